@@ -1,0 +1,1 @@
+"""Errors with exit codes, atomic files, content hashes and counter-based seeds: what every room stands on."""

@@ -1,0 +1,60 @@
+"""Failures that a person can act on, each with the exit code it ends the process with.
+
+Every message says what went wrong, where, what was found, what is allowed and what to do. A failure that is none of
+these classes is a fault of ours: it keeps its traceback and ends with exit code 1.
+"""
+
+from dataclasses import dataclass
+
+DONE, FAULT, BAD_INPUT, GUARD, INTERRUPTED = 0, 1, 2, 3, 130
+
+
+class RlvrError(Exception):
+    """Base of the failures that end a run with a message in place of a traceback."""
+
+    exit_code = FAULT
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing wrong with what a person gave us: a configuration key, a file, a missing component."""
+
+    where: str
+    """The key's path, the file, or the command-line word."""
+    what: str
+    """What is wrong, as a short clause."""
+    got: str = ""
+    allowed: str = ""
+    nearest: str = ""
+    """The nearest existing name, when a name is unknown."""
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        lines = [f"{self.where}: {self.what}"]
+        named = (("got", self.got), ("allowed", self.allowed), ("did you mean", self.nearest), ("remedy", self.remedy))
+        lines += [f"    {name}: {value}" for name, value in named if value]
+        return "\n".join(lines)
+
+
+class InputError(RlvrError):
+    """Bad input; raised before any work starts. Carries every problem found, so that all are shown at once."""
+
+    exit_code = BAD_INPUT
+
+    def __init__(self, *problems: Problem):
+        if not problems:
+            raise ValueError("InputError needs at least one Problem")
+        self.problems = problems
+        super().__init__("\n".join(str(problem) for problem in problems))
+
+
+class GuardStop(RlvrError):
+    """A guard stopped the run (not-a-number, graders failing, nothing trained); the run directory stays intact."""
+
+    exit_code = GUARD
+
+
+class Interrupted(RlvrError):
+    """The run was asked to stop by a signal and has written a checkpoint to resume from."""
+
+    exit_code = INTERRUPTED

@@ -1,0 +1,52 @@
+"""What is asked. A Task is data; a Domain knows how to load tasks, word them, and read an answer back.
+
+Nothing here knows models, trainers or how an answer is judged beyond naming the problem that a verifier takes.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Task:
+    """One task. `problem` is what its verifier judges candidates against; `puzzle` is what its prompt is worded from."""
+
+    id: str
+    family: str
+    difficulty: float
+    """Documented per domain; comparable within a domain, larger is harder."""
+    puzzle: Any
+    problem: Any
+    gold: str | None = None
+    """A completion that the verifier accepts, where one is known: what SFT imitates."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """What a verifier judges: the part of a completion that is the answer. `None` text means it could not be parsed."""
+
+    text: str | None
+    fault: str = ""
+    """Why there is no text, for the log of a `parse` verdict."""
+
+
+class Domain(ABC):
+    """A kind of task. Built from the `data` group; one file per domain."""
+
+    name: str
+    stop: Sequence[str] = ()
+    """Strings that end a completion of this domain."""
+
+    @abstractmethod
+    def splits(self) -> Mapping[str, Sequence[Task]]:
+        """Every split by name, in a reproducible order. Raises InputError naming file, key and fault for bad data."""
+
+    @abstractmethod
+    def prompt(self, task: Task) -> str:
+        """The full text that asks for the task, without chat markup."""
+
+    @abstractmethod
+    def parse(self, completion: str) -> Candidate:
+        """The candidate inside a completion (fences, chatter and repeated headers removed)."""
