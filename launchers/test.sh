@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Run the tests of this checkout in the environment that launchers/local.sh uses, made first where it is missing.
+#
+#   bash launchers/test.sh                      everything
+#   bash launchers/test.sh tests/core -k hash   arguments go to pytest; paths are relative to the checkout
+set -euo pipefail
+# shellcheck source=launchers/setup.sh
+source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/setup.sh"
+setup
+cd "$root"
+exec "$python" -m pytest "$@"
