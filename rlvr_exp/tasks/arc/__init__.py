@@ -1,0 +1,1 @@
+"""ARC grid puzzles: from files to tasks with prompts, and from completions to candidate programs."""

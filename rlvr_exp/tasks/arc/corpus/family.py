@@ -1,0 +1,75 @@
+"""What a family is: named bodies of a program, the grids it is shown on, and the registry of all families.
+
+A body is an expression over `g`, after optional helper lines. `short` does without sizes; `indexed` counts over `h`
+and `w`, which compose.py defines, from the grid or as numbers. Nothing here draws a task.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rlvr_exp.tasks.arc.corpus.sampling import DENSE, Draw, Source
+
+FAMILIES: dict[str, "Family"] = {}
+Fits = Callable[[int, int], bool]
+
+
+@dataclass(frozen=True)
+class Bodies:
+    """One transformation in the styles it can be written in; an empty style is one it lacks."""
+
+    short: str = ""
+    indexed: str = ""
+
+
+@dataclass(frozen=True)
+class Family:
+    """A transformation with parameters. `bodies` draws the parameters and inlines them."""
+
+    name: str
+    bodies: Callable[[Draw], Bodies]
+    source: Source = DENSE
+    fits: Fits = lambda h, w: True
+    """Whether an input of that height and width shows the family well."""
+    fixed: bool = False
+    """Whether it has no parameter at all."""
+
+    @property
+    def composable(self) -> bool:
+        return self.source.general
+
+
+def register(entry: Family) -> None:
+    if entry.name in FAMILIES:
+        raise ValueError(f"corpus family {entry.name!r} is registered twice; rename one")
+    FAMILIES[entry.name] = entry
+
+
+def fixed(name: str, short: str, indexed: str, source: Source = DENSE, fits: Fits = lambda h, w: True) -> None:
+    """Register a family without parameters."""
+    bodies = Bodies(short, indexed)
+    register(Family(name, lambda draw: bodies, source, fits, fixed=True))
+
+
+def family(source: Source = DENSE, fits: Fits = lambda h, w: True) -> Callable[[Callable[[Draw], Bodies]], None]:
+    """Register a family whose function draws parameters and returns the bodies; it is named as the function."""
+    return lambda bodies: register(Family(bodies.__name__, bodies, source, fits))
+
+
+def cells(value: str) -> str:
+    """A new value for each cell `v`."""
+    return f"[[{value} for v in row] for row in g]"
+
+
+def numbered(value: str) -> str:
+    """A new value for each cell `v` at row `r`, column `c`, without sizes."""
+    return f"[[{value} for c, v in enumerate(row)] for r, row in enumerate(g)]"
+
+
+def grid(value: str, rows: str = "h", cols: str = "w") -> str:
+    """A value for every index `r`, `c` below `rows`, `cols`; `range` arguments are taken as they are."""
+    return f"[[{value} for c in range({cols})] for r in range({rows})]"
+
+
+def columns(lines: str) -> str:
+    """An expression over columns, turned back into rows."""
+    return f"[list(row) for row in zip(*{lines})]"

@@ -1,0 +1,121 @@
+"""The ARC domain: grid puzzles answered by a Python function. Joins loading, splitting, wording and reading back.
+
+Splits of the embedded corpus are those of its files. Real data keep what their layout says: `evaluation` is `test`, and
+`dev` (and `test`, where no evaluation set is there) is drawn from the rest. Two further splits keep tasks out of training
+and judging: `hidden`, whose test outputs are not given, and `overlap`, which share a pair with an evaluation task.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+
+from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.hashing import content_hash
+from rlvr_exp.core.seeds import stream, uniform
+from rlvr_exp.tasks.arc import prompt as wording
+from rlvr_exp.tasks.arc.answer import extract
+from rlvr_exp.tasks.arc.difficulty import score
+from rlvr_exp.tasks.arc.load import SPLITS, load
+from rlvr_exp.tasks.arc.puzzle import ENTRY_POINT, ArcPuzzle, ArcRecord
+from rlvr_exp.tasks.base import Candidate, Domain, Task
+from rlvr_exp.tasks.splits import Item, split, tied
+
+EMBEDDED = Path(__file__).parents[2] / "assets" / "arc"
+
+
+class Arc(Domain):
+    """ARC tasks, from `path` or embedded where it is empty."""
+
+    name = "arc"
+
+    def __init__(
+        self,
+        path: str = "",
+        limit: int = 0,
+        prompt: wording.PromptOptions = wording.Wording(),
+        dev_fraction: float = 0.1,
+        test_fraction: float = 0.1,
+        seed: int = 0,
+    ):
+        """`limit`: the first N tasks of each split after a seeded shuffle; 0 means all, in the order of the files."""
+        wording.check(prompt)
+        if limit < 0:
+            raise InputError(Problem("data.limit", "negative", str(limit), "0 for all, or more"))
+        self.path = Path(path) if path else EMBEDDED
+        self.options, self.limit, self.seed = prompt, limit, seed
+        self.fractions = (test_fraction, dev_fraction)
+        # A base model runs on into a further puzzle after its program.
+        self.stop: Sequence[str] = ("\n\nI\n",) if prompt.style == "bare" and prompt.shots else ()
+
+    def splits(self) -> Mapping[str, Sequence[Task]]:
+        return self._limited
+
+    def prompt(self, task: Task) -> str:
+        return wording.write(task.puzzle, self.options, self._shots(task))
+
+    def parse(self, completion: str) -> Candidate:
+        return extract(completion, ENTRY_POINT)
+
+    def fingerprint(self, split_name: str) -> str:
+        """A hash of all that the tasks of a split are: ids, grids, cases and programs."""
+        return content_hash(self.splits()[split_name])
+
+    @cached_property
+    def _all(self) -> dict[str, tuple[Task, ...]]:
+        placed = place(load(self.path), self.fractions, self.seed)
+        return {name: tuple(map(to_task, records)) for name, records in placed.items()}
+
+    @cached_property
+    def _limited(self) -> dict[str, tuple[Task, ...]]:
+        if not self.limit:
+            return self._all
+        return {name: self._shuffled(name, tasks)[: self.limit] for name, tasks in self._all.items()}
+
+    def _shuffled(self, split_name: str, tasks: Sequence[Task]) -> tuple[Task, ...]:
+        return tuple(sorted(tasks, key=lambda task: uniform(self.seed, "limit", split_name, task.id)))
+
+    def _shots(self, task: Task) -> list[tuple[ArcPuzzle, str]]:
+        if not self.options.shots:
+            return []
+        others = [shot for shot in self._solved if shot.puzzle != task.puzzle]
+        if len(others) < self.options.shots:
+            what = f"only {len(others)} solved examples"
+            raise InputError(Problem("data.prompt.shots", what, str(self.options.shots), remedy="ask for fewer"))
+        chosen = stream(self.seed, "shots", task.id).sample(others, self.options.shots)
+        return [(shot.puzzle, shot.gold) for shot in chosen]
+
+    @cached_property
+    def _solved(self) -> list[Task]:
+        """Train tasks with a program; those of the embedded corpus where the data bring none."""
+        own = [task for task in self._all.get("train", ()) if task.gold is not None]
+        return own or (Arc(seed=self.seed)._solved if self.path != EMBEDDED else [])
+
+
+def to_task(record: ArcRecord) -> Task:
+    puzzle = record.puzzle()
+    return Task(record.id, record.family, score(puzzle), puzzle, record.problem(), record.gold)
+
+
+def place(records: Sequence[ArcRecord], fractions: tuple[float, float], seed: int) -> dict[str, list[ArcRecord]]:
+    """Every record under its split; the fractions are those of test and dev, drawn from what no layout has placed."""
+    placed: dict[str, list[ArcRecord]] = {name: [] for name in (*SPLITS, "hidden", "overlap")}
+    rest: list[ArcRecord] = []
+    for record in records:
+        name = "hidden" if record.hidden else "test" if record.split == "evaluation" else record.split
+        placed.get(name, rest).append(record)
+    contents = {record.origin: [content_hash(pair) for pair in record.pairs] for record in rest}
+    judged = {content_hash(pair) for record in placed["test"] for pair in record.pairs} if rest else set()
+    placed["overlap"] = [record for record in rest if judged.intersection(contents[record.origin])]
+    free = [record for record in rest if judged.isdisjoint(contents[record.origin])]
+    groups = tied({record.origin: contents[record.origin] for record in free})
+    items = [Item(record.origin, groups[record.origin], record.family, _band(record)) for record in free]
+    wanted = [0.0 if placed[name] else fraction for name, fraction in zip(("test", "dev"), fractions, strict=True)]
+    parts = split(items, wanted, seed)
+    for record in free:
+        placed[("test", "dev", "train")[parts[record.origin]]].append(record)
+    return {name: found for name, found in placed.items() if found}
+
+
+def _band(record: ArcRecord) -> int:
+    """Tenths of difficulty: fixed borders, so that adding tasks moves no other task to another stratum."""
+    return int(10 * score(record.puzzle()))

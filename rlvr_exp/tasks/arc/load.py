@@ -1,0 +1,206 @@
+"""ARC tasks from files, in every layout they are published in. Owns validation; never decides a split.
+
+Read below a folder, hidden folders left aside, or from one file:
+
+    NAME.json                               one task: {"train": [{"input", "output"}, ...], "test": [...]}
+    NAME_challenges.json, NAME_solutions.json   many tasks by id, and their test outputs
+    NAME.jsonl, NAME.jsonl.xz               one task a row, with "id" and, where known, "family" and "program"
+
+Unknown keys are ignored. All faults found are reported at once, each with its file and key.
+"""
+
+import json
+import lzma
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.tasks.arc.grid import from_lists
+from rlvr_exp.tasks.arc.puzzle import ArcRecord, Pair
+
+SPLITS = ("train", "dev", "test", "test_unseen")
+UPSTREAM = ("training", "evaluation")
+SHOWN = 20
+"""Faults printed before the rest is only counted."""
+ROWS = (".jsonl", ".jsonl.xz")
+CHALLENGES, SOLUTIONS = "challenges", "solutions"
+
+
+def load(path: Path) -> list[ArcRecord]:
+    """Every task at or below `path`, sorted by file and position; ids that clash carry their folder.
+
+    Raises:
+        InputError: nothing is there, or any file, key or cell is wrong.
+    """
+    files = _files(path)
+    records: list[ArcRecord] = []
+    faults: list[Problem] = []
+    for file in files:
+        try:
+            records += _read(file, path, faults)
+        except InputError as error:
+            faults += error.problems
+    if not files or not (records or faults):
+        remedy = "point data.path at a folder of task files, or leave it empty for the embedded corpus"
+        faults.append(Problem(str(path), "no ARC tasks here", remedy=remedy))
+    records = _unique(records, faults)
+    if faults:
+        raise InputError(*_shortened(faults))
+    return records
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    inside = sorted(file for file in path.rglob("*") if file.is_file() and file.name.endswith((".json", *ROWS)))
+    return [file for file in inside if not any(part.startswith(".") for part in file.relative_to(path).parts)]
+
+
+def _read(file: Path, root: Path, faults: list[Problem]) -> list[ArcRecord]:
+    """The tasks of one file; faults of single tasks are appended, a fault of the whole file is raised."""
+    folder = file.parent.relative_to(root if root.is_dir() else root.parent)
+    words = (root.resolve().name, *folder.parts)
+    found: list[ArcRecord] = []
+    for where, origin, family, split, value in _entries(file, words):
+        try:
+            found.append(_record(value, where, (folder / origin).as_posix(), family, split))
+        except InputError as error:
+            faults += error.problems
+    return found
+
+
+def _entries(file: Path, words: Sequence[str]) -> Iterator[tuple[str, str, str, str, dict[str, Any]]]:
+    """For each task of a file: where it stands, origin below the folder, family, split, and its JSON value."""
+    folder_split = next((word for word in reversed(words) if word in UPSTREAM), "")
+    if file.name.endswith(ROWS):
+        stem = file.name.split(".jsonl")[0]
+        split = stem if stem in SPLITS + UPSTREAM else folder_split
+        for number, row in enumerate(_rows(file), 1):
+            where = f"{file}, line {number}"
+            name = _string(row, "id", where)
+            yield where, f"{stem}/{name}", _string(row, "family", where, stem), split, row
+    elif file.stem.endswith(SOLUTIONS):
+        _partner(file, SOLUTIONS, CHALLENGES)
+    elif file.stem.endswith(CHALLENGES):
+        split = next((word for word in UPSTREAM if word in file.stem), folder_split)
+        for name, task in _joined(file).items():
+            yield f"{file}, {name}", f"{file.stem}/{name}", file.stem, split, task
+    else:
+        yield str(file), file.stem, words[-1], folder_split, _json(file.read_bytes(), str(file))
+
+
+def _record(value: Any, where: str, origin: str, family: str, split: str) -> ArcRecord:
+    if not isinstance(value, dict):
+        raise InputError(Problem(where, "not a task", got=type(value).__name__, allowed="an object with train and test"))
+    faults: list[Problem] = []
+    train, test = (_pairs(value.get(key), f"{where}, {key}", key == "train", faults) for key in ("train", "test"))
+    gold = value.get("program")
+    if gold is not None and not isinstance(gold, str):
+        faults.append(Problem(f"{where}, program", "not text", got=type(gold).__name__))
+    if faults:
+        raise InputError(*faults)
+    return ArcRecord(origin.rsplit("/", 1)[-1], origin, family, split, train, test, gold)
+
+
+def _pairs(value: Any, where: str, with_output: bool, faults: list[Problem]) -> tuple[Pair, ...]:
+    if not isinstance(value, list) or not value:
+        got = "nothing" if value is None else "an empty list" if value == [] else type(value).__name__
+        faults.append(Problem(where, "no pairs", got=got, allowed="a list of at least one pair"))
+        return ()
+    found = []
+    for number, pair in enumerate(value):
+        try:
+            found.append(_pair(pair, f"{where}[{number}]", with_output))
+        except InputError as error:
+            faults += error.problems
+    return tuple(found)
+
+
+def _pair(value: Any, where: str, with_output: bool) -> Pair:
+    if not isinstance(value, dict):
+        raise InputError(Problem(where, "not a pair", got=type(value).__name__, allowed="an object with input and output"))
+    missing = [key for key in ("input", "output") if key not in value and (key == "input" or with_output)]
+    if missing:
+        raise InputError(*(Problem(f"{where}.{key}", "missing", got=f"keys {sorted(value)}") for key in missing))
+    output = from_lists(value["output"], f"{where}.output") if "output" in value else None
+    return Pair(from_lists(value["input"], f"{where}.input"), output)
+
+
+def _joined(file: Path) -> dict[str, Any]:
+    """The challenges of a file, each test with its output where a solutions file stands beside it."""
+    challenges = _object(file)
+    partner = file.with_name(_partner_name(file, CHALLENGES, SOLUTIONS))
+    if not partner.is_file():
+        return challenges
+    solutions = _object(partner)
+    return {name: _with_outputs(task, solutions.get(name), f"{partner}, {name}") for name, task in challenges.items()}
+
+
+def _with_outputs(task: Any, outputs: Any, where: str) -> Any:
+    tests = task.get("test") if isinstance(task, dict) else None
+    if not isinstance(tests, list) or not all(isinstance(pair, dict) for pair in tests):
+        return task  # the task's own fault, named when it is read
+    if not isinstance(outputs, list) or len(outputs) != len(tests):
+        got = f"{len(outputs)} grids" if isinstance(outputs, list) else "nothing" if outputs is None else "no list"
+        raise InputError(Problem(where, "outputs do not fit the tests", got=got, allowed=f"{len(tests)} grids"))
+    return {**task, "test": [{**pair, "output": output} for pair, output in zip(tests, outputs, strict=True)]}
+
+
+def _partner(file: Path, own: str, other: str) -> None:
+    if not file.with_name(_partner_name(file, own, other)).is_file():
+        raise InputError(Problem(str(file), f"{own} without {other}", remedy=f"put {_partner_name(file, own, other)} beside it"))
+
+
+def _partner_name(file: Path, own: str, other: str) -> str:
+    return file.stem.removesuffix(own) + other + file.suffix
+
+
+def _object(file: Path) -> dict[str, Any]:
+    value = _json(file.read_bytes(), str(file))
+    if not isinstance(value, dict):
+        raise InputError(Problem(str(file), "not tasks by id", got=type(value).__name__, allowed="an object"))
+    return value
+
+
+def _rows(file: Path) -> Iterator[Any]:
+    content = file.read_bytes()
+    if file.suffix == ".xz":
+        try:
+            content = lzma.decompress(content)
+        except lzma.LZMAError as error:
+            raise InputError(Problem(str(file), "damaged archive", got=str(error), remedy="fetch the file again")) from error
+    for number, line in enumerate(content.splitlines(), 1):
+        if line.strip():
+            yield _json(line, f"{file}, line {number}")
+
+
+def _json(content: bytes, where: str) -> Any:
+    try:
+        return json.loads(content.decode("utf-8-sig"))
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(Problem(where, "not JSON", got=str(error))) from error
+
+
+def _string(row: Any, key: str, where: str, default: str | None = None) -> str:
+    value = row.get(key, default) if isinstance(row, dict) else None
+    if not isinstance(value, str) or not value:
+        got = "nothing" if value is None else repr(value)[:60]
+        raise InputError(Problem(f"{where}, {key}", "missing or not text", got=got))
+    return value
+
+
+def _unique(records: list[ArcRecord], faults: list[Problem]) -> list[ArcRecord]:
+    """Ids that clash become their origin; the same task name twice in one file cannot be told apart."""
+    origins = Counter(record.origin for record in records)
+    faults += [Problem(origin, "two tasks of this name", got=str(n)) for origin, n in origins.items() if n > 1]
+    ids = Counter(record.id for record in records)
+    return [replace(record, id=record.origin) if ids[record.id] > 1 else record for record in records]
+
+
+def _shortened(faults: Sequence[Problem]) -> list[Problem]:
+    if len(faults) <= SHOWN:
+        return list(faults)
+    return [*faults[:SHOWN], Problem("data.path", f"{len(faults) - SHOWN} further faults", remedy="mend these first")]

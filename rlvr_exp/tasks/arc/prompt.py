@@ -1,0 +1,108 @@
+"""The wording of ARC prompts, and its inverse. Owns both styles; never cuts a grid to make a prompt fit.
+
+`bare` is for small models trained here: per train pair `I`, the input's rows, `O`, the output's rows; per test `T` and
+its rows; then `P`, after which the program starts. `instruct` says the same in words, for instruction-tuned models.
+Solved examples (shots) stand before the puzzle, each as its own prompt followed by its program.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.tasks.arc.grid import STYLES as GRID_STYLES
+from rlvr_exp.tasks.arc.grid import Grid, from_text, to_text
+from rlvr_exp.tasks.arc.puzzle import ENTRY_POINT, ArcPuzzle
+
+STYLES = ("bare", "instruct")
+HEAD = (
+    "One rule turns every input grid below into its output grid. Each cell is a colour, an integer from 0 to 9.\n"
+    "Find the rule from the pairs.\n"
+)
+ASK = (
+    f"Write one Python function `{ENTRY_POINT}(grid)` that applies the rule. It takes a grid as a list of rows, each a"
+    " list of\nintegers, and returns the output grid in the same form. It must be right for every pair and test input"
+    " above.\nAnswer with the function in one code block:\n"
+    f"```python\ndef {ENTRY_POINT}(grid):\n    ...\n```\n"
+)
+SHOT_HEAD = "Here is a solved example.\n\n"
+
+
+class PromptOptions(Protocol):
+    """The `data.prompt` node."""
+
+    style: str
+    grid: str
+    shots: int
+
+
+@dataclass(frozen=True)
+class Wording:
+    """Prompt options for use without a configuration."""
+
+    style: str = "bare"
+    grid: str = "compact"
+    shots: int = 0
+
+
+def check(options: PromptOptions) -> None:
+    """Raises InputError naming every option that is out of range."""
+    faults = []
+    if options.style not in STYLES:
+        faults.append(Problem("data.prompt.style", "unknown style", repr(options.style), " ".join(STYLES)))
+    if options.grid not in GRID_STYLES:
+        faults.append(Problem("data.prompt.grid", "unknown style", repr(options.grid), " ".join(GRID_STYLES)))
+    if options.shots < 0:
+        faults.append(Problem("data.prompt.shots", "negative", str(options.shots), "0 or more"))
+    if faults:
+        raise InputError(*faults)
+
+
+def write(puzzle: ArcPuzzle, options: PromptOptions, shots: Sequence[tuple[ArcPuzzle, str]] = ()) -> str:
+    """The full prompt: each shot (a puzzle and its program), then the puzzle."""
+    one = _bare if options.style == "bare" else _instruct
+    solved = [_SHOTS[options.style].format(one(shown, options.grid), gold.strip("\n")) for shown, gold in shots]
+    return "".join(solved) + one(puzzle, options.grid)
+
+
+def read(prompt: str, options: PromptOptions) -> ArcPuzzle:
+    """The puzzle that a prompt of `write` asks for, shots left aside: nothing of it is lost in the wording.
+
+    Raises:
+        InputError: the text is no such prompt.
+    """
+    start, marks = _LAYOUT[options.style]
+    blocks = marks.findall(prompt[max(prompt.rfind(start), 0) :])
+    grids = [(mark, from_text(text, options.grid, f"prompt, grid {n}")) for n, (mark, text) in enumerate(blocks)]
+    kinds = "".join(mark[0] for mark, _ in grids)
+    if not re.fullmatch("(IO)+T+", kinds):
+        raise InputError(Problem("prompt", "not a puzzle", got=kinds, allowed="pairs of input and output, then tests"))
+    train = tuple((grids[n][1], grids[n + 1][1]) for n in range(0, kinds.index("T"), 2))
+    return ArcPuzzle(train, tuple(grid for mark, grid in grids if mark[0] == "T"))
+
+
+def _bare(puzzle: ArcPuzzle, style: str) -> str:
+    pairs = [f"I\n{to_text(given, style)}\nO\n{to_text(wanted, style)}\n" for given, wanted in puzzle.train]
+    return "".join(pairs) + "".join(f"T\n{to_text(grid, style)}\n" for grid in puzzle.test) + "P\n"
+
+
+def _instruct(puzzle: ArcPuzzle, style: str) -> str:
+    pairs = [
+        f"Pair {number}\nInput:\n{to_text(given, style)}\nOutput:\n{to_text(wanted, style)}\n"
+        for number, (given, wanted) in enumerate(puzzle.train, 1)
+    ]
+    tests = [f"Test input {number}:\n{_text}\n" for number, _text in enumerate(_texts(puzzle.test, style), 1)]
+    return "\n".join([HEAD, *pairs, *tests, ASK])
+
+
+def _texts(grids: Sequence[Grid], style: str) -> list[str]:
+    return [to_text(grid, style) for grid in grids]
+
+
+_GRID_LINES = r"((?:[\d\[][^\n]*\n)*[\d\[][^\n]*)"
+_SHOTS = {"bare": "{}{}\n\n", "instruct": SHOT_HEAD + "{}\n```python\n{}\n```\n\n"}
+_LAYOUT = {
+    "bare": ("\n\nI\n", re.compile(r"^([IOT])\n" + _GRID_LINES + "$", re.MULTILINE)),
+    "instruct": (HEAD, re.compile(r"^(Input|Output|Test input \d+):\n" + _GRID_LINES + "$", re.MULTILINE)),
+}
