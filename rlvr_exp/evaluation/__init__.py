@@ -1,0 +1,1 @@
+"""What an evaluation is worth: rates with confidence intervals over tasks, and paired comparisons."""

@@ -1,0 +1,139 @@
+"""Success rates of an evaluation, each with its count of tasks and a 95% interval over tasks.
+
+A completion that got no verdict never enters a rate: it is counted beside it. A rejected one (a cheat) is a failure.
+Nothing here samples, judges or reads files.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from rlvr_exp.evaluation.intervals import mean_interval, pass_at_k
+from rlvr_exp.verifiers.base import BUCKETS, Outcome
+
+Mode = Literal["greedy", "sampled"]
+METRICS = ("pass_at_1", "pass_at_1_greedy", "pass_at_8")
+"""What every evaluation reports where it drew enough samples; `_greedy` is the argmax completion."""
+
+
+@dataclass(frozen=True)
+class Scored:
+    """One completion of an evaluation and how it was judged."""
+
+    task: str
+    family: str
+    mode: Mode
+    sample: int
+    """Index of the sample within its task and mode."""
+    outcome: Outcome
+    bucket: str | None
+    completion: str
+    tokens: int
+    log: str
+    seconds: float
+    """Wall seconds to answer and judge it."""
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A success rate: mean over `n` tasks, with the 95% interval over tasks (see `mean_interval`)."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+    samples: int
+    """Completions drawn for each task."""
+
+    def to_dict(self) -> dict[str, float | int]:
+        """RATE as `summary.json` holds it."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class TaskCount:
+    """What became of one task's completions; `judged` leaves out those without a verdict."""
+
+    family: str
+    passed: int
+    judged: int
+    no_verdict: int
+
+
+def task_counts(results: Iterable[Scored], mode: Mode) -> dict[str, TaskCount]:
+    """One entry for each task that the mode answered, in order of first appearance.
+
+    Raises:
+        ValueError: one (task, sample) stands twice; it would be counted twice.
+    """
+    seen: dict[str, dict[int, Scored]] = defaultdict(dict)
+    for result in results:
+        if result.mode == mode:
+            if result.sample in seen[result.task]:
+                raise ValueError(f"{result.task}: {mode} sample {result.sample} stands twice; number samples from 0")
+            seen[result.task][result.sample] = result
+    return {task: _count(list(samples.values())) for task, samples in seen.items()}
+
+
+def _count(samples: Sequence[Scored]) -> TaskCount:
+    outcomes = Counter(sample.outcome for sample in samples)
+    silent = outcomes["no_verdict"]
+    return TaskCount(samples[0].family, outcomes["passed"], len(samples) - silent, silent)
+
+
+def task_values(results: Sequence[Scored], metric: str) -> dict[str, float]:
+    """The metric of each task, for `pass_at_K` (sampled) or `pass_at_1_greedy`.
+
+    Tasks with fewer than K judged completions are absent: their estimate would be biased.
+
+    Raises:
+        ValueError: not a metric's name.
+    """
+    match = re.fullmatch(r"pass_at_([1-9]\d*)(_greedy)?", metric)
+    if match is None or (match[2] and match[1] != "1"):
+        raise ValueError(f"metric: got {metric!r}, allowed pass_at_K and pass_at_1_greedy")
+    k, mode = int(match[1]), "greedy" if match[2] else "sampled"
+    counts = task_counts(results, mode)
+    return {task: pass_at_k(count.judged, count.passed, k) for task, count in counts.items() if count.judged >= k}
+
+
+def rates_from(results: Sequence[Scored], metrics: Sequence[str] = METRICS) -> dict[str, Rate]:
+    """Each metric for which at least one task has enough judged completions."""
+    rates = {}
+    for metric in metrics:
+        values = task_values(results, metric)
+        if values:
+            mode = "greedy" if metric.endswith("_greedy") else "sampled"
+            drawn = Counter(result.task for result in results if result.mode == mode)
+            interval = mean_interval(list(values.values()), 0.0, 1.0)
+            rates[metric] = Rate(*interval, n=len(values), samples=max(drawn.values()))
+    return rates
+
+
+def family_rates(results: Sequence[Scored], metrics: Sequence[str] = METRICS) -> dict[str, dict[str, Rate]]:
+    """`rates_from` for each family alone, families in alphabetical order."""
+    families: dict[str, list[Scored]] = defaultdict(list)
+    for result in results:
+        families[result.family].append(result)
+    return {family: rates_from(families[family], metrics) for family in sorted(families)}
+
+
+def verdict_counts(results: Iterable[Scored]) -> dict[str, int]:
+    """How many completions passed, failed for each reason, were rejected or got no verdict. Sums to all of them."""
+    counts = Counter(result.bucket or result.outcome for result in results)
+    return {name: counts[name] for name in ("passed", *BUCKETS, "rejected", "no_verdict")}
+
+
+def latency(results: Sequence[Scored]) -> Mapping[str, float]:
+    """Median and 95th percentile of the wall seconds of one completion (linear interpolation); empty without any."""
+    seconds = sorted(result.seconds for result in results)
+    return {"p50": _quantile(seconds, 0.5), "p95": _quantile(seconds, 0.95)} if seconds else {}
+
+
+def _quantile(ordered: Sequence[float], share: float) -> float:
+    place = share * (len(ordered) - 1)
+    below = int(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)

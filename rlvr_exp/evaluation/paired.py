@@ -1,0 +1,82 @@
+"""Two evaluations of the same tasks, compared task by task: the difference, its interval, and who won where.
+
+Pairing takes the spread between easy and hard tasks out of the interval, which for a few hundred tasks is most of it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from statistics import fmean
+
+from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.evaluation.intervals import mean_interval
+from rlvr_exp.evaluation.metrics import Scored, task_values
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Second minus first: mean over `n` shared tasks with the 95% t-interval of the per-task differences."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+    won: int
+    """Tasks on which the second is better."""
+    lost: int
+    tied: int
+
+    def to_dict(self) -> dict[str, float | int]:
+        return asdict(self)
+
+
+def difference(first: Mapping[str, float], second: Mapping[str, float], where: str = "evaluation") -> Difference:
+    """Compare one value in [0, 1] a task, as `task_values` gives them; the metrics of the two sides may differ.
+
+    Raises:
+        InputError: the two do not hold the same tasks, or none at all.
+    """
+    _refuse_other_tasks(first, second, where)
+    changes = [second[task] - first[task] for task in first]
+    won, lost = sum(change > 0 for change in changes), sum(change < 0 for change in changes)
+    interval = mean_interval(changes, -1.0, 1.0)
+    return Difference(*interval, n=len(changes), won=won, lost=lost, tied=len(changes) - won - lost)
+
+
+def paired(first: Sequence[Scored], second: Sequence[Scored], metric: str, where: str = "evaluation") -> Difference:
+    """Compare two evaluations by one metric.
+
+    A task that either side could not judge often enough is left out of both; `n` counts what is left.
+
+    Raises:
+        InputError: the two did not answer the same tasks, or no task was judged on both sides.
+    """
+    _refuse_other_tasks(dict.fromkeys(r.task for r in first), dict.fromkeys(r.task for r in second), where)
+    left, right = task_values(first, metric), task_values(second, metric)
+    shared = [task for task in left if task in right]
+    return difference({task: left[task] for task in shared}, {task: right[task] for task in shared}, where)
+
+
+def pooled(seeds: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The mean over seeds of each task's value, so that a comparison over several seeds still counts tasks once.
+
+    Raises:
+        InputError: the seeds do not hold the same tasks.
+    """
+    for other in seeds[1:]:
+        _refuse_other_tasks(seeds[0], other, "evaluations of several seeds")
+    return {task: fmean(values[task] for values in seeds) for task in seeds[0]}
+
+
+def _refuse_other_tasks(first: Mapping[str, object], second: Mapping[str, object], where: str) -> None:
+    shared = len(first.keys() & second.keys())
+    if first.keys() == second.keys() and shared:
+        return
+    counts = f"{len(first) - shared} tasks only in the first, {len(second) - shared} only in the second, {shared} in both"
+    raise InputError(
+        Problem(
+            where,
+            "a paired comparison needs the same tasks on both sides",
+            got=counts,
+            remedy="evaluate both with the same data, split and limit, and far enough to be judged",
+        )
+    )

@@ -1,0 +1,52 @@
+"""An evaluation in its run directory: the completions, and beside them the numbers, computed once.
+
+`evaluation/before.jsonl.gz` holds the completions, `evaluation/before.json` the rates, families, verdict counts and
+latency that the report shows; likewise `after`. Nothing else computes them a second time.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.files import write_json
+from rlvr_exp.evaluation.metrics import METRICS, Rate, Scored, family_rates, latency, rates_from, verdict_counts
+from rlvr_exp.run.rollout_files import When, evaluation_path, read_evaluation, write_evaluation
+
+
+def save(
+    run_dir: Path, when: When, results: Sequence[Scored], prompts: Mapping[str, str], metrics: Sequence[str] = METRICS
+) -> dict[str, Rate]:
+    """Write both files; `prompts` by task id. Returns the rates, for `summary.json`."""
+    rates = rates_from(results, metrics)
+    write_evaluation(run_dir, when, results, prompts)
+    write_json(run_dir / "evaluation" / f"{when}.json", _numbers(results, rates, metrics))
+    return rates
+
+
+def load(run_dir: Path, when: When) -> list[Scored]:
+    """The completions of a saved evaluation.
+
+    Raises:
+        InputError: there is none, or it is damaged or of another form.
+    """
+    rows = [{name: value for name, value in row.items() if name != "prompt"} for row in read_evaluation(run_dir, when)]
+    try:
+        return [Scored(**row) for row in rows]
+    except TypeError as fault:
+        where = str(evaluation_path(run_dir, when))
+        raise InputError(Problem(where, "rows of another form", got=str(fault), remedy="evaluate it again")) from fault
+
+
+def _numbers(results: Sequence[Scored], rates: Mapping[str, Rate], metrics: Sequence[str]) -> dict[str, Any]:
+    return {
+        "rates": _plain(rates),
+        "families": {family: _plain(of_family) for family, of_family in family_rates(results, metrics).items()},
+        "verdicts": {mode: verdict_counts(r for r in results if r.mode == mode) for mode in ("greedy", "sampled")},
+        "latency": latency(results),
+        "tokens": sum(result.tokens for result in results) / len(results) if results else 0.0,
+    }
+
+
+def _plain(rates: Mapping[str, Rate]) -> dict[str, Any]:
+    return {metric: rate.to_dict() for metric, rate in rates.items()}

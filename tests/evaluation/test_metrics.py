@@ -1,0 +1,170 @@
+"""Rates over tasks: the estimator, the intervals, and what may never enter them."""
+
+import math
+from fractions import Fraction
+from itertools import combinations
+from statistics import fmean
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from rlvr_exp.evaluation.intervals import mean_interval, pass_at_k
+from rlvr_exp.evaluation.metrics import (
+    Scored,
+    family_rates,
+    latency,
+    rates_from,
+    task_counts,
+    task_values,
+    verdict_counts,
+)
+
+OUTCOMES = [("passed", None), ("failed", "wrong_answer"), ("failed", "timeout"), ("rejected", None), ("no_verdict", None)]
+
+
+def scored(task, sample=0, outcome="passed", bucket=None, mode="sampled", family="rotate", seconds=1.0):
+    return Scored(task, family, mode, sample, outcome, bucket, "def transform(grid): ...", 9, "", seconds)
+
+
+@st.composite
+def evaluations(draw):
+    """Up to 6 tasks of 2 families, 1 to 9 samples each (unequal on purpose), any outcomes."""
+    results = []
+    for task in range(draw(st.integers(1, 6))):
+        for sample, (outcome, bucket) in enumerate(draw(st.lists(st.sampled_from(OUTCOMES), min_size=1, max_size=9))):
+            results.append(scored(f"t{task}", sample, outcome, bucket, family=f"f{task % 2}"))
+    return results
+
+
+@given(st.integers(1, 8), st.data())
+def test_pass_at_k_is_the_share_of_k_subsets_with_a_pass(n, data):
+    passed, k = data.draw(st.integers(0, n)), data.draw(st.integers(1, n))
+    subsets = list(combinations([i < passed for i in range(n)], k))
+    exact = Fraction(sum(any(subset) for subset in subsets), len(subsets))
+    assert pass_at_k(n, passed, k) == pytest.approx(float(exact), abs=1e-12)
+
+
+def test_pass_at_k_neither_overflows_nor_loses_digits_at_thousands_of_samples():
+    assert pass_at_k(10_000, 1, 1000) == pytest.approx(0.1, rel=1e-9)
+
+
+@pytest.mark.parametrize("samples, passed, k", [(4, 5, 1), (4, -1, 1), (4, 2, 5), (4, 2, 0)])
+def test_pass_at_k_refuses_counts_that_cannot_be(samples, passed, k):
+    with pytest.raises(ValueError, match="allowed"):
+        pass_at_k(samples, passed, k)
+
+
+def test_equal_tasks_get_the_exact_bound_not_a_zero_width_interval():
+    zero, one = mean_interval([0.0] * 20, 0.0, 1.0), mean_interval([1.0] * 20, 0.0, 1.0)
+    low, high = stats.binomtest(0, 20).proportion_ci(0.95, method="exact")
+    assert zero == pytest.approx((0.0, low, high))
+    assert one == pytest.approx((1.0, 1 - high, 1.0))
+    assert high == pytest.approx(1 - 0.025 ** (1 / 20))
+
+
+def test_the_t_interval_is_the_textbook_one():
+    values = [0.0, 0.25, 0.5, 1.0]
+    expected = stats.t.interval(0.95, 3, loc=fmean(values), scale=stats.sem(values))
+    assert mean_interval(values, -9.0, 9.0) == pytest.approx((fmean(values), *expected))
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
+def test_an_interval_holds_its_mean_and_stays_in_range(values):
+    mean, low, high = mean_interval(values, 0.0, 1.0)
+    assert 0.0 <= low <= mean + 1e-12 and mean - 1e-12 <= high <= 1.0
+
+
+def test_the_interval_covers_the_truth_about_95_times_in_100():
+    rng = stats.bernoulli(0.3)
+    draws = rng.rvs(size=(2000, 60), random_state=1)
+    hits = sum(low <= 0.3 <= high for _, low, high in (mean_interval(list(map(float, row)), 0, 1) for row in draws))
+    assert 0.92 <= hits / 2000 <= 0.98
+
+
+@pytest.mark.property(34)
+@given(evaluations())
+def test_every_task_is_tracked_on_its_own(results):
+    counts = task_counts(results, "sampled")
+    assert set(counts) == {result.task for result in results}
+    for task, count in counts.items():
+        alone = [result for result in results if result.task == task]
+        assert count == task_counts(alone, "sampled")[task]
+        assert count.judged + count.no_verdict == len(alone)
+        assert count.passed == sum(result.outcome == "passed" for result in alone)
+
+
+@pytest.mark.property(35)
+@given(evaluations())
+def test_aggregates_are_means_over_tasks_of_judged_completions(results):
+    shares = []
+    for task in {result.task for result in results}:
+        judged = [r.outcome == "passed" for r in results if r.task == task and r.outcome != "no_verdict"]
+        shares += [fmean(judged)] if judged else []
+    rates = rates_from(results)
+    assert ("pass_at_1" in rates) == bool(shares)
+    if shares:
+        assert rates["pass_at_1"].value == pytest.approx(fmean(shares))
+        assert rates["pass_at_1"].n == len(shares)
+    assert sum(verdict_counts(results).values()) == len(results)
+
+
+@given(evaluations())
+def test_no_verdict_moves_no_rate(results):
+    judged = [result for result in results if result.outcome != "no_verdict"]
+    assert {name: rate.value for name, rate in rates_from(results).items()} == {
+        name: rate.value for name, rate in rates_from(judged).items()
+    }
+
+
+def test_pass_at_8_needs_eight_judged_samples_of_a_task():
+    seven = [scored("a", i) for i in range(7)] + [scored("a", 7, "no_verdict")]
+    assert "pass_at_8" not in rates_from(seven)
+    both = seven + [scored("b", i, "failed", "parse") for i in range(8)]
+    rate = rates_from(both)["pass_at_8"]
+    assert (rate.value, rate.n, rate.samples) == (0.0, 1, 8)
+
+
+def test_greedy_and_sampled_never_mix():
+    results = [scored("a", 0, mode="greedy"), scored("a", 0, "failed", "parse"), scored("a", 1, "rejected")]
+    rates = rates_from(results)
+    assert rates["pass_at_1_greedy"].value == 1.0 and rates["pass_at_1_greedy"].samples == 1
+    assert rates["pass_at_1"].value == 0.0 and rates["pass_at_1"].samples == 2
+
+
+def test_a_sample_that_stands_twice_is_refused():
+    with pytest.raises(ValueError, match="a: sampled sample 0 stands twice"):
+        task_counts([scored("a"), scored("a")], "sampled")
+
+
+@pytest.mark.parametrize("name", ["pass_at_0", "pass_at_8_greedy", "pass@1", "success"])
+def test_an_unknown_metric_is_refused_by_name(name):
+    with pytest.raises(ValueError, match=name):
+        task_values([scored("a")], name)
+
+
+def test_families_are_rated_apart():
+    results = [scored("a", family="flip"), scored("b", 0, "failed", "verify", family="rotate")]
+    rates = family_rates(results)
+    assert list(rates) == ["flip", "rotate"]
+    assert rates["flip"]["pass_at_1"].value == 1.0 and rates["rotate"]["pass_at_1"].value == 0.0
+
+
+def test_verdicts_are_counted_by_bucket_and_outcome():
+    counts = verdict_counts([scored("a", i, *outcome) for i, outcome in enumerate(OUTCOMES)])
+    assert {name for name, count in counts.items() if count} == {
+        "passed", "wrong_answer", "timeout", "rejected", "no_verdict"
+    }  # fmt: skip
+
+
+def test_latency_is_the_median_and_the_95th_percentile():
+    assert latency([scored("a", i, seconds=float(i)) for i in range(21)]) == {"p50": 10.0, "p95": 19.0}
+    assert latency([]) == {}
+
+
+def test_a_rate_writes_itself_as_the_summary_holds_it():
+    rate = rates_from([scored("a"), scored("b", 0, "failed", "parse")])["pass_at_1"].to_dict()
+    assert list(rate) == ["value", "low", "high", "n", "samples"]
+    assert rate["value"] == 0.5 and rate["n"] == 2 and rate["samples"] == 1
+    assert all(math.isfinite(number) for number in rate.values())

@@ -1,0 +1,68 @@
+"""Paired comparisons: signs, counts, intervals, and refusing what cannot be paired."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from rlvr_exp.core.errors import InputError
+from rlvr_exp.evaluation.metrics import Scored
+from rlvr_exp.evaluation.paired import difference, paired, pooled
+
+VALUES = st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=20)
+
+
+def greedy(task, outcome):
+    bucket = "parse" if outcome == "failed" else None
+    return Scored(task, "rotate", "greedy", 0, outcome, bucket, "", 1, "", 0.1)
+
+
+@given(VALUES)
+def test_swapping_the_sides_flips_the_sign(pairs):
+    first = {f"t{i}": left for i, (left, _) in enumerate(pairs)}
+    second = {f"t{i}": right for i, (_, right) in enumerate(pairs)}
+    there, back = difference(first, second), difference(second, first)
+    assert (there.value, there.low, there.high) == pytest.approx((-back.value, -back.high, -back.low))
+    assert (there.won, there.lost, there.tied) == (back.lost, back.won, back.tied)
+    assert there.won + there.lost + there.tied == there.n == len(pairs)
+
+
+def test_the_interval_is_the_paired_t_interval():
+    first, second = [0.0, 0.25, 0.5, 0.75, 0.0], [0.5, 0.25, 1.0, 0.5, 0.25]
+    result = difference(dict(enumerate(first)), dict(enumerate(second)))
+    expected = stats.ttest_rel(second, first).confidence_interval(0.95)
+    assert (result.low, result.high) == pytest.approx(tuple(expected))
+    assert (result.won, result.lost, result.tied) == (3, 1, 1)
+
+
+def test_pairing_sees_what_two_separate_intervals_do_not():
+    """Easy and hard tasks differ by far more than the gain; every task gains a little."""
+    first = {f"t{i}": i / 40 for i in range(20)}
+    second = {task: value + 0.05 + 0.001 * (i % 2) for i, (task, value) in enumerate(first.items())}
+    assert difference(first, second).low > 0.04
+
+
+def test_other_tasks_are_refused_with_the_counts():
+    first, second = [greedy(f"t{i}", "passed") for i in range(5)], [greedy(f"t{i}", "passed") for i in range(2, 9)]
+    with pytest.raises(InputError, match="2 tasks only in the first, 4 only in the second, 3 in both"):
+        paired(first, second, "pass_at_1_greedy")
+
+
+def test_a_task_without_a_verdict_on_one_side_leaves_both():
+    first = [greedy("a", "passed"), greedy("b", "failed"), greedy("c", "failed")]
+    second = [greedy("a", "no_verdict"), greedy("b", "passed"), greedy("c", "failed")]
+    result = paired(first, second, "pass_at_1_greedy")
+    assert (result.n, result.value, result.won, result.lost, result.tied) == (2, 0.5, 1, 0, 1)
+
+
+def test_nothing_judged_on_both_sides_is_refused():
+    with pytest.raises(InputError, match="0 in both"):
+        paired([greedy("a", "no_verdict")], [greedy("a", "passed")], "pass_at_1_greedy")
+
+
+def test_seeds_are_pooled_by_task_not_counted_as_tasks():
+    values = pooled([{"a": 0.0, "b": 1.0}, {"a": 1.0, "b": 1.0}])
+    assert values == {"a": 0.5, "b": 1.0}
+    assert difference({"a": 0.0, "b": 0.0}, values).n == 2
+    with pytest.raises(InputError, match="several seeds"):
+        pooled([{"a": 0.0}, {"b": 0.0}])

@@ -1,0 +1,39 @@
+"""Saved evaluations: the completions come back, the numbers beside them are theirs."""
+
+import json
+
+import pytest
+
+from rlvr_exp.core.errors import InputError
+from rlvr_exp.evaluation.metrics import Scored, rates_from
+from rlvr_exp.evaluation.saved import load, save
+from rlvr_exp.run.rollout_files import read_evaluation
+
+RESULTS = [
+    Scored(task, family, mode, sample, outcome, "parse" if outcome == "failed" else None, f"{task}{sample}", 4, "", 0.5)
+    for task, family, outcome in (("a", "flip", "passed"), ("b", "rotate", "failed"))
+    for mode, samples in (("greedy", 1), ("sampled", 8))
+    for sample in range(samples)
+]
+PROMPTS = {"a": "1 2", "b": "3 4"}
+
+
+def test_completions_and_prompts_come_back(tmp_path):
+    save(tmp_path, "before", RESULTS, PROMPTS)
+    assert load(tmp_path, "before") == RESULTS
+    assert [row["prompt"] for row in read_evaluation(tmp_path, "before")] == [PROMPTS[result.task] for result in RESULTS]
+
+
+def test_the_numbers_are_those_of_the_completions(tmp_path):
+    rates = save(tmp_path, "after", RESULTS, PROMPTS)
+    assert rates == rates_from(RESULTS)
+    numbers = json.loads((tmp_path / "evaluation" / "after.json").read_text())
+    assert numbers["rates"] == {name: rate.to_dict() for name, rate in rates.items()}
+    assert numbers["families"]["flip"]["pass_at_8"]["value"] == 1.0
+    assert numbers["verdicts"]["sampled"]["parse"] == 8 and numbers["verdicts"]["greedy"]["passed"] == 1
+    assert numbers["latency"] == {"p50": 0.5, "p95": 0.5} and numbers["tokens"] == 4
+
+
+def test_a_missing_evaluation_is_refused_by_path(tmp_path):
+    with pytest.raises(InputError, match="before.jsonl.gz"):
+        load(tmp_path, "before")
