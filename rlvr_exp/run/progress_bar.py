@@ -1,0 +1,50 @@
+"""The bar on a terminal, drawn by rich: one line for each kind of work, the latest figures below, notes scrolling above."""
+
+from collections.abc import Iterable
+from typing import TextIO
+
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as RichProgress
+from rich.text import Text
+
+
+class _WithFigures(RichProgress):
+    """The figures have a line of their own: beside the bar they would push it off an 80-column terminal."""
+
+    figures = ""
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        yield from super().get_renderables()
+        if self.figures:
+            yield Text(self.figures, style="cyan", no_wrap=True, overflow="ellipsis")
+
+
+class Bar:
+    """See `View`. One task of rich for each name of work."""
+
+    def __init__(self, out: TextIO):
+        self._console = Console(file=out, force_terminal=True, highlight=False)
+        self._progress = _WithFigures(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(compact=True),
+            console=self._console,
+            refresh_per_second=4,
+        )
+        self._tasks: dict[str, TaskID] = {}
+        self._progress.start()
+
+    def work(self, name: str, done: int, total: int, text: str) -> None:
+        if name not in self._tasks:
+            self._tasks[name] = self._progress.add_task(name, total=total or None)
+        self._progress.figures = text
+        self._progress.update(self._tasks[name], completed=done, total=total or None)
+
+    def note(self, text: str) -> None:
+        self._console.print(Text(text), soft_wrap=True)
+
+    def close(self) -> None:
+        self._progress.stop()

@@ -1,0 +1,118 @@
+"""The metrics of a run: `metrics.jsonl` and `metrics.csv` always, TensorBoard or W&B beside them where chosen.
+
+Owns those files and the one name rule: whatever depends on the machine is named `time/...` or `system/...`. A row is
+one step; steps rise. A number that is not finite is null in JSON and empty in CSV. Never decides what is logged.
+"""
+
+import csv
+import io
+import json
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rlvr_exp.core.files import write_text
+from rlvr_exp.run.tracking_sinks import open_sinks
+
+Row = dict[str, float | int | None]
+
+
+class Tracker:
+    """Writes the metrics of one run directory. One process of a run, rank 0, owns it.
+
+    Args:
+        directory: the run directory.
+        tracking: the `tracking` node of the configuration.
+        resume_step: keep the rows up to this step and go on after it (-1 keeps none: an interrupted run without a
+            checkpoint starts over); None starts anew, and is refused where rows are.
+
+    Raises:
+        InputError: the package of the chosen kind is missing.
+        ValueError: rows exist and nothing was said of resuming.
+    """
+
+    def __init__(self, directory: Path, tracking: Any, resume_step: int | None = None):
+        self._jsonl, self._csv = directory / "metrics.jsonl", directory / "metrics.csv"
+        kept = read_metrics(directory)
+        if kept and resume_step is None:
+            raise ValueError(f"{self._jsonl}: holds rows already; resume, or choose an empty run directory")
+        self._rows = [row for row in kept if row["step"] <= (-1 if resume_step is None else resume_step)]
+        self._columns: list[str] = []
+        self._sinks = open_sinks(directory, tracking, resume_step)
+        write_text(self._jsonl, "".join(_line(row) for row in self._rows))
+        self._write_csv()
+
+    def log(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Add the row of a step; it is on its way to the disk when this returns.
+
+        Raises:
+            ValueError: the step does not come after the last one, or a metric is named `step`.
+        """
+        last = self._rows[-1]["step"] if self._rows else -1
+        if step <= last:
+            raise ValueError(f"Tracker.log: got step {step} after step {last}; log one row a step, in rising order")
+        if "step" in metrics:
+            raise ValueError("Tracker.log: a metric may not be named 'step'; give the step as the first argument")
+        row: Row = {"step": int(step), **{name: _finite(value) for name, value in metrics.items()}}
+        self._rows.append(row)
+        _append(self._jsonl, _line(row))
+        if row.keys() <= set(self._columns):
+            _append(self._csv, _csv_text([row], self._columns))
+        else:
+            self._write_csv()
+        finite = {name: value for name, value in row.items() if name != "step" and value is not None}
+        for sink in self._sinks:
+            sink.log(step, finite)
+
+    def close(self) -> None:
+        """Rewrite the CSV whole and close the sinks. Calling it twice is harmless."""
+        if self._rows:
+            self._write_csv()
+        while self._sinks:
+            self._sinks.pop().close()
+
+    def __enter__(self) -> "Tracker":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _write_csv(self) -> None:
+        self._columns = list(dict.fromkeys(["step", *(name for row in self._rows for name in row)]))
+        header = dict(zip(self._columns, self._columns, strict=True))
+        write_text(self._csv, _csv_text([header, *self._rows], self._columns))
+
+
+def read_metrics(directory: Path) -> list[Row]:
+    """The rows of `metrics.jsonl`, [] where there is none. A last line that a kill cut short is left out."""
+    path = directory / "metrics.jsonl"
+    if not path.exists():
+        return []
+    *lines, _torn = path.read_text(encoding="utf-8").split("\n")
+    return [json.loads(line) for line in lines]
+
+
+def _finite(value: float) -> float | int | None:
+    number = value if isinstance(value, int) else float(value)
+    return number if math.isfinite(number) else None
+
+
+def _line(row: Row) -> str:
+    return json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _csv_text(rows: list[Mapping[str, Any]], columns: list[str]) -> str:
+    text = io.StringIO()
+    csv.DictWriter(text, columns, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
+def _append(path: Path, text: str) -> None:
+    """One write of whole lines, so that a killed run leaves at most its last line short."""
+    handle = os.open(path, os.O_WRONLY | os.O_APPEND)
+    try:
+        os.write(handle, text.encode("utf-8"))
+    finally:
+        os.close(handle)

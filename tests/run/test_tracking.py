@@ -1,0 +1,135 @@
+"""Metrics files: complete, readable by strict readers at any time, equal after a resume."""
+
+import csv
+import json
+import math
+import sys
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rlvr_exp.core.errors import InputError
+from rlvr_exp.run.tracking import Tracker, read_metrics
+
+FILES = SimpleNamespace(kind="files")
+NAMES = st.sampled_from(["reward/mean", "loss", "kl", "verdict/passed", "time/generate", "odd,\"name\""])
+RUNS = st.lists(st.dictionaries(NAMES, st.floats(width=32) | st.integers(-5, 5), max_size=5), max_size=8)
+
+
+def strict_rows(directory):
+    def refuse(constant):
+        raise ValueError(constant)
+
+    text = (directory / "metrics.jsonl").read_text()
+    return [json.loads(line, parse_constant=refuse) for line in text.splitlines()]
+
+
+def csv_rows(directory):
+    with open(directory / "metrics.csv", newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
+@pytest.mark.property(25)
+@given(RUNS)
+def test_every_logged_number_is_in_both_files(tmp_path_factory, run):
+    directory = tmp_path_factory.mktemp("run")
+    tracker = Tracker(directory, FILES)
+    for step, metrics in enumerate(run):
+        tracker.log(step, metrics)
+        assert_complete(directory, run[: step + 1])
+    tracker.close()
+    assert_complete(directory, run)
+
+
+def assert_complete(directory, run):
+    rows, table = strict_rows(directory), csv_rows(directory)
+    assert len(rows) == len(table) == len(run)
+    for step, (metrics, row, cells) in enumerate(zip(run, rows, table, strict=True)):
+        expected = {name: value if math.isfinite(value) else None for name, value in metrics.items()}
+        assert row == {"step": step, **expected}
+        named = {name: None if value == "" else float(value) for name, value in cells.items()}
+        assert named == {**dict.fromkeys(cells), "step": step, **expected}
+
+
+def test_rows_are_readable_before_close_and_columns_may_grow(tmp_path):
+    tracker = Tracker(tmp_path, FILES)
+    tracker.log(1, {"loss": 2.0})
+    tracker.log(2, {"reward/mean": 0.5})
+    assert (tmp_path / "metrics.csv").read_text() == "step,loss,reward/mean\n1,2.0,\n2,,0.5\n"
+    tracker.log(3, {"loss": 1.0})
+    assert (tmp_path / "metrics.csv").read_text().endswith("3,1.0,\n")
+
+
+def test_resuming_gives_the_files_of_an_uninterrupted_run(tmp_path):
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    metrics = [{"loss": 1 / (step + 1)} | ({"eval": 0.5} if step == 4 else {}) for step in range(8)]
+    for directory, steps in ((whole, range(8)), (cut, range(6))):
+        directory.mkdir()
+        with Tracker(directory, FILES) as tracker:
+            for step in steps:
+                tracker.log(step, metrics[step])
+    with open(cut / "metrics.jsonl", "a") as torn:
+        torn.write('{"step": 6, "lo')
+    with Tracker(cut, FILES, resume_step=3) as tracker:
+        for step in range(4, 8):
+            tracker.log(step, metrics[step])
+    for name in ("metrics.jsonl", "metrics.csv"):
+        assert (cut / name).read_bytes() == (whole / name).read_bytes()
+
+
+def test_a_second_run_in_one_directory_is_refused_not_mixed(tmp_path):
+    with Tracker(tmp_path, FILES) as tracker:
+        tracker.log(1, {"loss": 1.0})
+    with pytest.raises(ValueError, match="holds rows already"):
+        Tracker(tmp_path, FILES)
+    assert read_metrics(tmp_path) == [{"step": 1, "loss": 1.0}]
+
+
+@pytest.mark.parametrize("step, metrics, message", [(5, {}, "after step 5"), (4, {}, "after"), (6, {"step": 1}, "'step'")])
+def test_a_row_that_would_confuse_readers_is_refused(tmp_path, step, metrics, message):
+    tracker = Tracker(tmp_path, FILES)
+    tracker.log(5, {"loss": 1.0})
+    with pytest.raises(ValueError, match=message):
+        tracker.log(step, metrics)
+    assert len(strict_rows(tmp_path)) == 1
+
+
+@pytest.mark.parametrize("kind", ["tensorboard", "wandb"])
+def test_a_missing_package_is_refused_with_the_remedy_and_nothing_written(tmp_path, monkeypatch, kind):
+    monkeypatch.setitem(sys.modules, kind, None)
+    with pytest.raises(InputError, match=f"pip install {kind}, or choose tracking=files"):
+        Tracker(tmp_path, SimpleNamespace(kind=kind))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unknown_kind_names_the_known_ones(tmp_path):
+    with pytest.raises(InputError, match="files, tensorboard, wandb"):
+        Tracker(tmp_path, SimpleNamespace(kind="mlflow"))
+
+
+def test_tensorboard_events_are_read_back_and_a_resume_hides_what_it_repeats(tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    board = SimpleNamespace(kind="tensorboard")
+    with Tracker(tmp_path, board) as tracker:
+        for step in (1, 2, 3):
+            tracker.log(step, {"reward/mean": step / 4, "kl": math.nan})
+    with Tracker(tmp_path, board, resume_step=2) as tracker:
+        tracker.log(3, {"reward/mean": 1.0})
+    events = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
+    assert events.Tags()["scalars"] == ["reward/mean"]
+    assert [(event.step, event.value) for event in events.Scalars("reward/mean")] == [(1, 0.25), (2, 0.5), (3, 1.0)]
+
+
+def test_wandb_runs_offline_under_the_run_directory(tmp_path, monkeypatch):
+    for name in ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / "home"))
+    directory = tmp_path / "run"
+    options = SimpleNamespace(project="rlvr_exp", mode="offline", entity=None)
+    with Tracker(directory, SimpleNamespace(kind="wandb", wandb=options)) as tracker:
+        tracker.log(1, {"reward/mean": 0.25})
+    (written,) = (directory / "wandb").glob("offline-run-*/run-*.wandb")
+    assert b"reward/mean" in written.read_bytes()
+    assert strict_rows(directory) == [{"step": 1, "reward/mean": 0.25}]
