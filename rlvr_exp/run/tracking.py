@@ -1,4 +1,4 @@
-"""The metrics of a run: `metrics.jsonl` and `metrics.csv` always, TensorBoard or W&B beside them where chosen.
+"""The metrics of a run: `metrics.jsonl` and `metrics.csv` always, and a copy to the chosen viewer.
 
 Owns those files and the one name rule: whatever depends on the machine is named `time/...` or `system/...`. A row is
 one step; steps rise. A number that is not finite is null in JSON and empty in CSV. Never decides what is logged.
@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_exp.core.files import write_text
-from rlvr_exp.run.tracking_sinks import open_sinks
+from rlvr_exp.run.tracking_sinks import Files, Sink, TensorBoard, WandB
+
+__all__ = ["Files", "Sink", "TensorBoard", "Tracker", "WandB", "read_metrics"]
 
 Row = dict[str, float | int | None]
 
@@ -24,32 +26,34 @@ class Tracker:
 
     Args:
         directory: the run directory.
-        tracking: the `tracking` node of the configuration.
+        sink: the viewer, built from the `tracking` node of the configuration; closed with the tracker.
         resume_step: keep the rows up to this step and go on after it (-1 keeps none: an interrupted run without a
             checkpoint starts over); None starts anew, and is refused where rows are.
 
     Raises:
-        InputError: the package of the chosen kind is missing.
         ValueError: rows exist and nothing was said of resuming.
     """
 
-    def __init__(self, directory: Path, tracking: Any, resume_step: int | None = None):
+    def __init__(self, directory: Path, sink: Sink, resume_step: int | None = None):
         self._jsonl, self._csv = directory / "metrics.jsonl", directory / "metrics.csv"
         kept = read_metrics(directory)
         if kept and resume_step is None:
             raise ValueError(f"{self._jsonl}: holds rows already; resume, or choose an empty run directory")
         self._rows = [row for row in kept if row["step"] <= (-1 if resume_step is None else resume_step)]
         self._columns: list[str] = []
-        self._sinks = open_sinks(directory, tracking, resume_step)
         write_text(self._jsonl, "".join(_line(row) for row in self._rows))
         self._write_csv()
+        sink.start(directory, resume_step)
+        self._sink: Sink | None = sink
 
     def log(self, step: int, metrics: Mapping[str, float]) -> None:
         """Add the row of a step; it is on its way to the disk when this returns.
 
         Raises:
-            ValueError: the step does not come after the last one, or a metric is named `step`.
+            ValueError: the step does not come after the last one, a metric is named `step`, or the tracker is closed.
         """
+        if self._sink is None:
+            raise ValueError("Tracker.log: closed already; log before close")
         last = self._rows[-1]["step"] if self._rows else -1
         if step <= last:
             raise ValueError(f"Tracker.log: got step {step} after step {last}; log one row a step, in rising order")
@@ -63,15 +67,14 @@ class Tracker:
         else:
             self._write_csv()
         finite = {name: value for name, value in row.items() if name != "step" and value is not None}
-        for sink in self._sinks:
-            sink.log(step, finite)
+        self._sink.log(step, finite)
 
     def close(self) -> None:
-        """Rewrite the CSV whole and close the sinks. Calling it twice is harmless."""
-        if self._rows:
+        """Rewrite the CSV whole and close the viewer. Calling it twice is harmless."""
+        if self._sink is not None:
             self._write_csv()
-        while self._sinks:
-            self._sinks.pop().close()
+            self._sink.close()
+            self._sink = None
 
     def __enter__(self) -> "Tracker":
         return self

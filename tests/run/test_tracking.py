@@ -3,17 +3,16 @@
 import csv
 import json
 import math
+import subprocess
 import sys
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.run.tracking import Tracker, read_metrics
+from rlvr_exp.run.tracking import Files, TensorBoard, Tracker, WandB, read_metrics
 
-FILES = SimpleNamespace(kind="files")
 NAMES = st.sampled_from(["reward/mean", "loss", "kl", "verdict/passed", "time/generate", "odd,\"name\""])
 RUNS = st.lists(st.dictionaries(NAMES, st.floats(width=32) | st.integers(-5, 5), max_size=5), max_size=8)
 
@@ -35,7 +34,7 @@ def csv_rows(directory):
 @given(RUNS)
 def test_every_logged_number_is_in_both_files(tmp_path_factory, run):
     directory = tmp_path_factory.mktemp("run")
-    tracker = Tracker(directory, FILES)
+    tracker = Tracker(directory, Files())
     for step, metrics in enumerate(run):
         tracker.log(step, metrics)
         assert_complete(directory, run[: step + 1])
@@ -54,7 +53,7 @@ def assert_complete(directory, run):
 
 
 def test_rows_are_readable_before_close_and_columns_may_grow(tmp_path):
-    tracker = Tracker(tmp_path, FILES)
+    tracker = Tracker(tmp_path, Files())
     tracker.log(1, {"loss": 2.0})
     tracker.log(2, {"reward/mean": 0.5})
     assert (tmp_path / "metrics.csv").read_text() == "step,loss,reward/mean\n1,2.0,\n2,,0.5\n"
@@ -67,12 +66,12 @@ def test_resuming_gives_the_files_of_an_uninterrupted_run(tmp_path):
     metrics = [{"loss": 1 / (step + 1)} | ({"eval": 0.5} if step == 4 else {}) for step in range(8)]
     for directory, steps in ((whole, range(8)), (cut, range(6))):
         directory.mkdir()
-        with Tracker(directory, FILES) as tracker:
+        with Tracker(directory, Files()) as tracker:
             for step in steps:
                 tracker.log(step, metrics[step])
     with open(cut / "metrics.jsonl", "a") as torn:
         torn.write('{"step": 6, "lo')
-    with Tracker(cut, FILES, resume_step=3) as tracker:
+    with Tracker(cut, Files(), resume_step=3) as tracker:
         for step in range(4, 8):
             tracker.log(step, metrics[step])
     for name in ("metrics.jsonl", "metrics.csv"):
@@ -80,43 +79,50 @@ def test_resuming_gives_the_files_of_an_uninterrupted_run(tmp_path):
 
 
 def test_a_second_run_in_one_directory_is_refused_not_mixed(tmp_path):
-    with Tracker(tmp_path, FILES) as tracker:
+    with Tracker(tmp_path, Files()) as tracker:
         tracker.log(1, {"loss": 1.0})
     with pytest.raises(ValueError, match="holds rows already"):
-        Tracker(tmp_path, FILES)
+        Tracker(tmp_path, Files())
     assert read_metrics(tmp_path) == [{"step": 1, "loss": 1.0}]
 
 
 @pytest.mark.parametrize("step, metrics, message", [(5, {}, "after step 5"), (4, {}, "after"), (6, {"step": 1}, "'step'")])
 def test_a_row_that_would_confuse_readers_is_refused(tmp_path, step, metrics, message):
-    tracker = Tracker(tmp_path, FILES)
+    tracker = Tracker(tmp_path, Files())
     tracker.log(5, {"loss": 1.0})
     with pytest.raises(ValueError, match=message):
         tracker.log(step, metrics)
     assert len(strict_rows(tmp_path)) == 1
 
 
-@pytest.mark.parametrize("kind", ["tensorboard", "wandb"])
-def test_a_missing_package_is_refused_with_the_remedy_and_nothing_written(tmp_path, monkeypatch, kind):
-    monkeypatch.setitem(sys.modules, kind, None)
-    with pytest.raises(InputError, match=f"pip install {kind}, or choose tracking=files"):
-        Tracker(tmp_path, SimpleNamespace(kind=kind))
-    assert list(tmp_path.iterdir()) == []
+@pytest.mark.parametrize("package, build", [("tensorboard", TensorBoard), ("wandb", lambda: WandB("p", "offline"))])
+def test_a_missing_package_is_refused_with_the_remedy(monkeypatch, package, build):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(InputError, match=f"pip install {package}, or choose tracking=files"):
+        build()
 
 
-def test_an_unknown_kind_names_the_known_ones(tmp_path):
-    with pytest.raises(InputError, match="files, tensorboard, wandb"):
-        Tracker(tmp_path, SimpleNamespace(kind="mlflow"))
+def test_building_a_viewer_imports_no_package():
+    code = "import sys; from rlvr_exp.run.tracking import TensorBoard, WandB; TensorBoard(), WandB('p', 'offline');"
+    code += "sys.exit(bool({'tensorboard', 'wandb', 'torch'} & set(sys.modules)))"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_logging_after_close_is_refused(tmp_path):
+    tracker = Tracker(tmp_path, Files())
+    tracker.close()
+    tracker.close()
+    with pytest.raises(ValueError, match="closed already"):
+        tracker.log(1, {})
 
 
 def test_tensorboard_events_are_read_back_and_a_resume_hides_what_it_repeats(tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    board = SimpleNamespace(kind="tensorboard")
-    with Tracker(tmp_path, board) as tracker:
+    with Tracker(tmp_path, TensorBoard()) as tracker:
         for step in (1, 2, 3):
             tracker.log(step, {"reward/mean": step / 4, "kl": math.nan})
-    with Tracker(tmp_path, board, resume_step=2) as tracker:
+    with Tracker(tmp_path, TensorBoard(), resume_step=2) as tracker:
         tracker.log(3, {"reward/mean": 1.0})
     events = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
     assert events.Tags()["scalars"] == ["reward/mean"]
@@ -127,8 +133,7 @@ def test_wandb_runs_offline_under_the_run_directory(tmp_path, monkeypatch):
     for name in ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
         monkeypatch.setenv(name, str(tmp_path / "home"))
     directory = tmp_path / "run"
-    options = SimpleNamespace(project="rlvr_exp", mode="offline", entity=None)
-    with Tracker(directory, SimpleNamespace(kind="wandb", wandb=options)) as tracker:
+    with Tracker(directory, WandB("rlvr_exp", "offline")) as tracker:
         tracker.log(1, {"reward/mean": 0.25})
     (written,) = (directory / "wandb").glob("offline-run-*/run-*.wandb")
     assert b"reward/mean" in written.read_bytes()
