@@ -1,7 +1,7 @@
 """Reproducible stratified splits by content. Knows keys and strata, nothing of a domain.
 
 Membership follows the hash of an item's content, so a renamed or reordered data set splits alike, and an added item
-moves at most a few of its own family: one across each border of a band. Items of one group are never torn apart.
+moves at most a few others, all of its own family. Items of one group are never torn apart.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from math import floor
 
-from rlvr_exp.core.errors import InputError, Problem
 from rlvr_exp.core.seeds import uniform
+
+EPSILON = 1e-9
 
 
 @dataclass(frozen=True)
@@ -30,11 +31,10 @@ def split(items: Iterable[Item], fractions: Sequence[float], seed: int) -> dict[
     bands. A wanted part that this leaves empty takes one group of the rest while that holds more than one.
 
     Raises:
-        InputError: a fraction is outside [0, 1), or all of them leave no rest.
+        ValueError: a fraction is negative, or their sum is above 1.
     """
-    if any(not 0 <= fraction < 1 for fraction in fractions) or sum(fractions) >= 1:
-        given = ", ".join(map(str, fractions))
-        raise InputError(Problem("data: split fractions", "out of range", given, "each in [0, 1), below 1 in sum"))
+    if min(fractions) < 0 or sum(fractions) > 1 + EPSILON:
+        raise ValueError(f"split: fractions must be at least 0 and at most 1 in sum, got {fractions}")
     groups: dict[str, list[Item]] = {}
     for item in sorted(items, key=lambda item: item.key):
         groups.setdefault(item.group, []).append(item)
@@ -66,25 +66,28 @@ def tied(contents: Mapping[str, Sequence[str]]) -> dict[str, str]:
 
 
 def _family(heads: Sequence[Item], fractions: Sequence[float], seed: int) -> dict[str, int]:
-    """Parts by group for one family, its heads sorted by band."""
-    offset = uniform(seed, "split offset", heads[0].family)
-    parts, seen = {}, 0
+    """Parts by group for one family, its heads sorted by band.
+
+    Each part takes its share of what the parts before it left, band by band; what rounding down withholds from one
+    band the next one gets, so the family's sum is off by less than one.
+    """
+    parts = {head.group: len(fractions) for head in heads}
+    seen = [0] * len(fractions)
+    shares = [fraction / max(1 - sum(fractions[:part]), EPSILON) for part, fraction in enumerate(fractions)]
+    offsets = [uniform(seed, "split offset", heads[0].family, part) for part in range(len(fractions))]
     for _, members in groupby(heads, key=lambda item: item.band):
-        band = sorted(members, key=lambda item: _draw(seed, item.group))
-        borders = _borders(seen, seen + len(band), fractions, offset)
-        for rank, item in enumerate(band):
-            parts[item.group] = sum(rank >= border for border in borders)
-        seen += len(band)
+        pool = sorted((item.group for item in members), key=lambda group: _draw(seed, group))
+        for part, (share, offset) in enumerate(zip(shares, offsets, strict=True)):
+            count = _below(seen[part] + len(pool), share, offset) - _below(seen[part], share, offset)
+            seen[part] += len(pool)
+            parts |= dict.fromkeys(pool[:count], part)
+            pool = pool[count:]
     return parts
 
 
-def _borders(start: int, end: int, fractions: Sequence[float], offset: float) -> list[int]:
-    """Ranks at which the parts of one band end: the running share of the family, rounded down after the offset."""
-    total, borders = 0.0, []
-    for fraction in fractions:
-        total += fraction
-        borders.append(floor(end * total + offset) - floor(start * total + offset))
-    return borders
+def _below(count: int, share: float, offset: float) -> int:
+    """How many of the first `count` a part takes. Shares are sums of decimals: 0.9999999999 of a task is one."""
+    return floor(count * min(share, 1.0) + offset * (1 - EPSILON) + EPSILON)
 
 
 def _fill_empty(parts: dict[str, int], fractions: Sequence[float], seed: int) -> None:

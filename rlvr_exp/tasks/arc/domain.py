@@ -32,15 +32,12 @@ class Arc(Domain):
         self,
         path: str = "",
         limit: int = 0,
-        prompt: wording.PromptOptions = wording.Wording(),
+        prompt: wording.Wording = wording.Wording(),
         dev_fraction: float = 0.1,
-        test_fraction: float = 0.1,
+        test_fraction: float = 0.2,
         seed: int = 0,
     ):
         """`limit`: the first N tasks of each split after a seeded shuffle; 0 means all, in the order of the files."""
-        wording.check(prompt)
-        if limit < 0:
-            raise InputError(Problem("data.limit", "negative", str(limit), "0 for all, or more"))
         self.path = Path(path) if path else EMBEDDED
         self.options, self.limit, self.seed = prompt, limit, seed
         self.fractions = (test_fraction, dev_fraction)
@@ -77,12 +74,12 @@ class Arc(Domain):
     def _shots(self, task: Task) -> list[tuple[ArcPuzzle, str]]:
         if not self.options.shots:
             return []
-        others = [shot for shot in self._solved if shot.puzzle != task.puzzle]
+        chosen = stream(self.seed, "shots", task.id).sample(self._solved, min(len(self._solved), self.options.shots + 1))
+        others = [shot for shot in chosen if shot.puzzle != task.puzzle][: self.options.shots]
         if len(others) < self.options.shots:
             what = f"only {len(others)} solved examples"
             raise InputError(Problem("data.prompt.shots", what, str(self.options.shots), remedy="ask for fewer"))
-        chosen = stream(self.seed, "shots", task.id).sample(others, self.options.shots)
-        return [(shot.puzzle, shot.gold) for shot in chosen]
+        return [(shot.puzzle, shot.gold) for shot in others if shot.gold is not None]
 
     @cached_property
     def _solved(self) -> list[Task]:

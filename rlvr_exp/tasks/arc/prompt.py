@@ -8,14 +8,11 @@ Solved examples (shots) stand before the puzzle, each as its own prompt followed
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from rlvr_exp.core.errors import InputError, Problem
-from rlvr_exp.tasks.arc.grid import STYLES as GRID_STYLES
-from rlvr_exp.tasks.arc.grid import Grid, from_text, to_text
+from rlvr_exp.tasks.arc.grid import from_text, to_text
 from rlvr_exp.tasks.arc.puzzle import ENTRY_POINT, ArcPuzzle
 
-STYLES = ("bare", "instruct")
 HEAD = (
     "One rule turns every input grid below into its output grid. Each cell is a colour, an integer from 0 to 9.\n"
     "Find the rule from the pairs.\n"
@@ -26,53 +23,31 @@ ASK = (
     " above.\nAnswer with the function in one code block:\n"
     f"```python\ndef {ENTRY_POINT}(grid):\n    ...\n```\n"
 )
-SHOT_HEAD = "Here is a solved example.\n\n"
-
-
-class PromptOptions(Protocol):
-    """The `data.prompt` node."""
-
-    style: str
-    grid: str
-    shots: int
 
 
 @dataclass(frozen=True)
 class Wording:
-    """Prompt options for use without a configuration."""
+    """How to word a puzzle; the `data.prompt` node has the same fields."""
 
     style: str = "bare"
     grid: str = "compact"
     shots: int = 0
 
 
-def check(options: PromptOptions) -> None:
-    """Raises InputError naming every option that is out of range."""
-    faults = []
-    if options.style not in STYLES:
-        faults.append(Problem("data.prompt.style", "unknown style", repr(options.style), " ".join(STYLES)))
-    if options.grid not in GRID_STYLES:
-        faults.append(Problem("data.prompt.grid", "unknown style", repr(options.grid), " ".join(GRID_STYLES)))
-    if options.shots < 0:
-        faults.append(Problem("data.prompt.shots", "negative", str(options.shots), "0 or more"))
-    if faults:
-        raise InputError(*faults)
-
-
-def write(puzzle: ArcPuzzle, options: PromptOptions, shots: Sequence[tuple[ArcPuzzle, str]] = ()) -> str:
+def write(puzzle: ArcPuzzle, options: Wording, shots: Sequence[tuple[ArcPuzzle, str]] = ()) -> str:
     """The full prompt: each shot (a puzzle and its program), then the puzzle."""
-    one = _bare if options.style == "bare" else _instruct
-    solved = [_SHOTS[options.style].format(one(shown, options.grid), gold.strip("\n")) for shown, gold in shots]
+    one, shot = _WRITERS[options.style]
+    solved = [shot.format(one(shown, options.grid), gold.strip("\n")) for shown, gold in shots]
     return "".join(solved) + one(puzzle, options.grid)
 
 
-def read(prompt: str, options: PromptOptions) -> ArcPuzzle:
+def read(prompt: str, options: Wording) -> ArcPuzzle:
     """The puzzle that a prompt of `write` asks for, shots left aside: nothing of it is lost in the wording.
 
     Raises:
         InputError: the text is no such prompt.
     """
-    start, marks = _LAYOUT[options.style]
+    start, marks = _READERS[options.style]
     blocks = marks.findall(prompt[max(prompt.rfind(start), 0) :])
     grids = [(mark, from_text(text, options.grid, f"prompt, grid {n}")) for n, (mark, text) in enumerate(blocks)]
     kinds = "".join(mark[0] for mark, _ in grids)
@@ -92,17 +67,17 @@ def _instruct(puzzle: ArcPuzzle, style: str) -> str:
         f"Pair {number}\nInput:\n{to_text(given, style)}\nOutput:\n{to_text(wanted, style)}\n"
         for number, (given, wanted) in enumerate(puzzle.train, 1)
     ]
-    tests = [f"Test input {number}:\n{_text}\n" for number, _text in enumerate(_texts(puzzle.test, style), 1)]
+    tests = [f"Test input {number}:\n{to_text(grid, style)}\n" for number, grid in enumerate(puzzle.test, 1)]
     return "\n".join([HEAD, *pairs, *tests, ASK])
 
 
-def _texts(grids: Sequence[Grid], style: str) -> list[str]:
-    return [to_text(grid, style) for grid in grids]
-
-
 _GRID_LINES = r"((?:[\d\[][^\n]*\n)*[\d\[][^\n]*)"
-_SHOTS = {"bare": "{}{}\n\n", "instruct": SHOT_HEAD + "{}\n```python\n{}\n```\n\n"}
-_LAYOUT = {
+_WRITERS = {
+    "bare": (_bare, "{}{}\n\n"),
+    "instruct": (_instruct, "Here is a solved example.\n\n{}\n```python\n{}\n```\n\n"),
+}
+STYLES = tuple(_WRITERS)
+_READERS = {
     "bare": ("\n\nI\n", re.compile(r"^([IOT])\n" + _GRID_LINES + "$", re.MULTILINE)),
     "instruct": (HEAD, re.compile(r"^(Input|Output|Test input \d+):\n" + _GRID_LINES + "$", re.MULTILINE)),
 }

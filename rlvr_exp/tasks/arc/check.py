@@ -1,0 +1,69 @@
+"""Look over ARC data before a run: `python -m rlvr_exp.tasks.arc.check [PATH]`, the embedded corpus without a path.
+
+Loads every task, words it in every prompt and grid style, reads each prompt back, and prints counts. Ends with 0, with
+2 where the data are at fault (file, key and fault printed), with 1 where a prompt does not read back as its puzzle.
+"""
+
+import argparse
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from rlvr_exp.core.errors import BAD_INPUT, DONE, FAULT, InputError
+from rlvr_exp.tasks.arc import prompt as wording
+from rlvr_exp.tasks.arc.domain import Arc
+from rlvr_exp.tasks.arc.grid import STYLES as GRID_STYLES
+from rlvr_exp.tasks.arc.grid import Grid
+from rlvr_exp.tasks.arc.puzzle import ArcPuzzle
+from rlvr_exp.tasks.base import Task
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m rlvr_exp.tasks.arc.check", description="Look over ARC data.")
+    parser.add_argument("path", nargs="?", default="", help="a folder or file of ARC tasks; the embedded corpus without")
+    path = parser.parse_args(arguments).path
+    try:
+        splits = Arc(path).splits()
+    except InputError as error:
+        print(f"{error}\nfaults: at least {len(error.problems)}")
+        return BAD_INPUT
+    tasks = [task for members in splits.values() for task in members]
+    lost = [task.id for task in tasks if not reads_back(task.puzzle)]
+    print(report(path or "embedded", {name: len(members) for name, members in splits.items()}, tasks, lost))
+    return FAULT if lost else DONE
+
+
+def reads_back(puzzle: ArcPuzzle) -> bool:
+    """Whether every wording of a puzzle, read back, gives its grids again."""
+    for style in wording.STYLES:
+        for grid in GRID_STYLES:
+            options = wording.Wording(style, grid)
+            again = wording.read(wording.write(puzzle, options), options)
+            if (again.train, again.test) != (puzzle.train, puzzle.test):
+                return False
+    return True
+
+
+def report(path: str, splits: dict[str, int], tasks: Sequence[Task], lost: Sequence[str]) -> str:
+    puzzles = [task.puzzle for task in tasks]
+    grids = [grid for puzzle in puzzles for grid in _grids(puzzle)]
+    hardest = sorted(task.difficulty for task in tasks)
+    lines = [
+        f"path: {Path(path)}",
+        f"tasks: {len(tasks)} in {len({task.family for task in tasks})} families",
+        "splits: " + " ".join(f"{name}={count}" for name, count in splits.items()),
+        f"pairs: {sum(len(puzzle.train) for puzzle in puzzles)} train, {sum(len(puzzle.test) for puzzle in puzzles)} test",
+        f"largest grid: {max(map(len, grids))} rows, {max(len(grid[0]) for grid in grids)} columns",
+        f"difficulty: {hardest[0]:.2f} to {hardest[-1]:.2f}, median {hardest[len(hardest) // 2]:.2f}",
+        f"prompts that do not read back: {len(lost)}" + "".join(f"\n    {name}" for name in lost[:20]),
+        "faults: 0",
+    ]
+    return "\n".join(lines)
+
+
+def _grids(puzzle: ArcPuzzle) -> Iterable[Grid]:
+    """Every grid that a prompt shows."""
+    return [*(grid for pair in puzzle.train for grid in pair), *puzzle.test]
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
