@@ -30,18 +30,6 @@ def swap_colours(draw: Draw) -> Bodies:
 
 
 @family()
-def recolour_two(draw: Draw) -> Bodies:
-    (a, b), x = draw.two(), draw.new()
-    return _each(f"{{{a}: {x}, {b}: {draw.other(x, b)}}}.get(#, #)")
-
-
-@family()
-def merge_colours(draw: Draw) -> Bodies:
-    a, b = draw.two()
-    return _each(f"{draw.new()} if # in ({a}, {b}) else #")
-
-
-@family()
 def shift_colours(draw: Draw) -> Bodies:
     return _each(f"(# + {draw.number(1, 9)}) % 10")
 
@@ -70,29 +58,14 @@ def fill_background(draw: Draw) -> Bodies:
     return _each(f"# or {draw.other()}")
 
 
-@family(SPARSE_RICH)
-def flatten(draw: Draw) -> Bodies:
-    return _each(f"{draw.other()} if # else 0")
-
-
 @family()
 def cap(draw: Draw) -> Bodies:
     return _each(f"min(#, {draw.number(2, 7)})")
 
 
 @family()
-def raise_to(draw: Draw) -> Bodies:
-    return _each(f"max(#, {draw.number(2, 7)})")
-
-
-@family()
 def replace_corner_colour(draw: Draw) -> Bodies:
     return _each(f"{draw.new()} if # == g[0][0] else #")
-
-
-@family()
-def only_corner_colour(draw: Draw) -> Bodies:
-    return _each(f"# if # == g[0][0] else {draw.new()}")
 
 
 @family(RANKED)
@@ -105,9 +78,3 @@ def replace_commonest(draw: Draw) -> Bodies:
 def replace_rarest(draw: Draw) -> Bodies:
     x, a = "x = sum(g, [])\na = min(x, key=x.count)\n", draw.new()
     return Bodies(x + cells(f"{a} if v == a else v"), x + grid(f"{a} if g[r][c] == a else g[r][c]"))
-
-
-@family(RANKED)
-def keep_commonest(draw: Draw) -> Bodies:
-    x, a = "x = sum(g, [])\na = max(x, key=x.count)\n", draw.new()
-    return Bodies(x + cells(f"v if v == a else {a}"), x + grid(f"a if g[r][c] == a else {a}"))

@@ -12,9 +12,7 @@ fixed("rotate_left", columns("g") + "[::-1]", grid("g[c][w - 1 - r]", "w", "h"))
 fixed("anti_transpose", columns("g[::-1]") + "[::-1]", grid("g[h - 1 - c][w - 1 - r]", "w", "h"))
 fixed("odd_rows", "g[::2]", grid("g[2 * r][c]", "(h + 1) // 2"), fits=lambda h, w: h > 2)
 fixed("odd_cols", "[row[::2] for row in g]", grid("g[r][2 * c]", cols="(w + 1) // 2"), fits=lambda h, w: w > 2)
-fixed("even_rows", "g[1::2]", grid("g[2 * r + 1][c]", "h // 2"), fits=lambda h, w: h > 3)
 fixed("left_half", "[row[: len(row) // 2] for row in g]", grid("g[r][c]", cols="w // 2"), fits=lambda h, w: w > 3)
-fixed("right_half", "[row[-(len(row) // 2) :] for row in g]", grid("g[r][c]", cols="w - w // 2, w"), fits=lambda h, w: w > 3)
 fixed("top_half", "g[: len(g) // 2]", grid("g[r][c]", "h // 2"), fits=lambda h, w: h > 3)
 fixed("crop_border", "[row[1:-1] for row in g[1:-1]]", grid("g[r][c]", "1, h - 1", "1, w - 1"), fits=lambda h, w: min(h, w) > 3)
 fixed(
@@ -28,14 +26,6 @@ fixed(
     "reverse_odd_rows",
     "[row[::-1] if r % 2 else row for r, row in enumerate(g)]",
     grid("g[r][w - 1 - c if r % 2 else c]"),
-)
-fixed("reverse_odd_cols", "", grid("g[h - 1 - r if c % 2 else r][c]"))
-fixed("swap_end_rows", "[g[-1]] + g[1:-1] + [g[0]]", "[g[h - 1 - r] if r in (0, h - 1) else g[r] for r in range(h)]", fits=lambda h, w: h > 3)
-fixed(
-    "swap_end_cols",
-    "[row[-1:] + row[1:-1] + row[:1] for row in g]",
-    grid("g[r][w - 1 - c if c in (0, w - 1) else c]"),
-    fits=lambda h, w: w > 3,
 )
 fixed(
     "skew_rows",
@@ -51,22 +41,10 @@ def roll_right(draw: Draw) -> Bodies:
     return Bodies(f"[row[-{k}:] + row[:-{k}] for row in g]", grid(f"g[r][(c - {k}) % w]"))
 
 
-@family(fits=lambda h, w: w > 4)
-def roll_left(draw: Draw) -> Bodies:
-    k = draw.number(1, 2)
-    return Bodies(f"[row[{k}:] + row[:{k}] for row in g]", grid(f"g[r][(c + {k}) % w]"))
-
-
 @family(fits=lambda h, w: h > 2)
 def roll_down(draw: Draw) -> Bodies:
     k = draw.number(1, 2)
     return Bodies(f"g[-{k}:] + g[:-{k}]", grid(f"g[(r - {k}) % h][c]"))
-
-
-@family(fits=lambda h, w: h > 4)
-def roll_up(draw: Draw) -> Bodies:
-    k = draw.number(1, 2)
-    return Bodies(f"g[{k}:] + g[:{k}]", grid(f"g[(r + {k}) % h][c]"))
 
 
 @family(fits=lambda h, w: w > 2)
@@ -87,12 +65,6 @@ def shift_left(draw: Draw) -> Bodies:
 def shift_down(draw: Draw) -> Bodies:
     k, a = draw.number(1, 2), draw.other()
     return Bodies(f"[[{a}] * len(g[0])] * {k} + g[:-{k}]", grid(f"g[r - {k}][c] if r >= {k} else {a}"))
-
-
-@family(fits=lambda h, w: h > 2)
-def shift_up(draw: Draw) -> Bodies:
-    k, a = draw.number(1, 2), draw.other()
-    return Bodies(f"g[{k}:] + [[{a}] * len(g[0])] * {k}", grid(f"g[r + {k}][c] if r + {k} < h else {a}"))
 
 
 @family(fits=lambda h, w: w > 3)
@@ -117,15 +89,3 @@ def crop_top(draw: Draw) -> Bodies:
 def crop_bottom(draw: Draw) -> Bodies:
     k = draw.number(1, 2)
     return Bodies(f"g[:-{k}]", grid("g[r][c]", f"h - {k}"))
-
-
-@family(fits=lambda h, w: h > 3)
-def drop_row(draw: Draw) -> Bodies:
-    k = draw.number(1, 2)
-    return Bodies(f"g[:{k}] + g[{k + 1}:]", f"[g[r] for r in range(h) if r != {k}]")
-
-
-@family(fits=lambda h, w: w > 3)
-def drop_col(draw: Draw) -> Bodies:
-    k = draw.number(1, 2)
-    return Bodies(f"[row[:{k}] + row[{k + 1}:] for row in g]", f"[[g[r][c] for c in range(w) if c != {k}] for r in range(h)]")

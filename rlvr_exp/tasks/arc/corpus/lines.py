@@ -13,10 +13,8 @@ def _tall(h: int, w: int) -> bool:
 
 
 fixed("sort_rows", "[sorted(row) for row in g]", "[sorted(g[r]) for r in range(h)]", fits=_wide)
-fixed("sort_rows_down", "[sorted(row)[::-1] for row in g]", grid("sorted(g[r])[w - 1 - c]"), fits=_wide)
 fixed("sort_cols", columns("[sorted(c) for c in zip(*g)]"), grid("sorted(g[i][c] for i in range(h))[r]"), fits=_tall)
 fixed("order_rows", "sorted(g)", "[sorted(g)[r] for r in range(h)]", fits=_tall)
-fixed("order_rows_by_sum", "sorted(g, key=sum)", "[sorted(g, key=sum)[r] for r in range(h)]", fits=_tall)
 fixed("fall_right", "[sorted(row, key=bool) for row in g]", "[sorted(g[r], key=bool) for r in range(h)]", SPARSE, _wide)
 fixed(
     "fall_left",
@@ -42,9 +40,7 @@ fixed(
 fixed("spread_first_col", "[[row[0]] * len(row) for row in g]", grid("g[r][0]"), fits=_tall)
 fixed("spread_last_col", "[[row[-1]] * len(row) for row in g]", grid("g[r][w - 1]"), fits=_tall)
 fixed("spread_top_row", "[g[0] for row in g]", grid("g[0][c]"), fits=_wide)
-fixed("spread_bottom_row", "[g[-1] for row in g]", grid("g[h - 1][c]"), fits=_wide)
 fixed("spread_row_max", "[[max(row)] * len(row) for row in g]", grid("max(g[r])"), SPARSE_RICH, _tall)
-fixed("spread_col_max", "[[max(c) for c in zip(*g)] for row in g]", grid("max(g[i][c] for i in range(h))"), SPARSE_RICH, _wide)
 fixed(
     "smear_right",
     "[[next((v for v in row[c::-1] if v), 0) for c in range(len(row))] for row in g]",
@@ -53,7 +49,6 @@ fixed(
     _wide,
 )
 fixed("drag_right", "[[v or x for v, x in zip(row, [0] + row)] for row in g]", grid("g[r][c] or (g[r][c - 1] if c else 0)"), SPARSE, _wide)
-fixed("drag_down", "[[v or x for v, x in zip(a, b)] for a, b in zip(g, g[:1] + g)]", grid("g[r][c] or g[max(r - 1, 0)][c]"), SPARSE, _tall)
 fixed("drop_blank_rows", "[row for row in g if any(row)]", "[g[r] for r in range(h) if any(g[r])]", GAPS, _tall)
 fixed(
     "drop_blank_cols",
@@ -62,7 +57,6 @@ fixed(
     GAPS,
     _wide,
 )
-fixed("count_rows", "[[len(row) - row.count(0)] * len(row) for row in g]", grid("w - g[r].count(0)"), SPARSE, lambda h, w: min(h, w) > 2)
 
 
 @family(SPARSE)
@@ -88,12 +82,6 @@ def fill_rows_with(draw: Draw) -> Bodies:
     a = draw.seen()
     b = draw.rng.choice((a, draw.new()))
     return Bodies(f"[[{b}] * len(row) if {a} in row else row for row in g]", grid(f"{b} if {a} in g[r] else g[r][c]"))
-
-
-@family(fits=_tall)
-def fill_rows_without(draw: Draw) -> Bodies:
-    a, b = draw.seen(), draw.new()
-    return Bodies(f"[row if {a} in row else [{b}] * len(row) for row in g]", grid(f"g[r][c] if {a} in g[r] else {b}"))
 
 
 @family(SPARSE, lambda h, w: w > 3)

@@ -32,12 +32,6 @@ def crowded(draw: Draw) -> Bodies:
 
 
 @family(SPARSE, _open)
-def lonely(draw: Draw) -> Bodies:
-    a = draw.new()
-    return Bodies(indexed=grid(f"{a} if g[r][c] and sum(map(bool, g[r][max(c - 1, 0):c + 2])) < 2 else g[r][c]"))
-
-
-@family(SPARSE, _open)
 def below_colour(draw: Draw) -> Bodies:
     a = draw.new()
     return Bodies(
@@ -50,15 +44,6 @@ def below_colour(draw: Draw) -> Bodies:
 def fill_enclosed(draw: Draw) -> Bodies:
     t, a = "t = list(zip(*g))\n", draw.other()
     return Bodies(indexed=t + grid(f"g[r][c] or {a} * all(map(any, (g[r][:c], g[r][c:], t[c][:r], t[c][r:])))"))
-
-
-@family(fits=_open)
-def same_as_left(draw: Draw) -> Bodies:
-    a = draw.new()
-    return Bodies(
-        f"[row[:1] + [{a} if x == v else v for x, v in zip(row, row[1:])] for row in g]",
-        grid(f"{a} if c and g[r][c] == g[r][c - 1] else g[r][c]"),
-    )
 
 
 @family(fits=_open)

@@ -39,16 +39,6 @@ def frame(draw: Draw) -> Bodies:
     return _sized(draw, "r in (0, h - 1) or c in (0, w - 1)")
 
 
-@family(fits=_open)
-def inside(draw: Draw) -> Bodies:
-    return _sized(draw, "0 < r < h - 1 and 0 < c < w - 1")
-
-
-@family(fits=_open)
-def corners(draw: Draw) -> Bodies:
-    return _sized(draw, "r in (0, h - 1) and c in (0, w - 1)")
-
-
 @family()
 def checker(draw: Draw) -> Bodies:
     return _painted(draw, f"(r + c) % 2 == {draw.number(0, 1)}")
@@ -69,11 +59,6 @@ def upper_triangle(draw: Draw) -> Bodies:
     return _painted(draw, "c > r")
 
 
-@family(fits=_open)
-def lower_triangle(draw: Draw) -> Bodies:
-    return _painted(draw, "c < r")
-
-
 @family()
 def add_row_number(draw: Draw) -> Bodies:
     k = draw.number(0, 2)
@@ -83,7 +68,6 @@ def add_row_number(draw: Draw) -> Bodies:
 
 fixed("symmetric_lr", "[[min(x) for x in zip(row, row[::-1])] for row in g]", grid("min(g[r][c], g[r][w - 1 - c])"), DENSE, _open)
 fixed("copy_left_half", "", grid("g[r][min(c, w - 1 - c)]"), DENSE, lambda h, w: w > 2)
-fixed("copy_top_half", "", grid("g[min(r, h - 1 - r)][c]"), DENSE, lambda h, w: h > 2)
 fixed(
     "symmetric_or_lr",
     "[[a or b for a, b in zip(row, row[::-1])] for row in g]",
@@ -110,7 +94,6 @@ def _even_h(h: int, w: int) -> bool:
 
 fixed("fold_or", "", grid("g[r][c] or g[r][c + w // 2]", cols="w // 2"), SPARSE, _even_w)
 fixed("fold_and", "", grid("g[r][c] and g[r][c + w // 2]", cols="w // 2"), SPARSE, _even_w)
-fixed("fold_mirrored", "", grid("g[r][c] or g[r][w - 1 - c]", cols="w // 2"), SPARSE, _even_w)
 fixed(
     "fold_down_or",
     "[[a or b for a, b in zip(x, y)] for x, y in zip(g, g[len(g) // 2 :])]",
@@ -127,8 +110,3 @@ def fold_down_xor(draw: Draw) -> Bodies:
         f"[[{a} if bool(a) != bool(b) else 0 for a, b in zip(x, y)] for x, y in zip(g, g[len(g) // 2 :])]",
         grid(f"{a} if bool(g[r][c]) != bool(g[r + h // 2][c]) else 0", "h // 2"),
     )
-
-
-@family(SPARSE, _even_w)
-def fold_equal(draw: Draw) -> Bodies:
-    return Bodies(indexed=grid(f"{draw.other()} if g[r][c] == g[r][c + w // 2] else 0", cols="w // 2"))

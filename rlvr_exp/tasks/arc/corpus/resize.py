@@ -26,22 +26,13 @@ fixed("tile_quad", "[row + row for row in g + g]", grid("g[r % h][c % w]", "2 * 
 fixed("mirror_right", "[row + row[::-1] for row in g]", grid("g[r][min(c, 2 * w - 1 - c)]", cols="2 * w"), fits=_half)
 fixed("mirror_left", "[row[::-1] + row for row in g]", grid("g[r][max(c - w, w - 1 - c)]", cols="2 * w"), fits=_half)
 fixed("mirror_down", "g + g[::-1]", grid("g[min(r, 2 * h - 1 - r)][c]", "2 * h"), fits=_half)
-fixed("mirror_up", "g[::-1] + g", grid("g[max(r - h, h - 1 - r)][c]", "2 * h"), fits=_half)
 fixed(
     "mirror_quad",
     "[row + row[::-1] for row in g + g[::-1]]",
     grid("g[min(r, 2 * h - 1 - r)][min(c, 2 * w - 1 - c)]", "2 * h", "2 * w"),
     fits=_small,
 )
-fixed(
-    "turn_below",
-    "g + [row[::-1] for row in g[::-1]]",
-    grid("g[r][c] if r < h else g[2 * h - 1 - r][w - 1 - c]", "2 * h"),
-    fits=_half,
-)
 fixed("repeat_top", "g[:1] + g", grid("g[max(r - 1, 0)][c]", "h + 1"))
-fixed("repeat_bottom", "g + g[-1:]", grid("g[min(r, h - 1)][c]", "h + 1"))
-fixed("repeat_left", "[row[:1] + row for row in g]", grid("g[r][max(c - 1, 0)]", cols="w + 1"))
 fixed("repeat_right", "[row + row[-1:] for row in g]", grid("g[r][min(c, w - 1)]", cols="w + 1"))
 
 
@@ -49,12 +40,6 @@ fixed("repeat_right", "[row + row[-1:] for row in g]", grid("g[r][min(c, w - 1)]
 def pad_right(draw: Draw) -> Bodies:
     a = draw.other()
     return Bodies(f"[row + [{a}] for row in g]", grid(f"g[r][c] if c < w else {a}", cols="w + 1"))
-
-
-@family()
-def pad_left(draw: Draw) -> Bodies:
-    a = draw.other()
-    return Bodies(f"[[{a}] + row for row in g]", grid(f"g[r][c - 1] if c else {a}", cols="w + 1"))
 
 
 @family()
