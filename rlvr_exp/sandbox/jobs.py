@@ -1,0 +1,62 @@
+"""What goes into the pool and what comes out: data shared by every verifier that runs untrusted code."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+End = Literal["exit", "cpu", "wall", "output", "lost", "unavailable"]
+
+
+@dataclass(frozen=True)
+class JobLimits:
+    """What one candidate may use, everything that it starts included."""
+
+    cpu_s: float = 2.0
+    wall_s: float = 10.0
+    memory_mb: int = 256
+    """Address space of each of its processes."""
+    output_kb: int = 256
+    """Largest file, printed text and result, each."""
+
+    def doubled(self) -> "JobLimits":
+        """Twice the wall time: for the one retry of a verdict that fell to the wall clock alone."""
+        return JobLimits(self.cpu_s, 2 * self.wall_s, self.memory_mb, self.output_kb)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One candidate. `payload` is the harness's own format, and holds no answer."""
+
+    payload: bytes
+    limits: JobLimits = JobLimits()
+
+
+@dataclass(frozen=True)
+class JobResult:
+    """What a candidate's process left behind. Nothing in it is trusted but the limits, clocks and status."""
+
+    end: End
+    """`exit`: it ended itself; a limit's name: killed by it; `lost`: it brought down a fresh worker twice;
+    `unavailable`: no worker could be had, the only end that is not the candidate's doing."""
+    status: int = 0
+    """Exit code, or minus the signal's number."""
+    records: bytes = b""
+    """What came over the result pipe: frames, if the harness wrote them."""
+    log: bytes = b""
+    """What it printed, capped."""
+    cpu_s: float = 0.0
+    wall_s: float = 0.0
+    peak_kb: int = 0
+    tries: int = 1
+
+
+def frames(records: bytes) -> list[bytes]:
+    """The frames inside `records`. Raises ValueError where the bytes are not whole frames."""
+    found, at = [], 0
+    while at < len(records):
+        size = int.from_bytes(records[at : at + 4], "big")
+        frame = records[at + 4 : at + 4 + size]
+        if at + 4 > len(records) or len(frame) != size:
+            raise ValueError("a frame is cut short")
+        found.append(frame)
+        at += 4 + size
+    return found
