@@ -56,7 +56,8 @@ make_venv() {
     say "making .venv with Python $version"
     # What an interrupted set-up or a removed Python left; the lock stays, since others may be waiting on it.
     find "$venv/" -mindepth 1 -maxdepth 1 ! -name .lock -exec rm -rf {} +
-    "$base" -I -m venv "$venv" || fail "python -m venv failed; its message stands above"
+    # venv refuses a symbolic link, which people use to keep .venv on another disk.
+    "$base" -I -m venv "$(readlink -f "$venv")" || fail "python -m venv failed; its message stands above"
 }
 
 # On a terminal: the newest line of pip, rewritten in place.

@@ -116,6 +116,13 @@ def test_broken_or_moved_environment_is_made_good(checkout: Path) -> None:
     assert subprocess.run(child, env={}, cwd="/", capture_output=True).returncode == 7
 
 
+def test_environment_may_be_a_link_to_another_disk(checkout: Path, tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    (checkout / ".venv").symlink_to(tmp_path / "disk")
+    assert launch(checkout).returncode == 7 and installed(checkout) == "1.0"
+    assert (checkout / ".venv").is_symlink()
+
+
 def test_packages_on_pythonpath_do_not_pass_for_installed(checkout: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "links" / "tinypin-1.0-py3-none-any.whl") as archive:
         archive.extractall(tmp_path / "elsewhere")
