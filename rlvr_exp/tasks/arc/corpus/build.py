@@ -1,7 +1,7 @@
 """Rewrites the frozen splits: `python -m rlvr_exp.tasks.arc.corpus.build`. Equal code gives equal bytes.
 
-The small splits are drawn first, `train` last: no grid, input or output, is in two splits. `manifest.json` beside them
-holds counts and fingerprints.
+The small splits are drawn first, `train` last: no grid, input or output, is in two splits. The manifest beside
+their folder holds counts and fingerprints.
 """
 
 import hashlib
@@ -9,6 +9,7 @@ import json
 import lzma
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,16 @@ from rlvr_exp.tasks.arc.corpus.catalogue import FAMILIES
 from rlvr_exp.tasks.arc.corpus.task import Built, build, compositions
 
 ASSETS = Path(__file__).parents[3] / "assets" / "arc"
+MANIFEST = ASSETS.with_suffix(".manifest.json")
+"""Beside the folder and not in it: every JSON file of a folder of tasks is a task."""
 ATTEMPTS = 3000
+PROBES = 30
 Row = dict[str, Any]
 Steps = tuple[str, ...]
 
 
 def main() -> None:
-    write(build_splits(mixture.SPLITS), ASSETS)
+    write(build_splits(mixture.SPLITS), ASSETS, MANIFEST)
 
 
 def build_splits(sizes: Mapping[str, int]) -> dict[str, list[Row]]:
@@ -44,13 +48,16 @@ def build_splits(sizes: Mapping[str, int]) -> dict[str, list[Row]]:
 def _plan() -> tuple[dict[bool, list[Steps]], dict[bool, list[Steps]]]:
     """Families, and compositions, for seen (False) and unseen (True) splits."""
     seen = [name for name in FAMILIES if name not in mixture.UNSEEN_FAMILIES]
-    needed, works = mixture.COMPOSITIONS + mixture.UNSEEN_COMPOSITIONS, []
-    for pair in compositions(seen, seeds.stream("arc", mixture.SEED, "compositions")):
-        probes = (build([FAMILIES[name] for name in pair], seeds.stream("arc", *pair, i)) for i in range(30))
-        if len(works) < needed and sum(probe is not None for probe in probes) > 5:
-            works.append(pair)
+    candidates = compositions(seen, seeds.stream("arc", mixture.SEED, "compositions"))
+    works = list(islice(filter(_works, candidates), mixture.COMPOSITIONS + mixture.UNSEEN_COMPOSITIONS))
     singles = {False: [(name,) for name in seen], True: [(name,) for name in mixture.UNSEEN_FAMILIES]}
     return singles, {False: works[: mixture.COMPOSITIONS], True: works[mixture.COMPOSITIONS :]}
+
+
+def _works(steps: Steps) -> bool:
+    """Whether a composition gives tasks often enough: pairs that undo each other, or equal a family, do not."""
+    probes = (build([FAMILIES[name] for name in steps], seeds.stream("arc", *steps, i)) for i in range(PROBES))
+    return sum(probe is not None for probe in probes) > PROBES // 5
 
 
 def _order(split: str, size: int, singles: Sequence[Steps], pairs: Sequence[Steps]) -> Iterator[tuple[Steps, int]]:
@@ -88,7 +95,7 @@ def fingerprint(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def write(splits: Mapping[str, Sequence[Row]], folder: Path) -> None:
+def write(splits: Mapping[str, Sequence[Row]], folder: Path, summary: Path) -> None:
     """Write each split and the manifest. The content's fingerprint outlives a change of the compressor's version."""
     manifest = {}
     for split, rows in splits.items():
@@ -97,7 +104,7 @@ def write(splits: Mapping[str, Sequence[Row]], folder: Path) -> None:
         with files.replacing(folder / f"{split}.jsonl.xz") as temporary:
             temporary.write_bytes(packed)
         manifest[split] = {"file_sha256": fingerprint(packed), "content_sha256": fingerprint(text), **_counts(rows)}
-    files.write_json(folder / "manifest.json", {"seed": mixture.SEED, "splits": manifest})
+    files.write_json(summary, {"seed": mixture.SEED, "splits": manifest})
 
 
 def _counts(rows: Sequence[Row]) -> dict[str, Any]:

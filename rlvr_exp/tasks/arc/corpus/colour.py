@@ -9,7 +9,12 @@ def _each(value: str, here: str = "g[r][c]") -> Bodies:
     return Bodies(cells(value.replace("#", "v")), grid(value.replace("#", here)))
 
 
-fixed("count_in_row", "[[row.count(v) for v in row] for row in g]", grid("g[r].count(g[r][c])"), fits=lambda h, w: w > 2)
+fixed(
+    "count_in_row",
+    "[[row.count(v) for v in row] for row in g]",
+    grid("g[r].count(g[r][c])"),
+    fits=lambda h, w: w > 2,
+)
 
 
 @family()

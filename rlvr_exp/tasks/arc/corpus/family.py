@@ -6,6 +6,7 @@ and `w`, which compose.py defines, from the grid or as numbers. Nothing here dra
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from random import Random
 
 from rlvr_exp.tasks.arc.corpus.sampling import DENSE, Draw, Source
 
@@ -35,7 +36,9 @@ class Family:
 
     @property
     def composable(self) -> bool:
-        return self.source.general
+        """Whether it may be a step of a composition: plain grids, and a body in both styles."""
+        bodies = self.bodies(Draw(Random(0), (0, 1, 2)))
+        return self.source.general and bool(bodies.short and bodies.indexed)
 
 
 def register(entry: Family) -> None:

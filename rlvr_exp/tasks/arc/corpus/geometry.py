@@ -12,16 +12,21 @@ fixed("rotate_left", columns("g") + "[::-1]", grid("g[c][w - 1 - r]", "w", "h"))
 fixed("anti_transpose", columns("g[::-1]") + "[::-1]", grid("g[h - 1 - c][w - 1 - r]", "w", "h"))
 fixed("odd_rows", "g[::2]", grid("g[2 * r][c]", "(h + 1) // 2"), fits=lambda h, w: h > 2)
 fixed("odd_cols", "[row[::2] for row in g]", grid("g[r][2 * c]", cols="(w + 1) // 2"), fits=lambda h, w: w > 2)
-fixed("left_half", "[row[: len(row) // 2] for row in g]", grid("g[r][c]", cols="w // 2"), fits=lambda h, w: w > 3)
-fixed("top_half", "g[: len(g) // 2]", grid("g[r][c]", "h // 2"), fits=lambda h, w: h > 3)
-fixed("crop_border", "[row[1:-1] for row in g[1:-1]]", grid("g[r][c]", "1, h - 1", "1, w - 1"), fits=lambda h, w: min(h, w) > 3)
+fixed("left_half", "[row[:len(row) // 2] for row in g]", grid("g[r][c]", cols="w // 2"), fits=lambda h, w: w > 3)
+fixed("top_half", "g[:len(g) // 2]", grid("g[r][c]", "h // 2"), fits=lambda h, w: h > 3)
+fixed(
+    "crop_border",
+    "[row[1:-1] for row in g[1:-1]]",
+    grid("g[r][c]", "1, h - 1", "1, w - 1"),
+    fits=lambda h, w: min(h, w) > 3,
+)
 fixed(
     "swap_halves_lr",
-    "[row[len(row) // 2 :] + row[: len(row) // 2] for row in g]",
+    "[row[len(row) // 2:] + row[:len(row) // 2] for row in g]",
     grid("g[r][(c + w // 2) % w]"),
     fits=lambda h, w: w > 3,
 )
-fixed("swap_halves_ud", "g[len(g) // 2 :] + g[: len(g) // 2]", grid("g[(r + h // 2) % h][c]"), fits=lambda h, w: h > 3)
+fixed("swap_halves_ud", "g[len(g) // 2:] + g[:len(g) // 2]", grid("g[(r + h // 2) % h][c]"), fits=lambda h, w: h > 3)
 fixed(
     "reverse_odd_rows",
     "[row[::-1] if r % 2 else row for r, row in enumerate(g)]",
@@ -29,7 +34,7 @@ fixed(
 )
 fixed(
     "skew_rows",
-    "[row[r % len(row) :] + row[: r % len(row)] for r, row in enumerate(g)]",
+    "[row[r % len(row):] + row[:r % len(row)] for r, row in enumerate(g)]",
     grid("g[r][(c + r) % w]"),
     fits=lambda h, w: w > 2,
 )

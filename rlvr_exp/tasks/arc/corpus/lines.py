@@ -48,7 +48,13 @@ fixed(
     SPARSE,
     _wide,
 )
-fixed("drag_right", "[[v or x for v, x in zip(row, [0] + row)] for row in g]", grid("g[r][c] or (g[r][c - 1] if c else 0)"), SPARSE, _wide)
+fixed(
+    "drag_right",
+    "[[v or x for v, x in zip(row, [0] + row)] for row in g]",
+    grid("g[r][c] or (g[r][c - 1] if c else 0)"),
+    SPARSE,
+    _wide,
+)
 fixed("drop_blank_rows", "[row for row in g if any(row)]", "[g[r] for r in range(h) if any(g[r])]", GAPS, _tall)
 fixed(
     "drop_blank_cols",
@@ -62,7 +68,8 @@ fixed(
 @family(SPARSE)
 def bars(draw: Draw) -> Bodies:
     a = draw.seen()
-    return Bodies(f"[[{a} if v else 0 for v in sorted(row)[::-1]] for row in g]", grid(f"{a} if c < w - g[r].count(0) else 0"))
+    short = f"[[{a} if v else 0 for v in sorted(row)[::-1]] for row in g]"
+    return Bodies(short, grid(f"{a} if c < w - g[r].count(0) else 0"))
 
 
 @family(fits=_tall)

@@ -25,14 +25,14 @@ UNSEEN_FAMILIES = (
     "symmetric_or_ud",
     "odd_cols",
 )
-"""Families that occur in `test_unseen` alone."""
+"""Families that occur in `test_unseen` alone, singly; its compositions are of seen families, newly paired."""
 
 STYLES_ONE_SHAPE = {"literal": 0.65, "indexed": 0.10, "short": 0.25}
 STYLES_MANY_SHAPES = {"indexed": 0.60, "short": 0.40}
 """How demonstrations are written, among the styles a family has; hard-coded sizes need inputs of one shape."""
 
 ONE_SHAPE_SHARE = 0.65
-SIDES = {2: 2, 3: 6, 4: 5, 5: 2, 6: 1}
+SIDES = {2: 3, 3: 7, 4: 5, 5: 2, 6: 1}
 """Weights of a grid's height and of its width."""
 OUTPUT_AREA = (4, 48)
 MAX_CHARACTERS = {1: 210, 2: 280}

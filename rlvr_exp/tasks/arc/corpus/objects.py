@@ -14,7 +14,8 @@ ROWS_AROUND = "g[max(r - 1, 0):r + 2]"
 fixed(
     "bounding_box",
     "g = [row for row in g if any(row)]\n" + columns("[c for c in zip(*g) if any(c)]"),
-    "x = [c for c in range(w) if any(g[r][c] for r in range(h))]\n[[g[r][c] for c in x] for r in range(h) if any(g[r])]",
+    "x = [c for c in range(w) if any(g[r][c] for r in range(h))]\n"
+    "[[g[r][c] for c in x] for r in range(h) if any(g[r])]",
     ISLAND,
     _open,
 )
@@ -47,7 +48,7 @@ def fill_enclosed(draw: Draw) -> Bodies:
 
 
 @family(fits=_open)
-def same_as_corner_row(draw: Draw) -> Bodies:
+def same_as_row_start(draw: Draw) -> Bodies:
     a = draw.new()
     return Bodies(
         f"[[{a} if v == row[0] else v for v in row] for row in g]",

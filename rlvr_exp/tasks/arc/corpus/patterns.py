@@ -66,7 +66,13 @@ def add_row_number(draw: Draw) -> Bodies:
     return Bodies(f"[[(v + {plus}) % 10 for v in row] for r, row in enumerate(g)]", grid(f"(g[r][c] + {plus}) % 10"))
 
 
-fixed("symmetric_lr", "[[min(x) for x in zip(row, row[::-1])] for row in g]", grid("min(g[r][c], g[r][w - 1 - c])"), DENSE, _open)
+fixed(
+    "symmetric_lr",
+    "[[min(x) for x in zip(row, row[::-1])] for row in g]",
+    grid("min(g[r][c], g[r][w - 1 - c])"),
+    DENSE,
+    _open,
+)
 fixed("copy_left_half", "", grid("g[r][min(c, w - 1 - c)]"), DENSE, lambda h, w: w > 2)
 fixed(
     "symmetric_or_lr",
@@ -96,7 +102,7 @@ fixed("fold_or", "", grid("g[r][c] or g[r][c + w // 2]", cols="w // 2"), SPARSE,
 fixed("fold_and", "", grid("g[r][c] and g[r][c + w // 2]", cols="w // 2"), SPARSE, _even_w)
 fixed(
     "fold_down_or",
-    "[[a or b for a, b in zip(x, y)] for x, y in zip(g, g[len(g) // 2 :])]",
+    "[[a or b for a, b in zip(x, y)] for x, y in zip(g, g[len(g) // 2:])]",
     grid("g[r][c] or g[r + h // 2][c]", "h // 2"),
     SPARSE,
     _even_h,
@@ -107,6 +113,6 @@ fixed(
 def fold_down_xor(draw: Draw) -> Bodies:
     a = draw.other()
     return Bodies(
-        f"[[{a} if bool(a) != bool(b) else 0 for a, b in zip(x, y)] for x, y in zip(g, g[len(g) // 2 :])]",
+        f"[[{a} if bool(a) != bool(b) else 0 for a, b in zip(x, y)] for x, y in zip(g, g[len(g) // 2:])]",
         grid(f"{a} if bool(g[r][c]) != bool(g[r + h // 2][c]) else 0", "h // 2"),
     )

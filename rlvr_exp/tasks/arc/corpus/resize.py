@@ -13,7 +13,12 @@ def _half(h: int, w: int) -> bool:
 
 
 fixed("double_rows", "[row for row in g for _ in range(2)]", grid("g[r // 2][c]", "2 * h"), fits=_half)
-fixed("double_cols", "[[v for v in row for _ in range(2)] for row in g]", grid("g[r][c // 2]", cols="2 * w"), fits=_half)
+fixed(
+    "double_cols",
+    "[[v for v in row for _ in range(2)] for row in g]",
+    grid("g[r][c // 2]", cols="2 * w"),
+    fits=_half,
+)
 fixed(
     "zoom",
     "[[v for v in row for _ in range(2)] for row in g for _ in range(2)]",

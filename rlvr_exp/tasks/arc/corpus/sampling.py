@@ -42,6 +42,8 @@ class Source:
 
     palette: Callable[[Random], Palette]
     grid: Callable[[Random, int, int, Palette], Grid]
+    zero: bool = True
+    """Whether 0 is the background, and so the palette's first colour."""
     general: bool = True
     """Whether the grids are plain enough to feed any step of a composition."""
 
@@ -107,15 +109,15 @@ def _ranked(rng: Random, h: int, w: int, palette: Palette) -> Grid:
             return cells
 
 
-def _islands(rng: Random, h: int, w: int, palette: Palette) -> Grid:
+def _scattered(rng: Random, h: int, w: int, palette: Palette) -> Grid:
     return _sparse(rng, h, w, palette, rng.uniform(0.12, 0.3))
 
 
-DENSE = Source(_mixed, _dense)
+DENSE = Source(_mixed, _dense, zero=False)
 SPARSE = Source(_on_zero, _sparse)
 SPARSE_RICH = Source(_on_zero_rich, _sparse)
 GAPS = Source(_on_zero_rich, _gaps, general=False)
 ISLAND = Source(_on_zero_rich, _island, general=False)
 RING = Source(_on_zero_rich, _ring, general=False)
-RANKED = Source(_mixed, _ranked, general=False)
-SCATTERED = Source(_on_zero, _islands, general=False)
+RANKED = Source(_mixed, _ranked, zero=False, general=False)
+SCATTERED = Source(_on_zero, _scattered, general=False)

@@ -5,12 +5,14 @@ A draw that fails a check gives None, and the builder draws again; a family whos
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
+from functools import cache
+from itertools import combinations, pairwise
 from random import Random
 
 from rlvr_exp.tasks.arc.corpus import mixture
+from rlvr_exp.tasks.arc.corpus.catalogue import FAMILIES
 from rlvr_exp.tasks.arc.corpus.compose import Run, Shape, load, render
-from rlvr_exp.tasks.arc.corpus.family import FAMILIES, Bodies, Family
+from rlvr_exp.tasks.arc.corpus.family import Bodies, Family
 from rlvr_exp.tasks.arc.corpus.sampling import Draw, Grid, Palette, Source
 
 TRIES = 20
@@ -31,10 +33,15 @@ class Built:
 
 
 @dataclass(frozen=True)
-class Pair:
-    """The grids a program goes through: the input, the result of each step."""
+class Trace:
+    """The grids a program goes through: the input, then the result of each step."""
 
     stages: tuple[Grid, ...]
+
+    @property
+    def changes(self) -> list[bool]:
+        """Whether each step changed its grid, and last whether the whole program did."""
+        return [a != b for a, b in (*pairwise(self.stages), (self.stages[0], self.stages[-1]))]
 
 
 def shape(grid: Grid) -> Shape:
@@ -43,7 +50,7 @@ def shape(grid: Grid) -> Shape:
 
 def build(families: Sequence[Family], rng: Random) -> Built | None:
     """Draw a task of these steps, or None when this draw is not worth showing."""
-    source = next((f.source for f in families if f.source.palette(Random(0))[0] == 0), families[0].source)
+    source = max((family.source for family in families), key=lambda source: source.zero)
     palette = source.palette(rng)
     bodies = [family.bodies(Draw(rng, palette)) for family in families]
     pairs = _pairs(families, bodies, source, palette, rng)
@@ -59,12 +66,12 @@ def build(families: Sequence[Family], rng: Random) -> Built | None:
 
 def _pairs(
     families: Sequence[Family], bodies: Sequence[Bodies], source: Source, palette: Palette, rng: Random
-) -> list[Pair] | None:
-    runs = [load(render([body.short or body.indexed])) for body in bodies]
+) -> list[Trace] | None:
+    runs = [load(_general([body])) for body in bodies]
     one_shape = rng.random() < mixture.ONE_SHAPE_SHARE
     size, pairs = _shape(families[0], rng), []
     while len(pairs) < mixture.PAIRS:
-        pair = _pair(families, runs, source, palette, size if one_shape else None, rng)
+        pair = _trace(families, runs, source, palette, size if one_shape else None, rng)
         if pair is None:
             return None
         pairs.append(pair)
@@ -79,9 +86,9 @@ def _shape(family: Family, rng: Random) -> Shape:
             return h, w
 
 
-def _pair(
+def _trace(
     families: Sequence[Family], runs: Sequence[Run], source: Source, palette: Palette, size: Shape | None, rng: Random
-) -> Pair | None:
+) -> Trace | None:
     for _ in range(TRIES):
         h, w = size or _shape(families[0], rng)
         stages = [source.grid(rng, h, w, palette)]
@@ -91,7 +98,7 @@ def _pair(
             stages.append(run(stages[-1]))
         else:
             if _worthy(stages[-1]):
-                return Pair(tuple(stages))
+                return Trace(tuple(stages))
     return None
 
 
@@ -104,45 +111,47 @@ def _worthy(grid: Grid) -> bool:
     return len(values) > 1 and all(0 <= v <= 9 for v in values)
 
 
-def _visible(pairs: Sequence[Pair]) -> bool:
+def _visible(pairs: Sequence[Trace]) -> bool:
     """Every step changes at least two train grids and the test grid; inputs differ, outputs are not all alike."""
-    for a, b in zip(range(len(pairs[0].stages)), range(1, len(pairs[0].stages)), strict=False):
-        changed = [pair.stages[a] != pair.stages[b] for pair in pairs]
-        if sum(changed[:-1]) < 2 or not changed[-1]:
-            return False
-    whole = [pair.stages[0] != pair.stages[-1] for pair in pairs]
-    inputs = {str(pair.stages[0]) for pair in pairs}
-    outputs = {str(pair.stages[-1]) for pair in pairs}
-    return sum(whole[:-1]) > 1 and whole[-1] and len(inputs) == len(pairs) and len(outputs) > len(pairs) - 2
+    train, test = zip(*(pair.changes for pair in pairs[:-1]), strict=True), pairs[-1].changes
+    inputs, outputs = ({str(pair.stages[i]) for pair in pairs} for i in (0, -1))
+    varied = len(inputs) == len(pairs) and len(outputs) >= len(pairs) - 1
+    return varied and all(test) and all(sum(step) > 1 for step in train)
 
 
 def _unambiguous(
-    families: Sequence[Family], bodies: Sequence[Bodies], pairs: Sequence[Pair], palette: Palette, rng: Random
+    families: Sequence[Family], bodies: Sequence[Bodies], pairs: Sequence[Trace], palette: Palette, rng: Random
 ) -> bool:
     """No other parameters, and no family without parameters, explain the train pairs but differ on the test.
 
     For a composition, no single family may explain the whole task either.
     """
-    rivals = {render([body.short or body.indexed]) for body in _plain()}
-    if len(families) > 1 and any(_explains(load(program), pairs) for program in rivals):
+    if len(families) > 1 and any(_explains(run, pairs) for run in _fixed()):
         return False
     draws = [[family.bodies(Draw(rng, palette)) for family in families] for _ in range(ALTERNATIVES)]
-    rivals |= {render([body.short or body.indexed for body in drawn]) for drawn in draws if drawn != bodies}
-    return not any(_explains(load(p), pairs[:-1]) and not _explains(load(p), pairs[-1:]) for p in sorted(rivals))
+    rivals = [load(_general(drawn)) for drawn in draws if drawn != bodies]
+    return not any(_explains(run, pairs[:-1]) and not _explains(run, pairs[-1:]) for run in (*rivals, *_fixed()))
 
 
-def _plain() -> list[Bodies]:
-    return [family.bodies(Draw(Random(0), ())) for family in FAMILIES.values() if family.fixed]
+def _general(bodies: Sequence[Bodies]) -> str:
+    return render([body.short or body.indexed for body in bodies])
 
 
-def _explains(run: Run, pairs: Sequence[Pair]) -> bool:
+@cache
+def _fixed() -> tuple[Run, ...]:
+    """The families without parameters, as functions."""
+    without = (family for family in FAMILIES.values() if family.fixed)
+    return tuple(load(_general([family.bodies(Draw(Random(0), ()))])) for family in without)
+
+
+def _explains(run: Run, pairs: Sequence[Trace]) -> bool:
     try:
         return all(run(pair.stages[0]) == pair.stages[-1] for pair in pairs)
     except FOREIGN:
         return False
 
 
-def _programs(bodies: Sequence[Bodies], pairs: Sequence[Pair]) -> dict[str, str]:
+def _programs(bodies: Sequence[Bodies], pairs: Sequence[Trace]) -> dict[str, str]:
     """The program in every style the task allows, all of them checked on all pairs."""
     programs = {}
     if all(body.short for body in bodies):
@@ -159,7 +168,7 @@ def _programs(bodies: Sequence[Bodies], pairs: Sequence[Pair]) -> dict[str, str]
     return programs
 
 
-def _style(programs: dict[str, str], pairs: Sequence[Pair], rng: Random) -> str:
+def _style(programs: dict[str, str], pairs: Sequence[Trace], rng: Random) -> str:
     one_shape = len({shape(pair.stages[0]) for pair in pairs}) == 1
     weights = mixture.STYLES_ONE_SHAPE if one_shape else mixture.STYLES_MANY_SHAPES
     allowed = [style for style in weights if style in programs]
@@ -168,12 +177,7 @@ def _style(programs: dict[str, str], pairs: Sequence[Pair], rng: Random) -> str:
 
 def compositions(names: Sequence[str], rng: Random) -> list[tuple[str, str]]:
     """Every pair of these families that may be composed, one order of each, in random order."""
-    parts = [name for name in names if FAMILIES[name].composable and _both_styles(FAMILIES[name])]
-    pairs = [(a, b) if rng.random() < 0.5 else (b, a) for a, b in product(parts, parts) if a < b]
+    parts = [name for name in names if FAMILIES[name].composable]
+    pairs = [(a, b) if rng.random() < 0.5 else (b, a) for a, b in combinations(parts, 2)]
     rng.shuffle(pairs)
     return pairs
-
-
-def _both_styles(family: Family) -> bool:
-    bodies = family.bodies(Draw(Random(0), family.source.palette(Random(0))))
-    return bool(bodies.short and bodies.indexed)
