@@ -1,7 +1,7 @@
 """The metrics of a run: `metrics.jsonl` and `metrics.csv` always, and a copy to the chosen viewer.
 
 Owns those files and the one name rule: whatever depends on the machine is named `time/...` or `system/...`. A row is
-one step; steps rise. A number that is not finite is null in JSON and empty in CSV. Never decides what is logged.
+one step; what is logged for one step at several times shares its row. A number that is not finite is null in JSON and empty in CSV. Never decides what is logged.
 """
 
 import csv
@@ -41,33 +41,54 @@ class Tracker:
             raise ValueError(f"{self._jsonl}: holds rows already; resume, or choose an empty run directory")
         self._rows = [row for row in kept if row["step"] <= (-1 if resume_step is None else resume_step)]
         self._columns: list[str] = []
-        write_text(self._jsonl, "".join(_line(row) for row in self._rows))
+        lines = [_line(row) for row in self._rows]
+        write_text(self._jsonl, "".join(lines))
+        self._last_at = sum(len(line.encode()) for line in lines[:-1])
         self._write_csv()
         sink.start(directory, resume_step)
         self._sink: Sink | None = sink
 
     def log(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Add the row of a step; it is on its way to the disk when this returns.
+        """Add to the row of a step; it is on its way to the disk when this returns.
 
         Raises:
-            ValueError: the step does not come after the last one, a metric is named `step`, or the tracker is closed.
+            ValueError: the step lies before the last one, a metric stands in its row already or is named `step`, or the
+                tracker is closed.
         """
+        self._refuse(step, metrics)
+        added = {name: _finite(value) for name, value in metrics.items()}
+        if self._rows and self._rows[-1]["step"] == step:
+            self._replace_last(added)
+        else:
+            self._append({"step": int(step), **added})
+        self._sink.log(step, {name: value for name, value in added.items() if value is not None})
+
+    def _refuse(self, step: int, metrics: Mapping[str, float]) -> None:
         if self._sink is None:
             raise ValueError("Tracker.log: closed already; log before close")
-        last = self._rows[-1]["step"] if self._rows else -1
-        if step <= last:
-            raise ValueError(f"Tracker.log: got step {step} after step {last}; log one row a step, in rising order")
+        last: Row = self._rows[-1] if self._rows else {"step": -1}
+        if step < last["step"]:
+            raise ValueError(f"Tracker.log: got step {step} after step {last['step']}; log in rising order")
         if "step" in metrics:
             raise ValueError("Tracker.log: a metric may not be named 'step'; give the step as the first argument")
-        row: Row = {"step": int(step), **{name: _finite(value) for name, value in metrics.items()}}
+        twice = sorted(metrics.keys() & last.keys()) if step == last["step"] else []
+        if twice:
+            raise ValueError(f"Tracker.log: {', '.join(twice)} logged twice for step {step}; log each once a step")
+
+    def _append(self, row: Row) -> None:
         self._rows.append(row)
-        _append(self._jsonl, _line(row))
+        self._last_at = self._jsonl.stat().st_size
+        _write_at(self._jsonl, self._last_at, _line(row))
         if row.keys() <= set(self._columns):
-            _append(self._csv, _csv_text([row], self._columns))
+            _write_at(self._csv, self._csv.stat().st_size, _csv_text([row], self._columns))
         else:
             self._write_csv()
-        finite = {name: value for name, value in row.items() if name != "step" and value is not None}
-        self._sink.log(step, finite)
+
+    def _replace_last(self, added: Row) -> None:
+        """The longer line goes over the shorter one in one write."""
+        self._rows[-1] |= added
+        _write_at(self._jsonl, self._last_at, _line(self._rows[-1]))
+        self._write_csv()
 
     def close(self) -> None:
         """Rewrite the CSV whole and close the viewer. Calling it twice is harmless."""
@@ -112,10 +133,10 @@ def _csv_text(rows: list[Mapping[str, Any]], columns: list[str]) -> str:
     return text.getvalue()
 
 
-def _append(path: Path, text: str) -> None:
+def _write_at(path: Path, offset: int, text: str) -> None:
     """One write of whole lines, so that a killed run leaves at most its last line short."""
-    handle = os.open(path, os.O_WRONLY | os.O_APPEND)
+    handle = os.open(path, os.O_WRONLY)
     try:
-        os.write(handle, text.encode("utf-8"))
+        os.pwrite(handle, text.encode("utf-8"), offset)
     finally:
         os.close(handle)

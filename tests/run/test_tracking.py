@@ -61,6 +61,22 @@ def test_rows_are_readable_before_close_and_columns_may_grow(tmp_path):
     assert (tmp_path / "metrics.csv").read_text().endswith("3,1.0,\n")
 
 
+@given(RUNS, st.integers(0, 3))
+def test_what_is_logged_for_a_step_at_several_times_shares_its_row(tmp_path_factory, run, resume_step):
+    directory = tmp_path_factory.mktemp("run")
+    for start, resume in ((0, None), (resume_step + 1, resume_step)):
+        with Tracker(directory, Files(), resume) as tracker:
+            for step, metrics in list(enumerate(run))[start:]:
+                tracker.log(step, {})
+                for name, value in metrics.items():
+                    tracker.log(step, {name: value})
+        assert_complete(directory, run)
+    if run:
+        with Tracker(directory, Files(), len(run) - 1) as tracker:
+            tracker.log(len(run) - 1, {"held_out/loss": 0.5})
+        assert_complete(directory, [*run[:-1], run[-1] | {"held_out/loss": 0.5}])
+
+
 def test_resuming_gives_the_files_of_an_uninterrupted_run(tmp_path):
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     metrics = [{"loss": 1 / (step + 1)} | ({"eval": 0.5} if step == 4 else {}) for step in range(8)]
@@ -86,7 +102,10 @@ def test_a_second_run_in_one_directory_is_refused_not_mixed(tmp_path):
     assert read_metrics(tmp_path) == [{"step": 1, "loss": 1.0}]
 
 
-@pytest.mark.parametrize("step, metrics, message", [(5, {}, "after step 5"), (4, {}, "after"), (6, {"step": 1}, "'step'")])
+@pytest.mark.parametrize(
+    "step, metrics, message",
+    [(4, {"kl": 0.0}, "step 4 after step 5"), (5, {"loss": 1.0}, "loss logged twice for step 5"), (6, {"step": 1}, "'step'")],
+)
 def test_a_row_that_would_confuse_readers_is_refused(tmp_path, step, metrics, message):
     tracker = Tracker(tmp_path, Files())
     tracker.log(5, {"loss": 1.0})
