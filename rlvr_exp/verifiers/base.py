@@ -78,6 +78,10 @@ class Verifier(ABC):
     def verify(self, requests: Sequence[Request]) -> list[Verdict]:
         """Judge all, in the order given. Never raises for what a candidate does."""
 
+    def isolation(self) -> dict[str, Any]:
+        """For the manifest: what this machine isolates candidates from, and what it does not."""
+        return {"level": "none", "isolated": [], "not_isolated": ["candidates run where this verifier puts them"]}
+
     @abstractmethod
     def close(self) -> None:
         """End the workers. Further calls to `verify` are an error."""

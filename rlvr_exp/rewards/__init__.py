@@ -1,0 +1,1 @@
+"""What is paid: named terms composed with weights, and their normalisation across tasks."""

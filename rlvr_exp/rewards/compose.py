@@ -1,0 +1,108 @@
+"""The reward: a weighted sum of named terms, then a normaliser. Owns the promise that wrong answers never out-earn right ones.
+
+The promise is checked at construction from the terms' spans, before anything is trained. A missing verdict pays nothing,
+not even zero: it is None here and stays out of every baseline.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.rewards.base import Judged, Span, Term
+from rlvr_exp.rewards.normalize import Identity, Normalizer
+
+
+@dataclass(frozen=True)
+class Rewarded:
+    """What one answer is paid; everything None or empty where there is no verdict."""
+
+    total: float | None
+    """After the normaliser: what the algorithm sees."""
+    sum: float | None
+    """Before it."""
+    terms: dict[str, float]
+    """Each switched-on term's weighted share of `sum`."""
+
+
+class Reward:
+    """Pays judged answers.
+
+    Raises:
+        InputError: no term is on, a weight is not a number, or some wrong answer could earn as much as a right one.
+    """
+
+    def __init__(self, terms: Mapping[str, Term], normalizer: Normalizer | None = None):
+        self.terms = {name: term for name, term in terms.items() if term.weight != 0}
+        self.normalizer = normalizer or Identity()
+        _check_weights(self.terms)
+        _check_order(self.terms)
+
+    def __call__(self, judged: Sequence[Judged]) -> list[Rewarded]:
+        """One a judged answer, in order. Takes the batch into the normaliser's statistics."""
+        shares = [self._shares(answer) for answer in judged]
+        sums = [math.fsum(terms.values()) if terms else None for terms in shares]
+        totals = iter(self.normalizer([value for value in sums if value is not None]))
+        paid = zip(shares, sums, strict=True)
+        return [Rewarded(None if value is None else next(totals), value, terms) for terms, value in paid]
+
+    def _shares(self, answer: Judged) -> dict[str, float]:
+        if answer.verdict.outcome == "no_verdict":
+            return {}
+        return {name: term.weight * term(answer) for name, term in self.terms.items()}
+
+    def state_dict(self) -> dict[str, float]:
+        return self.normalizer.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, float]) -> None:
+        """Raises InputError for unknown or missing keys."""
+        self.normalizer.load_state_dict(state)
+
+    def metrics(self) -> dict[str, float]:
+        return self.normalizer.metrics()
+
+
+def _check_weights(terms: Mapping[str, Term]) -> None:
+    if not terms:
+        raise InputError(Problem("reward.terms", "no term has a weight", remedy="give at least one a weight above 0"))
+    wrong = [(name, term.weight) for name, term in terms.items() if not math.isfinite(term.weight)]
+    if wrong:
+        raise InputError(*(Problem(f"reward.terms.{name}.weight", "is not a finite number", str(got)) for name, got in wrong))
+
+
+def _check_order(terms: Mapping[str, Term]) -> None:
+    right = _sum([_weighted(term.when_correct, term.weight) for term in terms.values()])
+    wrong = _sum([_weighted(term.when_wrong, term.weight) for term in terms.values()])
+    weights = ", ".join(f"{name}={term.weight:g}" for name, term in terms.items())
+    if wrong.high > right.low or (wrong.high == right.low and not wrong.open_top):
+        raise InputError(
+            Problem(
+                "reward.terms",
+                f"a wrong answer can earn {wrong.high:g}, a correct one as little as {right.low:g}",
+                got=weights,
+                allowed="every wrong answer earns less than every correct one",
+                remedy="raise the weight of all_passed, or lower the others",
+            )
+        )
+    if right.high - right.low > right.low - wrong.low:
+        raise InputError(
+            Problem(
+                "reward.terms",
+                f"correct answers differ by up to {right.high - right.low:g}, more than being correct gains",
+                got=weights,
+                allowed=f"at most {right.low - wrong.low:g}",
+                remedy="lower the weight of length",
+            )
+        )
+
+
+def _weighted(span: Span, weight: float) -> Span:
+    if weight < 0:  # the top comes from the low end, which is always reached
+        return Span(weight * span.high, weight * span.low)
+    return Span(weight * span.low, weight * span.high, span.open_top)
+
+
+def _sum(spans: Sequence[Span]) -> Span:
+    """A sum misses its top when any part misses its own."""
+    low, high = math.fsum(span.low for span in spans), math.fsum(span.high for span in spans)
+    return Span(low, high, any(span.open_top for span in spans))

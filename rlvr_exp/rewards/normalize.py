@@ -1,0 +1,93 @@
+"""Scaling of rewards across tasks, after the terms are summed. Affine with a positive slope: order is never changed."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+
+from rlvr_exp.core.errors import InputError, Problem
+
+_FLOOR = 1e-4
+
+
+class Normalizer(ABC):
+    """Maps the totals of a batch; stateful ones are part of every checkpoint."""
+
+    @abstractmethod
+    def __call__(self, totals: Sequence[float]) -> list[float]:
+        """The scaled totals, in order; takes the batch into the statistics first."""
+
+    @abstractmethod
+    def state_dict(self) -> dict[str, float]: ...
+
+    @abstractmethod
+    def load_state_dict(self, state: Mapping[str, float]) -> None:
+        """Raises InputError for unknown or missing keys."""
+
+    @abstractmethod
+    def metrics(self) -> dict[str, float]: ...
+
+
+class Identity(Normalizer):
+    """Totals as they are."""
+
+    def __call__(self, totals: Sequence[float]) -> list[float]:
+        return list(totals)
+
+    def state_dict(self) -> dict[str, float]:
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, float]) -> None:
+        _check_keys(self, state)
+
+    def metrics(self) -> dict[str, float]:
+        return {}
+
+
+class RunningScale(Normalizer):
+    """(total - mean) / std with the mean and standard deviation of every total so far, this batch included.
+
+    Welford's sums in Chan's batch form: exact enough at any count, and equal batches give equal states. Where there is no
+    spread the divisor is 1; `_FLOOR` keeps near-equal rewards from being blown up.
+    """
+
+    def __init__(self) -> None:
+        self._count, self._mean, self._squares = 0.0, 0.0, 0.0
+
+    def __call__(self, totals: Sequence[float]) -> list[float]:
+        self._take(totals)
+        scale = self._scale()
+        return [(total - self._mean) / scale for total in totals]
+
+    def state_dict(self) -> dict[str, float]:
+        return {"count": self._count, "mean": self._mean, "squares": self._squares}
+
+    def load_state_dict(self, state: Mapping[str, float]) -> None:
+        _check_keys(self, state)
+        self._count, self._mean, self._squares = state["count"], state["mean"], state["squares"]
+
+    def metrics(self) -> dict[str, float]:
+        return {"count": self._count, "mean": self._mean, "scale": self._scale()}
+
+    def _scale(self) -> float:
+        spread = math.sqrt(self._squares / self._count) if self._count else 0.0
+        return max(spread, _FLOOR) if spread > 0 else 1.0
+
+    def _take(self, totals: Sequence[float]) -> None:
+        if not totals:
+            return
+        count = len(totals)
+        mean = math.fsum(totals) / count
+        squares = math.fsum((total - mean) ** 2 for total in totals)
+        joint, shift = self._count + count, mean - self._mean
+        self._squares += squares + shift * shift * self._count * count / joint
+        self._mean += shift * count / joint
+        self._count = joint
+
+
+def _check_keys(normalizer: Normalizer, state: Mapping[str, float]) -> None:
+    name, wanted = type(normalizer).__name__, set(normalizer.state_dict())
+    if set(state) == wanted:
+        return
+    remedy = "resume with the reward.normalizer that wrote the checkpoint"
+    allowed = ", ".join(sorted(wanted)) or "no keys"
+    raise InputError(Problem(f"state of {name}", "has other keys", ", ".join(sorted(state)) or "none", allowed, remedy=remedy))

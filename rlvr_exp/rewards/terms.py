@@ -1,0 +1,96 @@
+"""The terms: one small class each. Every one reads the verdict; none runs or parses anything itself."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.rewards.base import Judged, Span, Term
+
+SEVERITY = {
+    "rejected": -1.0,
+    "parse": -0.9,
+    "truncated": -0.8,
+    "resolve": -0.7,
+    "runtime_error": -0.6,
+    "memory": -0.6,
+    "output_limit": -0.6,
+    "timeout": -0.5,
+    "verify": -0.3,
+    "wrong_answer": -0.2,
+    "prompt_too_long": -0.2,
+}
+"""What `Severity` gives: the further an answer is from being judged right, the lower. A cheat is lowest."""
+
+
+@dataclass(frozen=True)
+class CasesPassed(Term):
+    """Share of the cases passed, in [0, 1]; 1 for a correct answer and for no other."""
+
+    weight: float
+    when_correct: ClassVar[Span] = Span(1.0, 1.0)
+    when_wrong: ClassVar[Span] = Span(0.0, 1.0, open_top=True)
+
+    def __call__(self, judged: Judged) -> float:
+        # A verdict can fail with every case passed (it printed too much on its way out): not a full share.
+        verdict = judged.verdict
+        if judged.correct:
+            return 1.0
+        return min(verdict.score, (verdict.total - 0.5) / verdict.total) if verdict.total else 0.0
+
+
+@dataclass(frozen=True)
+class AllPassed(Term):
+    """1 for a correct answer, else 0."""
+
+    weight: float
+    when_correct: ClassVar[Span] = Span(1.0, 1.0)
+    when_wrong: ClassVar[Span] = Span(0.0, 0.0)
+
+    def __call__(self, judged: Judged) -> float:
+        return 1.0 if judged.correct else 0.0
+
+
+@dataclass(frozen=True)
+class Syntax(Term):
+    """1 when there is a candidate and the verifier could parse it, else 0."""
+
+    weight: float
+    when_correct: ClassVar[Span] = Span(1.0, 1.0)
+    when_wrong: ClassVar[Span] = Span(0.0, 1.0)
+
+    def __call__(self, judged: Judged) -> float:
+        unread = judged.verdict.bucket in ("parse", "truncated", "prompt_too_long")
+        return 0.0 if unread or judged.candidate.text is None else 1.0
+
+
+@dataclass(frozen=True)
+class Length(Term):
+    """For correct answers scale / (scale + 1 + tokens), in (0, 1): shorter is better, strictly. Others get 0."""
+
+    weight: float
+    scale_tokens: int
+    """An answer one token shorter than this gets one half."""
+    when_correct: ClassVar[Span] = Span(0.0, 1.0, open_top=True)
+    when_wrong: ClassVar[Span] = Span(0.0, 0.0)
+
+    def __post_init__(self) -> None:
+        if self.scale_tokens < 1:
+            remedy = "give the number of tokens at which the bonus is halved"
+            raise InputError(Problem("scale_tokens", "must be at least 1", str(self.scale_tokens), remedy=remedy))
+
+    def __call__(self, judged: Judged) -> float:
+        return self.scale_tokens / (self.scale_tokens + 1 + judged.tokens) if judged.correct else 0.0
+
+
+@dataclass(frozen=True)
+class Severity(Term):
+    """0 for a correct answer; below 0 for every other, by SEVERITY."""
+
+    weight: float
+    when_correct: ClassVar[Span] = Span(0.0, 0.0)
+    when_wrong: ClassVar[Span] = Span(min(SEVERITY.values()), max(SEVERITY.values()))
+
+    def __call__(self, judged: Judged) -> float:
+        if judged.correct:
+            return 0.0
+        return SEVERITY[judged.verdict.bucket or "rejected"]
