@@ -1,7 +1,8 @@
 """An evaluation in its run directory: the completions, and beside them the numbers, computed once.
 
 `evaluation/before.jsonl.gz` holds the completions, `evaluation/before.json` the rates, families, verdict counts and
-latency that the report shows; likewise `after`. Nothing else computes them a second time.
+latency that the report shows; likewise `after`, which also holds the paired change since `before` where the run measured
+the same tasks then. Nothing else computes them a second time.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +11,17 @@ from typing import Any
 
 from rlvr_exp.core.errors import InputError, Problem
 from rlvr_exp.core.files import write_json
-from rlvr_exp.evaluation.metrics import METRICS, Rate, Scored, family_rates, latency, rates_from, verdict_counts
+from rlvr_exp.evaluation.metrics import (
+    METRICS,
+    Rate,
+    Scored,
+    family_rates,
+    latency,
+    rates_from,
+    task_values,
+    verdict_counts,
+)
+from rlvr_exp.evaluation.paired import difference
 from rlvr_exp.run.rollout_files import When, evaluation_path, read_evaluation, write_evaluation
 
 
@@ -20,7 +31,10 @@ def save(
     """Write both files; `prompts` by task id. Returns the rates, for `summary.json`."""
     rates = rates_from(results, metrics)
     write_evaluation(run_dir, when, results, prompts)
-    write_json(run_dir / "evaluation" / f"{when}.json", _numbers(results, rates, metrics))
+    numbers = _numbers(results, rates, metrics)
+    if when == "after" and evaluation_path(run_dir, "before").exists():
+        numbers["change"] = _changes(load(run_dir, "before"), results, metrics)
+    write_json(run_dir / "evaluation" / f"{when}.json", numbers)
     return rates
 
 
@@ -46,6 +60,16 @@ def _numbers(results: Sequence[Scored], rates: Mapping[str, Rate], metrics: Sequ
         "latency": latency(results),
         "tokens": sum(result.tokens for result in results) / len(results) if results else 0.0,
     }
+
+
+def _changes(before: Sequence[Scored], after: Sequence[Scored], metrics: Sequence[str]) -> dict[str, Any]:
+    """The paired difference of each metric; none where the two do not hold the same tasks, as after other options."""
+    changes = {}
+    for metric in metrics:
+        first, second = task_values(before, metric), task_values(after, metric)
+        if first and first.keys() == second.keys():
+            changes[metric] = difference(first, second).to_dict()
+    return changes
 
 
 def _plain(rates: Mapping[str, Rate]) -> dict[str, Any]:

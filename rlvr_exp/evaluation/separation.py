@@ -3,17 +3,18 @@
 from collections.abc import Collection
 
 from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.tasks.base import Task
 
 SHOWN = 5
 
 
-def check_separation(trained: Collection[str], held_out: Collection[str], where: str = "data") -> None:
-    """Refuse an evaluation whose task ids overlap those trained on.
+def check_separation(trained: Collection[Task], held_out: Collection[Task], where: str = "data") -> None:
+    """Refuse an evaluation whose tasks, known by their ids, overlap those trained on.
 
     Raises:
         InputError: some do; names how many and the first few, in order of their ids.
     """
-    shared = sorted(set(trained) & set(held_out))
+    shared = sorted({task.id for task in trained} & {task.id for task in held_out})
     if not shared:
         return
     named = ", ".join(shared[:SHOWN]) + (", ..." if len(shared) > SHOWN else "")

@@ -48,6 +48,11 @@ class Tracker:
         sink.start(directory, resume_step)
         self._sink: Sink | None = sink
 
+    @property
+    def last(self) -> dict[str, float | int | None]:
+        """The metrics of the row logged last, without its step; empty before any."""
+        return {name: value for name, value in self._rows[-1].items() if name != "step"} if self._rows else {}
+
     def log(self, step: int, metrics: Mapping[str, float]) -> None:
         """Add to the row of a step; it is on its way to the disk when this returns.
 

@@ -1,11 +1,13 @@
 """Saved evaluations: the completions come back, the numbers beside them are theirs."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.evaluation.metrics import Scored, rates_from
+from rlvr_exp.evaluation.paired import paired
 from rlvr_exp.evaluation.saved import load, save
 from rlvr_exp.run.rollout_files import read_evaluation
 
@@ -32,6 +34,20 @@ def test_the_numbers_are_those_of_the_completions(tmp_path):
     assert numbers["families"]["flip"]["pass_at_8"]["value"] == 1.0
     assert numbers["verdicts"]["sampled"]["parse"] == 8 and numbers["verdicts"]["greedy"]["passed"] == 1
     assert numbers["latency"] == {"p50": 0.5, "p95": 0.5} and numbers["tokens"] == 4
+
+
+def test_after_holds_the_paired_change_since_before(tmp_path):
+    save(tmp_path, "before", [replace(result, outcome="failed", bucket="parse") for result in RESULTS], PROMPTS)
+    save(tmp_path, "after", RESULTS, PROMPTS)
+    change = json.loads((tmp_path / "evaluation" / "after.json").read_text())["change"]
+    assert change["pass_at_1_greedy"] == paired(load(tmp_path, "before"), RESULTS, "pass_at_1_greedy").to_dict()
+    assert (change["pass_at_8"]["won"], change["pass_at_8"]["tied"], change["pass_at_8"]["value"]) == (1, 1, 0.5)
+
+
+def test_other_tasks_before_are_not_compared(tmp_path):
+    save(tmp_path, "before", RESULTS[:9], PROMPTS)
+    save(tmp_path, "after", RESULTS, PROMPTS)
+    assert json.loads((tmp_path / "evaluation" / "after.json").read_text())["change"] == {}
 
 
 def test_a_missing_evaluation_is_refused_by_path(tmp_path):

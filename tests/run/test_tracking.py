@@ -56,6 +56,7 @@ def test_rows_are_readable_before_close_and_columns_may_grow(tmp_path):
     tracker = Tracker(tmp_path, Files())
     tracker.log(1, {"loss": 2.0})
     tracker.log(2, {"reward/mean": 0.5})
+    assert tracker.last == {"reward/mean": 0.5}
     assert (tmp_path / "metrics.csv").read_text() == "step,loss,reward/mean\n1,2.0,\n2,,0.5\n"
     tracker.log(3, {"loss": 1.0})
     assert (tmp_path / "metrics.csv").read_text().endswith("3,1.0,\n")
@@ -129,6 +130,7 @@ def test_building_a_viewer_imports_no_package():
 
 def test_logging_after_close_is_refused(tmp_path):
     tracker = Tracker(tmp_path, Files())
+    assert tracker.last == {}
     tracker.close()
     tracker.close()
     with pytest.raises(ValueError, match="closed already"):
