@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         splits = Arc(path).splits()
     except InputError as error:
-        print(f"{error}\nfaults: at least {len(error.problems)}")
+        print(f"{error}\nfaults: {len(error.problems)}")
         return BAD_INPUT
     tasks = [task for members in splits.values() for task in members]
     lost = [task.id for task in tasks if not reads_back(task.puzzle)]
@@ -37,7 +37,10 @@ def reads_back(puzzle: ArcPuzzle) -> bool:
     for style in wording.STYLES:
         for grid in GRID_STYLES:
             options = wording.Wording(style, grid)
-            again = wording.read(wording.write(puzzle, options), options)
+            try:
+                again = wording.read(wording.write(puzzle, options), options)
+            except InputError:
+                return False
             if (again.train, again.test) != (puzzle.train, puzzle.test):
                 return False
     return True

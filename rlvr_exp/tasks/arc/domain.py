@@ -34,7 +34,7 @@ class Arc(Domain):
         limit: int = 0,
         prompt: wording.Wording = wording.Wording(),
         dev_fraction: float = 0.1,
-        test_fraction: float = 0.2,
+        test_fraction: float = 0.1,
         seed: int = 0,
     ):
         """`limit`: the first N tasks of each split after a seeded shuffle; 0 means all, in the order of the files."""

@@ -1,0 +1,176 @@
+import dataclasses
+import inspect
+from pathlib import Path
+from typing import Any
+
+import pytest
+from arc_samples import many, simple, write_folder, write_rows, write_two_files
+
+from rlvr_exp.core.errors import InputError
+from rlvr_exp.tasks.arc import grid, prompt
+from rlvr_exp.tasks.arc.domain import Arc
+from rlvr_exp.tasks.arc.prompt import Wording, read
+from rlvr_exp.tasks.problems import Case
+
+GOLD = "def solve(g):\n    return [r[::-1] for r in g]\n"
+
+
+def ids(domain: Arc) -> dict[str, list[str]]:
+    return {name: [task.id for task in tasks] for name, tasks in domain.splits().items()}
+
+
+def four_splits(root: Path, **more: Any) -> None:
+    tasks = list(many(40).items())
+    for number, split in enumerate(("train", "dev", "test", "test_unseen")):
+        write_rows(root, dict(tasks[10 * number : 10 * number + 10]), split, **more)
+
+
+def test_a_task_is_asked_and_judged_on_all_its_pairs(tmp_path: Path) -> None:
+    write_rows(tmp_path, {"a": simple(1)}, family="mirror", program=GOLD)
+    (task,) = Arc(str(tmp_path)).splits()["train"]
+    assert (task.id, task.family, task.gold) == ("a", "mirror", GOLD)
+    assert task.problem.entry_point == "solve"
+    assert task.problem.cases == (Case(([[1, 0]],), [[0, 1]]), Case(([[1, 0], [0, 1]],), [[0, 1], [1, 0]]))
+    assert Arc(str(tmp_path)).prompt(task) == "I\n10\nO\n01\nT\n10\n01\nP\n"
+    assert Arc(str(tmp_path)).parse(f"```python\n{GOLD}```").text == task.gold
+    space: dict[str, Any] = {}
+    exec(task.gold, space)
+    assert all(space["solve"](*case.args) == case.expected for case in task.problem.cases)
+
+
+def test_the_splits_of_rows_are_kept(tmp_path: Path) -> None:
+    four_splits(tmp_path)
+    assert {name: len(tasks) for name, tasks in ids(Arc(str(tmp_path))).items()} == dict.fromkeys(
+        ("train", "dev", "test", "test_unseen"), 10
+    )
+
+
+def test_upstream_evaluation_is_test_and_dev_comes_from_training(tmp_path: Path) -> None:
+    tasks = list(many(60).items())
+    write_folder(tmp_path / "training", dict(tasks[:40]))
+    write_folder(tmp_path / "evaluation", dict(tasks[40:]))
+    found = ids(Arc(str(tmp_path), dev_fraction=0.25))
+    assert found["test"] == [name for name, _ in tasks[40:]]
+    assert len(found["dev"]) == 10
+    assert sorted(found["train"] + found["dev"]) == [name for name, _ in tasks[:40]]
+    assert set(ids(Arc(str(tmp_path), dev_fraction=0))) == {"train", "test"}
+    assert set(ids(Arc(str(tmp_path / "evaluation")))) == {"test"}
+
+
+def test_the_two_file_layout_splits_alike(tmp_path: Path) -> None:
+    tasks = list(many(60).items())
+    write_two_files(tmp_path / "two", dict(tasks[:40]), "arc-agi_training")
+    write_two_files(tmp_path / "two", dict(tasks[40:]), "arc-agi_evaluation")
+    write_folder(tmp_path / "one" / "training", dict(tasks[:40]))
+    write_folder(tmp_path / "one" / "evaluation", dict(tasks[40:]))
+    two, one = (ids(Arc(str(tmp_path / name))) for name in ("two", "one"))
+    assert set(two["test"]) == set(one["test"])
+    assert len(two["dev"]) == len(one["dev"]) == 4
+
+
+def test_data_without_splits_are_split_by_content(tmp_path: Path) -> None:
+    tasks = many(100)
+    write_folder(tmp_path / "a", tasks)
+    write_folder(tmp_path / "b", {f"other{name}": task for name, task in tasks.items()})
+    first, same, other = (Arc(str(tmp_path / name), seed=seed) for name, seed in (("a", 0), ("a", 0), ("a", 1)))
+    assert ids(first) == ids(same) != ids(other)
+    sizes = {name: len(found) for name, found in ids(first).items()}
+    assert sum(sizes.values()) == 100 and abs(sizes["test"] - 10) <= 1 and abs(sizes["dev"] - 10) <= 1
+
+
+def test_tasks_that_share_a_pair_are_never_on_two_sides(tmp_path: Path) -> None:
+    tasks = many(30)
+    write_folder(tmp_path / "free" / "x", tasks)
+    write_folder(tmp_path / "free" / "y", tasks)
+    for names in ids(Arc(str(tmp_path / "free"))).values():
+        assert {name.removeprefix("x/") for name in names if name[0] == "x"} == {
+            name.removeprefix("y/") for name in names if name[0] == "y"
+        }
+    write_folder(tmp_path / "fixed" / "training", tasks)
+    write_folder(tmp_path / "fixed" / "evaluation", {"t003": tasks["t003"]})
+    found = ids(Arc(str(tmp_path / "fixed")))
+    assert (found["overlap"], found["test"]) == (["training/t003"], ["evaluation/t003"])
+    assert len(found["train"]) + len(found["dev"]) == 29
+
+
+def test_hidden_tests_are_asked_but_stand_apart(tmp_path: Path) -> None:
+    hidden = simple(5)
+    del hidden["test"][0]["output"]
+    write_folder(tmp_path / "evaluation", {"h": hidden, "open": simple(6)})
+    domain = Arc(str(tmp_path))
+    assert ids(domain) == {"test": ["open"], "hidden": ["h"]}
+    (task,) = domain.splits()["hidden"]
+    assert len(task.problem.cases) == 1 and task.puzzle.hidden
+    assert "T\n50\n05\n" in domain.prompt(task)
+
+
+def test_limit_takes_the_first_of_a_seeded_shuffle(tmp_path: Path) -> None:
+    four_splits(tmp_path)
+    everything, some, fewer = (ids(Arc(str(tmp_path), limit=limit)) for limit in (0, 6, 3))
+    for split in everything:
+        assert len(some[split]) == 6 and set(some[split]) < set(everything[split])
+        assert some[split][:3] == fewer[split]
+    assert some != ids(Arc(str(tmp_path), limit=6, seed=1))
+    assert any(some[split] != everything[split][:6] for split in everything)
+
+
+@pytest.mark.parametrize("style", prompt.STYLES)
+def test_shots_are_solved_train_tasks_and_never_the_task(tmp_path: Path, style: str) -> None:
+    four_splits(tmp_path, program=GOLD)
+    options = Wording(style, "compact", 4)
+    domain = Arc(str(tmp_path), prompt=options)
+    for split in ("train", "test"):
+        for task in domain.splits()[split]:
+            text = domain.prompt(task)
+            assert text == Arc(str(tmp_path), prompt=options).prompt(task)
+            assert text.count("return [r[::-1] for r in g]") == 4
+            assert read(text, options) == task.puzzle
+            alone = Arc(str(tmp_path), prompt=Wording(style)).prompt(task)
+            assert text.count(alone) == 1 and text.endswith(alone)
+    first = domain.splits()["test"][0]
+    assert domain.prompt(first) != Arc(str(tmp_path), prompt=options, seed=1).prompt(first)
+
+
+def test_shots_come_from_the_whole_train_split(tmp_path: Path) -> None:
+    four_splits(tmp_path, program=GOLD)
+    limited = Arc(str(tmp_path), limit=1, prompt=Wording("bare", "compact", 4))
+    assert limited.prompt(limited.splits()["train"][0]).count("P\n") == 5
+
+
+def test_data_without_programs_borrow_embedded_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    four_splits(tmp_path / "embedded", program=GOLD)
+    monkeypatch.setattr("rlvr_exp.tasks.arc.domain.EMBEDDED", tmp_path / "embedded")
+    write_folder(tmp_path / "own", {"a": simple(9, 30)})
+    domain = Arc(str(tmp_path / "own"), prompt=Wording("bare", "compact", 2))
+    (tasks,) = domain.splits().values()
+    assert domain.prompt(tasks[0]).count(GOLD) == 2
+
+
+def test_too_many_shots_are_refused(tmp_path: Path) -> None:
+    four_splits(tmp_path, program=GOLD)
+    domain = Arc(str(tmp_path), prompt=Wording("bare", "compact", 11))
+    with pytest.raises(InputError, match="only 10 solved examples"):
+        domain.prompt(domain.splits()["test"][0])
+
+
+def test_a_fingerprint_follows_content(tmp_path: Path) -> None:
+    four_splits(tmp_path)
+    before = Arc(str(tmp_path))
+    prints = {name: before.fingerprint(name) for name in before.splits()}
+    assert len(set(prints.values())) == 4
+    assert prints["dev"] == Arc(str(tmp_path)).fingerprint("dev") != Arc(str(tmp_path), limit=3).fingerprint("dev")
+    write_rows(tmp_path, {"t010": simple(3, 9)}, "dev")
+    after = Arc(str(tmp_path))
+    assert {name for name in prints if after.fingerprint(name) != prints[name]} == {"dev"}
+
+
+def test_options_and_defaults_are_those_of_the_schema() -> None:
+    from rlvr_exp.config import data as schema
+
+    own = {name: parameter.default for name, parameter in inspect.signature(Arc).parameters.items()}
+    given = schema.Arc()
+    for name in ("path", "limit", "dev_fraction", "test_fraction"):
+        assert own[name] == getattr(given, name), name
+    assert dataclasses.asdict(own["prompt"]) == {name: getattr(given.prompt, name) for name in ("style", "grid", "shots")}
+    choices = {f.name: f.metadata["allowed"].choices for f in dataclasses.fields(schema.Prompt)}
+    assert (choices["style"], choices["grid"]) == (prompt.STYLES, grid.STYLES)

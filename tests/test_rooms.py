@@ -1,0 +1,105 @@
+"""The order of the rooms: imports point downward only, and the rooms that a sandbox worker loads stay small."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import rlvr_exp
+
+PACKAGE = Path(rlvr_exp.__file__).parent
+LEVELS = (
+    {"core"},
+    {"config"},
+    {"tasks", "sandbox"},
+    {"verifiers"},
+    {"rewards", "models", "curriculum"},
+    {"rollouts"},
+    {"algorithms"},
+    {"run"},
+    {"evaluation"},
+    {"inference"},
+    {"stages"},
+    {"studies"},
+    {"main", "__main__"},
+)
+"""From the lowest up; rooms of one level are neighbours and do not import each other."""
+LEVEL = {room: level for level, rooms in enumerate(LEVELS) for room in rooms}
+LIGHT = sorted(room for room, level in LEVEL.items() if level <= LEVEL["verifiers"])
+HEAVY = {"torch", "transformers", "trl", "numpy", "datasets"}
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+
+def room_of(file: Path) -> str:
+    return file.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imported(source: str, package: tuple[str, ...]) -> Iterator[str]:
+    """The dotted name of all that a module imports, at top level and inside functions."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else ()
+            yield from (".".join((*base, *filter(None, [node.module]), alias.name)) for alias in node.names)
+
+
+def faults(source: str, package: tuple[str, ...], room: str) -> list[str]:
+    """What a module of this room must not import: rooms above or beside its own, and heavy libraries in light rooms."""
+    found = []
+    for name in imported(source, package):
+        top, *below = name.split(".")
+        target = below[0] if below and top == "rlvr_exp" else ""
+        if target in LEVEL and target != room and LEVEL[target] >= LEVEL[room] and room not in LEVELS[-1]:
+            found.append(name)
+        if room in LIGHT and top in HEAVY:
+            found.append(name)
+    return found
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.relative_to(PACKAGE).as_posix())
+def test_imports_point_downward(file: Path) -> None:
+    room = room_of(file)
+    if room == "__init__":
+        assert not list(imported(file.read_text(), ())), "the package itself imports nothing"
+        return
+    assert room in LEVEL, f"{room} has no place in the order of rooms"
+    package = ("rlvr_exp", *file.relative_to(PACKAGE).parts[:-1])
+    assert faults(file.read_text(), package, room) == []
+
+
+@pytest.mark.parametrize(
+    ("room", "source"),
+    [
+        ("tasks", "import rlvr_exp.verifiers.base"),
+        ("tasks", "from rlvr_exp.sandbox import pool"),
+        ("tasks", "from rlvr_exp import stages"),
+        ("tasks", "from ..run import directory"),
+        ("core", "def late():\n    from rlvr_exp.config import schema"),
+        ("verifiers", "def late():\n    import torch.nn"),
+        ("sandbox", "from numpy import array"),
+    ],
+)
+def test_the_scan_sees_every_kind_of_import(room: str, source: str) -> None:
+    assert len(faults(source, ("rlvr_exp", room), room)) == 1
+
+
+def test_what_is_below_or_allowed_is_no_fault() -> None:
+    source = "import json\nimport torch\nfrom rlvr_exp.core.errors import InputError\nfrom ..tasks import base\nfrom . import x"
+    assert faults(source, ("rlvr_exp", "rollouts"), "rollouts") == []
+
+
+def test_light_rooms_load_no_heavy_library() -> None:
+    modules = [
+        ".".join(("rlvr_exp", *file.relative_to(PACKAGE).with_suffix("").parts))
+        for file in FILES
+        if room_of(file) in LIGHT and file.stem != "__main__"
+    ]
+    code = f"import importlib, sys\nfor name in {modules!r}: importlib.import_module(name)\n"
+    code += f"print(*sorted({HEAVY!r} & set(sys.modules)))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert loaded.returncode == 0, loaded.stderr
+    assert loaded.stdout.split() == []
