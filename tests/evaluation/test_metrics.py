@@ -6,7 +6,7 @@ from itertools import combinations
 from statistics import fmean
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -70,6 +70,7 @@ def test_the_t_interval_is_the_textbook_one():
     assert mean_interval(values, -9.0, 9.0) == pytest.approx((fmean(values), *expected))
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
 def test_an_interval_holds_its_mean_and_stays_in_range(values):
     mean, low, high = mean_interval(values, 0.0, 1.0)
@@ -84,6 +85,7 @@ def test_the_interval_covers_the_truth_about_95_times_in_100():
 
 
 @pytest.mark.property(34)
+@settings(deadline=None)
 @given(evaluations())
 def test_every_task_is_tracked_on_its_own(results):
     counts = task_counts(results, "sampled")
@@ -96,6 +98,7 @@ def test_every_task_is_tracked_on_its_own(results):
 
 
 @pytest.mark.property(35)
+@settings(deadline=None)
 @given(evaluations())
 def test_aggregates_are_means_over_tasks_of_judged_completions(results):
     shares = []
@@ -110,6 +113,7 @@ def test_aggregates_are_means_over_tasks_of_judged_completions(results):
     assert sum(verdict_counts(results).values()) == len(results)
 
 
+@settings(deadline=None)
 @given(evaluations())
 def test_no_verdict_moves_no_rate(results):
     judged = [result for result in results if result.outcome != "no_verdict"]

@@ -1,7 +1,7 @@
 """Paired comparisons: signs, counts, intervals, and refusing what cannot be paired."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -17,6 +17,7 @@ def greedy(task, outcome):
     return Scored(task, "rotate", "greedy", 0, outcome, bucket, "", 1, "", 0.1)
 
 
+@settings(deadline=None)
 @given(VALUES)
 def test_swapping_the_sides_flips_the_sign(pairs):
     first = {f"t{i}": left for i, (left, _) in enumerate(pairs)}

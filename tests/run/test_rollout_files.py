@@ -5,7 +5,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlvr_exp.core.errors import InputError
@@ -20,6 +20,7 @@ ROW = Rollout(
 COMPLETIONS = st.lists(st.tuples(st.integers(0, 3), st.text()), max_size=12)
 
 
+@settings(deadline=None)
 @given(COMPLETIONS)
 def test_rows_round_trip_with_any_text(tmp_path_factory, drawn):
     rows = [

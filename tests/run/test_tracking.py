@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlvr_exp.core.errors import InputError
@@ -31,6 +31,7 @@ def csv_rows(directory):
 
 
 @pytest.mark.property(25)
+@settings(deadline=None, max_examples=40)
 @given(RUNS)
 def test_every_logged_number_is_in_both_files(tmp_path_factory, run):
     directory = tmp_path_factory.mktemp("run")
@@ -62,6 +63,7 @@ def test_rows_are_readable_before_close_and_columns_may_grow(tmp_path):
     assert (tmp_path / "metrics.csv").read_text().endswith("3,1.0,\n")
 
 
+@settings(deadline=None, max_examples=20)
 @given(RUNS, st.integers(0, 3))
 def test_what_is_logged_for_a_step_at_several_times_shares_its_row(tmp_path_factory, run, resume_step):
     directory = tmp_path_factory.mktemp("run")
