@@ -1,0 +1,29 @@
+"""How a step is cut into micro-batches: one pure function that the dry plan and the trainers share."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Batches:
+    """What one training process does in one step."""
+
+    sequences: int
+    """Sequences of one process."""
+    micro_batch: int
+    """Sequences of one forward and backward pass."""
+    accumulation: int
+    """Passes in one update."""
+
+
+def derive(sequences: int, longest: int, max_tokens_per_device: int, processes: int = 1) -> Batches:
+    """The largest micro-batch that divides a process's share and holds no more than the tokens allowed; at least 1.
+
+    Args:
+        sequences: sequences of a step over all processes (prompts_per_step x group_size, or batch_size); a
+            process's share is rounded up.
+        longest: tokens of the longest prompt and completion together.
+    """
+    share = -(-sequences // processes)
+    fitting = [size for size in range(1, share + 1) if share % size == 0 and size * longest <= max_tokens_per_device]
+    micro = max(fitting, default=1)
+    return Batches(share, micro, share // micro)

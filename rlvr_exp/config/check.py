@@ -1,0 +1,165 @@
+"""Types a Tree by its schemas, collecting every problem in place of stopping at the first.
+
+Interpolations are followed here; one that stands for a secret stays unresolved in whatever is written to a file.
+"""
+
+import re
+import typing
+from dataclasses import dataclass, fields, replace
+from typing import Any, NoReturn
+
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from rlvr_exp.config.draft import Draft, Drafter, Drafts, field_types
+from rlvr_exp.config.names import nearest
+from rlvr_exp.config.options import Allowed, allowed_of
+from rlvr_exp.config.schema import Config
+from rlvr_exp.config.stages import STAGE_NODES, STAGES, reads
+from rlvr_exp.config.tree import Path, Tree, dotted
+from rlvr_exp.core.errors import Problem
+
+SECRET = re.compile(r"(^|_)(token|secret|password|passwd|api_key|credential)s?$")
+WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A configuration with where each of its values came from. Usable when there are no problems."""
+
+    config: Config
+    tree: Tree
+    secrets: dict[Path, str]
+    """Interpolations that stand for a secret."""
+    problems: tuple[Problem, ...] = ()
+
+
+def check(tree: Tree) -> Checked:
+    """Type, resolve and cross-check everything, for the stage that the tree names."""
+    stage = tree.values.get("stage")
+    drafter = Drafter(tree)
+    draft = drafter.root(present_nodes(stage))
+    typer = Typer(draft, tree, [*drafter.problems, *_foreign_nodes(tree, stage)])
+    config = typer.make(draft)
+    for name, node in vars(config).items():
+        if stage not in STAGES or reads(stage, name):
+            typer.combinations(node, (name,))
+    typer.problems += _algorithm_of_stage(config)
+    return Checked(config, tree, typer.secrets, tuple(typer.problems))
+
+
+def present_nodes(stage: Any) -> set[str]:
+    """Nodes that a configuration of the stage has: those it reads; all that are common where the stage is unknown."""
+    names = {spec.name for spec in fields(Config)}
+    return names - (STAGE_NODES - {stage}) if stage not in STAGES else {name for name in names if reads(stage, name)}
+
+
+def _foreign_nodes(tree: Tree, stage: Any) -> list[Problem]:
+    what = "exists only under +stage={0}"
+    return [
+        Problem(name, what.format(name), tree.shown((name,)), "", "", f"+stage={name}, or drop it")
+        for name in tree.values
+        if name in STAGE_NODES and name != stage
+    ]
+
+
+def _algorithm_of_stage(config: Config) -> list[Problem]:
+    stage = STAGES.get(config.stage)
+    if stage is None or stage.algorithm is None or config.algorithm is None or isinstance(config.algorithm, stage.algorithm):
+        return []
+    target = config.algorithm._target_
+    remedy = "drop the algorithm, or choose the stage that trains by it"
+    return [Problem("algorithm", f"not an algorithm of +stage={config.stage}", target, stage.algorithm.__name__, "", remedy)]
+
+
+class Refused(Exception):
+    """A value was reported and is not taken."""
+
+
+class Typer:
+    """Makes instances of the schemas from a Draft; `problems` holds every value that could not be taken."""
+
+    def __init__(self, root: Draft, tree: Tree, problems: list[Problem]):
+        self.tree, self.problems = tree, problems
+        self.secrets: dict[Path, str] = {}
+        self._root, self._refused = root, list[Path]()
+        self._container: DictConfig | None = None
+
+    def make(self, draft: Draft) -> Any:
+        """An instance of a node's schema; a value that cannot be taken is reported and its default stands."""
+        values: dict[str, Any] = {name: self._below(below) for name, below in draft.nodes.items()}
+        for spec in fields(draft.schema):
+            if spec.name in draft.given:
+                try:
+                    values[spec.name] = self._take(draft, spec.name, allowed_of(spec))
+                except Refused:
+                    continue
+        return draft.schema(**values)
+
+    def _below(self, below: Draft | Drafts | None) -> Any:
+        if isinstance(below, Drafts):
+            return {name: self.make(draft) for name, draft in below.by_name.items()}
+        return None if below is None else self.make(below)
+
+    def _take(self, draft: Draft, name: str, allowed: Allowed) -> Any:
+        """A leaf as OmegaConf converts it to the field's type. Raises Refused after reporting."""
+        path, hint, given = (*draft.path, name), field_types(draft.schema)[name], draft.given[name]
+        if given == "???":
+            self._refuse(path, "mandatory and not given", words(hint, allowed), "", f"{dotted(path)}=VALUE")
+        holder = DictConfig({}, key_type=str, element_type=hint)
+        try:
+            holder[name] = self._resolved(path, given)
+        except OmegaConfBaseException as fault:
+            what = f"cannot be resolved: {str(fault).splitlines()[0]}" if "${" in str(given) else "wrong type"
+            self._refuse(path, what, words(hint, allowed))
+        value = OmegaConf.to_container(holder)[name]
+        for item in value if isinstance(value, list) else [value]:
+            if item is not None and not allowed.permits(item):
+                self._refuse(path, "not allowed", words(hint, allowed), nearest(str(item), map(str, allowed.choices)))
+        return value
+
+    def _resolved(self, path: Path, value: Any) -> Any:
+        if isinstance(value, str) and value and SECRET.search(path[-1]):
+            self._secret(path, value)
+        if "${" not in str(value):
+            return value
+        if self._container is None:
+            self._container = OmegaConf.create(self._root.plain(), flags={"allow_objects": True})
+        node = OmegaConf.select(self._container, dotted(path), throw_on_resolution_failure=True)
+        return OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
+
+    def _secret(self, path: Path, value: str) -> None:
+        if value.startswith("${"):
+            self.secrets[path] = value
+            return
+        remedy = f"export it as a variable, and {dotted(path)}='${{oc.env:VARIABLE}}'"
+        self.problems.append(Problem(dotted(path), "a secret would stand in the run directory", "***", "", "", remedy))
+
+    def _refuse(self, path: Path, what: str, allowed: str, near: str = "", remedy: str = "") -> NoReturn:
+        self.problems.append(Problem(dotted(path), what, self.tree.shown(path), allowed, near, remedy))
+        self._refused.append(path)
+        raise Refused
+
+    def combinations(self, node: Any, path: Path) -> None:
+        """What the schemas' own `problems` say, with full paths."""
+        if isinstance(node, dict):
+            for name, part in node.items():
+                self.combinations(part, (*path, name))
+        if not hasattr(node, "__dataclass_fields__"):
+            return
+        for problem in node.problems() if hasattr(node, "problems") else ():
+            if any(refused[-1] in str(problem) for refused in self._refused if refused[:-1] == path):
+                continue  # It follows from the default that stands in for a refused value.
+            where, near = dotted((*path, problem.where)), problem.nearest and dotted((*path, problem.nearest))
+            self.problems.append(replace(problem, where=where, nearest=near))
+        for spec in fields(node):
+            self.combinations(getattr(node, spec.name), (*path, spec.name))
+
+
+def words(hint: Any, allowed: Allowed) -> str:
+    """What a field takes, in words."""
+    kinds = [kind for kind in typing.get_args(hint) or (hint,) if kind is not type(None)]
+    kind = " or ".join(WORDS.get(part, str(part)) for part in kinds)
+    if typing.get_origin(hint) in (list, dict):
+        kind = "a list, [VALUE,VALUE]" if typing.get_origin(hint) is list else "a mapping, {NAME: VALUE}"
+    return f"{kind}: {allowed}" if str(allowed) else kind

@@ -1,0 +1,194 @@
+"""From the words of a command line to a checked configuration, or to every problem in them at once.
+
+Hydra's own parser reads the words and its defaults list chooses the YAML files; typing and the rest is ours, because
+Hydra stops at the first error. Pure: writes nothing, and imports nothing heavy.
+"""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra._internal.config_repository import CachingConfigRepository
+from hydra._internal.config_search_path_impl import ConfigSearchPathImpl
+from hydra._internal.core_plugins.file_config_source import FileConfigSource
+from hydra._internal.core_plugins.structured_config_source import StructuredConfigSource
+from hydra._internal.defaults_list import create_defaults_list
+from hydra._internal.sources_registry import SourcesRegistry
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from hydra.errors import HydraException
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from rlvr_exp.config.check import Checked, check
+from rlvr_exp.config.names import nearest
+from rlvr_exp.config.overrides import apply, no_effect
+from rlvr_exp.config.paths import conf_directory
+from rlvr_exp.config.stages import STAGES
+from rlvr_exp.config.tree import Tree
+from rlvr_exp.core.errors import InputError, Problem
+
+
+def compose(words: Sequence[str]) -> Checked:
+    """The checked configuration of one job.
+
+    Raises:
+        InputError: with all that is wrong.
+    """
+    checked = compose_lenient(words)
+    if checked.problems:
+        raise InputError(*checked.problems)
+    return checked
+
+
+def compose_lenient(words: Sequence[str]) -> Checked:
+    """Like `compose`, with the problems in the result."""
+    line = parse(words)
+    groups = Groups(line.searchpath)
+    choices, values = groups.separate(line)
+    tree = groups.load(choices, line)
+    values = apply(tree, values, line.problems)
+    if line.searchpath:
+        tree.put(("run", "searchpath"), [str(folder) for folder in line.searchpath], "command line")
+    checked = check(tree)
+    effects = no_effect([*choices, *values], tree.values.get("stage"))
+    return Checked(checked.config, tree, checked.secrets, _distinct([*line.problems, *effects, *checked.problems]))
+
+
+def _distinct(problems: list[Problem]) -> tuple[Problem, ...]:
+    return tuple(dict.fromkeys(problems))
+
+
+@dataclass
+class Line:
+    """A parsed command line."""
+
+    overrides: list[Override] = field(default_factory=list)
+    searchpath: list[Path] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+
+def parse(words: Sequence[str]) -> Line:
+    """Each word by Hydra's parser; what cannot be read is a problem, and the rest goes on."""
+    line, parser = Line(), OverridesParser.create()
+    for word in words:
+        try:
+            override = parser.parse_override(word)
+        except HydraException as fault:
+            remedy = "key=value, +group=option or ~key; quote what has special characters: 'key=\"a, b\"'"
+            line.problems.append(Problem(word, f"cannot be read: {str(fault).splitlines()[0]}", "", "", "", remedy))
+            continue
+        if override.is_hydra_override():
+            _hydra(line, override)
+        elif override.is_sweep_override():
+            remedy = "--multirun to sweep over the values, key=[a,b] for a list, key='\"a,b\"' for text"
+            line.problems.append(Problem(word, "several values for one run", "", "", "", remedy))
+        else:
+            line.overrides.append(override)
+    return line
+
+
+def _hydra(line: Line, override: Override) -> None:
+    if override.key_or_group != "hydra.searchpath":
+        remedy = "drop it; run.dir and run.* decide what a run writes"
+        line.problems.append(
+            Problem(override.input_line, "Hydra's own options are not used", "", "hydra.searchpath=[DIR,...]", "", remedy)
+        )
+        return
+    folders = override.value()
+    for folder in folders if isinstance(folders, list) else [folders]:
+        path = Path(str(folder).removeprefix("file://")).expanduser().resolve()
+        if not path.is_dir():
+            line.problems.append(Problem("hydra.searchpath", "no such folder", str(folder), "an existing folder"))
+            continue
+        line.searchpath.append(path)
+        if str(path) not in sys.path:
+            sys.path.append(str(path))
+
+
+def _register_sources() -> None:
+    """Only the kinds of source that are used; Hydra's scan for plugins imports its launchers and sweepers too."""
+    registry = SourcesRegistry.instance()
+    for source in (FileConfigSource, StructuredConfigSource):
+        registry.register(source)
+
+
+class Groups:
+    """The config groups on the search path: which there are, and the YAML that a set of choices makes."""
+
+    def __init__(self, searchpath: Sequence[Path] = ()):
+        _register_sources()
+        path = ConfigSearchPathImpl()
+        path.append("main", f"file://{conf_directory()}")
+        for folder in searchpath:
+            path.append("hydra.searchpath", f"file://{folder}")
+        path.append("schema", "structured://")
+        self._loader = ConfigLoaderImpl(path)
+        self._repository = CachingConfigRepository(self._loader.repository)
+        self._sources = {source.provider: source.path for source in self._loader.get_sources()}
+        main = self._repository.load_config("config")
+        self.default: dict[str, str] = {
+            str(entry.group): str(entry.value) for entry in main.defaults_list if hasattr(entry, "value")
+        }
+
+    def options(self, group: str) -> list[str]:
+        return self._repository.get_group_options(group)
+
+    def separate(self, line: Line) -> tuple[list[Override], list[Override]]:
+        """Group choices that can be made, and value overrides; what can be neither becomes a problem."""
+        choices, values = [], []
+        for override in line.overrides:
+            name = override.key_or_group
+            if not self._repository.group_exists(name) or isinstance(override.value(), dict):
+                values.append(override)
+                continue
+            problem = self._choice_problem(override)
+            if problem is None:
+                choices.append(override)
+            else:
+                line.problems.append(problem)
+        self._require_stage(choices, line)
+        return choices, values
+
+    def _choice_problem(self, override: Override) -> Problem | None:
+        name, word = override.key_or_group, override.input_line or ""
+        known = name in self.default
+        if not override.is_delete():
+            for option in override.value() if isinstance(override.value(), list) else [override.value()]:
+                if not self._repository.config_exists(f"{name}/{option}"):
+                    near = nearest(str(option), self.options(name))
+                    allowed = ", ".join(self.options(name)) or "nothing"
+                    return Problem(name, "no such option", str(option), allowed, near and f"{name}={near}")
+        if known and override.is_add():
+            return Problem(word, "this group has a choice already", "", "", "", f"drop the +: {word.lstrip('+')}")
+        if not known and not override.is_add() and not override.is_force_add():
+            return Problem(word, "this group is added to a run", "", "", "", f"put a + before it: +{word.lstrip('~')}")
+        return None
+
+    def _require_stage(self, choices: list[Override], line: Line) -> None:
+        if any(choice.key_or_group == "stage" for choice in choices):
+            return
+        # An experiment may depend on the stage; without one it cannot be composed, and the rest still can.
+        choices[:] = [choice for choice in choices if choice.key_or_group != "experiment"]
+        if not any(problem.where == "stage" or "stage=" in problem.where for problem in line.problems):
+            line.problems.append(Problem("stage", "not given", "", ", ".join(STAGES), "", "+stage=NAME"))
+
+    def load(self, choices: list[Override], line: Line) -> Tree:
+        """Merge the files that the choices select, in Hydra's order."""
+        tree = Tree()
+        try:
+            found = create_defaults_list(self._repository, "config", choices, prepend_hydra=False, skip_missing=False)
+            for entry in found.defaults:
+                loaded = self._loader._load_single_config(entry, self._repository)
+                content: Any = OmegaConf.to_container(loaded.config, resolve=False)
+                tree.merge(content, self._file(loaded.provider, entry.config_path))
+        except (HydraException, OmegaConfBaseException) as fault:
+            line.problems.append(Problem("configuration files", str(fault).strip().replace("\n", "; ")))
+        return tree
+
+    def _file(self, provider: str, config_path: str | None) -> str:
+        folder = Path(self._sources.get(provider, "conf"))
+        return f"{folder.name}/{config_path}.yaml"

@@ -1,0 +1,166 @@
+"""Matches a Tree against the schemas: which schema each node has, which keys are given, which are unknown.
+
+Says nothing about values; rlvr_exp.config.check types them.
+"""
+
+import dataclasses
+import types
+import typing
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from rlvr_exp.config.names import nearest
+from rlvr_exp.config.options import Allowed, allowed_of
+from rlvr_exp.config.schema import Config
+from rlvr_exp.config.targets import NoSchema, find_schema
+from rlvr_exp.config.tree import Path, Tree, dotted
+from rlvr_exp.core.errors import Problem
+
+
+@dataclass
+class Draft:
+    """One node: its schema, the leaves that were given, and the nodes below it."""
+
+    schema: type
+    path: Path
+    given: dict[str, Any] = field(default_factory=dict)
+    nodes: dict[str, "Draft | Drafts | None"] = field(default_factory=dict)
+    """Below a field: a node, nodes by name, or None for a node that is not there."""
+
+    def plain(self) -> dict[str, Any]:
+        """Nested dicts with defaults laid below what was given; interpolations as they are."""
+        values: dict[str, Any] = {}
+        for spec in dataclasses.fields(self.schema):
+            if spec.name in self.nodes:
+                below = self.nodes[spec.name]
+                values[spec.name] = below and below.plain()
+            else:
+                values[spec.name] = self.given.get(spec.name, default_of(spec))
+        return values
+
+    def walk(self) -> Iterator["Draft"]:
+        """This node and all below it."""
+        yield self
+        for below in self.nodes.values():
+            if below is not None:
+                yield from below.walk()
+
+
+@dataclass
+class Drafts:
+    """Nodes by name, in a field that is a dict of nodes."""
+
+    by_name: dict[str, Draft]
+
+    def plain(self) -> dict[str, Any]:
+        return {name: draft.plain() for name, draft in self.by_name.items()}
+
+    def walk(self) -> Iterator[Draft]:
+        for draft in self.by_name.values():
+            yield from draft.walk()
+
+
+def is_schema(hint: Any) -> bool:
+    return isinstance(hint, type) and dataclasses.is_dataclass(hint)
+
+
+@cache
+def field_types(schema: type) -> dict[str, Any]:
+    """Type of each field; for a node that may be absent, the node's own."""
+    hints = typing.get_type_hints(schema)
+    return {spec.name: _present(hints[spec.name]) for spec in dataclasses.fields(schema)}
+
+
+def _present(hint: Any) -> Any:
+    kinds = [kind for kind in typing.get_args(hint) if kind is not types.NoneType]
+    return kinds[0] if isinstance(hint, types.UnionType) and len(kinds) == 1 and is_schema(kinds[0]) else hint
+
+
+def default_of(spec: dataclasses.Field) -> Any:
+    return spec.default if spec.default_factory is dataclasses.MISSING else spec.default_factory()
+
+
+class Drafter:
+    """Makes the Draft of a whole Tree; `problems` holds what did not fit."""
+
+    def __init__(self, tree: Tree):
+        self.tree = tree
+        self.problems: list[Problem] = []
+
+    def root(self, present: set[str]) -> Draft:
+        """The root, with those of its nodes that are present."""
+        draft = Draft(Config, ())
+        self._keys(draft, self.tree.values)
+        for spec in dataclasses.fields(Config):
+            if is_schema(field_types(Config)[spec.name]) or allowed_of(spec).node:
+                if spec.name not in present:
+                    draft.nodes[spec.name] = None
+                elif spec.name not in draft.nodes:
+                    self._field(draft, spec, {})
+        return draft
+
+    def _keys(self, draft: Draft, values: dict[str, Any]) -> None:
+        specs = {spec.name: spec for spec in dataclasses.fields(draft.schema)}
+        for key, value in values.items():
+            if key in specs:
+                self._field(draft, specs[key], value)
+            else:
+                self._unknown((*draft.path, key), [name for name in specs if name != "_target_"])
+
+    def _field(self, draft: Draft, spec: dataclasses.Field, value: Any) -> None:
+        hint, allowed, path = field_types(draft.schema)[spec.name], allowed_of(spec), (*draft.path, spec.name)
+        if not is_schema(hint) and not allowed.node:
+            draft.given[spec.name] = value
+        elif not isinstance(value, dict):
+            self._report(path, "a value where a node belongs", "", f"{dotted(path)}.NAME=VALUE")
+            draft.nodes[spec.name] = None
+        elif is_schema(hint):
+            draft.nodes[spec.name] = self._node(hint, path, value)
+        elif typing.get_origin(hint) is dict:
+            below = {name: self._target((*path, name), allowed, part) for name, part in value.items()}
+            draft.nodes[spec.name] = Drafts({name: node for name, node in below.items() if node is not None})
+        else:
+            draft.nodes[spec.name] = self._target(path, allowed, value)
+
+    def _node(self, schema: type, path: Path, values: dict[str, Any]) -> Draft:
+        draft = Draft(schema, path)
+        self._keys(draft, values)
+        for spec in dataclasses.fields(schema):
+            if spec.name not in draft.nodes and (is_schema(field_types(schema)[spec.name]) or allowed_of(spec).node):
+                self._field(draft, spec, {})
+        return draft
+
+    def _target(self, path: Path, allowed: Allowed, values: Any) -> Draft | None:
+        if not isinstance(values, dict) or "_target_" not in values:
+            self._report((*path, "_target_"), "missing: it names the class of this node", "", "package.module.Class")
+            return None
+        try:
+            schema = find_schema(values["_target_"], allowed.base)
+        except NoSchema as fault:
+            self.problems.append(dataclasses.replace(fault.problem, where=dotted((*path, "_target_"))))
+            return None
+        return self._node(schema, path, values)
+
+    def _unknown(self, path: Path, names: list[str]) -> None:
+        near = nearest(path[-1], names)
+        full = dotted((*path[:-1], near)) if near else elsewhere(path[-1])
+        allowed = ", ".join(names) or "no options"
+        self._report(path, "unknown key", "", allowed, full)
+
+    def _report(self, path: Path, what: str, got: str = "", allowed: str = "", near: str = "") -> None:
+        self.problems.append(Problem(dotted(path), what, got or self.tree.shown(path), allowed, near))
+
+
+def elsewhere(name: str) -> str:
+    """The full path of an option of that name in another node of the root; empty when there is none."""
+    paths = {}
+    for key, hint in field_types(Config).items():
+        if is_schema(hint):
+            paths.update({spec.name: f"{key}.{spec.name}" for spec in dataclasses.fields(hint)})
+    from rlvr_exp.config.algorithm import GRPO
+
+    paths.update({spec.name: f"algorithm.{spec.name}" for spec in dataclasses.fields(GRPO)})
+    found = nearest(name, paths)
+    return paths.get(found, "")

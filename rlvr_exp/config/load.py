@@ -1,0 +1,71 @@
+"""Reading a resolved configuration back, writing one, and making the objects that its nodes describe."""
+
+import sys
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+import yaml
+from hydra.utils import instantiate
+
+from rlvr_exp.config.check import Checked, check, present_nodes
+from rlvr_exp.config.options import allowed_of
+from rlvr_exp.config.schema import Config
+from rlvr_exp.config.tree import Tree
+from rlvr_exp.core.errors import InputError, Problem
+
+
+def load(path: Path) -> Config:
+    """The configuration of a run, from its config.yaml. Nodes that its stage does not read hold their defaults or None.
+
+    Raises:
+        InputError: the file is missing, is no YAML, or does not fit the schemas.
+    """
+    try:
+        values = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except (OSError, yaml.YAMLError) as fault:
+        raise InputError(Problem(str(path), f"cannot be read: {fault}", remedy="give a run's own config.yaml")) from fault
+    for folder in (values.get("run") or {}).get("searchpath") or []:
+        if folder not in sys.path:
+            sys.path.append(folder)
+    tree = Tree()
+    tree.merge(values, str(path))
+    checked = check(tree)
+    if checked.problems:
+        raise InputError(*checked.problems)
+    return checked.config
+
+
+def resolved(checked: Checked) -> dict[str, Any]:
+    """What the stage reads, as nested plain values with every interpolation followed but those of secrets."""
+    present = present_nodes(checked.config.stage)
+    values = {name: _plain(node) for name, node in asdict(checked.config).items() if name in present}
+    for path, interpolation in checked.secrets.items():
+        node = values
+        for part in path[:-1]:
+            node = node[part]
+        node[path[-1]] = interpolation
+    return values
+
+
+def _plain(value: Any) -> Any:
+    """`_target_` first, since it says what the rest is."""
+    if not isinstance(value, dict):
+        return value
+    ordered = sorted(value.items(), key=lambda item: item[0] != "_target_")
+    return {key: _plain(part) for key, part in ordered}
+
+
+def to_yaml(checked: Checked) -> str:
+    """The text of config.yaml."""
+    return yaml.safe_dump(resolved(checked), sort_keys=False, allow_unicode=True)
+
+
+def build(node: Any, **runtime: Any) -> Any:
+    """The object that a node with `_target_` describes: its class, called with the node's fields and `runtime`.
+
+    Nodes below it are given as they are; the class builds them.
+    """
+    own = {spec.name: getattr(node, spec.name) for spec in fields(node) if not allowed_of(spec).outside}
+    make = instantiate({"_target_": own.pop("_target_"), "_partial_": True})
+    return make(**own, **runtime)

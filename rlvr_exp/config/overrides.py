@@ -1,0 +1,111 @@
+"""Value overrides of the command line, laid on a Tree one by one."""
+
+import dataclasses
+import typing
+from collections.abc import Sequence
+from typing import Any
+
+from hydra.core.override_parser.types import Override, OverrideType
+from omegaconf import OmegaConf
+
+from rlvr_exp.config.draft import field_types, is_schema
+from rlvr_exp.config.options import allowed_of
+from rlvr_exp.config.schema import Config
+from rlvr_exp.config.stages import STAGE_NODES, STAGES, reads
+from rlvr_exp.config.targets import NoSchema, find_schema
+from rlvr_exp.config.tree import Path, Tree, dotted
+from rlvr_exp.core.errors import Problem
+
+MAPPING = "mapping"
+"""Stands for a field that is a dict with names of the user's choice."""
+
+
+def apply(tree: Tree, overrides: Sequence[Override], problems: list[Problem]) -> list[Override]:
+    """Lay each override on the tree; those that were laid are returned, the others become problems."""
+    return [override for override in overrides if _apply_one(tree, override, problems)]
+
+
+def _apply_one(tree: Tree, override: Override, problems: list[Problem]) -> bool:
+    path = tuple(override.key_or_group.split("."))
+    word = override.input_line or ""
+    problem = _shape_problem(path, word, override) or _open_problem(tree, path, word, override)
+    if problem is None:
+        try:
+            if override.type is OverrideType.DEL:
+                tree.remove(path)
+            else:
+                tree.put(path, override.value(), "command line")
+        except KeyError as fault:
+            way = str(fault.args[0])
+            what = "nothing there to delete" if override.type is OverrideType.DEL else f"{way} is a value, not a node"
+            problem = Problem(word, what)
+    if problem is not None:
+        problems.append(problem)
+    return problem is None
+
+
+def _shape_problem(path: Path, word: str, override: Override) -> Problem | None:
+    if override.package is not None or "/" in path[0]:
+        return Problem(word, "no such group", "", ", ".join(field_types(Config)))
+    if path == ("run", "searchpath"):
+        return Problem(word, "follows from hydra.searchpath", "", "", "", "hydra.searchpath=[DIR,...]")
+    if path == ("stage",):
+        return Problem(word, "a stage is chosen as a group", "", ", ".join(STAGES), "", "+stage=NAME")
+    return None
+
+
+def _open_problem(tree: Tree, path: Path, word: str, override: Override) -> Problem | None:
+    """Entries are added and deleted only where the schema has a mapping; elsewhere every key exists already."""
+    if override.type in (OverrideType.CHANGE, OverrideType.FORCE_ADD):
+        return None
+    parents = _parents(tree, path)
+    if override.type is OverrideType.DEL:
+        if parents[-1] is MAPPING:
+            return None
+        return Problem(word, "an option of a schema cannot be deleted", "", "", "", f"{dotted(path)}=VALUE")
+    if MAPPING not in parents and is_schema(parents[-1]) and path[-1] in field_types(parents[-1]):
+        return Problem(word, "this key exists already", "", "", "", f"drop the +: {word.lstrip('+')}")
+    return None
+
+
+def _parents(tree: Tree, path: Path) -> list[Any]:
+    """What each node on the way to a path is: a schema, MAPPING, or None where nothing is known."""
+    kinds: list[Any] = [Config]
+    for depth, part in enumerate(path[:-1]):
+        kinds.append(_below(kinds[-1], part, tree, path[: depth + 1]))
+    return kinds
+
+
+def _below(kind: Any, part: str, tree: Tree, at: Path) -> Any:
+    if kind is MAPPING:
+        return _by_target(tree, at) or MAPPING
+    spec = {spec.name: spec for spec in dataclasses.fields(kind)}.get(part) if kind is not None else None
+    if spec is None:
+        return None
+    hint = field_types(kind)[part]
+    if is_schema(hint):
+        return hint
+    if typing.get_origin(hint) is dict:
+        return MAPPING
+    return _by_target(tree, at) if allowed_of(spec).node else None
+
+
+def _by_target(tree: Tree, at: Path) -> type | None:
+    try:
+        return find_schema(tree.get((*at, "_target_")), None)
+    except (KeyError, NoSchema):
+        return None
+
+
+def no_effect(overrides: Sequence[Override], stage: Any) -> list[Problem]:
+    """Explicit words about nodes that the stage does not read."""
+    if stage not in STAGES:
+        return []
+    told = ", ".join(name for name in field_types(Config) if reads(stage, name))
+    return [
+        Problem(override.input_line or "", f"has no effect under +stage={stage}", "", f"options of {told}", "", "drop it")
+        for override in overrides
+        if (node := override.key_or_group.split(".")[0].split("/")[0]) in field_types(Config)
+        and node not in STAGE_NODES
+        and not reads(stage, node)
+    ]

@@ -1,0 +1,78 @@
+"""Options of the `reward` group: named terms, summed by weight, then an optional normalisation across tasks."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from rlvr_exp.config.options import configures, node, option
+
+
+@dataclass
+class Term:
+    """What every term has. Weight 0 switches a term off."""
+
+    weight: float = 1.0
+    """Factor of the term in the sum; 0: off."""
+
+
+@configures("rlvr_exp.rewards.terms.CasesPassed")
+@dataclass
+class CasesPassed(Term):
+    """Share of the cases passed, in [0, 1]."""
+
+    weight: float = 0.2
+
+
+@configures("rlvr_exp.rewards.terms.AllPassed")
+@dataclass
+class AllPassed(Term):
+    """1 when every case passed, else 0."""
+
+    weight: float = 1.0
+
+
+@configures("rlvr_exp.rewards.terms.Syntax")
+@dataclass
+class Syntax(Term):
+    """1 when the answer is a valid program."""
+
+    weight: float = 0.05
+
+
+@configures("rlvr_exp.rewards.terms.Length")
+@dataclass
+class Length(Term):
+    """Falls with the completion's length; never above a correct answer's gain."""
+
+    weight: float = 0.05
+    scale_tokens: int = option(200, low=1)
+    """Length in tokens over which the term falls."""
+
+
+@configures("rlvr_exp.rewards.terms.Severity")
+@dataclass
+class Severity(Term):
+    """Negative, by how bad the error is."""
+
+    weight: float = 0.1
+
+
+@configures("rlvr_exp.rewards.normalize.Identity")
+@dataclass
+class Identity:
+    """Rewards as they are."""
+
+
+@configures("rlvr_exp.rewards.normalize.RunningScale")
+@dataclass
+class RunningScale:
+    """Rewards divided by their running deviation; its state is part of a checkpoint."""
+
+
+@dataclass
+class Reward:
+    """What is paid for a verdict."""
+
+    terms: dict[str, Any] = node(base=Term)
+    """The terms by name."""
+    normalizer: Any = node()
+    """Applied to the sum."""

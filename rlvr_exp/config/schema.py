@@ -1,0 +1,42 @@
+"""The root of the configuration: which nodes there are. Each node's options live in its group's own file."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from omegaconf import MISSING
+
+from rlvr_exp.config.data import Data
+from rlvr_exp.config.learning import Optimizer, Parallel, Scheduler
+from rlvr_exp.config.model import Model
+from rlvr_exp.config.options import node, option
+from rlvr_exp.config.reward import Reward
+from rlvr_exp.config.run import Compare, Evaluate, Evaluation, Run
+from rlvr_exp.config.tracking import Tracking
+from rlvr_exp.config.verifier import Sandbox, Verifier
+
+
+@dataclass
+class Config:
+    """Everything that decides a run."""
+
+    stage: str = MISSING
+    """What the run does."""
+    seed: int = option(0, low=0)
+    """The one seed of the run."""
+    model: Model = field(default_factory=Model)
+    data: Any = node(base=Data)
+    verifier: Any = node(base=Verifier)
+    sandbox: Sandbox = field(default_factory=Sandbox)
+    reward: Reward = field(default_factory=Reward)
+    algorithm: Any = node()
+    curriculum: Any = node()
+    optimizer: Optimizer = field(default_factory=Optimizer)
+    scheduler: Scheduler = field(default_factory=Scheduler)
+    parallel: Parallel = field(default_factory=Parallel)
+    tracking: Tracking = field(default_factory=Tracking)
+    evaluation: Evaluation = field(default_factory=Evaluation)
+    run: Run = field(default_factory=Run)
+    evaluate: Evaluate | None = None
+    """Only under +stage=evaluate."""
+    compare: Compare | None = None
+    """Only under +stage=compare."""

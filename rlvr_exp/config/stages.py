@@ -1,0 +1,44 @@
+"""The table of stages: what exists, in one line each, and which nodes of the configuration each one reads."""
+
+from dataclasses import dataclass, fields
+
+from rlvr_exp.config.algorithm import SFT, ReinforcementLearning
+from rlvr_exp.config.schema import Config
+
+ALWAYS = ("stage", "seed", "run")
+"""Read by every stage."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage. Its own options, where it has any, are the node of its name."""
+
+    about: str
+    reads: tuple[str, ...]
+    algorithm: type | None = None
+    """What the schema of its `algorithm` node derives from."""
+    module: str = ""
+    """Module below rlvr_exp.stages that runs it; empty: the one of its name."""
+
+
+_ANSWERS = ("model", "data", "verifier", "sandbox", "evaluation", "parallel", "tracking")
+_UPDATES = ("algorithm", "optimizer", "scheduler")
+
+STAGES: dict[str, Stage] = {
+    "sft": Stage("train a policy to imitate gold answers", _ANSWERS + _UPDATES, SFT),
+    "grpo": Stage(
+        "train a policy by reinforcement learning against a verifier",
+        (*_ANSWERS, *_UPDATES, "reward", "curriculum"),
+        ReinforcementLearning,
+    ),
+    "evaluate": Stage("measure a policy: greedy and sampled pass@k with intervals", (*_ANSWERS, "evaluate")),
+    "compare": Stage("lay runs side by side: differing options and metrics", ("compare",)),
+}
+
+
+STAGE_NODES = frozenset(STAGES) & {spec.name for spec in fields(Config)}
+"""Nodes that exist under the stage of their name alone."""
+
+
+def reads(stage: str, node: str) -> bool:
+    return node in ALWAYS or node in STAGES[stage].reads
