@@ -20,6 +20,8 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from rlvr_exp.sandbox.filter import Filter
+
 LEVELS = ("namespaces", "user", "process")
 
 _NEWNS, _NEWUTS, _NEWIPC, _NEWUSER, _NEWPID, _NEWNET = 0x20000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000
@@ -31,6 +33,7 @@ _AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
 _KILL = 9
 _MS_BIND = 0x1000
 SCRATCH_MB = 64
+_NESTABLE = ("user", "pid", "net", "mnt", "ipc", "uts")
 LIBRARY = ".library"
 """Name inside the scratch that is not a candidate's and stays."""
 _NEVER_NEEDED = ("site-packages", "test", "tests", "idlelib", "tkinter", "ensurepip", "lib2to3")
@@ -48,8 +51,13 @@ class Jail:
 
     level: str
     uid: int | None
+    processes: int
+    """How many processes a candidate may start beside its own."""
     facts: dict[str, bool] = field(default_factory=dict)
     scratch: str = ""
+    base_bytes: int = 0
+    """Address space that a fork begins with; a candidate's limit counts from there."""
+    filter: Filter | None = None
 
     @property
     def owns_pids(self) -> bool:
@@ -57,16 +65,16 @@ class Jail:
         return self.level == "namespaces"
 
 
-def enter(level: str) -> Jail:
+def enter(level: str, processes: int) -> Jail:
     """Take the worker's process to `level`; its next fork is the zygote. Raises Refused."""
     root = os.geteuid() == 0
     if level == "namespaces":
         uid = _spare_id() if root else None
         _own_namespaces(uid)
-        return Jail(level, uid)
+        return Jail(level, uid, processes)
     if level == "user" and not root:
         raise Refused("only root can give candidates another user id")
-    jail = Jail(level, _spare_id() if level == "user" else None)
+    jail = Jail(level, _spare_id() if level == "user" else None, processes)
     jail.facts["network"] = root and _quiet(_libc.unshare, _NEWNET)
     jail.scratch = tempfile.mkdtemp(prefix="rlvr-sandbox-")
     os.chmod(jail.scratch, 0o711)
@@ -77,16 +85,62 @@ def settle(jail: Jail, hidden: Sequence[str]) -> None:
     """In the zygote: mounts, protection from candidates, adoption of orphans. Raises Refused."""
     prctl(_PR_SET_PDEATHSIG, _KILL)
     prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    jail.base_bytes = _address_space()
+    # When memory runs out, the kernel should take a candidate and not the trainer.
+    _try_write("/proc/self/oom_score_adj", "1000")
+    jail.facts["system_calls"] = _compile_filter(jail)
     if jail.level == "namespaces":
         jail.scratch = _mount_point()
         jail.facts |= {"network": True, "processes": True, "ipc": True}
+        jail.facts["nested_namespaces"] = all([_try_write(f"/proc/sys/user/max_{kind}_namespaces", "0") for kind in _NESTABLE])
         jail.facts["files_read_only"] = _mount_everything(jail.scratch, hidden)
     else:
-        jail.facts |= {"processes": jail.uid is not None, "ipc": False, "files_read_only": False}
+        jail.facts["network"] |= jail.filter is not None
+        jail.facts |= {"processes": jail.uid is not None or jail.filter is not None, "ipc": jail.filter is not None}
+        jail.facts |= {"files_read_only": False, "files_hidden": False}
+        children_of(os.getpid())  # without this list no tree could be ended
     jail.facts["user_id"] = jail.uid is not None
     _bring_library(jail)
     os.umask(0o077)
     prctl(_PR_SET_DUMPABLE, 0)  # no candidate with the same user id reads or traces the zygote
+
+
+def children_of(pid: int) -> list[int]:
+    """The processes that `pid` is the parent of, adopted ones included. Raises OSError without /proc."""
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as table:
+        return [int(word) for word in table.read().split()]
+
+
+def _address_space() -> int:
+    with open("/proc/self/statm", encoding="ascii") as table:
+        return int(table.read().split()[0]) * resource.getpagesize()
+
+
+def _compile_filter(jail: Jail) -> bool:
+    """A filter that a throw-away fork could install, or none."""
+    try:
+        jail.filter = Filter(forks=jail.processes > 0)
+    except OSError:
+        return False
+    probe = os.fork()
+    if probe == 0:
+        try:
+            prctl(_PR_SET_NO_NEW_PRIVS, 1)
+            jail.filter.install()
+            os._exit(0)
+        except (Refused, OSError):
+            os._exit(1)
+    if os.waitpid(probe, 0)[1] != 0:
+        jail.filter = None
+    return jail.filter is not None
+
+
+def _try_write(path: str, text: str) -> bool:
+    try:
+        _write(path, text)
+    except OSError:
+        return False
+    return True
 
 
 def confine(jail: Jail, memory_mb: int, cpu_s: float, file_bytes: int) -> None:
@@ -94,10 +148,10 @@ def confine(jail: Jail, memory_mb: int, cpu_s: float, file_bytes: int) -> None:
     cpu = int(cpu_s) + 2  # the zygote watches the exact limit; this is the floor below it
     limits = (
         (resource.RLIMIT_CPU, cpu),
-        (resource.RLIMIT_AS, memory_mb << 20),
+        (resource.RLIMIT_AS, jail.base_bytes + (memory_mb << 20)),
         (resource.RLIMIT_FSIZE, file_bytes),
         (resource.RLIMIT_NOFILE, 64),
-        (resource.RLIMIT_NPROC, 16 if jail.uid is not None or jail.owns_pids else 4096),
+        (resource.RLIMIT_NPROC, _tasks(jail)),
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_MEMLOCK, 0),
         (resource.RLIMIT_MSGQUEUE, 0),
@@ -113,6 +167,15 @@ def confine(jail: Jail, memory_mb: int, cpu_s: float, file_bytes: int) -> None:
     _drop_capabilities()
     prctl(_PR_SET_NO_NEW_PRIVS, 1)
     prctl(_PR_SET_PDEATHSIG, _KILL)
+    if jail.filter is not None:
+        jail.filter.install()
+
+
+def _tasks(jail: Jail) -> int:
+    """Threads count as well. Where the user id is the run's own, everything else that the user runs counts, too."""
+    if jail.uid is None and not jail.owns_pids:
+        return 4096
+    return 32 + jail.processes if jail.filter is not None else 16
 
 
 def prctl(option: int, value: int) -> None:

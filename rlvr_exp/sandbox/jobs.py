@@ -1,6 +1,6 @@
 """What goes into the pool and what comes out: data shared by every verifier that runs untrusted code."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 End = Literal["exit", "cpu", "wall", "output", "lost", "unavailable"]
@@ -13,13 +13,15 @@ class JobLimits:
     cpu_s: float = 2.0
     wall_s: float = 10.0
     memory_mb: int = 256
-    """Address space of each of its processes."""
-    output_kb: int = 256
-    """Largest file, printed text and result, each."""
+    """Address space beyond the bare interpreter's, in each of its processes."""
+    output_kb: int = 64
+    """What it may print."""
+    result_kb: int = 1024
+    """Its records, and each file that it writes."""
 
     def doubled(self) -> "JobLimits":
         """Twice the wall time: for the one retry of a verdict that fell to the wall clock alone."""
-        return JobLimits(self.cpu_s, 2 * self.wall_s, self.memory_mb, self.output_kb)
+        return replace(self, wall_s=2 * self.wall_s)
 
 
 @dataclass(frozen=True)

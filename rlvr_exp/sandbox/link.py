@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ _ROOT = str(Path(__file__).resolve().parents[2])
 _START_S = 30.0
 _BOOT = (
     "import sys; sys.path.insert(0, {root!r}); from rlvr_exp.sandbox import worker; sys.path.pop(0); "
-    "worker.main({harness!r}, {level!r}, {hidden!r})"
+    "worker.main({harness!r}, {level!r}, {hidden!r}, {processes!r})"
 )
 
 
@@ -32,8 +33,8 @@ class Link:
         Unavailable: it did not start at this level; the message says why.
     """
 
-    def __init__(self, harness: str, level: str, hidden: Sequence[str]):
-        boot = _BOOT.format(root=_ROOT, harness=harness, level=level, hidden=list(hidden))
+    def __init__(self, harness: str, level: str, hidden: Sequence[str], processes: int):
+        boot = _BOOT.format(root=_ROOT, harness=harness, level=level, hidden=list(hidden), processes=processes)
         # -S: no site packages, no start-up hooks. The hash seed is the only variable it starts with.
         command = [sys.executable, "-S", "-s", "-P", "-B", "-c", boot]
         pipe, environment = subprocess.PIPE, {"PYTHONHASHSEED": "0", "LC_ALL": "C.UTF-8"}
@@ -55,8 +56,7 @@ class Link:
     def send(self, job: Job) -> None:
         """Queue a job and write what the pipe takes; `pump` writes the rest."""
         limits = job.limits
-        header = {"cpu_s": limits.cpu_s, "wall_s": limits.wall_s, "memory_mb": limits.memory_mb}
-        text = json.dumps(header | {"output_kb": limits.output_kb, "size": len(job.payload)}).encode()
+        text = json.dumps(asdict(limits) | {"size": len(job.payload)}).encode()
         self._out += len(text).to_bytes(4, "big") + text + job.payload
         self.pump()
 

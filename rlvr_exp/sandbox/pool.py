@@ -33,14 +33,24 @@ class Pool:
         workers: how many candidates run at once; 0 means one less than the cores, at least 1.
         harness: importable module with `run(payload, send)`, called in each candidate's fork.
         hidden: folders that candidates see empty, where the level allows it; the package's own by default.
+        processes: how many processes a candidate may start beside its own.
+        levels: the isolation levels to try, strongest first.
     """
 
-    def __init__(self, workers: int = 0, harness: str = "rlvr_exp.sandbox.calls", hidden: Sequence[str] = (_PACKAGE,)):
+    def __init__(
+        self,
+        workers: int = 0,
+        harness: str = "rlvr_exp.sandbox.calls",
+        hidden: Sequence[str] = (_PACKAGE,),
+        processes: int = 0,
+        levels: Sequence[str] = LEVELS,
+    ):
         if workers < 0:
             remedy = "give a positive number, or 0 for one less than the cores"
             raise InputError(Problem("sandbox.workers", "cannot be negative", got=str(workers), remedy=remedy))
         self.size = workers or max(1, len(os.sched_getaffinity(0)) - 1)
-        self._harness, self._hidden = harness, list(hidden)
+        self._harness, self._hidden, self._processes = harness, list(hidden), processes
+        self._levels = tuple(levels)
         self.links: list[Link] = []
         self._level: str | None = None
         self._lock = threading.Lock()
@@ -79,9 +89,9 @@ class Pool:
     def start(self) -> Link:
         """A fresh worker at the strongest level to be had; the level found first is kept. Raises Unavailable."""
         faults = []
-        for level in (self._level,) if self._level else LEVELS:
+        for level in (self._level,) if self._level else self._levels:
             try:
-                link = Link(self._harness, level, self._hidden)
+                link = Link(self._harness, level, self._hidden, self._processes)
             except Unavailable as fault:
                 faults.append(str(fault))
                 continue
@@ -192,14 +202,19 @@ class _Batch:
             self._jobs[index] = replace(self._jobs[index], limits=self._jobs[index].limits.doubled())
             self._waiting.append(index)
             return
-        self._results[index] = replace(result, tries=self._tries[index])
+        if result.end == "unavailable":
+            self._again_alone(link, index, result)
+        else:
+            self._results[index] = replace(result, tries=self._tries[index])
 
     def _lose(self, link: Link) -> None:
-        """The worker died or went silent under this job: once more alone, in a fresh one; then it is the job's fault."""
-        index = self._release(link)
+        """The worker died or went silent under this job; where that happens in a fresh one, too, it is the job's fault."""
+        self._again_alone(link, self._release(link), JobResult("lost"))
+
+    def _again_alone(self, link: Link, index: int, result: JobResult) -> None:
         self._pool.retire(link)
         if index in self._lost_once:
-            self._results[index] = JobResult("lost", tries=self._tries[index])
+            self._results[index] = replace(result, tries=self._tries[index])
         else:
             self._lost_once.add(index)
             self._suspects.append(index)

@@ -27,7 +27,7 @@ _TICK_S = 0.05
 _EXIT_FAULT = 70
 
 
-def main(harness: str, level: str, hidden: list[str]) -> None:
+def main(harness: str, level: str, hidden: list[str], processes: int) -> None:
     """Never returns normally: the supervisor leaves when the zygote or the trainer is gone."""
     trainer = os.getppid()
     jobs, replies = (fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 100) for fd in (0, 1))
@@ -39,7 +39,7 @@ def main(harness: str, level: str, hidden: list[str]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
     try:
-        jail = isolate.enter(level)
+        jail = isolate.enter(level, processes)
     except (isolate.Refused, OSError) as fault:
         sys.exit(f"{level}: {fault}")
     zygote = os.fork()
@@ -107,6 +107,13 @@ class _Zygote:
                 os._exit(0)
 
     def _judge(self, limits: dict[str, Any], payload: bytes) -> tuple[dict[str, Any], bytes, bytes]:
+        try:
+            return self._run(limits, payload)
+        except OSError as fault:  # no memory or descriptors left for a fork: ours, not the candidate's
+            header = {"end": "unavailable", "status": 0, "cpu_s": 0.0, "wall_s": 0.0, "peak_kb": 0}
+            return header, b"", str(fault).encode()
+
+    def _run(self, limits: dict[str, Any], payload: bytes) -> tuple[dict[str, Any], bytes, bytes]:
         self._count += 1
         folder = os.path.join(self._jail.scratch, f"c{self._count}")
         os.mkdir(folder, 0o700)
@@ -143,7 +150,7 @@ class _Zygote:
             os.closerange(91, 1024)
             os.chdir(folder)
             # Open files outlive the limit on their number; the results' pipe keeps its high number.
-            isolate.confine(self._jail, limits["memory_mb"], limits["cpu_s"], limits["output_kb"] << 10)
+            isolate.confine(self._jail, limits["memory_mb"], limits["cpu_s"], limits["result_kb"] << 10)
             for name in [name for name in sys.modules if name.partition(".")[0] == "rlvr_exp"]:
                 del sys.modules[name]
             gc.enable()
@@ -179,7 +186,7 @@ class _Zygote:
         if self._jail.owns_pids:
             _kill(-1)
             return
-        for child in _children():
+        for child in isolate.children_of(os.getpid()):
             _kill(child)
         _kill(-pid)
 
@@ -203,7 +210,7 @@ class _Watch:
 
     def __init__(self, pid: int, results: int, log: int, jobs: int, limits: dict[str, Any], started: float):
         self._pid, self._results, self._log, self._jobs = pid, results, log, jobs
-        self._cap = limits["output_kb"] << 10
+        self._caps = {results: limits["result_kb"] << 10, log: limits["output_kb"] << 10}
         self._cpu_s, self._deadline = limits["cpu_s"], started + limits["wall_s"]
         self.records, self.log = bytearray(), bytearray()
         self.end: str | None = None
@@ -239,14 +246,14 @@ class _Watch:
 
     def _take(self, fd: int) -> bool:
         """Read what is there; False at the end of the pipe."""
-        into = self.records if fd == self._results else self.log
+        into, cap = self.records if fd == self._results else self.log, self._caps[fd]
         try:
             data = os.read(fd, 1 << 16)
         except BlockingIOError:
             return True
-        if len(into) + len(data) > self._cap:
+        if len(into) + len(data) > cap:
             self.end = "output"
-            data = data[: self._cap - len(into)]
+            data = data[: cap - len(into)]
         into += data
         return bool(data)
 
@@ -275,7 +282,3 @@ def _kill(pid: int) -> None:
     except ProcessLookupError:
         pass
 
-
-def _children() -> list[int]:
-    with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as table:
-        return [int(word) for word in table.read().split()]

@@ -71,7 +71,7 @@ class PythonIO(Verifier):
             GuardStop: too many requests have had no verdict since this verifier was made.
         """
         prepared = self._prepare(requests)
-        fresh = {item.key: item for item in prepared if item.job is not None and item.key not in self._known}
+        fresh = {item.key: item for item in prepared if item.job is not None}
         results = self._pool.run([item.job for item in fresh.values()])
         judged = {item.key: _judge(item.request, result) for item, result in zip(fresh.values(), results)}
         verdicts, first = [], dict.fromkeys(judged, True)
@@ -115,8 +115,9 @@ class PythonIO(Verifier):
         key = blake2b(digest + repr((self.version, limits)).encode() + text, digest_size=16).digest()
         if key in self._known:
             self._known.move_to_end(key)
+            return _Prepared(request, key)
         cases = [case.args for case in problem.cases]
-        payload = calls.pack(candidate.text, problem.entry_point, cases, limits.output_kb << 10)
+        payload = calls.pack(candidate.text, problem.entry_point, cases, limits.result_kb << 10)
         return _Prepared(request, key, Job(payload, limits))
 
     def _limits_of(self, problem: PythonProblem) -> JobLimits:
