@@ -15,8 +15,9 @@ from hydra._internal.config_repository import CachingConfigRepository
 from hydra._internal.config_search_path_impl import ConfigSearchPathImpl
 from hydra._internal.core_plugins.file_config_source import FileConfigSource
 from hydra._internal.core_plugins.structured_config_source import StructuredConfigSource
-from hydra._internal.defaults_list import create_defaults_list
+from hydra._internal.defaults_list import Overrides, _create_defaults_list
 from hydra._internal.sources_registry import SourcesRegistry
+from hydra.core.default_element import ResultDefault
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
@@ -180,14 +181,27 @@ class Groups:
         """Merge the files that the choices select, in Hydra's order."""
         tree = Tree()
         try:
-            found = create_defaults_list(self._repository, "config", choices, prepend_hydra=False, skip_missing=False)
-            for entry in found.defaults:
+            for entry in self._defaults(choices):
                 loaded = self._loader._load_single_config(entry, self._repository)
                 content: Any = OmegaConf.to_container(loaded.config, resolve=False)
                 tree.merge(content, self._file(loaded.provider, entry.config_path))
         except (HydraException, OmegaConfBaseException) as fault:
             line.problems.append(Problem("configuration files", str(fault).strip().replace("\n", "; ")))
         return tree
+
+    def _defaults(self, choices: list[Override]) -> list[ResultDefault]:
+        """The files to merge, lowest first: the groups' own, the stage, what else was added, the experiment."""
+        ranks = {"stage": 0, "experiment": 2}
+        ordered = sorted(choices, key=lambda choice: ranks.get(choice.key_or_group, 1))
+        overrides = Overrides(self._repository, ordered)
+        # Hydra expands the last choice first; an experiment's `${stage}` has to be known by then.
+        stage = next((choice.value() for choice in choices if choice.key_or_group == "stage"), None)
+        if isinstance(stage, str):
+            overrides.known_choices["stage"] = stage
+        found, _ = _create_defaults_list(self._repository, "config", overrides, prepend_hydra=False, skip_missing=False)
+        overrides.ensure_overrides_used()
+        overrides.ensure_deletions_used()
+        return found
 
     def _file(self, provider: str, config_path: str | None) -> str:
         folder = Path(self._sources.get(provider, "conf"))

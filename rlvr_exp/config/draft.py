@@ -88,6 +88,7 @@ class Drafter:
     def __init__(self, tree: Tree):
         self.tree = tree
         self.problems: list[Problem] = []
+        self._unknown: list[tuple[Path, list[str]]] = []
 
     def root(self, present: set[str]) -> Draft:
         """The root, with those of its nodes that are present."""
@@ -99,6 +100,7 @@ class Drafter:
                     draft.nodes[spec.name] = None
                 elif spec.name not in draft.nodes:
                     self._field(draft, spec, {})
+        self._report_unknown(draft)
         return draft
 
     def _keys(self, draft: Draft, values: dict[str, Any]) -> None:
@@ -107,14 +109,14 @@ class Drafter:
             if key in specs:
                 self._field(draft, specs[key], value)
             else:
-                self._unknown((*draft.path, key), [name for name in specs if name != "_target_"])
+                self._unknown.append(((*draft.path, key), [name for name in specs if name != "_target_"]))
 
     def _field(self, draft: Draft, spec: dataclasses.Field, value: Any) -> None:
         hint, allowed, path = field_types(draft.schema)[spec.name], allowed_of(spec), (*draft.path, spec.name)
         if not is_schema(hint) and not allowed.node:
             draft.given[spec.name] = value
         elif not isinstance(value, dict):
-            self._report(path, "a value where a node belongs", "", f"{dotted(path)}.NAME=VALUE")
+            self._report(path, "a value where a node belongs", f"{dotted(path)}.NAME=VALUE")
             draft.nodes[spec.name] = None
         elif is_schema(hint):
             draft.nodes[spec.name] = self._node(hint, path, value)
@@ -134,7 +136,7 @@ class Drafter:
 
     def _target(self, path: Path, allowed: Allowed, values: Any) -> Draft | None:
         if not isinstance(values, dict) or "_target_" not in values:
-            self._report((*path, "_target_"), "missing: it names the class of this node", "", "package.module.Class")
+            self._report((*path, "_target_"), "missing: it names the class of this node", "package.module.Class")
             return None
         try:
             schema = find_schema(values["_target_"], allowed.base)
@@ -143,24 +145,21 @@ class Drafter:
             return None
         return self._node(schema, path, values)
 
-    def _unknown(self, path: Path, names: list[str]) -> None:
-        near = nearest(path[-1], names)
-        full = dotted((*path[:-1], near)) if near else elsewhere(path[-1])
-        allowed = ", ".join(names) or "no options"
-        self._report(path, "unknown key", "", allowed, full)
+    def _report_unknown(self, root: Draft) -> None:
+        """Last, because a key may belong to a node that is drafted after it."""
+        for path, names in self._unknown:
+            near = nearest(path[-1], names)
+            full = dotted((*path[:-1], near)) if near else elsewhere(path[-1], root)
+            self._report(path, "unknown key", ", ".join(names) or "no options", full)
 
-    def _report(self, path: Path, what: str, got: str = "", allowed: str = "", near: str = "") -> None:
-        self.problems.append(Problem(dotted(path), what, got or self.tree.shown(path), allowed, near))
+    def _report(self, path: Path, what: str, allowed: str = "", near: str = "") -> None:
+        self.problems.append(Problem(dotted(path), what, self.tree.shown(path), allowed, near))
 
 
-def elsewhere(name: str) -> str:
-    """The full path of an option of that name in another node of the root; empty when there is none."""
-    paths = {}
-    for key, hint in field_types(Config).items():
-        if is_schema(hint):
-            paths.update({spec.name: f"{key}.{spec.name}" for spec in dataclasses.fields(hint)})
-    from rlvr_exp.config.algorithm import GRPO
-
-    paths.update({spec.name: f"algorithm.{spec.name}" for spec in dataclasses.fields(GRPO)})
-    found = nearest(name, paths)
-    return paths.get(found, "")
+def elsewhere(name: str, root: Draft) -> str:
+    """The full path of an option of that name in another node; empty when there is none."""
+    paths: dict[str, str] = {}
+    for draft in root.walk():
+        for spec in dataclasses.fields(draft.schema):
+            paths.setdefault(spec.name, dotted((*draft.path, spec.name)))
+    return paths.get(nearest(name, paths), "")

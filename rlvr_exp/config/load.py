@@ -1,7 +1,7 @@
 """Reading a resolved configuration back, writing one, and making the objects that its nodes describe."""
 
 import sys
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -64,8 +64,14 @@ def to_yaml(checked: Checked) -> str:
 def build(node: Any, **runtime: Any) -> Any:
     """The object that a node with `_target_` describes: its class, called with the node's fields and `runtime`.
 
-    Nodes below it are given as they are; the class builds them.
+    Nodes with `_target_` below it are built first.
     """
-    own = {spec.name: getattr(node, spec.name) for spec in fields(node) if not allowed_of(spec).outside}
+    own = {spec.name: _built(getattr(node, spec.name)) for spec in fields(node) if not allowed_of(spec).outside}
     make = instantiate({"_target_": own.pop("_target_"), "_partial_": True})
     return make(**own, **runtime)
+
+
+def _built(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _built(part) for name, part in value.items()}
+    return build(value) if is_dataclass(value) and hasattr(value, "_target_") else value

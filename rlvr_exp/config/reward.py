@@ -68,9 +68,10 @@ class RunningScale:
     """Rewards divided by their running deviation; its state is part of a checkpoint."""
 
 
+@configures("rlvr_exp.rewards.compose.Reward")
 @dataclass
 class Reward:
-    """What is paid for a verdict."""
+    """A weighted sum of named terms, then a normaliser."""
 
     terms: dict[str, Any] = node(base=Term)
     """The terms by name."""

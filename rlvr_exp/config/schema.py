@@ -9,9 +9,9 @@ from rlvr_exp.config.data import Data
 from rlvr_exp.config.learning import Optimizer, Parallel, Scheduler
 from rlvr_exp.config.model import Model
 from rlvr_exp.config.options import node, option
-from rlvr_exp.config.reward import Reward
+import rlvr_exp.config.reward  # noqa: F401
 from rlvr_exp.config.run import Compare, Evaluate, Evaluation, Run
-from rlvr_exp.config.tracking import Tracking
+import rlvr_exp.config.tracking  # noqa: F401  its schemas are found by their targets
 from rlvr_exp.config.verifier import Sandbox, Verifier
 
 
@@ -27,13 +27,13 @@ class Config:
     data: Any = node(base=Data)
     verifier: Any = node(base=Verifier)
     sandbox: Sandbox = field(default_factory=Sandbox)
-    reward: Reward = field(default_factory=Reward)
+    reward: Any = node()
     algorithm: Any = node()
     curriculum: Any = node()
     optimizer: Optimizer = field(default_factory=Optimizer)
     scheduler: Scheduler = field(default_factory=Scheduler)
     parallel: Parallel = field(default_factory=Parallel)
-    tracking: Tracking = field(default_factory=Tracking)
+    tracking: Any = node()
     evaluation: Evaluation = field(default_factory=Evaluation)
     run: Run = field(default_factory=Run)
     evaluate: Evaluate | None = None

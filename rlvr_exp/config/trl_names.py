@@ -167,8 +167,9 @@ def trl_problems(cls: str, given: Mapping[str, Any]) -> list[Problem]:
 def _problems(cls: str, name: str, value: Any) -> Iterator[Problem]:
     where = f"trl.{name}"
     if name not in FIELDS[cls]:
-        near = nearest(name, free_names(cls))
-        yield Problem(where, f"no field of {cls} in TRL {TRL_VERSION}", name, "", near and f"trl.{near}")
+        near = nearest(name, FIELDS[cls])
+        remedy = f"for {near} set {framework_key(cls, near)}" if near and framework_key(cls, near) else ""
+        yield Problem(where, f"no field of {cls} in TRL {TRL_VERSION}", name, "", near and f"trl.{near}", remedy)
         return
     ours = framework_key(cls, name)
     if ours is not None:
