@@ -1,0 +1,41 @@
+"""What TRL's configurations share, from our nodes: optimizer, schedule, devices. One home for the mapping of names."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+SCHEDULES = {"constant": "constant_with_warmup", "linear": "linear", "cosine": "cosine"}
+
+
+def shared_arguments(config, scratch: Path, dtype: torch.dtype) -> Mapping[str, Any]:
+    """Fields common to GRPOConfig and SFTConfig.
+
+    Args:
+        scratch: where TRL may write; nothing of ours lands there.
+    """
+    optimizer, scheduler = config.optimizer, config.scheduler
+    return {
+        "output_dir": str(scratch),
+        "seed": config.seed,
+        "data_seed": config.seed,
+        "learning_rate": optimizer.lr,
+        "optim": "adamw_torch",
+        "adam_beta1": optimizer.beta1,
+        "adam_beta2": optimizer.beta2,
+        "adam_epsilon": optimizer.eps,
+        "weight_decay": optimizer.weight_decay,
+        "max_grad_norm": optimizer.max_grad_norm,
+        "lr_scheduler_type": SCHEDULES[scheduler.name],
+        "warmup_steps": scheduler.warmup_steps,
+        "logging_steps": config.run.log_every_steps,
+        "logging_nan_inf_filter": False,
+        "save_strategy": "no",
+        "report_to": "none",
+        "disable_tqdm": True,
+        "bf16": dtype is torch.bfloat16,
+        "gradient_checkpointing": False,
+        "dataloader_pin_memory": torch.cuda.is_available(),
+        "use_cpu": not torch.cuda.is_available(),
+    }

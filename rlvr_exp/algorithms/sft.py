@@ -1,0 +1,87 @@
+"""Supervised fine-tuning on gold completions, on TRL's SFTTrainer. The loss is on the completion alone."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from datasets import Dataset
+from transformers import PrinterCallback, TrainerCallback
+from trl import SFTConfig, SFTTrainer
+from trl.trainer.sft_trainer import DataCollatorForLanguageModeling
+
+from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.models.policy import Policy
+from rlvr_exp.tasks.base import Domain, Task
+
+IGNORED = -100
+"""The label of a token that is not learned."""
+
+
+class SFT:
+    """Built from the `algorithm` group; its fields are documented in rlvr_exp.config.algorithm."""
+
+    def __init__(self, **settings: Any):
+        self.settings = settings
+
+    def examples(self, policy: Policy, domain: Domain, tasks: Sequence[Task]) -> tuple[Dataset, dict[str, int]]:
+        """Token ids and labels of every task with a gold answer, and how many tasks were left out for which reason."""
+        limit = self.settings["max_sequence_tokens"]
+        rows, left_out = [], {"no gold answer": 0, "too long": 0}
+        for task in tasks:
+            if task.gold is None:
+                left_out["no gold answer"] += 1
+                continue
+            prompt, answer = policy.encode_prompt(domain.prompt(task)), policy.encode_completion(task.gold)
+            if len(prompt) + len(answer) > limit:
+                left_out["too long"] += 1
+                continue
+            rows.append({"input_ids": prompt + answer, "labels": [IGNORED] * len(prompt) + answer})
+        if not rows:
+            raise InputError(
+                Problem("data", "no task can be imitated", str(left_out), remedy="data with gold answers, or a higher limit")
+            )
+        return Dataset.from_list(rows), {reason: count for reason, count in left_out.items() if count}
+
+    def trl_arguments(self) -> Mapping[str, Any]:
+        settings = self.settings
+        return {
+            "max_steps": settings["max_steps"],
+            "max_length": None,
+            "eval_strategy": "steps",
+            "eval_steps": settings["eval_every_steps"],
+            "train_sampling_strategy": "random",
+            **settings["trl"],
+        }
+
+
+class ImitationTrainer(SFTTrainer):
+    """Imitates tokenised examples."""
+
+    def __init__(self, policy: Policy, args: SFTConfig, train: Dataset, held_out: Dataset, callbacks: Sequence[TrainerCallback]):
+        super().__init__(
+            model=policy.model,
+            args=args,
+            train_dataset=train,
+            eval_dataset=held_out,
+            processing_class=policy.tokenizer,
+            data_collator=DataCollatorForLanguageModeling(pad_token_id=policy.pad_id),
+            callbacks=list(callbacks),
+        )
+        self.remove_callback(PrinterCallback)
+
+
+class EarlyStop(TrainerCallback):
+    """Stops when held-out loss has not fallen for `patience` measurements; tells `on_better` of each new best step."""
+
+    def __init__(self, patience: int, on_better):
+        self.patience, self._on_better = patience, on_better
+        self.best_loss, self.best_step, self._waited = float("inf"), 0, 0
+
+    def on_evaluate(self, args, state, control, metrics=None, **_):
+        loss = metrics["eval_loss"]
+        if loss < self.best_loss:
+            self.best_loss, self.best_step, self._waited = loss, state.global_step, 0
+            self._on_better(state.global_step)
+            return
+        self._waited += 1
+        if self._waited >= self.patience:
+            control.should_training_stop = True

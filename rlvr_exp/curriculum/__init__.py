@@ -1,0 +1,1 @@
+"""Which task comes next: one file per curriculum."""

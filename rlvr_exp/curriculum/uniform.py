@@ -1,0 +1,32 @@
+"""Every task equally often, in an order shuffled anew each time through. A function of the step alone: no state."""
+
+from collections.abc import Sequence
+
+from rlvr_exp.core.seeds import stream
+from rlvr_exp.curriculum.base import Curriculum
+from rlvr_exp.tasks.base import Task
+
+
+class Uniform(Curriculum):
+    """Epochs of seeded permutations, laid end to end and cut into steps."""
+
+    def __init__(self, tasks: Sequence[Task], seed: int):
+        if not tasks:
+            raise ValueError("Uniform: no tasks to choose from")
+        self._tasks = tasks
+        self._seed = seed
+        self._orders: dict[int, list[int]] = {}
+
+    def pick(self, step: int, count: int) -> list[Task]:
+        return [self._tasks[self._place(index)] for index in range(step * count, (step + 1) * count)]
+
+    def _place(self, index: int) -> int:
+        epoch, offset = divmod(index, len(self._tasks))
+        return self._order(epoch)[offset]
+
+    def _order(self, epoch: int) -> list[int]:
+        if epoch not in self._orders:
+            order = list(range(len(self._tasks)))
+            stream(self._seed, "curriculum", epoch).shuffle(order)
+            self._orders = {epoch - 1: self._orders.get(epoch - 1, []), epoch: order}
+        return self._orders[epoch]

@@ -1,0 +1,1 @@
+"""Who answers: loading a policy and its tokenizer, the embedded tiny model."""

@@ -1,0 +1,74 @@
+"""What a run adds to a trainer: rows of metrics, progress, checkpoints, and the guards that stop it.
+
+Metrics are renamed to the project's own names here, in one table, so that a run's files do not change with TRL.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from rlvr_exp.core.errors import GuardStop, Interrupted
+from rlvr_exp.models.policy import Policy
+from rlvr_exp.run.checkpoints import Checkpoints
+from rlvr_exp.run.job import Job
+from rlvr_exp.run.tracking import Tracker
+
+NAMES = {
+    "loss": "loss",
+    "eval_loss": "held_out/loss",
+    "grad_norm": "grad_norm",
+    "learning_rate": "learning_rate",
+    "entropy": "entropy",
+    "kl": "kl",
+    "clip_ratio/low_mean": "clip/low",
+    "clip_ratio/high_mean": "clip/high",
+    "step_time": "time/update",
+    "num_tokens": "tokens/seen",
+    "mean_token_accuracy": "token_accuracy",
+}
+"""TRL's name of a metric -> ours. What is not listed is not logged."""
+
+
+class Metrics(TrainerCallback):
+    """One row a logged step: what the trainer reports and what `extra(step)` adds."""
+
+    def __init__(self, tracker: Tracker, job: Job, extra: Callable[[int], Mapping[str, float]]):
+        self._tracker, self._job, self._extra = tracker, job, extra
+
+    def on_log(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, logs=None, **_):
+        row = {NAMES[name]: float(value) for name, value in (logs or {}).items() if name in NAMES and value is not None}
+        if not row:
+            return
+        row |= self._extra(state.global_step)
+        self._tracker.log(state.global_step, row)
+        self._job.progress(kind="step", step=state.global_step, total=state.max_steps, **_shown(row))
+        for name in ("loss", "grad_norm"):
+            if not math.isfinite(row.get(name, 0.0)):
+                raise GuardStop(
+                    f"step {state.global_step}: {name} is {row[name]}. The weights of the last checkpoint are sound; "
+                    "lower optimizer.lr, or look at the samples of this step in rollouts/."
+                )
+
+
+def _shown(row: Mapping[str, float]) -> dict[str, object]:
+    """The few figures that a progress bar has room for."""
+    phases = {name: row[f"time/{name}"] for name in ("generate", "verify", "update") if f"time/{name}" in row}
+    figures = {"reward": row.get("reward/mean"), "success": row.get("success/mean"), "loss": row.get("loss")}
+    return {"phases": phases, **{name: value for name, value in figures.items() if value is not None}}
+
+
+class Saving(TrainerCallback):
+    """Checkpoints when due and at the end; a run asked to stop writes one first."""
+
+    def __init__(self, checkpoints: Checkpoints, policy: Policy, job: Job):
+        self._checkpoints, self._policy, self._job = checkpoints, policy, job
+
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_):
+        if self._checkpoints.due(state.global_step) or self._job.interrupted:
+            self._checkpoints.save(state.global_step, self._policy)
+        if self._job.interrupted:
+            raise Interrupted(f"stopped at step {state.global_step} of {state.max_steps}; a checkpoint was written")
+
+    def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_):
+        self._checkpoints.save(state.global_step, self._policy)

@@ -1,0 +1,103 @@
+"""Reinforcement learning against a verifier: measure, train, measure again. Serves every algorithm that learns from
+groups of judged completions; `+stage=grpo` is its preset."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from trl import GRPOConfig
+
+from rlvr_exp.algorithms.arguments import shared_arguments
+from rlvr_exp.algorithms.experience import Experience
+from rlvr_exp.algorithms.trainer import PolicyTrainer
+from rlvr_exp.config import build
+from rlvr_exp.config.batching import derive
+from rlvr_exp.core.errors import GuardStop
+from rlvr_exp.rollouts.collect import Collector, Groups
+from rlvr_exp.rollouts.sampler import Sampling
+from rlvr_exp.run.callbacks import Metrics, Saving
+from rlvr_exp.run.checkpoints import Checkpoints
+from rlvr_exp.run.job import Job, Result
+from rlvr_exp.run.rollout_files import write_rollouts
+from rlvr_exp.run.step_log import StepLog, rollout_rows
+from rlvr_exp.run.tracking import Tracker
+from rlvr_exp.stages.setup import Parts, measured, prepared, training_tasks
+
+
+def run(config, job: Job) -> Result:
+    with prepared(config, job) as parts:
+        collector = collect_from(parts, config)
+        before = measured(parts, config, job, "before")
+        steps, final = train(parts, config, job, collector)
+        after = measured(parts, config, job, "after")
+    return Result(before=before, after=after, metrics=final, steps=steps)
+
+
+def collect_from(parts: Parts, config) -> Collector:
+    """The collector of a run: its tasks come from the curriculum, its draws from the run's seed."""
+    algorithm = config.algorithm
+    return Collector(
+        policy=parts.policy,
+        domain=parts.domain,
+        verifier=parts.verifier,
+        reward=build(config.reward),
+        curriculum=build(config.curriculum, tasks=training_tasks(parts, config), seed=config.seed),
+        prompts_per_step=algorithm.prompts_per_step,
+        group_size=algorithm.group_size,
+        sampling=Sampling(
+            temperature=algorithm.temperature,
+            max_new_tokens=algorithm.max_completion_tokens,
+            eos_ids=parts.policy.eos_ids,
+            pad_id=parts.policy.pad_id,
+        ),
+        seed=config.seed,
+    )
+
+
+def train(parts: Parts, config, job: Job, collector: Collector) -> tuple[int, dict[str, float]]:
+    """Update the policy for the configured steps; returns the steps done and the last row of metrics."""
+    algorithm = build(config.algorithm)
+    log = StepLog(max_no_verdict_rate=config.verifier.max_no_verdict_rate)
+    checkpoints = Checkpoints(job.directory, config.run.checkpoint.every_steps, config.run.checkpoint.keep)
+
+    def experience(step: int) -> Experience:
+        groups: Groups = collector.collect(step)
+        learned = algorithm.experience(
+            [ids for _, ids in groups.prompts],
+            [[answer.sampled for answer in group] for group in groups.answers],
+            groups.rewards(),
+            parts.policy.pad_id,
+        )
+        write_rollouts(job.directory, step + 1, rollout_rows(groups, learned))
+        log.record(groups, learned)
+        return learned
+
+    tracker = Tracker(job.directory, build(config.tracking))
+    try:
+        with TemporaryDirectory() as scratch:
+            trainer = PolicyTrainer(
+                parts.policy,
+                trainer_arguments(parts, config, algorithm, Path(scratch)),
+                experience,
+                [Metrics(tracker, job, log.metrics), Saving(checkpoints, parts.policy, job)],
+            )
+            trainer.train()
+            steps = trainer.state.global_step
+    finally:
+        tracker.close()
+    if steps == 0:
+        raise GuardStop(f"no step of the {config.algorithm.max_steps} asked for was trained")
+    return steps, tracker.last
+
+
+def trainer_arguments(parts: Parts, config, algorithm, scratch: Path) -> GRPOConfig:
+    """TRL's configuration of the run; the batch is described by what a person decided and split from there."""
+    settings = config.algorithm
+    row = config.model.max_prompt_tokens + settings.group_size * settings.max_completion_tokens
+    plan = derive(settings.prompts_per_step, row, settings.max_tokens_per_device, config.parallel.processes)
+    return GRPOConfig(
+        **shared_arguments(config, scratch, parts.policy.model.dtype),
+        **algorithm.trl_arguments(),
+        per_device_train_batch_size=plan.micro_batch * settings.group_size,
+        gradient_accumulation_steps=plan.accumulation,
+        steps_per_generation=plan.accumulation,
+    )

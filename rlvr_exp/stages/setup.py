@@ -1,0 +1,109 @@
+"""What most stages begin with: the domain and its tasks, the policy and the verifier, built from the configuration."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+
+from rlvr_exp.config import build
+from rlvr_exp.core.errors import GuardStop, InputError, Problem
+from rlvr_exp.core.seeds import uniform
+from rlvr_exp.evaluation.measure import measure
+from rlvr_exp.evaluation.metrics import Rate, Scored
+from rlvr_exp.evaluation.saved import save
+from rlvr_exp.evaluation.separation import check_separation
+from rlvr_exp.models.policy import Policy, load_policy
+from rlvr_exp.run import manifest
+from rlvr_exp.run.job import Job
+from rlvr_exp.run.rollout_files import When
+from rlvr_exp.tasks.base import Domain, Task
+from rlvr_exp.verifiers.base import Verifier
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A stage's objects."""
+
+    domain: Domain
+    policy: Policy
+    verifier: Verifier
+    held_out: tuple[Task, ...]
+    """The tasks that success is measured on, the same for every run with the same data and seed of the split."""
+
+
+@contextmanager
+def prepared(config, job: Job) -> Iterator[Parts]:
+    """Build the parts, write what they are into the manifest, and end the verifier's workers on the way out."""
+    if config.parallel.threads:
+        torch.set_num_threads(config.parallel.threads)
+    domain = build(config.data, seed=config.seed)
+    held_out = held_out_tasks(domain, config.evaluation)
+    policy = load_policy(config.model, config.seed)
+    with build(config.verifier, sandbox=config.sandbox) as verifier:
+        manifest.extend(
+            job.directory,
+            data={name: {"tasks": len(tasks), "fingerprint": domain.fingerprint(name)} for name, tasks in domain.splits().items()},
+            verifier={"name": verifier.name, "version": verifier.version, "isolation": verifier.isolation()},
+        )
+        yield Parts(domain, policy, verifier, held_out)
+
+
+def held_out_tasks(domain: Domain, evaluation) -> tuple[Task, ...]:
+    """The first `evaluation.tasks` of the split in an order that depends on the tasks' ids alone, so that runs with
+    different seeds are measured on the same tasks."""
+    tasks = split_tasks(domain, evaluation.split)
+    ordered = sorted(tasks, key=lambda task: uniform("held out", task.id))
+    return tuple(ordered[: evaluation.tasks or None])
+
+
+def split_tasks(domain: Domain, name: str) -> Sequence[Task]:
+    splits = domain.splits()
+    if not splits.get(name):
+        there = ", ".join(f"{split} ({len(tasks)} tasks)" for split, tasks in splits.items())
+        raise InputError(Problem("data", f"no tasks in split {name!r}", allowed=there, remedy="evaluation.split=NAME, or other data"))
+    return splits[name]
+
+
+def training_tasks(parts: Parts, config) -> list[Task]:
+    """The train split, kept apart from what is measured on, without prompts that the policy cannot take.
+
+    Raises:
+        InputError: a task stands on both sides, or no prompt fits.
+    """
+    tasks = split_tasks(parts.domain, "train")
+    check_separation(tasks, parts.held_out)
+    limit = min(config.model.max_prompt_tokens, parts.policy.max_tokens)
+    fitting = [task for task in tasks if len(parts.policy.encode_prompt(parts.domain.prompt(task))) <= limit]
+    if not fitting:
+        raise InputError(Problem("model.max_prompt_tokens", f"no prompt of {len(tasks)} fits", str(limit), remedy="raise it"))
+    return fitting
+
+
+def measured(parts: Parts, config, job: Job, when: When) -> dict[str, Rate]:
+    """Answer and judge the held-out tasks, and write the evaluation into the run directory; returns its rates."""
+
+    def progress(done: int, total: int) -> None:
+        job.progress(kind="phase", name=f"evaluate {when}", done=done, total=total)
+
+    scored = measure(
+        parts.policy,
+        parts.domain,
+        parts.verifier,
+        parts.held_out,
+        config.evaluation,
+        seed=config.seed,
+        max_prompt_tokens=config.model.max_prompt_tokens,
+        progress=progress,
+    )
+    _stop_where_grader_fails(scored, config.verifier.max_no_verdict_rate, when)
+    return save(job.directory, when, scored, {task.id: parts.domain.prompt(task) for task in parts.held_out})
+
+
+def _stop_where_grader_fails(scored: Sequence[Scored], limit: float, when: When) -> None:
+    silent = [row for row in scored if row.outcome == "no_verdict"]
+    if len(silent) > limit * len(scored):
+        raise GuardStop(
+            f"evaluate {when}: {len(silent)} of {len(scored)} answers got no verdict, more than "
+            f"verifier.max_no_verdict_rate={limit}. The grader said: {sorted({row.log for row in silent})[:3]}"
+        )
