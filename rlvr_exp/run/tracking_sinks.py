@@ -94,7 +94,11 @@ class WandB:
         self._run.log(dict(metrics), step=step)
 
     def close(self) -> None:
+        import wandb
+
         self._run.finish()
+        # finish alone returns before its service has written the last rows (seen with 0.31 on a busy machine)
+        wandb.teardown()
 
 
 def _require(package: str) -> None:
