@@ -8,7 +8,7 @@ from rlvr_exp.tasks.arc.corpus.build import build_splits, text_of
 from rlvr_exp.tasks.arc.corpus.catalogue import FAMILIES
 from rlvr_exp.tasks.arc.corpus.compose import load, render, size_names
 from rlvr_exp.tasks.arc.corpus.sampling import Draw
-from rlvr_exp.tasks.arc.corpus.task import build, shape
+from rlvr_exp.tasks.arc.corpus.task import Trace, build, shape, unambiguous
 
 FLIP = "[[g[r][w - 1 - c] for c in range(w)] for r in range(h)]"
 
@@ -84,13 +84,30 @@ def test_styles_come_in_their_shares():
         assert alike.count(style) / len(alike) == pytest.approx(share, abs=0.06)
 
 
-def test_parameters_can_be_told_from_the_train_pairs():
-    for task in built(["cap"]):
-        k = next(k for k in range(2, 8) if f", {k})" in task.program)
-        for other in set(range(2, 8)) - {k}:
-            rival = load(task.program.replace(f", {k})", f", {other})"))
-            explains = [rival(before) == after for before, after in task.pairs]
-            assert not all(explains[:-1]) or explains[-1]
+def traces(program, *givens):
+    return [Trace((given, load(program)(given))) for given in givens]
+
+
+def test_a_task_that_another_family_explains_is_refused():
+    """With rows alike above and below, a flip is also a half turn; the test grid tells them apart, too late."""
+    alike, other, told = [[1, 2, 3], [1, 2, 3]], [[1, 1, 2], [1, 1, 2]], [[1, 2, 3], [4, 5, 6]]
+    flip, rng = FAMILIES["flip_lr"], seeds.stream("test")
+    body = flip.bodies(Draw(rng, ()))
+    program = render([body.short])
+    assert not unambiguous([flip], [body], traces(program, alike, other, alike, told), (1, 2, 3), rng)
+    assert unambiguous([flip], [body], traces(program, alike, other, told, told), (1, 2, 3), rng)
+    assert unambiguous([flip], [body], traces(program, alike, other, alike, other), (1, 2, 3), rng)
+
+
+def test_a_parameter_that_the_train_pairs_do_not_show_is_refused():
+    """A square with a hole has windows of 3, 5 or 8 cells, so a limit of 4 looks like 5; a full one also has 4."""
+    ring, full, family = [[1, 2, 3], [4, 0, 5], [6, 7, 8]], [[1, 2, 3], [4, 1, 5], [6, 7, 8]], FAMILIES["crowded"]
+    palette = tuple(range(9))
+    body = family.bodies(Draw(seeds.stream("test", "crowded"), palette))
+    program = render([body.indexed])
+    rng = seeds.stream("test", "alternatives")
+    assert not unambiguous([family], [body], traces(program, ring, ring, ring, full), palette, rng)
+    assert unambiguous([family], [body], traces(program, ring, ring, full, full), palette, rng)
 
 
 def test_two_steps_renew_sizes_only_where_they_change():

@@ -54,7 +54,7 @@ def build(families: Sequence[Family], rng: Random) -> Built | None:
     palette = source.palette(rng)
     bodies = [family.bodies(Draw(rng, palette)) for family in families]
     pairs = _pairs(families, bodies, source, palette, rng)
-    if pairs is None or not _visible(pairs) or not _unambiguous(families, bodies, pairs, palette, rng):
+    if pairs is None or not _visible(pairs) or not unambiguous(families, bodies, pairs, palette, rng):
         return None
     styles = _programs(bodies, pairs)
     style = _style(styles, pairs, rng)
@@ -119,7 +119,7 @@ def _visible(pairs: Sequence[Trace]) -> bool:
     return varied and all(test) and all(sum(step) > 1 for step in train)
 
 
-def _unambiguous(
+def unambiguous(
     families: Sequence[Family], bodies: Sequence[Bodies], pairs: Sequence[Trace], palette: Palette, rng: Random
 ) -> bool:
     """No other parameters, and no family without parameters, explain the train pairs but differ on the test.
