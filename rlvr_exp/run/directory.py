@@ -1,0 +1,99 @@
+"""The run directory: its name, and that one run has it to itself.
+
+A directory is claimed by a lock on RUN/.lock, which the parent holds until it ends however it ends. One that holds
+another run is refused before anything is written.
+"""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+
+from rlvr_exp.core.errors import InputError, Problem
+
+OWN = (
+    "config.yaml",
+    "manifest.json",
+    "metrics.jsonl",
+    "metrics.csv",
+    "rollouts",
+    "checkpoints",
+    "summary.json",
+    "report.html",
+    "log.txt",
+)
+"""What a run writes; any of these in a directory means that it holds a run."""
+
+
+def fresh(root: Path, name: str) -> Path:
+    """Make a new folder of that name, with a suffix when it is taken.
+
+    Raises:
+        InputError: the root cannot be written.
+    """
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        for suffix in ("", *(f"_{number}" for number in range(2, 10_000))):
+            try:
+                (root / f"{name}{suffix}").mkdir()
+            except FileExistsError:
+                continue
+            return root / f"{name}{suffix}"
+    except OSError as fault:
+        raise InputError(_unwritable(root, fault)) from fault
+    raise InputError(Problem(str(root), "too many runs of one name", name, remedy="set run.dir=DIR"))
+
+
+def default_directory(stage: str, now: datetime) -> Path:
+    """A new `outputs/DATE/TIME_STAGE` below the current folder."""
+    return fresh(Path("outputs") / f"{now:%Y-%m-%d}", f"{now:%H-%M-%S}_{stage}")
+
+
+def problem_with(directory: Path) -> Problem | None:
+    """Why a run cannot start in a directory of the user's choice; None when it can. Writes nothing."""
+    if directory.exists() and not directory.is_dir():
+        return Problem("run.dir", "not a folder", str(directory), "a new or empty folder")
+    found = [name for name in OWN if (directory / name).exists()]
+    if found:
+        remedy = "choose another run.dir, or leave it out for a new one"
+        return Problem("run.dir", "holds another run", f"{directory} with {', '.join(found)}", "a new or empty folder", "", remedy)
+    return None
+
+
+@contextmanager
+def claimed(directory: Path) -> Iterator[Path]:
+    """Hold a directory, made if missing, for one new run.
+
+    Raises:
+        InputError: it holds another run, another process holds it, or it cannot be written.
+    """
+    problem = problem_with(directory)
+    if problem is not None:
+        raise InputError(problem)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        handle = os.open(directory / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as fault:
+        raise InputError(_unwritable(directory, fault)) from fault
+    try:
+        _lock(handle, directory)
+        problem = problem_with(directory)  # Again: a run may have come and gone before the lock was held.
+        if problem is not None:
+            raise InputError(problem)
+        yield directory
+    finally:
+        os.close(handle)
+
+
+def _lock(handle: int, directory: Path) -> None:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as fault:
+        remedy = "wait for it to end, or choose another run.dir"
+        raise InputError(Problem("run.dir", "a run is going on in it", str(directory), "", "", remedy)) from fault
+
+
+def _unwritable(directory: Path, fault: OSError) -> Problem:
+    return Problem("run.dir", f"cannot be written: {fault.strerror}", str(directory), remedy="set run.dir=DIR")

@@ -1,0 +1,91 @@
+"""manifest.json: what a run was made with. The parent writes what it knows; a stage adds what only it learns.
+
+Reads versions from package metadata, so that nothing heavy is imported for it.
+"""
+
+import json
+import os
+import platform
+import subprocess
+from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import rlvr_exp
+from rlvr_exp.core.files import write_json
+
+NAME = "manifest.json"
+PACKAGES = (
+    "torch",
+    "transformers",
+    "trl",
+    "accelerate",
+    "datasets",
+    "tokenizers",
+    "safetensors",
+    "numpy",
+    "hydra-core",
+    "omegaconf",
+)
+
+
+def begin(directory: Path, stage: str, seed: int, command: Sequence[str], created: str) -> None:
+    """Write the manifest of a run that is about to start.
+
+    Args:
+        command: the command line, word by word.
+        created: local time, ISO 8601.
+    """
+    write_json(
+        directory / NAME,
+        {
+            "stage": stage,
+            "seed": seed,
+            "command": list(command),
+            "created": created,
+            "versions": {"rlvr_exp": rlvr_exp.__version__, "python": platform.python_version(), **_versions()},
+            "git": _git(Path(rlvr_exp.__file__).parent),
+            "platform": platform.platform(),
+            "hardware": hardware(),
+        },
+    )
+
+
+def extend(directory: Path, **sections: Any) -> None:
+    """Add sections, or replace those of the same name. One process of a run calls this."""
+    path = directory / NAME
+    write_json(path, json.loads(path.read_text(encoding="utf-8")) | sections)
+
+
+def hardware() -> dict[str, Any]:
+    """Cores that this process may use, and the machine's memory."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {"machine": platform.machine(), "cores": len(os.sched_getaffinity(0)), "memory_gb": round(memory / 2**30, 1)}
+
+
+def _versions() -> dict[str, str | None]:
+    return {name: _version(name) for name in PACKAGES}
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _git(folder: Path) -> dict[str, Any] | None:
+    """Commit of the checkout that the package runs from; None outside of one."""
+    commit = _git_says(folder, "rev-parse", "HEAD")
+    if commit is None:
+        return None
+    return {"commit": commit, "dirty": bool(_git_says(folder, "status", "--porcelain", "--untracked-files=no"))}
+
+
+def _git_says(folder: Path, *arguments: str) -> str | None:
+    try:
+        said = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=20)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return said.stdout.strip() if said.returncode == 0 else None
