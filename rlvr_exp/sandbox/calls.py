@@ -9,6 +9,7 @@ Records, encoded with `wire`: ["value", case, value], ["error", case, kind, text
 are `parse`, `resolve`, `exception`, `memory`, `output`, `type`. Standard library only.
 """
 
+import builtins
 import sys
 import types
 from collections.abc import Callable
@@ -55,8 +56,7 @@ class _Reporter:
 
 
 def _load(code: str, entry_point: str, reporter: _Reporter) -> Callable[..., Any] | None:
-    module = types.ModuleType("candidate")
-    sys.modules["candidate"] = module
+    module = _fresh_module()
     try:
         compiled = compile(code, "candidate.py", "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as fault:
@@ -77,6 +77,16 @@ def _load(code: str, entry_point: str, reporter: _Reporter) -> Callable[..., Any
         reporter.error(LOADING, "resolve", f"{entry_point} {what}")
         return None
     return function
+
+
+def _fresh_module() -> types.ModuleType:
+    """An empty module with builtins of its own, so that a candidate which patches them does not break the harness."""
+    own = types.ModuleType("builtins")
+    own.__dict__.update(builtins.__dict__)
+    module = types.ModuleType("candidate")
+    module.__dict__["__builtins__"] = own
+    sys.modules.update(builtins=own, candidate=module)
+    return module
 
 
 def _call(function: Callable[..., Any], args: tuple[Any, ...], index: int, reporter: _Reporter) -> None:

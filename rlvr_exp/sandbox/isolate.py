@@ -91,7 +91,7 @@ def settle(jail: Jail, hidden: Sequence[str]) -> None:
     jail.facts["system_calls"] = _compile_filter(jail)
     if jail.level == "namespaces":
         jail.scratch = _mount_point()
-        jail.facts |= {"network": True, "processes": True, "ipc": True}
+        jail.facts |= {"network": True, "processes": True, "ipc": True, "files_hidden": True}
         jail.facts["nested_namespaces"] = all([_try_write(f"/proc/sys/user/max_{kind}_namespaces", "0") for kind in _NESTABLE])
         jail.facts["files_read_only"] = _mount_everything(jail.scratch, hidden)
     else:
@@ -107,12 +107,12 @@ def settle(jail: Jail, hidden: Sequence[str]) -> None:
 
 def children_of(pid: int) -> list[int]:
     """The processes that `pid` is the parent of, adopted ones included. Raises OSError without /proc."""
-    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as table:
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="utf-8") as table:
         return [int(word) for word in table.read().split()]
 
 
 def _address_space() -> int:
-    with open("/proc/self/statm", encoding="ascii") as table:
+    with open("/proc/self/statm", encoding="utf-8") as table:
         return int(table.read().split()[0]) * resource.getpagesize()
 
 
@@ -172,9 +172,11 @@ def confine(jail: Jail, memory_mb: int, cpu_s: float, file_bytes: int) -> None:
 
 
 def _tasks(jail: Jail) -> int:
-    """Threads count as well. Where the user id is the run's own, everything else that the user runs counts, too."""
+    """Threads count as well. Where the user id is the run's own, whatever else the user runs counts, too."""
     if jail.uid is None and not jail.owns_pids:
-        return 4096
+        with open("/proc/loadavg", encoding="utf-8") as table:
+            everybody = int(table.read().split()[3].partition("/")[2])
+        return everybody + 32 + jail.processes
     return 32 + jail.processes if jail.filter is not None else 16
 
 
@@ -189,7 +191,7 @@ def _quiet(call: "ctypes._FuncPointer", *args: object) -> bool:
 
 def _spare_id() -> int:
     """A user id that nobody has, one per worker: high in the range that this user namespace knows."""
-    with open("/proc/self/uid_map", encoding="ascii") as table:
+    with open("/proc/self/uid_map", encoding="utf-8") as table:
         rows = [[int(number) for number in line.split()] for line in table]
     first, _, count = max(rows, key=lambda row: row[2])
     top = min(first + count - 1, (1 << 31) - 2)
@@ -243,7 +245,7 @@ def _start_map_helper(uid: int):
 
 
 def _write(path: str, text: str) -> None:
-    with open(path, "w", encoding="ascii") as file:
+    with open(path, "w", encoding="utf-8") as file:
         file.write(text)
 
 

@@ -73,8 +73,8 @@ def decode_native(data: bytes) -> Any:
     return _loads(data, _NATIVE)
 
 
-def _dumps(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"), check_circular=False)
+# Built here once: a candidate that patches json.dumps does not reach it.
+_dumps = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":"), check_circular=False).encode
 
 
 def _tagged(value: Any, depth: int, budget: list[int]) -> Any:

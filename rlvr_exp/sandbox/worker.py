@@ -79,6 +79,8 @@ class _Zygote:
             os.write(2, f"{self._jail.level}: {fault}".encode())
             os._exit(_EXIT_FAULT)
         self._reply({"level": self._jail.level, "isolated": self._jail.facts})
+        for name in [name for name in sys.modules if name.partition(".")[0] == "rlvr_exp"]:
+            del sys.modules[name]  # a candidate that imports the project finds nothing
         gc.collect()
         gc.freeze()
         gc.disable()
@@ -151,8 +153,6 @@ class _Zygote:
             os.chdir(folder)
             # Open files outlive the limit on their number; the results' pipe keeps its high number.
             isolate.confine(self._jail, limits["memory_mb"], limits["cpu_s"], limits["result_kb"] << 10)
-            for name in [name for name in sys.modules if name.partition(".")[0] == "rlvr_exp"]:
-                del sys.modules[name]
             gc.enable()
             self._program.run(payload, _send)
             code = 0
