@@ -10,8 +10,26 @@ from rlvr_exp.tasks.arc.answer import extract, syntax_fault
 
 PROGRAM = "def solve(g):\n    return [r[::-1] for r in g]\n"
 HELPED = "import math\nN = 3\n\n\ndef flip(r):\n    # turn\n    return r[::-1]\n\n\n" + PROGRAM
-CHATTER = ["", "Sure! Here is the rule.\n\n", "from what I see, rows mirror:\n", "Done\n", "P\n", "I\n12\n30\nO\n21\n03\n"]
-LINES = ["x = 1", "if x:", "    y = (2", "    return 3", "for r in g:", "        pass", ")", "'''", "else:", "def solve(g):"]
+CHATTER = [
+    "",
+    "Sure! Here is the rule.\n\n",
+    "from what I see, rows mirror:\n",
+    "Done\n",
+    "P\n",
+    "I\n12\n30\nO\n21\n03\n",
+]
+LINES = [
+    "x = 1",
+    "if x:",
+    "    y = (2",
+    "    return 3",
+    "for r in g:",
+    "        pass",
+    ")",
+    "'''",
+    "else:",
+    "def solve(g):",
+]
 
 
 def fenced(code: str, language: str = "python") -> str:
@@ -47,7 +65,11 @@ def test_any_text_gives_a_program_or_a_fault(text: str, prefixed: bool) -> None:
 
 @pytest.mark.property(28)
 @pytest.mark.parametrize("code", [PROGRAM, HELPED])
-@given(st.sampled_from(CHATTER), st.sampled_from(CHATTER), st.sampled_from(["bare", "fence", "open", "tilted", "crlf"]))
+@given(
+    st.sampled_from(CHATTER),
+    st.sampled_from(CHATTER),
+    st.sampled_from(["bare", "fence", "open", "tilted", "crlf", "cr"]),
+)
 def test_words_around_a_program_change_nothing(code: str, before: str, after: str, shape: str) -> None:
     shaped = {
         "bare": code + after,
@@ -55,13 +77,17 @@ def test_words_around_a_program_change_nothing(code: str, before: str, after: st
         "open": f"```python\n{code}",
         "tilted": textwrap.indent(fenced(code), "   ") + after,
         "crlf": fenced(code, "").replace("\n", "\r\n") + after,
+        "cr": (code + after).replace("\n", "\r"),
     }
     assert extract(before + shaped[shape], "solve").text == code
 
 
 def test_the_last_fence_with_the_function_counts() -> None:
     draft = "def solve(g):\n    return g\n"
-    assert extract(fenced(draft) + "Better:\n" + fenced(PROGRAM) + "Try it:\n" + fenced("print(1)\n"), "solve").text == PROGRAM
+    assert (
+        extract(fenced(draft) + "Better:\n" + fenced(PROGRAM) + "Try it:\n" + fenced("print(1)\n"), "solve").text
+        == PROGRAM
+    )
 
 
 def test_a_program_beside_a_fence_without_one_is_found() -> None:

@@ -32,7 +32,9 @@ def test_faults_are_printed_and_end_with_2(tmp_path: Path, capsys: pytest.Captur
     assert "a.json, train: no pairs" in out and "a.json, test: no pairs" in out and out.endswith("faults: 2\n")
 
 
-@pytest.mark.parametrize("damage", [lambda text: text.replace("0", "9", 40), lambda text: text[:20], lambda text: "P\n"])
+@pytest.mark.parametrize(
+    "damage", [lambda text: text.replace("0", "9", 40), lambda text: text[:20], lambda text: "P\n"]
+)
 def test_a_prompt_that_loses_its_puzzle_ends_with_1(
     tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, damage: Callable[[str], str]
 ) -> None:

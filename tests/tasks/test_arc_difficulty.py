@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import pytest
 from arc_samples import puzzles
 from hypothesis import given
@@ -19,7 +21,7 @@ def task(number: int, difficulty: float) -> Task:
 def test_batches_go_from_easy_to_hard_and_lose_none(difficulties: list[float], size: int) -> None:
     tasks = [task(number, difficulty) for number, difficulty in enumerate(difficulties)]
     batches = ordered_batches(reversed(tasks), size)
-    for earlier, later in zip(batches, batches[1:], strict=False):
+    for earlier, later in pairwise(batches):
         assert len(earlier) == size
         assert max(t.difficulty for t in earlier) <= min(t.difficulty for t in later)
     assert sorted(t.id for batch in batches for t in batch) == [t.id for t in tasks]

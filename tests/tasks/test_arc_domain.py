@@ -171,6 +171,8 @@ def test_options_and_defaults_are_those_of_the_schema() -> None:
     given = schema.Arc()
     for name in ("path", "limit", "dev_fraction", "test_fraction"):
         assert own[name] == getattr(given, name), name
-    assert dataclasses.asdict(own["prompt"]) == {name: getattr(given.prompt, name) for name in ("style", "grid", "shots")}
+    assert dataclasses.asdict(own["prompt"]) == {
+        name: getattr(given.prompt, name) for name in ("style", "grid", "shots")
+    }
     choices = {f.name: f.metadata["allowed"].choices for f in dataclasses.fields(schema.Prompt)}
     assert (choices["style"], choices["grid"]) == (prompt.STYLES, grid.STYLES)

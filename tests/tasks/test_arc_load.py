@@ -73,7 +73,8 @@ def test_a_fault_is_always_named_by_file_and_key(write: Callable, fault: str, ta
         write(Path(folder), {"good": task, "bad": damaged})
         with pytest.raises(InputError) as caught:
             load(Path(folder))
-        again = pytest.raises(InputError, load, Path(folder))
+        with pytest.raises(InputError) as again:
+            load(Path(folder))
     assert str(again.value) == str(caught.value)
     file = "bad.json" if write is write_folder else "train.jsonl.xz, line 2"
     assert [problem.where for problem in caught.value.problems] == [f"{folder}/{file}, {key}"]

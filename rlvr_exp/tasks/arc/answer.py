@@ -67,15 +67,17 @@ def _program(block: str, offset: int, entry_point: str) -> Candidate:
     lines = block.split("\n")
     starts = [n for n, line in enumerate(lines) if CODE_START.match(line)]
     starts = starts[:1] + [n for n in starts if _defines(lines[n], entry_point)][:1] or [0]
+    reason = ""
     for start in starts:
         kept, fault = _cut_tail(lines[start:])
         if fault is None:
             return _trimmed(kept, entry_point)
-    return Candidate(None, f"line {offset + start + fault[0]}: {fault[1]}")
+        reason = f"line {offset + start + fault[0]}: {fault[1]}"
+    return Candidate(None, reason)
 
 
 def _cut_tail(lines: list[str]) -> tuple[list[str], tuple[int, str] | None]:
-    """Drop the tail from an unindented line that is no Python, as often as that is the fault: chatter after the code."""
+    """Drop the tail from an unindented line that is no Python, as often as that is the fault: words after the code."""
     fault = syntax_fault("\n".join(lines))
     while fault is not None and 1 < fault[0] <= len(lines) and not _own(lines[fault[0] - 1]):
         lines = lines[: fault[0] - 1]

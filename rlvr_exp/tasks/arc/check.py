@@ -19,7 +19,7 @@ from rlvr_exp.tasks.base import Task
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m rlvr_exp.tasks.arc.check", description="Look over ARC data.")
-    parser.add_argument("path", nargs="?", default="", help="a folder or file of ARC tasks; the embedded corpus without")
+    parser.add_argument("path", nargs="?", default="", help="folder or file of ARC tasks; without, the embedded corpus")
     path = parser.parse_args(arguments).path
     try:
         splits = Arc(path).splits()
@@ -48,13 +48,14 @@ def reads_back(puzzle: ArcPuzzle) -> bool:
 
 def report(path: str, splits: dict[str, int], tasks: Sequence[Task], lost: Sequence[str]) -> str:
     puzzles = [task.puzzle for task in tasks]
+    train, test = (sum(len(getattr(puzzle, side)) for puzzle in puzzles) for side in ("train", "test"))
     grids = [grid for puzzle in puzzles for grid in _grids(puzzle)]
     hardest = sorted(task.difficulty for task in tasks)
     lines = [
         f"path: {Path(path)}",
         f"tasks: {len(tasks)} in {len({task.family for task in tasks})} families",
         "splits: " + " ".join(f"{name}={count}" for name, count in splits.items()),
-        f"pairs: {sum(len(puzzle.train) for puzzle in puzzles)} train, {sum(len(puzzle.test) for puzzle in puzzles)} test",
+        f"pairs: {train} train, {test} test",
         f"largest grid: {max(map(len, grids))} rows, {max(len(grid[0]) for grid in grids)} columns",
         f"difficulty: {hardest[0]:.2f} to {hardest[-1]:.2f}, median {hardest[len(hardest) // 2]:.2f}",
         f"prompts that do not read back: {len(lost)}" + "".join(f"\n    {name}" for name in lost[:20]),

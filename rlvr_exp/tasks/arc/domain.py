@@ -1,8 +1,8 @@
 """The ARC domain: grid puzzles answered by a Python function. Joins loading, splitting, wording and reading back.
 
 Splits of the embedded corpus are those of its files. Real data keep what their layout says: `evaluation` is `test`, and
-`dev` (and `test`, where no evaluation set is there) is drawn from the rest. Two further splits keep tasks out of training
-and judging: `hidden`, whose test outputs are not given, and `overlap`, which share a pair with an evaluation task.
+`dev` (and `test`, where no evaluation set is there) is drawn from the rest. Two further splits keep tasks out of
+training and judging: `hidden`, whose test outputs are not given, and `overlap`, which share a pair with a test task.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ class Arc(Domain):
         self,
         path: str = "",
         limit: int = 0,
-        prompt: wording.Wording = wording.Wording(),
+        prompt: wording.Wording = wording.BARE,
         dev_fraction: float = 0.1,
         test_fraction: float = 0.1,
         seed: int = 0,
@@ -74,7 +74,8 @@ class Arc(Domain):
     def _shots(self, task: Task) -> list[tuple[ArcPuzzle, str]]:
         if not self.options.shots:
             return []
-        chosen = stream(self.seed, "shots", task.id).sample(self._solved, min(len(self._solved), self.options.shots + 1))
+        count = min(len(self._solved), self.options.shots + 1)  # one more than asked for: the task itself may be drawn
+        chosen = stream(self.seed, "shots", task.id).sample(self._solved, count)
         others = [shot for shot in chosen if shot.puzzle != task.puzzle][: self.options.shots]
         if len(others) < self.options.shots:
             what = f"only {len(others)} solved examples"

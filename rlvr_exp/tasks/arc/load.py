@@ -94,7 +94,7 @@ def _entries(file: Path, words: Sequence[str]) -> Iterator[tuple[str, str, str, 
 
 def _record(value: Any, where: str, origin: str, family: str, split: str) -> ArcRecord:
     if not isinstance(value, dict):
-        raise InputError(Problem(where, "not a task", got=type(value).__name__, allowed="an object with train and test"))
+        raise InputError(Problem(where, "not a task", type(value).__name__, "an object with train and test"))
     faults: list[Problem] = []
     train, test = (_pairs(value.get(key), f"{where}, {key}", key == "train", faults) for key in ("train", "test"))
     gold = value.get("program")
@@ -121,7 +121,7 @@ def _pairs(value: Any, where: str, with_output: bool, faults: list[Problem]) -> 
 
 def _pair(value: Any, where: str, with_output: bool) -> Pair:
     if not isinstance(value, dict):
-        raise InputError(Problem(where, "not a pair", got=type(value).__name__, allowed="an object with input and output"))
+        raise InputError(Problem(where, "not a pair", type(value).__name__, "an object with input and output"))
     missing = [key for key in ("input", "output") if key not in value and (key == "input" or with_output)]
     if missing:
         raise InputError(*(Problem(f"{where}.{key}", "missing", got=f"keys {sorted(value)}") for key in missing))
@@ -150,8 +150,9 @@ def _with_outputs(task: Any, outputs: Any, where: str) -> Any:
 
 
 def _partner(file: Path, own: str, other: str) -> None:
-    if not file.with_name(_partner_name(file, own, other)).is_file():
-        raise InputError(Problem(str(file), f"{own} without {other}", remedy=f"put {_partner_name(file, own, other)} beside it"))
+    name = _partner_name(file, own, other)
+    if not file.with_name(name).is_file():
+        raise InputError(Problem(str(file), f"{own} without {other}", remedy=f"put {name} beside it"))
 
 
 def _partner_name(file: Path, own: str, other: str) -> str:
@@ -171,7 +172,8 @@ def _rows(file: Path) -> Iterator[Any]:
         try:
             content = lzma.decompress(content)
         except lzma.LZMAError as error:
-            raise InputError(Problem(str(file), "damaged archive", got=str(error), remedy="fetch the file again")) from error
+            fault = Problem(str(file), "damaged archive", got=str(error), remedy="fetch the file again")
+            raise InputError(fault) from error
     for number, line in enumerate(content.splitlines(), 1):
         if line.strip():
             yield _json(line, f"{file}, line {number}")

@@ -34,6 +34,9 @@ class Wording:
     shots: int = 0
 
 
+BARE = Wording()
+
+
 def write(puzzle: ArcPuzzle, options: Wording, shots: Sequence[tuple[ArcPuzzle, str]] = ()) -> str:
     """The full prompt: each shot (a puzzle and its program), then the puzzle."""
     one, shot = _WRITERS[options.style]
