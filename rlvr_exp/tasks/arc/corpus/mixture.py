@@ -32,7 +32,7 @@ STYLES_MANY_SHAPES = {"indexed": 0.60, "short": 0.40}
 """How demonstrations are written, among the styles a family has; hard-coded sizes need inputs of one shape."""
 
 ONE_SHAPE_SHARE = 0.65
-SIDES = {2: 3, 3: 7, 4: 5, 5: 2, 6: 1}
+SIDES = {2: 1, 3: 8, 4: 5, 5: 1}
 """Weights of a grid's height and of its width."""
 OUTPUT_AREA = (4, 48)
 MAX_CHARACTERS = {1: 210, 2: 280}
