@@ -15,7 +15,7 @@ from typing import Any
 from rlvr_exp.sandbox.jobs import Job, JobResult
 
 _ROOT = str(Path(__file__).resolve().parents[2])
-_START_S = 30.0
+_START_S, _END_S = 30.0, 5.0
 _BOOT = (
     "import sys; sys.path.insert(0, {root!r}); from rlvr_exp.sandbox import worker; sys.path.pop(0); "
     "worker.main({harness!r}, {level!r}, {hidden!r}, {processes!r})"
@@ -79,10 +79,10 @@ class Link:
         return JobResult(header["end"], records=records, log=log, **numbers)
 
     def close(self) -> None:
-        """Kill the worker and all that it runs, and reap it."""
+        """End the worker and all that it runs: it leaves when its pipe closes, and is killed where it does not."""
         self._process.stdin.close()
         try:
-            self._process.wait(0.2)
+            self._process.wait(_END_S)
         except subprocess.TimeoutExpired:
             self._process.send_signal(signal.SIGKILL)
             self._process.wait()
