@@ -1,0 +1,45 @@
+"""Loss weights: the papers' formulas, and that they survive any split of a step."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rlvr_exp.algorithms.aggregate import MODES, token_weights
+
+lengths = st.lists(st.integers(0, 7), min_size=1, max_size=8).filter(any)
+
+
+def mask_of(lengths: list[int]) -> torch.Tensor:
+    return (torch.arange(max(lengths))[None] < torch.tensor(lengths)[:, None]).long()
+
+
+@given(lengths, st.randoms(use_true_random=False))
+def test_weighted_sums_are_the_papers_averages(lengths, random):
+    losses = torch.tensor([[random.uniform(-1, 1) for _ in range(max(lengths))] for _ in lengths], dtype=torch.float64)
+    live = [losses[i, :n].tolist() for i, n in enumerate(lengths) if n]
+    tokens = [loss for row in live for loss in row]
+    naive = {
+        "grpo": sum(sum(row) / len(row) for row in live) / len(live),
+        "dapo": sum(tokens) / len(tokens),
+        "dr_grpo": sum(tokens) / (len(live) * 100),
+    }
+    for mode in MODES:
+        got = (token_weights(mask_of(lengths), mode, 100).double() * losses).sum().item()
+        assert got == pytest.approx(naive[mode], abs=1e-6)
+
+
+@given(lengths, st.sampled_from(MODES))
+def test_tokens_off_the_mask_weigh_nothing(lengths, mode):
+    mask = mask_of(lengths)
+    assert (token_weights(mask, mode, 100)[mask == 0] == 0).all()
+
+
+def test_a_step_without_live_tokens_has_finite_weights():
+    for mode in MODES:
+        assert token_weights(torch.zeros(2, 3), mode, 100).eq(0).all()
+
+
+def test_an_unknown_mode_is_refused_by_name():
+    with pytest.raises(ValueError, match="'mean'.*grpo, dapo, dr_grpo"):
+        token_weights(torch.ones(1, 1), "mean", 1)

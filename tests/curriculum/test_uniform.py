@@ -1,0 +1,33 @@
+"""The uniform curriculum: every task equally often, in an order of the seed."""
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rlvr_exp.curriculum.uniform import Uniform
+
+names = st.integers(1, 20).map(lambda count: [f"task{index}" for index in range(count)])
+
+
+@given(names, st.integers(1, 7), st.integers(0, 3))
+def test_after_any_number_of_steps_counts_differ_by_at_most_one(tasks, count, seed):
+    curriculum = Uniform(tasks, seed)
+    seen = Counter({task: 0 for task in tasks})
+    for step in range(12):
+        seen.update(curriculum.pick(step, count))
+        assert max(seen.values()) - min(seen.values()) <= 1
+
+
+@given(names, st.integers(1, 7))
+def test_a_step_is_the_same_whenever_it_is_asked(tasks, count):
+    walked = Uniform(tasks, 0)
+    steps = [walked.pick(step, count) for step in range(9)]
+    assert [Uniform(tasks, 0).pick(step, count) for step in reversed(range(9))][::-1] == steps
+
+
+def test_seeds_and_epochs_give_different_orders():
+    tasks = list(range(50))
+    first = Uniform(tasks, 0)
+    assert first.pick(0, 50) != Uniform(tasks, 1).pick(0, 50)
+    assert first.pick(0, 50) != first.pick(1, 50)
