@@ -164,6 +164,16 @@ def test_a_fingerprint_follows_content(tmp_path: Path) -> None:
     assert {name for name in prints if after.fingerprint(name) != prints[name]} == {"dev"}
 
 
+def test_the_embedded_corpus_is_there_without_a_path() -> None:
+    domain = Arc(limit=3)
+    assert {name: len(tasks) for name, tasks in domain.splits().items()} == dict.fromkeys(
+        ("train", "dev", "test", "test_unseen"), 3
+    )
+    for task in (task for tasks in domain.splits().values() for task in tasks):
+        assert read(domain.prompt(task), Wording()) == task.puzzle
+        assert domain.parse(task.gold or "").text == (task.gold or "").strip("\n") + "\n"
+
+
 def test_options_and_defaults_are_those_of_the_schema() -> None:
     from rlvr_exp.config import data as schema
 

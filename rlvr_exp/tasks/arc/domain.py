@@ -5,7 +5,9 @@ Splits of the embedded corpus are those of its files. Real data keep what their 
 training and judging: `hidden`, whose test outputs are not given, and `overlap`, which share a pair with a test task.
 """
 
-from collections.abc import Mapping, Sequence
+import gc
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 
@@ -45,7 +47,7 @@ class Arc(Domain):
         self.stop: Sequence[str] = ("\n\nI\n",) if prompt.style == "bare" and prompt.shots else ()
 
     def splits(self) -> Mapping[str, Sequence[Task]]:
-        return self._limited
+        return self._tasks
 
     def prompt(self, task: Task) -> str:
         return wording.write(task.puzzle, self.options, self._shots(task))
@@ -58,35 +60,52 @@ class Arc(Domain):
         return content_hash(self.splits()[split_name])
 
     @cached_property
-    def _all(self) -> dict[str, tuple[Task, ...]]:
-        placed = place(load(self.path), self.fractions, self.seed)
-        return {name: tuple(map(to_task, records)) for name, records in placed.items()}
+    def _records(self) -> dict[str, list[ArcRecord]]:
+        with _no_collection():
+            return place(load(self.path), self.fractions, self.seed)
 
     @cached_property
-    def _limited(self) -> dict[str, tuple[Task, ...]]:
-        if not self.limit:
-            return self._all
-        return {name: self._shuffled(name, tasks)[: self.limit] for name, tasks in self._all.items()}
+    def _tasks(self) -> dict[str, tuple[Task, ...]]:
+        chosen = {name: self._limited(name, records) for name, records in self._records.items()}
+        with _no_collection():
+            return {name: tuple(map(to_task, records)) for name, records in chosen.items()}
 
-    def _shuffled(self, split_name: str, tasks: Sequence[Task]) -> tuple[Task, ...]:
-        return tuple(sorted(tasks, key=lambda task: uniform(self.seed, "limit", split_name, task.id)))
+    def _limited(self, split_name: str, records: Sequence[ArcRecord]) -> Sequence[ArcRecord]:
+        if not self.limit:
+            return records
+        return sorted(records, key=lambda record: uniform(self.seed, "limit", split_name, record.id))[: self.limit]
 
     def _shots(self, task: Task) -> list[tuple[ArcPuzzle, str]]:
         if not self.options.shots:
             return []
         count = min(len(self._solved), self.options.shots + 1)  # one more than asked for: the task itself may be drawn
-        chosen = stream(self.seed, "shots", task.id).sample(self._solved, count)
-        others = [shot for shot in chosen if shot.puzzle != task.puzzle][: self.options.shots]
+        chosen = [
+            (shot.puzzle(), gold) for shot, gold in stream(self.seed, "shots", task.id).sample(self._solved, count)
+        ]
+        others = [shot for shot in chosen if shot[0] != task.puzzle][: self.options.shots]
         if len(others) < self.options.shots:
             what = f"only {len(others)} solved examples"
             raise InputError(Problem("data.prompt.shots", what, str(self.options.shots), remedy="ask for fewer"))
-        return [(shot.puzzle, shot.gold) for shot in others if shot.gold is not None]
+        return others
 
     @cached_property
-    def _solved(self) -> list[Task]:
-        """Train tasks with a program; those of the embedded corpus where the data bring none."""
-        own = [task for task in self._all.get("train", ()) if task.gold is not None]
+    def _solved(self) -> list[tuple[ArcRecord, str]]:
+        """Train tasks with their program; those of the embedded corpus where the data bring none."""
+        train = self._records.get("train", [])
+        own = [(record, record.gold) for record in train if record.gold is not None]
         return own or (Arc(seed=self.seed)._solved if self.path != EMBEDDED else [])
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Loading makes a million objects and no cycle among them: looking for cycles triples its time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def to_task(record: ArcRecord) -> Task:
