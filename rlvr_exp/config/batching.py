@@ -27,3 +27,13 @@ def derive(sequences: int, longest: int, max_tokens_per_device: int, processes: 
     fitting = [size for size in range(1, share + 1) if share % size == 0 and size * longest <= max_tokens_per_device]
     micro = max(fitting, default=1)
     return Batches(share, micro, share // micro)
+
+
+def of_groups(prompts_per_step: int, group_size: int, prompt: int, completion: int, tokens: int, processes: int) -> Batches:
+    """Batches counted in groups: the completions of one prompt are learned from together, the prompt held once.
+
+    Args:
+        prompt, completion: the longest allowed, in tokens.
+        tokens: max_tokens_per_device.
+    """
+    return derive(prompts_per_step, prompt + group_size * completion, tokens, processes)

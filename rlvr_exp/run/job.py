@@ -25,12 +25,15 @@ class Job:
     """One run as its stage sees it.
 
     `interrupted` becomes true when the run is asked to stop: training then writes a checkpoint after the step it is in
-    and raises Interrupted.
+    and raises Interrupted. `before` and `steps` are what a run that does not reach its end still has to tell: a stage
+    sets the first when it has measured it, the second follows from progress.
     """
 
     def __init__(self, directory: Path, send: Callable[[Mapping[str, Any]], None]):
         self.directory = directory
         self.interrupted = False
+        self.before: Mapping[str, Any] = {}
+        self.steps = 0
         self._send = send
 
     def progress(self, **event: Any) -> None:
@@ -40,5 +43,7 @@ class Job:
             Interrupted: the run was asked to stop, within a phase that has no step to finish (an evaluation).
         """
         self._send(event)
+        if event.get("kind") == "step":
+            self.steps = int(event["step"])
         if self.interrupted and event.get("kind") == "phase":
             raise Interrupted(f"stopped during {event.get('name', 'a phase')}")

@@ -1,0 +1,90 @@
+"""Configuration in words: the groups and their options, every option's help, and a composed job with its origins."""
+
+import ast
+import dataclasses
+import inspect
+import textwrap
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import yaml
+
+from rlvr_exp.config.check import Checked, words
+from rlvr_exp.config.draft import field_types
+from rlvr_exp.config.load import resolved
+from rlvr_exp.config.options import allowed_of
+from rlvr_exp.config.paths import conf_directory
+from rlvr_exp.config.tree import Path, dotted
+
+
+def group_options() -> dict[str, list[str]]:
+    """Each group's options, from the files."""
+    root = conf_directory()
+    folders = sorted(folder for folder in root.iterdir() if folder.is_dir())
+    return {folder.name: sorted(path.stem for path in folder.glob("*.yaml")) for folder in folders}
+
+
+@cache
+def field_help(schema: type) -> dict[str, str]:
+    """The attribute docstrings of a schema and of what it derives from, by field."""
+    found: dict[str, str] = {}
+    for cls in reversed(schema.__mro__):
+        if dataclasses.is_dataclass(cls):
+            found.update(_own_help(cls))
+    return found
+
+
+def _own_help(cls: type) -> dict[str, str]:
+    try:
+        body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
+    except (OSError, TypeError):  # A class without source: a user's, made at run time.
+        return {}
+    helped = {}
+    statements = getattr(body, "body", [])
+    for declared, text in zip(statements, statements[1:], strict=False):
+        if isinstance(declared, ast.AnnAssign) and isinstance(declared.target, ast.Name):
+            if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant) and isinstance(text.value.value, str):
+                helped[declared.target.id] = inspect.cleandoc(text.value.value)
+    return helped
+
+
+def option_lines(checked: Checked) -> list[str]:
+    """Every option that the stage reads: path, value, what is allowed, help."""
+    lines = []
+    for path, value, schema in _leaves(resolved(checked), checked.config, ()):
+        spec = {spec.name: spec for spec in dataclasses.fields(schema)}.get(path[-1])
+        allowed = words(field_types(schema)[path[-1]], allowed_of(spec)) if spec else ""
+        help_text = field_help(schema).get(path[-1], "")
+        lines.append(f"{dotted(path)}={inline(value)}\n      {help_text} ({allowed})")
+    return lines
+
+
+def _leaves(values: dict[str, Any], node: Any, path: Path) -> Iterator[tuple[Path, Any, type]]:
+    for key, value in values.items():
+        below = node.get(key) if isinstance(node, dict) else getattr(node, key)
+        if dataclasses.is_dataclass(below) or (isinstance(below, dict) and any(map(dataclasses.is_dataclass, below.values()))):
+            yield from _leaves(value, below, (*path, key))
+        elif key != "_target_":
+            yield (*path, key), value, type(node)
+
+
+def inline(value: Any) -> str:
+    """A leaf as YAML on one line."""
+    text = yaml.safe_dump(value, default_flow_style=True, width=float("inf"), allow_unicode=True)
+    return text.removesuffix("...\n").strip()
+
+
+def annotated(checked: Checked) -> str:
+    """The resolved configuration as YAML, each value with its origin in a comment behind it."""
+    return "\n".join(_annotated(resolved(checked), (), checked)) + "\n"
+
+
+def _annotated(values: dict[str, Any], path: Path, checked: Checked) -> Iterator[str]:
+    for key, value in values.items():
+        here, indent = (*path, str(key)), "  " * len(path)
+        if isinstance(value, dict) and value:
+            yield f"{indent}{key}:"
+            yield from _annotated(value, here, checked)
+        else:
+            yield f"{indent}{key}: {inline(value)}  # {checked.tree.origin(here) or 'default'}"

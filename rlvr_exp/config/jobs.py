@@ -1,0 +1,61 @@
+"""The jobs of a sweep: every combination of the values that its words list, each checked before any is started."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from hydra.errors import HydraException
+
+from rlvr_exp.config.check import Checked
+from rlvr_exp.config.compose import compose_lenient
+from rlvr_exp.core.errors import InputError, Problem
+
+
+@dataclass(frozen=True)
+class SweepJob:
+    """One job of a sweep."""
+
+    words: tuple[str, ...]
+    """Its whole command line."""
+    swept: tuple[str, ...]
+    """Those of its words that differ between jobs."""
+    checked: Checked
+
+
+def expand(words: Sequence[str]) -> list[SweepJob]:
+    """All jobs of a sweep, checked.
+
+    Raises:
+        InputError: with all that is wrong in any of them.
+    """
+    parsed, problems = _parse(words)
+    swept = [override.is_sweep_override() for override in parsed]
+    batches = BasicSweeper.split_arguments(parsed, max_batch_size=None)
+    jobs = []
+    for job in (job for batch in batches for job in batch):
+        checked = compose_lenient(job)
+        problems += checked.problems
+        jobs.append(SweepJob(tuple(job), tuple(word for word, is_swept in zip(job, swept, strict=True) if is_swept), checked))
+    if problems:
+        raise InputError(*dict.fromkeys(problems))
+    return jobs
+
+
+def _parse(words: Sequence[str]) -> tuple[list[Override], list[Problem]]:
+    """The words that can be read and split, and a problem for each of the others."""
+    parser, parsed, problems = OverridesParser.create(), [], []
+    for word in words:
+        try:
+            override = parser.parse_override(word)
+            if override.is_sweep_override() and override.is_hydra_override():
+                problems.append(Problem(word, "cannot be swept over"))
+                continue
+            BasicSweeper.split_arguments([override], max_batch_size=None)
+        except (HydraException, ValueError) as fault:
+            remedy = "key=a,b or key=range(1,4); quote the word for the shell"
+            problems.append(Problem(word, f"cannot be read: {str(fault).splitlines()[0]}", "", "", "", remedy))
+            continue
+        parsed.append(override)
+    return parsed, problems

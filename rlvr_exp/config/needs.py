@@ -1,0 +1,79 @@
+"""What a configuration needs that may not be on this machine yet: weights, data, other runs. Looks, never fetches."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rlvr_exp.config.model import Model
+from rlvr_exp.config.paths import PACKAGE
+from rlvr_exp.config.schema import Config
+from rlvr_exp.config.stages import reads
+from rlvr_exp.core.errors import Problem
+
+EMBEDDED_MODEL = PACKAGE / "assets" / "models" / "tiny"
+WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
+
+
+@dataclass(frozen=True)
+class Need:
+    """Something missing."""
+
+    problem: Problem
+    command: str
+    """What brings it here; empty: only a person can."""
+
+
+def missing(config: Config) -> list[Need]:
+    """All that is not here, for the stage of the configuration."""
+    return list(_missing(config))
+
+
+def _missing(config: Config) -> Iterator[Need]:
+    if reads(config.stage, "model"):
+        yield from _weights(config.model)
+    if reads(config.stage, "data") and config.data.path and not Path(config.data.path).exists():
+        remedy = "correct the path, or leave it out for the embedded tasks"
+        yield Need(Problem("data.path", "not there", config.data.path, "an existing folder or file", "", remedy), "")
+    if config.evaluate is not None and config.evaluate.baseline:
+        yield from _run("evaluate.baseline", config.evaluate.baseline)
+    for run in config.compare.runs if config.compare is not None else ():
+        yield from _run("compare.runs", run)
+
+
+def _run(where: str, directory: str) -> Iterator[Need]:
+    if not (Path(directory) / "config.yaml").is_file():
+        yield Need(Problem(where, "no run is there", directory, "a run directory, with a config.yaml"), "")
+
+
+def _weights(model: Model) -> Iterator[Need]:
+    if model.path:
+        if not _is_checkpoint(Path(model.path), model.from_scratch):
+            allowed = "a folder with config.json and weights (safetensors)"
+            remedy = "correct the path, or leave it out and choose model=NAME"
+            yield Need(Problem("model.path", "no checkpoint is there", model.path, allowed, "", remedy), "")
+    elif model.name:
+        if not any(_is_checkpoint(folder, model.from_scratch) for folder in _snapshots(model.name)):
+            command = f"hf download {model.name}"
+            remedy = f"{command}, or model.path=DIR for a local checkpoint"
+            yield Need(Problem("model.name", "the weights are not on this machine", model.name, "", "", remedy), command)
+    elif not _is_checkpoint(EMBEDDED_MODEL, model.from_scratch):
+        remedy = "install rlvr_exp again, or model.path=DIR for a local checkpoint"
+        yield Need(Problem("model", "the embedded model is missing", str(EMBEDDED_MODEL), "", "", remedy), "")
+
+
+def _is_checkpoint(folder: Path, architecture_only: bool) -> bool:
+    if not (folder / "config.json").is_file():
+        return False
+    return architecture_only or any(path for pattern in WEIGHTS for path in folder.glob(pattern))
+
+
+def _snapshots(name: str) -> Iterator[Path]:
+    """Folders of the hub's cache that may hold the model."""
+    cache = os.environ.get("HF_HUB_CACHE") or os.path.join(_hub_home(), "hub")
+    yield from (Path(cache) / f"models--{name.replace('/', '--')}" / "snapshots").glob("*")
+
+
+def _hub_home() -> str:
+    default = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "huggingface")
+    return os.path.expanduser(os.environ.get("HF_HOME") or default)

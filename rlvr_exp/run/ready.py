@@ -1,0 +1,35 @@
+"""Whether a run can start on this machine: what it needs is here, its packages are installed, its directory is free."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from rlvr_exp.config import Config, build
+from rlvr_exp.config.needs import missing
+from rlvr_exp.config.options import SCHEMAS
+from rlvr_exp.config.stages import reads
+from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.run.directory import problem_with
+
+CHECKED_BY_BUILDING = ("reward", "tracking")
+"""Nodes whose objects are light and say at construction what cannot work."""
+
+
+def unready(config: Config, fetchable: bool) -> Iterator[Problem]:
+    """Everything in the way. `fetchable`: what can be brought here does not count."""
+    if not fetchable:
+        yield from (need.problem for need in missing(config))
+    for name in CHECKED_BY_BUILDING:
+        node = getattr(config, name)
+        # A user's own class may import anything; it speaks up when the stage builds it.
+        if reads(config.stage, name) and node._target_ in SCHEMAS:
+            yield from _problems_of(node)
+    if config.run.dir and (problem := problem_with(Path(config.run.dir))):
+        yield problem
+
+
+def _problems_of(node: object) -> tuple[Problem, ...]:
+    try:
+        build(node)
+    except InputError as fault:
+        return fault.problems
+    return ()

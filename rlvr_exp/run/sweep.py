@@ -1,0 +1,74 @@
+"""Runs the jobs of a sweep one after another, each as a run of its own, and shows them side by side."""
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from rlvr_exp.core.errors import BAD_INPUT, DONE, FAULT, GUARD, INTERRUPTED, InputError
+from rlvr_exp.run.directory import fresh
+from rlvr_exp.run.execute import Outcome
+
+WORST_FIRST = (INTERRUPTED, FAULT, GUARD, BAD_INPUT, DONE)
+"""A sweep ends with the worst exit code of its jobs; one that a person interrupts says so."""
+COLUMNS = ("job", "status", "exit", "steps", "seconds", "pass_at_1 before", "after", "greedy before", "after", "directory")
+
+
+def job_directory(root: Path, index: int, swept: Sequence[str]) -> Path:
+    """`ROOT/N_overrides`, short and without characters that a shell or a file system minds."""
+    name = re.sub(r"[^\w.,=+-]+", "-", ",".join(swept))[:100]
+    return root / (f"{index}_{name}" if name else str(index))
+
+
+def sweep_root(chosen: str, now: datetime) -> Path:
+    """Where the jobs' directories go: what run.dir says, else a new `multirun/DATE/TIME`."""
+    return Path(chosen) if chosen else fresh(Path("multirun") / f"{now:%Y-%m-%d}", f"{now:%H-%M-%S}")
+
+
+def run_all(names: Sequence[str], start: Callable[[int], Outcome], root: Path) -> int:
+    """Start each job by its index, whatever became of those before it, and print the table of all.
+
+    Returns:
+        The worst of the jobs' exit codes. A job that is interrupted ends the sweep.
+    """
+    outcomes: list[Outcome] = []
+    for index, name in enumerate(names):
+        print(f"\njob {index + 1} of {len(names)}: {name}", flush=True)
+        outcomes.append(_one(start, index, root))
+        if outcomes[-1].code == INTERRUPTED:
+            print(f"interrupted: {len(names) - index - 1} jobs were not started", flush=True)
+            break
+    print("\n" + table(names, outcomes), flush=True)
+    return worst([outcome.code for outcome in outcomes])
+
+
+def _one(start: Callable[[int], Outcome], index: int, root: Path) -> Outcome:
+    try:
+        return start(index)
+    except InputError as fault:
+        print(fault, flush=True)
+        return Outcome(root, fault.exit_code, {"status": "failed"})
+
+
+def worst(codes: Sequence[int]) -> int:
+    return min(codes, key=WORST_FIRST.index, default=DONE)
+
+
+def table(names: Sequence[str], outcomes: Sequence[Outcome]) -> str:
+    """One row a job, columns aligned."""
+    rows = [COLUMNS, *(_row(name, outcome) for name, outcome in zip(names, outcomes, strict=False))]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
+
+
+def _row(name: str, outcome: Outcome) -> tuple[str, ...]:
+    summary = outcome.summary
+    rates = [_rate(summary, side, metric) for metric in ("pass_at_1", "pass_at_1_greedy") for side in ("before", "after")]
+    figures = (str(summary.get("status", "")), str(outcome.code), str(summary.get("steps", "")), str(summary.get("seconds", "")))
+    return (name, *figures, *rates, str(outcome.directory))
+
+
+def _rate(summary: dict[str, Any], side: str, metric: str) -> str:
+    rate = summary.get(side, {}).get(metric)
+    return f"{rate['value']:.1%}" if rate else "-"

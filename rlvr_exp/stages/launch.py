@@ -1,0 +1,86 @@
+"""The child process of a run: `python -m rlvr_exp.stages.launch RUN_DIR PROGRESS_FD LIFE_FD`, started by the parent.
+
+Runs the stage of RUN_DIR/config.yaml, writes summary.json, and maps failures to exit codes. Knows no stage by name.
+"""
+
+import importlib
+import json
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from rlvr_exp.config import Config, load
+from rlvr_exp.config.stages import STAGES
+from rlvr_exp.core.errors import DONE, FAULT, InputError, RlvrError
+from rlvr_exp.run import lifeline
+from rlvr_exp.run.job import Job, Result
+from rlvr_exp.run.summary import write_summary
+
+
+def main(arguments: list[str]) -> int:
+    """The exit code of the run."""
+    directory, progress, life = Path(arguments[0]), int(arguments[1]), int(arguments[2])
+    lifeline.hold(life)
+    os.set_inheritable(progress, False)
+    job = Job(directory, _sender(progress))
+    try:
+        config = load(directory / "config.yaml")
+    except InputError as fault:
+        print(fault, file=sys.stderr, flush=True)
+        return fault.exit_code
+    return run_stage(config, job)
+
+
+def run_stage(config: Config, job: Job) -> int:
+    """Run a stage to its end and write its summary; a fault of ours is printed with its traceback.
+
+    While it runs, SIGTERM and SIGINT set `job.interrupted`.
+    """
+
+    def interrupt(*_: object) -> None:
+        job.interrupted = True
+
+    previous = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        return _to_the_end(config, job)
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def _to_the_end(config: Config, job: Job) -> int:
+    start = time.monotonic()
+    code = DONE
+    try:
+        module = importlib.import_module(f"rlvr_exp.stages.{STAGES[config.stage].module or config.stage}")
+        result = module.run(config, job)
+    except RlvrError as stop:
+        result, code = _unfinished(job, str(stop)), stop.exit_code
+        print(stop, file=sys.stderr, flush=True)
+    except Exception as fault:  # Any other failure is a fault of ours: shown whole, and the run's status says so.
+        result, code = _unfinished(job, f"{type(fault).__name__}: {fault}"), FAULT
+        traceback.print_exc()
+    write_summary(job.directory, config.stage, code, time.monotonic() - start, result)
+    return code
+
+
+def _unfinished(job: Job, reason: str) -> Result:
+    return Result(before=job.before, steps=job.steps, reason=reason)
+
+
+def _sender(descriptor: int) -> Callable[[Mapping[str, Any]], None]:
+    out = open(descriptor, "w", encoding="utf-8", buffering=1)  # Line by line; lives as long as the process.
+
+    def send(event: Mapping[str, Any]) -> None:
+        out.write(json.dumps(event, default=str) + "\n")
+
+    return send
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
