@@ -1,0 +1,88 @@
+"""The comparison's rules, on values as they come from a candidate and as natives."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rlvr_exp.sandbox import wire
+from rlvr_exp.verifiers.compare import equal
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=3) | st.floats(allow_nan=False),
+    lambda inner: st.lists(inner, max_size=3) | st.tuples(inner) | st.dictionaries(st.integers() | st.booleans(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def received(value: object) -> object:
+    return wire.decode(wire.encode(value))
+
+
+@given(VALUES, st.booleans())
+def test_every_value_equals_itself(value, strict):
+    assert equal(received(value), value, strict)
+    assert equal(value, value, strict)
+
+
+@given(VALUES, VALUES)
+def test_strict_equality_is_identity_of_content_and_types(one, other):
+    same = wire.encode(one) == wire.encode(other)
+    # -0.0 equals 0.0, and a dict has no order; neither is written alike.
+    if same:
+        assert equal(received(one), other, strict=True)
+    elif repr(one) != repr(other) and one != other:
+        assert not equal(received(one), other, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("got", "expected", "loose", "strict"),
+    [
+        (True, 1, False, False),
+        (1, True, False, False),
+        (0, False, False, False),
+        ([True], [1], False, False),
+        ({True: 0}, {1: 0}, False, False),
+        ({True}, {1}, False, False),
+        ((1, 2), [1, 2], True, False),
+        ([1, (2,)], (1, [2]), True, False),
+        (1, 1.0, True, False),
+        (1.0, 1, True, False),
+        (2**53 + 1, float(2**53), False, False),
+        ("1", 1, False, False),
+        (b"a", "a", False, False),
+        (None, 0, False, False),
+        ([], None, False, False),
+        ([1, 2], [1], False, False),
+        ({1, 2}, frozenset({1, 2}), False, False),
+        ({1: [2]}, {1: (2,)}, True, False),
+        ({1: 2}, {1: 2, 3: 4}, False, False),
+        (math.inf, math.inf, True, True),
+        (math.nan, math.nan, False, False),
+        ([math.nan], [math.nan], False, False),
+        (1 + 0j, 1, True, False),
+    ],
+)
+def test_rules(got, expected, loose, strict):
+    assert equal(received(got), expected) is loose
+    assert equal(got, expected) is loose
+    assert equal(received(got), expected, strict=True) is strict
+
+
+@pytest.mark.parametrize(
+    ("got", "expected", "close"),
+    [
+        (1.05, 1.0, True),
+        (1.2, 1.0, False),
+        (1, 1.05, True),
+        (2, 1, False),
+        ([1.05, {"a": 0.95}], [1.0, {"a": 1.0}], True),
+        (math.nan, 1.0, False),
+        (math.inf, 1.0, False),
+        (10**400, 1.0, False),
+        (True, 1.0, False),
+    ],
+)
+def test_tolerance(got, expected, close):
+    assert equal(received(got), expected, atol=0.1) is close
