@@ -76,7 +76,9 @@ def read(arguments: list[str]) -> Asked:
 def _unknown_flag(argument: str) -> Problem:
     from rlvr_exp.config.names import nearest
 
-    return Problem(argument, "unknown flag", "", ", ".join(FLAGS), nearest(argument, FLAGS), "options are words: key=value")
+    return Problem(
+        argument, "unknown flag", "", ", ".join(FLAGS), nearest(argument, FLAGS), "options are words: key=value"
+    )
 
 
 def answer(asked: Asked) -> int:

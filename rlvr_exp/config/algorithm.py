@@ -57,7 +57,14 @@ class GRPO(ReinforcementLearning):
         if self.group_size < 2:
             remedy = "algorithm.group_size=2 or more"
             found.append(
-                Problem("group_size", "a group of one has no advantage over itself", str(self.group_size), "2 or more", "", remedy)
+                Problem(
+                    "group_size",
+                    "a group of one has no advantage over itself",
+                    str(self.group_size),
+                    "2 or more",
+                    "",
+                    remedy,
+                )
             )
         if self.reference_sync_steps and not self.kl_coef:
             found.append(

@@ -29,7 +29,9 @@ def derive(sequences: int, longest: int, max_tokens_per_device: int, processes: 
     return Batches(share, micro, share // micro)
 
 
-def of_groups(prompts_per_step: int, group_size: int, prompt: int, completion: int, tokens: int, processes: int) -> Batches:
+def of_groups(
+    prompts_per_step: int, group_size: int, prompt: int, completion: int, tokens: int, processes: int
+) -> Batches:
     """Batches counted in groups: the completions of one prompt are learned from together, the prompt held once.
 
     Args:

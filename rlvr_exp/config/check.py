@@ -19,7 +19,7 @@ from rlvr_exp.config.stages import STAGE_NODES, STAGES, reads
 from rlvr_exp.config.tree import Path, Tree, dotted
 from rlvr_exp.core.errors import Problem
 
-SECRET = re.compile(r"(^|_)(token|secret|password|passwd|api_key|credential)s?$")
+SECRET = re.compile(r"(^|_)(token|secret|password|passwd|api_key|credentials?)$")
 WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
 
 
@@ -65,11 +65,18 @@ def _foreign_nodes(tree: Tree, stage: Any) -> list[Problem]:
 
 def _algorithm_of_stage(config: Config) -> list[Problem]:
     stage = STAGES.get(config.stage)
-    if stage is None or stage.algorithm is None or config.algorithm is None or isinstance(config.algorithm, stage.algorithm):
+    if (
+        stage is None
+        or stage.algorithm is None
+        or config.algorithm is None
+        or isinstance(config.algorithm, stage.algorithm)
+    ):
         return []
     target = config.algorithm._target_
     remedy = "drop the algorithm, or choose the stage that trains by it"
-    return [Problem("algorithm", f"not an algorithm of +stage={config.stage}", target, stage.algorithm.__name__, "", remedy)]
+    return [
+        Problem("algorithm", f"not an algorithm of +stage={config.stage}", target, stage.algorithm.__name__, "", remedy)
+    ]
 
 
 class Refused(Exception):
@@ -119,8 +126,7 @@ class Typer:
         return value
 
     def _resolved(self, path: Path, value: Any) -> Any:
-        if isinstance(value, str) and value and SECRET.search(path[-1]):
-            self._secret(path, value)
+        self._guard_secrets(path, value)
         if "${" not in str(value):
             return value
         if self._container is None:
@@ -128,7 +134,13 @@ class Typer:
         node = OmegaConf.select(self._container, dotted(path), throw_on_resolution_failure=True)
         return OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
 
-    def _secret(self, path: Path, value: str) -> None:
+    def _guard_secrets(self, path: Path, value: Any) -> None:
+        """Keep interpolated secrets out of files, and refuse those written out."""
+        if isinstance(value, dict):
+            for name, part in value.items():
+                self._guard_secrets((*path, str(name)), part)
+        if not (isinstance(value, str) and value and SECRET.search(path[-1])):
+            return
         if value.startswith("${"):
             self.secrets[path] = value
             return

@@ -23,11 +23,13 @@ from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
+from yaml import YAMLError
 
 from rlvr_exp.config.check import Checked, check
 from rlvr_exp.config.names import nearest
 from rlvr_exp.config.overrides import apply, no_effect
 from rlvr_exp.config.paths import conf_directory
+from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import STAGES
 from rlvr_exp.config.tree import Tree
 from rlvr_exp.core.errors import InputError, Problem
@@ -51,6 +53,8 @@ def compose_lenient(words: Sequence[str]) -> Checked:
     groups = Groups(line.searchpath)
     choices, values = groups.separate(line)
     tree = groups.load(choices, line)
+    if tree is None:
+        return Checked(Config(), Tree(), {}, _distinct(line.problems))
     values = apply(tree, values, line.problems)
     if line.searchpath:
         tree.put(("run", "searchpath"), [str(folder) for folder in line.searchpath], "command line")
@@ -96,7 +100,9 @@ def _hydra(line: Line, override: Override) -> None:
     if override.key_or_group != "hydra.searchpath":
         remedy = "drop it; run.dir and run.* decide what a run writes"
         line.problems.append(
-            Problem(override.input_line, "Hydra's own options are not used", "", "hydra.searchpath=[DIR,...]", "", remedy)
+            Problem(
+                override.input_line, "Hydra's own options are not used", "", "hydra.searchpath=[DIR,...]", "", remedy
+            )
         )
         return
     folders = override.value()
@@ -157,6 +163,8 @@ class Groups:
     def _choice_problem(self, override: Override) -> Problem | None:
         name, word = override.key_or_group, override.input_line or ""
         known = name in self.default
+        if name == "stage" and not isinstance(override.value(), str):
+            return Problem(name, "one stage for one run", word, ", ".join(self.options(name)), "", "+stage=NAME")
         if not override.is_delete():
             for option in override.value() if isinstance(override.value(), list) else [override.value()]:
                 if not self._repository.config_exists(f"{name}/{option}"):
@@ -177,16 +185,17 @@ class Groups:
         if not any(problem.where == "stage" or "stage=" in problem.where for problem in line.problems):
             line.problems.append(Problem("stage", "not given", "", ", ".join(STAGES), "", "+stage=NAME"))
 
-    def load(self, choices: list[Override], line: Line) -> Tree:
-        """Merge the files that the choices select, in Hydra's order."""
+    def load(self, choices: list[Override], line: Line) -> Tree | None:
+        """Merge the files that the choices select, in Hydra's order; None, and a problem, when one cannot be read."""
         tree = Tree()
         try:
             for entry in self._defaults(choices):
                 loaded = self._loader._load_single_config(entry, self._repository)
                 content: Any = OmegaConf.to_container(loaded.config, resolve=False)
                 tree.merge(content, self._file(loaded.provider, entry.config_path))
-        except (HydraException, OmegaConfBaseException) as fault:
-            line.problems.append(Problem("configuration files", str(fault).strip().replace("\n", "; ")))
+        except (HydraException, OmegaConfBaseException, YAMLError) as fault:
+            line.problems.append(Problem("configuration files", "; ".join(str(fault).strip().splitlines())))
+            return None
         return tree
 
     def _defaults(self, choices: list[Override]) -> list[ResultDefault]:

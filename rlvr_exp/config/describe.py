@@ -6,6 +6,7 @@ import inspect
 import textwrap
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import yaml
@@ -42,10 +43,10 @@ def _own_help(cls: type) -> dict[str, str]:
         return {}
     helped = {}
     statements = getattr(body, "body", [])
-    for declared, text in zip(statements, statements[1:], strict=False):
-        if isinstance(declared, ast.AnnAssign) and isinstance(declared.target, ast.Name):
-            if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant) and isinstance(text.value.value, str):
-                helped[declared.target.id] = inspect.cleandoc(text.value.value)
+    for declared, text in pairwise(statements):
+        match declared, text:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(said))):
+                helped[name] = inspect.cleandoc(said)
     return helped
 
 
@@ -63,7 +64,9 @@ def option_lines(checked: Checked) -> list[str]:
 def _leaves(values: dict[str, Any], node: Any, path: Path) -> Iterator[tuple[Path, Any, type]]:
     for key, value in values.items():
         below = node.get(key) if isinstance(node, dict) else getattr(node, key)
-        if dataclasses.is_dataclass(below) or (isinstance(below, dict) and any(map(dataclasses.is_dataclass, below.values()))):
+        if dataclasses.is_dataclass(below) or (
+            isinstance(below, dict) and any(map(dataclasses.is_dataclass, below.values()))
+        ):
             yield from _leaves(value, below, (*path, key))
         elif key != "_target_":
             yield (*path, key), value, type(node)

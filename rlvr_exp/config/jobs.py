@@ -31,13 +31,13 @@ def expand(words: Sequence[str]) -> list[SweepJob]:
         InputError: with all that is wrong in any of them.
     """
     parsed, problems = _parse(words)
-    swept = [override.is_sweep_override() for override in parsed]
-    batches = BasicSweeper.split_arguments(parsed, max_batch_size=None)
+    (lines,) = BasicSweeper.split_arguments(parsed, max_batch_size=None)
+    differing = [len(set(column)) > 1 for column in zip(*lines, strict=True)]
     jobs = []
-    for job in (job for batch in batches for job in batch):
-        checked = compose_lenient(job)
-        problems += checked.problems
-        jobs.append(SweepJob(tuple(job), tuple(word for word, is_swept in zip(job, swept, strict=True) if is_swept), checked))
+    for line in lines:
+        swept = tuple(word for word, differs in zip(line, differing, strict=True) if differs)
+        jobs.append(SweepJob(tuple(line), swept, compose_lenient(line)))
+        problems += jobs[-1].checked.problems
     if problems:
         raise InputError(*dict.fromkeys(problems))
     return jobs

@@ -23,8 +23,12 @@ def load(path: Path) -> Config:
     """
     try:
         values = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError) as fault:
-        raise InputError(Problem(str(path), f"cannot be read: {fault}", remedy="give a run's own config.yaml")) from fault
+        if not isinstance(values, dict):
+            raise ValueError("it holds no mapping")
+    except (OSError, ValueError, yaml.YAMLError) as fault:
+        raise InputError(
+            Problem(str(path), f"cannot be read: {fault}", remedy="give a run's own config.yaml")
+        ) from fault
     for folder in (values.get("run") or {}).get("searchpath") or []:
         if folder not in sys.path:
             sys.path.append(folder)

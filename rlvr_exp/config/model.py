@@ -39,7 +39,9 @@ class Model:
         found = []
         if self.from_scratch and not self.embedded:
             found.append(
-                Problem("from_scratch", "only the embedded model is built from scratch", remedy="drop it, or model=tiny")
+                Problem(
+                    "from_scratch", "only the embedded model is built from scratch", remedy="drop it, or model=tiny"
+                )
             )
         if self.embedded and self.dtype == "float16":
             found.append(

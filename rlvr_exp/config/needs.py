@@ -56,7 +56,9 @@ def _weights(model: Model) -> Iterator[Need]:
         if not any(_is_checkpoint(folder, model.from_scratch) for folder in _snapshots(model.name)):
             command = f"hf download {model.name}"
             remedy = f"{command}, or model.path=DIR for a local checkpoint"
-            yield Need(Problem("model.name", "the weights are not on this machine", model.name, "", "", remedy), command)
+            yield Need(
+                Problem("model.name", "the weights are not on this machine", model.name, "", "", remedy), command
+            )
     elif not _is_checkpoint(EMBEDDED_MODEL, model.from_scratch):
         remedy = "install rlvr_exp again, or model.path=DIR for a local checkpoint"
         yield Need(Problem("model", "the embedded model is missing", str(EMBEDDED_MODEL), "", "", remedy), "")

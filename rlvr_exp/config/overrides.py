@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from hydra.core.override_parser.types import Override, OverrideType
-from omegaconf import OmegaConf
 
 from rlvr_exp.config.draft import field_types, is_schema
 from rlvr_exp.config.options import allowed_of
@@ -31,10 +30,7 @@ def _apply_one(tree: Tree, override: Override, problems: list[Problem]) -> bool:
     problem = _shape_problem(path, word, override) or _open_problem(tree, path, word, override)
     if problem is None:
         try:
-            if override.type is OverrideType.DEL:
-                tree.remove(path)
-            else:
-                tree.put(path, override.value(), "command line")
+            problem = _lay(tree, path, word, override)
         except KeyError as fault:
             way = str(fault.args[0])
             what = "nothing there to delete" if override.type is OverrideType.DEL else f"{way} is a value, not a node"
@@ -42,6 +38,19 @@ def _apply_one(tree: Tree, override: Override, problems: list[Problem]) -> bool:
     if problem is not None:
         problems.append(problem)
     return problem is None
+
+
+def _lay(tree: Tree, path: Path, word: str, override: Override) -> Problem | None:
+    """Raises KeyError when the path leads nowhere."""
+    if override.type is not OverrideType.DEL:
+        tree.put(path, override.value(), "command line")
+    elif override.value() not in (None, tree.get(path)):
+        return Problem(
+            word, "another value is there", repr(override.value()), repr(tree.get(path)), "", f"~{dotted(path)}"
+        )
+    else:
+        tree.remove(path)
+    return None
 
 
 def _shape_problem(path: Path, word: str, override: Override) -> Problem | None:
@@ -103,7 +112,9 @@ def no_effect(overrides: Sequence[Override], stage: Any) -> list[Problem]:
         return []
     told = ", ".join(name for name in field_types(Config) if reads(stage, name))
     return [
-        Problem(override.input_line or "", f"has no effect under +stage={stage}", "", f"options of {told}", "", "drop it")
+        Problem(
+            override.input_line or "", f"has no effect under +stage={stage}", "", f"options of {told}", "", "drop it"
+        )
         for override in overrides
         if (node := override.key_or_group.split(".")[0].split("/")[0]) in field_types(Config)
         and node not in STAGE_NODES

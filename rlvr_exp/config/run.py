@@ -72,4 +72,12 @@ class Compare:
     def problems(self) -> list[Problem]:
         if len(self.runs) >= 2:
             return []
-        return [Problem("runs", "nothing to compare", str(self.runs), "two or more run directories", remedy="compare.runs=[RUN,RUN]")]
+        return [
+            Problem(
+                "runs",
+                "nothing to compare",
+                str(self.runs),
+                "two or more run directories",
+                remedy="compare.runs=[RUN,RUN]",
+            )
+        ]

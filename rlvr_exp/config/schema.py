@@ -5,13 +5,13 @@ from typing import Any
 
 from omegaconf import MISSING
 
+import rlvr_exp.config.reward
+import rlvr_exp.config.tracking  # This and the one above: their schemas are found by target.
 from rlvr_exp.config.data import Data
 from rlvr_exp.config.learning import Optimizer, Parallel, Scheduler
 from rlvr_exp.config.model import Model
 from rlvr_exp.config.options import node, option
-import rlvr_exp.config.reward  # noqa: F401
 from rlvr_exp.config.run import Compare, Evaluate, Evaluation, Run
-import rlvr_exp.config.tracking  # noqa: F401  its schemas are found by their targets
 from rlvr_exp.config.verifier import Sandbox, Verifier
 
 

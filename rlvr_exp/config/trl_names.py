@@ -181,7 +181,15 @@ def _problems(cls: str, name: str, value: Any) -> Iterator[Problem]:
 
 def _fits(value: Any, annotation: str) -> bool:
     """Whether a plain value is of the annotated type; types that YAML cannot write are left to TRL itself."""
-    plain = {"bool": bool, "int": int, "float": (int, float), "str": str, "None": type(None), "dict": dict, "list": list}
+    plain = {
+        "bool": bool,
+        "int": int,
+        "float": (int, float),
+        "str": str,
+        "None": type(None),
+        "dict": dict,
+        "list": list,
+    }
     words = [part.strip().split("[")[0] for part in annotation.split("|")]
     if any(word not in plain for word in words):
         return True

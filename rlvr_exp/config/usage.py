@@ -43,7 +43,9 @@ def overview() -> str:
 def usage(flags: Mapping[str, str]) -> str:
     """The whole page of --help."""
     head = f"{COMMAND} +stage=NAME [+experiment=NAME] [group=option] [key=value ...] [--multirun]"
-    groups = ((name, ", ".join(options)) for name, options in group_options().items() if name not in ("stage", "experiment"))
+    groups = (
+        (name, ", ".join(options)) for name, options in group_options().items() if name not in ("stage", "experiment")
+    )
     sections = (
         ("Stages", ((f"+stage={name}", stage.about) for name, stage in STAGES.items())),
         ("Experiments", ((f"+experiment={name}", "") for name in group_options()["experiment"])),

@@ -35,7 +35,9 @@ class Ended:
     """It was asked to stop."""
 
 
-def run_child(module: str, arguments: Sequence[str], directory: Path, env: Mapping[str, str], listen: Listener) -> Ended:
+def run_child(
+    module: str, arguments: Sequence[str], directory: Path, env: Mapping[str, str], listen: Listener
+) -> Ended:
     """Run `python -m module *arguments PROGRESS_FD LIFE_FD` to its end; both descriptors are numbers it inherits.
 
     Signals that ask for a stop are passed on as SIGTERM while it runs; the second of them kills the child.

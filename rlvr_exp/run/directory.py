@@ -58,7 +58,9 @@ def problem_with(directory: Path) -> Problem | None:
     found = [name for name in OWN if (directory / name).exists()]
     if found:
         remedy = "choose another run.dir, or leave it out for a new one"
-        return Problem("run.dir", "holds another run", f"{directory} with {', '.join(found)}", "a new or empty folder", "", remedy)
+        return Problem(
+            "run.dir", "holds another run", f"{directory} with {', '.join(found)}", "a new or empty folder", "", remedy
+        )
     return None
 
 

@@ -85,7 +85,8 @@ def _git(folder: Path) -> dict[str, Any] | None:
 
 def _git_says(folder: Path, *arguments: str) -> str | None:
     try:
-        said = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=20)
+        command = ["git", "-C", str(folder), *arguments]
+        said = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return None
     return said.stdout.strip() if said.returncode == 0 else None

@@ -52,13 +52,19 @@ def _training(config: Config) -> Iterator[tuple[str, str]]:
         unit = f"groups of {group}"
     elif isinstance(algorithm, SFT):
         batches = derive(
-            algorithm.batch_size, algorithm.max_sequence_tokens, algorithm.max_tokens_per_device, config.parallel.processes
+            algorithm.batch_size,
+            algorithm.max_sequence_tokens,
+            algorithm.max_tokens_per_device,
+            config.parallel.processes,
         )
         yield "a step", f"{algorithm.batch_size} sequences"
         unit = "sequences"
     else:
         return
-    yield "batches", f"micro-batch of {batches.micro_batch} {unit}, accumulated {batches.accumulation} times, on each process"
+    yield (
+        "batches",
+        f"micro-batch of {batches.micro_batch} {unit}, accumulated {batches.accumulation} times, on each process",
+    )
 
 
 def _evaluation(config: Config) -> str:

@@ -12,7 +12,18 @@ from rlvr_exp.run.execute import Outcome
 
 WORST_FIRST = (INTERRUPTED, FAULT, GUARD, BAD_INPUT, DONE)
 """A sweep ends with the worst exit code of its jobs; one that a person interrupts says so."""
-COLUMNS = ("job", "status", "exit", "steps", "seconds", "pass_at_1 before", "after", "greedy before", "after", "directory")
+COLUMNS = (
+    "job",
+    "status",
+    "exit",
+    "steps",
+    "seconds",
+    "pass_at_1 before",
+    "after",
+    "greedy before",
+    "after",
+    "directory",
+)
 
 
 def job_directory(root: Path, index: int, swept: Sequence[str]) -> Path:
@@ -59,13 +70,22 @@ def table(names: Sequence[str], outcomes: Sequence[Outcome]) -> str:
     """One row a job, columns aligned."""
     rows = [COLUMNS, *(_row(name, outcome) for name, outcome in zip(names, outcomes, strict=False))]
     widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
 
 
 def _row(name: str, outcome: Outcome) -> tuple[str, ...]:
     summary = outcome.summary
-    rates = [_rate(summary, side, metric) for metric in ("pass_at_1", "pass_at_1_greedy") for side in ("before", "after")]
-    figures = (str(summary.get("status", "")), str(outcome.code), str(summary.get("steps", "")), str(summary.get("seconds", "")))
+    rates = [
+        _rate(summary, side, metric) for metric in ("pass_at_1", "pass_at_1_greedy") for side in ("before", "after")
+    ]
+    figures = (
+        str(summary.get("status", "")),
+        str(outcome.code),
+        str(summary.get("steps", "")),
+        str(summary.get("seconds", "")),
+    )
     return (name, *figures, *rates, str(outcome.directory))
 
 
