@@ -5,14 +5,16 @@ from typing import Any
 
 from omegaconf import MISSING
 
-import rlvr_exp.config.reward
-import rlvr_exp.config.tracking  # This and the one above: their schemas are found by target.
+from rlvr_exp.config import reward, tracking
 from rlvr_exp.config.data import Data
 from rlvr_exp.config.learning import Optimizer, Parallel, Scheduler
 from rlvr_exp.config.model import Model
 from rlvr_exp.config.options import node, option
 from rlvr_exp.config.run import Compare, Evaluate, Evaluation, Run
 from rlvr_exp.config.verifier import Sandbox, Verifier
+
+BY_TARGET = (reward, tracking)
+"""Files whose schemas are found by their targets alone: importing them is what makes them known."""
 
 
 @dataclass

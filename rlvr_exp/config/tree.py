@@ -53,7 +53,7 @@ class Tree:
         self._forget(path)
 
     def origin(self, path: Path) -> str:
-        """Where a value came from: its own origin or that of the list or node around it; empty: the schema's default."""
+        """Where a value came from, or the list or node around it; empty: the schema's default."""
         while path:
             if path in self.origins:
                 return self.origins[path]

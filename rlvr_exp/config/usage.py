@@ -37,7 +37,8 @@ def overview() -> str:
     """Every stage in one line, and three commands to begin with."""
     stages = _table((f"+stage={name}", stage.about) for name, stage in STAGES.items())
     examples = _table((f"{COMMAND} {words}", about) for words, about in EXAMPLES)
-    return f"Train code models against verifiers.\n\nStages:\n{stages}\n\nTo begin with:\n{examples}\n\nMore: {COMMAND} --help"
+    head = "Train code models against verifiers."
+    return f"{head}\n\nStages:\n{stages}\n\nTo begin with:\n{examples}\n\nMore: {COMMAND} --help"
 
 
 def usage(flags: Mapping[str, str]) -> str:
