@@ -135,7 +135,7 @@ class _Zygote:
             watch.drain()
         finally:
             watch.close()
-        self._clean(folder)
+        self._clean()
         end = watch.end or ("cpu" if cpu_s > limits["cpu_s"] else "exit")
         wall_s = time.monotonic() - started
         header = {"end": end, "status": status, "cpu_s": cpu_s, "wall_s": wall_s, "peak_kb": peak_kb}
@@ -190,19 +190,19 @@ class _Zygote:
             _kill(child)
         _kill(-pid)
 
-    def _clean(self, folder: str) -> None:
-        try:
-            os.rmdir(folder)
-        except OSError:
-            shutil.rmtree(folder, ignore_errors=True)
+    def _clean(self) -> None:
+        """Empty the scratch, whatever the candidate did to its folder's modes."""
         for left in os.listdir(self._jail.scratch):
+            path = os.path.join(self._jail.scratch, left)
             if left == isolate.LIBRARY:
                 continue
-            path = os.path.join(self._jail.scratch, left)
-            if os.path.isdir(path) and not os.path.islink(path):
-                shutil.rmtree(path, ignore_errors=True)
-            else:
+            if os.path.islink(path) or not os.path.isdir(path):
                 os.unlink(path)
+                continue
+            shutil.rmtree(path, ignore_errors=True)
+            if os.path.lexists(path):
+                _open_folders(path)
+                shutil.rmtree(path)
 
 
 class _Watch:
@@ -274,6 +274,14 @@ def _send(record: bytes) -> None:
     data = memoryview(_LENGTH.pack(len(record)) + record)
     while data:
         data = data[os.write(90, data) :]
+
+
+def _open_folders(path: str) -> None:
+    os.chmod(path, 0o700)
+    for parent, folders, _ in os.walk(path):
+        for folder in (os.path.join(parent, name) for name in folders):
+            if not os.path.islink(folder):
+                os.chmod(folder, 0o700)
 
 
 def _kill(pid: int) -> None:

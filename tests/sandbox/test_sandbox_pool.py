@@ -190,16 +190,19 @@ def scratches() -> list[str]:
     return sorted(name for name in os.listdir(tempfile.gettempdir()) if name.startswith("rlvr-sandbox-"))
 
 
-def test_workers_end_within_seconds_of_a_killed_parent():
+@pytest.mark.parametrize("forked", [False, True], ids=["alone", "while a fork of it holds the pipes"])
+def test_workers_end_within_seconds_of_a_killed_parent(forked):
     code = (
-        "import sys, threading; from rlvr_exp.sandbox import calls; from rlvr_exp.sandbox.pool import Pool\n"
+        "import os, time; from rlvr_exp.sandbox import calls; from rlvr_exp.sandbox.pool import Pool\n"
         "from rlvr_exp.sandbox.jobs import Job, JobLimits\n"
         "pool = Pool(2); pool.run([Job(calls.pack('', 'f', [()], 100))] * 2)\n"
-        "print(*pool.pids(), flush=True)\n"
+        f"fork = os.fork() if {forked} else os.getpid()\n"
+        "if fork == 0: time.sleep(30); os._exit(0)\n"
+        "print(fork, *pool.pids(), flush=True)\n"
         "pool.run([Job(calls.pack('import time; time.sleep(60)', 'f', [()], 100), JobLimits(wall_s=60.0))] * 2)\n"
     )
     parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    supervisors = [int(word) for word in parent.stdout.readline().split()]
+    fork, *supervisors = [int(word) for word in parent.stdout.readline().split()]
     time.sleep(0.3)
     zygotes = [int(word) for pid in supervisors for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     assert len(supervisors) == len(zygotes) == 2
@@ -207,9 +210,27 @@ def test_workers_end_within_seconds_of_a_killed_parent():
     parent.wait()
     parent.stdout.close()
     deadline = time.monotonic() + 5
-    while any(alive(pid) for pid in supervisors + zygotes):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    try:
+        while any(alive(pid) for pid in supervisors + zygotes):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+    finally:
+        if forked:
+            os.kill(fork, signal.SIGKILL)
+
+
+def test_workers_outlive_the_thread_that_started_them():
+    pool = Pool(1)
+    try:
+        thread = threading.Thread(target=pool.run, args=([answer(1)],))
+        thread.start()
+        thread.join()
+        before = pool.pids()
+        time.sleep(1.2)
+        assert frames(pool.run([answer(2)])[0].records)[0] == b'["value",0,2]'
+        assert pool.pids() == before
+    finally:
+        pool.close()
 
 
 def alive(pid: int) -> bool:
