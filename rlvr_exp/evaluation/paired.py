@@ -71,7 +71,9 @@ def _refuse_other_tasks(first: Mapping[str, object], second: Mapping[str, object
     shared = len(first.keys() & second.keys())
     if first.keys() == second.keys() and shared:
         return
-    counts = f"{len(first) - shared} tasks only in the first, {len(second) - shared} only in the second, {shared} in both"
+    counts = (
+        f"{len(first) - shared} tasks only in the first, {len(second) - shared} only in the second, {shared} in both"
+    )
     raise InputError(
         Problem(
             where,

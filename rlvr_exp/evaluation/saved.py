@@ -1,8 +1,8 @@
 """An evaluation in its run directory: the completions, and beside them the numbers, computed once.
 
 `evaluation/before.jsonl.gz` holds the completions, `evaluation/before.json` the rates, families, verdict counts and
-latency that the report shows; likewise `after`, which also holds the paired change since `before` where the run measured
-the same tasks then. Nothing else computes them a second time.
+latency that the report shows; likewise `after`, which also holds the paired change since `before` where the run
+measured the same tasks then. Nothing else computes them a second time.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ from rlvr_exp.evaluation.metrics import (
     task_values,
     verdict_counts,
 )
-from rlvr_exp.evaluation.paired import difference
+from rlvr_exp.evaluation.paired import paired
 from rlvr_exp.run.rollout_files import When, evaluation_path, read_evaluation, write_evaluation
 
 
@@ -63,13 +63,15 @@ def _numbers(results: Sequence[Scored], rates: Mapping[str, Rate], metrics: Sequ
 
 
 def _changes(before: Sequence[Scored], after: Sequence[Scored], metrics: Sequence[str]) -> dict[str, Any]:
-    """The paired difference of each metric; none where the two do not hold the same tasks, as after other options."""
-    changes = {}
-    for metric in metrics:
-        first, second = task_values(before, metric), task_values(after, metric)
-        if first and first.keys() == second.keys():
-            changes[metric] = difference(first, second).to_dict()
-    return changes
+    """The paired difference of each metric; none where the two did not ask the same tasks, as after other options."""
+    if {result.task for result in before} != {result.task for result in after}:
+        return {}
+    sides = {metric: (task_values(before, metric), task_values(after, metric)) for metric in metrics}
+    return {
+        metric: paired(before, after, metric).to_dict()
+        for metric, (first, second) in sides.items()
+        if first.keys() & second.keys()
+    }
 
 
 def _plain(rates: Mapping[str, Rate]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The bar on a terminal, drawn by rich: one line for each kind of work, the latest figures below, notes scrolling above."""
+"""The bar on a terminal, drawn by rich: a line for each kind of work, the latest figures below, notes above."""
 
 from collections.abc import Iterable
 from typing import TextIO

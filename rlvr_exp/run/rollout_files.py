@@ -117,11 +117,10 @@ def _refilled(rows: Iterable[dict[str, Any]], key: str) -> Iterator[dict[str, An
 
 
 def _write(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    with replacing(path) as temporary, open(temporary, "wb") as raw:
-        # no name and no time in the header: a resumed run writes the same bytes as an uninterrupted one
-        with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as packed:
-            for row in rows:
-                packed.write(json.dumps(row, allow_nan=False).encode("ascii") + b"\n")
+    # no name and no time in the header: a resumed run writes the same bytes as an uninterrupted one
+    packed = gzip.compress("".join(json.dumps(row, allow_nan=False) + "\n" for row in rows).encode("ascii"), 6, mtime=0)
+    with replacing(path) as temporary:
+        temporary.write_bytes(packed)
 
 
 def _read(path: Path) -> list[dict[str, Any]]:
@@ -142,6 +141,8 @@ def _typed(path: Path, row: Mapping[str, Any]) -> Rollout:
     if row.keys() != names:
         odd = ", ".join(sorted(row.keys() ^ names))
         raise InputError(
-            Problem(str(path), "rows of another form", got=f"keys that differ: {odd}", remedy="name a run of this version")
+            Problem(
+                str(path), "rows of another form", got=f"keys that differ: {odd}", remedy="name a run of this version"
+            )
         )
     return Rollout(**row)

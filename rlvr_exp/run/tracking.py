@@ -1,7 +1,8 @@
 """The metrics of a run: `metrics.jsonl` and `metrics.csv` always, and a copy to the chosen viewer.
 
 Owns those files and the one name rule: whatever depends on the machine is named `time/...` or `system/...`. A row is
-one step; what is logged for one step at several times shares its row. A number that is not finite is null in JSON and empty in CSV. Never decides what is logged.
+one step; what is logged for one step at several times shares its row. A number that is not finite is null in JSON and
+empty in CSV. Never decides what is logged.
 """
 
 import csv

@@ -21,7 +21,13 @@ from rlvr_exp.evaluation.metrics import (
     verdict_counts,
 )
 
-OUTCOMES = [("passed", None), ("failed", "wrong_answer"), ("failed", "timeout"), ("rejected", None), ("no_verdict", None)]
+OUTCOMES = [
+    ("passed", None),
+    ("failed", "wrong_answer"),
+    ("failed", "timeout"),
+    ("rejected", None),
+    ("no_verdict", None),
+]
 
 
 def scored(task, sample=0, outcome="passed", bucket=None, mode="sampled", family="rotate", seconds=1.0):

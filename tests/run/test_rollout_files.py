@@ -34,7 +34,7 @@ def test_rows_round_trip_with_any_text(tmp_path_factory, drawn):
 
 def test_a_prompt_stands_once_a_group_in_the_file(tmp_path):
     path = write_rollouts(tmp_path, 10, [replace(ROW, group=group, sample=i) for group in (0, 1) for i in range(4)])
-    rows = [json.loads(line) for line in gzip.open(path)]
+    rows = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
     assert [i for i, row in enumerate(rows) if "prompt" in row] == [0, 4]
     assert list(rows[0]) == [
         "step", "task", "family", "group", "sample", "prompt", "completion", "tokens", "truncated", "outcome",
@@ -68,7 +68,10 @@ def test_a_faulty_step_leaves_no_file(tmp_path, rows, message):
     assert list((tmp_path / "rollouts").glob("*") if (tmp_path / "rollouts").exists() else []) == []
 
 
-@pytest.mark.parametrize("damage", [lambda data: data[: len(data) // 2], lambda data: b"{}\n", lambda data: b"", lambda data: gzip.compress(b"5\n")])
+@pytest.mark.parametrize(
+    "damage",
+    [lambda data: data[: len(data) // 2], lambda data: b"{}\n", lambda data: b"", lambda data: gzip.compress(b"5\n")],
+)
 def test_a_damaged_file_is_refused_by_name(tmp_path, damage):
     path = write_rollouts(tmp_path, 10, [ROW])
     path.write_bytes(damage(path.read_bytes()))

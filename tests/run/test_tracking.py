@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.run.tracking import Files, TensorBoard, Tracker, WandB, read_metrics
 
-NAMES = st.sampled_from(["reward/mean", "loss", "kl", "verdict/passed", "time/generate", "odd,\"name\""])
+NAMES = st.sampled_from(["reward/mean", "loss", "kl", "verdict/passed", "time/generate", 'odd,"name"'])
 RUNS = st.lists(st.dictionaries(NAMES, st.floats(width=32) | st.integers(-5, 5), max_size=5), max_size=8)
 
 
@@ -107,7 +107,11 @@ def test_a_second_run_in_one_directory_is_refused_not_mixed(tmp_path):
 
 @pytest.mark.parametrize(
     "step, metrics, message",
-    [(4, {"kl": 0.0}, "step 4 after step 5"), (5, {"loss": 1.0}, "loss logged twice for step 5"), (6, {"step": 1}, "'step'")],
+    [
+        (4, {"kl": 0.0}, "step 4 after step 5"),
+        (5, {"loss": 1.0}, "loss logged twice for step 5"),
+        (6, {"step": 1}, "'step'"),
+    ],
 )
 def test_a_row_that_would_confuse_readers_is_refused(tmp_path, step, metrics, message):
     tracker = Tracker(tmp_path, Files())

@@ -1,0 +1,114 @@
+"""The report as one page: head, sections in the order a reader asks for them, configuration last."""
+
+import base64
+import hashlib
+import json
+import shlex
+from collections.abc import Mapping
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from rlvr_exp.run.report import curves, outcome, samples
+from rlvr_exp.run.report.data import RunData
+
+STYLE, SCRIPT = (Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
+GROUPS = ("model", "data", "verifier", "reward", "algorithm", "curriculum", "optimizer")
+"""Nodes of the configuration named in the head, where the stage has them."""
+
+
+def page(run: RunData) -> str:
+    """The whole document. It asks the network for nothing, and its policy forbids it to."""
+    digest = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="color-scheme" content="light dark">'
+        f"<title>{escape(_stage(run))}: {escape(run.name)}</title><style>{STYLE}</style></head>"
+        f"<body><main>{_head(run)}{_sections(run)}</main><script>{SCRIPT}</script></body></html>\n"
+    )
+
+
+def _sections(run: RunData) -> str:
+    more, left_out = curves.other_charts(run.metrics)
+    left = f"<p class='note'>{left_out} more metrics are in metrics.csv.</p>" if left_out else ""
+    parts = [
+        _section("Before and after", outcome.rate_table(run)),
+        _section("Training", _charts("big", curves.main_charts(run.metrics))),
+        _section("Health", _charts("", curves.curve_charts(run.metrics))),
+        _section("Verdicts and time", _charts("", _stacked(run))),
+        _section("Held-out verdicts", outcome.verdict_table(run)),
+        _section("Families", outcome.family_rows(run)),
+        *(_section(title, body) for title, body in samples.sections(run)),
+        _folded("More metrics", _charts("", more) + left),
+        _folded("Configuration", f"<pre>{escape(run.config_text)}</pre>" if run.config_text else ""),
+        _folded("Manifest", f"<pre>{escape(json.dumps(run.manifest, indent=2))}</pre>" if run.manifest else ""),
+    ]
+    return "".join(parts)
+
+
+def _stacked(run: RunData) -> str:
+    verdicts = curves.verdict_chart(run.verdicts, run.verdicts_every)
+    return verdicts + curves.group_chart(run.metrics) + curves.phase_chart(run.metrics)
+
+
+def _charts(kind: str, charts: str) -> str:
+    return f'<div class="charts {kind}">{charts}</div>' if charts else ""
+
+
+def _section(title: str, body: str) -> str:
+    return f"<section><h2>{title}</h2>{body}</section>" if body else ""
+
+
+def _folded(title: str, body: str) -> str:
+    folded = f'<details class="folded"><summary>{title}</summary>{body}</details>'
+    return f"<section>{folded}</section>" if body else ""
+
+
+def _head(run: RunData) -> str:
+    status = str(run.summary.get("status", "not finished"))
+    reason = run.summary.get("reason")
+    facts = "".join(
+        f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in _facts(run).items()
+    )
+    lines = [f'<p class="note">{escape(run.name)}</p>']
+    lines += [f"<p>{escape(str(reason))}</p>"] if reason else []
+    lines += (
+        [f"<p><code>{escape(shlex.join(run.manifest['command']))}</code></p>"] if run.manifest.get("command") else []
+    )
+    title = f'{escape(_stage(run))} <span class="status {escape(status.split()[0])}">{escape(status)}</span>'
+    return f"<header><h1>{title}</h1>{''.join(lines)}<dl>{facts}</dl></header>"
+
+
+def _stage(run: RunData) -> str:
+    return str(run.summary.get("stage") or run.config.get("stage") or "run")
+
+
+def _facts(run: RunData) -> dict[str, str]:
+    """What was run, in the words of the configuration and the manifest."""
+    facts = {}
+    if "seconds" in run.summary:
+        facts["duration"] = curves.duration(float(run.summary["seconds"]))
+    steps = run.summary.get("steps") or (run.metrics[-1]["step"] if run.metrics else None)
+    if steps:
+        facts["steps"] = f"{steps:,}"
+    if "seed" in run.config:
+        facts["seed"] = str(run.config["seed"])
+    for group in GROUPS:
+        node = run.config.get(group)
+        if isinstance(node, dict) and (label := _label(node)):
+            facts[group] = label
+    return facts
+
+
+def _label(node: Mapping[str, Any]) -> str:
+    """What a person calls the node: its name or path, else the class that it builds, else its parts."""
+    for key in ("path", "name", "hub"):
+        if isinstance(node.get(key), str) and node[key]:
+            return str(node[key])
+    if node.get("_target_"):
+        return str(node["_target_"]).rsplit(".", 1)[-1]
+    terms = node.get("terms")
+    return ", ".join(terms) if isinstance(terms, dict) else ""

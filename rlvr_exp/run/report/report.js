@@ -1,0 +1,21 @@
+// The readout under the pointer: the nearest step of a chart and its numbers, from the chart's own data.
+for (const plot of document.querySelectorAll('.plot')) {
+  const data = JSON.parse(plot.dataset.chart), hair = plot.querySelector('.hair'), out = plot.querySelector('output');
+  const words = v => v === null ? '-' : data.percent ? (100 * v).toFixed(1) + '%' : String(v);
+  const show = event => {
+    const box = plot.getBoundingClientRect(), at = (event.clientX - box.left) / box.width;
+    let i = 0;
+    data.at.forEach((place, k) => { if (Math.abs(place - at) < Math.abs(data.at[i] - at)) i = k; });
+    const names = Object.keys(data.series);
+    const lines = names.map(name => (names.length > 1 ? name + '  ' : '') + words(data.series[name][i]));
+    out.textContent = ['step ' + data.x[i], ...lines].join('\n');
+    hair.style.left = 100 * data.at[i] + '%';
+    const side = data.at[i] > .5 ? 'right:' + (101 - 100 * data.at[i]) : 'left:' + (1 + 100 * data.at[i]);
+    out.style.cssText = 'display:block;' + side + '%';
+    hair.style.display = 'block';
+  };
+  const hide = () => { hair.style.display = out.style.display = 'none'; };
+  plot.addEventListener('pointermove', show);
+  plot.addEventListener('pointerdown', show);
+  plot.addEventListener('pointerleave', hide);
+}

@@ -1,0 +1,85 @@
+"""Numbers on their way to a chart: nice axes, running means, bins. Pure functions; knows no HTML."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+Values = Sequence[float | None]
+
+MOST_POINTS = 400
+"""Points of a curve; longer ones are shown as means of equal runs of steps, so that the page stays small."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    low: float
+    high: float
+    ticks: tuple[float, ...]
+
+    def place(self, value: float) -> float:
+        """0 at the low end, 1 at the high end."""
+        return (value - self.low) / (self.high - self.low)
+
+
+def value_axis(values: Sequence[float], count: int = 4) -> Axis:
+    """An axis whose ends are round numbers; from 0 where the values' spread does not ask for less."""
+    low, high = min(values), max(values)
+    if 0 <= low <= 0.6 * high or low == high > 0:
+        low = 0.0
+    if low == high:
+        low, high = (0.0, 1.0) if low == 0 else (low - abs(low), low + abs(low))
+    size = _round_step((high - low) / count)
+    first, last = math.floor(low / size + 1e-9), math.ceil(high / size - 1e-9)
+    return Axis(first * size, last * size, tuple(round(i * size, 12) for i in range(first, last + 1)))
+
+
+def step_axis(steps: Sequence[int], count: int = 5) -> Axis:
+    """From the first step to the last, with whole round ticks between."""
+    low, high = steps[0], max(steps[-1], steps[0] + 1)
+    size = max(1, round(_round_step((high - low) / count)))
+    ticks = range(math.ceil(low / size) * size, high + 1, size)
+    return Axis(low, high, tuple(ticks))
+
+
+def _round_step(rough: float) -> float:
+    power = 10.0 ** math.floor(math.log10(rough))
+    return next(nice * power for nice in (1, 2, 5, 10) if nice * power >= rough * (1 - 1e-9))
+
+
+def running_mean(values: Values) -> list[float | None]:
+    """Centred mean over about a twentieth of the curve, nearer points weighing more; None stays None."""
+    reach = max(2, len(values) // 40)
+    smooth: list[float | None] = []
+    for i, value in enumerate(values):
+        window = range(max(0, i - reach), min(len(values), i + reach + 1))
+        near = [(reach + 1 - abs(k - i), values[k]) for k in window if values[k] is not None]
+        weight = sum(weight for weight, _ in near)
+        smooth.append(None if value is None else sum(weight * v for weight, v in near) / weight)
+    return smooth
+
+
+def bins(count: int, most: int) -> list[range]:
+    """`count` indices in at most `most` runs of equal length, the last one perhaps shorter."""
+    size = max(1, math.ceil(count / most))
+    return [range(start, min(start + size, count)) for start in range(0, count, size)]
+
+
+def thinned(steps: Sequence[int], columns: Mapping[str, Values]) -> tuple[list[int], dict[str, list[float | None]]]:
+    """At most MOST_POINTS points: each bin's middle step and mean."""
+    parts = bins(len(steps), MOST_POINTS)
+    middles = [steps[part[len(part) // 2]] for part in parts]
+    return middles, {name: [_mean(values[i] for i in part) for part in parts] for name, values in columns.items()}
+
+
+def _mean(values: object) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
+def short(value: float) -> str:
+    """At most four significant digits, as a person writes them."""
+    if value == 0 or 1e-3 <= abs(value) < 1e5:
+        return f"{value:.4g}"
+    mantissa, exponent = f"{value:.2e}".split("e")
+    return f"{mantissa.rstrip('0').rstrip('.')}e{int(exponent)}"
