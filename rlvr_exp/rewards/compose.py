@@ -1,7 +1,8 @@
-"""The reward: a weighted sum of named terms, then a normaliser. Owns the promise that wrong answers never out-earn right ones.
+"""The reward: a weighted sum of named terms, then a normaliser.
 
-The promise is checked at construction from the terms' spans, before anything is trained. A missing verdict pays nothing,
-not even zero: it is None here and stays out of every baseline.
+Owns the promise that no wrong answer earns as much as a right one. It is checked at construction from the terms' spans,
+before anything is trained. A missing verdict pays nothing, not even zero: it is None here and stays out of every
+baseline.
 """
 
 import math
@@ -65,9 +66,13 @@ class Reward:
 def _check_weights(terms: Mapping[str, Term]) -> None:
     if not terms:
         raise InputError(Problem("reward.terms", "no term has a weight", remedy="give at least one a weight above 0"))
-    wrong = [(name, term.weight) for name, term in terms.items() if not math.isfinite(term.weight)]
-    if wrong:
-        raise InputError(*(Problem(f"reward.terms.{name}.weight", "is not a finite number", str(got)) for name, got in wrong))
+    problems = [
+        Problem(f"reward.terms.{name}.weight", "is not a finite number", str(term.weight), remedy="give a number")
+        for name, term in terms.items()
+        if not math.isfinite(term.weight)
+    ]
+    if problems:
+        raise InputError(*problems)
 
 
 def _check_order(terms: Mapping[str, Term]) -> None:

@@ -46,8 +46,8 @@ class Identity(Normalizer):
 class RunningScale(Normalizer):
     """(total - mean) / std with the mean and standard deviation of every total so far, this batch included.
 
-    Welford's sums in Chan's batch form: exact enough at any count, and equal batches give equal states. Where there is no
-    spread the divisor is 1; `_FLOOR` keeps near-equal rewards from being blown up.
+    Welford's sums in Chan's batch form: exact enough at any count, and equal batches give equal states. Where there is
+    no spread the divisor is 1; `_FLOOR` keeps near-equal rewards from being blown up.
     """
 
     def __init__(self) -> None:
@@ -89,5 +89,5 @@ def _check_keys(normalizer: Normalizer, state: Mapping[str, float]) -> None:
     if set(state) == wanted:
         return
     remedy = "resume with the reward.normalizer that wrote the checkpoint"
-    allowed = ", ".join(sorted(wanted)) or "no keys"
-    raise InputError(Problem(f"state of {name}", "has other keys", ", ".join(sorted(state)) or "none", allowed, remedy=remedy))
+    got, allowed = (", ".join(sorted(keys)) or "no keys" for keys in (state, wanted))
+    raise InputError(Problem(f"state of {name}", "has other keys", got, allowed, remedy=remedy))

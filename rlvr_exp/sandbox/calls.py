@@ -1,15 +1,16 @@
 """The harness of `python_io`: what runs inside a candidate's own process. Reports data, judges nothing.
 
-Loads the candidate as a module, calls its entry point once per case, and sends one record a case as soon as it is known,
-so that a later hang does not take earlier answers away. Expected values never enter this process. Nothing here is
-trusted: code in the same process can send any records it likes, and wins nothing by it, since it does not know the
+Loads the candidate as a module, calls its entry point once per case, and sends one record a case as soon as it is
+known, so that a later hang does not take earlier answers away. Expected values never enter this process. Nothing here
+is trusted: code in the same process can send any records it likes, and wins nothing by it, since it does not know the
 values that it would have to send.
 
-Records, encoded with `wire`: ["value", case, value], ["error", case, kind, text], ["done"]. Case -1 is the loading; kinds
-are `parse`, `resolve`, `exception`, `memory`, `output`, `type`. Standard library only.
+Records, encoded with `wire`: ["value", case, value], ["error", case, kind, text], ["done"]. Case -1 is the loading;
+kinds are `parse`, `resolve`, `exception`, `memory`, `output`, `type`. Standard library only.
 """
 
 import builtins
+import importlib
 import sys
 import types
 from collections.abc import Callable
@@ -18,7 +19,10 @@ from typing import Any
 from rlvr_exp.sandbox import wire
 
 # What short programs import most: loaded once here, free in every fork.
-import bisect, collections, copy, dataclasses, functools, heapq, itertools, math, operator, random, re, string, typing  # noqa: E401, F401, I001
+for (
+    _name
+) in "bisect collections copy dataclasses functools heapq itertools math operator random re string typing".split():
+    importlib.import_module(_name)
 
 Send = Callable[[bytes], None]
 LOADING = -1

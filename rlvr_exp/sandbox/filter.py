@@ -1,4 +1,4 @@
-"""The system calls that a candidate may not make: a seccomp filter, which every Linux container allows a process to add.
+"""The system calls that a candidate may not make: a seccomp filter, which every container lets a process add.
 
 It denies what reaches other processes (signals, tracing, their limits and priorities), sockets, namespaces and mounts,
 key rings, System V memory, io_uring and, where no processes are allowed, forking. Threads stay. Denied calls fail
@@ -101,7 +101,8 @@ def _compile(column: int, arch: int, forks: bool) -> list[bytes]:
     # glibc asks for clone3 first, whose flags a filter cannot read, and takes clone where it is not there.
     code += [_op(_EQUAL, _CLONE3[column], 0, 1), _op(_RETURN, _NOT_THERE)]
     if not forks:
-        code += _when(_CLONE[column], _FIRST, [_op(_ANY_BIT, _CLONE_THREAD, 0, 1), _op(_RETURN, _ALLOW), _op(_RETURN, _DENY)])
+        thread = [_op(_ANY_BIT, _CLONE_THREAD, 0, 1), _op(_RETURN, _ALLOW), _op(_RETURN, _DENY)]
+        code += _when(_CLONE[column], _FIRST, thread)
     code += _when(_PRLIMIT[column], _FIRST, [_op(_EQUAL, 0, 0, 1), _op(_RETURN, _ALLOW), _op(_RETURN, _DENY)])
     asking = [part for command in _SIGNAL_ASKING_FCNTL for part in (_op(_EQUAL, command, 0, 1), _op(_RETURN, _DENY))]
     code += _when(_FCNTL[column], _SECOND, [*asking, _op(_RETURN, _ALLOW)])

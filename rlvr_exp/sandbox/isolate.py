@@ -1,48 +1,30 @@
 """What a worker asks of the kernel, on a ladder of levels; each level reports what it does not isolate.
 
-`namespaces`: the worker's candidates live in user, pid, mount, network, ipc and uts namespaces of their own: they see no
-other process, no network, an empty /proc, a read-only file system and one small private directory; the pid namespace's
-end kills whatever they started. Works as root and as an ordinary user where the kernel allows user namespaces.
+`namespaces`: the worker's candidates live in user, pid, mount, network, ipc and uts namespaces of their own: they see
+no other process, no network, an empty /proc, a read-only file system and one small private directory; the pid
+namespace's end kills whatever they started. Works as root and as an ordinary user where user namespaces are allowed.
 `user`: root without them; candidates run as an unused user id per worker.
 `process`: an ordinary user without them; candidates share the user id of the run.
 
-Linux calls go through ctypes, since Python 3.11 has no `unshare`. Standard library only.
+On every level each candidate has limits, no capabilities and a filter of system calls. Not isolated on any level: what
+the files say that everybody on the machine may read, the clock, the load that others cause. Standard library only.
 """
 
-import ctypes
-import errno
 import os
 import resource
-import shutil
-import stat
-import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from rlvr_exp.sandbox import kernel, view
 from rlvr_exp.sandbox.filter import Filter
+from rlvr_exp.sandbox.kernel import Refused
 
 LEVELS = ("namespaces", "user", "process")
 
-_NEWNS, _NEWUTS, _NEWIPC, _NEWUSER, _NEWPID, _NEWNET = 0x20000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000
-_ALL_NAMESPACES = _NEWNS | _NEWUTS | _NEWIPC | _NEWUSER | _NEWPID | _NEWNET
-_MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REC, _MS_PRIVATE = 1, 2, 4, 8, 0x4000, 0x40000
-_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS, _PR_SET_CHILD_SUBREAPER = 1, 4, 38, 36
-_SYS_MOUNT_SETATTR = 442
-_AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
-_KILL = 9
-_MS_BIND = 0x1000
-SCRATCH_MB = 64
+_ALL_NAMESPACES = kernel.NEWNS | kernel.NEWUTS | kernel.NEWIPC | kernel.NEWUSER | kernel.NEWPID | kernel.NEWNET
 _NESTABLE = ("user", "pid", "net", "mnt", "ipc", "uts")
-LIBRARY = ".library"
-"""Name inside the scratch that is not a candidate's and stays."""
-_NEVER_NEEDED = ("site-packages", "test", "tests", "idlelib", "tkinter", "ensurepip", "lib2to3")
-
-_libc = ctypes.CDLL(None, use_errno=True)
-
-
-class Refused(Exception):
-    """This level cannot be had here; the pool tries the next one."""
+_SIGKILL = 9
 
 
 @dataclass
@@ -75,7 +57,7 @@ def enter(level: str, processes: int) -> Jail:
     if level == "user" and not root:
         raise Refused("only root can give candidates another user id")
     jail = Jail(level, _spare_id() if level == "user" else None, processes)
-    jail.facts["network"] = root and _quiet(_libc.unshare, _NEWNET)
+    jail.facts["network"] = root and _try(kernel.unshare, kernel.NEWNET)
     jail.scratch = tempfile.mkdtemp(prefix="rlvr-sandbox-")
     os.chmod(jail.scratch, 0o711)
     return jail
@@ -83,26 +65,28 @@ def enter(level: str, processes: int) -> Jail:
 
 def settle(jail: Jail, hidden: Sequence[str]) -> None:
     """In the zygote: mounts, protection from candidates, adoption of orphans. Raises Refused."""
-    prctl(_PR_SET_PDEATHSIG, _KILL)
-    prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    kernel.prctl(kernel.PDEATHSIG, _SIGKILL)
+    kernel.prctl(kernel.CHILD_SUBREAPER, 1)
     jail.base_bytes = _address_space()
     # When memory runs out, the kernel should take a candidate and not the trainer.
-    _try_write("/proc/self/oom_score_adj", "1000")
+    _try(_write, "/proc/self/oom_score_adj", "1000")
     jail.facts["system_calls"] = _compile_filter(jail)
     if jail.level == "namespaces":
-        jail.scratch = _mount_point()
+        jail.scratch = view.mount_point()
         jail.facts |= {"network": True, "processes": True, "ipc": True, "files_hidden": True}
-        jail.facts["nested_namespaces"] = all([_try_write(f"/proc/sys/user/max_{kind}_namespaces", "0") for kind in _NESTABLE])
-        jail.facts["files_read_only"] = _mount_everything(jail.scratch, hidden)
+        closed = [_try(_write, f"/proc/sys/user/max_{kind}_namespaces", "0") for kind in _NESTABLE]
+        jail.facts["nested_namespaces"] = all(closed) or jail.filter is not None
+        jail.facts["files_read_only"] = view.mount_everything(jail.scratch, hidden)
     else:
         jail.facts["network"] |= jail.filter is not None
         jail.facts |= {"processes": jail.uid is not None or jail.filter is not None, "ipc": jail.filter is not None}
         jail.facts |= {"files_read_only": False, "files_hidden": False}
         children_of(os.getpid())  # without this list no tree could be ended
     jail.facts["user_id"] = jail.uid is not None
-    _bring_library(jail)
+    if jail.level != "process":
+        view.bring_library(jail.scratch, mounts=jail.level == "namespaces")
     os.umask(0o077)
-    prctl(_PR_SET_DUMPABLE, 0)  # no candidate with the same user id reads or traces the zygote
+    kernel.prctl(kernel.DUMPABLE, 0)  # no candidate with the same user id reads or traces the zygote
 
 
 def children_of(pid: int) -> list[int]:
@@ -125,7 +109,7 @@ def _compile_filter(jail: Jail) -> bool:
     probe = os.fork()
     if probe == 0:
         try:
-            prctl(_PR_SET_NO_NEW_PRIVS, 1)
+            kernel.prctl(kernel.NO_NEW_PRIVS, 1)
             jail.filter.install()
             os._exit(0)
         except (Refused, OSError):
@@ -135,10 +119,10 @@ def _compile_filter(jail: Jail) -> bool:
     return jail.filter is not None
 
 
-def _try_write(path: str, text: str) -> bool:
+def _try(call: Callable[..., None], *args: object) -> bool:
     try:
-        _write(path, text)
-    except OSError:
+        call(*args)
+    except (OSError, Refused):
         return False
     return True
 
@@ -164,9 +148,9 @@ def confine(jail: Jail, memory_mb: int, cpu_s: float, file_bytes: int) -> None:
         os.setgroups([])
         os.setresgid(jail.uid, jail.uid, jail.uid)
         os.setresuid(jail.uid, jail.uid, jail.uid)
-    _drop_capabilities()
-    prctl(_PR_SET_NO_NEW_PRIVS, 1)
-    prctl(_PR_SET_PDEATHSIG, _KILL)
+    kernel.drop_capabilities()
+    kernel.prctl(kernel.NO_NEW_PRIVS, 1)
+    kernel.prctl(kernel.PDEATHSIG, _SIGKILL)
     if jail.filter is not None:
         jail.filter.install()
 
@@ -178,15 +162,6 @@ def _tasks(jail: Jail) -> int:
             everybody = int(table.read().split()[3].partition("/")[2])
         return everybody + 32 + jail.processes
     return 32 + jail.processes if jail.filter is not None else 16
-
-
-def prctl(option: int, value: int) -> None:
-    if _libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
-        raise Refused(f"prctl({option}): {os.strerror(ctypes.get_errno())}")
-
-
-def _quiet(call: "ctypes._FuncPointer", *args: object) -> bool:
-    return call(*args) == 0
 
 
 def _spare_id() -> int:
@@ -203,11 +178,12 @@ def _spare_id() -> int:
 def _own_namespaces(uid: int | None) -> None:
     mine, group = os.geteuid(), os.getegid()
     finish_maps = _start_map_helper(uid) if uid is not None else None
-    if _libc.unshare(_ALL_NAMESPACES) != 0:
-        number = ctypes.get_errno()
+    try:
+        kernel.unshare(_ALL_NAMESPACES)
+    except Refused:
         if finish_maps is not None:
             finish_maps(False)
-        raise Refused(f"unshare: {errno.errorcode.get(number, number)}")
+        raise
     if finish_maps is not None:
         if not finish_maps(True):
             raise Refused("cannot map a spare user id")
@@ -220,7 +196,7 @@ def _own_namespaces(uid: int | None) -> None:
         raise Refused(f"user id map: {fault}") from fault
 
 
-def _start_map_helper(uid: int):
+def _start_map_helper(uid: int) -> Callable[[bool], bool]:
     """Only a process that stayed outside may map two ids: fork one, which waits until the namespaces are there."""
     target, (read, write) = os.getpid(), os.pipe()
     helper = os.fork()
@@ -247,78 +223,3 @@ def _start_map_helper(uid: int):
 def _write(path: str, text: str) -> None:
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
-
-
-def _mount_point() -> str:
-    """An existing folder that candidates can do without: the scratch is mounted over it, so nothing is left behind."""
-    library = os.path.dirname(os.__file__)
-    for place in (tempfile.gettempdir(), "/var/tmp", "/mnt"):
-        if os.path.isdir(place) and not library.startswith(place + "/"):
-            return place
-    raise Refused("no folder to mount the scratch on")
-
-
-def _mount(source: str, target: str, kind: str | None, flags: int, options: str = "") -> bool:
-    encoded = [part.encode() if part is not None else None for part in (source, target, kind)]
-    return _libc.mount(*encoded, ctypes.c_ulong(flags), options.encode()) == 0
-
-
-class _MountAttributes(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_uint64) for name in ("set", "clear", "propagation", "userns")]
-
-
-def _mount_everything(scratch: str, hidden: Sequence[str]) -> bool:
-    """Everything read-only, a small writable scratch, /proc, /sys and the hidden folders empty."""
-    if not _mount("none", "/", None, _MS_REC | _MS_PRIVATE):
-        raise Refused(f"mount: {os.strerror(ctypes.get_errno())}")
-    attributes = _MountAttributes(set=_MS_RDONLY | _MS_NOSUID)
-    read_only = _libc.syscall(
-        _SYS_MOUNT_SETATTR, _AT_FDCWD, b"/", _AT_RECURSIVE, ctypes.byref(attributes), ctypes.sizeof(attributes)
-    )
-    safe = _MS_NOSUID | _MS_NODEV
-    if not _mount("tmpfs", scratch, "tmpfs", safe, f"size={SCRATCH_MB}m,nr_inodes=4096,mode=711"):
-        raise Refused(f"mount tmpfs: {os.strerror(ctypes.get_errno())}")
-    for folder in ("/proc", "/sys", *hidden):
-        if os.path.isdir(folder) and not _mount("tmpfs", folder, "tmpfs", safe | _MS_RDONLY, "size=4k,mode=755"):
-            raise Refused(f"hiding {folder}: {os.strerror(ctypes.get_errno())}")
-    return read_only == 0
-
-
-def _bring_library(jail: Jail) -> None:
-    """An interpreter under a private home folder is closed to another user id: put its library into the scratch."""
-    library = os.path.dirname(os.__file__)
-    if jail.level == "process" or _open_to_all(library):
-        return
-    place = os.path.join(jail.scratch, LIBRARY)
-    os.mkdir(place, 0o755)
-    if jail.level == "user":
-        shutil.copytree(library, place, ignore=shutil.ignore_patterns(*_NEVER_NEEDED), dirs_exist_ok=True)
-    elif not _mount(library, place, None, _MS_BIND):
-        raise Refused(f"binding {library}: {os.strerror(ctypes.get_errno())}")
-    sys.path[:] = _moved(sys.path, library, place)
-    for module in list(sys.modules.values()):
-        if type(getattr(module, "__path__", None)) is list:
-            module.__path__ = _moved(module.__path__, library, place)
-    sys.path_importer_cache.clear()
-
-
-def _moved(paths: Sequence[str], old: str, new: str) -> list[str]:
-    return [new + path.removeprefix(old) for path in paths if path.startswith(old)]
-
-
-def _open_to_all(path: str) -> bool:
-    while path != "/":
-        if not os.stat(path).st_mode & stat.S_IXOTH:
-            return False
-        path = os.path.dirname(path)
-    return True
-
-
-class _CapHeader(ctypes.Structure):
-    _fields_ = [("version", ctypes.c_uint32), ("pid", ctypes.c_int)]
-
-
-def _drop_capabilities() -> None:
-    header, none = _CapHeader(0x20080522, 0), (ctypes.c_uint32 * 6)()
-    if _libc.capset(ctypes.byref(header), none) != 0:
-        raise Refused(f"capset: {os.strerror(ctypes.get_errno())}")

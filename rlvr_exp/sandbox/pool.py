@@ -1,9 +1,9 @@
 """The pool: runs jobs on workers, in parallel, from one thread of the trusted parent.
 
-Owns the workers' lives: started lazily, replaced when they die, ended by `close` or with the parent. A job that brings its
-worker down runs again alone in a fresh one; one that fell to the wall clock alone runs again with twice the time. The
-pool never looks into payloads or records: what runs is the harness module named at construction, what it means is the
-verifier's business.
+Owns the workers' lives: started lazily, replaced when they die, ended by `close` or with the parent. A job that brings
+its worker down runs again alone in a fresh one; one that fell to the wall clock alone runs again with twice the time.
+The pool never looks into payloads or records: what runs is the harness module named at construction, what it means is
+the verifier's business.
 """
 
 import os
@@ -208,7 +208,7 @@ class _Batch:
             self._results[index] = replace(result, tries=self._tries[index])
 
     def _lose(self, link: Link) -> None:
-        """The worker died or went silent under this job; where that happens in a fresh one, too, it is the job's fault."""
+        """The worker died or went silent under this job; where a fresh one does so, too, it is the job's fault."""
         self._again_alone(link, self._release(link), JobResult("lost"))
 
     def _again_alone(self, link: Link, index: int, result: JobResult) -> None:

@@ -47,7 +47,7 @@ class Bag:
 
 
 def encode(value: Any, limit: int = 1 << 30) -> bytes:
-    """ASCII bytes of plain data. A subclass of a plain type is sent as the content of its base, so its methods stay behind.
+    """ASCII bytes of plain data. A subclass of a plain type is sent as its base's content: its methods stay behind.
 
     Raises:
         NotPlain: something else than plain data, or nested deeper than MAX_DEPTH (a cycle, too).

@@ -1,8 +1,8 @@
 """A worker: one supervisor, which watches the trainer, and one zygote, which forks a process per candidate.
 
-Started by the pool as a fresh interpreter; never a fork of the trainer. Jobs come one at a time on stdin, replies leave on
-stdout, both as frames: 4 bytes of length, JSON header, then the raw bytes that the header announces. The zygote does not
-read what a candidate sends: it carries bytes, counts them, watches the clocks, and kills. Standard library only.
+Started by the pool as a fresh interpreter; never a fork of the trainer. Jobs come one at a time on stdin, replies leave
+on stdout, both as frames: 4 bytes of length, JSON header, then the raw bytes that the header announces. The zygote does
+not read what a candidate sends: it carries bytes, counts them, watches the clocks, and kills. Standard library only.
 """
 
 import fcntl
@@ -19,7 +19,7 @@ import time
 import types
 from typing import Any
 
-from rlvr_exp.sandbox import isolate
+from rlvr_exp.sandbox import isolate, view
 from rlvr_exp.sandbox.isolate import Jail
 
 _LENGTH = struct.Struct("!I")
@@ -194,7 +194,7 @@ class _Zygote:
         """Empty the scratch, whatever the candidate did to its folder's modes."""
         for left in os.listdir(self._jail.scratch):
             path = os.path.join(self._jail.scratch, left)
-            if left == isolate.LIBRARY:
+            if left == view.LIBRARY:
                 continue
             if os.path.islink(path) or not os.path.isdir(path):
                 os.unlink(path)
@@ -289,4 +289,3 @@ def _kill(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
     except ProcessLookupError:
         pass
-

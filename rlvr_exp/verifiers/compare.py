@@ -1,7 +1,8 @@
-"""Whether a candidate's value is the expected one. Runs in the trusted parent, over data alone: no code of a candidate's.
+"""Whether a candidate's value is the expected one. Runs in the trusted parent, over data alone.
 
-Rules: a bool is never a number; a tuple is a list only where the problem is not strict; an int equals a float only where it
-is not strict; floats may differ by `atol`; NaN equals nothing; keys of dicts and members of sets compare by exact type.
+Rules: a bool is never a number; a tuple is a list only where the problem is not strict; an int equals a float only
+where it is not strict; floats may differ by `atol`; NaN equals nothing; keys of dicts and members of sets compare by
+exact type.
 """
 
 from typing import Any

@@ -1,10 +1,12 @@
 """Python functions judged on cases: the candidate runs in the sandbox, the comparing is done here.
 
-Owns the buckets of a Python verdict and their order: a limit that ended the candidate comes first, then a fault in loading,
-then the first case that failed. Expected values stay in this process. Cases answered before a limit struck still count.
+Owns the buckets of a Python verdict and their order: a limit that ended the candidate comes first, then a fault in
+loading, then the first case that failed. Expected values stay in this process. Cases answered before a limit struck
+still count.
 
-Not covered: code that computes the right answers by reading the arguments it was given is right by definition; a
-candidate can lie about its values, never about being right. No packages beside the standard library are there.
+Not covered: the harness shares the candidate's process, so a candidate can send any values it likes, those of later
+cases included; they are held against expected values that it does not know. Module state lasts from case to case.
+No packages beside the standard library are there.
 """
 
 from collections import OrderedDict
@@ -123,7 +125,10 @@ class PythonIO(Verifier):
     def _limits_of(self, problem: PythonProblem) -> JobLimits:
         named, usual = problem.limits, self._limits
         return JobLimits(
-            named.cpu_s or usual.cpu_s, named.wall_s or usual.wall_s, named.memory_mb or usual.memory_mb, usual.output_kb
+            named.cpu_s or usual.cpu_s,
+            named.wall_s or usual.wall_s,
+            named.memory_mb or usual.memory_mb,
+            usual.output_kb,
         )
 
     def _remember(self, judged: dict[bytes, Verdict], fresh: Iterable[bytes], results: Sequence[JobResult]) -> None:
@@ -140,7 +145,8 @@ class PythonIO(Verifier):
         if missing and self._unanswered > self._max_rate * max(self._asked, _SETTLED):
             raise GuardStop(
                 f"verifier {self.name}: {self._unanswered} of {self._asked} requests had no verdict, allowed share "
-                f"{self._max_rate}. Last reason: {missing[-1].log}. Fix the cause, or raise verifier.max_no_verdict_rate"
+                f"{self._max_rate}. Last reason: {missing[-1].log}. "
+                "Fix the cause, or raise verifier.max_no_verdict_rate"
             )
 
 

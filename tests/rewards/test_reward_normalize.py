@@ -28,7 +28,9 @@ def test_order_and_ties_are_kept(before, batch):
 def test_tasks_paid_on_other_scales_come_out_alike(totals, factor, shift):
     plain, stretched = RunningScale()(totals), RunningScale()([factor * total + shift for total in totals])
     assert stretched == pytest.approx(plain, abs=1e-6)
-    assert statistics.fmean(plain) == pytest.approx(0, abs=1e-6) and statistics.pstdev(plain) == pytest.approx(1, abs=1e-6)
+    assert statistics.fmean(plain) == pytest.approx(0, abs=1e-6) and statistics.pstdev(plain) == pytest.approx(
+        1, abs=1e-6
+    )
 
 
 @pytest.mark.property(17)
@@ -40,7 +42,9 @@ def test_statistics_are_those_of_everything_seen(batches):
     everything = [total for batch in batches for total in batch]
     assert scale.metrics()["mean"] == pytest.approx(statistics.fmean(everything), abs=1e-9)
     spread = statistics.pstdev(everything)
-    assert scale.metrics()["scale"] == pytest.approx(max(spread, 1e-4) if spread > 1e-9 else scale.metrics()["scale"], abs=1e-6)
+    assert scale.metrics()["scale"] == pytest.approx(
+        max(spread, 1e-4) if spread > 1e-9 else scale.metrics()["scale"], abs=1e-6
+    )
 
 
 @given(TOTALS, TOTALS)

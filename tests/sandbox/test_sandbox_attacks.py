@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+import rlvr_exp
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.problems import Case, Limits, PythonProblem
 from rlvr_exp.verifiers.base import Request, Verdict
@@ -150,11 +151,15 @@ def test_flooding_stdout(verifier):
 
 
 def test_flooding_stderr_below_python(verifier):
-    assert_no_case_passed(judge(verifier, body("while True: os.write(2, b'x' * 10000)", first="import os")), "output_limit")
+    assert_no_case_passed(
+        judge(verifier, body("while True: os.write(2, b'x' * 10000)", first="import os")), "output_limit"
+    )
 
 
 def test_flooding_the_results(verifier):
-    assert_no_case_passed(judge(verifier, body("while True: os.write(90, b'x' * 10000)", first="import os")), "output_limit")
+    assert_no_case_passed(
+        judge(verifier, body("while True: os.write(90, b'x' * 10000)", first="import os")), "output_limit"
+    )
 
 
 def test_an_answer_too_large(verifier):
@@ -223,7 +228,9 @@ def forge(*records: str, first: str = "") -> str:
 
 
 def test_forged_values_are_only_values(verifier):
-    assert_no_case_passed(judge(verifier, forge("b'[\"value\",0,true]'", "b'[\"value\",1,null]'", "b'[\"done\"]'")), "wrong_answer")
+    assert_no_case_passed(
+        judge(verifier, forge("b'[\"value\",0,true]'", "b'[\"value\",1,null]'", "b'[\"done\"]'")), "wrong_answer"
+    )
 
 
 def test_forged_success_without_values(verifier):
@@ -245,10 +252,10 @@ def test_forged_repetition_of_a_right_case(verifier):
         "b'{\"d\":3}'",
         "b'[\"value\",true,4]'",
         "b'[\"value\",0,NaN]'",
-        "b'[\"value\",0,{\"t\":4}]'",
-        "b'[\"value\",0,{\"i\":\"0x\"}]'",
-        "b'[\"error\",-1,[],\"\"]'",
-        "b'[\"error\",-1.0,\"parse\",\"\"]'",
+        'b\'["value",0,{"t":4}]\'',
+        'b\'["value",0,{"i":"0x"}]\'',
+        'b\'["error",-1,[],""]\'',
+        'b\'["error",-1.0,"parse",""]\'',
         "b'[\"value\",0,' + b'9' * 5000 + b']'",
     ],
 )
@@ -264,7 +271,9 @@ def test_forged_dict_with_colliding_keys_does_not_slow_the_parent(verifier):
     pairs = "b','.join(b'[%d,0]' % (k * (2 ** 61 - 1)) for k in range(30000))"
     problem = PythonProblem("double", (Case((2,), dict.fromkeys(range(30000), 0)),))
     began = time.process_time()
-    assert_no_case_passed(judge(verifier, forge(f"b'[\"value\",0,{{\"d\":[' + {pairs} + b']}}]'"), problem), "wrong_answer")
+    assert_no_case_passed(
+        judge(verifier, forge(f"b'[\"value\",0,{{\"d\":[' + {pairs} + b']}}]'"), problem), "wrong_answer"
+    )
     assert time.process_time() - began < 2
 
 
@@ -301,8 +310,13 @@ def test_huge_integer(verifier):
 
 
 def test_redefined_builtins(verifier):
-    first = "import builtins, json\nbuiltins.len = builtins.isinstance = builtins.type = lambda *a: True\njson.dumps = lambda *a, **k: '4'"
-    assert judge(verifier, body("return 5", first=first)).outcome == "failed"
+    patch = "import builtins, json\nbuiltins.len = builtins.isinstance = builtins.type = lambda *a: True"
+    assert_no_case_passed(judge(verifier, body("return 5", first=patch)), "wrong_answer")
+
+
+def test_redefined_encoder(verifier):
+    patch = "import json\njson.dumps = json.JSONEncoder.encode = lambda *a, **k: '[\"value\",0,4]'"
+    assert judge(verifier, body("return 5", first=patch)).outcome == "failed"
 
 
 # Reading and reaching out
@@ -339,7 +353,9 @@ def test_folder_is_empty_and_nothing_is_left_for_the_next(verifier):
 def test_parents_descriptors_are_closed(verifier):
     first = "import os\ndef there(n):\n    try: os.fstat(n); return True\n    except OSError: return False"
     problem = PythonProblem("double", (Case((2,), [0, 1, 2, 90]),))
-    assert judge(verifier, body("return [n for n in range(2000) if there(n)]", first=first), problem).outcome == "passed"
+    assert (
+        judge(verifier, body("return [n for n in range(2000) if there(n)]", first=first), problem).outcome == "passed"
+    )
 
 
 def test_network_is_refused(verifier):
@@ -351,6 +367,17 @@ def test_network_is_refused(verifier):
 
 def test_project_cannot_be_imported(verifier):
     assert_no_case_passed(judge(verifier, body("return 2 * x", first="import rlvr_exp.verifiers.python_io")))
+
+
+def test_project_cannot_be_read(verifier):
+    if "files_hidden" not in verifier.isolation()["isolated"]:
+        pytest.skip("this machine allows no mount namespace")
+    folder = os.path.dirname(rlvr_exp.__file__)
+    assert_no_case_passed(
+        judge(verifier, body(f"return os.listdir({folder!r}) and 2 * x", first="import os")), "wrong_answer"
+    )
+    reach = f"return open(os.path.join({folder!r}, '__init__.py')) and 2 * x"
+    assert_no_case_passed(judge(verifier, body(reach, first="import os")))
 
 
 def test_files_outside_are_not_written(verifier, tmp_path):
@@ -375,7 +402,12 @@ def test_files_outside_are_not_written(verifier, tmp_path):
         "def sum(a): return 2 * a\ndef double(x): return sum(x)",
         "from dataclasses import dataclass\n@dataclass\nclass P:\n    v: int\n" + body("return P(2 * x).v"),
         "import asyncio\nasync def f(x): return 2 * x\n" + body("return asyncio.run(f(x))"),
-        body("r = []", "t = threading.Thread(target=lambda: r.append(2 * x))", "t.start(); t.join(); return r[0]", first="import threading"),
+        body(
+            "r = []",
+            "t = threading.Thread(target=lambda: r.append(2 * x))",
+            "t.start(); t.join(); return r[0]",
+            first="import threading",
+        ),
         body("return len(bytes(50 << 20)) and 2 * x"),
         "if __name__ == '__main__':\n    1 / 0\n" + HONEST,
         "import sys\nsys.setrecursionlimit(5000)\ndef f(n): return n and f(n - 1)\n" + body("return f(2000) + 2 * x"),

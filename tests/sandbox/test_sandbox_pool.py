@@ -93,8 +93,9 @@ def test_forked_descendants_end_with_their_candidate():
     try:
         pool.run([answer(1)])
         before = descendants()
-        orphan = "import os, time\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0: time.sleep(60)\n    os._exit(0)\n"
-        results = pool.run([job(orphan + "def f(): return 1"), job("import os\nwhile True: os.fork()")])
+        orphan = "if os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0: time.sleep(60)\n    os._exit(0)\n"
+        orphan = f"import os, time\n{orphan}def f(): return 1"
+        results = pool.run([job(orphan), job("import os\nwhile True: os.fork()")])
         assert results[0].end == "exit" and results[0].wall_s < 5
         assert sorted(descendants()) == sorted(before)
     finally:
@@ -204,7 +205,9 @@ def test_workers_end_within_seconds_of_a_killed_parent(forked):
     parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     fork, *supervisors = [int(word) for word in parent.stdout.readline().split()]
     time.sleep(0.3)
-    zygotes = [int(word) for pid in supervisors for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    zygotes = [
+        int(word) for pid in supervisors for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    ]
     assert len(supervisors) == len(zygotes) == 2
     parent.kill()
     parent.wait()

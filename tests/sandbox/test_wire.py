@@ -11,15 +11,19 @@ from hypothesis import strategies as st
 
 from rlvr_exp.sandbox import wire
 
-KEYS = st.none() | st.booleans() | st.integers() | st.text(max_size=4) | st.binary(max_size=4) | st.tuples(st.integers())
+KEYS = (
+    st.none() | st.booleans() | st.integers() | st.text(max_size=4) | st.binary(max_size=4) | st.tuples(st.integers())
+)
 LEAVES = KEYS | st.floats(allow_nan=False) | st.complex_numbers(allow_nan=False)
 PLAIN = st.recursive(
     LEAVES,
-    lambda inner: st.lists(inner, max_size=4)
-    | st.lists(inner, max_size=4).map(tuple)
-    | st.dictionaries(KEYS, inner, max_size=4)
-    | st.sets(KEYS, max_size=4)
-    | st.frozensets(KEYS, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.lists(inner, max_size=4).map(tuple)
+        | st.dictionaries(KEYS, inner, max_size=4)
+        | st.sets(KEYS, max_size=4)
+        | st.frozensets(KEYS, max_size=4)
+    ),
     max_leaves=20,
 )
 
@@ -54,7 +58,10 @@ def test_any_bytes_give_data_or_a_value_error(data):
         pass
 
 
-JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), lambda i: st.lists(i) | st.dictionaries(st.sampled_from("ifcbtdszq"), i))
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda i: st.lists(i) | st.dictionaries(st.sampled_from("ifcbtdszq"), i),
+)
 
 
 @given(JSON)
@@ -105,7 +112,9 @@ def test_cycles_and_depth_are_refused():
             wire.encode(value)
 
 
-@pytest.mark.parametrize("value", ["x" * 2000, b"x" * 2000, [0] * 2000, [1 << 10_000], {i: 0 for i in range(2000)}, ["\n" * 600]])
+@pytest.mark.parametrize(
+    "value", ["x" * 2000, b"x" * 2000, [0] * 2000, [1 << 10_000], {i: 0 for i in range(2000)}, ["\n" * 600]]
+)
 def test_size_is_bounded(value):
     with pytest.raises(wire.TooLarge):
         wire.encode(value, limit=1000)

@@ -11,7 +11,11 @@ from rlvr_exp.verifiers.compare import equal
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=3) | st.floats(allow_nan=False),
-    lambda inner: st.lists(inner, max_size=3) | st.tuples(inner) | st.dictionaries(st.integers() | st.booleans(), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.tuples(inner)
+        | st.dictionaries(st.integers() | st.booleans(), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 

@@ -47,7 +47,12 @@ def verify(verifier, *codes: str | None, problem: PythonProblem = PROBLEM):
         ("def double(x): return 2 * x if x < 4 else [0] * 10 ** 9", "memory", 2, "MemoryError"),
         ("def double(x):\n    print('y' * 20000)\n    return 2 * x", "output_limit", None, "more than it may"),
         ("import os\ndef double(x): return 2 * x if x < 4 else os._exit(0)", "runtime_error", 2, "exit code 0"),
-        ("import sys\nprint('the reason', flush=True)\nimport os\nos._exit(3)", "runtime_error", 0, "printed: the reason"),
+        (
+            "import sys\nprint('the reason', flush=True)\nimport os\nos._exit(3)",
+            "runtime_error",
+            0,
+            "printed: the reason",
+        ),
     ],
 )
 def test_buckets(verifier, code, bucket, passed, said):
@@ -63,7 +68,8 @@ def test_no_program_in_the_answer_is_a_parse_failure(verifier):
 
 
 def test_module_state_is_fresh_for_each_candidate(verifier):
-    counting = "import math\nmath.calls = getattr(math, 'calls', 0) + 1\ndef double(x): return 2 * x if math.calls == 1 else 0 # %d"
+    counting = "import math\nmath.calls = getattr(math, 'calls', 0) + 1\n"
+    counting += "def double(x): return 2 * x if math.calls == 1 else 0  # %d"
     assert {verdict.outcome for verdict in verify(verifier, *(counting % n for n in range(4)))} == {"passed"}
 
 
@@ -83,7 +89,9 @@ def test_a_problems_own_limits_win(verifier):
 def test_strict_tells_tuples_from_lists(verifier):
     code = "def f(): return (1, 2)"
     for strict, outcome in ((False, "passed"), (True, "failed")):
-        assert verify(verifier, code, problem=PythonProblem("f", (Case((), [1, 2]),), strict=strict))[0].outcome == outcome
+        assert (
+            verify(verifier, code, problem=PythonProblem("f", (Case((), [1, 2]),), strict=strict))[0].outcome == outcome
+        )
 
 
 def test_duplicates_are_judged_once_and_remembered(verifier):
@@ -115,7 +123,9 @@ def test_verdicts_are_the_same_with_one_worker_and_four_shuffled():
     def seen(workers: int, order: list[str]) -> dict[str, tuple]:
         with make(workers) as verifier:
             verdicts = verify(verifier, *order)
-        return {code: (v.outcome, v.bucket, v.passed, v.bucket == "timeout" or v.log) for code, v in zip(order, verdicts)}
+        return {
+            code: (v.outcome, v.bucket, v.passed, v.bucket == "timeout" or v.log) for code, v in zip(order, verdicts)
+        }
 
     assert seen(1, codes) == seen(4, shuffled)
 
