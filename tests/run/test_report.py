@@ -265,6 +265,15 @@ def test_an_evaluation_alone(tmp_path):
     assert page.text.count("after answer of") == 9 and not page.charts
 
 
+def test_the_difference_to_a_baseline_is_shown_with_its_interval(tmp_path):
+    (tmp_path / "config.yaml").write_text("stage: evaluate\nevaluate: {baseline: runs/other}\n")
+    change = {"value": -0.1, "low": -0.15, "high": -0.05, "n": 400, "won": 10, "lost": 50, "tied": 340}
+    write_json(tmp_path / "summary.json", {"stage": "evaluate", "metrics": {"difference/pass_at_1": change, "x": 1.0}})
+    page = report(tmp_path)
+    assert ("b", "-10.0 points") in page.texts and ("th", "change against runs/other") in page.texts
+    assert ("small", "-15.0 to -5.0; 10 tasks won, 50 lost") in page.texts
+
+
 def test_an_empty_directory_gives_an_empty_page_and_a_missing_one_an_error(tmp_path):
     assert "not finished" in report(tmp_path).text
     with pytest.raises(InputError, match="no such directory"):

@@ -11,6 +11,8 @@ from rlvr_exp.run.report.curves import words
 from rlvr_exp.run.report.data import WHENS, RunData
 
 TITLES = {"pass_at_1": "pass@1, sampled", "pass_at_1_greedy": "pass@1, greedy", "pass_at_8": "pass@8"}
+BASELINE = "difference/"
+"""What the paired differences to a baseline are named in a summary's metrics."""
 FAMILY_METRICS = ("pass_at_1", "pass_at_1_greedy")
 """The first of these that was measured is shown for each family."""
 FEW = 5
@@ -31,6 +33,25 @@ def rate_table(run: RunData) -> str:
     return (
         f'<div class="wide"><table class="rates"><tr>{heads}</tr>{rows}</table></div>{_counted(names, before, after)}'
     )
+
+
+def baseline_table(run: RunData) -> str:
+    """What `evaluate.baseline` asked for: this run minus that one, paired; '' without."""
+    changes = {
+        name.removeprefix(BASELINE): value for name, value in _measured(run).items() if name.startswith(BASELINE)
+    }
+    if not changes:
+        return ""
+    rows = "".join(
+        f"<tr><th>{escape(TITLES.get(name, words(name)))}</th><td>{_change(change)}</td></tr>"
+        for name, change in changes.items()
+    )
+    against = escape(str((run.config.get("evaluate") or {}).get("baseline", "")))
+    return f'<div class="wide"><table><tr><th></th><th>change against {against}</th></tr>{rows}</table></div>'
+
+
+def _measured(run: RunData) -> Mapping[str, Any]:
+    return run.summary.get("metrics") or {}
 
 
 def _rate_row(name: str, before: Any, after: Any, change: Any) -> str:

@@ -36,6 +36,7 @@ def _sections(run: RunData) -> str:
     left = f"<p class='note'>{left_out} more metrics are in metrics.csv.</p>" if left_out else ""
     parts = [
         _section("Before and after", outcome.rate_table(run)),
+        _section("Against the baseline", outcome.baseline_table(run)),
         _section("Training", _charts("big", curves.main_charts(run.metrics))),
         _section("Health", _charts("", curves.curve_charts(run.metrics))),
         _section("Verdicts and time", _charts("", _stacked(run))),
