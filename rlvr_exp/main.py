@@ -4,6 +4,7 @@ Owns the flags and the texts of help. Imports what is needed for an answer only,
 once; never imports torch.
 """
 
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -88,13 +89,13 @@ def answer(asked: Asked) -> int:
     if "--version" in asked.flags:
         from rlvr_exp import __version__
 
-        print(f"rlvr_exp {__version__}")
+        _say(f"rlvr_exp {__version__}")
     elif "--help" in asked.flags:
         _help(asked)
     elif not asked.words and not asked.flags:
         from rlvr_exp.config.usage import overview
 
-        print(overview())
+        _say(overview())
     elif "--multirun" in asked.flags:
         return _sweep(asked)
     else:
@@ -105,12 +106,21 @@ def answer(asked: Asked) -> int:
 def _help(asked: Asked) -> None:
     from rlvr_exp.config.usage import usage
 
-    print(usage(FLAGS))
+    text = usage(FLAGS)
     if asked.words:
         from rlvr_exp.config.describe import option_lines
 
-        print("\nOptions of this command line:\n")
-        print("\n".join(f"  {line}" for line in option_lines(_checked(asked))))
+        lines = option_lines(_checked(asked))
+        text = "\n".join([text, "", "Options of this command line:", "", *(f"  {line}" for line in lines)])
+    _say(text)
+
+
+def _say(text: str) -> None:
+    """Print an answer; a reader that has seen enough (`| head`) is no failure."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _checked(asked: Asked) -> "Checked":
@@ -127,7 +137,7 @@ def _single(asked: Asked) -> int:
     if "--cfg" in asked.flags:
         from rlvr_exp.config.describe import annotated
 
-        print(annotated(checked), end="")
+        _say(annotated(checked))
         return DONE
     if checked.config.run.dry:
         return _dry(checked.config)
@@ -140,7 +150,7 @@ def _dry(config: "Config") -> int:
     from rlvr_exp.run.plan import plan
 
     _refuse_what_cannot_run([config], fetchable=True)
-    print(plan(config, missing(config)))
+    _say(plan(config, missing(config)))
     return DONE
 
 

@@ -12,7 +12,7 @@ import rlvr_exp.config
 from rlvr_exp.core.files import write_text
 
 TARGET = Path(rlvr_exp.config.__file__).with_name("trl_fields.py")
-HEAD = '''"""The fields of TRL's configuration classes and their types. Written by rlvr_exp.algorithms.trl_names; not edited."""
+HEAD = '''"""The fields of TRL's configuration classes and their types. Written by rlvr_exp.algorithms.trl_names."""
 
 TRL_VERSION = "{version}"
 '''

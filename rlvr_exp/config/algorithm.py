@@ -20,8 +20,6 @@ class ReinforcementLearning:
     """Completions sampled for each task."""
     max_tokens_per_device: int = option(16384, low=1)
     """Tokens of one forward and backward pass; micro-batches and accumulation follow from it."""
-    max_completion_tokens: int = option(128, low=1)
-    """Longest completion sampled."""
     temperature: float = option(1.0, above=0)
     """Sampling temperature in training."""
 
@@ -39,7 +37,7 @@ class GRPO(ReinforcementLearning):
     """Weight of the KL penalty to the reference; 0: no reference is kept."""
     reference_sync_steps: int = option(0, low=0)
     """The reference becomes the policy every N steps; 0: never."""
-    loss: str = option("grpo", choices=("grpo", "bnpo", "dr_grpo", "dapo"))
+    loss: str = option("grpo", choices=("grpo", "dapo", "dr_grpo"))
     """How token losses are aggregated."""
     advantage_scale: str = option("group", choices=("group", "batch", "none"))
     """Over what the standard deviation that divides advantages is taken."""

@@ -80,7 +80,7 @@ def inline(value: Any) -> str:
 
 def annotated(checked: Checked) -> str:
     """The resolved configuration as YAML, each value with its origin in a comment behind it."""
-    return "\n".join(_annotated(resolved(checked), (), checked)) + "\n"
+    return "\n".join(_annotated(resolved(checked), (), checked))
 
 
 def _annotated(values: dict[str, Any], path: Path, checked: Checked) -> Iterator[str]:

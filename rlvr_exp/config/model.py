@@ -28,6 +28,8 @@ class Model:
     """Build the architecture with random weights in place of loading them."""
     max_prompt_tokens: int = option(1024, low=1)
     """Longest prompt taken; a longer one is never cut: left out of training, a failure in evaluation."""
+    max_completion_tokens: int = option(1024, low=1)
+    """Longest completion sampled, in training and in evaluation; a longer one fails as truncated."""
     trust_remote_code: bool = False
     """Run Python code that comes with a checkpoint."""
 

@@ -48,9 +48,7 @@ class Evaluation:
     """Sampling temperature: the one at which rates are compared."""
     greedy: bool = True
     """Also answer greedily."""
-    max_new_tokens: int = option(128, low=1)
-    """Longest completion."""
-    batch_size: int = option(64, low=1)
+    batch_size: int = option(512, low=1)
     """Completions generated at once."""
 
 

@@ -1,4 +1,4 @@
-"""The fields of TRL's configuration classes and their types. Written by rlvr_exp.algorithms.trl_names; not edited."""
+"""The fields of TRL's configuration classes and their types. Written by rlvr_exp.algorithms.trl_names."""
 
 TRL_VERSION = "1.16.0"
 

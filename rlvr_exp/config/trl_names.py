@@ -46,7 +46,7 @@ OURS: dict[str, dict[str, str]] = {
         "generation_batch_size": "algorithm.prompts_per_step",
         "steps_per_generation": "algorithm.iterations",
         "num_iterations": "algorithm.iterations",
-        "max_completion_length": "algorithm.max_completion_tokens",
+        "max_completion_length": "model.max_completion_tokens",
         "temperature": "algorithm.temperature",
         "epsilon": "algorithm.clip_low",
         "epsilon_high": "algorithm.clip_high",

@@ -46,7 +46,7 @@ def _training(config: Config) -> Iterator[tuple[str, str]]:
     longest = config.model.max_prompt_tokens
     if isinstance(algorithm, ReinforcementLearning):
         prompts, group = algorithm.prompts_per_step, algorithm.group_size
-        completion, tokens = algorithm.max_completion_tokens, algorithm.max_tokens_per_device
+        completion, tokens = config.model.max_completion_tokens, algorithm.max_tokens_per_device
         batches = of_groups(prompts, group, longest, completion, tokens, config.parallel.processes)
         yield "a step", f"{prompts} prompts x {group} completions = {prompts * group} completions"
         unit = f"groups of {group}"

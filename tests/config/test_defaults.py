@@ -1,0 +1,74 @@
+"""Every default, side by side with what was reviewed: a change of one is a visible difference in defaults.yaml.
+
+`python tests/config/test_defaults.py` writes the file again.
+"""
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from rlvr_exp.config.describe import field_help
+from rlvr_exp.config.draft import default_of, field_types, is_schema
+from rlvr_exp.config.options import SCHEMAS, allowed_of
+from rlvr_exp.config.schema import Config
+from rlvr_exp.config.stages import STAGES
+
+GOLDEN = Path(__file__).with_name("defaults.yaml")
+assert STAGES  # Imported for the schemas that it registers.
+
+
+def schemas(root: type, path: str) -> Iterator[tuple[str, type]]:
+    """A schema and the plain ones below it, by path."""
+    yield path, root
+    for name, hint in field_types(root).items():
+        if is_schema(hint):
+            yield from schemas(hint, f"{path}.{name}".lstrip("."))
+
+
+def all_schemas() -> dict[str, type]:
+    found = dict(schemas(Config, ""))
+    for target, schema in SCHEMAS.items():
+        found.update(schemas(schema, target))
+    return found
+
+
+def defaults() -> dict[str, dict[str, Any]]:
+    return {
+        path or "(root)": {
+            spec.name: default_of(spec)
+            for spec in dataclasses.fields(schema)
+            if spec.name != "_target_" and not is_schema(field_types(schema)[spec.name]) and not allowed_of(spec).node
+        }
+        for path, schema in all_schemas().items()
+    }
+
+
+def test_defaults_are_those_that_were_reviewed() -> None:
+    assert defaults() == yaml.safe_load(GOLDEN.read_text())
+
+
+@pytest.mark.parametrize("path", all_schemas())
+def test_every_default_is_allowed_and_every_option_has_help(path: str) -> None:
+    schema = all_schemas()[path]
+    helped = field_help(schema)
+    for spec in dataclasses.fields(schema):
+        leaf = not is_schema(field_types(schema)[spec.name]) and not allowed_of(spec).node and spec.name != "_target_"
+        default = default_of(spec)
+        assert not leaf or default in ("???", None) or allowed_of(spec).permits(default), f"{path}.{spec.name}"
+        assert not leaf or helped.get(spec.name, "").endswith("."), f"{path}.{spec.name} has no help"
+
+
+@pytest.mark.parametrize("path", all_schemas())
+def test_schemas_are_data_that_pickles(path: str) -> None:
+    import pickle
+
+    schema = all_schemas()[path]
+    assert pickle.loads(pickle.dumps(schema)) is schema
+
+
+if __name__ == "__main__":
+    GOLDEN.write_text(yaml.safe_dump(defaults(), sort_keys=True))

@@ -1,0 +1,61 @@
+"""Every YAML under conf/ composes, and every key in it is one that a schema has."""
+
+from pathlib import Path
+
+import pytest
+
+from rlvr_exp.config import compose
+from rlvr_exp.config.paths import conf_directory
+from rlvr_exp.config.stages import STAGES
+
+CONF = conf_directory()
+FILES = sorted(path.relative_to(CONF).with_suffix("").as_posix() for path in CONF.rglob("*.yaml"))
+STAGE_OF = {"algorithm": lambda option: option if option in STAGES else "grpo"}
+"""Which stage takes a group's option, where not all do."""
+NEEDED = {"compare": ["compare.runs=[a,b]"]}
+
+
+def words_for(file: str) -> list[list[str]]:
+    """Command lines that load a file."""
+    group, _, option = file.rpartition("/")
+    if file == "config":
+        return [["+stage=grpo"]]
+    if group == "stage":
+        return [[f"+stage={option}", *NEEDED.get(option, [])]]
+    if group == "experiment":
+        return [[f"+stage={stage}", f"+experiment={option}", *NEEDED.get(stage, [])] for stage in STAGES]
+    if group.startswith("experiment/"):  # What an experiment says about one stage.
+        return [[f"+stage={option}", f"+experiment={group.partition('/')[2]}"]]
+    return [[f"+stage={STAGE_OF.get(group, lambda _: 'grpo')(option)}", f"{group}={option}"]]
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_composes(file: str) -> None:
+    for words in words_for(file):
+        checked = compose(words)
+        if file != "config":
+            empty = not [
+                line for line in (CONF / f"{file}.yaml").read_text().splitlines() if line and line[0] not in "#d "
+            ]
+            loaded = {origin for origin in checked.tree.origins.values() if origin.startswith("conf/")}
+            assert empty or f"conf/{file}.yaml" in loaded, f"{words} does not load it"
+
+
+def test_files_are_found() -> None:
+    assert {"config", "stage/grpo", "model/tiny", "experiment/quick/grpo"} < set(FILES)
+
+
+def test_every_stage_has_its_file_and_every_file_its_stage() -> None:
+    assert {path.stem for path in (CONF / "stage").glob("*.yaml")} == set(STAGES)
+
+
+def test_installed_conf_is_preferred(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from rlvr_exp.config import paths
+
+    (tmp_path / "package" / "conf").mkdir(parents=True)
+    (tmp_path / "package" / "conf" / "config.yaml").touch()
+    monkeypatch.setattr(paths, "PACKAGE", tmp_path / "package")
+    assert paths.conf_directory() == tmp_path / "package" / "conf"
+    (tmp_path / "package" / "conf" / "config.yaml").unlink()
+    with pytest.raises(FileNotFoundError, match="install rlvr_exp again"):
+        paths.conf_directory()

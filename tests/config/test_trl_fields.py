@@ -1,0 +1,65 @@
+"""Names of the trainer's own options: those of the installed release, and refused with our key where we set them."""
+
+import pytest
+
+from rlvr_exp.config import compose
+from rlvr_exp.config.compose import compose_lenient
+from rlvr_exp.config.draft import field_types
+from rlvr_exp.config.options import SCHEMAS
+from rlvr_exp.config.schema import Config
+from rlvr_exp.config.trl_names import EVERYWHERE, FIELDS, OURS, framework_key, free_names, trl_problems
+
+NAMES = [(cls, name) for cls, names in FIELDS.items() for name in names]
+
+
+@pytest.mark.slow
+def test_the_list_is_that_of_the_installed_release() -> None:
+    from rlvr_exp.algorithms.trl_names import TARGET, render
+
+    assert TARGET.read_text() == render(), "run python -m rlvr_exp.algorithms.trl_names and look at what changed"
+
+
+@pytest.mark.parametrize(
+    "name", ["per_device_train_batch_size", "num_generations", "output_dir", "seed", "bf16", "save_steps"]
+)
+def test_what_the_framework_sets_is_refused_with_our_key(name: str) -> None:
+    (problem,) = compose_lenient(["+stage=grpo", f"algorithm.trl.{name}=1"]).problems
+    assert problem.where == f"algorithm.trl.{name}" and problem.remedy.startswith("set ")
+
+
+@pytest.mark.parametrize("plus", ["", "+", "++"])
+def test_a_free_name_passes_through(plus: str) -> None:
+    algorithm = compose(["+stage=grpo", f"{plus}algorithm.trl.torch_compile=true"]).config.algorithm
+    assert algorithm.trl == {"torch_compile": True}
+
+
+def test_wrong_types_are_told_without_the_library() -> None:
+    assert [problem.where for problem in trl_problems("SFTConfig", {"torch_compile": "yes", "tf32": True})] == [
+        "trl.torch_compile"
+    ]
+
+
+def test_every_key_that_a_refusal_names_exists() -> None:
+    known = set(field_types(Config)) | {"reward.terms.NAME.weight"}
+    for target, schema in SCHEMAS.items():
+        group = "algorithm" if "algorithms" in target else "tracking.wandb" if target.endswith("WandB") else "?"
+        known |= {f"{group}.{name}" for name in field_types(schema)}
+    for node, schema in field_types(Config).items():
+        known |= {f"{node}.{name}" for name in (field_types(schema) if hasattr(schema, "__dataclass_fields__") else ())}
+    named = {key for table in (EVERYWHERE, *OURS.values()) for key in table.values() if not key.startswith("nothing")}
+    assert {key.split(";")[0] for key in named} <= known
+
+
+@pytest.mark.parametrize("cls", FIELDS)
+def test_every_pattern_names_a_field(cls: str) -> None:
+    from fnmatch import fnmatchcase
+
+    unused = [pattern for pattern in OURS[cls] if not any(fnmatchcase(name, pattern) for name in FIELDS[cls])]
+    assert unused == []
+
+
+@pytest.mark.parametrize("cls", FIELDS)
+def test_free_and_ours_share_out_all_names(cls: str) -> None:
+    free = set(free_names(cls))
+    assert "torch_compile" in free and "gradient_checkpointing" in free
+    assert {name for name in FIELDS[cls] if framework_key(cls, name)} == set(FIELDS[cls]) - free
