@@ -45,6 +45,7 @@ def test_a_prompt_stands_once_a_group_in_the_file(tmp_path):
 def test_equal_rows_are_equal_bytes(tmp_path):
     first, second = (write_rollouts(tmp_path / name, 10, [ROW]).read_bytes() for name in "ab")
     assert first == second
+    assert first[4:8] == bytes(4)  # gzip's time of writing
 
 
 def test_steps_are_listed_in_order_whatever_the_folder_holds(tmp_path):
