@@ -295,12 +295,12 @@ def test_a_long_run_stays_small(tmp_path):
 
 
 def test_many_rollout_files_are_counted_in_equal_spaces_up_to_the_last(tmp_path):
-    for step in range(1, 602):
+    for step in range(1, 603):
         rollouts(tmp_path, step)
     (title,) = report(tmp_path).charts
     assert title == "Verdicts on training completions (1 step in 3)"
     assert "Answers of the last training step" in (tmp_path / "report.html").read_text()
-    assert "step 601" in report(tmp_path).text
+    assert "step 602" in report(tmp_path).text
 
 
 @settings(deadline=None)
