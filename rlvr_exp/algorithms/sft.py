@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import torch
 from datasets import Dataset
 from transformers import PrinterCallback, TrainerCallback
 from trl import SFTConfig, SFTTrainer
@@ -46,9 +47,10 @@ class SFT:
         return {
             "max_steps": settings["max_steps"],
             "max_length": None,
+            # Sequences of like length share a batch: less padding, and still a new order each epoch.
+            "train_sampling_strategy": "group_by_length",
             "eval_strategy": "steps",
             "eval_steps": settings["eval_every_steps"],
-            "train_sampling_strategy": "random",
             **settings["trl"],
         }
 
@@ -56,7 +58,15 @@ class SFT:
 class ImitationTrainer(SFTTrainer):
     """Imitates tokenised examples."""
 
-    def __init__(self, policy: Policy, args: SFTConfig, train: Dataset, held_out: Dataset, callbacks: Sequence[TrainerCallback]):
+    def __init__(
+        self,
+        policy: Policy,
+        args: SFTConfig,
+        optimizer: torch.optim.Optimizer,
+        train: Dataset,
+        held_out: Dataset,
+        callbacks: Sequence[TrainerCallback],
+    ):
         super().__init__(
             model=policy.model,
             args=args,
@@ -65,6 +75,7 @@ class ImitationTrainer(SFTTrainer):
             processing_class=policy.tokenizer,
             data_collator=DataCollatorForLanguageModeling(pad_token_id=policy.pad_id),
             callbacks=list(callbacks),
+            optimizers=(optimizer, None),
         )
         self.remove_callback(PrinterCallback)
 

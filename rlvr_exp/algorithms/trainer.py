@@ -24,7 +24,14 @@ Collect = Callable[[int], Experience]
 class PolicyTrainer(GRPOTrainer):
     """Updates `policy` on what `collect(step)` returns, step counted from 0."""
 
-    def __init__(self, policy: Policy, args: GRPOConfig, collect: Collect, callbacks: Sequence[TrainerCallback]):
+    def __init__(
+        self,
+        policy: Policy,
+        args: GRPOConfig,
+        optimizer: torch.optim.Optimizer,
+        collect: Collect,
+        callbacks: Sequence[TrainerCallback],
+    ):
         prompts = args.generation_batch_size // args.num_generations
         super().__init__(
             model=policy.model,
@@ -34,6 +41,7 @@ class PolicyTrainer(GRPOTrainer):
             train_dataset=Dataset.from_dict({"prompt": [""] * prompts}),
             processing_class=policy.tokenizer,
             callbacks=list(callbacks),
+            optimizers=(optimizer, None),
         )
         self.remove_callback(PrinterCallback)
         self._collect = collect

@@ -13,10 +13,19 @@ class Uniform:
 
 @dataclass
 class Optimizer:
-    """AdamW."""
+    """What every optimizer's node has, a user's own included."""
 
     lr: float = option(2e-4, above=0)
     """Learning rate at its highest."""
+    max_grad_norm: float = option(1.0, above=0, outside=True)
+    """Gradients are scaled down to this norm."""
+
+
+@configures("rlvr_exp.algorithms.optimizers.AdamW")
+@dataclass
+class AdamW(Optimizer):
+    """Adam with decoupled weight decay."""
+
     beta1: float = option(0.9, low=0, high=1)
     """Decay of the mean of gradients."""
     beta2: float = option(0.999, low=0, high=1)
@@ -24,9 +33,18 @@ class Optimizer:
     eps: float = option(1e-8, above=0)
     """Added to the denominator."""
     weight_decay: float = option(0.0, low=0)
-    """Decoupled weight decay."""
-    max_grad_norm: float = option(1.0, above=0)
-    """Gradients are scaled down to this norm."""
+    """Decoupled weight decay of matrices."""
+
+
+@configures("rlvr_exp.algorithms.optimizers.Muon")
+@dataclass
+class Muon(AdamW):
+    """Orthogonalised momentum for hidden matrices, for training from scratch in few steps; AdamW for the rest."""
+
+    matrix_lr: float = option(0.02, above=0)
+    """Learning rate of the hidden matrices; `lr` is that of embeddings, heads and norms."""
+    momentum: float = option(0.95, low=0, high=1)
+    """Decay of the momentum of the hidden matrices."""
 
 
 @dataclass

@@ -32,7 +32,7 @@ class Config:
     reward: Any = node()
     algorithm: Any = node()
     curriculum: Any = node()
-    optimizer: Optimizer = field(default_factory=Optimizer)
+    optimizer: Any = node(base=Optimizer)
     scheduler: Scheduler = field(default_factory=Scheduler)
     parallel: Parallel = field(default_factory=Parallel)
     tracking: Any = node()

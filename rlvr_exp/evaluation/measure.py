@@ -19,8 +19,8 @@ def measure(
     verifier: Verifier,
     tasks: Sequence[Task],
     evaluation,
+    limits,
     seed: int,
-    max_prompt_tokens: int,
     progress: Progress,
 ) -> list[Scored]:
     """Answer `tasks` as the `evaluation` configuration node says.
@@ -29,27 +29,28 @@ def measure(
     prompt longer than the policy takes is never cut: all its answers fail with bucket `prompt_too_long`.
 
     Args:
+        limits: `max_prompt_tokens` and `max_completion_tokens`, as the `model` node has them.
         progress: called with (tasks answered, all tasks) after each batch.
     """
     prompts = {task.id: policy.encode_prompt(domain.prompt(task)) for task in tasks}
-    room = min(max_prompt_tokens, policy.max_tokens - evaluation.max_new_tokens)
+    room = min(limits.max_prompt_tokens, policy.max_tokens - limits.max_completion_tokens)
     fitting = sorted((t for t in tasks if len(prompts[t.id]) <= room), key=lambda t: len(prompts[t.id]))
     scored: dict[str, list[Scored]] = {t.id: _too_long(t, evaluation) for t in tasks if len(prompts[t.id]) > room}
     per_batch = max(1, evaluation.batch_size // (evaluation.samples + evaluation.greedy))
     for start in range(0, len(fitting), per_batch):
         batch = fitting[start : start + per_batch]
-        for task, rows in zip(batch, _answer(policy, domain, verifier, batch, prompts, evaluation, seed), strict=True):
+        for task, rows in zip(batch, _answer(policy, domain, verifier, batch, prompts, evaluation, limits, seed), strict=True):
             scored[task.id] = rows
         progress(len(scored), len(tasks))
     return [row for task in tasks for row in scored[task.id]]
 
 
-def _answer(policy, domain, verifier, batch, prompts, evaluation, seed) -> list[list[Scored]]:
+def _answer(policy, domain, verifier, batch, prompts, evaluation, limits, seed) -> list[list[Scored]]:
     rows: list[list[Scored]] = [[] for _ in batch]
     for mode in ("greedy", "sampled") if evaluation.greedy else ("sampled",):
         count = 1 if mode == "greedy" else evaluation.samples
         began = time.perf_counter()
-        groups = _sample(policy, [prompts[t.id] for t in batch], batch, mode, count, evaluation, seed)
+        groups = _sample(policy, [prompts[t.id] for t in batch], batch, mode, count, evaluation, limits, seed)
         answers = judge(policy, domain, verifier, batch, groups)
         each = (time.perf_counter() - began) / (len(batch) * count)
         for row, group in zip(rows, answers, strict=True):
@@ -57,10 +58,10 @@ def _answer(policy, domain, verifier, batch, prompts, evaluation, seed) -> list[
     return rows
 
 
-def _sample(policy, prompts, batch, mode, count, evaluation, seed) -> list[list[Sampled]]:
+def _sample(policy, prompts, batch, mode, count, evaluation, limits, seed) -> list[list[Sampled]]:
     sampling = Sampling(
         temperature=0.0 if mode == "greedy" else evaluation.temperature,
-        max_new_tokens=evaluation.max_new_tokens,
+        max_new_tokens=limits.max_completion_tokens,
         eos_ids=policy.eos_ids,
         pad_id=policy.pad_id,
     )

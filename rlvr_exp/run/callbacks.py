@@ -4,6 +4,7 @@ Metrics are renamed to the project's own names here, in one table, so that a run
 """
 
 import math
+import time
 from collections.abc import Callable, Mapping
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
@@ -23,7 +24,6 @@ NAMES = {
     "kl": "kl",
     "clip_ratio/low_mean": "clip/low",
     "clip_ratio/high_mean": "clip/high",
-    "step_time": "time/update",
     "num_tokens": "tokens/seen",
     "mean_token_accuracy": "token_accuracy",
 }
@@ -35,12 +35,13 @@ class Metrics(TrainerCallback):
 
     def __init__(self, tracker: Tracker, job: Job, extra: Callable[[int], Mapping[str, float]]):
         self._tracker, self._job, self._extra = tracker, job, extra
+        self._logged_at, self._logged_step = time.perf_counter(), 0
 
     def on_log(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, logs=None, **_):
         row = {NAMES[name]: float(value) for name, value in (logs or {}).items() if name in NAMES and value is not None}
         if not row:
             return
-        row |= self._extra(state.global_step)
+        row |= self._time(state.global_step) | self._extra(state.global_step)
         self._tracker.log(state.global_step, row)
         self._job.progress(kind="step", step=state.global_step, total=state.max_steps, **_shown(row))
         for name in ("loss", "grad_norm"):
@@ -49,6 +50,15 @@ class Metrics(TrainerCallback):
                     f"step {state.global_step}: {name} is {row[name]}. The weights of the last checkpoint are sound; "
                     "lower optimizer.lr, or look at the samples of this step in rollouts/."
                 )
+
+    def _time(self, step: int) -> dict[str, float]:
+        """Wall seconds of one step since the last row; nothing for a second row of the same step."""
+        if step == self._logged_step:
+            return {}
+        now = time.perf_counter()
+        each = (now - self._logged_at) / (step - self._logged_step)
+        self._logged_at, self._logged_step = now, step
+        return {"time/step": each}
 
 
 def _shown(row: Mapping[str, float]) -> dict[str, object]:

@@ -13,7 +13,7 @@ from rlvr_exp.config.stages import STAGES, reads
 
 BYTES = {"float32": 4, "bfloat16": 2, "float16": 2, "auto": 2}
 """Of one parameter; auto: most checkpoints are stored in 16 bits."""
-WRITTEN = ("config.yaml", "manifest.json", "log.txt", "summary.json")
+WRITTEN = ("config.yaml", "manifest.json", "log.txt", "summary.json", "report.html")
 
 
 def plan(config: Config, needs: list[Need]) -> str:
@@ -111,7 +111,9 @@ def _model_source(model: Model) -> str:
 
 def _written(config: Config) -> Iterator[str]:
     yield from WRITTEN
+    if config.compare is not None:
+        yield "compare.json, compare.md"
     if reads(config.stage, "evaluation"):
-        yield "rollouts/"
+        yield "evaluation/"
     if reads(config.stage, "algorithm"):
-        yield f"metrics.jsonl, metrics.csv, checkpoints/ (every {config.run.checkpoint.every_steps} steps), report.html"
+        yield f"metrics.jsonl, metrics.csv, rollouts/, checkpoints/ (every {config.run.checkpoint.every_steps} steps)"

@@ -19,28 +19,21 @@ SOLVED, FAILED, SILENT, MIXED = "solved", "failed", "no_verdict", "mixed"
 
 
 class StepLog:
-    """Turns a step's groups into metrics, and stops the run when too many samples get no verdict."""
+    """Turns a step's groups into metrics."""
 
-    def __init__(self, max_no_verdict_rate: float):
-        self.max_no_verdict_rate = max_no_verdict_rate
+    def __init__(self) -> None:
         self._row: dict[str, float] = {}
-        self._collected_at = self._began = time.perf_counter()
+        self._collected_at = time.perf_counter()
 
     def record(self, groups: Groups, learned: Experience) -> None:
         """Note what was sampled; called once a step, before its update.
 
         Raises:
-            GuardStop: the share without a verdict passed the limit, or the books do not add up.
+            GuardStop: the books do not add up.
         """
         outcomes = Counter(answer.verdict.outcome for group in groups.answers for answer in group)
         sampled = sum(outcomes.values())
         silent = outcomes["no_verdict"]
-        if silent > self.max_no_verdict_rate * sampled:
-            logs = {answer.verdict.log for group in groups.answers for answer in group if answer.verdict.outcome == "no_verdict"}
-            raise GuardStop(
-                f"step {groups.step + 1}: {silent} of {sampled} samples got no verdict, more than "
-                f"verifier.max_no_verdict_rate={self.max_no_verdict_rate}. The grader said: {sorted(logs)[:3]}"
-            )
         trained = int((learned.weights.sum(1) > 0).sum())
         row = {
             "samples/sampled": sampled,
@@ -56,9 +49,8 @@ class StepLog:
 
     def metrics(self, step: int) -> Mapping[str, float]:
         """The row of the step recorded last, with the time of its update; called once, after the update."""
-        now = time.perf_counter()
-        row = self._row | {"time/update": now - self._collected_at, "time/step": now - self._began}
-        self._row, self._began = {}, now
+        row = self._row | {"time/update": time.perf_counter() - self._collected_at}
+        self._row = {}
         return row
 
 

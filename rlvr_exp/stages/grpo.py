@@ -10,7 +10,7 @@ from rlvr_exp.algorithms.arguments import shared_arguments
 from rlvr_exp.algorithms.experience import Experience
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.config import build
-from rlvr_exp.config.batching import derive
+from rlvr_exp.config.batching import of_groups
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.rollouts.collect import Collector, Groups
 from rlvr_exp.rollouts.sampler import Sampling
@@ -26,7 +26,7 @@ from rlvr_exp.stages.setup import Parts, measured, prepared, training_tasks
 def run(config, job: Job) -> Result:
     with prepared(config, job) as parts:
         collector = collect_from(parts, config)
-        before = measured(parts, config, job, "before")
+        before = job.before = measured(parts, config, job, "before")
         steps, final = train(parts, config, job, collector)
         after = measured(parts, config, job, "after")
     return Result(before=before, after=after, metrics=final, steps=steps)
@@ -45,7 +45,7 @@ def collect_from(parts: Parts, config) -> Collector:
         group_size=algorithm.group_size,
         sampling=Sampling(
             temperature=algorithm.temperature,
-            max_new_tokens=algorithm.max_completion_tokens,
+            max_new_tokens=config.model.max_completion_tokens,
             eos_ids=parts.policy.eos_ids,
             pad_id=parts.policy.pad_id,
         ),
@@ -55,8 +55,8 @@ def collect_from(parts: Parts, config) -> Collector:
 
 def train(parts: Parts, config, job: Job, collector: Collector) -> tuple[int, dict[str, float]]:
     """Update the policy for the configured steps; returns the steps done and the last row of metrics."""
-    algorithm = build(config.algorithm)
-    log = StepLog(max_no_verdict_rate=config.verifier.max_no_verdict_rate)
+    algorithm = build(config.algorithm, max_completion_tokens=config.model.max_completion_tokens)
+    log = StepLog()
     checkpoints = Checkpoints(job.directory, config.run.checkpoint.every_steps, config.run.checkpoint.keep)
 
     def experience(step: int) -> Experience:
@@ -77,6 +77,7 @@ def train(parts: Parts, config, job: Job, collector: Collector) -> tuple[int, di
             trainer = PolicyTrainer(
                 parts.policy,
                 trainer_arguments(parts, config, algorithm, Path(scratch)),
+                build(config.optimizer).make(parts.policy.model),
                 experience,
                 [Metrics(tracker, job, log.metrics), Saving(checkpoints, parts.policy, job)],
             )
@@ -92,8 +93,14 @@ def train(parts: Parts, config, job: Job, collector: Collector) -> tuple[int, di
 def trainer_arguments(parts: Parts, config, algorithm, scratch: Path) -> GRPOConfig:
     """TRL's configuration of the run; the batch is described by what a person decided and split from there."""
     settings = config.algorithm
-    row = config.model.max_prompt_tokens + settings.group_size * settings.max_completion_tokens
-    plan = derive(settings.prompts_per_step, row, settings.max_tokens_per_device, config.parallel.processes)
+    plan = of_groups(
+        settings.prompts_per_step,
+        settings.group_size,
+        config.model.max_prompt_tokens,
+        config.model.max_completion_tokens,
+        settings.max_tokens_per_device,
+        config.parallel.processes,
+    )
     return GRPOConfig(
         **shared_arguments(config, scratch, parts.policy.model.dtype),
         **algorithm.trl_arguments(),

@@ -21,7 +21,7 @@ from rlvr_exp.stages.setup import Parts, measured, prepared, split_tasks, traini
 
 def run(config, job: Job) -> Result:
     with prepared(config, job) as parts:
-        before = {} if config.model.from_scratch else measured(parts, config, job, "before")
+        before = job.before = {} if config.model.from_scratch else measured(parts, config, job, "before")
         steps, final = train(parts, config, job)
         after = measured(parts, config, job, "after")
     return Result(before=before, after=after, metrics=final, steps=steps)
@@ -47,6 +47,7 @@ def train(parts: Parts, config, job: Job) -> tuple[int, dict[str, float]]:
             trainer = ImitationTrainer(
                 policy,
                 trainer_arguments(parts, config, algorithm, Path(scratch)),
+                build(config.optimizer).make(policy.model),
                 examples,
                 held_out,
                 [Metrics(tracker, job, lambda step: {}), Saving(checkpoints, policy, job), stop],
