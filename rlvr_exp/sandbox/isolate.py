@@ -57,6 +57,7 @@ def enter(level: str, processes: int) -> Jail:
     if level == "user" and not root:
         raise Refused("only root can give candidates another user id")
     jail = Jail(level, _spare_id() if level == "user" else None, processes)
+    kernel.prctl(kernel.CHILD_SUBREAPER, 1)
     jail.facts["network"] = root and _try(kernel.unshare, kernel.NEWNET)
     jail.scratch = tempfile.mkdtemp(prefix="rlvr-sandbox-")
     os.chmod(jail.scratch, 0o711)
@@ -81,7 +82,7 @@ def settle(jail: Jail, hidden: Sequence[str]) -> None:
         jail.facts["network"] |= jail.filter is not None
         jail.facts |= {"processes": jail.uid is not None or jail.filter is not None, "ipc": jail.filter is not None}
         jail.facts |= {"files_read_only": False, "files_hidden": False}
-        children_of(os.getpid())  # without this list no tree could be ended
+        _read(f"/proc/self/task/{os.getpid()}/children")  # without this list no tree could be ended
     jail.facts["user_id"] = jail.uid is not None
     if jail.level != "process":
         view.bring_library(jail.scratch, mounts=jail.level == "namespaces")
@@ -89,15 +90,31 @@ def settle(jail: Jail, hidden: Sequence[str]) -> None:
     kernel.prctl(kernel.DUMPABLE, 0)  # no candidate with the same user id reads or traces the zygote
 
 
-def children_of(pid: int) -> list[int]:
-    """The processes that `pid` is the parent of, adopted ones included. Raises OSError without /proc."""
-    with open(f"/proc/{pid}/task/{pid}/children", encoding="utf-8") as table:
-        return [int(word) for word in table.read().split()]
+def descendants_of(pid: int) -> list[int]:
+    """Every process below `pid`, adopted ones included; one that ends meanwhile may be missing."""
+    found, ahead = [], [pid]
+    while ahead:
+        children = [child for parent in ahead for child in _children_of(parent)]
+        found += children
+        ahead = children
+    return found
+
+
+def _children_of(pid: int) -> list[int]:
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+        return [int(word) for thread in threads for word in _read(f"/proc/{pid}/task/{thread}/children").split()]
+    except OSError:  # it is gone
+        return []
+
+
+def _read(path: str) -> str:
+    with open(path, encoding="utf-8") as file:
+        return file.read()
 
 
 def _address_space() -> int:
-    with open("/proc/self/statm", encoding="utf-8") as table:
-        return int(table.read().split()[0]) * resource.getpagesize()
+    return int(_read("/proc/self/statm").split()[0]) * resource.getpagesize()
 
 
 def _compile_filter(jail: Jail) -> bool:
@@ -158,16 +175,14 @@ def confine(jail: Jail, memory_mb: int, cpu_s: float, file_bytes: int) -> None:
 def _tasks(jail: Jail) -> int:
     """Threads count as well. Where the user id is the run's own, whatever else the user runs counts, too."""
     if jail.uid is None and not jail.owns_pids:
-        with open("/proc/loadavg", encoding="utf-8") as table:
-            everybody = int(table.read().split()[3].partition("/")[2])
+        everybody = int(_read("/proc/loadavg").split()[3].partition("/")[2])
         return everybody + 32 + jail.processes
     return 32 + jail.processes if jail.filter is not None else 16
 
 
 def _spare_id() -> int:
     """A user id that nobody has, one per worker: high in the range that this user namespace knows."""
-    with open("/proc/self/uid_map", encoding="utf-8") as table:
-        rows = [[int(number) for number in line.split()] for line in table]
+    rows = [[int(number) for number in line.split()] for line in _read("/proc/self/uid_map").splitlines()]
     first, _, count = max(rows, key=lambda row: row[2])
     top = min(first + count - 1, (1 << 31) - 2)
     if count < 10_000:

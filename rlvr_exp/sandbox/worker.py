@@ -61,6 +61,8 @@ def _supervise(zygote: int, trainer: int, jail: Jail) -> None:
             os.kill(zygote, signal.SIGKILL)
             os.waitpid(zygote, 0)
             break
+    if not jail.owns_pids:
+        _kill_below()  # what a zygote leaves that was killed at work is ours by adoption
     if jail.scratch:
         shutil.rmtree(jail.scratch, ignore_errors=True)
     os._exit(0)
@@ -169,26 +171,24 @@ class _Zygote:
         """Kill and reap everything the candidate started: its status, CPU seconds and peak memory of all of it."""
         status, cpu_s, peak_kb = 0, 0.0, 0
         while True:
-            self._kill_all(pid)
+            self._kill_all()
             try:
-                reaped, how, usage = os.wait3(os.WNOHANG)
+                while True:
+                    reaped, how, usage = os.wait3(os.WNOHANG)
+                    if reaped == 0:
+                        break
+                    cpu_s += usage.ru_utime + usage.ru_stime
+                    peak_kb = max(peak_kb, usage.ru_maxrss)
+                    status = os.waitstatus_to_exitcode(how) if reaped == pid else status
             except ChildProcessError:
                 return status, cpu_s, peak_kb
-            if reaped == 0:
-                time.sleep(0.0005)
-                continue
-            cpu_s += usage.ru_utime + usage.ru_stime
-            peak_kb = max(peak_kb, usage.ru_maxrss)
-            if reaped == pid:
-                status = os.waitstatus_to_exitcode(how)
+            time.sleep(0.0005)
 
-    def _kill_all(self, pid: int) -> None:
+    def _kill_all(self) -> None:
         if self._jail.owns_pids:
-            _kill(-1)
-            return
-        for child in isolate.children_of(os.getpid()):
-            _kill(child)
-        _kill(-pid)
+            _signal(-1, signal.SIGKILL)
+        else:
+            _kill_below()
 
     def _clean(self) -> None:
         """Empty the scratch, whatever the candidate did to its folder's modes."""
@@ -284,8 +284,19 @@ def _open_folders(path: str) -> None:
                 os.chmod(folder, 0o700)
 
 
-def _kill(pid: int) -> None:
+def _kill_below() -> None:
+    """Every descendant: stopped first and killed after, since a fork bomb killed one by one grows faster than it ends."""
+    stopped: set[int] = set()
+    while fresh := set(isolate.descendants_of(os.getpid())) - stopped:
+        for pid in fresh:
+            _signal(pid, signal.SIGSTOP)
+        stopped |= fresh
+    for pid in stopped:
+        _signal(pid, signal.SIGKILL)
+
+
+def _signal(pid: int, number: int) -> None:
     try:
-        os.kill(pid, signal.SIGKILL)
+        os.kill(pid, number)
     except ProcessLookupError:
         pass

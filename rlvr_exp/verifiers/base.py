@@ -48,7 +48,8 @@ class Verdict:
     def __post_init__(self) -> None:
         if self.outcome not in OUTCOMES:
             raise ValueError(f"Verdict.outcome: got {self.outcome!r}, allowed {OUTCOMES}")
-        if (self.outcome == "failed") != (self.bucket in BUCKETS) or (self.bucket is not None) != (self.outcome == "failed"):
+        fits = self.bucket in BUCKETS if self.outcome == "failed" else self.bucket is None
+        if not fits:
             raise ValueError(f"Verdict.bucket: got {self.bucket!r} for {self.outcome!r}, allowed {BUCKETS} iff failed")
         if (self.outcome == "rejected") != (self.rule is not None):
             raise ValueError(f"Verdict.rule: got {self.rule!r} for {self.outcome!r}, set it iff rejected")

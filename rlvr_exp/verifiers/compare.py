@@ -22,7 +22,7 @@ def equal(got: Any, expected: Any, strict: bool = False, atol: float = 0.0) -> b
         alike = type(got) is kind or (not strict and type(got) in (list, tuple))
         if not alike or len(got) != len(expected):
             return False
-        return all(equal(one, other, strict, atol) for one, other in zip(got, expected))
+        return all(equal(one, other, strict, atol) for one, other in zip(got, expected, strict=True))
     if kind is dict:
         return _dicts_equal(got, expected, strict, atol)
     if kind in (set, frozenset):

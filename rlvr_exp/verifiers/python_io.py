@@ -75,7 +75,7 @@ class PythonIO(Verifier):
         prepared = self._prepare(requests)
         fresh = {item.key: item for item in prepared if item.job is not None}
         results = self._pool.run([item.job for item in fresh.values()])
-        judged = {item.key: _judge(item.request, result) for item, result in zip(fresh.values(), results)}
+        judged = {item.key: _judge(item.request, result) for item, result in zip(fresh.values(), results, strict=True)}
         verdicts, first = [], dict.fromkeys(judged, True)
         for item in prepared:
             verdict = item.settled or judged.get(item.key) or self._known[item.key]
@@ -132,7 +132,7 @@ class PythonIO(Verifier):
         )
 
     def _remember(self, judged: dict[bytes, Verdict], fresh: Iterable[bytes], results: Sequence[JobResult]) -> None:
-        for key, result in zip(fresh, results):
+        for key, result in zip(fresh, results, strict=True):
             if result.end not in ("wall", "lost", "unavailable"):  # these may have been the machine's mood
                 self._known[key] = judged[key]
         while len(self._known) > _MEMORY_SLOTS:
