@@ -47,8 +47,6 @@ class SFT:
         return {
             "max_steps": settings["max_steps"],
             "max_length": None,
-            # Sequences of like length share a batch: less padding, and still a new order each epoch.
-            "train_sampling_strategy": "group_by_length",
             "eval_strategy": "steps",
             "eval_steps": settings["eval_every_steps"],
             **settings["trl"],

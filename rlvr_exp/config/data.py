@@ -34,9 +34,11 @@ class Arc(Data):
     """Grid puzzles: embedded, or real ARC files."""
 
     dev_fraction: float = option(0.1, low=0, high=1)
-    """Share of real data without splits that becomes `dev`."""
+    """Share of real training data that becomes `dev`."""
     test_fraction: float = option(0.1, low=0, high=1)
     """Share of real data without splits that becomes `test`."""
+    seed: int = option(0, low=0)
+    """Of the splits, the shuffle before `limit` and the choice of shots. Not the run's: all runs measure the same tasks."""
     prompt: Prompt = field(default_factory=Prompt)
     """How a task is worded."""
 

@@ -18,8 +18,8 @@ class Model:
     """Type of the weights in memory; auto: as stored."""
     device_map: str = option("", choices=("", "auto"))
     """auto: spread the layers over the devices; empty: one device."""
-    attention: str = option("auto", choices=("auto", "eager", "sdpa", "flash_attention_2"))
-    """Attention implementation; auto: the library's choice."""
+    attention: str = option("auto", choices=("auto", "eager", "sdpa"))
+    """Attention implementation; auto: the library's choice. Groups share their prompt through 4-D masks, which these take."""
     chat_template: str = option("auto", choices=("auto", "always", "never"))
     """Word prompts as chat; auto: where the tokenizer has a template."""
     parameters: float = option(0.0, low=0)

@@ -28,5 +28,6 @@ class Uniform(Curriculum):
         if epoch not in self._orders:
             order = list(range(len(self._tasks)))
             stream(self._seed, "curriculum", epoch).shuffle(order)
-            self._orders = {epoch - 1: self._orders.get(epoch - 1, []), epoch: order}
+            # A step may cross from one epoch into the next: the two newest are enough.
+            self._orders = dict([*self._orders.items(), (epoch, order)][-2:])
         return self._orders[epoch]

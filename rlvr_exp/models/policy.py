@@ -61,6 +61,8 @@ def load_policy(model, seed: int) -> Policy:
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     network = _from_scratch(model, origin, seed) if model.from_scratch else _pretrained(model, origin)
+    if not model.device_map:
+        network.to("cuda" if torch.cuda.is_available() else "cpu")
     network.config.pad_token_id = network.generation_config.pad_token_id = tokenizer.pad_token_id
     chat = model.chat_template == "always" or (model.chat_template == "auto" and tokenizer.chat_template is not None)
     return Policy(network, tokenizer, _eos_ids(network, tokenizer), chat, network.config.max_position_embeddings)

@@ -20,7 +20,6 @@ NAMES = {
     "eval_loss": "held_out/loss",
     "grad_norm": "grad_norm",
     "learning_rate": "learning_rate",
-    "entropy": "entropy",
     "kl": "kl",
     "clip_ratio/low_mean": "clip/low",
     "clip_ratio/high_mean": "clip/high",
@@ -47,8 +46,8 @@ class Metrics(TrainerCallback):
         for name in ("loss", "grad_norm"):
             if not math.isfinite(row.get(name, 0.0)):
                 raise GuardStop(
-                    f"step {state.global_step}: {name} is {row[name]}. The weights of the last checkpoint are sound; "
-                    "lower optimizer.lr, or look at the samples of this step in rollouts/."
+                    f"step {state.global_step}: {name} is {row[name]}. Lower optimizer.lr, or look at this step's samples "
+                    "in rollouts/; no checkpoint is written from weights that are not finite"
                 )
 
     def _time(self, step: int) -> dict[str, float]:

@@ -9,6 +9,9 @@ import re
 import shutil
 from pathlib import Path
 
+import torch
+
+from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.core.files import write_json
 from rlvr_exp.models.policy import Policy
 
@@ -26,7 +29,11 @@ class Checkpoints:
         return step > 0 and step % self.every_steps == 0
 
     def save(self, step: int, policy: Policy) -> Path:
-        """Write the policy as of `step`; a step already there stays as it is."""
+        """Write the policy as of `step`; a step already there stays as it is.
+
+        Raises:
+            GuardStop: a weight is not a number; nothing is written, so `latest` stays sound.
+        """
         final = self.root / f"step_{step:06d}"
         if not final.exists():
             self._write(step, policy, final)
@@ -44,6 +51,12 @@ class Checkpoints:
         return link.resolve() if link.exists() else None
 
     def _write(self, step: int, policy: Policy, final: Path) -> None:
+        broken = [name for name, value in policy.model.named_parameters() if not torch.isfinite(value).all()]
+        if broken:
+            raise GuardStop(
+                f"step {step}: {len(broken)} weights hold values that are not finite, first {broken[0]}; no checkpoint was "
+                "written and the last one is sound. Lower optimizer.lr, or look at this step's samples in rollouts/"
+            )
         temporary = self.root / f".{final.name}.tmp"
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir(parents=True)
@@ -63,7 +76,10 @@ class Checkpoints:
         steps = sorted(path for path in self.root.iterdir() if STEP.fullmatch(path.name))
         for path in steps[: -self.keep]:
             if path != self.best:
-                shutil.rmtree(path)
+                # Renamed first: what stands under a checkpoint's name is whole, also while it is being removed.
+                doomed = self.root / f".{path.name}.tmp"
+                os.replace(path, doomed)
+                shutil.rmtree(doomed)
 
 
 def _checksum(path: Path) -> str:

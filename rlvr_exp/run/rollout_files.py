@@ -43,7 +43,7 @@ class Rollout:
     reward: float | None
     """None without a verdict."""
     terms: Mapping[str, float]
-    """The reward's named terms before weighting."""
+    """Each named term's weighted share of the reward."""
     advantage: float | None
     """None where the completion was not trained on."""
     log: str

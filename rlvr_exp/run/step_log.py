@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Mapping
 from statistics import fmean, pstdev
 
+import torch
+
 from rlvr_exp.algorithms.experience import Experience
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.rollouts.collect import Groups
@@ -22,6 +24,8 @@ class StepLog:
     """Turns a step's groups into metrics."""
 
     def __init__(self) -> None:
+        self.steps_with_signal = 0
+        """Steps in which any sample had something to teach."""
         self._row: dict[str, float] = {}
         self._collected_at = time.perf_counter()
 
@@ -34,7 +38,8 @@ class StepLog:
         outcomes = Counter(answer.verdict.outcome for group in groups.answers for answer in group)
         sampled = sum(outcomes.values())
         silent = outcomes["no_verdict"]
-        trained = int((learned.weights.sum(1) > 0).sum())
+        trained = int(_trained(learned).sum())
+        self.steps_with_signal += trained > 0
         row = {
             "samples/sampled": sampled,
             "samples/trained": trained,
@@ -52,6 +57,11 @@ class StepLog:
         row = self._row | {"time/update": time.perf_counter() - self._collected_at}
         self._row = {}
         return row
+
+
+def _trained(learned: Experience) -> torch.Tensor:
+    """(N,) which samples were trained on: judged, and of a group that had something to teach."""
+    return (learned.weights.sum(1) > 0) & learned.live().repeat_interleave(learned.group_size)
 
 
 def _rewards(groups: Groups) -> dict[str, float]:
@@ -93,6 +103,8 @@ def _lengths(groups: Groups) -> dict[str, float]:
     sampled = [answer.sampled for group in groups.answers for answer in group]
     return {
         "tokens/completion_mean": fmean(len(one.ids) for one in sampled),
+        # Unbiased for the mean entropy of a token, over all that was sampled and not only what is learned from.
+        "entropy": -fmean(score for one in sampled for score in one.logprobs),
         "tokens/completion_max": max(len(one.ids) for one in sampled),
         "tokens/truncated": sum(one.truncated for one in sampled) / len(sampled),
     }
@@ -100,7 +112,7 @@ def _lengths(groups: Groups) -> dict[str, float]:
 
 def rollout_rows(groups: Groups, learned: Experience) -> list[Rollout]:
     """One row a sample, for `rollouts/`; steps are counted from 1 there, as in the metrics."""
-    trained = (learned.weights.sum(1) > 0).tolist()
+    trained = _trained(learned).tolist()
     advantages = learned.advantages[:, 0].tolist()
     rows = []
     for place, group in enumerate(groups.answers):

@@ -16,7 +16,7 @@ def run(config, job: Job) -> Result:
     with prepared(config, job) as parts:
         rates = measured(parts, config, job, "after")
     scored = load(job.directory, "after")
-    metrics = {f"verdict/{name}": count for name, count in verdict_counts(scored).items() if count}
+    metrics = {f"verdict/{name}": count / len(scored) for name, count in verdict_counts(scored).items() if count}
     metrics |= {f"time/answer_{name}": seconds for name, seconds in latency(scored).items()}
     if baseline:
         metrics |= _differences(baseline, scored)

@@ -25,14 +25,14 @@ from rlvr_exp.stages.setup import Parts, measured, prepared, training_tasks
 
 def run(config, job: Job) -> Result:
     with prepared(config, job) as parts:
-        collector = collect_from(parts, config)
+        collector = collect_from(parts, config, job)
         before = job.before = measured(parts, config, job, "before")
         steps, final = train(parts, config, job, collector)
         after = measured(parts, config, job, "after")
     return Result(before=before, after=after, metrics=final, steps=steps)
 
 
-def collect_from(parts: Parts, config) -> Collector:
+def collect_from(parts: Parts, config, job: Job) -> Collector:
     """The collector of a run: its tasks come from the curriculum, its draws from the run's seed."""
     algorithm = config.algorithm
     return Collector(
@@ -40,7 +40,7 @@ def collect_from(parts: Parts, config) -> Collector:
         domain=parts.domain,
         verifier=parts.verifier,
         reward=build(config.reward),
-        curriculum=build(config.curriculum, tasks=training_tasks(parts, config), seed=config.seed),
+        curriculum=build(config.curriculum, tasks=training_tasks(parts, config, job), seed=config.seed),
         prompts_per_step=algorithm.prompts_per_step,
         group_size=algorithm.group_size,
         sampling=Sampling(
@@ -85,8 +85,12 @@ def train(parts: Parts, config, job: Job, collector: Collector) -> tuple[int, di
             steps = trainer.state.global_step
     finally:
         tracker.close()
-    if steps == 0:
-        raise GuardStop(f"no step of the {config.algorithm.max_steps} asked for was trained")
+    if log.steps_with_signal == 0:
+        raise GuardStop(
+            f"{steps} of {config.algorithm.max_steps} steps were done and none had anything to learn from: in every group "
+            "all rewards were equal. Look at rollouts/: a policy that always fails or always passes needs other tasks, "
+            "a higher algorithm.temperature or a reward that tells its answers apart"
+        )
     return steps, tracker.last
 
 
@@ -102,8 +106,7 @@ def trainer_arguments(parts: Parts, config, algorithm, scratch: Path) -> GRPOCon
         config.parallel.processes,
     )
     return GRPOConfig(
-        **shared_arguments(config, scratch, parts.policy.model.dtype),
-        **algorithm.trl_arguments(),
+        **{**shared_arguments(config, scratch, parts.policy.model.dtype), **algorithm.trl_arguments()},
         per_device_train_batch_size=plan.micro_batch * settings.group_size,
         gradient_accumulation_steps=plan.accumulation,
         steps_per_generation=plan.accumulation,

@@ -19,6 +19,7 @@ from rlvr_exp.run.job import Job
 from rlvr_exp.run.rollout_files import When
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.verifiers.base import Verifier
+from rlvr_exp.verifiers.guarded import Guarded
 
 
 @dataclass(frozen=True)
@@ -37,10 +38,11 @@ def prepared(config, job: Job) -> Iterator[Parts]:
     """Build the parts, write what they are into the manifest, and end the verifier's workers on the way out."""
     if config.parallel.threads:
         torch.set_num_threads(config.parallel.threads)
-    domain = build(config.data, seed=config.seed)
+    domain = build(config.data)
     held_out = held_out_tasks(domain, config.evaluation)
     policy = load_policy(config.model, config.seed)
-    with build(config.verifier, sandbox=config.sandbox) as verifier:
+    inner = build(config.verifier, sandbox=config.sandbox)
+    with Guarded(inner, config.verifier.max_no_verdict_rate) as verifier:
         manifest.extend(
             job.directory,
             data={name: {"tasks": len(tasks), "fingerprint": domain.fingerprint(name)} for name, tasks in domain.splits().items()},
@@ -58,14 +60,15 @@ def held_out_tasks(domain: Domain, evaluation) -> tuple[Task, ...]:
 
 
 def split_tasks(domain: Domain, name: str) -> Sequence[Task]:
+    """The tasks of a split. Raises InputError where there are none, naming the splits that there are."""
     splits = domain.splits()
     if not splits.get(name):
         there = ", ".join(f"{split} ({len(tasks)} tasks)" for split, tasks in splits.items())
-        raise InputError(Problem("data", f"no tasks in split {name!r}", allowed=there, remedy="evaluation.split=NAME, or other data"))
+        raise InputError(Problem("data", f"no tasks in split {name!r}", allowed=there, remedy="name another split, or other data"))
     return splits[name]
 
 
-def training_tasks(parts: Parts, config) -> list[Task]:
+def training_tasks(parts: Parts, config, job: Job) -> list[Task]:
     """The train split, kept apart from what is measured on, without prompts that the policy cannot take.
 
     Raises:
@@ -77,6 +80,11 @@ def training_tasks(parts: Parts, config) -> list[Task]:
     fitting = [task for task in tasks if len(parts.policy.encode_prompt(parts.domain.prompt(task))) <= limit]
     if not fitting:
         raise InputError(Problem("model.max_prompt_tokens", f"no prompt of {len(tasks)} fits", str(limit), remedy="raise it"))
+    left_out = len(tasks) - len(fitting)
+    manifest.extend(job.directory, train={"tasks": len(fitting), "left_out_prompt_too_long": left_out})
+    if left_out:
+        text = f"{left_out} of {len(tasks)} train tasks are left out: their prompts pass {limit} tokens"
+        job.progress(kind="note", text=text)
     return fitting
 
 

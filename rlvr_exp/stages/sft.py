@@ -31,7 +31,7 @@ def train(parts: Parts, config, job: Job) -> tuple[int, dict[str, float]]:
     """Imitate the train split until the steps are done or held-out loss stops falling; the policy ends at its best."""
     algorithm = build(config.algorithm)
     policy = parts.policy
-    examples, left_out = algorithm.examples(policy, parts.domain, training_tasks(parts, config))
+    examples, left_out = algorithm.examples(policy, parts.domain, training_tasks(parts, config, job))
     held_out, _ = algorithm.examples(policy, parts.domain, split_tasks(parts.domain, "dev"))
     manifest.extend(job.directory, imitation={"examples": len(examples), "held_out": len(held_out), "left_out": left_out})
     checkpoints = Checkpoints(job.directory, config.run.checkpoint.every_steps, config.run.checkpoint.keep)
@@ -69,8 +69,7 @@ def trainer_arguments(parts: Parts, config, algorithm, scratch: Path) -> SFTConf
         settings.batch_size, settings.max_sequence_tokens, settings.max_tokens_per_device, config.parallel.processes
     )
     return SFTConfig(
-        **shared_arguments(config, scratch, parts.policy.model.dtype),
-        **algorithm.trl_arguments(),
+        **{**shared_arguments(config, scratch, parts.policy.model.dtype), **algorithm.trl_arguments()},
         per_device_train_batch_size=plan.micro_batch,
         per_device_eval_batch_size=plan.micro_batch,
         gradient_accumulation_steps=plan.accumulation,

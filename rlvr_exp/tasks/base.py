@@ -36,8 +36,6 @@ class Domain(ABC):
     """A kind of task. Built from the `data` group; one file per domain."""
 
     name: str
-    stop: Sequence[str] = ()
-    """Strings that end a completion of this domain."""
 
     @abstractmethod
     def splits(self) -> Mapping[str, Sequence[Task]]:

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any, Protocol
 
-from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.sandbox import calls, wire
 from rlvr_exp.sandbox.jobs import Job, JobLimits, JobResult, frames
 from rlvr_exp.sandbox.pool import Pool
@@ -25,8 +24,6 @@ from rlvr_exp.verifiers.compare import equal
 
 _MEMORY_SLOTS = 50_000
 """Verdicts kept in memory; about 1 KB each."""
-_SETTLED = 20
-"""The no_verdict rate is taken over at least this many verdicts, so that one early fault does not end a run."""
 _BUCKET_OF_ERROR = {
     "parse": "parse",
     "resolve": "resolve",
@@ -53,25 +50,18 @@ class PythonIO(Verifier):
 
     Args:
         sandbox: workers (0: one less than the cores) and the limits of a candidate whose problem names none.
-        max_no_verdict_rate: share of requests without a verdict past which `verify` raises GuardStop.
     """
 
     name = "python_io"
     version = "1"
 
-    def __init__(self, sandbox: SandboxOptions, max_no_verdict_rate: float = 0.02):
+    def __init__(self, sandbox: SandboxOptions):
         self._limits = JobLimits(sandbox.cpu_s, sandbox.wall_s, sandbox.memory_mb, sandbox.output_kb)
         self._pool = Pool(sandbox.workers)
-        self._max_rate = max_no_verdict_rate
         self._known: OrderedDict[bytes, Verdict] = OrderedDict()
-        self._asked = self._unanswered = self._hits = 0
 
     def verify(self, requests: Sequence[Request]) -> list[Verdict]:
-        """Judge all, in order. Equal requests are judged once; copies and remembered verdicts say `cached`.
-
-        Raises:
-            GuardStop: too many requests have had no verdict since this verifier was made.
-        """
+        """Judge all, in order. Equal requests are judged once; copies and remembered verdicts say `cached`."""
         prepared = self._prepare(requests)
         fresh = {item.key: item for item in prepared if item.job is not None}
         results = self._pool.run([item.job for item in fresh.values()])
@@ -80,20 +70,13 @@ class PythonIO(Verifier):
         for item in prepared:
             verdict = item.settled or judged.get(item.key) or self._known[item.key]
             copied = item.settled is None and not first.pop(item.key, False)
-            self._hits += copied
             verdicts.append(replace(verdict, cached=True) if copied else verdict)
         self._remember(judged, fresh, results)
-        self._guard(verdicts)
         return verdicts
 
     def isolation(self) -> dict[str, Any]:
         """For the manifest: what the sandbox isolates on this machine, and what it does not."""
         return self._pool.isolation()
-
-    def metrics(self) -> dict[str, float]:
-        """Counts since construction."""
-        asked = max(1, self._asked)
-        return {"no_verdict_rate": self._unanswered / asked, "cache_hit_rate": self._hits / asked}
 
     def close(self) -> None:
         self._pool.close()
@@ -137,17 +120,6 @@ class PythonIO(Verifier):
                 self._known[key] = judged[key]
         while len(self._known) > _MEMORY_SLOTS:
             self._known.popitem(last=False)
-
-    def _guard(self, verdicts: Sequence[Verdict]) -> None:
-        self._asked += len(verdicts)
-        missing = [verdict for verdict in verdicts if verdict.outcome == "no_verdict"]
-        self._unanswered += len(missing)
-        if missing and self._unanswered > self._max_rate * max(self._asked, _SETTLED):
-            raise GuardStop(
-                f"verifier {self.name}: {self._unanswered} of {self._asked} requests had no verdict, allowed share "
-                f"{self._max_rate}. Last reason: {missing[-1].log}. "
-                "Fix the cause, or raise verifier.max_no_verdict_rate"
-            )
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ HONEST = "def double(x): return 2 * x"
 @pytest.fixture(scope="module")
 def verifier():
     options = SimpleNamespace(workers=1, cpu_s=1.0, wall_s=6.0, memory_mb=200, output_kb=64)
-    with PythonIO(options, max_no_verdict_rate=0.0) as verifier:
+    with PythonIO(options) as verifier:
         yield verifier
 
 

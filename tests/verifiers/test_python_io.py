@@ -6,7 +6,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.problems import Case, Limits, PythonProblem
 from rlvr_exp.verifiers.base import Request
@@ -16,9 +15,9 @@ PROBLEM = PythonProblem("double", (Case((2,), 4), Case((3,), 6), Case((4,), 8)))
 RIGHT = "def double(x): return 2 * x"
 
 
-def make(workers: int = 1, rate: float = 0.0, **limits: float) -> PythonIO:
+def make(workers: int = 1, **limits: float) -> PythonIO:
     options = {"cpu_s": 0.5, "wall_s": 6.0, "memory_mb": 100, "output_kb": 16} | limits
-    return PythonIO(SimpleNamespace(workers=workers, **options), max_no_verdict_rate=rate)
+    return PythonIO(SimpleNamespace(workers=workers, **options))
 
 
 @pytest.fixture(scope="module")
@@ -130,19 +129,17 @@ def test_verdicts_are_the_same_with_one_worker_and_four_shuffled():
     assert seen(1, codes) == seen(4, shuffled)
 
 
-def test_a_broken_grader_gives_no_verdict_and_the_guard_stops_the_run(monkeypatch):
+def test_a_broken_grader_gives_no_verdict(monkeypatch):
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    with make(rate=1.0) as verifier:
+    with make() as verifier:
         verdict = verify(verifier, RIGHT)[0]
         assert (verdict.outcome, verdict.bucket, verdict.score) == ("no_verdict", None, 0.0)
-        assert verifier.metrics()["no_verdict_rate"] == 1.0
-    with make(rate=0.0) as verifier, pytest.raises(GuardStop, match="no sandbox worker"):
-        verify(verifier, RIGHT)
+        assert "no sandbox worker" in verdict.log
 
 
 @pytest.mark.parametrize("problem", [PythonProblem("f", ()), PythonProblem("f", (Case((object(),), 1),))])
 def test_a_problem_that_cannot_be_judged_has_no_verdict(problem):
-    with make(rate=1.0) as verifier:
+    with make() as verifier:
         assert verify(verifier, RIGHT, problem=problem)[0].outcome == "no_verdict"
 
 

@@ -43,8 +43,6 @@ class Arc(Domain):
         self.path = Path(path) if path else EMBEDDED
         self.options, self.limit, self.seed = prompt, limit, seed
         self.fractions = (test_fraction, dev_fraction)
-        # A base model runs on into a further puzzle after its program.
-        self.stop: Sequence[str] = ("\n\nI\n",) if prompt.style == "bare" and prompt.shots else ()
 
     def splits(self) -> Mapping[str, Sequence[Task]]:
         return self._tasks
