@@ -19,10 +19,12 @@ OWN = (
     "metrics.jsonl",
     "metrics.csv",
     "rollouts",
+    "evaluation",
     "checkpoints",
     "summary.json",
     "report.html",
     "log.txt",
+    "compare.json",
 )
 """What a run writes; any of these in a directory means that it holds a run."""
 

@@ -21,6 +21,7 @@ from rlvr_exp.run import manifest
 from rlvr_exp.run.children import LOG, Ended, child_environment, run_child
 from rlvr_exp.run.directory import claimed
 from rlvr_exp.run.job import Job, Result
+from rlvr_exp.run.report import write_report
 from rlvr_exp.run.summary import STATUS, read_summary, write_summary
 
 LAUNCH = "rlvr_exp.stages.launch"
@@ -62,6 +63,7 @@ def execute(checked: Checked, command: Sequence[str], directory: Path, inline: I
         else:
             code = _inline(config, directory, inline)
         summary = read_summary(directory) or {}
+        write_report(directory)
         _tell(code, directory, summary)
         return Outcome(directory, code, summary)
 
@@ -120,4 +122,4 @@ def _tell(code: int, directory: Path, summary: dict[str, Any]) -> None:
         before = summary["before"].get(metric)
         rose = f"{before['value']:.1%} -> " if before else ""
         print(f"{metric}: {rose}{rate['value']:.1%} [{rate['low']:.1%}, {rate['high']:.1%}], {rate['n']} tasks")
-    print(f"completed: {directory}", flush=True)
+    print(f"completed: {directory / 'report.html'}", flush=True)
