@@ -88,6 +88,8 @@ def claimed(directory: Path) -> Iterator[Path]:
             raise InputError(problem)
         yield directory
     finally:
+        # Said aloud: a process that is being started right now may still hold a copy of the descriptor.
+        fcntl.flock(handle, fcntl.LOCK_UN)
         os.close(handle)
 
 

@@ -27,8 +27,8 @@ COLUMNS = (
 
 
 def job_directory(root: Path, index: int, swept: Sequence[str]) -> Path:
-    """`ROOT/N_overrides`, short and without characters that a shell or a file system minds."""
-    name = re.sub(r"[^\w.,=+-]+", "-", ",".join(swept))[:100]
+    """`ROOT/N_overrides`, short, and without characters that a shell or the grammar of an override minds."""
+    name = re.sub(r"[^\w.+-]+", "-", "_".join(word.lstrip("+~") for word in swept), flags=re.ASCII)[:100]
     return root / (f"{index}_{name}" if name else str(index))
 
 

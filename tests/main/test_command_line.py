@@ -1,0 +1,107 @@
+"""The command line as a shell sees it: what it prints, its exit codes, and that it answers without heavy imports."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rlvr_exp.config.stages import STAGES
+from rlvr_exp.main import main
+
+ROOT = Path(__file__).parents[2]
+HEAVY = ("torch", "transformers", "trl", "datasets", "rich", "numpy", "scipy")
+LIGHT_LINES = {
+    "bare": ([], 0),
+    "help": (["--help"], 0),
+    "stage help": (["+stage=grpo", "--help"], 0),
+    "version": (["--version"], 0),
+    "cfg": (["+stage=grpo", "--cfg", "job"], 0),
+    "plan": (["+stage=grpo", "run.dry=true", "model=qwen14b"], 0),
+    "plan of a sweep": (["+stage=grpo", "run.dry=true", "--multirun", "seed=0,1"], 0),
+    "mistakes": (["+stage=grp", "model=tny", "seed=x"], 2),
+    "missing weights": (["+stage=evaluate", "model=qwen14b"], 2),
+    "mistake in a sweep": (["+stage=grpo", "-m", "algorithm.group_size=4,1"], 2),
+    "wrong reward": (["+stage=grpo", "reward.terms.syntax.weight=9"], 2),
+}
+PROBE = f"""
+import sys
+from rlvr_exp.main import main
+code = main(sys.argv[1:])
+loaded = set({HEAVY!r}) & set(sys.modules)
+sys.stdout.flush()
+sys.exit(f"loaded {{loaded}}" if loaded else code)
+"""
+
+
+@pytest.mark.parametrize("name", LIGHT_LINES)
+def test_light_answers_load_nothing_heavy_and_write_nothing(name: str, tmp_path: Path) -> None:
+    words, code = LIGHT_LINES[name]
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_CACHE": str(tmp_path / "cache")}
+    said = subprocess.run(
+        [sys.executable, "-c", PROBE, *words], cwd=tmp_path, env=env, capture_output=True, text=True, check=False
+    )
+    assert said.returncode == code, said.stderr
+    assert (said.stderr if code else said.stdout).strip() and not list(tmp_path.iterdir())
+
+
+def test_bare_lists_every_stage_and_three_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    said = capsys.readouterr().out
+    assert all(f"+stage={name} " in said and stage.about in said for name, stage in STAGES.items())
+    assert said.count("python -m rlvr_exp +stage=") == 3
+
+
+def test_every_listed_stage_exists() -> None:
+    assert all(
+        (ROOT / "rlvr_exp" / "stages" / f"{stage.module or name}.py").is_file() for name, stage in STAGES.items()
+    )
+
+
+def test_help_names_groups_options_and_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["-h"]) == 0
+    said = capsys.readouterr().out
+    for word in ("qwen14b", "run.dir=DIR", "--multirun", "130", "+experiment=quick", "tensorboard", "hydra.searchpath"):
+        assert word in said
+
+
+def test_help_of_a_stage_explains_every_option(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["+stage=grpo", "--help", "algorithm.group_size=6"]) == 0
+    said = capsys.readouterr().out
+    assert "algorithm.group_size=6\n      Completions sampled for each task. (a whole number: at least 1)" in said
+    assert "reward.terms.length.scale_tokens=" in said and "evaluate.baseline" not in said
+
+
+def test_cfg_tells_where_each_value_comes_from(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["+stage=grpo", "+experiment=quick", "seed=3", "--cfg", "job"]) == 0
+    said = capsys.readouterr().out
+    for line in ("seed: 3  # command line", "dtype: float32  # conf/model/tiny.yaml", "limit: 0  # default"):
+        assert line in said
+    assert "# conf/experiment/quick/grpo.yaml" in said
+
+
+def test_problems_are_counted_and_shown_together(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["+stage=grpo", "seed=x", "lrr=1", "--frobnicate"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("3 problems; nothing was started") and "--frobnicate: unknown flag" in said
+
+
+@pytest.mark.parametrize("words", [["--multirn"], ["--cfg", "hydra"], ["--cfg"], ["-m", "--cfg", "job", "+stage=grpo"]])
+def test_flags_are_checked(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 2
+    assert capsys.readouterr().err
+
+
+def test_a_taken_directory_is_told_with_the_other_problems(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "summary.json").write_text("{}")
+    assert main(["+stage=evaluate", "data.path=nowhere", f"run.dir={tmp_path}"]) == 2
+    said = capsys.readouterr().err
+    assert "holds another run" in said and "data.path: not there" in said
+    assert [path.name for path in tmp_path.iterdir()] == ["summary.json"]
+
+
+def test_a_reader_that_leaves_early_is_no_failure() -> None:
+    line = f"set -o pipefail; {sys.executable} -m rlvr_exp +stage=grpo --help | head -1"
+    said = subprocess.run(["bash", "-c", line], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert said.returncode == 0 and said.stderr == "" and said.stdout.startswith("python -m rlvr_exp")

@@ -1,0 +1,99 @@
+"""Sweeps: every job checked before the first, each a run of its own, one that fails does not stop the others."""
+
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rlvr_exp.config.jobs import expand
+from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.run.execute import Outcome
+from rlvr_exp.run.sweep import job_directory, run_all, worst
+
+STAGE = "+stage=grpo"
+
+
+def test_every_combination_is_a_job() -> None:
+    jobs = expand([STAGE, "algorithm.group_size=4,8", "seed=range(0,2)", "optimizer.lr=1"])
+    assert [job.swept for job in jobs] == [(f"algorithm.group_size={g}", f"seed={s}") for g in (4, 8) for s in (0, 1)]
+    assert [(job.checked.config.algorithm.group_size, job.checked.config.seed) for job in jobs] == [
+        (4, 0),
+        (4, 1),
+        (8, 0),
+        (8, 1),
+    ]
+    assert all(job.checked.config.optimizer.lr == 1 for job in jobs)
+
+
+def test_groups_are_swept_too() -> None:
+    jobs = expand(["+stage=grpo,sft", "reward.terms.length.weight=0.0"][:1] + ["model=tiny,qwen14b"])
+    assert {(job.checked.config.stage, job.checked.config.model.name) for job in jobs} == {
+        ("grpo", ""),
+        ("sft", ""),
+        ("grpo", "Qwen/Qwen3-14B"),
+        ("sft", "Qwen/Qwen3-14B"),
+    }
+
+
+def test_all_jobs_are_checked_and_each_mistake_is_told_once() -> None:
+    with pytest.raises(InputError) as caught:
+        expand([STAGE, "algorithm.group_size=4,1", "seed=0,x", "lrr=1", "a=["])
+    assert sorted(problem.where for problem in caught.value.problems) == ["a=[", "algorithm.group_size", "lrr", "seed"]
+
+
+def test_without_several_values_there_is_one_job() -> None:
+    (job,) = expand([STAGE, "seed=1"])
+    assert job.swept == () and job_directory(Path("root"), 0, job.swept) == Path("root/0")
+
+
+@given(st.lists(st.text(min_size=1, max_size=30), max_size=4), st.integers(0, 99))
+@settings(deadline=None)
+def test_a_job_directory_can_be_named_in_an_override(words: list[str], index: int) -> None:
+    directory = job_directory(Path("multirun/2026-01-02/03-04-05"), index, words)
+    assert directory.parent == Path("multirun/2026-01-02/03-04-05") and len(directory.name) < 120
+    parsed = OverridesParser.create().parse_override(f"compare.runs=[{directory},{directory}]")
+    assert parsed.value() == [str(directory), str(directory)]
+
+
+def test_one_failed_job_does_not_stop_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rate = {"value": 0.25, "low": 0.2, "high": 0.3, "n": 9, "samples": 8}
+    summary = {"status": "completed", "steps": 5, "seconds": 1.5, "before": {}, "after": {"pass_at_1": rate}}
+
+    def start(index: int) -> Outcome:
+        if index == 1:
+            raise InputError(Problem("run.dir", "taken"))
+        code = 3 if index == 2 else 0
+        return Outcome(tmp_path / str(index), code, summary | ({"status": "stopped"} if code else {}))
+
+    assert run_all(["seed=0", "seed=1", "seed=2", "seed=3"], start, tmp_path) == 3
+    said = capsys.readouterr().out
+    table = said[said.index("job   ") :].splitlines()
+    assert [row.split()[1:3] for row in table[1:5]] == [
+        ["completed", "0"],
+        ["failed", "2"],
+        ["stopped", "3"],
+        ["completed", "0"],
+    ]
+    assert "25.0%" in table[1] and "run.dir: taken" in said
+
+
+def test_an_interrupted_job_ends_the_sweep(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    started: list[int] = []
+
+    def start(index: int) -> Outcome:
+        started.append(index)
+        return Outcome(tmp_path, 130, {"status": "interrupted"})
+
+    assert run_all(["a", "b", "c"], start, tmp_path) == 130
+    assert started == [0] and "2 jobs were not started" in capsys.readouterr().out
+
+
+def test_the_worst_code_is_the_sweeps() -> None:
+    for codes in permutations((0, 2, 3, 1)):
+        assert [worst(codes[:count]) for count in range(1, 5)] == [
+            next(code for code in (1, 3, 2, 0) if code in codes[:count]) for count in range(1, 5)
+        ]
+    assert worst([]) == 0
