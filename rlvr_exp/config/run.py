@@ -44,7 +44,7 @@ class Evaluation:
     """Tasks asked; 0: all of the split."""
     samples: int = option(8, low=1)
     """Completions sampled for each task."""
-    temperature: float = option(0.8, above=0)
+    temperature: float = option(1.0, above=0)
     """Sampling temperature: the one at which rates are compared."""
     greedy: bool = True
     """Also answer greedily."""

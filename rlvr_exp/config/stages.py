@@ -21,8 +21,8 @@ class Stage:
     """Module below rlvr_exp.stages that runs it; empty: the one of its name."""
 
 
-_ANSWERS = ("model", "data", "verifier", "sandbox", "evaluation", "parallel", "tracking")
-_UPDATES = ("algorithm", "optimizer", "scheduler")
+_ANSWERS = ("model", "data", "verifier", "sandbox", "evaluation", "parallel")
+_UPDATES = ("algorithm", "optimizer", "scheduler", "tracking")
 
 STAGES: dict[str, Stage] = {
     "sft": Stage("train a policy to imitate gold answers", _ANSWERS + _UPDATES, SFT),

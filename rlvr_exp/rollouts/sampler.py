@@ -39,14 +39,6 @@ class Sampled:
     """True when the token limit ended it."""
 
 
-@dataclass
-class _Row:
-    """Where one completion stands in the output buffers."""
-
-    prompt: int
-    sample: int
-
-
 def sample_groups(
     model: PreTrainedModel,
     prompts: Sequence[Sequence[int]],
@@ -82,52 +74,90 @@ def _uniforms(keys: Sequence[Sequence[Sequence[Key]]], length: int) -> np.ndarra
 
 
 def _decode(model: PreTrainedModel, prompts, uniforms: torch.Tensor, sampling: Sampling) -> list[list[Sampled]]:
-    rows, group = uniforms.shape[:2]
-    device, dtype = model.device, model.dtype
-    ids, seen = _left_padded(prompts, sampling.pad_id, device)
-    lengths = seen.sum(1)
-    positions = (seen.cumsum(1) - 1).clamp(min=0)
-    cache = DynamicCache(config=model.config)
-    prefill = model(
-        input_ids=ids, attention_mask=seen, position_ids=positions, past_key_values=cache, use_cache=True, logits_to_keep=1
-    )
-    logits = prefill.logits[:, -1:, :].expand(rows, group, -1)
-
-    tokens = torch.full((rows, group, sampling.max_new_tokens), sampling.pad_id, device=device)
-    logprobs = torch.zeros((rows, group, sampling.max_new_tokens), device=device)
-    alive = torch.ones((rows, group), dtype=torch.bool, device=device)
-    counts = torch.zeros((rows, group), dtype=torch.long, device=device)
-    active = torch.arange(rows, device=device)
-    eos = torch.tensor(sampling.eos_ids, device=device)
-    own = torch.eye(group, dtype=torch.bool, device=device)
-    hidden = torch.finfo(dtype).min
-    mask = torch.zeros((rows, 1, group, ids.shape[1]), dtype=dtype, device=device)
-    mask.masked_fill_(~seen.bool()[:, None, None, :], hidden)
-    own_mask = torch.zeros((group, group), dtype=dtype, device=device).masked_fill_(~own, hidden)
-
+    batch = _Batch(model, prompts, uniforms.shape[1], sampling)
+    logits = batch.prefill()
     for step in range(sampling.max_new_tokens):
-        drawn, scores = _draw(logits, uniforms[active, :, step], sampling.temperature)
-        drawn = torch.where(alive[active], drawn, sampling.pad_id)
-        tokens[active, :, step] = drawn
-        logprobs[active, :, step] = scores
-        counts[active] += alive[active]
-        alive[active] &= ~torch.isin(drawn, eos)
-        keep = alive[active].any(1)
-        if step + 1 == sampling.max_new_tokens or not keep.any():
+        drawn, logprobs = _draw(logits, uniforms[batch.active, :, step], sampling.temperature)
+        batch.record(step, drawn, logprobs)
+        if step + 1 == sampling.max_new_tokens or not batch.drop_ended():
             break
-        if not keep.all():  # a group whose completions have all ended leaves the batch and its cache
+        logits = batch.forward(step)
+    return batch.completions()
+
+
+class _Batch:
+    """Groups being decoded: what was drawn, and the cache and mask of those that still draw."""
+
+    def __init__(self, model: PreTrainedModel, prompts, group: int, sampling: Sampling):
+        self.model, self.group, self.pad_id = model, group, sampling.pad_id
+        device = model.device
+        self.ids, self.seen = _left_padded(prompts, sampling.pad_id, device)
+        self.lengths = self.seen.sum(1)
+        rows = len(prompts)
+        shape = (rows, group, sampling.max_new_tokens)
+        self.tokens = torch.full(shape, sampling.pad_id, device=device)
+        self.logprobs = torch.zeros(shape, device=device)
+        self.counts = torch.zeros((rows, group), dtype=torch.long, device=device)
+        self.alive = torch.ones((rows, group), dtype=torch.bool, device=device)
+        self.active = torch.arange(rows, device=device)
+        """Rows that still draw, in the order of the cache."""
+        self.eos = torch.tensor(sampling.eos_ids, device=device)
+        self.cache = DynamicCache(config=model.config)
+        hidden = torch.finfo(model.dtype).min
+        others = ~torch.eye(group, dtype=torch.bool, device=device)
+        self.mask = torch.zeros((rows, 1, group, self.ids.shape[1]), dtype=model.dtype, device=device)
+        self.mask.masked_fill_(~self.seen.bool()[:, None, None, :], hidden)
+        self.own = torch.zeros((group, group), dtype=model.dtype, device=device).masked_fill_(others, hidden)
+        """What the columns of one step add to the mask: a completion sees its own token alone."""
+
+    def prefill(self) -> torch.Tensor:
+        """(rows, group, vocabulary) logits of the first token; each prompt is computed once."""
+        positions = (self.seen.cumsum(1) - 1).clamp(min=0)
+        output = self.model(
+            input_ids=self.ids,
+            attention_mask=self.seen,
+            position_ids=positions,
+            past_key_values=self.cache,
+            use_cache=True,
+            logits_to_keep=1,
+        )
+        return output.logits[:, -1:, :].expand(-1, self.group, -1)
+
+    def record(self, step: int, drawn: torch.Tensor, logprobs: torch.Tensor) -> None:
+        drawn = torch.where(self.alive[self.active], drawn, self.pad_id)
+        self.tokens[self.active, :, step] = drawn
+        self.logprobs[self.active, :, step] = logprobs
+        self.counts[self.active] += self.alive[self.active]
+        self.alive[self.active] &= ~torch.isin(drawn, self.eos)
+
+    def drop_ended(self) -> bool:
+        """Groups whose completions have all ended leave the batch and the cache; False when none is left."""
+        keep = self.alive[self.active].any(1)
+        if keep.any() and not keep.all():
             kept = keep.nonzero().flatten()
-            cache.batch_select_indices(kept)
-            active, drawn, mask = active[kept], drawn[kept], mask[kept]
-        mask = torch.cat([mask, own_mask.expand(len(active), 1, group, group)], dim=-1)
-        logits = model(
-            input_ids=drawn,
-            attention_mask=mask,
-            position_ids=(lengths[active, None] + step).expand(-1, group),
-            past_key_values=cache,
+            self.cache.batch_select_indices(kept)
+            self.active, self.mask = self.active[kept], self.mask[kept]
+        return bool(keep.any())
+
+    def forward(self, step: int) -> torch.Tensor:
+        """(rows, group, vocabulary) logits after the tokens of `step`."""
+        rows = len(self.active)
+        self.mask = torch.cat([self.mask, self.own.expand(rows, 1, -1, -1)], dim=-1)
+        return self.model(
+            input_ids=self.tokens[self.active, :, step],
+            attention_mask=self.mask,
+            position_ids=(self.lengths[self.active, None] + step).expand(-1, self.group),
+            past_key_values=self.cache,
             use_cache=True,
         ).logits
-    return _collect(tokens, logprobs, counts, alive)
+
+    def completions(self) -> list[list[Sampled]]:
+        tokens, logprobs = self.tokens.tolist(), self.logprobs.tolist()
+        counts, alive = self.counts.tolist(), self.alive.tolist()
+        return [
+            [Sampled(tuple(tokens[p][s][:n]), tuple(logprobs[p][s][:n]), truncated=alive[p][s]) for s, n in enumerate(row)]
+            for p, row in enumerate(counts)
+        ]
 
 
 def _draw(logits: torch.Tensor, uniforms: torch.Tensor, temperature: float) -> tuple[torch.Tensor, torch.Tensor]:
@@ -151,14 +181,3 @@ def _left_padded(prompts: Sequence[Sequence[int]], pad_id: int, device) -> tuple
         ids[row, width - len(prompt) :] = torch.tensor(prompt, device=device)
         seen[row, width - len(prompt) :] = 1
     return ids, seen
-
-
-def _collect(tokens, logprobs, counts, alive) -> list[list[Sampled]]:
-    tokens, logprobs, counts, alive = tokens.tolist(), logprobs.tolist(), counts.tolist(), alive.tolist()
-    return [
-        [
-            Sampled(tuple(tokens[p][s][:n]), tuple(logprobs[p][s][:n]), truncated=alive[p][s])
-            for s, n in enumerate(row)
-        ]
-        for p, row in enumerate(counts)
-    ]

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rlvr_exp.core.hashing import content_hash
+
 
 @dataclass(frozen=True)
 class Task:
@@ -44,6 +46,10 @@ class Domain(ABC):
     @abstractmethod
     def prompt(self, task: Task) -> str:
         """The full text that asks for the task, without chat markup."""
+
+    def fingerprint(self, split: str) -> str:
+        """A hash of all that the tasks of a split are, for the manifest."""
+        return content_hash(self.splits()[split])
 
     @abstractmethod
     def parse(self, completion: str) -> Candidate:

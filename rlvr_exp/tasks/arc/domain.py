@@ -53,10 +53,6 @@ class Arc(Domain):
     def parse(self, completion: str) -> Candidate:
         return extract(completion, ENTRY_POINT)
 
-    def fingerprint(self, split_name: str) -> str:
-        """A hash of all that the tasks of a split are: ids, grids, cases and programs."""
-        return content_hash(self.splits()[split_name])
-
     @cached_property
     def _records(self) -> dict[str, list[ArcRecord]]:
         with _no_collection():

@@ -1,0 +1,67 @@
+"""The README's steps for adding to the house, followed to the letter in a copy of it."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+STEP = re.compile(r"^\d\. [^`\n]*?(at the end of )?`([\w/.]+)`\n\n```\w+\n(.*?)```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Path:
+    for name in ("conf", "rlvr_exp"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path
+
+
+def follow(house: Path, what: str) -> int:
+    """Do the steps; returns how many there were."""
+    readme = (ROOT / "README.md").read_text()
+    text = re.search(rf"<!-- steps: {what} -->(.*?)<!-- end -->", readme, re.DOTALL)[1]
+    steps = STEP.findall(text)
+    for append, name, block in steps:
+        path = house / name
+        assert path.exists() == bool(append), f"{name}: the README says {'append' if append else 'new file'}"
+        path.write_text((path.read_text() + "\n\n" if append else "") + block)
+    return len(steps)
+
+
+def run(house: Path, *words: str) -> dict:
+    command = [sys.executable, "-m", "rlvr_exp", *words, f"run.dir={house / 'run'}"]
+    done = subprocess.run(command, cwd=house, capture_output=True, text=True, env=environment(house))
+    assert done.returncode == 0, done.stdout + done.stderr + (house / "run" / "log.txt").read_text()
+    return json.loads((house / "run" / "summary.json").read_text()) | {"printed": done.stdout}
+
+
+def environment(house: Path) -> dict[str, str]:
+    import os
+
+    return {**os.environ, "PYTHONPATH": str(house)}
+
+
+@pytest.mark.slow
+def test_a_verifier(house):
+    assert follow(house, "verifier") == 3
+    summary = run(house, "+stage=evaluate", "+experiment=quick", "verifier=lenient", "verifier.most_characters=300")
+    assert summary["after"]["pass_at_1_greedy"]["value"] > 0.5, "what parses passes"
+
+
+def test_a_stage(house):
+    assert follow(house, "stage") == 3
+    summary = run(house, "+stage=peek", "data.limit=2")
+    assert summary["metrics"] == {"tasks": 2}
+    assert "def solve(g):" in summary["printed"]
+
+
+@pytest.mark.slow
+def test_a_domain(house):
+    assert follow(house, "domain") == 3
+    summary = run(house, "+stage=sft", "+experiment=quick", "data=sums", "data.largest=24", "evaluation.tasks=2")
+    assert summary["status"] == "completed"
+    assert summary["after"]["pass_at_1"]["n"] == 2

@@ -1,0 +1,129 @@
+"""The main job through its command, end to end: command, config, tasks, rollouts, verdicts, updates, summary, report."""
+
+import csv
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rlvr_exp.evaluation.saved import load
+from rlvr_exp.run.rollout_files import read_rollouts, rollout_steps
+
+pytestmark = pytest.mark.slow
+
+
+def command(cwd: Path, *words: str) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, "-m", "rlvr_exp", *words], cwd=cwd, capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> Path:
+    """A quick run with a KL term, so that a reference is loaded and used as well."""
+    place = tmp_path_factory.mktemp("main_job")
+    words = ["+stage=grpo", "+experiment=quick", "algorithm.kl_coef=0.01", "seed=1", "run.dir=run"]
+    done = command(place, *words)
+    log = place / "run" / "log.txt"
+    assert done.returncode == 0, done.stdout + done.stderr + (log.read_text() if log.exists() else "")
+    return place / "run"
+
+
+def summary_of(run: Path) -> dict:
+    return json.loads((run / "summary.json").read_text())
+
+
+def metrics_of(run: Path) -> list[dict]:
+    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_the_summary_tells_what_was_done_and_measured(run):
+    summary = summary_of(run)
+    assert (summary["stage"], summary["status"], summary["steps"]) == ("grpo", "completed", 3)
+    for side in ("before", "after"):
+        assert set(summary[side]) >= {"pass_at_1", "pass_at_1_greedy", "pass_at_8"}
+        for rate in summary[side].values():
+            assert 0 <= rate["low"] <= rate["value"] <= rate["high"] <= 1 and rate["n"] == 16
+
+
+def test_one_row_of_metrics_a_step_and_the_same_as_csv(run):
+    rows = metrics_of(run)
+    assert [row["step"] for row in rows] == [1, 2, 3]
+    wanted = {"loss", "grad_norm", "learning_rate", "entropy", "kl", "reward/mean", "success/mean"}
+    wanted |= {"time/generate", "time/verify", "time/update", "time/step"}
+    for row in rows:
+        assert wanted <= set(row) and all(math.isfinite(row[name]) for name in wanted)
+        parts = row["samples/trained"] + row["samples/filtered"] + row["samples/no_verdict"]
+        assert parts == row["samples/sampled"] == 8 * 4
+    with open(run / "metrics.csv") as file:
+        assert [int(row["step"]) for row in csv.DictReader(file)] == [1, 2, 3]
+
+
+def test_rollouts_hold_every_sample_with_its_verdict(run):
+    files = rollout_steps(run)
+    assert list(files) == [1, 2, 3]
+    for step, row in zip(files, metrics_of(run), strict=True):
+        samples = read_rollouts(files[step])
+        assert len(samples) == 32 and {sample.step for sample in samples} == {step}
+        passed = sum(sample.outcome == "passed" for sample in samples)
+        assert row["success/mean"] == pytest.approx(passed / 32)
+        assert sum(sample.advantage is not None for sample in samples) == row["samples/trained"]
+        assert {(s.group, s.sample) for s in samples} == {(g, s) for g in range(8) for s in range(4)}
+
+
+def test_training_changed_the_weights_and_they_load_plainly(run):
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    from rlvr_exp.models.embedded import EMBEDDED
+
+    latest = run / "checkpoints" / "latest"
+    assert latest.resolve().name == "step_000003"
+    trained = AutoModelForCausalLM.from_pretrained(latest, dtype=torch.float32).state_dict()
+    base = AutoModelForCausalLM.from_pretrained(EMBEDDED, dtype=torch.float32).state_dict()
+    assert any(not torch.equal(trained[name], base[name]) for name in base)
+    assert AutoTokenizer.from_pretrained(latest)("I\n1\n").input_ids == AutoTokenizer.from_pretrained(EMBEDDED)("I\n1\n").input_ids
+
+
+def test_the_manifest_names_data_versions_and_isolation(run):
+    manifest = json.loads((run / "manifest.json").read_text())
+    text = json.dumps(manifest)
+    assert manifest["data"]["train"]["tasks"] == 12000 and len(manifest["data"]["train"]["fingerprint"]) == 32
+    assert manifest["verifier"]["name"] == "python_io" and "level" in manifest["verifier"]["isolation"]
+    assert '"trl": "1.16.0"' in text and "+experiment=quick" in text
+
+
+def test_the_report_stands_alone(run):
+    page = (run / "report.html").read_text()
+    assert "def solve" in page and "http://" not in page.replace("http://www.w3.org", "") and "https://" not in page
+
+
+def test_the_same_seed_gives_the_same_run(run, tmp_path):
+    words = ["+stage=grpo", "+experiment=quick", "algorithm.kl_coef=0.01", "seed=1", "run.dir=again"]
+    assert command(tmp_path, *words).returncode == 0
+    plain = [{k: v for k, v in row.items() if not k.startswith(("time/", "system/"))} for row in metrics_of(run)]
+    again = [{k: v for k, v in row.items() if not k.startswith(("time/", "system/"))} for row in metrics_of(tmp_path / "again")]
+    assert again == plain
+    assert [(r.task, r.sample, r.completion) for r in load(tmp_path / "again", "after")] == [
+        (r.task, r.sample, r.completion) for r in load(run, "after")
+    ]
+
+
+def test_evaluate_measures_a_checkpoint_against_a_run(run, tmp_path):
+    words = ["+stage=evaluate", "+experiment=quick", f"model.path={run}/checkpoints/latest", f"evaluate.baseline={run}"]
+    done = command(tmp_path, *words, "seed=1", "run.dir=measured")
+    assert done.returncode == 0, done.stdout + done.stderr
+    summary = summary_of(tmp_path / "measured")
+    assert summary["before"] == {} and summary["after"] == summary_of(run)["after"]
+    same = summary["metrics"]["difference/pass_at_1"]
+    assert (same["value"], same["won"], same["lost"], same["n"]) == (0.0, 0, 0, 16)
+
+
+def test_compare_lays_two_runs_side_by_side(run, tmp_path):
+    other = command(tmp_path, "+stage=grpo", "+experiment=quick", "algorithm.kl_coef=0.02", "run.dir=other")
+    assert other.returncode == 0
+    done = command(tmp_path, "+stage=compare", f"compare.runs=[{run},{tmp_path / 'other'}]", "run.dir=compared")
+    assert done.returncode == 0, done.stdout + done.stderr
+    text = (tmp_path / "compared" / "compare.json").read_text()
+    assert "algorithm.kl_coef" in text and "pass_at_1" in text and "optimizer.lr" not in text

@@ -1,0 +1,99 @@
+"""How a run ends when it is killed, interrupted or has nothing to learn: nothing lives on, what stands is whole."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+LONG = ["+stage=grpo", "+experiment=quick", "algorithm.max_steps=500", "evaluation.tasks=4", "run.dir=run"]
+
+
+def start(place: Path, *words: str) -> subprocess.Popen:
+    return subprocess.Popen(
+        [sys.executable, "-m", "rlvr_exp", *words],
+        cwd=place,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def wait_for_checkpoint(place: Path, parent: subprocess.Popen) -> Path:
+    latest = place / "run" / "checkpoints" / "latest"
+    for _ in range(1200):
+        if latest.exists():
+            return latest
+        assert parent.poll() is None, (place / "run" / "log.txt").read_text()
+        time.sleep(0.1)
+    raise TimeoutError("no checkpoint within two minutes")
+
+
+def descendants(root: int) -> set[int]:
+    """All processes below a process, by parent links."""
+    parents = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            except (FileNotFoundError, ProcessLookupError):
+                continue  # it ended while we looked
+    found, added = set(), {root}
+    while added:
+        found |= added
+        added = {child for child, parent in parents.items() if parent in added}
+    return found - {root}
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def test_kill_9_of_the_parent_leaves_nothing_alive_and_no_partial_file(tmp_path):
+    parent = start(tmp_path, *LONG)
+    latest = wait_for_checkpoint(tmp_path, parent)
+    below = descendants(parent.pid)
+    assert len(below) >= 2, "a stage and at least one sandbox worker"
+    os.kill(parent.pid, signal.SIGKILL)
+    parent.wait()
+    deadline = time.monotonic() + 5
+    while any(map(alive, below)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not [pid for pid in below if alive(pid)]
+    for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines():
+        json.loads(line)
+    for manifest in (tmp_path / "run" / "checkpoints").glob("step_*"):
+        assert (manifest / "checkpoint.json").exists(), f"{manifest} is partial"
+    words = ["+stage=evaluate", "+experiment=quick", "evaluation.tasks=4", f"model.path={latest}", "run.dir=after"]
+    done = subprocess.run([sys.executable, "-m", "rlvr_exp", *words], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_an_interrupt_writes_a_checkpoint_and_ends_with_130(tmp_path):
+    parent = start(tmp_path, *LONG)
+    wait_for_checkpoint(tmp_path, parent)
+    os.kill(parent.pid, signal.SIGINT)
+    assert parent.wait(timeout=60) == 130
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert summary["status"] == "interrupted" and summary["steps"] >= 2 and summary["before"]
+    checkpoint = tmp_path / "run" / "checkpoints" / f"step_{summary['steps']:06d}"
+    assert (checkpoint / "checkpoint.json").exists()
+
+
+def test_a_run_in_which_no_group_can_teach_ends_with_3(tmp_path):
+    words = ["+stage=grpo", "+experiment=quick", "evaluation.tasks=4", "model.max_completion_tokens=1", "run.dir=run"]
+    parent = start(tmp_path, *words)
+    _, printed = parent.communicate(timeout=120)
+    assert parent.returncode == 3, printed
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert summary["status"] == "stopped" and "none had anything to learn from" in summary["reason"]
