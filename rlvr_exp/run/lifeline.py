@@ -24,4 +24,6 @@ def hold(descriptor: int) -> None:
 def _watch(descriptor: int) -> None:
     while os.read(descriptor, 1):  # Nothing is ever written: this returns when the parent is gone.
         continue
-    os.killpg(os.getpgid(0), signal.SIGKILL)
+    if os.getpgid(0) == os.getpid():
+        os.killpg(os.getpid(), signal.SIGKILL)
+    os.kill(os.getpid(), signal.SIGKILL)

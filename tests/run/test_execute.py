@@ -10,6 +10,7 @@ import yaml
 from rlvr_exp.config import compose
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.run import execute as module
+from rlvr_exp.run.children import Ended
 from rlvr_exp.run.execute import Outcome, execute
 from rlvr_exp.run.job import Job
 from rlvr_exp.run.manifest import extend
@@ -147,3 +148,11 @@ def test_an_interrupted_phase_ends_the_stage(tmp_path: Path) -> None:
     with pytest.raises(Interrupted, match="evaluate before"):
         job.progress(kind="phase", name="evaluate before", done=2, total=2)
     assert job.steps == 3
+
+
+@pytest.mark.parametrize(
+    ("returncode", "asked", "code"),
+    [(0, False, 0), (3, True, 3), (-15, True, 130), (-9, True, 130), (-9, False, 1), (77, False, 1)],
+)
+def test_a_childs_end_becomes_an_exit_code(returncode: int, asked: bool, code: int) -> None:
+    assert module.exit_code(Ended(returncode, asked)) == code
