@@ -188,7 +188,7 @@ def _inline() -> "Inline":
 
 def _sweep(asked: Asked) -> int:
     from rlvr_exp.config.jobs import expand
-    from rlvr_exp.run.sweep import job_directory, run_all, sweep_root
+    from rlvr_exp.run.sweep import job_directories, run_all
 
     if asked.problems:
         raise InputError(*asked.problems)
@@ -199,10 +199,10 @@ def _sweep(asked: Asked) -> int:
     if any(config.run.dry for config in configs):
         return max(_dry(config) for config in configs)
     _refuse_what_cannot_run(configs)
-    root = sweep_root(configs[0].run.dir, datetime.now())
+    swept = [job.swept for job in jobs]
+    directories = job_directories([config.run.dir for config in configs], swept, datetime.now())
 
     def start(index: int) -> "Outcome":
-        job = jobs[index]
-        return _run(job.checked, job.words, job_directory(root, index, job.swept))
+        return _run(jobs[index].checked, jobs[index].words, directories[index])
 
-    return run_all([" ".join(job.swept) or "(no sweep)" for job in jobs], start, root)
+    return run_all([" ".join(words) or "(no sweep)" for words in swept], directories, start)

@@ -6,8 +6,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.core.errors import BAD_INPUT, DONE, FAULT, GUARD, INTERRUPTED, InputError
-from rlvr_exp.run.directory import fresh
+from rlvr_exp.core.errors import BAD_INPUT, DONE, FAULT, GUARD, INTERRUPTED, InputError, Problem
+from rlvr_exp.run.directory import fresh, problem_with
 from rlvr_exp.run.execute import Outcome
 
 WORST_FIRST = (INTERRUPTED, FAULT, GUARD, BAD_INPUT, DONE)
@@ -32,12 +32,28 @@ def job_directory(root: Path, index: int, swept: Sequence[str]) -> Path:
     return root / (f"{index}_{name}" if name else str(index))
 
 
-def sweep_root(chosen: str, now: datetime) -> Path:
-    """Where the jobs' directories go: what run.dir says, else a new `multirun/DATE/TIME`."""
-    return Path(chosen) if chosen else fresh(Path("multirun") / f"{now:%Y-%m-%d}", f"{now:%H-%M-%S}")
+def job_directories(chosen: Sequence[str], swept: Sequence[Sequence[str]], now: datetime) -> list[Path]:
+    """A directory for each job: its own run.dir where they all differ, else one below the run.dir they share, or below
+    a new `multirun/DATE/TIME`, which is made.
+
+    Raises:
+        InputError: a directory holds a run already, or run.dir is shared by some jobs only.
+    """
+    if len(set(chosen)) == len(chosen) > 1:
+        directories = [Path(name) for name in chosen]
+    elif len(set(chosen)) > 1:
+        remedy = "give all jobs one run.dir, or each its own"
+        raise InputError(Problem("run.dir", "some jobs share it and some do not", ", ".join(chosen), "", "", remedy))
+    else:
+        root = Path(chosen[0]) if chosen[0] else fresh(Path("multirun") / f"{now:%Y-%m-%d}", f"{now:%H-%M-%S}")
+        directories = [job_directory(root, index, words) for index, words in enumerate(swept)]
+    taken = [problem for directory in directories if (problem := problem_with(directory))]
+    if taken:
+        raise InputError(*taken)
+    return directories
 
 
-def run_all(names: Sequence[str], start: Callable[[int], Outcome], root: Path) -> int:
+def run_all(names: Sequence[str], directories: Sequence[Path], start: Callable[[int], Outcome]) -> int:
     """Start each job by its index, whatever became of those before it, and print the table of all.
 
     Returns:
@@ -46,7 +62,7 @@ def run_all(names: Sequence[str], start: Callable[[int], Outcome], root: Path) -
     outcomes: list[Outcome] = []
     for index, name in enumerate(names):
         print(f"\njob {index + 1} of {len(names)}: {name}", flush=True)
-        outcomes.append(_one(start, index, root))
+        outcomes.append(_one(start, index, directories[index]))
         if outcomes[-1].code == INTERRUPTED:
             print(f"interrupted: {len(names) - index - 1} jobs were not started", flush=True)
             break
@@ -54,12 +70,12 @@ def run_all(names: Sequence[str], start: Callable[[int], Outcome], root: Path) -
     return worst([outcome.code for outcome in outcomes])
 
 
-def _one(start: Callable[[int], Outcome], index: int, root: Path) -> Outcome:
+def _one(start: Callable[[int], Outcome], index: int, directory: Path) -> Outcome:
     try:
         return start(index)
     except InputError as fault:
         print(fault, flush=True)
-        return Outcome(root, fault.exit_code, {"status": "failed"})
+        return Outcome(directory, fault.exit_code, {"status": "failed"})
 
 
 def worst(codes: Sequence[int]) -> int:

@@ -1,5 +1,6 @@
 """Sweeps: every job checked before the first, each a run of its own, one that fails does not stop the others."""
 
+from datetime import datetime
 from itertools import permutations
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from rlvr_exp.config.jobs import expand
 from rlvr_exp.core.errors import InputError, Problem
 from rlvr_exp.run.execute import Outcome
-from rlvr_exp.run.sweep import job_directory, run_all, worst
+from rlvr_exp.run.sweep import job_directories, job_directory, run_all, worst
 
 STAGE = "+stage=grpo"
 
@@ -58,6 +59,25 @@ def test_a_job_directory_can_be_named_in_an_override(words: list[str], index: in
     assert parsed.value() == [str(directory), str(directory)]
 
 
+def test_directories_of_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    now, swept = datetime(2026, 1, 2, 3, 4, 5), [("seed=0",), ("seed=1",)]
+
+    def names(*chosen: str) -> list[str]:
+        return [directory.as_posix() for directory in job_directories(chosen, swept, now)]
+
+    assert names("", "") == [f"multirun/2026-01-02/03-04-05/{name}" for name in ("0_seed-0", "1_seed-1")]
+    assert names("", "")[0] == "multirun/2026-01-02/03-04-05_2/0_seed-0", "the first one is taken"
+    assert names("all", "all") == ["all/0_seed-0", "all/1_seed-1"]
+    assert names("one", "two") == ["one", "two"]
+    (tmp_path / "all" / "1_seed-1").mkdir(parents=True)
+    (tmp_path / "all" / "1_seed-1" / "summary.json").touch()
+    with pytest.raises(InputError, match="holds another run"):
+        names("all", "all")
+    with pytest.raises(InputError, match="some jobs share it"):
+        job_directories(["a", "a", "b"], [*swept, ("seed=2",)], now)
+
+
 def test_one_failed_job_does_not_stop_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rate = {"value": 0.25, "low": 0.2, "high": 0.3, "n": 9, "samples": 8}
     summary = {"status": "completed", "steps": 5, "seconds": 1.5, "before": {}, "after": {"pass_at_1": rate}}
@@ -68,7 +88,7 @@ def test_one_failed_job_does_not_stop_the_others(tmp_path: Path, capsys: pytest.
         code = 3 if index == 2 else 0
         return Outcome(tmp_path / str(index), code, summary | ({"status": "stopped"} if code else {}))
 
-    assert run_all(["seed=0", "seed=1", "seed=2", "seed=3"], start, tmp_path) == 3
+    assert run_all(["seed=0", "seed=1", "seed=2", "seed=3"], [tmp_path] * 4, start) == 3
     said = capsys.readouterr().out
     table = said[said.index("job   ") :].splitlines()
     assert [row.split()[1:3] for row in table[1:5]] == [
@@ -87,7 +107,7 @@ def test_an_interrupted_job_ends_the_sweep(tmp_path: Path, capsys: pytest.Captur
         started.append(index)
         return Outcome(tmp_path, 130, {"status": "interrupted"})
 
-    assert run_all(["a", "b", "c"], start, tmp_path) == 130
+    assert run_all(["a", "b", "c"], [tmp_path] * 3, start) == 130
     assert started == [0] and "2 jobs were not started" in capsys.readouterr().out
 
 
