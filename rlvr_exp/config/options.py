@@ -6,6 +6,7 @@ no single field can say: combinations that cannot work. Never imports what the s
 
 import copy
 import dataclasses
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,6 +34,8 @@ class Allowed:
     def permits(self, value: Any) -> bool:
         if self.choices:
             return value in self.choices
+        if isinstance(value, float) and not math.isfinite(value):
+            return False
         return not (
             (self.low is not None and value < self.low)
             or (self.high is not None and value > self.high)
