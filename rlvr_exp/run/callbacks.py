@@ -74,6 +74,8 @@ class Saving(TrainerCallback):
         self._checkpoints, self._policy, self._job = checkpoints, policy, job
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_):
+        # Rows of metrics may be rarer than steps; a run that ends here tells the step that its checkpoint has.
+        self._job.steps = state.global_step
         if self._checkpoints.due(state.global_step) or self._job.interrupted:
             self._checkpoints.save(state.global_step, self._policy)
         if self._job.interrupted:
