@@ -8,6 +8,7 @@ Differences from the paper:
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -18,13 +19,27 @@ from rlvr_exp.algorithms.experience import Experience, completions, pad_left
 from rlvr_exp.rollouts.sampler import Sampled
 
 
+@dataclass(frozen=True)
 class GRPO:
     """Built from the `algorithm` group; its fields are documented in rlvr_exp.config.algorithm."""
 
-    def __init__(self, **settings: Any):
-        self.settings = settings
-        for name in ("advantage_scale", "zero_variance", "loss", "max_completion_tokens", "group_size"):
-            setattr(self, name, settings[name])
+    max_steps: int
+    prompts_per_step: int
+    group_size: int
+    max_tokens_per_device: int
+    temperature: float
+    clip_low: float
+    clip_high: float
+    kl_coef: float
+    reference_sync_steps: int
+    loss: str
+    advantage_scale: str
+    iterations: int
+    zero_variance: str
+    entropy_coef: float
+    trl: Mapping[str, Any]
+    max_completion_tokens: int
+    """From the `model` node."""
 
     def experience(
         self, prompts: Sequence[Sequence[int]], groups: Sequence[Sequence[Sampled]], rewards: torch.Tensor, pad_id: int
@@ -59,22 +74,21 @@ class GRPO:
 
     def trl_arguments(self) -> Mapping[str, Any]:
         """What TRL's GRPOConfig has to know; everything that decides the loss beyond this is in the experience."""
-        settings = self.settings
         return {
-            "max_steps": settings["max_steps"],
-            "num_generations": settings["group_size"],
-            "max_completion_length": settings["max_completion_tokens"],
-            "temperature": settings["temperature"],
-            "epsilon": settings["clip_low"],
-            "epsilon_high": settings["clip_high"],
-            "beta": settings["kl_coef"],
-            "sync_ref_model": settings["reference_sync_steps"] > 0,
-            "ref_model_sync_steps": max(1, settings["reference_sync_steps"]),
+            "max_steps": self.max_steps,
+            "num_generations": self.group_size,
+            "max_completion_length": self.max_completion_tokens,
+            "temperature": self.temperature,
+            "epsilon": self.clip_low,
+            "epsilon_high": self.clip_high,
+            "beta": self.kl_coef,
+            "sync_ref_model": self.reference_sync_steps > 0,
+            "ref_model_sync_steps": max(1, self.reference_sync_steps),
             "ref_model_mixup_alpha": 1.0,
-            "num_iterations": settings["iterations"],
-            "entropy_coef": settings["entropy_coef"],
+            "num_iterations": self.iterations,
+            "entropy_coef": self.entropy_coef,
             # Weights carry the aggregation; TRL's "dapo" form is the one that adds nothing of its own to them.
             "loss_type": "dapo",
             "use_bias_correction_kl": False,
-            **settings["trl"],
+            **self.trl,
         }

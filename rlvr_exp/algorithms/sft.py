@@ -1,6 +1,7 @@
 """Supervised fine-tuning on gold completions, on TRL's SFTTrainer. The loss is on the completion alone."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -17,22 +18,27 @@ IGNORED = -100
 """The label of a token that is not learned."""
 
 
+@dataclass(frozen=True)
 class SFT:
     """Built from the `algorithm` group; its fields are documented in rlvr_exp.config.algorithm."""
 
-    def __init__(self, **settings: Any):
-        self.settings = settings
+    max_steps: int
+    batch_size: int
+    max_tokens_per_device: int
+    max_sequence_tokens: int
+    eval_every_steps: int
+    patience: int
+    trl: Mapping[str, Any]
 
     def examples(self, policy: Policy, domain: Domain, tasks: Sequence[Task]) -> tuple[Dataset, dict[str, int]]:
         """Token ids and labels of every task with a gold answer, and how many tasks were left out for which reason."""
-        limit = self.settings["max_sequence_tokens"]
         rows, left_out = [], {"no gold answer": 0, "too long": 0}
         for task in tasks:
             if task.gold is None:
                 left_out["no gold answer"] += 1
                 continue
             prompt, answer = policy.encode_prompt(domain.prompt(task)), policy.encode_completion(task.gold)
-            if len(prompt) + len(answer) > limit:
+            if len(prompt) + len(answer) > self.max_sequence_tokens:
                 left_out["too long"] += 1
                 continue
             rows.append({"input_ids": prompt + answer, "labels": [IGNORED] * len(prompt) + answer})
@@ -43,13 +49,12 @@ class SFT:
         return Dataset.from_list(rows), {reason: count for reason, count in left_out.items() if count}
 
     def trl_arguments(self) -> Mapping[str, Any]:
-        settings = self.settings
         return {
-            "max_steps": settings["max_steps"],
+            "max_steps": self.max_steps,
             "max_length": None,
             "eval_strategy": "steps",
-            "eval_steps": settings["eval_every_steps"],
-            **settings["trl"],
+            "eval_steps": self.eval_every_steps,
+            **self.trl,
         }
 
 
@@ -81,7 +86,7 @@ class ImitationTrainer(SFTTrainer):
 class EarlyStop(TrainerCallback):
     """Stops when held-out loss has not fallen for `patience` measurements; tells `on_better` of each new best step."""
 
-    def __init__(self, patience: int, on_better):
+    def __init__(self, patience: int, on_better: Callable[[int], None]):
         self.patience, self._on_better = patience, on_better
         self.best_loss, self.best_step, self._waited = float("inf"), 0, 0
 

@@ -50,6 +50,7 @@ def collect_from(parts: Parts, config, job: Job) -> Collector:
             pad_id=parts.policy.pad_id,
         ),
         seed=config.seed,
+        iterations=algorithm.iterations,
     )
 
 

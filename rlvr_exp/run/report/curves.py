@@ -19,7 +19,7 @@ CURVES = (
     ("Loss", r"loss(/mean)?$", False),
     ("Entropy per token", r"entropy(/mean)?$", False),
     ("KL to the reference", r"kl(/mean)?$", False),
-    ("Completion length", r"(mean_length|length(/mean)?|tokens/completion_mean)$", False),
+    ("Completion length in tokens", r"tokens/completion_mean$", False),
     ("Gradient norm", r"grad(ient)?_norm$", False),
     ("Learning rate", r"(learning_rate|lr)$", False),
 )
