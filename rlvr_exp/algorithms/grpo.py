@@ -41,6 +41,11 @@ class GRPO:
     max_completion_tokens: int
     """From the `model` node."""
 
+    @property
+    def regularised(self) -> bool:
+        """The loss has terms beside the reward's, so that groups without an advantage are learned from as well."""
+        return self.kl_coef > 0 or self.entropy_coef > 0
+
     def experience(
         self, prompts: Sequence[Sequence[int]], groups: Sequence[Sequence[Sampled]], rewards: torch.Tensor, pad_id: int
     ) -> Experience:
@@ -86,7 +91,6 @@ class GRPO:
             "ref_model_sync_steps": max(1, self.reference_sync_steps),
             "ref_model_mixup_alpha": 1.0,
             "num_iterations": self.iterations,
-            "entropy_coef": self.entropy_coef,
             # Weights carry the aggregation; TRL's "dapo" form is the one that adds nothing of its own to them.
             "loss_type": "dapo",
             "use_bias_correction_kl": False,

@@ -51,7 +51,7 @@ class Muon(AdamW):
         outer = {id(part.weight) for part in (model.get_input_embeddings(), model.get_output_embeddings())}
         hidden, rest = _split(model, lambda value: value.ndim == 2 and id(value) not in outer)
         muon = torch.optim.Muon(hidden, lr=self.matrix_lr, momentum=self.momentum, weight_decay=self.weight_decay)
-        return Chained([muon, self.of([], rest)])
+        return Chained([self.of([], rest), muon])  # `lr` is the rate that is logged
 
 
 class Chained(torch.optim.Optimizer):

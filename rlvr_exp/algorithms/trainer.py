@@ -29,6 +29,7 @@ class PolicyTrainer(GRPOTrainer):
         policy: Policy,
         args: GRPOConfig,
         optimizer: torch.optim.Optimizer,
+        entropy_coef: float,
         collect: Collect,
         callbacks: Sequence[TrainerCallback],
     ):
@@ -44,6 +45,10 @@ class PolicyTrainer(GRPOTrainer):
             optimizers=(optimizer, None),
         )
         self.remove_callback(PrinterCallback)
+        if self.ref_model is not None:
+            # The reference is the policy as it starts, wherever its weights came from; TRL loads it anew by name.
+            self.ref_model.load_state_dict(self.model.state_dict())
+        self._entropy_coef = entropy_coef
         self._collect = collect
         self._micro_batches: list[dict] = []
 
@@ -59,7 +64,7 @@ class PolicyTrainer(GRPOTrainer):
         count = self.args.steps_per_generation
         groups = list(range(experience.groups))
         live = experience.live().tolist()
-        if self.beta == 0.0 and not self._entropy_bonus_enabled:
+        if self.beta == 0.0 and self._entropy_coef == 0.0:
             groups = [group for group in groups if live[group]]
         lengths = experience.completion_mask.view(experience.groups, -1).sum(1)
         groups.sort(key=lambda group: int(lengths[group]))
@@ -88,6 +93,17 @@ class PolicyTrainer(GRPOTrainer):
             inputs["ref_per_token_logps"] = self._reference_logprobs(inputs)
         return inputs
 
+    def _compute_loss(self, model, inputs):
+        """TRL's loss, and the entropy bonus under the same weights as everything else.
+
+        TRL's own bonus is a mean over each micro-batch, so that it would change with their number.
+        """
+        loss = super()._compute_loss(model, inputs)
+        if self._entropy_coef:
+            bonus = (inputs["tool_mask"] * self._entropies).sum() / inputs["num_items_in_batch"]
+            loss = loss - self._entropy_coef * bonus
+        return loss
+
     def _reference_logprobs(self, inputs: dict) -> torch.Tensor:
         ids = torch.cat([inputs["prompt_ids"], inputs["completion_ids"]], dim=1)
         mask = torch.cat([inputs["prompt_mask"], inputs["completion_mask"]], dim=1)
@@ -110,8 +126,8 @@ class PolicyTrainer(GRPOTrainer):
                 shift_labels=packed.labels,
                 fused_lm_head=True,
             )
-        entropies = unpack(output.entropy, packed, group) if compute_entropy else None
-        return unpack(output.log_probs, packed, group), entropies, None
+        self._entropies = unpack(output.entropy, packed, group) if compute_entropy else None
+        return unpack(output.log_probs, packed, group), self._entropies, None
 
 
 def _judged_elsewhere(**_: object) -> list[float]:

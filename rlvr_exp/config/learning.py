@@ -11,6 +11,12 @@ class Uniform:
     """Every task equally often, in a seeded order."""
 
 
+@configures("rlvr_exp.curriculum.ordered.Ordered")
+@dataclass
+class Ordered:
+    """From the easiest task to the hardest."""
+
+
 @dataclass
 class Optimizer:
     """What every optimizer's node has, a user's own included."""

@@ -14,7 +14,7 @@ class Model:
     """Folder of a local checkpoint; empty: the hub name, or the embedded model where there is none."""
     name: str = ""
     """Hub name, used when no path is given."""
-    dtype: str = option("auto", choices=("auto", "float32", "bfloat16", "float16"))
+    dtype: str = option("auto", choices=("auto", "float32", "bfloat16"))
     """Type of the weights in memory; auto: as stored."""
     device_map: str = option("", choices=("", "auto"))
     """auto: spread the layers over the devices; empty: one device."""
@@ -22,6 +22,8 @@ class Model:
     """Attention implementation; auto: the library's choice. Groups share their prompt through 4-D masks, which these take."""
     chat_template: str = option("auto", choices=("auto", "always", "never"))
     """Word prompts as chat; auto: where the tokenizer has a template."""
+    thinking: bool = False
+    """Ask a chat template that knows of it to open with thinking; that wants a larger max_completion_tokens."""
     parameters: float = option(0.0, low=0)
     """Number of parameters, for the memory estimate of the dry plan; 0: unknown."""
     from_scratch: bool = False
@@ -43,12 +45,6 @@ class Model:
             found.append(
                 Problem(
                     "from_scratch", "only the embedded model is built from scratch", remedy="drop it, or model=tiny"
-                )
-            )
-        if self.embedded and self.dtype == "float16":
-            found.append(
-                Problem(
-                    "dtype", "the embedded model has no float16 path on a CPU", "float16", "auto, float32, bfloat16"
                 )
             )
         return found

@@ -29,7 +29,7 @@ EXIT_CODES = (
     ("1", "a fault of ours"),
     ("2", "bad input; nothing was started or overwritten"),
     ("3", "stopped by a guard; the run directory is intact"),
-    ("130", "interrupted, with a checkpoint"),
+    ("130", "interrupted; with a checkpoint once a step is done"),
 )
 
 

@@ -55,6 +55,6 @@ class GuardStop(RlvrError):
 
 
 class Interrupted(RlvrError):
-    """The run was asked to stop by a signal and has written a checkpoint to resume from."""
+    """The run was asked to stop by a signal; training has written a checkpoint of the step it was in."""
 
     exit_code = INTERRUPTED

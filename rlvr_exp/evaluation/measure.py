@@ -52,9 +52,9 @@ def _answer(policy, domain, verifier, batch, prompts, evaluation, limits, seed) 
         began = time.perf_counter()
         groups = _sample(policy, [prompts[t.id] for t in batch], batch, mode, count, evaluation, limits, seed)
         answers = judge(policy, domain, verifier, batch, groups)
-        each = (time.perf_counter() - began) / (len(batch) * count)
+        waited = time.perf_counter() - began
         for row, group in zip(rows, answers, strict=True):
-            row.extend(_scored(answer, mode, each) for answer in group)
+            row.extend(_scored(answer, mode, waited) for answer in group)
     return rows
 
 

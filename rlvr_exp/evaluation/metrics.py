@@ -33,7 +33,7 @@ class Scored:
     tokens: int
     log: str
     seconds: float
-    """Wall seconds to answer and judge it."""
+    """Wall seconds until its batch was answered and judged: what one waits for it at this batch size."""
 
 
 @dataclass(frozen=True)
@@ -127,8 +127,8 @@ def verdict_counts(results: Iterable[Scored]) -> dict[str, int]:
 
 
 def latency(results: Sequence[Scored]) -> Mapping[str, float]:
-    """Median and 95th percentile of the wall seconds of one completion (linear interpolation); empty without any."""
-    seconds = sorted(result.seconds for result in results)
+    """Median and 95th percentile over completions of `Scored.seconds`; those never asked for are left out."""
+    seconds = sorted(result.seconds for result in results if result.bucket != "prompt_too_long")
     return {"p50": _quantile(seconds, 0.5), "p95": _quantile(seconds, 0.95)} if seconds else {}
 
 

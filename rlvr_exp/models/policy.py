@@ -22,6 +22,8 @@ class Policy:
     """Every token that ends a completion; the tokenizer's own comes first."""
     chat: bool
     """Whether prompts are wrapped by the tokenizer's chat template."""
+    thinking: bool
+    """Handed to the chat template; one that does not know of thinking ignores it."""
     max_tokens: int
     """The longest prompt plus completion that the model takes."""
 
@@ -33,7 +35,11 @@ class Policy:
         """Token ids of a prompt, as the model expects to be asked."""
         if self.chat:
             messages = [{"role": "user", "content": text}]
-            return list(self.tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=False))
+            return list(
+                self.tokenizer.apply_chat_template(
+                    messages, add_generation_prompt=True, return_dict=False, enable_thinking=self.thinking
+                )
+            )
         return self.tokenizer(text).input_ids
 
     def encode_completion(self, text: str) -> list[int]:
@@ -64,8 +70,9 @@ def load_policy(model, seed: int) -> Policy:
     if not model.device_map:
         network.to("cuda" if torch.cuda.is_available() else "cpu")
     network.config.pad_token_id = network.generation_config.pad_token_id = tokenizer.pad_token_id
+    longest = network.config.max_position_embeddings
     chat = model.chat_template == "always" or (model.chat_template == "auto" and tokenizer.chat_template is not None)
-    return Policy(network, tokenizer, _eos_ids(network, tokenizer), chat, network.config.max_position_embeddings)
+    return Policy(network, tokenizer, _eos_ids(network, tokenizer), chat, model.thinking, longest)
 
 
 def _pretrained(model, origin: str) -> PreTrainedModel:

@@ -51,7 +51,7 @@ class Collector:
     """Updates on each batch of groups: only every so many steps is one collected."""
 
     def collect(self, step: int) -> Groups:
-        """The groups of a step, counted from 0. Draws depend on (seed, step, task, sample) alone."""
+        """The groups of a step, counted from 0. Draws depend on (seed, step, place, task, sample) alone."""
         tasks = self.curriculum.pick(step // self.iterations, self.prompts_per_step)
         texts = [self.domain.prompt(task) for task in tasks]
         prompts = [self.policy.encode_prompt(text) for text in texts]

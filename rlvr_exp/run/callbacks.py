@@ -30,17 +30,30 @@ NAMES = {
 
 
 class Metrics(TrainerCallback):
-    """One row a logged step: what the trainer reports and what `extra(step)` adds."""
+    """One row a logged step: what the trainer reports and what `extra()` adds.
 
-    def __init__(self, tracker: Tracker, job: Job, extra: Callable[[int], Mapping[str, float]]):
-        self._tracker, self._job, self._extra = tracker, job, extra
+    Args:
+        updated: told as soon as the weights of a step are updated.
+    """
+
+    def __init__(
+        self,
+        tracker: Tracker,
+        job: Job,
+        extra: Callable[[], Mapping[str, float]] = dict,
+        updated: Callable[[], None] = lambda: None,
+    ):
+        self._tracker, self._job, self._extra, self._updated = tracker, job, extra, updated
         self._logged_at, self._logged_step = time.perf_counter(), 0
+
+    def on_optimizer_step(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_):
+        self._updated()
 
     def on_log(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, logs=None, **_):
         row = {NAMES[name]: float(value) for name, value in (logs or {}).items() if name in NAMES and value is not None}
         if not row:
             return
-        row |= self._time(state.global_step) | self._extra(state.global_step)
+        row |= self._time(state.global_step) | self._extra()
         self._tracker.log(state.global_step, row)
         self._job.progress(kind="step", step=state.global_step, total=state.max_steps, **_shown(row))
         for name in ("loss", "grad_norm"):

@@ -7,7 +7,9 @@ import hashlib
 import os
 import re
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, Protocol
 
 import torch
 
@@ -18,12 +20,24 @@ from rlvr_exp.models.policy import Policy
 STEP = re.compile(r"step_(\d{6,})")
 
 
-class Checkpoints:
-    """Writes and prunes the checkpoints of one run directory."""
+class Stateful(Protocol):
+    """Anything whose state is part of a checkpoint."""
 
-    def __init__(self, run_dir: Path, every_steps: int, keep: int):
+    def state_dict(self) -> Mapping[str, Any]: ...
+
+
+class Checkpoints:
+    """Writes and prunes the checkpoints of one run directory.
+
+    Args:
+        settings: the `run.checkpoint` node.
+        stateful: what else belongs to a checkpoint, by name; `state.json` holds each one's `state_dict()`.
+    """
+
+    def __init__(self, run_dir: Path, settings, stateful: Mapping[str, Stateful] | None = None):
         self.root = run_dir / "checkpoints"
-        self.every_steps, self.keep = every_steps, keep
+        self.every_steps, self.keep = settings.every_steps, settings.keep
+        self._stateful = stateful or {}
 
     def due(self, step: int) -> bool:
         return step > 0 and step % self.every_steps == 0
@@ -62,6 +76,7 @@ class Checkpoints:
         temporary.mkdir(parents=True)
         policy.model.save_pretrained(temporary)
         policy.tokenizer.save_pretrained(temporary)
+        write_json(temporary / "state.json", {name: part.state_dict() for name, part in self._stateful.items()})
         sums = {path.name: _checksum(path) for path in sorted(temporary.iterdir())}
         write_json(temporary / "checkpoint.json", {"step": step, "sha256": sums})
         os.replace(temporary, final)

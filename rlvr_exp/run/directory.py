@@ -25,6 +25,7 @@ OWN = (
     "report.html",
     "log.txt",
     "compare.json",
+    "compare.md",
 )
 """What a run writes; any of these in a directory means that it holds a run."""
 

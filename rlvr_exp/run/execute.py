@@ -6,6 +6,7 @@ The stage runs in a child process, or in this one where `run.inline` asks for it
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -63,9 +64,19 @@ def execute(checked: Checked, command: Sequence[str], directory: Path, inline: I
         else:
             code = _inline(config, directory, inline)
         summary = read_summary(directory) or {}
-        write_report(directory)
+        code = _report(directory, code)
         _tell(code, directory, summary)
         return Outcome(directory, code, summary)
+
+
+def _report(directory: Path, code: int) -> int:
+    """Write the report; where that fails the run is whole all the same, and only a good exit code turns into a fault."""
+    try:
+        write_report(directory)
+    except Exception:
+        traceback.print_exc()
+        return code or FAULT
+    return code
 
 
 def _progress(config: Config) -> Any:

@@ -78,7 +78,8 @@ def _version(package: str) -> str | None:
 def _git(folder: Path) -> dict[str, Any] | None:
     """Commit of the checkout that the package runs from; None outside of one."""
     commit = _git_says(folder, "rev-parse", "HEAD")
-    if commit is None:
+    # A package installed somewhere inside another repository is not part of it.
+    if commit is None or _git_says(folder, "ls-files", "--error-unmatch", "__init__.py") is None:
         return None
     return {"commit": commit, "dirty": bool(_git_says(folder, "status", "--porcelain", "--untracked-files=no"))}
 

@@ -71,7 +71,8 @@ def _evaluation(config: Config) -> str:
     wanted = config.evaluation
     tasks = f"{wanted.tasks} tasks" if wanted.tasks else "all tasks"
     greedy = " and greedily" if wanted.greedy else ""
-    when = "before and after" if reads(config.stage, "algorithm") else "once"
+    twice = reads(config.stage, "algorithm") and not config.model.from_scratch
+    when = "before and after" if twice else "once"
     return f"{tasks} of {wanted.split!r}, {wanted.samples} samples each{greedy}, {when}"
 
 
@@ -116,4 +117,6 @@ def _written(config: Config) -> Iterator[str]:
     if reads(config.stage, "evaluation"):
         yield "evaluation/"
     if reads(config.stage, "algorithm"):
-        yield f"metrics.jsonl, metrics.csv, rollouts/, checkpoints/ (every {config.run.checkpoint.every_steps} steps)"
+        yield f"metrics.jsonl, metrics.csv, checkpoints/ (every {config.run.checkpoint.every_steps} steps)"
+    if reads(config.stage, "reward"):
+        yield "rollouts/"

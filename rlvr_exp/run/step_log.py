@@ -4,6 +4,7 @@ Keeps the books: every sample of a step is trained on, filtered (its group had n
 verdict, and the three add up to what was sampled.
 """
 
+import math
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -21,12 +22,20 @@ SOLVED, FAILED, SILENT, MIXED = "solved", "failed", "no_verdict", "mixed"
 
 
 class StepLog:
-    """Turns a step's groups into metrics."""
+    """Turns steps' groups into rows of metrics.
 
-    def __init__(self) -> None:
+    Args:
+        regularised: the loss has terms beside the reward's (KL, entropy), so that groups without an advantage are
+            learned from as well.
+    """
+
+    def __init__(self, regularised: bool) -> None:
+        self._regularised = regularised
         self.steps_with_signal = 0
         """Steps in which any sample had something to teach."""
-        self._row: dict[str, float] = {}
+        self._rows: list[dict[str, float]] = []
+        """Of the steps since the last row was logged."""
+        self._updates: list[float] = []
         self._collected_at = time.perf_counter()
 
     def record(self, groups: Groups, learned: Experience) -> None:
@@ -38,7 +47,7 @@ class StepLog:
         outcomes = Counter(answer.verdict.outcome for group in groups.answers for answer in group)
         sampled = sum(outcomes.values())
         silent = outcomes["no_verdict"]
-        trained = int(_trained(learned).sum())
+        trained = int(trained_rows(learned, self._regularised).sum())
         self.steps_with_signal += trained > 0
         row = {
             "samples/sampled": sampled,
@@ -48,27 +57,40 @@ class StepLog:
         }
         if row["samples/filtered"] < 0:
             raise GuardStop(f"step {groups.step + 1}: {trained} trained + {silent} without verdict > {sampled} sampled")
-        self._row = row | _rewards(groups) | _verdicts(groups) | _groups(groups) | _lengths(groups)
-        self._row |= {f"time/{phase}": seconds for phase, seconds in groups.seconds.items()}
+        row |= _rewards(groups) | _verdicts(groups) | _groups(groups) | _lengths(groups)
+        row |= {f"time/{phase}": seconds for phase, seconds in groups.seconds.items()}
+        self._rows.append(row)
         self._collected_at = time.perf_counter()
 
-    def metrics(self, step: int) -> Mapping[str, float]:
-        """The row of the step recorded last, with the time of its update; called once, after the update."""
-        row = self._row | {"time/update": time.perf_counter() - self._collected_at}
-        self._row = {}
+    def updated(self) -> None:
+        """Note the end of an update, before anything else of its step (a checkpoint) takes time."""
+        now = time.perf_counter()
+        self._updates.append(now - self._collected_at)
+        self._collected_at = now
+
+    def metrics(self) -> Mapping[str, float]:
+        """What happened since the last call: counts of samples added up, everything else as the mean over steps."""
+        names = dict.fromkeys(name for row in self._rows for name in row)
+        total = {name: math.fsum(row.get(name, 0.0) for row in self._rows) for name in names}
+        row = {name: value if name.startswith("samples/") else value / len(self._rows) for name, value in total.items()}
+        if self._updates:
+            row["time/update"] = fmean(self._updates)
+        self._rows, self._updates = [], []
         return row
 
 
-def _trained(learned: Experience) -> torch.Tensor:
+def trained_rows(learned: Experience, regularised: bool) -> torch.Tensor:
     """(N,) which samples were trained on: judged, and of a group that had something to teach."""
-    return (learned.weights.sum(1) > 0) & learned.live().repeat_interleave(learned.group_size)
+    counted = learned.weights.sum(1) > 0
+    return counted if regularised else counted & learned.live().repeat_interleave(learned.group_size)
 
 
 def _rewards(groups: Groups) -> dict[str, float]:
     judged = [one for group in groups.rewarded for one in group if one.total is not None]
     if not judged:
         return {}
-    totals = [one.total for one in judged]
+    # Before the normaliser, which takes the level out that this curve is to show.
+    totals = [one.sum for one in judged]
     row = {"reward/mean": fmean(totals), "reward/std": pstdev(totals)}
     for name in judged[0].terms:
         row[f"reward/{name}"] = fmean(one.terms[name] for one in judged)
@@ -110,9 +132,9 @@ def _lengths(groups: Groups) -> dict[str, float]:
     }
 
 
-def rollout_rows(groups: Groups, learned: Experience) -> list[Rollout]:
+def rollout_rows(groups: Groups, learned: Experience, regularised: bool) -> list[Rollout]:
     """One row a sample, for `rollouts/`; steps are counted from 1 there, as in the metrics."""
-    trained = _trained(learned).tolist()
+    trained = trained_rows(learned, regularised).tolist()
     advantages = learned.advantages[:, 0].tolist()
     rows = []
     for place, group in enumerate(groups.answers):

@@ -1,6 +1,7 @@
 """Runs the jobs of a sweep one after another, each as a run of its own, and shows them side by side."""
 
 import re
+import traceback
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -76,6 +77,9 @@ def _one(start: Callable[[int], Outcome], index: int, directory: Path) -> Outcom
     except InputError as fault:
         print(fault, flush=True)
         return Outcome(directory, fault.exit_code, {"status": "failed"})
+    except Exception:  # a fault of ours in one job; the others are not its fault
+        traceback.print_exc()
+        return Outcome(directory, FAULT, {"status": "failed"})
 
 
 def worst(codes: Sequence[int]) -> int:

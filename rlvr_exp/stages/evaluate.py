@@ -1,7 +1,7 @@
 """Measure a policy on held-out tasks: greedy and sampled pass@k with intervals, reasons for failure, latency; with
 `evaluate.baseline=RUN` also the difference to what that run measured last, paired task by task."""
 
-from dataclasses import fields
+from dataclasses import asdict
 from pathlib import Path
 
 from rlvr_exp.config import load as load_config
@@ -12,13 +12,19 @@ from rlvr_exp.evaluation.saved import load
 from rlvr_exp.run.job import Job, Result
 from rlvr_exp.stages.setup import measured, prepared
 
+MACHINE = ("evaluation.batch_size", "sandbox.workers")
+"""Options that change how fast a measurement is and not what it says."""
+
 
 def run(config, job: Job) -> Result:
     baseline = _baseline(config) if config.evaluate.baseline else []
     with prepared(config, job) as parts:
         rates = measured(parts, config, job, "after")
     scored = load(job.directory, "after")
-    metrics = {f"verdict/{name}": count / len(scored) for name, count in verdict_counts(scored).items() if count}
+    metrics: dict[str, object] = {}
+    for mode in ("greedy", "sampled"):
+        counts = verdict_counts(row for row in scored if row.mode == mode)
+        metrics |= {f"verdict_{mode}/{name}": count for name, count in counts.items() if count}
     metrics |= {f"time/answer_{name}": seconds for name, seconds in latency(scored).items()}
     if baseline:
         metrics |= _differences(baseline, scored)
@@ -32,16 +38,23 @@ def _baseline(config) -> list[Scored]:
         InputError: it is not there, or was measured in another way, so that a difference would not be the policy's.
     """
     directory = Path(config.evaluate.baseline)
-    other = load_config(directory / "config.yaml")
-    pairs = {f"evaluation.{field.name}": field.name for field in fields(config.evaluation) if field.name != "batch_size"}
+    theirs, ours = _conditions(load_config(directory / "config.yaml")), _conditions(config)
     differing = [
-        Problem("evaluate.baseline", f"{key} differs", f"{theirs} there, {ours} here", remedy=f"{key}={theirs}")
-        for key, name in pairs.items()
-        if (theirs := getattr(other.evaluation, name)) != (ours := getattr(config.evaluation, name))
+        Problem("evaluate.baseline", f"{key} differs", f"{theirs.get(key)} there, {value} here", remedy=f"{key}={theirs.get(key)}")
+        for key, value in ours.items()
+        if theirs.get(key) != value
     ]
     if differing:
         raise InputError(*differing)
     return load(directory, "after")
+
+
+def _conditions(config) -> dict[str, object]:
+    """Everything beside the policy that decides what is measured, flat."""
+    nodes = {name: asdict(getattr(config, name)) for name in ("evaluation", "data", "verifier", "sandbox")}
+    nodes["model"] = {name: getattr(config.model, name) for name in ("max_prompt_tokens", "max_completion_tokens")}
+    flat = {f"{node}.{name}": value for node, values in nodes.items() for name, value in values.items()}
+    return {key: value for key, value in flat.items() if key not in MACHINE}
 
 
 def _differences(baseline: list[Scored], scored: list[Scored]) -> dict[str, dict[str, float | int]]:

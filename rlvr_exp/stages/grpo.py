@@ -57,8 +57,8 @@ def collect_from(parts: Parts, config, job: Job) -> Collector:
 def train(parts: Parts, config, job: Job, collector: Collector) -> tuple[int, dict[str, float]]:
     """Update the policy for the configured steps; returns the steps done and the last row of metrics."""
     algorithm = build(config.algorithm, max_completion_tokens=config.model.max_completion_tokens)
-    log = StepLog()
-    checkpoints = Checkpoints(job.directory, config.run.checkpoint.every_steps, config.run.checkpoint.keep)
+    log = StepLog(algorithm.regularised)
+    checkpoints = Checkpoints(job.directory, config.run.checkpoint, {"reward": collector.reward})
 
     def experience(step: int) -> Experience:
         groups: Groups = collector.collect(step)
@@ -68,9 +68,13 @@ def train(parts: Parts, config, job: Job, collector: Collector) -> tuple[int, di
             groups.rewards(),
             parts.policy.pad_id,
         )
-        write_rollouts(job.directory, step + 1, rollout_rows(groups, learned))
+        write_rollouts(job.directory, step + 1, rollout_rows(groups, learned, algorithm.regularised))
         log.record(groups, learned)
         return learned
+
+    def row() -> dict[str, float]:
+        normalizer = {f"reward/normalizer_{name}": value for name, value in collector.reward.metrics().items()}
+        return {**log.metrics(), **normalizer}
 
     tracker = Tracker(job.directory, build(config.tracking))
     try:
@@ -79,8 +83,9 @@ def train(parts: Parts, config, job: Job, collector: Collector) -> tuple[int, di
                 parts.policy,
                 trainer_arguments(parts, config, algorithm, Path(scratch)),
                 build(config.optimizer).make(parts.policy.model),
+                config.algorithm.entropy_coef,
                 experience,
-                [Metrics(tracker, job, log.metrics), Saving(checkpoints, parts.policy, job)],
+                [Metrics(tracker, job, row, log.updated), Saving(checkpoints, parts.policy, job)],
             )
             trainer.train()
             steps = trainer.state.global_step

@@ -46,9 +46,16 @@ def prepared(config, job: Job) -> Iterator[Parts]:
         manifest.extend(
             job.directory,
             data={name: {"tasks": len(tasks), "fingerprint": domain.fingerprint(name)} for name, tasks in domain.splits().items()},
+            device=device(),
             verifier={"name": verifier.name, "version": verifier.version, "isolation": verifier.isolation()},
         )
         yield Parts(domain, policy, verifier, held_out)
+
+
+def device() -> dict[str, object]:
+    """What the policy runs on, for the manifest."""
+    gpus = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+    return {"gpus": gpus, "threads": torch.get_num_threads()}
 
 
 def held_out_tasks(domain: Domain, evaluation) -> tuple[Task, ...]:

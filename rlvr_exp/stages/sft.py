@@ -11,6 +11,7 @@ from rlvr_exp.algorithms.sft import EarlyStop, ImitationTrainer
 from rlvr_exp.config import build
 from rlvr_exp.config.batching import derive
 from rlvr_exp.core.errors import GuardStop
+from rlvr_exp.evaluation.separation import check_separation
 from rlvr_exp.run import manifest
 from rlvr_exp.run.callbacks import Metrics, Saving
 from rlvr_exp.run.checkpoints import Checkpoints
@@ -32,9 +33,11 @@ def train(parts: Parts, config, job: Job) -> tuple[int, dict[str, float]]:
     algorithm = build(config.algorithm)
     policy = parts.policy
     examples, left_out = algorithm.examples(policy, parts.domain, training_tasks(parts, config, job))
-    held_out, _ = algorithm.examples(policy, parts.domain, split_tasks(parts.domain, "dev"))
+    dev = split_tasks(parts.domain, "dev")
+    check_separation(dev, parts.held_out)  # what decides when to stop is not what success is measured on
+    held_out, _ = algorithm.examples(policy, parts.domain, dev)
     manifest.extend(job.directory, imitation={"examples": len(examples), "held_out": len(held_out), "left_out": left_out})
-    checkpoints = Checkpoints(job.directory, config.run.checkpoint.every_steps, config.run.checkpoint.keep)
+    checkpoints = Checkpoints(job.directory, config.run.checkpoint)
 
     def better(step: int) -> None:
         checkpoints.save(step, policy)
@@ -50,7 +53,7 @@ def train(parts: Parts, config, job: Job) -> tuple[int, dict[str, float]]:
                 build(config.optimizer).make(policy.model),
                 examples,
                 held_out,
-                [Metrics(tracker, job, lambda step: {}), Saving(checkpoints, policy, job), stop],
+                [Metrics(tracker, job), Saving(checkpoints, policy, job), stop],
             )
             trainer.train()
             steps = trainer.state.global_step
@@ -58,7 +61,8 @@ def train(parts: Parts, config, job: Job) -> tuple[int, dict[str, float]]:
         tracker.close()
     if steps == 0 or checkpoints.best is None:
         raise GuardStop(f"{steps} of {config.algorithm.max_steps} steps were trained and held-out loss was never measured")
-    best = AutoModelForCausalLM.from_pretrained(checkpoints.best, dtype=policy.model.dtype)
+    trusted = config.model.trust_remote_code
+    best = AutoModelForCausalLM.from_pretrained(checkpoints.best, dtype=policy.model.dtype, trust_remote_code=trusted)
     policy.model.load_state_dict(best.state_dict())
     return steps, tracker.last | {"held_out/best_loss": stop.best_loss, "held_out/best_step": stop.best_step}
 

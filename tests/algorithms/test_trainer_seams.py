@@ -23,7 +23,7 @@ def policy() -> Policy:
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=Tokenizer(models.WordLevel(words, unk_token="w2")), pad_token="w0", eos_token="w1"
     )
-    return Policy(Qwen3ForCausalLM(config), tokenizer, (1,), False, 64)
+    return Policy(Qwen3ForCausalLM(config), tokenizer, (1,), chat=False, thinking=False, max_tokens=64)
 
 
 def experience(dead: tuple[int, ...] = ()) -> Experience:
@@ -47,7 +47,7 @@ def experience(dead: tuple[int, ...] = ()) -> Experience:
     )
 
 
-def gradient(tmp_path: Path, given: Experience, micro_batches: int) -> torch.Tensor:
+def gradient(tmp_path: Path, given: Experience, micro_batches: int, entropy_coef: float = 0.0) -> torch.Tensor:
     """The gradient that one step hands to its optimizer, before clipping."""
     who = policy()
     args = GRPOConfig(
@@ -76,19 +76,21 @@ def gradient(tmp_path: Path, given: Experience, micro_batches: int) -> torch.Ten
         asked.append(step)
         return given
 
-    PolicyTrainer(who, args, optimizer, collect, []).train()
+    PolicyTrainer(who, args, optimizer, entropy_coef, collect, []).train()
     assert asked == [0], "one step asks for one experience"
     return start - torch.cat([value.detach().flatten() for value in who.model.parameters()])
 
 
-def by_hand(given: Experience) -> torch.Tensor:
-    """The gradient of sum(weight * -advantage * logprob): the ratio is 1 on fresh samples."""
+def by_hand(given: Experience, entropy_coef: float = 0.0) -> torch.Tensor:
+    """The gradient of sum(weight * (-advantage * logprob - coefficient * entropy)): the ratio is 1 on fresh samples."""
     model = policy().model
     ids = torch.cat([given.prompt_ids, given.completion_ids], dim=1)
     mask = torch.cat([given.prompt_mask, given.completion_mask], dim=1)
     logits = model(input_ids=ids, attention_mask=mask).logits[:, -ANSWER - 1 : -1]
-    logprobs = logits.log_softmax(-1).gather(-1, given.completion_ids.unsqueeze(-1)).squeeze(-1)
-    (-(given.weights * given.advantages * logprobs)).sum().backward()
+    scores = logits.log_softmax(-1)
+    entropy = -(scores.exp() * scores).sum(-1)
+    logprobs = scores.gather(-1, given.completion_ids.unsqueeze(-1)).squeeze(-1)
+    (-(given.weights * (given.advantages * logprobs + entropy_coef * entropy))).sum().backward()
     return torch.cat([value.grad.flatten() for value in model.parameters()])
 
 
@@ -98,6 +100,14 @@ def test_a_steps_gradient_is_what_the_weights_say_in_any_split(tmp_path, micro_b
     given = experience(dead)
     wanted, got = by_hand(given), gradient(tmp_path, given, micro_batches)
     assert (got - wanted).norm() <= 1e-4 * wanted.norm()
+
+
+@pytest.mark.parametrize("micro_batches", [1, 4])
+def test_the_entropy_bonus_has_the_same_weights_in_any_split(tmp_path, micro_batches):
+    given = experience((1,))
+    wanted, got = by_hand(given, 0.5), gradient(tmp_path, given, micro_batches, 0.5)
+    assert (got - wanted).norm() <= 1e-4 * wanted.norm()
+    assert (got - by_hand(given)).norm() > 1e-2 * wanted.norm(), "the bonus is there"
 
 
 def test_groups_without_signal_alone_give_no_gradient(tmp_path):

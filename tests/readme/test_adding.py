@@ -34,7 +34,7 @@ def follow(house: Path, what: str) -> int:
 
 def run(house: Path, *words: str) -> dict:
     command = [sys.executable, "-m", "rlvr_exp", *words, f"run.dir={house / 'run'}"]
-    done = subprocess.run(command, cwd=house, capture_output=True, text=True, env=environment(house))
+    done = subprocess.run(command, cwd=house, capture_output=True, text=True, env=environment(house), timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr + (house / "run" / "log.txt").read_text()
     return json.loads((house / "run" / "summary.json").read_text()) | {"printed": done.stdout}
 

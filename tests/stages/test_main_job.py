@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 
 def command(cwd: Path, *words: str) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, "-m", "rlvr_exp", *words], cwd=cwd, capture_output=True, text=True)
+    return subprocess.run([sys.executable, "-m", "rlvr_exp", *words], cwd=cwd, capture_output=True, text=True, timeout=600)
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +60,11 @@ def test_one_row_of_metrics_a_step_and_the_same_as_csv(run):
         assert [int(row["step"]) for row in csv.DictReader(file)] == [1, 2, 3]
 
 
+def test_the_reference_is_the_policy_as_it_started(run):
+    divergence = [row["kl"] for row in metrics_of(run)]
+    assert abs(divergence[0]) < 1e-6 < divergence[-1]
+
+
 def test_rollouts_hold_every_sample_with_its_verdict(run):
     files = rollout_steps(run)
     assert list(files) == [1, 2, 3]
@@ -67,7 +72,7 @@ def test_rollouts_hold_every_sample_with_its_verdict(run):
         samples = read_rollouts(files[step])
         assert len(samples) == 32 and {sample.step for sample in samples} == {step}
         passed = sum(sample.outcome == "passed" for sample in samples)
-        assert row["success/mean"] == pytest.approx(passed / 32)
+        assert row["success/mean"] == pytest.approx(passed / (32 - row["samples/no_verdict"]))
         assert sum(sample.advantage is not None for sample in samples) == row["samples/trained"]
         assert {(s.group, s.sample) for s in samples} == {(g, s) for g in range(8) for s in range(4)}
 

@@ -1,0 +1,19 @@
+"""From the easiest task to the hardest, then again: the same order each time through. A function of the step alone."""
+
+from collections.abc import Sequence
+
+from rlvr_exp.curriculum.base import Curriculum
+from rlvr_exp.tasks.base import Task
+
+
+class Ordered(Curriculum):
+    """Tasks by their domain's difficulty, ties by id."""
+
+    def __init__(self, tasks: Sequence[Task], seed: int):
+        """`seed` decides nothing here; every curriculum is given the run's."""
+        if not tasks:
+            raise ValueError("Ordered: no tasks to choose from")
+        self._tasks = sorted(tasks, key=lambda task: (task.difficulty, task.id))
+
+    def pick(self, step: int, count: int) -> list[Task]:
+        return [self._tasks[index % len(self._tasks)] for index in range(step * count, (step + 1) * count)]
