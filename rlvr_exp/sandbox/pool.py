@@ -30,7 +30,7 @@ class Pool:
     """Workers that run candidates of one harness.
 
     Args:
-        workers: how many candidates run at once; 0 means one less than the cores, at least 1.
+        workers: how many candidates run at once; 0 means one a core: the trainer waits while they judge.
         harness: importable module with `run(payload, send)`, called in each candidate's fork.
         hidden: folders that candidates see empty, where the level allows it; the package's own by default.
         processes: how many processes a candidate may start beside its own.
@@ -46,9 +46,9 @@ class Pool:
         levels: Sequence[str] = LEVELS,
     ):
         if workers < 0:
-            remedy = "give a positive number, or 0 for one less than the cores"
+            remedy = "give a positive number, or 0 for one a core"
             raise InputError(Problem("sandbox.workers", "cannot be negative", got=str(workers), remedy=remedy))
-        self.size = workers or max(1, len(os.sched_getaffinity(0)) - 1)
+        self.size = workers or len(os.sched_getaffinity(0))
         self._harness, self._hidden, self._processes = harness, list(hidden), processes
         self._levels = tuple(levels)
         self.links: list[Link] = []

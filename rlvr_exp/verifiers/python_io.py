@@ -49,7 +49,7 @@ class PythonIO(Verifier):
     """Judges `PythonProblem`s.
 
     Args:
-        sandbox: workers (0: one less than the cores) and the limits of a candidate whose problem names none.
+        sandbox: workers (0: one a core) and the limits of a candidate whose problem names none.
     """
 
     name = "python_io"
