@@ -12,7 +12,7 @@ from rlvr_exp.core.errors import Problem
 class ReinforcementLearning:
     """What every algorithm that samples and is rewarded has; a user's own schema derives from it."""
 
-    max_steps: int = option(150, low=1)
+    max_steps: int = option(360, low=1)
     """Update steps."""
     prompts_per_step: int = option(32, low=1)
     """Tasks asked in one step."""

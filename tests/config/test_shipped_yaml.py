@@ -15,6 +15,10 @@ STAGE_OF = {"algorithm": lambda option: option if option in STAGES else "grpo"}
 NEEDED = {"compare": ["compare.runs=[a,b]"]}
 
 
+MADE_FOR = {"tiny_base": ("sft",)}
+"""Experiments that are made for some stages alone."""
+
+
 def words_for(file: str) -> list[list[str]]:
     """Command lines that load a file."""
     group, _, option = file.rpartition("/")
@@ -23,7 +27,8 @@ def words_for(file: str) -> list[list[str]]:
     if group == "stage":
         return [[f"+stage={option}", *NEEDED.get(option, [])]]
     if group == "experiment":
-        return [[f"+stage={stage}", f"+experiment={option}", *NEEDED.get(stage, [])] for stage in STAGES]
+        stages = MADE_FOR.get(option, STAGES)
+        return [[f"+stage={stage}", f"+experiment={option}", *NEEDED.get(stage, [])] for stage in stages]
     if group.startswith("experiment/"):  # What an experiment says about one stage.
         return [[f"+stage={option}", f"+experiment={group.partition('/')[2]}"]]
     return [[f"+stage={STAGE_OF.get(group, lambda _: 'grpo')(option)}", f"{group}={option}"]]

@@ -25,7 +25,7 @@ LIGHT_LINES = {
     "mistakes": (["+stage=grp", "model=tny", "seed=x"], 2),
     "missing weights": (["+stage=evaluate", "model=qwen14b"], 2),
     "mistake in a sweep": (["+stage=grpo", "-m", "algorithm.group_size=4,1"], 2),
-    "wrong reward": (["+stage=grpo", "reward.terms.syntax.weight=9"], 2),
+    "wrong reward": (["+stage=grpo", "reward.terms.length.weight=3"], 2),
 }
 PROBE = f"""
 import sys
@@ -42,7 +42,7 @@ def test_light_answers_load_nothing_heavy_and_write_nothing(name: str, tmp_path:
     words, code = LIGHT_LINES[name]
     env = {**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_CACHE": str(tmp_path / "cache")}
     said = subprocess.run(
-        [sys.executable, "-c", PROBE, *words], cwd=tmp_path, env=env, capture_output=True, text=True, check=False
+        [sys.executable, "-c", PROBE, *words], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60, check=False
     )
     assert said.returncode == code, said.stderr
     assert (said.stderr if code else said.stdout).strip() and not list(tmp_path.iterdir())
