@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from rlvr_exp.config.algorithm import SFT, ReinforcementLearning
 from rlvr_exp.config.schema import Config
 
-ALWAYS = ("stage", "seed", "run")
+ALWAYS = ("stage", "seed", "run", "parallel")
 """Read by every stage."""
 
 
@@ -21,7 +21,7 @@ class Stage:
     """Module below rlvr_exp.stages that runs it; empty: the one of its name."""
 
 
-_ANSWERS = ("model", "data", "verifier", "sandbox", "evaluation", "parallel")
+_ANSWERS = ("model", "data", "verifier", "sandbox", "evaluation")
 _UPDATES = ("algorithm", "optimizer", "scheduler", "tracking")
 
 STAGES: dict[str, Stage] = {

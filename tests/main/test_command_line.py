@@ -1,10 +1,8 @@
 """The command line as a shell sees it: what it prints, its exit codes, and that it answers without heavy imports."""
 
 import os
-import statistics
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -107,34 +105,3 @@ def test_a_reader_that_leaves_early_is_no_failure() -> None:
     line = f"set -o pipefail; {sys.executable} -m rlvr_exp +stage=grpo --help | head -1"
     said = subprocess.run(["bash", "-c", line], cwd=ROOT, capture_output=True, text=True, check=False)
     assert said.returncode == 0 and said.stderr == "" and said.stdout.startswith("python -m rlvr_exp")
-
-
-HELLO = """
-import hydra
-
-@hydra.main(version_base=None, config_path="conf", config_name="config")
-def main(config):
-    print(config.x)
-
-main()
-"""
-
-
-@pytest.mark.slow
-def test_light_answers_take_at_most_twice_a_bare_hydra_program(tmp_path: Path) -> None:
-    """Medians of ten interleaved runs."""
-    (tmp_path / "conf").mkdir()
-    (tmp_path / "conf" / "config.yaml").write_text("x: 1\n")
-    (tmp_path / "hello.py").write_text(HELLO)
-    lines = {"hello": ["hello.py"], **{name: ["-m", "rlvr_exp", *words] for name, (words, _) in LIGHT_LINES.items()}}
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    taken: dict[str, list[float]] = {name: [] for name in lines}
-    for _ in range(10):
-        for name, line in lines.items():
-            start = time.perf_counter()
-            subprocess.run([sys.executable, *line], cwd=tmp_path, env=env, capture_output=True, check=False)
-            taken[name].append(time.perf_counter() - start)
-    medians = {name: statistics.median(times) for name, times in taken.items()}
-    ratios = {name: round(median / medians["hello"], 2) for name, median in medians.items()}
-    print(ratios)
-    assert max(ratios.values()) <= 2, ratios

@@ -4,10 +4,10 @@ import csv
 import json
 import math
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from program import ENVIRONMENT, PROGRAM
 
 from rlvr_exp.evaluation.saved import load
 from rlvr_exp.run.rollout_files import read_rollouts, rollout_steps
@@ -16,7 +16,8 @@ pytestmark = pytest.mark.slow
 
 
 def command(cwd: Path, *words: str) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, "-m", "rlvr_exp", *words], cwd=cwd, capture_output=True, text=True, timeout=600)
+    words = [*PROGRAM, *words]
+    return subprocess.run(words, cwd=cwd, env=ENVIRONMENT, capture_output=True, text=True, timeout=600)
 
 
 @pytest.fixture(scope="module")

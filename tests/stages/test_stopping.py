@@ -5,11 +5,11 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
+from program import ENVIRONMENT, PROGRAM
 
 from rlvr_exp.run.rollout_files import read_rollouts, rollout_steps
 
@@ -20,8 +20,9 @@ LONG = ["+stage=grpo", "+experiment=quick", "algorithm.max_steps=500", "evaluati
 
 def start(place: Path, *words: str) -> subprocess.Popen:
     return subprocess.Popen(
-        [sys.executable, "-m", "rlvr_exp", *words],
+        [*PROGRAM, *words],
         cwd=place,
+        env=ENVIRONMENT,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
@@ -81,7 +82,7 @@ def test_kill_9_of_the_parent_leaves_nothing_alive_and_no_partial_file(tmp_path)
     for path in rollout_steps(tmp_path / "run").values():
         assert read_rollouts(path)
     words = ["+stage=evaluate", "+experiment=quick", "evaluation.tasks=4", f"model.path={latest}", "run.dir=after"]
-    done = subprocess.run([sys.executable, "-m", "rlvr_exp", *words], cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run([*PROGRAM, *words], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
