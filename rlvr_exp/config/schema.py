@@ -11,7 +11,7 @@ from rlvr_exp.config.learning import Optimizer, Parallel, Scheduler
 from rlvr_exp.config.model import Model
 from rlvr_exp.config.options import node, option
 from rlvr_exp.config.run import Compare, Evaluate, Evaluation, Run
-from rlvr_exp.config.verifier import Sandbox, Verifier
+from rlvr_exp.config.verifier import Cache, Sandbox, Verifier
 
 BY_TARGET = (reward, tracking)
 """Files whose schemas are found by their targets alone: importing them is what makes them known."""
@@ -29,6 +29,7 @@ class Config:
     data: Any = node(base=Data)
     verifier: Any = node(base=Verifier)
     sandbox: Sandbox = field(default_factory=Sandbox)
+    cache: Cache = field(default_factory=Cache)
     reward: Any = node()
     algorithm: Any = node()
     curriculum: Any = node()

@@ -21,7 +21,8 @@ class Stage:
     """Module below rlvr_exp.stages that runs it; empty: the one of its name."""
 
 
-_ANSWERS = ("model", "data", "verifier", "sandbox", "evaluation")
+_JUDGES = ("verifier", "sandbox", "cache")
+_ANSWERS = ("model", "data", *_JUDGES, "evaluation")
 _UPDATES = ("algorithm", "optimizer", "scheduler", "tracking")
 
 STAGES: dict[str, Stage] = {

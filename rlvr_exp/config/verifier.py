@@ -1,8 +1,12 @@
-"""Options of the `verifier` group and of the `sandbox` node: what judges candidates, and within which limits."""
+"""Options of the `verifier` group and of the nodes `sandbox` and `cache`: what judges candidates, within which limits,
+and where verdicts are remembered."""
 
 from dataclasses import dataclass
 
 from rlvr_exp.config.options import configures, option
+
+LEVELS = ("strict", "namespaces", "user", "process")
+"""Levels of isolation, strongest first; rlvr_exp/sandbox/isolate.py says what each holds."""
 
 
 @dataclass
@@ -25,6 +29,10 @@ class Sandbox:
 
     workers: int = option(0, low=0)
     """Worker processes; 0: as many as the machine bears."""
+    level: str = option("auto", choices=("auto", *LEVELS))
+    """How candidates are held; auto: the strongest below strict that this machine allows."""
+    require: str = option("", choices=("", *LEVELS))
+    """The weakest level that a run accepts; empty: any, said loudly."""
     cpu_s: float = option(2.0, above=0)
     """CPU seconds of one candidate."""
     wall_s: float = option(10.0, above=0)
@@ -33,3 +41,15 @@ class Sandbox:
     """Memory of one candidate."""
     output_kb: int = option(64, low=1)
     """Output of one candidate that is kept; more ends it."""
+
+
+@dataclass
+class Cache:
+    """Verdicts remembered on disk, for this run and others."""
+
+    enabled: bool = True
+    """Look verdicts up and write them; without it each run remembers its own alone."""
+    path: str = ""
+    """Folder; empty: rlvr_exp/verdicts in the user's cache folder."""
+    max_mb: int = option(512, low=1)
+    """Size past which what was used longest ago leaves."""

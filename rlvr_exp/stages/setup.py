@@ -41,7 +41,7 @@ def prepared(config, job: Job) -> Iterator[Parts]:
     domain = build(config.data)
     held_out = held_out_tasks(domain, config.evaluation)
     policy = load_policy(config.model, config.seed)
-    inner = build(config.verifier, sandbox=config.sandbox)
+    inner = build(config.verifier, sandbox=config.sandbox, cache=config.cache)
     with Guarded(inner, config.verifier.max_no_verdict_rate) as verifier:
         manifest.extend(
             job.directory,

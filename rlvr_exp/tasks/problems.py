@@ -22,15 +22,57 @@ class Case:
 
 
 @dataclass(frozen=True)
-class PythonProblem:
-    """A Python function to write, judged on cases.
+class StdinCase:
+    """One run of a whole program: what it reads on standard input and what it must print."""
 
+    stdin: str
+    expected_stdout: str
+
+
+@dataclass(frozen=True)
+class PythonProblem:
+    """A Python function, or a whole program, to write, judged on cases.
+
+    With an `entry_point` every case is a `Case`; without one the candidate is a program and every case a `StdinCase`.
     `strict` tells tuples from lists (answers given as Python literals); without it they are equal (answers given as
     JSON). A bool is never an int. `atol` compares floats within a tolerance.
     """
 
     entry_point: str
-    cases: tuple[Case, ...]
+    cases: tuple[Case, ...] | tuple[StdinCase, ...]
     atol: float = 0.0
     strict: bool = False
+    limits: Limits = Limits()
+
+
+@dataclass(frozen=True)
+class PytestProblem:
+    """A module `solution` to write, judged by the tests of a pytest file."""
+
+    tests: str
+    files: tuple[tuple[str, str], ...] = ()
+    """Further files that the tests need beside them: (relative name, text)."""
+    limits: Limits = Limits()
+
+
+@dataclass(frozen=True)
+class DafnyProblem:
+    """A Dafny program to complete: the candidate is the whole program, the given one's specification is protected."""
+
+    program: str
+    limits: Limits = Limits()
+
+
+@dataclass(frozen=True)
+class AstGrepProblem:
+    """A text to edit by an ast-grep action. The candidate is the action, as JSON or YAML text.
+
+    `after` decides, compared as text or as a syntax tree by the verifier's option; with `tests` (a pytest file, Python
+    only) they decide in its place.
+    """
+
+    language: str
+    before: str
+    after: str
+    tests: str = ""
     limits: Limits = Limits()

@@ -1,7 +1,8 @@
 """What is true. A verifier turns (problem, candidate) into a Verdict; it never sees rewards, prompts or models."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, as_completed
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -69,15 +70,37 @@ class Request:
 
 
 class Verifier(ABC):
-    """Judges candidates. Built from the `verifier` group; owns its worker pool until `close`."""
+    """Judges candidates. Built from the `verifier` group; owns its workers until `close`."""
 
     name: str
     version: str
     """Changes whenever a verdict could: part of every cache key and of the manifest."""
 
     @abstractmethod
+    def submit(self, request: Request) -> Future[Verdict]:
+        """Ask for one verdict; it comes when it is ready. The future never raises for what a candidate does."""
+
     def verify(self, requests: Sequence[Request]) -> list[Verdict]:
-        """Judge all, in the order given. Never raises for what a candidate does."""
+        """Judge all, in the order given."""
+        futures = [self.submit(request) for request in requests]
+        return [future.result() for future in futures]
+
+    def as_ready(self, requests: Sequence[Request]) -> Iterator[tuple[int, Verdict]]:
+        """(index, verdict) of each request, in the order in which they are done."""
+        indices: dict[Future[Verdict], list[int]] = {}
+        for index, request in enumerate(requests):
+            indices.setdefault(self.submit(request), []).append(index)
+        for future in as_completed(indices):
+            for index in indices[future]:
+                yield index, future.result()
+
+    def tool(self) -> Mapping[str, str]:
+        """For the manifest and the cache's keys: the outside programs that decide, by name, with their versions."""
+        return {}
+
+    def metrics(self) -> Mapping[str, float]:
+        """Counters since the start: requests, judged, joined, hits of the cache."""
+        return {}
 
     def isolation(self) -> dict[str, Any]:
         """For the manifest: what this machine isolates candidates from, and what it does not."""
