@@ -22,6 +22,7 @@ LEVELS = (
     {"run"},
     {"evaluation"},
     {"inference"},
+    {"benchmarks"},
     {"stages"},
     {"studies"},
     {"main", "__main__"},

@@ -6,6 +6,7 @@ from typing import Any
 from omegaconf import MISSING
 
 from rlvr_exp.config import reward, tracking
+from rlvr_exp.config.benchmark import Benchmark
 from rlvr_exp.config.data import Data
 from rlvr_exp.config.learning import Optimizer, Parallel, Scheduler
 from rlvr_exp.config.model import Model
@@ -37,6 +38,7 @@ class Config:
     scheduler: Scheduler = field(default_factory=Scheduler)
     parallel: Parallel = field(default_factory=Parallel)
     tracking: Any = node()
+    benchmark: Any = node(base=Benchmark)
     evaluation: Evaluation = field(default_factory=Evaluation)
     run: Run = field(default_factory=Run)
     evaluate: Evaluate | None = None

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, fields
 
 from rlvr_exp.config.algorithm import SFT, ReinforcementLearning
+from rlvr_exp.config.options import allowed_of
 from rlvr_exp.config.schema import Config
 
 ALWAYS = ("stage", "seed", "run", "parallel")
@@ -33,12 +34,13 @@ STAGES: dict[str, Stage] = {
         ReinforcementLearning,
     ),
     "evaluate": Stage("measure a policy: greedy and sampled pass@k with intervals", (*_ANSWERS, "evaluate")),
+    "benchmark": Stage("measure speed in pairs with what people use today", ("benchmark", "sandbox")),
     "compare": Stage("lay runs side by side: differing options and metrics", ("compare",)),
 }
 
 
-STAGE_NODES = frozenset(STAGES) & {spec.name for spec in fields(Config)}
-"""Nodes that exist under the stage of their name alone."""
+STAGE_NODES = frozenset(STAGES) & {spec.name for spec in fields(Config) if not allowed_of(spec).node}
+"""Nodes that exist under the stage of their name alone; a group of a stage's name is there, unread, under the others."""
 
 
 def reads(stage: str, node: str) -> bool:

@@ -1,0 +1,1 @@
+"""How fast the project is, measured on the user's own machine: paired, interleaved, against what people use today."""

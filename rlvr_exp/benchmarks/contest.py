@@ -1,0 +1,80 @@
+"""A contest: the same candidates judged by us and by the other side, in turns, and what came of it."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rlvr_exp.benchmarks.ratios import Ratio, of_rounds
+
+Side = Callable[[Sequence[Any]], list[str]]
+"""Candidates to outcomes, in order; `workers` of the same number on both sides."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One line of the table. `floor`: the ratio that the project promises on two cores."""
+
+    name: str
+    against: str
+    ours_per_s: float
+    theirs_per_s: float
+    ratio: Ratio
+    floor: float
+    differing: int
+    """Candidates on which the two sides disagree."""
+    note: str = ""
+
+    @property
+    def holds(self) -> bool:
+        return self.ratio.value >= self.floor and self.differing == 0
+
+
+def in_turns(
+    name: str, against: str, ours: Side, theirs: Side, candidates: Callable[[int], Sequence[Any]], rounds: int, floor: float
+) -> Outcome:
+    """Time both sides on the same candidates, round by round, each side first in every other one.
+
+    `candidates` makes those of a round; no two rounds share one, so that no memory helps.
+    """
+    own, other, count, differing = [], [], 0, 0
+    for turn in range(rounds):
+        chosen = candidates(turn)
+        sides = (ours, theirs) if turn % 2 == 0 else (theirs, ours)
+        timed = {side: _timed(side, chosen) for side in sides}
+        own.append(timed[ours][0])
+        other.append(timed[theirs][0])
+        count += len(chosen)
+        differing += sum(a != b for a, b in zip(timed[ours][1], timed[theirs][1], strict=True))
+    return Outcome(
+        name, against, count / sum(own), count / sum(other), of_rounds(own, other), floor, differing
+    )
+
+
+def _timed(side: Side, candidates: Sequence[Any]) -> tuple[float, list[str]]:
+    start = time.perf_counter()
+    outcomes = side(candidates)
+    return time.perf_counter() - start, outcomes
+
+
+def table(outcomes: Sequence[Outcome]) -> str:
+    """Markdown that reads well as text."""
+    heads = ("contest", "against", "ours, verdicts/s", "theirs", "ratio [95%]", "floor", "disagree", "holds")
+    rows = [
+        (
+            outcome.name,
+            outcome.against,
+            f"{outcome.ours_per_s:.4g}",
+            f"{outcome.theirs_per_s:.4g}",
+            str(outcome.ratio),
+            f"{outcome.floor:g}",
+            str(outcome.differing),
+            "yes" if outcome.holds else "NO",
+        )
+        for outcome in outcomes
+    ]
+    widths = [max(len(row[column]) for row in (heads, *rows)) for column in range(len(heads))]
+    lines = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in (heads, *rows)]
+    rule = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
+    notes = [f"{outcome.name}: {outcome.note}" for outcome in outcomes if outcome.note]
+    return "\n".join([lines[0], rule, *lines[1:], *notes])
