@@ -1,5 +1,6 @@
 """Reading a resolved configuration back, writing one, and making the objects that its nodes describe."""
 
+import inspect
 import sys
 from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
@@ -68,11 +69,18 @@ def to_yaml(checked: Checked) -> str:
 def build(node: Any, **runtime: Any) -> Any:
     """The object that a node with `_target_` describes: its class, called with the node's fields and `runtime`.
 
-    Nodes with `_target_` below it are built first.
+    `runtime` is on offer: a class is given those of its parts that its constructor names, so that a user's own need
+    not take what it has no use for. Nodes with `_target_` below it are built first.
     """
     own = {spec.name: _built(getattr(node, spec.name)) for spec in fields(node) if not allowed_of(spec).outside}
     make = instantiate({"_target_": own.pop("_target_"), "_partial_": True})
-    return make(**own, **runtime)
+    return make(**own, **_named(make.func, runtime))
+
+
+def _named(function: Any, offered: dict[str, Any]) -> dict[str, Any]:
+    parameters = inspect.signature(function).parameters
+    takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    return {name: value for name, value in offered.items() if takes_all or name in parameters}
 
 
 def _built(value: Any) -> Any:

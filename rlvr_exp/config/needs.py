@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rlvr_exp.config.model import Model
 from rlvr_exp.config.paths import PACKAGE
+from rlvr_exp.config.run import SAMPLES, Verify
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import reads
 from rlvr_exp.core.errors import Problem
@@ -37,8 +38,32 @@ def _missing(config: Config) -> Iterator[Need]:
         yield Need(Problem("data.path", "not there", config.data.path, "an existing folder or file", "", remedy), "")
     if config.evaluate is not None and config.evaluate.baseline:
         yield from _run("evaluate.baseline", config.evaluate.baseline)
+    if config.verify is not None:
+        yield from _rows(config.verify)
     for run in config.compare.runs if config.compare is not None else ():
         yield from _run("compare.runs", run)
+
+
+def _rows(verify: Verify) -> Iterator[Need]:
+    if not verify.input:
+        remedy = "verify.input=FILE.jsonl, or verify.input=samples to try it out"
+        yield Need(Problem("verify.input", "not given", "nothing", "a file of JSON lines", "", remedy), "")
+    elif verify.input != SAMPLES and not Path(verify.input).is_file():
+        what = "not a regular file" if Path(verify.input).exists() else "not there"
+        yield Need(Problem("verify.input", what, verify.input, "a file of JSON lines", "", "correct the path"), "")
+    output = Path(verify.output)
+    if verify.output and output.exists() and not output.is_file():
+        yield Need(Problem("verify.output", "not a regular file", verify.output, "a file, new or of this input"), "")
+    elif verify.output and not _can_be_written(output):
+        remedy = "choose a folder that can be written"
+        yield Need(Problem("verify.output", "cannot be written", verify.output, "", "", remedy), "")
+
+
+def _can_be_written(path: Path) -> bool:
+    """A file that is there or that can be made, with the folders that it lacks."""
+    above = next(folder for folder in path.absolute().parents if folder.exists())
+    own = not path.exists() or os.access(path, os.W_OK)
+    return own and above.is_dir() and os.access(above, os.W_OK | os.X_OK)
 
 
 def _run(where: str, directory: str) -> Iterator[Need]:

@@ -1,6 +1,7 @@
 """Options of the nodes `run` and `evaluation`, and of the nodes that exist under one stage alone."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from rlvr_exp.config.options import option
 from rlvr_exp.core.errors import Problem
@@ -79,3 +80,26 @@ class Compare:
                 remedy="compare.runs=[RUN,RUN]",
             )
         ]
+
+
+SAMPLES = "samples"
+"""The value of `verify.input` that stands for the rows that come with the package."""
+
+
+@dataclass
+class Verify:
+    """Options of +stage=verify."""
+
+    input: str = ""
+    """Candidates, one JSON object a line, gzip allowed; `samples`: the rows of this verifier that come with rlvr_exp."""
+    output: str = ""
+    """Verdicts, one JSON object a line, in the input's order; empty: verdicts.jsonl in the run directory."""
+    max_row_mb: int = option(64, low=1)
+    """A longer line of the input is no_verdict."""
+
+    def problems(self) -> list[Problem]:
+        if self.output.endswith(".gz"):
+            return [Problem("output", "is written as plain text, so that it can be gone on with", self.output)]
+        if self.output and Path(self.input).resolve() == Path(self.output).resolve():
+            return [Problem("output", "is the input", self.output, "another file")]
+        return []

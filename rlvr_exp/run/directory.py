@@ -26,6 +26,7 @@ OWN = (
     "log.txt",
     "compare.json",
     "compare.md",
+    "verdicts.jsonl",
 )
 """What a run writes; any of these in a directory means that it holds a run."""
 

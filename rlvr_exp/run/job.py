@@ -25,14 +25,15 @@ class Job:
     """One run as its stage sees it.
 
     `interrupted` becomes true when the run is asked to stop: training then writes a checkpoint after the step it is in
-    and raises Interrupted. `before` and `steps` are what a run that does not reach its end still has to tell: a stage
-    sets the first when it has measured it, the second follows from progress.
+    and raises Interrupted. `before`, `metrics` and `steps` are what a run that does not reach its end still has to
+    tell: a stage sets the first two when it has measured them, the last follows from progress.
     """
 
     def __init__(self, directory: Path, send: Callable[[Mapping[str, Any]], None]):
         self.directory = directory
         self.interrupted = False
         self.before: Mapping[str, Any] = {}
+        self.metrics: Mapping[str, Any] = {}
         self.steps = 0
         self._send = send
 

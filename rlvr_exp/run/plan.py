@@ -104,6 +104,8 @@ def _read(config: Config) -> Iterator[str]:
         yield config.evaluate.baseline
     if config.compare is not None:
         yield from config.compare.runs
+    if config.verify is not None:
+        yield config.verify.input
 
 
 def _model_source(model: Model) -> str:
@@ -114,6 +116,8 @@ def _written(config: Config) -> Iterator[str]:
     yield from WRITTEN
     if config.compare is not None:
         yield "compare.json, compare.md"
+    if config.verify is not None:
+        yield config.verify.output or "verdicts.jsonl"
     if reads(config.stage, "evaluation"):
         yield "evaluation/"
     if reads(config.stage, "algorithm"):

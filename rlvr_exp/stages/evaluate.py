@@ -10,6 +10,7 @@ from rlvr_exp.evaluation.metrics import METRICS, Scored, latency, task_values, v
 from rlvr_exp.evaluation.paired import paired
 from rlvr_exp.evaluation.saved import load
 from rlvr_exp.run.job import Job, Result
+from rlvr_exp.stages.judging import system_metrics
 from rlvr_exp.stages.setup import measured, prepared
 
 MACHINE = ("evaluation.batch_size", "sandbox.workers")
@@ -20,8 +21,9 @@ def run(config, job: Job) -> Result:
     baseline = _baseline(config) if config.evaluate.baseline else []
     with prepared(config, job) as parts:
         rates = measured(parts, config, job, "after")
+        counted = system_metrics(parts.verifier)
     scored = load(job.directory, "after")
-    metrics: dict[str, object] = {}
+    metrics: dict[str, object] = {**counted}
     for mode in ("greedy", "sampled"):
         counts = verdict_counts(row for row in scored if row.mode == mode)
         metrics |= {f"verdict_{mode}/{name}": count for name, count in counts.items() if count}

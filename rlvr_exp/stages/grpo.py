@@ -20,6 +20,7 @@ from rlvr_exp.run.job import Job, Result
 from rlvr_exp.run.rollout_files import write_rollouts
 from rlvr_exp.run.step_log import StepLog, rollout_rows
 from rlvr_exp.run.tracking import Tracker
+from rlvr_exp.stages.judging import system_metrics
 from rlvr_exp.stages.setup import Parts, measured, prepared, training_tasks
 
 
@@ -74,7 +75,7 @@ def train(parts: Parts, config, job: Job, collector: Collector) -> tuple[int, di
 
     def row() -> dict[str, float]:
         normalizer = {f"reward/normalizer_{name}": value for name, value in collector.reward.metrics().items()}
-        return {**log.metrics(), **normalizer}
+        return {**log.metrics(), **normalizer, **system_metrics(parts.verifier)}
 
     tracker = Tracker(job.directory, build(config.tracking))
     try:

@@ -70,7 +70,7 @@ def _to_the_end(config: Config, job: Job) -> int:
 
 
 def _unfinished(job: Job, reason: str) -> Result:
-    return Result(before=job.before, steps=job.steps, reason=reason)
+    return Result(before=job.before, metrics=job.metrics, steps=job.steps, reason=reason)
 
 
 def _sender(descriptor: int) -> Callable[[Mapping[str, Any]], None]:

@@ -17,6 +17,7 @@ from rlvr_exp.models.policy import Policy, load_policy
 from rlvr_exp.run import manifest
 from rlvr_exp.run.job import Job
 from rlvr_exp.run.rollout_files import When
+from rlvr_exp.stages.judging import built_verifier, ready
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.verifiers.base import Verifier
 from rlvr_exp.verifiers.guarded import Guarded
@@ -41,13 +42,12 @@ def prepared(config, job: Job) -> Iterator[Parts]:
     domain = build(config.data)
     held_out = held_out_tasks(domain, config.evaluation)
     policy = load_policy(config.model, config.seed)
-    inner = build(config.verifier, sandbox=config.sandbox, cache=config.cache)
-    with Guarded(inner, config.verifier.max_no_verdict_rate) as verifier:
+    with Guarded(built_verifier(config), config.verifier.max_no_verdict_rate) as verifier:
         manifest.extend(
             job.directory,
             data={name: {"tasks": len(tasks), "fingerprint": domain.fingerprint(name)} for name, tasks in domain.splits().items()},
             device=device(),
-            verifier={"name": verifier.name, "version": verifier.version, "isolation": verifier.isolation()},
+            verifier=ready(verifier, job),
         )
         yield Parts(domain, policy, verifier, held_out)
 

@@ -1,14 +1,17 @@
 """What is true. A verifier turns (problem, candidate) into a Verdict; it never sees rewards, prompts or models."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, as_completed
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
+from queue import SimpleQueue
 from typing import Any, Literal
 
 from rlvr_exp.tasks.base import Candidate
 
 Outcome = Literal["passed", "failed", "rejected", "no_verdict"]
+WINDOW = 512
+"""Requests in flight at once where many are asked for: far more than workers, far less than a data set."""
 OUTCOMES: tuple[Outcome, ...] = ("passed", "failed", "rejected", "no_verdict")
 BUCKETS = (
     "parse",
@@ -75,6 +78,8 @@ class Verifier(ABC):
     name: str
     version: str
     """Changes whenever a verdict could: part of every cache key and of the manifest."""
+    row_format: str = ""
+    """Which rows of a file it takes, one of rlvr_exp.tasks.rows.FORMATS; empty: the format of its own name."""
 
     @abstractmethod
     def submit(self, request: Request) -> Future[Verdict]:
@@ -82,24 +87,35 @@ class Verifier(ABC):
 
     def verify(self, requests: Sequence[Request]) -> list[Verdict]:
         """Judge all, in the order given."""
-        futures = [self.submit(request) for request in requests]
-        return [future.result() for future in futures]
+        verdicts = dict(self.as_ready(requests))
+        return [verdicts[index] for index in range(len(verdicts))]
 
-    def as_ready(self, requests: Sequence[Request]) -> Iterator[tuple[int, Verdict]]:
-        """(index, verdict) of each request, in the order in which they are done."""
-        indices: dict[Future[Verdict], list[int]] = {}
+    def as_ready(self, requests: Iterable[Request], window: int = WINDOW) -> Iterator[tuple[int, Verdict]]:
+        """(index, verdict) of each request, in the order in which they are done.
+
+        Requests are taken as they are needed, with at most `window` of them in flight: a stream of millions takes no
+        more memory than a short one.
+        """
+        ready: SimpleQueue[tuple[int, Future[Verdict]]] = SimpleQueue()
+        waiting = 0
         for index, request in enumerate(requests):
-            indices.setdefault(self.submit(request), []).append(index)
-        for future in as_completed(indices):
-            for index in indices[future]:
-                yield index, future.result()
+            self.submit(request).add_done_callback(lambda done, index=index: ready.put((index, done)))
+            waiting += 1
+            while waiting >= window or (waiting and not ready.empty()):
+                done_index, done = ready.get()
+                waiting -= 1
+                yield done_index, done.result()
+        for _ in range(waiting):
+            done_index, done = ready.get()
+            yield done_index, done.result()
 
     def tool(self) -> Mapping[str, str]:
         """For the manifest and the cache's keys: the outside programs that decide, by name, with their versions."""
         return {}
 
     def metrics(self) -> Mapping[str, float]:
-        """Counters since the start: requests, judged, joined, hits of the cache."""
+        """Counters since the start, by name. How many requests were judged depends on what a cache knew, so these stand
+        under `system/` wherever a run reports them."""
         return {}
 
     def isolation(self) -> dict[str, Any]:
@@ -115,3 +131,24 @@ class Verifier(ABC):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class Direct(Verifier):
+    """A verifier that answers in the caller's own process, at once: for what needs neither sandbox nor workers."""
+
+    @abstractmethod
+    def judge(self, request: Request) -> Verdict:
+        """One verdict."""
+
+    def submit(self, request: Request) -> Future[Verdict]:
+        return settled(self.judge(request))
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+
+def settled(verdict: Verdict) -> Future[Verdict]:
+    """A future that is done."""
+    future: Future[Verdict] = Future()
+    future.set_result(verdict)
+    return future

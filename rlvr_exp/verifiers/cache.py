@@ -1,17 +1,20 @@
 """Verdicts by content: a memory in front of one file on disk that all runs of a user share.
 
-The file is an SQLite database in write-ahead mode: safe under concurrent runs and under kill -9, and bounded; what was
-used longest ago leaves first. Losing it costs time, never truth: it holds nothing that cannot be judged again. A
-damaged or foreign file is put aside and begun anew. Verdicts are written behind the asker's back in batches; those of
-the last second may be lost by a kill.
+Owns what is remembered in this process, and the counting of hits; rlvr_exp.verifiers.store owns the file. Losing any of
+it costs time, never truth: it holds nothing that cannot be judged again. Never decides what may be remembered.
 """
 
 import hashlib
-from collections import OrderedDict
+import os
+import threading
+import weakref
+from collections import Counter, OrderedDict
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Protocol
 
 from rlvr_exp.verifiers.base import Verdict
+from rlvr_exp.verifiers.store import Store
 
 _MEMORY_SLOTS = 50_000
 """Verdicts kept in memory; about 1 KB each."""
@@ -30,25 +33,90 @@ def key_of(known_by: bytes, content: bytes) -> bytes:
     return hashlib.blake2b(content, key=hashlib.blake2b(known_by).digest(), digest_size=20).digest()
 
 
+def default_folder() -> Path:
+    """`rlvr_exp/verdicts` in the user's cache folder. A relative XDG_CACHE_HOME is ignored, as its specification asks."""
+    named = os.environ.get("XDG_CACHE_HOME", "")
+    root = Path(named) if os.path.isabs(named) else Path(os.path.expanduser("~")) / ".cache"
+    return root / "rlvr_exp" / "verdicts"
+
+
 class Cache:
-    """`options` None: the memory alone."""
+    """Thread-safe. In a fork of its process it goes on with the memory alone: a database must not cross a fork.
+
+    Args:
+        options: the `cache` node; None or `enabled=False`: the memory alone.
+    """
 
     def __init__(self, options: CacheOptions | None = None):
         self._memory: OrderedDict[bytes, Verdict] = OrderedDict()
+        self._lock = threading.Lock()
+        self._counts: Counter[str] = Counter()
+        self._store: Store | None = None
+        if options is not None and options.enabled:
+            folder = Path(options.path).expanduser() if options.path else default_folder()
+            self._store = Store(folder, options.max_mb)
+        _LIVING.add(self)
 
     def get(self, key: bytes) -> Verdict | None:
-        verdict = self._memory.get(key)
-        if verdict is not None:
-            self._memory.move_to_end(key)
+        """What is known, from the memory or the disk; counted as a hit or a miss."""
+        verdict, source = self.peek(key), "hits_memory"
+        if verdict is None and self._store is not None:
+            verdict, source = self._store.get(key), "hits_disk"
+            if verdict is not None:
+                self._remember(key, verdict)
+        with self._lock:
+            self._counts["misses" if verdict is None else source] += 1
         return verdict
 
+    def peek(self, key: bytes) -> Verdict | None:
+        """What the memory knows; not counted, and never touches the disk."""
+        with self._lock:
+            verdict = self._memory.get(key)
+            if verdict is not None:
+                self._memory.move_to_end(key)
+            return verdict
+
     def put(self, key: bytes, verdict: Verdict) -> None:
-        self._memory[key] = verdict
-        while len(self._memory) > _MEMORY_SLOTS:
-            self._memory.popitem(last=False)
+        """Remember; the disk follows behind the caller's back. Never raises for what a disk does."""
+        self._remember(key, verdict)
+        if self._store is not None:
+            self._store.put(key, verdict)
 
     def metrics(self) -> Mapping[str, float]:
-        return {}
+        """hits_memory, hits_disk, misses, and hit_rate once anything was asked."""
+        with self._lock:
+            counts = {name: float(self._counts[name]) for name in ("hits_memory", "hits_disk", "misses")}
+        asked = sum(counts.values())
+        return counts | ({"hit_rate": 1 - counts["misses"] / asked} if asked else {})
 
     def close(self) -> None:
-        """Write what is still to be written."""
+        """Write what is still to be written. Reading from the memory goes on."""
+        store, self._store = self._store, None
+        if store is not None:
+            store.close()
+
+    def _remember(self, key: bytes, verdict: Verdict) -> None:
+        with self._lock:
+            self._memory[key] = verdict
+            self._memory.move_to_end(key)
+            while len(self._memory) > _MEMORY_SLOTS:
+                self._memory.popitem(last=False)
+
+    def _forked(self) -> None:
+        self._lock = threading.Lock()
+        if self._store is not None:
+            _LEFT_BEHIND.append(self._store)
+            self._store = None
+
+
+_LIVING: weakref.WeakSet[Cache] = weakref.WeakSet()
+_LEFT_BEHIND: list[Store] = []
+"""Stores of the parent, seen from a fork: kept, since closing one there would disturb the parent's file."""
+
+
+def _after_fork() -> None:
+    for cache in list(_LIVING):
+        cache._forked()
+
+
+os.register_at_fork(after_in_child=_after_fork)

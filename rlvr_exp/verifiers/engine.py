@@ -13,8 +13,11 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rlvr_exp.verifiers.base import Request, Verdict, Verifier
+from rlvr_exp.verifiers.base import Request, Verdict, Verifier, settled
 from rlvr_exp.verifiers.cache import Cache, CacheOptions, key_of
+
+LOG_CHARACTERS = 4000
+"""Of a verdict's log: it may quote what a candidate printed."""
 
 
 @dataclass(frozen=True)
@@ -29,14 +32,15 @@ class Work:
 
 @dataclass(frozen=True)
 class Judged:
-    """A verdict and whether it may be remembered: one that may have been the machine's mood may not."""
+    """A verdict and whether it may be remembered: one that may have been the machine's mood may not, and `no_verdict`
+    never is."""
 
     verdict: Verdict
     lasting: bool = True
 
 
 class Engine(Verifier):
-    """A verifier with a memory."""
+    """A verifier with a memory. Thread-safe."""
 
     def __init__(self, cache: CacheOptions | None = None):
         self._cache = Cache(cache)
@@ -44,6 +48,7 @@ class Engine(Verifier):
         self._in_flight: dict[bytes, Future[Verdict]] = {}
         self._counts: Counter[str] = Counter()
         self._salt: bytes | None = None
+        self._closed = False
 
     @abstractmethod
     def prepare(self, request: Request) -> Verdict | Work:
@@ -55,65 +60,117 @@ class Engine(Verifier):
         """Begin judging. The future never raises for what a candidate does."""
 
     def submit(self, request: Request) -> Future[Verdict]:
-        self._counts["requests"] += 1
+        """Ask for one verdict. It cannot be cancelled: others may wait for it too.
+
+        Raises:
+            ValueError: the verifier is closed.
+        """
+        self._count("requests")
         prepared = self.prepare(request)
         if isinstance(prepared, Verdict):
-            return _done(prepared)
+            self._count("settled")
+            return settled(_capped(prepared))
         key = key_of(self._known_by(), prepared.content)
-        known = self._cache.get(key)
+        known = self._cache.get(key)  # Before the lock: it may read the disk.
         if known is not None:
-            return _done(replace(known, cached=True))
-        with self._lock:
-            running = self._in_flight.get(key)
-            if running is None and (known := self._cache.get(key)) is not None:  # settled since the first look
-                return _done(replace(known, cached=True))
-            if running is not None:
-                self._counts["joined"] += 1
-                return _copied(running)
-            answer: Future[Verdict] = Future()
-            self._in_flight[key] = answer
-        self._counts["judged"] += 1
-        try:
-            judging = self.start(prepared)
-        except BaseException as fault:
-            self._settle(key, answer, fault)
-            raise
-        judging.add_done_callback(lambda done: self._settle(key, answer, done))
+            return settled(replace(known, cached=True))
+        answer, first = self._enter(key)
+        if first:
+            self._begin(key, prepared)
         return answer
 
     def metrics(self) -> Mapping[str, float]:
-        return {**self._counts, **self._cache.metrics()}
+        """requests, settled (without judging), joined, judged; and the cache's hits."""
+        with self._lock:
+            counts = {name: float(self._counts[name]) for name in ("requests", "settled", "joined", "judged")}
+        return counts | {f"cache_{name}": value for name, value in self._cache.metrics().items()}
 
     def close(self) -> None:
+        """No further requests; those without a verdict by now end with an error. Workers end before this is called."""
+        with self._lock:
+            self._closed = True
+            left, self._in_flight = list(self._in_flight.values()), {}
+        for answer in left:
+            answer.set_exception(RuntimeError(f"verifier {self.name} was closed before this verdict"))
         self._cache.close()
+
+    def _enter(self, key: bytes) -> tuple[Future[Verdict], bool]:
+        """The answer to wait for, and whether the caller is to start the judging."""
+        with self._lock:
+            if self._closed:
+                raise ValueError(f"verifier {self.name} is closed")
+            running = self._in_flight.get(key)
+            if running is not None:
+                self._counts["joined"] += 1
+            elif (known := self._cache.peek(key)) is not None:  # settled since the first look
+                return settled(replace(known, cached=True)), False
+            else:
+                answer = self._in_flight[key] = _running()
+                self._counts["judged"] += 1
+                return answer, True
+        # Outside the lock: where it is done by now, the copy is made here and now.
+        return _copied(running), False
+
+    def _begin(self, key: bytes, work: Work) -> None:
+        try:
+            judging = self.start(work)
+        except BaseException as fault:
+            judging = Future()
+            judging.set_exception(fault)
+            self._finish(key, judging)
+            raise
+        judging.add_done_callback(lambda done: self._finish(key, done))
+
+    def _finish(self, key: bytes, done: Future[Judged]) -> None:
+        verdict = fault = None
+        try:
+            verdict = self._learnt(key, done.result())
+        except BaseException as raised:  # Told to whoever waits: this is called where nobody would see it.
+            fault = raised
+        with self._lock:
+            answer = self._in_flight.pop(key, None)
+        if answer is None:  # `close` has answered.
+            return
+        if verdict is None:
+            answer.set_exception(fault)
+        else:
+            answer.set_result(verdict)
+
+    def _learnt(self, key: bytes, judged: Judged) -> Verdict:
+        """The verdict as it is told. The cache knows it before it leaves the table: whoever asks between finds it in
+        one of the two."""
+        verdict = _capped(judged.verdict)
+        if judged.lasting and verdict.outcome != "no_verdict":
+            self._cache.put(key, verdict)
+        return verdict
 
     def _known_by(self) -> bytes:
         if self._salt is None:
             self._salt = repr((self.name, self.version, sorted(self.tool().items()))).encode()
         return self._salt
 
-    def _settle(self, key: bytes, answer: Future[Verdict], done: Future[Judged] | BaseException) -> None:
-        fault = done if isinstance(done, BaseException) else done.exception()
-        judged = None if fault is not None else done.result()
-        if judged is not None and judged.lasting:
-            self._cache.put(key, judged.verdict)
+    def _count(self, name: str) -> None:
         with self._lock:
-            del self._in_flight[key]
-        if judged is None:
-            answer.set_exception(fault)
-        else:
-            answer.set_result(judged.verdict)
+            self._counts[name] += 1
 
 
-def _done(verdict: Verdict) -> Future[Verdict]:
+def _capped(verdict: Verdict) -> Verdict:
+    if len(verdict.log) <= LOG_CHARACTERS:
+        return verdict
+    half = LOG_CHARACTERS // 2
+    return replace(verdict, log=f"{verdict.log[:half]}\n[...]\n{verdict.log[-half:]}")
+
+
+def _running() -> Future[Verdict]:
+    """A future that cannot be cancelled."""
     future: Future[Verdict] = Future()
-    future.set_result(verdict)
+    future.set_running_or_notify_cancel()
     return future
 
 
 def _copied(running: Future[Verdict]) -> Future[Verdict]:
     """The same verdict for another asker, marked as not judged for it."""
-    copy: Future[Verdict] = Future()
+    copy = _running()
 
     def pass_on(done: Future[Verdict]) -> None:
         fault = done.exception()

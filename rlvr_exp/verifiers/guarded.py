@@ -1,42 +1,110 @@
 """The guard around any verifier: a run whose grader is broken stops in place of learning from silence."""
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from typing import Any
 
 from rlvr_exp.core.errors import GuardStop
-from rlvr_exp.verifiers.base import Request, Verdict, Verifier
+from rlvr_exp.verifiers.base import WINDOW, Request, Verdict, Verifier
 
 SETTLED = 20
 """The rate is taken over at least this many verdicts, so that one early fault does not end a run."""
 
 
+class Silence:
+    """Counts verdicts and those that are none. Thread-safe.
+
+    Args:
+        name: the verifier's.
+        max_rate: share of all requests so far without a verdict past which the grader counts as broken.
+        least: the share is taken over at least this many requests.
+    """
+
+    def __init__(self, name: str, max_rate: float, least: int = SETTLED):
+        self._name, self._max_rate, self._least = name, max_rate, least
+        self._lock = threading.Lock()
+        self._last = ""
+        self.asked = self.silent = 0
+
+    def count(self, outcome: str, log: str) -> None:
+        with self._lock:
+            self.asked += 1
+            if outcome == "no_verdict":
+                self.silent += 1
+                self._last = log
+
+    @property
+    def past(self) -> bool:
+        return self.silent > self._max_rate * max(self.asked, self._least)
+
+    def check(self) -> None:
+        """Raises GuardStop past the rate."""
+        if self.past:
+            raise GuardStop(
+                f"verifier {self._name}: {self.silent} of {self.asked} requests had no verdict, allowed share "
+                f"{self._max_rate}. Last reason: {self._last}. "
+                "Fix the cause, or raise verifier.max_no_verdict_rate"
+            )
+
+
 class Guarded(Verifier):
     """Judges with `inner` and counts what got no verdict; owns and closes it.
 
+    Past the rate, `verify` and `as_ready` raise GuardStop as soon as they have learnt of it, and `submit` takes no
+    further request; a future always holds its own verdict.
+
     Args:
-        max_no_verdict_rate: share of all requests so far without a verdict past which `verify` raises GuardStop.
+        max_no_verdict_rate: see `Silence`.
     """
 
     def __init__(self, inner: Verifier, max_no_verdict_rate: float):
-        self._inner, self._max_rate = inner, max_no_verdict_rate
-        self.name, self.version = inner.name, inner.version
-        self.asked = self.silent = 0
+        self._inner = inner
+        self._silence = Silence(inner.name, max_no_verdict_rate)
+        self.name, self.version, self.row_format = inner.name, inner.version, inner.row_format
+
+    @property
+    def asked(self) -> int:
+        return self._silence.asked
+
+    @property
+    def silent(self) -> int:
+        return self._silence.silent
+
+    def submit(self, request: Request) -> Future[Verdict]:
+        self._silence.check()
+        future = self._inner.submit(request)
+        future.add_done_callback(self._count)
+        return future
 
     def verify(self, requests: Sequence[Request]) -> list[Verdict]:
         verdicts = self._inner.verify(requests)
-        missing = [verdict for verdict in verdicts if verdict.outcome == "no_verdict"]
-        self.asked += len(verdicts)
-        self.silent += len(missing)
-        if missing and self.silent > self._max_rate * max(self.asked, SETTLED):
-            raise GuardStop(
-                f"verifier {self.name}: {self.silent} of {self.asked} requests had no verdict, allowed share "
-                f"{self._max_rate}. Last reason: {missing[-1].log}. "
-                "Fix the cause, or raise verifier.max_no_verdict_rate"
-            )
+        for verdict in verdicts:
+            self._silence.count(verdict.outcome, verdict.log)
+        if any(verdict.outcome == "no_verdict" for verdict in verdicts):
+            self._silence.check()
         return verdicts
+
+    def as_ready(self, requests: Iterable[Request], window: int = WINDOW) -> Iterator[tuple[int, Verdict]]:
+        for index, verdict in self._inner.as_ready(requests, window):
+            self._silence.count(verdict.outcome, verdict.log)
+            yield index, verdict
+            if verdict.outcome == "no_verdict":
+                self._silence.check()
+
+    def tool(self) -> Mapping[str, str]:
+        return self._inner.tool()
+
+    def metrics(self) -> Mapping[str, float]:
+        return self._inner.metrics()
 
     def isolation(self) -> dict[str, Any]:
         return self._inner.isolation()
 
     def close(self) -> None:
         self._inner.close()
+
+    def _count(self, done: Future[Verdict]) -> None:
+        if done.exception() is None:
+            verdict = done.result()
+            self._silence.count(verdict.outcome, verdict.log)

@@ -58,7 +58,9 @@ def test_every_default_is_allowed_and_every_option_has_help(path: str) -> None:
     for spec in dataclasses.fields(schema):
         leaf = not is_schema(field_types(schema)[spec.name]) and not allowed_of(spec).node and spec.name != "_target_"
         default = default_of(spec)
-        assert not leaf or default in ("???", None) or allowed_of(spec).permits(default), f"{path}.{spec.name}"
+        items = default if isinstance(default, list) else [default]
+        permitted = default in ("???", None) or all(allowed_of(spec).permits(item) for item in items)
+        assert not leaf or permitted, f"{path}.{spec.name}"
         assert not leaf or helped.get(spec.name, "").endswith("."), f"{path}.{spec.name} has no help"
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from rlvr_exp.config import compose
 from rlvr_exp.config.needs import missing
+from rlvr_exp.core.errors import InputError
 
 NAME = "Qwen/Qwen3-14B"
 
@@ -53,3 +54,28 @@ def test_paths_have_to_exist(tmp_path: Path) -> None:
     assert needs("+stage=grpo", "model.path=nowhere", "data.path=nowhere") == ["model.path", "data.path"]
     assert needs("+stage=evaluate", f"model.path={folder}", "evaluate.baseline=nowhere") == ["evaluate.baseline"]
     assert needs("+stage=compare", "compare.runs=[nowhere,there]") == ["compare.runs", "compare.runs"]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ([], "verify.input: not given"),
+        (["verify.input=nowhere.jsonl"], "verify.input: not there"),
+        (["verify.input={0}"], "verify.input: not a regular file"),
+        (["verify.input={0}/in.jsonl", "verify.output={0}"], "verify.output: not a regular file"),
+        (["verify.input={0}/in.jsonl", "verify.output={0}/in.jsonl/out.jsonl"], "verify.output: cannot be written"),
+        (["verify.input={0}/in.jsonl", "verify.output={0}/new/out.jsonl"], ""),
+        (["verify.input=samples"], ""),
+    ],
+)
+def test_files_of_a_verification(words: list[str], told: str, tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").touch()
+    found = missing(compose(["+stage=verify", *(word.format(tmp_path) for word in words)]).config)
+    assert [str(need.problem).splitlines()[0] for need in found] == [told] * bool(told)
+
+
+@pytest.mark.parametrize("output", ["{0}/in.jsonl", "{0}/below/../in.jsonl", "{0}/out.jsonl.gz"])
+def test_the_output_of_a_verification_is_a_plain_file_of_its_own(output: str, tmp_path: Path) -> None:
+    words = ["+stage=verify", f"verify.input={tmp_path}/in.jsonl", f"verify.output={output.format(tmp_path)}"]
+    with pytest.raises(InputError, match="verify.output: is "):
+        compose(words)

@@ -10,7 +10,10 @@ from rlvr_exp.config.stages import STAGES
 
 CONF = conf_directory()
 FILES = sorted(path.relative_to(CONF).with_suffix("").as_posix() for path in CONF.rglob("*.yaml"))
-STAGE_OF = {"algorithm": lambda option: option if option in STAGES else "grpo"}
+STAGE_OF = {
+    "algorithm": lambda option: option if option in STAGES else "grpo",
+    "benchmark": lambda option: "benchmark",
+}
 """Which stage takes a group's option, where not all do."""
 NEEDED = {"compare": ["compare.runs=[a,b]"]}
 

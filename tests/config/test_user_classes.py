@@ -50,6 +50,13 @@ def test_an_own_class_is_typed_and_built(folder: Path) -> None:
     assert build(config.verifier, sandbox="box").given == (7, "mine", "box")
 
 
+def test_an_own_class_is_given_what_its_constructor_names(folder: Path) -> None:
+    config = compose(line(folder, "verifier=patient")).config
+    assert build(config.verifier, sandbox="box", cache="shelf").given == (3, "mine", "box")
+    with pytest.raises(TypeError, match="sandbox"):
+        build(config.verifier, cache="shelf")
+
+
 def test_its_mistakes_are_told_like_ours(folder: Path) -> None:
     found = {
         problem.where: problem

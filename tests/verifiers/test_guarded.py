@@ -1,32 +1,44 @@
 """The guard stops a run whose grader is broken, and no other."""
 
+from concurrent.futures import Future
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.verifiers.base import Request, Verdict, Verifier
-from rlvr_exp.verifiers.guarded import SETTLED, Guarded
+from rlvr_exp.verifiers.base import Direct, Request, Verdict
+from rlvr_exp.verifiers.guarded import SETTLED, Guarded, Silence
 
 PASSED, SILENT = Verdict("passed"), Verdict("no_verdict", log="grader broke")
 
 
-class Scripted(Verifier):
+class Scripted(Direct):
     """Gives the verdicts that its problems are."""
 
-    name, version = "scripted", "1"
+    name, version, row_format = "scripted", "1", "dafny"
     closed = False
 
-    def verify(self, requests):
-        return [request.problem for request in requests]
+    def judge(self, request):
+        return request.problem
+
+    def tool(self):
+        return {"oracle": "3"}
+
+    def metrics(self):
+        return {"requests": 7.0}
 
     def close(self):
         self.closed = True
 
 
+def requests(verdicts):
+    return [Request(verdict, Candidate("x")) for verdict in verdicts]
+
+
 def ask(verifier, verdicts):
-    return verifier.verify([Request(verdict, Candidate("x")) for verdict in verdicts])
+    return verifier.verify(requests(verdicts))
 
 
 @given(st.lists(st.booleans(), max_size=80), st.floats(0, 1))
@@ -41,6 +53,49 @@ def test_it_stops_exactly_past_the_rate(silent, rate):
             break
         assert ask(verifier, [SILENT if missing else PASSED]) == [SILENT if missing else PASSED]
     assert stopped or verifier.asked == len(silent)
+
+
+def test_one_by_one_it_gives_every_verdict_and_takes_nothing_more():
+    verifier = Guarded(Scripted(), 0.05)
+    for count in range(1, 3):
+        assert verifier.submit(requests([SILENT])[0]).result() == SILENT
+        assert (verifier.asked, verifier.silent) == (count, count)
+    with pytest.raises(GuardStop, match="2 of 2 requests"):
+        verifier.submit(requests([PASSED])[0])
+
+
+def test_a_verdict_counts_when_it_comes():
+    inner, coming = Scripted(), Future()
+    inner.submit = lambda request: coming
+    verifier = Guarded(inner, 0.05)
+    verifier.submit(requests([SILENT])[0])
+    assert verifier.asked == 0
+    coming.set_result(SILENT)
+    assert verifier.silent == 1
+
+
+def test_a_stream_stops_once_it_has_learnt_of_it():
+    verifier, seen = Guarded(Scripted(), 0.1), []
+    with pytest.raises(GuardStop):
+        for index, _ in verifier.as_ready(requests([PASSED] * 5 + [SILENT] * 10)):
+            seen.append(index)
+    assert seen == [0, 1, 2, 3, 4, 5, 6, 7] and verifier.silent == 3
+
+
+def test_a_rate_over_few_requests_may_be_asked_for():
+    silence = Silence("x", 0.4, least=1)
+    for outcome in ("passed", "no_verdict"):
+        silence.count(outcome, "why")
+    with pytest.raises(GuardStop, match="1 of 2 requests .* Last reason: why"):
+        silence.check()
+
+
+def test_it_tells_what_it_guards():
+    inner = Scripted()
+    verifier = Guarded(inner, 0.1)
+    assert (verifier.name, verifier.version, verifier.row_format) == ("scripted", "1", "dafny")
+    assert verifier.tool() == {"oracle": "3"} and verifier.metrics() == {"requests": 7.0}
+    assert verifier.isolation() == inner.isolation()
 
 
 def test_closing_closes_what_it_guards():

@@ -1,0 +1,81 @@
+"""Verdicts in flight, given back in the order in which they were asked for, in bounded memory."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+from rlvr_exp.tasks.rows import RowId
+from rlvr_exp.verifiers.base import WINDOW, Verdict
+
+MOST_BYTES = 256 << 20
+"""Of rows whose verdict is still to come."""
+MOST_WAITING = 20_000
+"""Verdicts that are there and wait for one before them; about 1 KB each."""
+POLL_S = 0.2
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One row in flight."""
+
+    id: RowId
+    verdict: Future[Verdict]
+
+
+class InOrder:
+    """A queue of rows in flight. One thread asks and takes; verdicts may come from any."""
+
+    def __init__(self) -> None:
+        self._queue: deque[Asked] = deque()
+        self._changed = threading.Condition()
+        self._unfinished = self._bytes = 0
+
+    def ask(self, identity: RowId, verdict: Future[Verdict], size: int) -> None:
+        """`size`: bytes that the row takes until its verdict is there."""
+        with self._changed:
+            self._unfinished += 1
+            self._bytes += size
+        self._queue.append(Asked(identity, verdict))
+        verdict.add_done_callback(lambda _: self._finished(size))
+
+    @property
+    def full(self) -> bool:
+        """No further row is to be asked for now."""
+        many = self._unfinished >= WINDOW or self._bytes >= MOST_BYTES
+        return many or len(self._queue) >= MOST_WAITING
+
+    def take(self) -> Iterator[Asked]:
+        """Those at the head whose verdicts are there."""
+        while self._queue and self._queue[0].verdict.done():
+            yield self._queue.popleft()
+
+    def wait(self) -> None:
+        """Until a verdict comes, but not for long: a signal may ask for a stop meanwhile."""
+        with self._changed:
+            if self._queue and not self._queue[0].verdict.done():
+                self._changed.wait(POLL_S)
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    def take_before_last_done(self, seconds: float) -> Iterator[Asked]:
+        """What stands before the last verdict that is there, waiting for the gaps: what is judged is not lost."""
+        done = [index for index, asked in enumerate(self._queue) if asked.verdict.done()]
+        count, deadline = (done[-1] + 1 if done else 0), time.monotonic() + seconds
+        while count and time.monotonic() < deadline:
+            for asked in self.take():
+                count -= 1
+                yield asked
+            if count > 0:
+                self.wait()
+            else:
+                return
+
+    def _finished(self, size: int) -> None:
+        with self._changed:
+            self._unfinished -= 1
+            self._bytes -= size
+            self._changed.notify()

@@ -1,0 +1,48 @@
+"""The verifier of a run, and what the manifest and the metrics tell of it. No torch."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rlvr_exp.config import Config, build
+from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.run.job import Job
+from rlvr_exp.verifiers.base import Verifier
+
+STRONG = ("strict", "namespaces")
+"""Levels of isolation about which nothing needs to be said."""
+
+
+def built_verifier(config: Config) -> Verifier:
+    """The verifier that the configuration describes. Raises InputError where a tool of its is missing."""
+    return build(config.verifier, sandbox=config.sandbox, cache=config.cache)
+
+
+def description(verifier: Verifier) -> dict[str, Any]:
+    """For the manifest: what decides verdicts, and what candidates are isolated from."""
+    return {
+        "name": verifier.name,
+        "version": verifier.version,
+        "tool": dict(verifier.tool()),
+        "isolation": verifier.isolation(),
+    }
+
+
+def ready(verifier: Verifier, job: Job) -> dict[str, Any]:
+    """The description, once everything is there that judging needs; a weak isolation is said aloud.
+
+    Raises:
+        InputError: no worker can be started, or only at a weaker level than `sandbox.require`.
+    """
+    told = description(verifier)
+    isolation = told["isolation"]
+    if isolation.get("fault"):
+        raise InputError(Problem("sandbox", "no worker can be started", isolation["fault"], remedy="see sandbox.level"))
+    if isolation["level"] not in STRONG and isolation["not_isolated"]:
+        missing = ", ".join(isolation["not_isolated"])
+        job.progress(kind="note", text=f"isolation level {isolation['level']}: candidates are not isolated from: {missing}")
+    return told
+
+
+def system_metrics(verifier: Verifier) -> Mapping[str, float]:
+    """What the verifier counted. It depends on a warm cache, and is named so."""
+    return {f"system/verifier_{name}": value for name, value in verifier.metrics().items()}

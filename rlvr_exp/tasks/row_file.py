@@ -1,0 +1,82 @@
+"""A file of rows as a stream of lines: plain or gzip, of any size, in bounded memory. Knows no row's format."""
+
+import gzip
+import hashlib
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from rlvr_exp.core.errors import InputError, Problem
+
+_GZIP, _CHUNK, _BOM = b"\x1f\x8b", 1 << 20, b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """What a file holds: a hash of its lines, and how many of them are rows. Packing does not change it."""
+
+    hash: str
+    rows: int
+
+
+@dataclass(frozen=True)
+class Line:
+    """One row's text, without its end."""
+
+    number: int
+    """Counted from 1, blank lines included: where an editor shows it."""
+    text: bytes | None
+    """None: longer than allowed."""
+
+
+def fingerprint(path: Path) -> Fingerprint:
+    """Reads the file once. Raises InputError where it cannot be read to its end."""
+    digest, rows = hashlib.blake2b(digest_size=16), 0
+    with _opened(path) as file:
+        blank = True  # of the line that goes on
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+            first, *others = chunk.split(b"\n")
+            blank = blank and not first.strip()
+            if others:
+                rows += not blank
+                rows += sum(bool(line.strip()) for line in others[:-1])
+                blank = not others[-1].strip()
+        rows += not blank
+    return Fingerprint(digest.hexdigest(), rows)
+
+
+def lines(path: Path, longest: int) -> Iterator[Line]:
+    """The rows in order; blank lines are none. A line above `longest` bytes is skipped without holding it."""
+    with _opened(path) as file:
+        number = 0
+        while text := file.readline(longest + 1):
+            number += 1
+            if number == 1:
+                text = text.removeprefix(_BOM)
+            if len(text) > longest and not text.endswith(b"\n"):
+                while (rest := file.readline(_CHUNK)) and not rest.endswith(b"\n"):
+                    continue
+                yield Line(number, None)
+            elif text.strip():
+                yield Line(number, text.rstrip(b"\r\n"))
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    """Raises InputError for what goes wrong with the file while it is read."""
+    try:
+        with open(path, "rb") as plain:
+            packed = plain.read(2) == _GZIP
+            plain.seek(0)
+            if not packed:
+                yield plain
+                return
+            with gzip.GzipFile(fileobj=plain) as unpacked:
+                yield unpacked
+    except (OSError, EOFError, zlib.error) as fault:
+        remedy = "give a file that is whole and can be read"
+        raise InputError(Problem("verify.input", f"cannot be read: {fault}", str(path), "", "", remedy)) from fault

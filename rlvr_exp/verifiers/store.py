@@ -1,0 +1,271 @@
+"""Verdicts on disk: one SQLite file that concurrent runs share.
+
+Safe under kill -9 at any time (write-ahead log where the file system has shared memory, else a rollback journal) and
+bounded: what was used longest ago leaves first. Writes are made by one thread in batches, those of the last second may
+be lost by a kill; a reader never waits, and a file that is busy is a miss. A damaged or foreign file is put aside and
+begun anew; a disk that cannot be read or written costs a warning and no verdict.
+"""
+
+import contextlib
+import dataclasses
+import fcntl
+import hashlib
+import json
+import os
+import sqlite3
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+from rlvr_exp.verifiers.base import Verdict
+
+NAME = "verdicts-1.sqlite"
+"""The number is the schema's: programs of another schema use another file."""
+_APPLICATION = 0x524C5652
+_EVERY_S, _BATCH, _MOST_WAITING = 1.0, 500, 20_000
+_STALE_S = 3600
+"""A verdict that is used is marked so once an hour at most: reading stays cheap."""
+_NETWORK = ("nfs", "cifs", "smb", "lustre", "gpfs", "beegfs", "ceph", "afs", "9p", "fuse.", "glusterfs", "panfs")
+"""File systems, by the beginning of their name, that several machines may share."""
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS verdicts (key BLOB PRIMARY KEY, verdict BLOB NOT NULL, used INTEGER NOT NULL) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS by_use ON verdicts (used);
+"""
+_FIELDS = tuple(field.name for field in dataclasses.fields(Verdict))
+
+
+class Store:
+    """The file in `folder`, made when missing. Thread-safe; never raises for what a disk does."""
+
+    def __init__(self, folder: Path, max_mb: int):
+        self._path, self._max_bytes = folder / NAME, max_mb << 20
+        self._reading, self._wake = threading.Lock(), threading.Condition()
+        self._waiting: dict[bytes, bytes | None] = {}
+        """By key what is to be written; None: only marked as used."""
+        self._reader: sqlite3.Connection | None = None
+        self._writer: sqlite3.Connection | None = None
+        self._closed = self._usable = False
+        self._failures = 0
+        with self._guarded():
+            self._open()
+        self._thread = threading.Thread(target=self._write_on, name="verdict-cache", daemon=True)
+        self._thread.start()
+
+    def get(self, key: bytes) -> Verdict | None:
+        with self._wake:
+            waiting = self._waiting.get(key)
+        if waiting is not None:
+            return unpacked(waiting)
+        row: tuple[bytes, int] | None = None
+        with self._reading, self._guarded():
+            if self._reader is not None:
+                row = self._reader.execute("SELECT verdict, used FROM verdicts WHERE key = ?", (key,)).fetchone()
+        if row is None:
+            return None
+        if time.time() - row[1] > _STALE_S:
+            with self._wake:
+                self._waiting.setdefault(key, None)
+        return unpacked(row[0])
+
+    def put(self, key: bytes, verdict: Verdict) -> None:
+        data = packed(verdict)
+        with self._wake:
+            if not self._usable or self._closed:
+                return
+            self._waiting[key] = data
+            if len(self._waiting) > _MOST_WAITING:  # A disk slower than the verifier: the oldest is judged again.
+                del self._waiting[next(iter(self._waiting))]
+            if len(self._waiting) >= _BATCH:
+                self._wake.notify()
+
+    def close(self) -> None:
+        """Write what waits, and let go of the file."""
+        with self._wake:
+            if self._closed:
+                return
+            self._closed = True
+            self._wake.notify()
+        self._thread.join()
+        with self._reading:
+            self._let_go()
+
+    def _write_on(self) -> None:
+        """The writer's thread."""
+        while True:
+            with self._wake:
+                if not self._closed and len(self._waiting) < _BATCH:
+                    self._wake.wait(_EVERY_S)
+                batch, closed = dict(self._waiting), self._closed
+            if batch:
+                with self._guarded():
+                    self._write(batch)
+            with self._wake:
+                # What was written leaves; what was put anew meanwhile stays for the next batch.
+                for key, data in batch.items():
+                    if self._waiting.get(key, b"") is data:
+                        del self._waiting[key]
+            if closed:
+                return
+
+    def _write(self, batch: dict[bytes, bytes | None]) -> None:
+        if self._writer is None:
+            return
+        now = int(time.time())
+        with self._writer:
+            self._writer.execute("BEGIN IMMEDIATE")
+            rows = [(key, data, now) for key, data in batch.items() if data is not None]
+            self._writer.executemany("INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?)", rows)
+            touched = [(now, key) for key, data in batch.items() if data is None]
+            self._writer.executemany("UPDATE verdicts SET used = ? WHERE key = ?", touched)
+        self._trim()
+
+    def _trim(self) -> None:
+        """Drop a twentieth of the verdicts at a time, those used longest ago, until the rest fits."""
+        while self._bytes_used() > self._max_bytes:
+            with self._writer as writer:
+                writer.execute("BEGIN IMMEDIATE")
+                (count,) = writer.execute("SELECT count(*) FROM verdicts").fetchone()
+                if count == 0:
+                    return
+                oldest = "SELECT key FROM verdicts ORDER BY used LIMIT ?"
+                writer.execute(f"DELETE FROM verdicts WHERE key IN ({oldest})", (count // 20 + 1,))
+            self._writer.executescript("PRAGMA incremental_vacuum")  # `execute` would free one page of all.
+
+    def _bytes_used(self) -> int:
+        pages, free, size = (
+            self._writer.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
+        )
+        return (pages - free) * size
+
+    def _open(self) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        if not _sound(self._path):
+            self._put_aside()
+        self._writer = _connected(self._path, timeout=30.0)
+        self._reader = _connected(self._path, timeout=0.0)
+        self._reader.execute("PRAGMA query_only = ON")
+        self._usable = True
+
+    def _put_aside(self) -> None:
+        """Rename what is no cache of ours, one process at a time: a second one finds the new file sound."""
+        with open(self._path.with_suffix(".lock"), "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if _sound(self._path):
+                return
+            aside = self._path.with_name(f"{self._path.name}.damaged-{time.time_ns()}")
+            for suffix in ("-wal", "-shm", "-journal", ""):
+                with contextlib.suppress(FileNotFoundError):
+                    os.replace(f"{self._path}{suffix}", f"{aside}{suffix}")
+            _warn(f"{self._path} was damaged or no cache of verdicts; it stands as {aside.name} and a new one is begun")
+
+    @contextlib.contextmanager
+    def _guarded(self) -> Iterator[None]:
+        """Whatever a disk does ends here: what is busy is left for later, what is damaged is begun anew once, and what
+        cannot be used is not used any more."""
+        try:
+            yield
+        except (sqlite3.Error, OSError) as fault:
+            if not _is_busy(fault):
+                self._recover(fault)
+
+    def _recover(self, fault: Exception) -> None:
+        self._failures += 1
+        self._usable = False
+        # Readers may be under way on the old connections; they are dropped here and closed with the last reference.
+        self._reader = self._writer = None
+        damaged = isinstance(fault, sqlite3.DatabaseError) and not isinstance(fault, sqlite3.OperationalError)
+        if damaged and self._failures <= 2:
+            with self._guarded():
+                self._open()
+        else:
+            _warn(f"verdicts are not remembered on disk ({self._path}: {fault}); set cache.path or cache.enabled=false")
+
+    def _let_go(self) -> None:
+        for connection in (self._reader, self._writer):
+            if connection is not None:
+                with contextlib.suppress(sqlite3.Error):
+                    connection.close()
+        self._reader = self._writer = None
+
+
+def packed(verdict: Verdict) -> bytes:
+    """JSON of its fields behind a checksum: a flipped bit on disk must not turn a verdict into another."""
+    text = json.dumps([getattr(verdict, name) for name in _FIELDS], separators=(",", ":")).encode()
+    return _checksum(text) + text
+
+
+def unpacked(data: bytes) -> Verdict | None:
+    """None for what is no verdict."""
+    try:
+        if _checksum(data[8:]) != data[:8]:
+            return None
+        return Verdict(**dict(zip(_FIELDS, json.loads(data[8:]), strict=True)))
+    except (ValueError, TypeError):
+        return None
+
+
+def _checksum(text: bytes) -> bytes:
+    return hashlib.blake2b(text, digest_size=8).digest()
+
+
+def _sound(path: Path) -> bool:
+    """Whether the file is missing, empty or ours. Raises OSError or sqlite3.OperationalError where it cannot be read."""
+    if not path.exists() or path.stat().st_size == 0:
+        return True
+    try:
+        with contextlib.closing(sqlite3.connect(f"file:{_quoted(path)}?mode=ro", uri=True, timeout=30.0)) as connection:
+            (application,) = connection.execute("PRAGMA application_id").fetchone()
+            tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            if application == 0 and not tables:
+                return True  # Another process is making it.
+            connection.execute("SELECT key, verdict, used FROM verdicts LIMIT 1").fetchone()
+            return application == _APPLICATION
+    except sqlite3.OperationalError as fault:
+        if "no such" in str(fault):
+            return False
+        raise
+    except sqlite3.DatabaseError:
+        return False
+
+
+def _quoted(path: Path) -> str:
+    from urllib.parse import quote
+
+    return quote(str(path.absolute()))
+
+
+def _connected(path: Path, timeout: float) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=30.0, isolation_level=None, check_same_thread=False)
+    connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+    # A write-ahead log needs memory that its readers share: not between machines.
+    connection.execute(f"PRAGMA journal_mode = {'DELETE' if _on_network(path) else 'WAL'}").fetchone()
+    connection.execute(f"PRAGMA journal_size_limit = {16 << 20}").fetchone()
+    connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+    connection.executescript(_SCHEMA)
+    connection.execute(f"PRAGMA busy_timeout = {int(timeout * 1000)}")
+    return connection
+
+
+def _on_network(path: Path) -> bool:
+    """Whether other machines may have the file open too."""
+    try:
+        lines = Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return False
+    where, mounts = f"{path.parent.resolve()}/", [line.split(" ")[1:3] for line in lines]
+    holding = [(place, kind) for place, kind in mounts if where.startswith(place.rstrip("/") + "/")]
+    return bool(holding) and max(holding, key=lambda mount: len(mount[0]))[1].startswith(_NETWORK)
+
+
+def _is_busy(fault: Exception) -> bool:
+    return isinstance(fault, sqlite3.OperationalError) and getattr(fault, "sqlite_errorcode", 0) & 0xFF in (
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+    )
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, RuntimeWarning, stacklevel=2)
