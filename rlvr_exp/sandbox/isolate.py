@@ -13,18 +13,28 @@ the files say that everybody on the machine may read, the clock, the load that o
 import os
 import resource
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from rlvr_exp.sandbox import kernel, view
 from rlvr_exp.sandbox.filter import Filter
 from rlvr_exp.sandbox.kernel import Refused
 
-LEVELS = ("namespaces", "user", "process")
+LEVELS = ("strict", "namespaces", "user", "process")
+"""Strongest first."""
+AUTO = LEVELS[1:]
+"""The levels tried where none is named: strict costs time for every candidate, and is taken where it is asked for."""
+OPEN_AT = {
+    "strict": "everything is isolated",
+    "namespaces": "candidates of one worker share its namespaces",
+    "user": "candidates share the machine's file system and process table",
+    "process": "candidates share the user id, the file system and the process table of the run",
+}
 
 _ALL_NAMESPACES = kernel.NEWNS | kernel.NEWUTS | kernel.NEWIPC | kernel.NEWUSER | kernel.NEWPID | kernel.NEWNET
 _NESTABLE = ("user", "pid", "net", "mnt", "ipc", "uts")
 _SIGKILL = 9
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 @dataclass
@@ -50,6 +60,8 @@ class Jail:
 def enter(level: str, processes: int) -> Jail:
     """Take the worker's process to `level`; its next fork is the zygote. Raises Refused."""
     root = os.geteuid() == 0
+    if level == "strict":
+        raise Refused("not built yet")
     if level == "namespaces":
         uid = _spare_id() if root else None
         _own_namespaces(uid)
@@ -64,7 +76,7 @@ def enter(level: str, processes: int) -> Jail:
     return jail
 
 
-def settle(jail: Jail, hidden: Sequence[str]) -> None:
+def settle(jail: Jail) -> None:
     """In the zygote: mounts, protection from candidates, adoption of orphans. Raises Refused."""
     kernel.prctl(kernel.PDEATHSIG, _SIGKILL)
     kernel.prctl(kernel.CHILD_SUBREAPER, 1)
@@ -77,7 +89,7 @@ def settle(jail: Jail, hidden: Sequence[str]) -> None:
         jail.facts |= {"network": True, "processes": True, "ipc": True, "files_hidden": True}
         closed = [_try(_write, f"/proc/sys/user/max_{kind}_namespaces", "0") for kind in _NESTABLE]
         jail.facts["nested_namespaces"] = all(closed) or jail.filter is not None
-        jail.facts["files_read_only"] = view.mount_everything(jail.scratch, hidden)
+        jail.facts["files_read_only"] = view.mount_everything(jail.scratch, [_PACKAGE])
     else:
         jail.facts["network"] |= jail.filter is not None
         jail.facts |= {"processes": jail.uid is not None or jail.filter is not None, "ipc": jail.filter is not None}
@@ -88,24 +100,6 @@ def settle(jail: Jail, hidden: Sequence[str]) -> None:
         view.bring_library(jail.scratch, mounts=jail.level == "namespaces")
     os.umask(0o077)
     kernel.prctl(kernel.DUMPABLE, 0)  # no candidate with the same user id reads or traces the zygote
-
-
-def descendants_of(pid: int) -> list[int]:
-    """Every process below `pid`, adopted ones included; one that ends meanwhile may be missing."""
-    found, ahead = [], [pid]
-    while ahead:
-        children = [child for parent in ahead for child in _children_of(parent)]
-        found += children
-        ahead = children
-    return found
-
-
-def _children_of(pid: int) -> list[int]:
-    try:
-        threads = os.listdir(f"/proc/{pid}/task")
-        return [int(word) for thread in threads for word in _read(f"/proc/{pid}/task/{thread}/children").split()]
-    except OSError:  # it is gone
-        return []
 
 
 def _read(path: str) -> str:

@@ -1,23 +1,54 @@
 """What goes into the pool and what comes out: data shared by every verifier that runs untrusted code."""
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, Protocol
 
-End = Literal["exit", "cpu", "wall", "output", "lost", "unavailable"]
+End = Literal["exit", "cpu", "wall", "memory", "output", "lost", "unavailable"]
+
+
+class LimitOptions(Protocol):
+    """The part of the `sandbox` node that limits one candidate."""
+
+    cpu_s: float
+    wall_s: float
+    memory_mb: int
+    output_kb: int
+
+
+class NamedLimits(Protocol):
+    """Limits that a problem names; 0 where it names none."""
+
+    cpu_s: float
+    wall_s: float
+    memory_mb: int
 
 
 @dataclass(frozen=True)
 class JobLimits:
-    """What one candidate may use, everything that it starts included."""
+    """What one candidate may use, everything that it starts and its peer included."""
 
     cpu_s: float = 2.0
     wall_s: float = 10.0
     memory_mb: int = 256
-    """Address space beyond the bare interpreter's, in each of its processes."""
+    """Address space beyond the bare interpreter's, in each of its processes; of a tree, what all of it holds."""
     output_kb: int = 64
     """What it may print."""
     result_kb: int = 1024
     """Its records, and each file that it writes."""
+
+    @classmethod
+    def of(cls, options: LimitOptions) -> "JobLimits":
+        """The limits that the `sandbox` node sets."""
+        return cls(options.cpu_s, options.wall_s, options.memory_mb, options.output_kb)
+
+    def named_by(self, problem: NamedLimits) -> "JobLimits":
+        """These, but for what the problem names itself."""
+        return replace(
+            self,
+            cpu_s=problem.cpu_s or self.cpu_s,
+            wall_s=problem.wall_s or self.wall_s,
+            memory_mb=problem.memory_mb or self.memory_mb,
+        )
 
     def doubled(self) -> "JobLimits":
         """Twice the wall time: for the one retry of a verdict that fell to the wall clock alone."""
@@ -26,10 +57,15 @@ class JobLimits:
 
 @dataclass(frozen=True)
 class Job:
-    """One candidate. `payload` is the harness's own format, and holds no answer."""
+    """One candidate. `payload` is the harness's own format, and holds no answer.
+
+    With a `peer`, a second process, confined apart, runs the harness's `serve(peer, fd)`, and `run(payload, send, fd)`
+    gets the other end of a stream between the two.
+    """
 
     payload: bytes
     limits: JobLimits = JobLimits()
+    peer: bytes = b""
 
 
 @dataclass(frozen=True)

@@ -1,95 +1,93 @@
-"""The parent's end of one worker: starts the process, writes jobs, reads answers; never blocks on a candidate."""
+"""The parent's end of one worker: starts the process and reads what it answers; never blocks on a candidate."""
 
+import importlib.util
 import json
 import os
 import select
 import signal
+import site
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.sandbox.jobs import Job, JobResult
+from rlvr_exp.sandbox.jobs import JobResult
+from rlvr_exp.sandbox.mailbox import Mailbox
+from rlvr_exp.sandbox.protocol import ANSWER, ENDS, EVENT, GREETING, REFUSED_EXIT, TAKEN
 
 _ROOT = str(Path(__file__).resolve().parents[2])
-_START_S, _END_S = 30.0, 5.0
+_START_S, _END_S = 60.0, 5.0
 _BOOT = (
-    "import sys; sys.path.insert(0, {root!r}); from rlvr_exp.sandbox import worker; sys.path.pop(0); "
-    "worker.main({harness!r}, {level!r}, {hidden!r}, {processes!r})"
+    "import sys; sys.path[:0] = {roots!r}; from rlvr_exp.sandbox import worker; "
+    "worker.main({harness!r}, {level!r}, {packages!r}, {processes!r}, {roots!r})"
 )
+_THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
 class Unavailable(Exception):
-    """No worker could be started: the harness's fault, never a candidate's."""
+    """No worker could be started: the harness's fault or the machine's, never a candidate's."""
+
+
+class LevelRefused(Unavailable):
+    """This machine does not give the level of isolation that was asked for."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """What every worker of a pool runs."""
+
+    harness: str
+    packages: bool
+    processes: int
+
+    def command(self, level: str) -> list[str]:
+        # -S: no site packages, no start-up hooks.
+        found = _packages() if self.packages else []
+        boot = _BOOT.format(
+            harness=self.harness, level=level, packages=found, processes=self.processes, roots=_roots(self.harness)
+        )
+        return [sys.executable, "-S", "-s", "-P", "-B", "-c", boot]
+
+    def environment(self) -> dict[str, str]:
+        """All that a worker starts with. Libraries read the numbers of threads when they are loaded."""
+        return {"PYTHONHASHSEED": "0", "LC_ALL": "C.UTF-8"} | (_THREADS if self.packages else {})
+
+
+@dataclass(frozen=True)
+class Event:
+    """What a worker said: it has taken the job, or here is its result."""
+
+    number: int
+    result: JobResult | None
 
 
 class Link:
-    """One worker. `facts` is its greeting: the level reached and what it isolates.
+    """One worker, starting until it has greeted. `facts`: the level reached and what it isolates."""
 
-    Raises:
-        Unavailable: it did not start at this level; the message says why.
-    """
-
-    def __init__(self, harness: str, level: str, hidden: Sequence[str], processes: int):
-        boot = _BOOT.format(root=_ROOT, harness=harness, level=level, hidden=list(hidden), processes=processes)
-        # -S: no site packages, no start-up hooks. The hash seed is the only variable it starts with.
-        command = [sys.executable, "-S", "-s", "-P", "-B", "-c", boot]
-        pipe, environment = subprocess.PIPE, {"PYTHONHASHSEED": "0", "LC_ALL": "C.UTF-8"}
+    def __init__(self, program: Program, level: str, mailbox: Mailbox):
         self._process = subprocess.Popen(
-            command, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, env=environment, cwd="/", start_new_session=True
+            program.command(level),
+            stdin=mailbox.theirs.fileno(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            env=program.environment(),
+            cwd="/",
+            start_new_session=True,
         )
         self.pid = self._process.pid
-        self.requests, self.answers = self._process.stdin.fileno(), self._process.stdout.fileno()
-        os.set_blocking(self.requests, False)
+        self.answers = self._process.stdout.fileno()
         os.set_blocking(self.answers, False)
-        self._out, self._in = bytearray(), bytearray()
+        self._in = bytearray()
         self.broken = False
-        self.facts = self._greeting()
+        self.facts: dict[str, Any] = {}
+        self.start_by = time.monotonic() + _START_S
 
-    @property
-    def wants_to_write(self) -> bool:
-        return bool(self._out) and not self.broken
-
-    def send(self, job: Job) -> None:
-        """Queue a job and write what the pipe takes; `pump` writes the rest."""
-        limits = job.limits
-        text = json.dumps(asdict(limits) | {"size": len(job.payload)}).encode()
-        self._out += len(text).to_bytes(4, "big") + text + job.payload
-        self.pump()
-
-    def pump(self) -> None:
-        try:
-            while self._out:
-                del self._out[: os.write(self.requests, self._out)]
-        except BlockingIOError:
-            pass
-        except BrokenPipeError:
-            self.broken = True
-
-    def receive(self) -> JobResult | None:
-        """The answer, once it is whole. Sets `broken` at the end of the pipe."""
-        message = self._message()
-        if message is None:
-            return None
-        header, records, log = message
-        numbers = {name: header[name] for name in ("status", "cpu_s", "wall_s", "peak_kb")}
-        return JobResult(header["end"], records=records, log=log, **numbers)
-
-    def close(self) -> None:
-        """End the worker and all that it runs: it leaves when its pipe closes, and is killed where it does not."""
-        self._process.stdin.close()
-        try:
-            self._process.wait(_END_S)
-        except subprocess.TimeoutExpired:
-            self._process.send_signal(signal.SIGKILL)
-            self._process.wait()
-        self._process.stdout.close()
-        self._process.stderr.close()
-
-    def _message(self) -> tuple[dict[str, Any], bytes, bytes] | None:
+    def receive(self) -> list[Event]:
+        """What has come whole since the last call. Sets `broken` at the end of the pipe."""
         try:
             while data := os.read(self.answers, 1 << 18):
                 self._in += data
@@ -98,28 +96,80 @@ class Link:
             self.broken = self.broken or not data
         except BlockingIOError:
             pass
-        if len(self._in) < 4:
-            return None
-        start = 4 + int.from_bytes(self._in[:4], "big")
-        if len(self._in) < start:
-            return None
-        header = json.loads(self._in[4:start])
-        middle = start + header["records"]
-        end = middle + header["log"]
-        if len(self._in) < end:
-            return None
-        records, log = bytes(self._in[start:middle]), bytes(self._in[middle:end])
-        del self._in[:end]
-        return header, records, log
+        return self._parsed()
 
-    def _greeting(self) -> dict[str, Any]:
-        deadline = time.monotonic() + _START_S
-        while not self.broken and time.monotonic() < deadline:
-            select.select([self.answers], [], [], max(0.0, deadline - time.monotonic()))
-            message = self._message()
-            if message is not None:
-                return message[0]
+    def await_greeting(self, stopped: Any) -> bool:
+        """Wait until it stands, it ends, or `stopped()`; whether it stands."""
+        while not self.facts and not self.broken and not stopped() and time.monotonic() < self.start_by:
+            select.select([self.answers], [], [], 0.1)
+            self.receive()
+        return bool(self.facts)
+
+    def failure(self) -> Unavailable:
+        """Ends a worker that did not start, and says why it did not."""
+        late = not self.broken
         self._process.kill()
         said = self._process.stderr.read().decode(errors="replace").strip()
         self.close()
-        raise Unavailable(said.splitlines()[-1] if said else "the worker did not start")
+        refused = self._process.returncode == REFUSED_EXIT
+        reason = said.splitlines()[-1] if said else f"the worker did not start within {_START_S:.0f} s"
+        if not said and not late:
+            reason = f"the worker ended with exit code {self._process.returncode} before it stood"
+        return LevelRefused(reason) if refused else Unavailable(reason)
+
+    def close(self) -> None:
+        """End the worker and all that it runs: its supervisor does so when asked, and is killed where it does not."""
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process.stdout.close()
+        self._process.stderr.close()
+
+    def ask_to_end(self) -> None:
+        """The first half of `close`, so that several workers end at the same time."""
+        self._process.send_signal(signal.SIGTERM)
+
+    def _parsed(self) -> list[Event]:
+        events, at, size = [], 0, len(self._in)
+        while size - at >= EVENT.size:
+            kind, number, end, status, cpu_s, wall_s, peak_kb, records, log = EVENT.unpack_from(self._in, at)
+            middle = at + EVENT.size + records
+            if size < middle + log:
+                break
+            if kind == TAKEN:
+                events.append(Event(number, None))
+            elif kind == ANSWER:
+                told = bytes(self._in[at + EVENT.size : middle])
+                printed = bytes(self._in[middle : middle + log])
+                events.append(Event(number, JobResult(ENDS[end], status, told, printed, cpu_s, wall_s, peak_kb)))
+            elif kind == GREETING:
+                self.facts = json.loads(self._in[at + EVENT.size : middle])
+            at = middle + log
+        del self._in[:at]
+        return events
+
+
+@cache
+def _packages() -> list[str]:
+    """The installed packages' folders."""
+    return [
+        folder for folder in dict.fromkeys([*site.getsitepackages(), site.getusersitepackages()]) if _is_dir(folder)
+    ]
+
+
+def _is_dir(path: str) -> bool:
+    return Path(path).is_dir()
+
+
+@cache
+def _roots(harness: str) -> list[str]:
+    """Where the project and the harness are imported from."""
+    spec = importlib.util.find_spec(harness.partition(".")[0])
+    if spec is None or not spec.origin:
+        raise Unavailable(f"no module {harness}")
+    origin = Path(spec.origin).resolve()
+    parent = origin.parents[1] if origin.name == "__init__.py" else origin.parent
+    return list(dict.fromkeys([_ROOT, str(parent)]))

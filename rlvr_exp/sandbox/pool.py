@@ -1,220 +1,122 @@
-"""The pool: runs jobs on workers, in parallel, from one thread of the trusted parent.
+"""The pool: runs jobs on workers, in parallel, asked from any thread of the trusted parent.
 
-Owns the workers' lives: started lazily, replaced when they die, ended by `close` or with the parent. A job that brings
-its worker down runs again alone in a fresh one; one that fell to the wall clock alone runs again with twice the time.
-The pool never looks into payloads or records: what runs is the harness module named at construction, what it means is
-the verifier's business.
+Owns the workers' lives: started lazily, replaced when they die, ended by `close`, with the pool's last reference, with
+the interpreter or with the process. The pool never looks into payloads or records: what runs is the harness module
+named at construction, what it means is the verifier's business.
 """
 
 import os
-import selectors
-import threading
-import time
-from collections import deque
+import weakref
 from collections.abc import Sequence
-from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from concurrent.futures import Future
+from typing import Any, Protocol
 
 from rlvr_exp.core.errors import InputError, Problem
-from rlvr_exp.sandbox.isolate import LEVELS
-from rlvr_exp.sandbox.jobs import Job, JobResult
-from rlvr_exp.sandbox.link import Link, Unavailable
+from rlvr_exp.sandbox.cores import usable
+from rlvr_exp.sandbox.dispatcher import Dispatcher
+from rlvr_exp.sandbox.jobs import Job, JobResult, LimitOptions
+from rlvr_exp.sandbox.link import Program, Unavailable
+from rlvr_exp.sandbox.mailbox import message
+from rlvr_exp.sandbox.staff import Wish, told
 
-_GRACE_S = 10.0
-"""A worker that has not answered this long after a job's wall limit is itself at fault."""
-_PACKAGE = str(Path(__file__).resolve().parents[1])
+
+class SandboxOptions(LimitOptions, Protocol):
+    """The `sandbox` node of the configuration."""
+
+    workers: int
+    level: str
+    require: str
 
 
 class Pool:
     """Workers that run candidates of one harness.
 
     Args:
-        workers: how many candidates run at once; 0 means one a core: the trainer waits while they judge.
-        harness: importable module with `run(payload, send)`, called in each candidate's fork.
-        hidden: folders that candidates see empty, where the level allows it; the package's own by default.
+        workers: how many candidates run at once; 0 means one a core that this process may use, shared by the ranks
+            of the machine. A trainer should let its own threads wait while verdicts are made.
+        harness: importable module with `run(payload, send)`, called in each candidate's fork; where jobs have peers,
+            `run(payload, send, fd)` and `serve(peer, fd)`.
+        packages: the installed packages, never the project, can be imported by the harness and by candidates.
         processes: how many processes a candidate may start beside its own.
-        levels: the isolation levels to try, strongest first.
+        level: the isolation level, or "auto" for the strongest below strict.
+        require: the weakest level accepted; empty: any.
     """
 
     def __init__(
         self,
         workers: int = 0,
         harness: str = "rlvr_exp.sandbox.calls",
-        hidden: Sequence[str] = (_PACKAGE,),
+        packages: bool = False,
         processes: int = 0,
-        levels: Sequence[str] = LEVELS,
+        level: str = "auto",
+        require: str = "",
     ):
         if workers < 0:
             remedy = "give a positive number, or 0 for one a core"
             raise InputError(Problem("sandbox.workers", "cannot be negative", got=str(workers), remedy=remedy))
-        self.size = workers or len(os.sched_getaffinity(0))
-        self._harness, self._hidden, self._processes = harness, list(hidden), processes
-        self._levels = tuple(levels)
-        self.links: list[Link] = []
-        self._level: str | None = None
-        self._lock = threading.Lock()
-        self._closed = False
+        self.size = workers or usable()
+        self._owner = os.getpid()
+        self._dispatcher = Dispatcher(Program(harness, packages, processes), Wish(level, require), self.size)
+        # Runs when the pool is forgotten, and before the interpreter ends.
+        self._closing = weakref.finalize(self, _close, self._dispatcher, self._owner)
+
+    @classmethod
+    def of(cls, sandbox: SandboxOptions, harness: str, packages: bool = False, processes: int = 0) -> "Pool":
+        """A pool as the `sandbox` node says. `JobLimits.of(sandbox)` are its candidates' limits."""
+        return cls(sandbox.workers, harness, packages, processes, sandbox.level, sandbox.require)
+
+    def submit(self, job: Job) -> Future[JobResult]:
+        """Ask for one job, from any thread. The future never raises for what a candidate does.
+
+        It raises InputError where the level required cannot be had. It can be cancelled while its job waits. Its
+        callbacks run on the pool's own thread, and must not wait for other jobs.
+
+        Raises:
+            ValueError: the pool is closed, or a limit is out of all range.
+        """
+        self._check_owner()
+        message(0, job)
+        return self._dispatcher.submit(job)
 
     def run(self, jobs: Sequence[Job]) -> list[JobResult]:
-        """Run all; results in the jobs' order. Never raises for what a candidate does."""
-        with self._lock:
-            if self._closed:
-                raise ValueError("the pool is closed")
-            return _Batch(self, jobs).run()
+        """Run all; results in the jobs' order. After an interrupt what still waits is dropped."""
+        if self._dispatcher.own_thread:
+            raise RuntimeError("a callback waits for other jobs: submit them and return")
+        futures: list[Future[JobResult]] = []
+        try:
+            for job in jobs:
+                futures.append(self.submit(job))
+            return [future.result() for future in futures]
+        except BaseException:
+            for future in futures:
+                future.cancel()
+            raise
 
     def isolation(self) -> dict[str, Any]:
-        """For the manifest: the level reached, what is isolated and what is not. Starts a worker if none is there."""
-        with self._lock:
-            try:
-                link = self.links[0] if self.links else self.start()
-            except Unavailable as fault:
-                return {"level": "none", "isolated": [], "not_isolated": [], "fault": str(fault)}
-            facts = link.facts["isolated"]
-            held = [name for name, holds in sorted(facts.items()) if holds]
-            return {"level": link.facts["level"], "isolated": held, "not_isolated": sorted(set(facts) - set(held))}
+        """For the manifest: the level reached, what is isolated and what is not. Starts a worker if none is there.
+
+        Raises:
+            InputError: the level required cannot be had here.
+        """
+        self._check_owner()
+        try:
+            return told(self._dispatcher.facts())
+        except Unavailable as fault:
+            return {"level": "none", "isolated": [], "not_isolated": [], "fault": str(fault)}
 
     def close(self) -> None:
-        """End the workers and whatever they run."""
-        with self._lock:
-            self._closed = True
-            for link in self.links:
-                link.close()
-            self.links.clear()
+        """End the workers and whatever they run. Jobs without a result are `unavailable`."""
+        self._closing()
 
     def pids(self) -> list[int]:
         """The workers' supervisors; for tests and the manifest."""
-        return [link.pid for link in self.links]
+        return [link.pid for link in list(self._dispatcher.links.values())]
 
-    def start(self) -> Link:
-        """A fresh worker at the strongest level to be had; the level found first is kept. Raises Unavailable."""
-        faults = []
-        for level in (self._level,) if self._level else self._levels:
-            try:
-                link = Link(self._harness, level, self._hidden, self._processes)
-            except Unavailable as fault:
-                faults.append(str(fault))
-                continue
-            self._level = level
-            self.links.append(link)
-            return link
-        raise Unavailable("; ".join(faults))
-
-    def retire(self, link: Link) -> None:
-        """End a worker for good."""
-        link.close()
-        self.links.remove(link)
+    def _check_owner(self) -> None:
+        if os.getpid() != self._owner:
+            raise RuntimeError("this pool belongs to the process that this one was forked from: make another one here")
 
 
-class _Batch:
-    """One call of `Pool.run`: which job is where, and what is still to do."""
-
-    def __init__(self, pool: Pool, jobs: Sequence[Job]):
-        self._pool = pool
-        self._jobs = list(jobs)
-        self._results: list[JobResult | None] = [None] * len(jobs)
-        self._tries = [0] * len(jobs)
-        self._waiting = deque(range(len(jobs)))
-        self._suspects: deque[int] = deque()
-        self._lost_once: set[int] = set()
-        self._slow_once: set[int] = set()
-        self._running: dict[Link, tuple[int, float]] = {}
-        self._selector = selectors.DefaultSelector()
-
-    def run(self) -> list[JobResult]:
-        try:
-            while self._waiting or self._running or self._suspects:
-                try:
-                    self._hand_out()
-                except Unavailable as fault:
-                    self._give_up(str(fault))
-                self._collect()
-        finally:
-            # After an interrupt an answer is still on its way: such a worker cannot take another job.
-            for link in list(self._running):
-                self._pool.retire(link)
-            self._selector.close()
-        return [result for result in self._results if result is not None]
-
-    def _hand_out(self) -> None:
-        idle = [link for link in self._pool.links if link not in self._running]
-        while self._waiting and len(self._running) < self._pool.size:
-            link = idle.pop() if idle else self._pool.start()
-            self._send(link, self._waiting.popleft())
-        if self._suspects and not self._waiting and not self._running:
-            if len(self._pool.links) >= self._pool.size:
-                self._pool.retire(self._pool.links[0])
-            link = self._pool.start()
-            self._send(link, self._suspects.popleft())
-
-    def _give_up(self, reason: str) -> None:
-        """No worker can be started. What still runs may free one; without any, the rest has no verdict."""
-        if self._running:
-            return
-        for index in (*self._waiting, *self._suspects):
-            self._results[index] = JobResult("unavailable", log=reason.encode(), tries=self._tries[index])
-        self._waiting.clear()
-        self._suspects.clear()
-
-    def _send(self, link: Link, index: int) -> None:
-        job = self._jobs[index]
-        self._tries[index] += 1
-        link.send(job)
-        self._running[link] = (index, time.monotonic() + job.limits.wall_s + _GRACE_S)
-        self._selector.register(link.answers, selectors.EVENT_READ, link)
-        if link.wants_to_write:
-            self._selector.register(link.requests, selectors.EVENT_WRITE, link)
-
-    def _collect(self) -> None:
-        if not self._running:
-            return
-        patience = min(deadline for _, deadline in self._running.values()) - time.monotonic()
-        for key, _ in self._selector.select(max(0.0, patience)):
-            if key.data in self._running:
-                self._serve(key.data, key.fd)
-        now = time.monotonic()
-        for link in [link for link, (_, deadline) in self._running.items() if deadline < now]:
-            self._lose(link)
-
-    def _serve(self, link: Link, fd: int) -> None:
-        if fd == link.requests:
-            link.pump()
-            if not link.wants_to_write:
-                self._selector.unregister(fd)
-            return
-        result = link.receive()
-        if result is not None:
-            self._finish(link, result)
-        elif link.broken:
-            self._lose(link)
-
-    def _release(self, link: Link) -> int:
-        index, _ = self._running.pop(link)
-        self._selector.unregister(link.answers)
-        if link.requests in self._selector.get_map():
-            self._selector.unregister(link.requests)
-        return index
-
-    def _finish(self, link: Link, result: JobResult) -> None:
-        index = self._release(link)
-        if result.end == "wall" and index not in self._slow_once:
-            self._slow_once.add(index)
-            self._jobs[index] = replace(self._jobs[index], limits=self._jobs[index].limits.doubled())
-            self._waiting.append(index)
-            return
-        if result.end == "unavailable":
-            self._again_alone(link, index, result)
-        else:
-            self._results[index] = replace(result, tries=self._tries[index])
-
-    def _lose(self, link: Link) -> None:
-        """The worker died or went silent under this job; where a fresh one does so, too, it is the job's fault."""
-        self._again_alone(link, self._release(link), JobResult("lost"))
-
-    def _again_alone(self, link: Link, index: int, result: JobResult) -> None:
-        self._pool.retire(link)
-        if index in self._lost_once:
-            self._results[index] = replace(result, tries=self._tries[index])
-        else:
-            self._lost_once.add(index)
-            self._suspects.append(index)
+def _close(dispatcher: Dispatcher, owner: int) -> None:
+    if os.getpid() == owner:
+        dispatcher.close()

@@ -63,7 +63,7 @@ def bring_library(scratch: str, mounts: bool) -> None:
 
 
 def _moved(paths: Sequence[str], old: str, new: str) -> list[str]:
-    return [new + path.removeprefix(old) for path in paths if path.startswith(old)]
+    return [new + path.removeprefix(old) if path.startswith(old) else path for path in paths]
 
 
 def _open_to_all(path: str) -> bool:

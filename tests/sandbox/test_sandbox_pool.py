@@ -1,80 +1,133 @@
-"""The pool: order, workers' lives, what is left behind, and the weaker levels of isolation."""
+"""The pool: order, threads that ask, workers' lives, and what is left behind."""
 
 import os
 import random
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
+from concurrent.futures import CancelledError
 from pathlib import Path
 
 import pytest
+from pools import (
+    HARNESS,
+    LIMITS,
+    alive,
+    answer,
+    descendants,
+    job,
+    pool_of,
+    resident_kb,
+    told,
+)
 
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.sandbox import calls
-from rlvr_exp.sandbox.jobs import Job, JobLimits, frames
+from rlvr_exp.sandbox.jobs import Job, JobLimits
 from rlvr_exp.sandbox.pool import Pool
 
-LIMITS = JobLimits(cpu_s=0.3, wall_s=5.0, memory_mb=100)
 HOSTILE = (
-    "import os\nos.kill(os.getppid(), 9)",
-    "import os\nos.kill(-1, 9)",
-    "import os\nos.killpg(0, 9)",
+    "os.kill(os.getppid(), 9)",
+    "os.kill(-1, 9)",
+    "os.killpg(0, 9)",
     "while True: pass",
-    "import os\nwhile True: os.fork()",
+    "while True: os.fork()",
     "while True: print('x' * 1000)",
     "import ctypes\nctypes.string_at(0)",
-    "import os\nos._exit(0)",
-    "import os\nos.closerange(0, 100)",
+    "os._exit(0)",
+    "os.closerange(0, 100)",
     "x = bytearray(1 << 40)",
-    "import os\nwhile True: os.write(90, b'x' * 1000)",
-    "import os\nopen('left', 'w').write('x')\nos.makedirs('a/b')",
-    "import os, time\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0: time.sleep(60)\n",
+    "while True: os.write(90, b'x' * 1000)",
+    "open('left', 'w').write('x')\nos.makedirs('a/b')",
+    "if os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0: time.sleep(60)\n",
 )
 
 
-def job(code: str, limits: JobLimits = LIMITS, args: tuple = ()) -> Job:
-    return Job(calls.pack(code, "f", [args], 1 << 16), limits)
-
-
-def answer(value: int) -> Job:
-    return job(f"def f(): return {value}")
-
-
-def descendants() -> list[int]:
-    """Every process below this one, as the kernel tells it."""
-    found, ahead = [], [os.getpid()]
-    while ahead:
-        pid = ahead.pop()
-        try:
-            children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        except OSError:
-            continue
-        found += [int(child) for child in children]
-        ahead += [int(child) for child in children]
-    return found
-
-
-def resident_kb(pids: list[int]) -> int:
-    return sum(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in pids) * 4
-
-
 def test_results_come_in_the_order_of_the_jobs():
-    with_delay = [job(f"import time\ntime.sleep({0.05 * (i % 3)})\ndef f(): return {i}") for i in range(9)]
-    pool = Pool(3)
-    try:
-        values = [frames(result.records)[0] for result in pool.run(with_delay)]
-    finally:
-        pool.close()
-    assert values == [b'["value",0,%d]' % i for i in range(9)]
+    with pool_of(3) as pool:
+        values = [
+            told(result) for result in pool.run([job(f"time.sleep({0.05 * (i % 3)})\ntell({i})") for i in range(9)])
+        ]
+    assert values == [[str(i)] for i in range(9)]
+
+
+def test_one_slow_candidate_does_not_hold_up_those_behind_it():
+    with pool_of(2) as pool:
+        pool.run([answer(0)] * 2)
+        began = time.monotonic()
+        slow, *quick = [pool.submit(job("time.sleep(3)")), *(pool.submit(answer(i)) for i in range(40))]
+        assert [told(future.result()) for future in quick] == [[str(i)] for i in range(40)]
+        assert time.monotonic() - began < 3 and not slow.done()
+
+
+def test_several_threads_ask_at_once():
+    answers: dict[int, list[str]] = {}
+
+    def ask(pool: Pool, number: int) -> None:
+        results = pool.run([answer(number * 100 + i) for i in range(25)])
+        answers[number] = [told(result)[0] for result in results]
+
+    with pool_of(2) as pool:
+        threads = [threading.Thread(target=ask, args=(pool, number)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert answers == {number: [str(number * 100 + i) for i in range(25)] for number in range(4)}
+
+
+def test_workers_stay_busy_while_the_caller_computes():
+    with pool_of(1) as pool:
+        pool.run([answer(0)])
+        futures = [pool.submit(answer(i)) for i in range(30)]
+        until = time.monotonic() + 2
+        while time.monotonic() < until and not futures[-1].done():
+            sum(range(1000))
+        assert all(future.done() for future in futures)
+
+
+def test_a_waiting_job_can_be_cancelled():
+    with pool_of(1) as pool:
+        futures = [pool.submit(job("time.sleep(0.01)")) for _ in range(200)]
+        assert futures[-1].cancel()
+        with pytest.raises(CancelledError):
+            futures[-1].result()
+        assert all(future.result().end == "exit" for future in futures[:-1])
+
+
+def test_an_interrupted_caller_leaves_the_pool_usable():
+    with pool_of(1) as pool:
+        pool.run([answer(0)])
+        timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            pool.run([job("time.sleep(1)")] + [job("time.sleep(0.2)")] * 300)
+        began = time.monotonic()
+        assert told(pool.run([answer(5)])[0]) == ["5"]
+        assert time.monotonic() - began < 20
+
+
+def test_a_callback_that_waits_for_other_jobs_is_an_error():
+    faults: list[str] = []
+
+    def wait(_: object) -> None:
+        try:
+            pool.run([answer(1)])
+        except RuntimeError as fault:
+            faults.append(str(fault))
+
+    with pool_of(1) as pool:
+        future = pool.submit(answer(1))
+        future.add_done_callback(wait)
+        future.result()
+        pool.run([answer(2)])
+    assert len(faults) == 1 and "callback" in faults[0]
 
 
 def test_two_hundred_hostile_candidates_leave_nothing_behind():
-    pool = Pool(2)
-    try:
-        pool.run([answer(1)] * 4 + [job(code) for code in HOSTILE])
+    with pool_of(2) as pool:
+        pool.run([answer(1)] * 40 + [job(code) for code in HOSTILE])
         pids, files = sorted(descendants()), sorted(os.listdir("/proc/self/fd"))
         memory = resident_kb(pids)
         codes = [code for code in HOSTILE if "while True: pass" not in code] * 17
@@ -83,39 +136,15 @@ def test_two_hundred_hostile_candidates_leave_nothing_behind():
         assert sorted(descendants()) == pids
         assert sorted(os.listdir("/proc/self/fd")) == files
         assert resident_kb(pids) < memory * 1.1 + 1000
-        assert frames(pool.run([answer(7)])[0].records)[0] == b'["value",0,7]'
-    finally:
-        pool.close()
-
-
-@pytest.mark.parametrize("level", ["namespaces", "user", "process"])
-def test_forked_descendants_end_with_their_candidate(level):
-    pool = Pool(1, processes=4, levels=(level,))
-    try:
-        if pool.isolation()["level"] == "none":
-            pytest.skip("this machine has no such level")
-        pool.run([answer(1)])
-        before = descendants()
-        orphan = "if os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0: time.sleep(60)\n    os._exit(0)\n"
-        orphan = f"import os, time\n{orphan}def f(): return 1"
-        # Root has no limit on its processes: where candidates are root, the bomb is a small one.
-        bomb = "import os\n" + ("for _ in range(7): os.fork()" if level == "process" else "while True: os.fork()")
-        results = pool.run([job(orphan), job(bomb)])
-        assert results[0].end == "exit" and results[0].wall_s < 5
-        assert sorted(descendants()) == sorted(before)
-    finally:
-        pool.close()
+        assert told(pool.run([answer(7)])[0]) == ["7"]
 
 
 def test_verdicts_do_not_depend_on_workers_or_order():
-    codes = [f"def f(): return {i} // {i % 4}" for i in range(12)] + [code for code in HOSTILE if "while" not in code]
+    codes = [f"tell({i} // {i % 4})" for i in range(12)] + [code for code in HOSTILE if "while" not in code]
 
     def seen(workers: int, order: list[int]) -> dict[int, tuple]:
-        pool = Pool(workers)
-        try:
+        with pool_of(workers) as pool:
             results = pool.run([job(codes[i]) for i in order])
-        finally:
-            pool.close()
         return {i: (result.end, result.status, result.records) for i, result in zip(order, results)}
 
     order = list(range(len(codes)))
@@ -124,102 +153,69 @@ def test_verdicts_do_not_depend_on_workers_or_order():
 
 
 def test_wall_clock_alone_is_retried_once_with_twice_the_time():
-    pool = Pool(1)
-    try:
-        sleeper = "import time\ndef f(): time.sleep(0.7)"
+    with pool_of() as pool:
+        sleeper = "time.sleep(0.7)"
         first, second = pool.run([job(sleeper, JobLimits(wall_s=0.5)), job(sleeper, JobLimits(wall_s=0.2))])
-    finally:
-        pool.close()
     assert (first.end, first.tries) == ("exit", 2)
     assert (second.end, second.tries) == ("wall", 2)
 
 
-def kill_workers_while_running(pool: Pool, times: int) -> threading.Thread:
-    def run() -> None:
-        for _ in range(times):
-            before = pool.pids()
-            time.sleep(0.3)
-            for pid in pool.pids():
-                os.kill(pid, signal.SIGKILL)
-            while pool.pids() == before:
-                time.sleep(0.01)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    return thread
+def own_children() -> list[int]:
+    return [pid for pid in descendants() if f"PPid:\t{os.getpid()}\n" in Path(f"/proc/{pid}/status").read_text()]
 
 
 @pytest.mark.parametrize(("deaths", "end"), [(1, "exit"), (2, "lost")])
 def test_a_job_whose_worker_dies_runs_once_more_alone(deaths, end):
-    pool = Pool(1)
-    try:
+    with pool_of() as pool:
         pool.run([answer(1)])
-        thread = kill_workers_while_running(pool, deaths)
-        slow, quick = pool.run([job("import time\ntime.sleep(1)\ndef f(): return 1"), answer(2)])
-        thread.join()
-        assert (slow.end, slow.tries) == (end, 2)
-        assert frames(quick.records)[0] == b'["value",0,2]'
-    finally:
-        pool.close()
+        future = pool.submit(job("time.sleep(1.5)"))
+        for _ in range(deaths):
+            time.sleep(0.5)
+            for pid in own_children():
+                os.kill(pid, signal.SIGKILL)
+        assert (future.result().end, future.result().tries) == (end, 2)
+        assert told(pool.run([answer(2)])[0]) == ["2"]
+
+
+def test_jobs_behind_a_lost_worker_are_not_suspects():
+    with pool_of() as pool:
+        pool.run([answer(1)])
+        slow, *queued = [pool.submit(job("time.sleep(1)")), *(pool.submit(answer(i)) for i in range(10))]
+        time.sleep(0.3)
+        os.kill(pool.pids()[0], signal.SIGKILL)
+        assert [told(future.result()) for future in queued] == [[str(i)] for i in range(10)]
+        assert {future.result().tries for future in queued} == {1} and slow.result().tries == 2
 
 
 def test_without_workers_jobs_are_unavailable_not_failed(monkeypatch):
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    pool = Pool(2)
-    assert [result.end for result in pool.run([answer(1), answer(2)])] == ["unavailable"] * 2
-    assert pool.isolation()["level"] == "none"
-    pool.close()
+    with pool_of(2) as pool:
+        assert [result.end for result in pool.run([answer(1), answer(2)])] == ["unavailable"] * 2
+        assert pool.isolation()["level"] == "none"
 
 
-@pytest.mark.parametrize("level", ["namespaces", "user", "process"])
-def test_every_level_answers_and_says_what_it_leaves_open(level):
-    pool = Pool(1, levels=(level,))
-    try:
-        told = pool.isolation()
-        if told["level"] == "none":
-            pytest.skip(f"this machine has no such level: {told['fault']}")
-        assert told["level"] == level
-        assert ("files_read_only" in told["isolated"]) == (level == "namespaces")
-        assert set(told["isolated"]).isdisjoint(told["not_isolated"])
-        before = scratches()
-        kill, _, honest = pool.run([job(HOSTILE[0]), job(HOSTILE[11]), job("import wave\ndef f(): return 3")])
-        assert b"PermissionError" in kill.records
-        assert frames(honest.records)[0] == b'["value",0,3]'
-        assert scratches() == before
-        assert len(pool.pids()) == 1
-    finally:
-        pool.close()
-    assert len(scratches()) == len(before) - (level != "namespaces")
-
-
-def scratches() -> list[str]:
-    return sorted(name for name in os.listdir(tempfile.gettempdir()) if name.startswith("rlvr-sandbox-"))
-
-
-@pytest.mark.parametrize("forked", [False, True], ids=["alone", "while a fork of it holds the pipes"])
+@pytest.mark.parametrize("forked", [False, True], ids=["alone", "while a fork of it holds the queue"])
 def test_workers_end_within_seconds_of_a_killed_parent(forked):
     code = (
-        "import os, time; from rlvr_exp.sandbox import calls; from rlvr_exp.sandbox.pool import Pool\n"
+        "import os, time; from rlvr_exp.sandbox.pool import Pool\n"
         "from rlvr_exp.sandbox.jobs import Job, JobLimits\n"
-        "pool = Pool(2); pool.run([Job(calls.pack('', 'f', [()], 100))] * 2)\n"
+        f"pool = Pool(2, {HARNESS!r}); pool.run([Job(b'time.sleep(0.2)')] * 4)\n"
         f"fork = os.fork() if {forked} else os.getpid()\n"
         "if fork == 0: time.sleep(30); os._exit(0)\n"
         "print(fork, *pool.pids(), flush=True)\n"
-        "pool.run([Job(calls.pack('import time; time.sleep(60)', 'f', [()], 100), JobLimits(wall_s=60.0))] * 2)\n"
+        "pool.run([Job(b'time.sleep(60)', JobLimits(wall_s=60.0))] * 2)\n"
     )
-    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    parent = start(code)
     fork, *supervisors = [int(word) for word in parent.stdout.readline().split()]
     time.sleep(0.3)
-    zygotes = [
-        int(word) for pid in supervisors for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    ]
-    assert len(supervisors) == len(zygotes) == 2
+    below = [pid for supervisor in supervisors for pid in descendants(supervisor)]
+    assert len(supervisors) == 2 and len(below) >= 4
     parent.kill()
     parent.wait()
     parent.stdout.close()
     deadline = time.monotonic() + 5
     try:
-        while any(alive(pid) for pid in supervisors + zygotes):
+        while any(alive(pid) for pid in supervisors + below):
             assert time.monotonic() < deadline
             time.sleep(0.05)
     finally:
@@ -227,34 +223,95 @@ def test_workers_end_within_seconds_of_a_killed_parent(forked):
             os.kill(fork, signal.SIGKILL)
 
 
-def test_workers_outlive_the_thread_that_started_them():
-    pool = Pool(1)
+def start(code: str) -> subprocess.Popen:
+    path = os.pathsep.join([str(Path(__file__).parents[2]), str(Path(__file__).parent)])
+    environment = os.environ | {"PYTHONPATH": path}
+    return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environment)
+
+
+@pytest.mark.parametrize(
+    "last", ["", "pool.run([Job(b'')])", "[pool.submit(Job(b'time.sleep(60)')) for _ in range(99)]"]
+)
+def test_the_interpreter_ends_though_nobody_closed_the_pool(last):
+    code = (
+        "from rlvr_exp.sandbox.pool import Pool\nfrom rlvr_exp.sandbox.jobs import Job\n"
+        f"pool = Pool(2, {HARNESS!r})\n{last}\nprint('end', flush=True)"
+    )
+    process = start(code)
     try:
+        assert process.communicate(timeout=20)[0] == "end\n"
+        assert process.returncode == 0
+    finally:
+        process.kill()
+
+
+def test_a_forgotten_pool_ends_its_workers():
+    pool = Pool(1, HARNESS)
+    pool.run([answer(1)])
+    pids = pool.pids()
+    del pool
+    assert not any(alive(pid) for pid in pids)
+
+
+def test_a_fork_of_the_owner_is_refused_and_harms_nothing():
+    with pool_of() as pool:
+        pool.run([answer(1)])
+        pid = os.fork()
+        if pid == 0:
+            try:
+                pool.submit(answer(2))
+            except RuntimeError:
+                pool.close()
+                os._exit(7)
+            os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+        assert told(pool.run([answer(3)])[0]) == ["3"]
+
+
+def test_workers_outlive_the_thread_that_started_them():
+    with pool_of() as pool:
         thread = threading.Thread(target=pool.run, args=([answer(1)],))
         thread.start()
         thread.join()
         before = pool.pids()
         time.sleep(1.2)
-        assert frames(pool.run([answer(2)])[0].records)[0] == b'["value",0,2]'
+        assert told(pool.run([answer(2)])[0]) == ["2"]
         assert pool.pids() == before
-    finally:
-        pool.close()
 
 
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
+def test_large_payloads_and_results_pass():
+    long = f"text = {'y' * 3_000_000!r}\nsend(text[:3 << 18].encode())\ntell(len(text))"
+    with pool_of() as pool:
+        result = pool.run([job(long)])[0]
+    assert told(result) == ["y" * (3 << 18), "3000000"]
 
 
-def test_large_payloads_pass_the_pipe():
-    pool = Pool(1)
-    try:
-        result = pool.run([job("def f(x): return len(x)", args=("y" * 3_000_000,))])[0]
-    finally:
-        pool.close()
-    assert frames(result.records)[0] == b'["value",0,3000000]'
+@pytest.mark.parametrize("size", [10, 100_000])
+def test_a_peer_is_reached_over_its_stream_and_has_no_results(size):
+    ask = f"import socket\ns = socket.socket(fileno=fd)\ns.sendall(b'x' * {size})\ntell(s.recv(100))\ntell(s.recv(100))"
+    serve = f"import socket\ns = socket.socket(fileno=fd)\nleft = {size}\nwhile left: left -= len(s.recv(left))\n"
+    serve += "try: os.write(90, b'forged')\nexcept OSError: s.sendall(b'no results here')\n"
+    serve += "#" * size
+    with pool_of() as pool:
+        asked, alone = pool.run([job(ask, peer=serve), answer(1)])
+        assert told(asked) == ["b'no results here'", "b''"], asked
+        assert told(alone) == ["1"] and len(descendants()) == 2
+
+
+def test_a_peers_time_counts_and_it_ends_with_its_candidate():
+    with pool_of() as pool:
+        busy, ended = pool.run([job("time.sleep(9)", peer="while True: pass"), job("", peer="time.sleep(60)")])
+        assert (busy.end, ended.end) == ("cpu", "exit") and ended.wall_s < 4
+        assert len(descendants()) == 2
+
+
+def test_packages_are_there_where_wanted_and_the_project_never():
+    look = "def can(name):\n    try: __import__(name); return True\n    except ImportError: return False\n"
+    look += "tell([can(name) for name in ('pytest', 'numpy', 'rlvr_exp', 'exec_harness')])"
+    limits = JobLimits(cpu_s=5, wall_s=30, memory_mb=2000)
+    with pool_of() as bare, pool_of(packages=True) as full:
+        assert told(bare.run([job(look, limits)])[0]) == ["[False, False, False, False]"]
+        assert told(full.run([job(look, limits)])[0]) == ["[True, True, False, False]"]
 
 
 def test_negative_workers_are_refused():
@@ -262,8 +319,22 @@ def test_negative_workers_are_refused():
         Pool(-1)
 
 
+def test_a_limit_out_of_range_is_the_askers_fault():
+    with pool_of() as pool, pytest.raises(ValueError, match="memory_mb=-1"):
+        pool.submit(Job(b"", JobLimits(memory_mb=-1)))
+
+
 def test_a_closed_pool_refuses_work():
-    pool = Pool(1)
+    pool = Pool(1, HARNESS)
     pool.close()
     with pytest.raises(ValueError, match="closed"):
         pool.run([answer(1)])
+
+
+def test_jobs_without_a_result_at_closing_are_unavailable():
+    pool = Pool(1, HARNESS)
+    futures = [pool.submit(job("time.sleep(30)", JobLimits(wall_s=60))) for _ in range(40)]
+    time.sleep(0.5)
+    pool.close()
+    assert {future.result(timeout=1).end for future in futures} == {"unavailable"}
+    assert LIMITS.cpu_s and not descendants()

@@ -1,0 +1,328 @@
+"""The thread of the trusted parent that hands jobs to workers and takes their answers.
+
+Owns the links, the queue and every retry. A job whose worker died under it runs again alone in a fresh worker; one that
+fell to the wall clock alone runs again with twice the time. What waits in the queue when a worker dies is taken by the
+others. Callbacks of the futures run on this thread: they must not wait for other jobs.
+"""
+
+import os
+import select
+import threading
+import time
+from collections import deque
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rlvr_exp.core.errors import InputError
+from rlvr_exp.sandbox.jobs import Job, JobResult
+from rlvr_exp.sandbox.link import Event, Link, Program, Unavailable
+from rlvr_exp.sandbox.mailbox import Mailbox
+from rlvr_exp.sandbox.staff import Staff, Wish
+
+_GRACE_S = 10.0
+"""A worker that has not answered this long after a job's wall limit is itself at fault."""
+_AHEAD, _AHEAD_S = (2, 16), 0.05
+"""Jobs that wait in the queue for each worker, and about how long they take together: where the caller's threads are
+busy this one runs every few dozen milliseconds only. More would make an interrupted caller wait for what is left."""
+_SETTLE_S = 1.0
+"""After a worker's death: by then the others have said which jobs they took."""
+
+
+@dataclass(eq=False)
+class Task:
+    """A job on its way."""
+
+    job: Job
+    future: Future[JobResult]
+    tries: int = 0
+    slow_once: bool = False
+    lost_once: bool = False
+
+
+class Dispatcher:
+    """See the module. `submit`, `facts` and `close` may be called from any thread, the rest is the thread's own."""
+
+    def __init__(self, program: Program, wish: Wish, size: int):
+        self._staff, self._size = Staff(program, wish), size
+        self._mailbox = Mailbox()
+        self.links: dict[int, Link] = {}
+        self._lone: dict[Link, tuple[Mailbox, Task]] = {}
+        self._arrived: deque[Task | Future[dict[str, Any]]] = deque()
+        self._waiting: deque[Task] = deque()
+        self._suspects: deque[Task] = deque()
+        self._posted: dict[int, Task] = {}
+        self._running: dict[Link, tuple[Task, float]] = {}
+        self._number = self._highest_taken = 0
+        self._eaten_at: float | None = None
+        self._start_after, self._start_fault = 0.0, ""
+        self._usual_s = _AHEAD_S / 4
+        self._wake, self._asleep = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK), False
+        self._stopping = False
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._serve, name="sandbox", daemon=True)
+        self._thread.start()
+
+    def submit(self, job: Job) -> Future[JobResult]:
+        task = Task(job, Future())
+        self._put(task)
+        return task.future
+
+    def facts(self) -> dict[str, Any]:
+        """The first worker's greeting; starts it where none is there. Raises InputError, Unavailable."""
+        asked: Future[dict[str, Any]] = Future()
+        self._put(asked)
+        return asked.result()
+
+    @property
+    def own_thread(self) -> bool:
+        return threading.current_thread() is self._thread
+
+    def close(self) -> None:
+        """End the workers and whatever they run. Jobs without a result are `unavailable`."""
+        with self._lock:
+            self._stopping = True
+        os.eventfd_write(self._wake, 1)
+        if not self.own_thread:
+            self._thread.join()
+
+    def _put(self, item: Task | Future[dict[str, Any]]) -> None:
+        with self._lock:
+            if self._stopping:
+                raise ValueError("the pool is closed")
+            self._arrived.append(item)
+        if self._asleep:
+            os.eventfd_write(self._wake, 1)
+
+    # The thread
+
+    def _serve(self) -> None:
+        try:
+            while not self._stopping:
+                self._take_arrived()
+                self._hand_out()
+                self._poll()
+            fault = None
+        except BaseException as raised:  # ours: nobody may wait for ever
+            fault = raised
+        self._end(fault)
+
+    def _take_arrived(self) -> None:
+        while self._arrived:
+            item = self._arrived.popleft()
+            if isinstance(item, Task):
+                self._waiting.append(item)
+                continue
+            try:
+                item.set_result(self._first().facts)
+            except (InputError, Unavailable) as fault:
+                item.set_exception(fault)
+
+    def _first(self) -> Link:
+        """A worker that stands."""
+        for link in self.links.values():
+            if link.facts:
+                return link
+        link = self._staff.first(self._mailbox, lambda: self._stopping)
+        self.links[link.answers] = link
+        return link
+
+    def _hand_out(self) -> None:
+        wanted = len(self._waiting) + len(self._posted) + len(self._running)
+        if (wanted or self._suspects) and time.monotonic() >= self._start_after:
+            self._hire(min(self._size, wanted))
+        if not self.links and time.monotonic() < self._start_after:
+            self._give_up(JobResult("unavailable", log=self._start_fault.encode()))
+        while self._waiting and self.links and len(self._posted) < self._room():
+            task = self._waiting[0]
+            if not task.tries and not task.future.set_running_or_notify_cancel():
+                self._waiting.popleft()
+            elif not self._post(task):
+                return
+
+    def _hire(self, wanted: int) -> None:
+        try:
+            if self._staff.level is None:
+                self._first()
+            while len(self.links) < wanted:
+                link = self._staff.next(self._mailbox)
+                self.links[link.answers] = link
+            while self._suspects and not self._lone:
+                self._try_alone(self._suspects.popleft())
+        except Unavailable as fault:
+            self._start_fault, self._start_after = str(fault), time.monotonic() + 1.0
+        except InputError as fault:
+            self._give_up(fault)
+
+    def _room(self) -> int:
+        low, high = _AHEAD
+        return self._size * max(low, min(high, int(_AHEAD_S / self._usual_s)))
+
+    def _post(self, task: Task) -> bool:
+        """Whether there was room in the queue."""
+        try:
+            if not self._mailbox.post(self._number + 1, task.job):
+                return False
+        except OSError as fault:
+            self._waiting.popleft()
+            self._settle(task, JobResult("unavailable", log=f"the job could not be sent: {fault}".encode()))
+            return True
+        self._number += 1
+        task.tries += 1
+        self._posted[self._number] = self._waiting.popleft()
+        return True
+
+    def _try_alone(self, task: Task) -> None:
+        mailbox = Mailbox()
+        try:
+            link = self._staff.next(mailbox)
+            mailbox.post(0, task.job)
+        except (Unavailable, OSError) as fault:
+            mailbox.close()
+            self._settle(task, JobResult("unavailable", log=str(fault).encode()))
+            return
+        task.tries += 1
+        self._lone[link] = (mailbox, task)
+        self._running[link] = (task, link.start_by + task.job.limits.wall_s + _GRACE_S)
+
+    def _give_up(self, how: JobResult | InputError) -> None:
+        """No worker can be had: what waits has no verdict."""
+        tasks = [*self._suspects, *self._posted.values(), *self._waiting]
+        self._suspects.clear()
+        self._waiting.clear()
+        if self._posted:
+            self._posted.clear()
+            self._renew_mailbox()
+        for task in tasks:
+            self._settle(task, how)
+
+    def _renew_mailbox(self) -> None:
+        self._mailbox.close()
+        self._mailbox = Mailbox()
+
+    def _poll(self) -> None:
+        links = {link.answers: link for link in (*self.links.values(), *self._lone)}
+        poll = select.poll()
+        for fd in (self._wake, *links):
+            poll.register(fd, select.POLLIN)
+        full = bool(self._waiting) and bool(self.links) and len(self._posted) < self._room()
+        if full:
+            poll.register(self._mailbox, select.POLLOUT)
+        self._asleep = True
+        ready = poll.poll(0 if self._arrived or self._stopping else self._patience_ms())
+        self._asleep = False
+        for fd, _ in ready:
+            if fd == self._wake:
+                os.eventfd_read(self._wake)
+            elif fd in links:
+                self._hear(links[fd])
+        self._look_at_clocks()
+
+    def _patience_ms(self) -> float | None:
+        now = time.monotonic()
+        times = [deadline for _, deadline in self._running.values()]
+        times += [link.start_by for link in self.links.values() if not link.facts]
+        times += [self._eaten_at] if self._eaten_at is not None else []
+        times += [self._start_after] if self._start_after > now and (self._waiting or self._suspects) else []
+        return max(0.0, min(times) - now) * 1000 + 1 if times else None
+
+    def _hear(self, link: Link) -> None:
+        for event in link.receive():
+            if link in self._lone:
+                self._hear_lone(link, event)
+            elif event.result is None:
+                self._highest_taken = max(self._highest_taken, event.number)
+                task = self._posted.pop(event.number, None)
+                if task is not None:
+                    self._running[link] = (task, time.monotonic() + task.job.limits.wall_s + _GRACE_S)
+            elif link in self._running:
+                self._finish(self._running.pop(link)[0], event.result)
+        if link.broken:
+            self._lose(link)
+
+    def _hear_lone(self, link: Link, event: Event) -> None:
+        task = self._lone[link][1]
+        if event.result is None:
+            self._running[link] = (task, time.monotonic() + task.job.limits.wall_s + _GRACE_S)
+        elif link in self._running:
+            self._finish(self._running.pop(link)[0], event.result)
+            link.broken = True  # it has served
+
+    def _finish(self, task: Task, result: JobResult) -> None:
+        self._usual_s += 0.1 * (max(result.wall_s, 1e-4) - self._usual_s)
+        if result.end == "wall" and not task.slow_once:
+            task.slow_once, task.job = True, replace(task.job, limits=task.job.limits.doubled())
+            self._waiting.append(task)
+        elif result.end == "unavailable" and not task.lost_once:
+            self._suspect(task)
+        else:
+            self._settle(task, result)
+
+    def _suspect(self, task: Task) -> None:
+        task.lost_once = True
+        self._suspects.append(task)
+
+    def _settle(self, task: Task, how: JobResult | InputError) -> None:
+        if not task.future.running() and not task.future.set_running_or_notify_cancel():
+            return
+        if isinstance(how, InputError):
+            task.future.set_exception(how)
+        else:
+            task.future.set_result(replace(how, tries=task.tries))
+
+    def _lose(self, link: Link) -> None:
+        """The worker is gone. Where a job ran it is the suspect; where a fresh one dies, too, it is the job's fault."""
+        task, _ = self._running.pop(link, (None, 0.0))
+        if link in self._lone:
+            self._lone.pop(link)[0].close()
+        else:
+            del self.links[link.answers]
+            self._eaten_at = time.monotonic() + _SETTLE_S if self._posted else None
+        if link.facts:
+            link.close()
+            end = JobResult("lost")
+        else:
+            self._start_fault, self._start_after = str(link.failure()), time.monotonic() + 1.0
+            end = JobResult("unavailable", log=self._start_fault.encode())
+        if task is not None and task.lost_once:
+            self._settle(task, end)
+        elif task is not None:
+            self._suspect(task)
+
+    def _look_at_clocks(self) -> None:
+        now = time.monotonic()
+        for link in [link for link, (_, deadline) in self._running.items() if deadline < now]:
+            self._lose(link)
+        for link in [link for link in self.links.values() if not link.facts and link.start_by < now]:
+            self._lose(link)
+        if self._eaten_at is not None and now > self._eaten_at:
+            self._eaten_at = None
+            self._recover_eaten()
+
+    def _recover_eaten(self) -> None:
+        """Jobs that a worker took and did not live to announce. The queue is in order, so later ones tell on them."""
+        empty = self._mailbox.unread() == 0
+        for number in [number for number in self._posted if empty or number < self._highest_taken]:
+            self._suspect(self._posted.pop(number))
+
+    def _end(self, fault: BaseException | None) -> None:
+        with self._lock:
+            self._stopping = True
+        links = [*self.links.values(), *self._lone]
+        for link in links:
+            link.ask_to_end()
+        for link in links:
+            link.close()
+        self._mailbox.close()
+        for mailbox, _ in self._lone.values():
+            mailbox.close()
+        self.links.clear()
+        running = [task for task, _ in self._running.values()]
+        items = [*self._arrived, *self._waiting, *self._suspects, *self._posted.values(), *running]
+        for item in items:
+            if isinstance(item, Future):
+                item.set_exception(fault or ValueError("the pool was closed"))
+            elif fault is not None and not item.future.done():
+                item.future.set_exception(fault)
+            elif fault is None:
+                self._settle(item, JobResult("unavailable", log=b"the pool was closed"))

@@ -1,0 +1,108 @@
+"""A pool's workers: started at the strongest level to be had, no weaker than required; replaced, ended.
+
+Knows nothing of jobs. Used by the dispatcher's thread alone.
+"""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.sandbox.isolate import AUTO, LEVELS, OPEN_AT
+from rlvr_exp.sandbox.link import LevelRefused, Link, Program, Unavailable
+from rlvr_exp.sandbox.mailbox import Mailbox
+
+_REMEDY = (
+    "rlvr_exp/docs/sandbox.md, 'In containers', names what to allow; or set sandbox.require and sandbox.level weaker "
+    "where the candidates may be trusted that far"
+)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """The level asked for: `level` is a name or "auto", `require` the weakest accepted, "" for any."""
+
+    level: str = "auto"
+    require: str = ""
+
+    def __post_init__(self) -> None:
+        for name, value, extra in (("level", self.level, "auto"), ("require", self.require, "")):
+            if value not in (*LEVELS, extra):
+                allowed = ", ".join(repr(choice) for choice in (extra, *LEVELS))
+                raise InputError(Problem(f"sandbox.{name}", "no such level", got=value, allowed=allowed))
+        if self.level != "auto" and self.weaker(self.level):
+            what = f"is weaker than sandbox.require={self.require}"
+            raise InputError(Problem("sandbox.level", what, got=self.level, remedy="make one of the two follow"))
+
+    def weaker(self, level: str) -> bool:
+        return bool(self.require) and LEVELS.index(level) > LEVELS.index(self.require)
+
+    def ladder(self) -> tuple[str, ...]:
+        """The levels to try, strongest first; those too weak come last, to say what could be had."""
+        if self.level != "auto":
+            return (self.level,)
+        return LEVELS if self.require == "strict" else AUTO
+
+
+class Staff:
+    """Starts workers. `level` is the one found first; every later worker has it."""
+
+    def __init__(self, program: Program, wish: Wish):
+        self._program, self._wish = program, wish
+        self.level: str | None = None
+
+    def first(self, mailbox: Mailbox, stopped: Callable[[], bool]) -> Link:
+        """The first worker, down the ladder.
+
+        Raises:
+            InputError: what is required, or was asked for by name, cannot be had here.
+            Unavailable: no worker starts at all.
+        """
+        refused: dict[str, str] = {}
+        for level in self._wish.ladder():
+            link = self.next(mailbox, level)
+            if link.await_greeting(stopped):
+                if self._wish.weaker(level):
+                    link.close()
+                    raise self._too_weak(level, refused)
+                self.level = level
+                _warn(level, refused)
+                return link
+            fault = link.failure()
+            if not isinstance(fault, LevelRefused):
+                raise fault
+            refused[level] = str(fault)
+        if self._wish.level != "auto":
+            raise self._not_here(refused[self._wish.level])
+        raise Unavailable("; ".join(f"{level}: {reason}" for level, reason in refused.items()))
+
+    def next(self, mailbox: Mailbox, level: str | None = None) -> Link:
+        """A worker that is still starting. Raises Unavailable."""
+        try:
+            return Link(self._program, level or self.level, mailbox)
+        except OSError as fault:
+            raise Unavailable(f"cannot start {sys.executable}: {fault}") from fault
+
+    def _too_weak(self, level: str, refused: dict[str, str]) -> InputError:
+        why = "; ".join(f"{name}: {reason}" for name, reason in refused.items())
+        what = f"this machine isolates candidates less than required: {level} is reached ({why})"
+        return InputError(Problem("sandbox.require", what, got=level, allowed=self._wish.require, remedy=_REMEDY))
+
+    def _not_here(self, reason: str) -> InputError:
+        what = f"cannot be had on this machine: {reason}"
+        return InputError(Problem("sandbox.level", what, got=self._wish.level, remedy=_REMEDY))
+
+
+def _warn(level: str, refused: dict[str, str]) -> None:
+    if not refused:
+        return
+    why = "; ".join(f"{name}: {reason}" for name, reason in refused.items())
+    print(f"sandbox: level {level}, {OPEN_AT[level]}. Refused here: {why}", file=sys.stderr, flush=True)
+
+
+def told(facts: dict[str, Any]) -> dict[str, Any]:
+    """A worker's greeting as the manifest has it."""
+    isolated = facts["isolated"]
+    held = [name for name, holds in sorted(isolated.items()) if holds]
+    return {"level": facts["level"], "isolated": held, "not_isolated": sorted(set(isolated) - set(held))}

@@ -1,0 +1,132 @@
+"""One candidate's pipes and clocks, watched by the zygote. Standard library only.
+
+What a candidate sends is carried, counted and never read. It is kept in memory that forks do not get, so that no later
+candidate finds it.
+"""
+
+import mmap
+import os
+import select
+import time
+
+_TICK_S = 0.05
+_CHUNK = 1 << 16
+_WIPE_ON_FORK = 18
+"""MADV_WIPEONFORK: a fork sees zeros."""
+
+
+def private_memory(size: int) -> mmap.mmap:
+    """Zeros, not shared with forks."""
+    return mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+
+
+class Outbox:
+    """Memory for one answer: the head, then records, then log; each with room for what one more read may bring."""
+
+    def __init__(self) -> None:
+        self._map, self._size = private_memory(mmap.PAGESIZE), 0
+        self.records = self.log = memoryview(b"")
+
+    def reserve(self, records: int, log: int) -> None:
+        """Empty room for that many bytes of each."""
+        wanted = records + log + 2 * _CHUNK
+        if wanted > self._size:
+            self.records.release()
+            self.log.release()
+            self._map.close()
+            self._map, self._size = private_memory(wanted), wanted
+            self._map.madvise(_WIPE_ON_FORK)
+        view = memoryview(self._map)
+        self.records, self.log = view[: records + _CHUNK], view[records + _CHUNK : records + log + 2 * _CHUNK]
+
+    def forget(self, used: int) -> None:
+        """Give much-used memory back."""
+        if used > 1 << 18:
+            self._map.madvise(mmap.MADV_DONTNEED)
+
+
+class Stream:
+    """A pipe's reading end and where its bytes go."""
+
+    def __init__(self, fd: int, into: memoryview, cap: int):
+        self.fd, self.size = fd, 0
+        self._into, self._cap = into, cap
+        os.set_blocking(fd, False)
+
+    @property
+    def data(self) -> memoryview:
+        return self._into[: self.size]
+
+    def take(self) -> tuple[bool, bool]:
+        """Read what is there: whether more may come, and whether it was more than allowed."""
+        try:
+            got = os.readv(self.fd, [self._into[self.size : self.size + _CHUNK]])
+        except BlockingIOError:
+            return True, False
+        self.size += got
+        over = self.size > self._cap
+        self.size = min(self.size, self._cap)
+        return got > 0, over
+
+
+class Watch:
+    """`end` is the limit that ended the candidate: "cpu", "wall", "output"; else None."""
+
+    def __init__(self, pids: list[int], streams: list[Stream], jobs: int, cpu_s: float, deadline: float):
+        self._pids, self._streams, self._jobs = pids, {stream.fd: stream for stream in streams}, jobs
+        self._cpu_s, self._deadline = cpu_s, deadline
+        self._cpu_seen = dict.fromkeys(pids, 0.0)
+        self.end: str | None = None
+        self._exit = os.pidfd_open(pids[0])
+        self._poll = select.poll()
+        for fd in (*self._streams, self._exit):
+            self._poll.register(fd, select.POLLIN)
+        self._poll.register(jobs, 0)
+
+    def until_exit_or_limit(self) -> None:
+        while self.end is None:
+            for fd, event in self._poll.poll(self._patience() * 1000):
+                if fd == self._exit:
+                    return
+                if fd == self._jobs and event & (select.POLLHUP | select.POLLERR):
+                    os._exit(0)
+                if fd in self._streams and not self._take(fd):
+                    self._poll.unregister(fd)
+            self._check_limits()
+
+    def drain(self) -> None:
+        """What the tree wrote before it ended; nobody is left to write more."""
+        for stream in self._streams.values():
+            before = -1
+            while before < stream.size and self.end != "output":
+                before = stream.size
+                self._take(stream.fd)
+
+    def close(self) -> None:
+        os.close(self._exit)
+        for fd in self._streams:
+            os.close(fd)
+
+    def _patience(self) -> float:
+        return max(0.001, min(_TICK_S, self._deadline - time.monotonic()))
+
+    def _check_limits(self) -> None:
+        if self.end is not None:
+            return
+        if sum(self._cpu_of(pid) for pid in self._pids) > self._cpu_s:
+            self.end = "cpu"
+        elif time.monotonic() > self._deadline:
+            self.end = "wall"
+
+    def _cpu_of(self, pid: int) -> float:
+        try:
+            self._cpu_seen[pid] = time.clock_gettime((~pid << 3) | 2)
+        except OSError:  # a peer that has ended
+            pass
+        return self._cpu_seen[pid]
+
+    def _take(self, fd: int) -> bool:
+        more, over = self._streams[fd].take()
+        if over:
+            self.end = "output"
+        return more

@@ -1,0 +1,287 @@
+"""The zygote: forks one process, or a pair, per candidate, ends what they leave, and answers. Standard library only.
+
+It does not read what a candidate sends. Nothing of a job is in its memory when the next one is forked.
+"""
+
+import _socket
+import array
+import gc
+import json
+import mmap
+import os
+import shutil
+import signal
+import struct
+import sys
+import time
+import types
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from rlvr_exp.sandbox import isolate, tree, view
+from rlvr_exp.sandbox.isolate import Jail
+from rlvr_exp.sandbox.protocol import ANSWER, ENDS, EVENT, GREETING, INLINE, REFUSED_EXIT, REQUEST, TAKEN
+from rlvr_exp.sandbox.watch import Outbox, Stream, Watch, private_memory
+
+_LENGTH = struct.Struct("!I")
+_EXIT_FAULT = 70
+_RESULTS, _PEER = 90, 91
+"""Descriptors of a candidate."""
+_CLOEXEC = 0x40000000
+
+
+@dataclass(frozen=True)
+class _Request:
+    number: int
+    cpu_s: float
+    wall_s: float
+    memory_mb: int
+    output_kb: int
+    result_kb: int
+    payload: int
+    peer: int
+    file: int | None
+    """Where the payloads are, if not in the inbox."""
+
+
+class Zygote:
+    """One zygote; `serve` is its life."""
+
+    def __init__(self, program: types.ModuleType, jail: Jail, jobs: int, replies: int):
+        self._program, self._jail, self._replies = program, jail, replies
+        self._jobs = _socket.socket(fileno=jobs)
+        self._inbox, self._outbox = private_memory(REQUEST.size + INLINE), Outbox()
+        self._count = 0
+
+    def serve(self) -> NoReturn:
+        """Hello, then one answer a job until the pool closes the queue."""
+        try:
+            isolate.settle(self._jail)
+        except (isolate.Refused, OSError) as fault:
+            os.write(2, str(fault).encode())
+            os._exit(REFUSED_EXIT)
+        facts = json.dumps({"level": self._jail.level, "isolated": self._jail.facts}).encode()
+        self._write([_event(GREETING, records=len(facts)), facts])
+        hidden = {"rlvr_exp", self._program.__name__.partition(".")[0]}
+        for name in [name for name in sys.modules if name.partition(".")[0] in hidden]:
+            del sys.modules[name]  # a candidate that imports the project finds nothing
+        gc.collect()
+        gc.freeze()
+        gc.disable()
+        answer: list[Any] = []
+        while True:
+            request = self._receive(wait=not answer)
+            taken = [_event(TAKEN, request.number)] if request else []
+            self._write(answer + taken)
+            answer = self._judge(request) if request else []
+
+    def _receive(self, wait: bool) -> _Request | None:
+        """The next job; None where none is there and nobody waits."""
+        flags = _CLOEXEC | (0 if wait else _socket.MSG_DONTWAIT)
+        try:
+            size, extra, _, _ = self._jobs.recvmsg_into([self._inbox], _socket.CMSG_SPACE(4), flags)
+        except BlockingIOError:
+            return None
+        if size == 0:
+            os._exit(0)
+        files = array.array("i", extra[0][2]) if extra else [None]
+        return _Request(*REQUEST.unpack_from(self._inbox), files[0])
+
+    def _write(self, parts: list[Any]) -> None:
+        parts = [memoryview(part) for part in parts]
+        while parts:
+            try:
+                written = os.writev(self._replies, parts)
+            except BrokenPipeError:
+                os._exit(0)
+            while parts and written >= len(parts[0]):
+                written -= len(parts.pop(0))
+            if parts:
+                parts[0] = parts[0][written:]
+
+    def _judge(self, request: _Request) -> list[Any]:
+        try:
+            return self._run(request)
+        except OSError as fault:  # no memory or descriptors left for a fork: ours, not the candidate's
+            self._end_tree(0)
+            reason = str(fault).encode()
+            return [_event(ANSWER, request.number, ENDS.index("unavailable"), log=len(reason)), reason]
+        finally:
+            if request.file is not None:
+                os.close(request.file)
+
+    def _run(self, request: _Request) -> list[Any]:
+        folder = self._make_folder()
+        self._outbox.reserve(request.result_kb << 10, request.output_kb << 10)
+        started = time.monotonic()
+        pids, results, log = self._start(request, folder)
+        streams = [
+            Stream(results, self._outbox.records, request.result_kb << 10),
+            Stream(log, self._outbox.log, request.output_kb << 10),
+        ]
+        watch = Watch(pids, streams, self._jobs.fileno(), request.cpu_s, started + request.wall_s)
+        try:
+            watch.until_exit_or_limit()
+            status, cpu_s, peak_kb = self._end_tree(pids[0])
+            watch.drain()
+        finally:
+            watch.close()
+        self._clean()
+        end = watch.end or ("cpu" if cpu_s > request.cpu_s else "exit")
+        wall_s = time.monotonic() - started
+        sizes = [stream.size for stream in streams]
+        head = _event(ANSWER, request.number, ENDS.index(end), status, cpu_s, wall_s, peak_kb, *sizes)
+        return [head, *(stream.data for stream in streams)]
+
+    def _make_folder(self) -> str:
+        self._count += 1
+        folder = os.path.join(self._jail.scratch, f"c{self._count}")
+        os.mkdir(folder, 0o700)
+        if self._jail.uid is not None:
+            os.chown(folder, self._jail.uid, self._jail.uid)
+        return folder
+
+    def _start(self, request: _Request, folder: str) -> tuple[list[int], int, int]:
+        """The candidate's process, and its peer's where there is one: their ids, the results' and the log's pipe."""
+        results, log = os.pipe(), os.pipe()
+        ends = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM) if request.peer else ()
+        pids: list[int] = []
+        try:
+            for role in range(2 if ends else 1):
+                pid = os.fork()
+                if pid == 0:
+                    channel = ends[role].fileno() if ends else None
+                    self._become_candidate(request, folder, role, None if role else results[1], log[1], channel)
+                pids.append(pid)
+        except OSError:
+            for fd in (results[0], log[0]):
+                os.close(fd)
+            raise
+        finally:
+            for fd in (results[1], log[1]):
+                os.close(fd)
+            for end in ends:
+                end.close()
+            self._wipe(request)
+        return pids, results[0], log[0]
+
+    def _wipe(self, request: _Request) -> None:
+        """The forks have their payloads; the next candidate's fork shall not find them."""
+        used = REQUEST.size + (request.payload + request.peer if request.file is None else 0)
+        self._inbox[:used] = bytes(used)
+
+    def _become_candidate(
+        self, request: _Request, folder: str, role: int, results: int | None, log: int, channel: int | None
+    ) -> NoReturn:
+        code = _EXIT_FAULT
+        try:
+            os.setsid()
+            payload = self._payload(request, role)
+            os.dup2(log, 1)
+            os.dup2(log, 2)
+            _place({_RESULTS: results, _PEER: channel})
+            os.chdir(folder)
+            isolate.confine(self._jail, request.memory_mb, request.cpu_s, request.result_kb << 10)
+            gc.enable()
+            if role:
+                self._program.serve(payload, _PEER)
+            elif channel is None:
+                self._program.run(payload, _send)
+            else:
+                self._program.run(payload, _send, _PEER)
+            code = 0
+        except BaseException as fault:  # nothing may climb back into the zygote's own code
+            os.write(2, f"{type(fault).__name__}: {fault}"[:400].encode(errors="replace"))
+        finally:
+            try:
+                sys.stdout.flush()
+                sys.stderr.flush()
+            finally:
+                os._exit(code)
+
+    def _payload(self, request: _Request, role: int) -> bytes:
+        """In the fork: its own part, and the other's wiped."""
+        start, size = (request.payload, request.peer) if role else (0, request.payload)
+        if request.file is not None:
+            parts, at = [], start
+            while at < start + size:
+                parts.append(os.pread(request.file, start + size - at, at))
+                at += len(parts[-1])
+            return b"".join(parts)
+        payload = self._inbox[REQUEST.size + start : REQUEST.size + start + size]
+        self._inbox.madvise(mmap.MADV_DONTNEED)
+        return payload
+
+    def _end_tree(self, pid: int) -> tuple[int, float, int]:
+        """Kill and reap everything the candidate started: its status, CPU seconds and peak memory of all of it."""
+        status, cpu_s, peak_kb = 0, 0.0, 0
+        while True:
+            self._kill_all()
+            try:
+                while True:
+                    reaped, how, usage = os.wait3(os.WNOHANG)
+                    if reaped == 0:
+                        break
+                    cpu_s += usage.ru_utime + usage.ru_stime
+                    peak_kb = max(peak_kb, usage.ru_maxrss)
+                    status = os.waitstatus_to_exitcode(how) if reaped == pid else status
+            except ChildProcessError:
+                return status, cpu_s, peak_kb
+            time.sleep(0.0005)
+
+    def _kill_all(self) -> None:
+        if self._jail.owns_pids:
+            tree.send(-1, signal.SIGKILL)
+        else:
+            tree.kill_below()
+
+    def _clean(self) -> None:
+        """Empty the scratch, whatever the candidate did to its folder's modes."""
+        for left in os.listdir(self._jail.scratch):
+            path = os.path.join(self._jail.scratch, left)
+            if left == view.LIBRARY:
+                continue
+            if os.path.islink(path) or not os.path.isdir(path):
+                os.unlink(path)
+                continue
+            shutil.rmtree(path, ignore_errors=True)
+            if os.path.lexists(path):
+                _open_folders(path)
+                shutil.rmtree(path)
+
+
+def _event(
+    kind: int,
+    number: int = 0,
+    end: int = 0,
+    status: int = 0,
+    cpu_s: float = 0.0,
+    wall_s: float = 0.0,
+    peak_kb: int = 0,
+    records: int = 0,
+    log: int = 0,
+) -> bytes:
+    return EVENT.pack(kind, number, end, status, cpu_s, wall_s, peak_kb, records, log)
+
+
+def _place(wanted: dict[int, int | None]) -> None:
+    """Each descriptor under its number, and no others but the first three."""
+    kept = [number for number, fd in wanted.items() if fd is not None]
+    for number in kept:
+        os.dup2(wanted[number], number)
+    for low, high in zip([3, *(number + 1 for number in kept)], [*kept, 1 << 20], strict=True):
+        os.closerange(low, high)
+
+
+def _send(record: bytes) -> None:
+    data = memoryview(_LENGTH.pack(len(record)) + record)
+    while data:
+        data = data[os.write(_RESULTS, data) :]
+
+
+def _open_folders(path: str) -> None:
+    os.chmod(path, 0o700)
+    for parent, folders, _ in os.walk(path):
+        for folder in (os.path.join(parent, name) for name in folders):
+            if not os.path.islink(folder):
+                os.chmod(folder, 0o700)

@@ -1,0 +1,61 @@
+"""What the tests of the sandbox share: jobs of the test harness, and looks at processes from outside."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rlvr_exp.sandbox.jobs import Job, JobLimits, JobResult, frames
+from rlvr_exp.sandbox.pool import Pool
+
+HARNESS = "exec_harness"
+LIMITS = JobLimits(cpu_s=0.3, wall_s=5.0, memory_mb=100)
+
+
+@contextmanager
+def pool_of(workers: int = 1, **options: Any) -> Iterator[Pool]:
+    pool = Pool(workers, HARNESS, **options)
+    try:
+        yield pool
+    finally:
+        pool.close()
+
+
+def job(code: str, limits: JobLimits = LIMITS, peer: str = "") -> Job:
+    return Job(code.encode(), limits, peer.encode())
+
+
+def answer(value: int) -> Job:
+    return job(f"tell({value})")
+
+
+def told(result: JobResult) -> list[str]:
+    """What the candidate told, in order."""
+    return [frame.decode() for frame in frames(result.records)]
+
+
+def descendants(pid: int | None = None) -> list[int]:
+    """Every process below `pid`, by default this one, as the kernel tells it."""
+    found, ahead = [], [pid or os.getpid()]
+    while ahead:
+        pid = ahead.pop()
+        try:
+            tasks = list(Path(f"/proc/{pid}/task").iterdir())
+            children = [int(word) for task in tasks for word in (task / "children").read_text().split()]
+        except OSError:
+            continue
+        found += children
+        ahead += children
+    return found
+
+
+def resident_kb(pids: list[int]) -> int:
+    return sum(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in pids) * 4
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
