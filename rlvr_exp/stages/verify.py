@@ -147,10 +147,9 @@ class Judging:
         raise Interrupted(f"{text}: {self._out.path}")
 
     def _answer(self, asked: Asked) -> None:
-        fault = asked.verdict.exception()
-        if fault is None:
+        try:
             verdict = asked.verdict.result()
-        else:
+        except Exception as fault:  # Told on the row and, whole, in the log: the rest goes on.
             traceback.print_exception(fault, file=sys.stderr)
             verdict = Verdict("no_verdict", log=f"the verifier failed: {type(fault).__name__}: {fault}")
         row = row_of(asked.id, verdict)

@@ -145,6 +145,8 @@ def _candidate(fields: Fields, key: str) -> Candidate:
 
 def _call(where: str, case: Any) -> tuple[Case, bool]:
     """A case of a function, and whether types are strict."""
+    if type(case) is dict and "expected_stdout" in case and "args" not in case and "args_py" not in case:
+        raise Fault(f"entry_point: given, though {where} is a program's (expected_stdout); leave entry_point out")
     _has_one_of(where, case, "args", "args_py")
     _has_one_of(where, case, "expected", "expected_py")
     args = case["args"] if "args" in case else _literal_args(f"{where}.args_py", case["args_py"])
