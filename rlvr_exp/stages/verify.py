@@ -149,6 +149,8 @@ class Judging:
     def _answer(self, asked: Asked) -> None:
         try:
             verdict = asked.verdict.result()
+        except RlvrError:
+            raise
         except Exception as fault:  # Told on the row and, whole, in the log: the rest goes on.
             traceback.print_exception(fault, file=sys.stderr)
             verdict = Verdict("no_verdict", log=f"the verifier failed: {type(fault).__name__}: {fault}")

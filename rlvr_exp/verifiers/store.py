@@ -140,7 +140,7 @@ class Store:
         return (pages - free) * size
 
     def _open(self) -> None:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # Logs quote expected values.
         if not _sound(self._path):
             self._put_aside()
         self._writer = _connected(self._path, timeout=30.0)
