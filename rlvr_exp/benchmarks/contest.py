@@ -2,10 +2,11 @@
 
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from rlvr_exp.benchmarks.ratios import Ratio, of_rounds
+from rlvr_exp.benchmarks.ratios import Ratio, of_programs, of_rounds
 
 Side = Callable[[Sequence[Any]], list[str]]
 """Candidates to outcomes, in order; `workers` of the same number on both sides."""
@@ -49,6 +50,57 @@ def in_turns(
     return Outcome(
         name, against, count / sum(own), count / sum(other), of_rounds(own, other), floor, differing
     )
+
+
+def one_by_one(
+    name: str,
+    against: str,
+    ours: Callable[[Any], str],
+    theirs: Callable[[Any], str],
+    candidates: Sequence[Any],
+    workers: int,
+    floor: float,
+) -> Outcome:
+    """Time each candidate on both sides, `workers` of them at once; the ratio is the median over candidates.
+
+    A candidate on which either side ran out of time is left out of the comparison of verdicts, and counted.
+    """
+    turns = {side: _each_timed(side, candidates, workers) for side in (ours, theirs)}
+    own, other = ([seconds for seconds, _ in turns[side]] for side in (ours, theirs))
+    pairs = [(a, b) for (_, a), (_, b) in zip(turns[ours], turns[theirs], strict=True)]
+    timeouts = sum("timeout" in pair for pair in pairs)
+    differing = sum(a != b and "timeout" not in (a, b) for a, b in pairs)
+    counts = {word: sum(a == word for a, _ in pairs) for word in sorted({a for a, _ in pairs})}
+    note = ", ".join(f"{count} {word}" for word, count in counts.items())
+    note += f"; {timeouts} with a timeout on either side are not compared"
+    rates = (len(own) / sum(own), len(other) / sum(other))
+    return Outcome(name, against, *rates, of_programs(own, other), floor, differing, note)
+
+
+def remembered(
+    name: str, side: Side, candidates: Callable[[int], Sequence[Any]], rounds: int, floor: float
+) -> Outcome:
+    """Fresh candidates, then the same ones again; the second pass has to answer from memory."""
+    second, first, count, differing = [], [], 0, 0
+    for turn in range(rounds):
+        chosen = candidates(turn)
+        (seconds, fresh), (again, known) = _timed(side, chosen), _timed(side, chosen)
+        first.append(seconds)
+        second.append(again)
+        count += len(chosen)
+        differing += sum(a != b for a, b in zip(fresh, known, strict=True))
+    rates = (count / sum(second), count / sum(first))
+    return Outcome(name, "the first pass", *rates, of_rounds(second, first), floor, differing)
+
+
+def _each_timed(judge: Callable[[Any], str], candidates: Sequence[Any], workers: int) -> list[tuple[float, str]]:
+    def timed(candidate: Any) -> tuple[float, str]:
+        start = time.perf_counter()
+        outcome = judge(candidate)
+        return time.perf_counter() - start, outcome
+
+    with ThreadPoolExecutor(workers) as threads:
+        return list(threads.map(timed, candidates))
 
 
 def _timed(side: Side, candidates: Sequence[Any]) -> tuple[float, list[str]]:

@@ -1,25 +1,27 @@
 """`benchmark=verifiers`: verdicts a second, paired in one run with one process a candidate and with what is published.
 
-Both sides have the same number of workers and start from the same small process, which holds no torch. Candidates are
-small and end at once, so that what is measured is the grader; every round has fresh ones. Both sides' verdicts are
-compared, so that speed is never bought with another answer.
+Both sides have the same number of workers and start from the same small process, which holds no torch. Both sides'
+verdicts are compared, so that speed is never bought with another answer.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from rlvr_exp.benchmarks import baselines
-from rlvr_exp.benchmarks.contest import Outcome, Side, in_turns
+from rlvr_exp.benchmarks import baselines, samples
+from rlvr_exp.benchmarks.contest import Outcome, Side, in_turns, one_by_one, remembered
 from rlvr_exp.config.verifier import Sandbox
-from rlvr_exp.sandbox.pool import workers_for
-from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.tasks.problems import Case, PytestProblem, PythonProblem
+from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.seeds import uniform
+from rlvr_exp.sandbox.cores import usable
 from rlvr_exp.verifiers.base import Request, Verifier
+from rlvr_exp.verifiers.dafny import Dafny
 from rlvr_exp.verifiers.python_io import PythonIO
+from rlvr_exp.verifiers.suite.verifier import PytestSuite
 
-Function = tuple[str, str, list[Any], Any]
-"""Code, entry point, arguments, expected value."""
+_LIGHTER = 10
+"""Suites and Dafny programs of a round: so many times fewer than functions."""
 
 
 class Verifiers:
@@ -30,12 +32,16 @@ class Verifiers:
     ):
         self.contests = contests
         self._rounds, self._candidates = rounds, candidates
-        self._programs, self._program_limit = dafny_programs, dafny_limit
-        self._workers = workers_for(sandbox.workers)
+        self._folder, self._limit = dafny_programs, dafny_limit
+        self._workers = sandbox.workers or usable()
         self._sandbox = replace(sandbox, workers=self._workers)
 
     def contest(self, name: str) -> list[Outcome]:
-        """The lines of one contest."""
+        """The lines of one contest.
+
+        Raises:
+            InputError: a tool that it needs is missing, or the folder of programs is.
+        """
         return getattr(self, f"_{name}")()
 
     def _python_io(self) -> list[Outcome]:
@@ -50,37 +56,63 @@ class Verifiers:
         return [self._functions("python_io", against, self._sandbox, baselines.human_eval, floor=5)]
 
     def _functions(
-        self, name: str, against: str, sandbox: Sandbox, judge: Callable[[Function], str], floor: float
+        self, name: str, against: str, sandbox: Sandbox, judge: Callable[[samples.Function], str], floor: float
     ) -> Outcome:
         with PythonIO(sandbox) as verifier:
-            ours = _side(verifier, _function_request, functions(-1, self._workers))
-            theirs = self._processes(judge)
+            ours = _side(verifier, samples.function_request, samples.functions(-1, self._workers))
+            make = self._maker(samples.functions, 1)
+            return in_turns(name, against, ours, self._processes(judge), make, self._rounds, floor)
 
-            def candidates(turn: int) -> Sequence[Function]:
-                return functions(turn, self._candidates)
+    def _pytest(self) -> list[Outcome]:
+        with PytestSuite(self._sandbox) as verifier:
+            ours = _side(verifier, samples.suite_request, samples.suites(-1, self._workers))
+            theirs, make = self._processes(baselines.pytest_process), self._maker(samples.suites, _LIGHTER)
+            return [in_turns("pytest", "python -m pytest", ours, theirs, make, self._rounds, 3)]
 
-            return in_turns(name, against, ours, theirs, candidates, self._rounds, floor)
+    def _dafny(self) -> list[Outcome]:
+        """Each program timed on both sides, as many at once as there are workers."""
+        with Dafny(self._sandbox) as verifier:
+            _side(verifier, samples.proof_request, samples.proofs(-1, self._workers))
+            judge = _single(verifier, samples.proof_request)
+            baseline = baselines.DafnyProcess(verifier)
+            lines = [("dafny, provable or not", self._proofs(), 2.5)]
+            lines += [("dafny, parse or resolve", samples.unreadable(0, max(4, self._candidates // _LIGHTER)), 30)]
+            return [
+                one_by_one(name, "one dafny process", judge, baseline, programs, self._workers, floor)
+                for name, programs, floor in lines
+            ]
+
+    def _proofs(self) -> list[str]:
+        if not self._folder:
+            return samples.proofs(0, max(4, self._candidates // _LIGHTER))
+        paths = sorted(Path(self._folder).glob("*.dfy"), key=lambda path: uniform("benchmark", path.name))
+        if not paths:
+            remedy = "name a folder of *.dfy files, or leave it out for the embedded ones"
+            raise InputError(Problem("benchmark.dafny_programs", "no programs are there", self._folder, remedy=remedy))
+        return [path.read_text(encoding="utf-8-sig") for path in paths[: self._limit or None]]
+
+    def _cache(self) -> list[Outcome]:
+        """A second pass over the same candidates in the same process."""
+        count = max(4, self._candidates // _LIGHTER)
+        lines = (
+            ("python_io", PythonIO, samples.functions, samples.function_request, self._candidates, 10),
+            ("pytest", PytestSuite, samples.suites, samples.suite_request, count, 100),
+            ("dafny", Dafny, samples.proofs, samples.proof_request, count, 100),
+        )
+        return [self._remembered(*line) for line in lines]
+
+    def _remembered(
+        self, name: str, kind: Callable[..., Verifier], make: Callable, request: Callable, count: int, floor: float
+    ) -> Outcome:
+        with kind(self._sandbox) as verifier:
+            side = _side(verifier, request, make(-1, self._workers))
+            return remembered(f"{name}, second pass", side, lambda turn: make(turn, count), self._rounds, floor)
+
+    def _maker(self, make: Callable[[int, int], Sequence[Any]], lighter: int) -> Callable[[int], Sequence[Any]]:
+        return lambda turn: make(turn, max(4, self._candidates // lighter))
 
     def _processes(self, judge: Callable[[Any], str]) -> Side:
         return lambda candidates: baselines.in_parallel(judge, candidates, self._workers)
-
-
-def functions(turn: int, count: int) -> list[Function]:
-    """Small functions with one case that returns at once; every fourth is wrong."""
-    return [
-        (
-            f"def add(x, y):\n    return x + y + {(index % 4 == 3) * 1}  # {turn}, {index}\n",
-            "add",
-            [turn, index],
-            turn + index,
-        )
-        for index in range(count)
-    ]
-
-
-def _function_request(candidate: Function) -> Request:
-    code, entry_point, args, expected = candidate
-    return Request(PythonProblem(entry_point, (Case(tuple(args), expected),)), Candidate(code))
 
 
 def _side(verifier: Verifier, request: Callable[[Any], Request], warm_up: Sequence[Any]) -> Side:
@@ -90,4 +122,12 @@ def _side(verifier: Verifier, request: Callable[[Any], Request], warm_up: Sequen
         return [verdict.outcome for verdict in verifier.verify([request(candidate) for candidate in candidates])]
 
     judge(warm_up)
+    return judge
+
+
+def _single(verifier: Verifier, request: Callable[[Any], Request]) -> Callable[[Any], str]:
+    def judge(candidate: Any) -> str:
+        verdict = verifier.submit(request(candidate)).result()
+        return verdict.bucket or verdict.outcome
+
     return judge
