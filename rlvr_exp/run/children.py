@@ -77,7 +77,7 @@ def _stopping(child: subprocess.Popen[bytes]) -> Iterator[list[int]]:
     def stop(number: int, _frame: object) -> None:
         asked.append(number)
         if len(asked) == 1:
-            print("stopping: the run writes a checkpoint first; once more to kill it", file=sys.stderr, flush=True)
+            print("stopping: the run first keeps what it has; once more to kill it", file=sys.stderr, flush=True)
             child.send_signal(signal.SIGTERM)
         else:
             child.kill()

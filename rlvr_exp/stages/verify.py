@@ -75,6 +75,7 @@ def _decides(config: Config, told: Mapping[str, Any]) -> dict[str, Any]:
     node, sandbox = config.verifier, config.sandbox
     options = {spec.name: getattr(node, spec.name) for spec in fields(node) if not allowed_of(spec).outside}
     limits = {name: getattr(sandbox, name) for name in ("cpu_s", "wall_s", "memory_mb", "output_kb")}
+    limits["level"] = told["isolation"]["level"]
     return {**{name: told[name] for name in ("name", "version", "tool")}, "options": options, "sandbox": limits}
 
 

@@ -5,6 +5,7 @@ memory and on disk, joined to equal work in flight, or started. A verifier says 
 and in `start` how it is reached; it never sees the cache.
 """
 
+import sys
 import threading
 from abc import abstractmethod
 from collections import Counter
@@ -73,7 +74,7 @@ class Engine(Verifier):
         key = key_of(self._known_by(), prepared.content)
         known = self._cache.get(key)  # Before the lock: it may read the disk.
         if known is not None:
-            return settled(replace(known, cached=True))
+            return settled(known)
         answer, first = self._enter(key)
         if first:
             self._begin(key, prepared)
@@ -103,7 +104,7 @@ class Engine(Verifier):
             if running is not None:
                 self._counts["joined"] += 1
             elif (known := self._cache.peek(key)) is not None:  # settled since the first look
-                return settled(replace(known, cached=True)), False
+                return settled(known), False
             else:
                 answer = self._in_flight[key] = _running()
                 self._counts["judged"] += 1
@@ -141,12 +142,15 @@ class Engine(Verifier):
         one of the two."""
         verdict = _capped(judged.verdict)
         if judged.lasting and verdict.outcome != "no_verdict":
-            self._cache.put(key, verdict)
+            self._cache.put(key, replace(verdict, cached=True))  # As it will be told: hits are many.
         return verdict
 
     def _known_by(self) -> bytes:
+        """What every verdict of this verifier depends on, the interpreter and the isolation included: what passed where
+        candidates could see more is not known to pass where they cannot."""
         if self._salt is None:
-            self._salt = repr((self.name, self.version, sorted(self.tool().items()))).encode()
+            parts = (self.name, self.version, sorted(self.tool().items()), self.isolation().get("level"), sys.version)
+            self._salt = repr(parts).encode()
         return self._salt
 
     def _count(self, name: str) -> None:

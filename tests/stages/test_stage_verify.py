@@ -233,6 +233,7 @@ def test_a_file_of_the_same_input_is_gone_on_with(kept, start, tmp_path):
         ((), "input"),
         (("verifier.tool_version=2",), "verifier.tool.oracle"),
         (("sandbox.cpu_s=9",), "verifier.sandbox.cpu_s"),
+        (("verifier.level=strict",), "verifier.sandbox.level"),
         (("verify.max_row_mb=2",), "max_row_mb"),
     ],
 )

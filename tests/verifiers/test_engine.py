@@ -147,12 +147,14 @@ def test_a_long_log_is_cut_in_its_middle():
     assert len(log) < LOG_CHARACTERS + 20 and log[0] == "<" and log[-1] == ">"
 
 
-def test_another_version_or_tool_is_another_verdict(tmp_path):
+def test_another_version_tool_or_isolation_is_another_verdict(tmp_path):
     from test_cache import Options
 
-    for version, begun in (("1", 1), ("1", 0), ("2", 1)):
+    ways = [("1", "x", "user"), ("2", "x", "user"), ("1", "y", "user"), ("1", "x", "strict")]
+    for (version, tool, level), begun in [(way, 1) for way in ways] + [(way, 0) for way in ways]:
         engine = Immediate(Options(path=str(tmp_path)))
-        engine.version = version
+        engine.version, engine.tool = version, lambda tool=tool: {"tool": tool}
+        engine.isolation = lambda level=level: {"level": level}
         ask(engine, "a")
         engine.close()
         assert len(engine.begun) == begun
