@@ -1,0 +1,1 @@
+"""Dafny programs judged by Dafny itself."""

@@ -1,0 +1,337 @@
+"""Whether a candidate still is the given program with a proof, or found a way to "0 errors" without one.
+
+Compares declarations, token by token where they are specification. What the given program does itself is allowed as
+often and in the same declaration. What a candidate may do: prove (bodies of methods and lemmas, invariants, asserts,
+ghost code), add declarations that have bodies and take no name that the given program speaks of, and add `ensures` to
+what it proves. Rules are named in rlvr_exp/docs/dafny.md. Whether the proof holds is Dafny's to say.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import Literal
+
+from rlvr_exp.verifiers.dafny import erase
+from rlvr_exp.verifiers.dafny.suspects import Suspect, attribute_of, bodyless, suspects
+from rlvr_exp.verifiers.dafny.syntax import CALLABLES, Declaration, Unreadable, parse
+from rlvr_exp.verifiers.dafny.tokens import has_directive, tokens
+
+Protect = Literal["specification", "program"]
+_PROVED = CALLABLES - {"function"}
+_KEPT = frozenset(("requires", "modifies", "reads", "yield requires", "free requires", "free ensures", "invariant"))
+_IMPLIED = {"autocontracts": ("Valid", "Repr")}
+"""Names that an attribute speaks of without writing them."""
+
+
+@dataclass(frozen=True)
+class Breach:
+    """The rule that a candidate broke, and where."""
+
+    rule: str
+    log: str
+
+
+class Broken(Exception):
+    """Raised inside this module at the first breach."""
+
+    def __init__(self, rule: str, log: str):
+        super().__init__(log)
+        self.breach = Breach(rule, log)
+
+
+@dataclass(frozen=True)
+class Known:
+    """A program, read once: what stands where, and what its declarations speak of."""
+
+    declarations: tuple[Declaration, ...]
+    spoken: frozenset[str]
+    """Identifiers in specifications and definitions, parameters of their own declaration apart."""
+    callables: frozenset[str]
+    """Names of its methods, lemmas and functions, as the tool writes them."""
+    assumes: bool
+    """It believes something that nobody proves: `assume`, or a promise without a body."""
+
+
+@lru_cache(maxsize=2048)
+def known(text: str) -> Known:
+    """Read a given program. Raises Unreadable."""
+    if has_directive(text):
+        raise Unreadable("a line that begins with #")
+    declarations = parse(text)
+    every = list(_all(declarations))
+    callables = frozenset(one.name or "_ctor" for one in every if one.kind in CALLABLES)
+    spoken = frozenset(name for one in every for name in _speaks_of(one))
+    return Known(declarations, spoken, callables, any(_assumes(one) for one in every))
+
+
+def before_parsing(program: str, text: str) -> Breach | None:
+    """What must not even reach Dafny's parser: directives that cut text away, files of the machine."""
+    if has_directive(text):
+        return Breach("preprocessor", "a line begins with a directive to Boogie's preprocessor")
+    if "include" in text and Counter(_includes(text)) - Counter(_includes(program)):
+        return Breach("include", "a file that the given program does not include")
+    return None
+
+
+def _includes(text: str) -> list[str]:
+    found = tokens(text)
+    return [following for token, following in pairwise(found) if token == "include"]
+
+
+def check(given: Known, text: str, protect: Protect, holes: bool = True) -> tuple[Breach | None, "Facts"]:
+    """The first rule that the candidate breaks, and what is known of it for reading the tool's answer.
+
+    Args:
+        protect: whether code may change.
+        holes: whether what has no body in the given program, promises something and is not called, must get one.
+
+    Raises:
+        Unreadable: the candidate cannot be read; Dafny most likely cannot either, and if it can, it must not pass.
+    """
+    declarations = parse(text)
+    facts = Facts.of(declarations)
+    try:
+        _Comparison(given, protect, facts.proofs).compare(given.declarations, declarations, ())
+        if holes:
+            _check_holes(given, declarations)
+    except Broken as broken:
+        return broken.breach, facts
+    return None, facts
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Of a candidate: names of its lemmas and ghost methods, and how many of its loops have no body."""
+
+    proofs: frozenset[str] = frozenset()
+    bodyless: int = 0
+
+    @classmethod
+    def of(cls, declarations: Sequence[Declaration]) -> "Facts":
+        every = list(_all(declarations))
+        lemmas = frozenset(one.name for one in every if one.ghost and one.kind in ("lemma", "method"))
+        return cls(lemmas, sum(bodyless(body) for one in every for body in (one.body, one.compiled) if body))
+
+
+def _assumes(one: Declaration) -> bool:
+    if "assume" in one.everything():
+        return True
+    promises = any(clause.word == "ensures" for clause in one.clauses)
+    return one.kind in CALLABLES and one.body is None and promises
+
+
+def _all(declarations: Sequence[Declaration]) -> Iterator[Declaration]:
+    for one in declarations:
+        yield one
+        yield from _all(one.members or ())
+
+
+def _speaks_of(one: Declaration) -> Iterator[str]:
+    """Identifiers of its specification; of all but a proof also of its body."""
+    own = _parameters(one.head) if one.kind in CALLABLES else set()
+    told = list(one.head) + [token for clause in one.clauses for token in clause.text]
+    if one.kind not in _PROVED and one.body:
+        told += one.body
+    yield from (token for token in told if (token[0].isalpha() or token[0] in "_?") and token not in own)
+    for attribute in one.attributes:
+        yield from _IMPLIED.get(attribute[2], ())
+
+
+def _parameters(head: Sequence[str]) -> set[str]:
+    """Names that stand before a colon inside parentheses."""
+    depth, found = 0, set()
+    for token, following in zip(head, (*head[1:], ""), strict=True):
+        depth += (token == "(") - (token == ")")
+        if depth and following == ":":
+            found.add(token)
+    return found
+
+
+def _check_holes(given: Known, declarations: Sequence[Declaration]) -> None:
+    """A given method without a body, that promises something and that no other given body calls, was to be written."""
+    left = {path for path, one in _paths(declarations) if one.body is None}
+    for path, one in _paths(given.declarations, assumed=False):
+        if path in left and _is_hole(one) and not _is_called(one.name, given.declarations):
+            raise Broken("no-body", f"{_title(one)} still has no body")
+
+
+def _is_hole(one: Declaration) -> bool:
+    promises = any(clause.word == "ensures" for clause in one.clauses)
+    outside = any(attribute[2] in ("axiom", "extern") for attribute in one.attributes) or "extern" in one.head
+    return one.kind in _PROVED and one.body is None and promises and not outside
+
+
+def _is_called(name: str, declarations: Sequence[Declaration]) -> bool:
+    callers = (one for one in _all(declarations) if one.kind in CALLABLES and one.body)
+    return any(name in one.body for one in callers if one.name != "Main" and not one.name.lower().startswith("test"))
+
+
+def _paths(
+    declarations: Sequence[Declaration], above: tuple = (), assumed: bool = True
+) -> Iterator[tuple[tuple, Declaration]]:
+    """Every declaration with its path; `assumed` false: not inside what may stay abstract."""
+    for one in declarations:
+        path = (*above, one.key)
+        yield path, one
+        if one.members and (assumed or (one.kind != "trait" and "abstract" not in one.head)):
+            yield from _paths(one.members, path, assumed)
+
+
+class _Comparison:
+    def __init__(self, given: Known, protect: Protect, proofs: frozenset[str]):
+        self._given, self._protect, self._proofs = given, protect, proofs
+
+    def compare(self, given: Sequence[Declaration], found: Sequence[Declaration], path: tuple[str, ...]) -> None:
+        """One scope. Raises Broken."""
+        wanted = {one.key: one for one in given}
+        twice = Counter(one.key for one in given)
+        seen: Counter[tuple[str, str]] = Counter()
+        for one in found:
+            seen[one.key] += 1
+            if one.key not in wanted:
+                self._added(one, path)
+            elif seen[one.key] > twice[one.key]:
+                raise Broken("spec-shadowed", f"{_title(one)} is declared twice")
+            else:
+                self._same(wanted[one.key], one, path)
+        for one in given:
+            if seen[one.key] < twice[one.key]:
+                raise Broken("spec-removed", f"{_title(one)} of the given program is not there")
+
+    def _same(self, given: Declaration, one: Declaration, path: tuple[str, ...]) -> None:
+        title = _title(given)
+        if _bare(one.head) != _bare(given.head):
+            raise Broken("spec-changed", f"{title} is declared otherwise: {_difference(given.head, one.head)}")
+        self._attributes(given, one)
+        self._clauses(given, one)
+        self._body(given, one)
+        self._suspects(given, one)
+        if given.members is not None or one.members is not None:
+            self.compare(given.members or (), one.members or (), (*path, given.name))
+
+    def _attributes(self, given: Declaration, one: Declaration) -> None:
+        missing = Counter(given.attributes) - Counter(one.attributes)
+        if missing:
+            raise Broken("spec-changed", f"{_title(given)} lost {' '.join(next(iter(missing)))}")
+        for attribute in Counter(one.attributes) - Counter(given.attributes):
+            suspect = attribute_of(attribute)
+            if suspect:
+                raise Broken(suspect.rule, f"{suspect.text} on {_title(given)}")
+
+    def _clauses(self, given: Declaration, one: Declaration) -> None:
+        title = _title(given)
+        for word in _KEPT:
+            before = [clause.text for clause in given.clauses if clause.word == word]
+            after = [clause.text for clause in one.clauses if clause.word == word]
+            if before != after:
+                raise Broken("spec-changed", f"the {word} clauses of {title}")
+        promised = [(clause.word, clause.text) for clause in given.clauses if clause.word.endswith("ensures")]
+        kept = [(clause.word, clause.text) for clause in one.clauses if clause.word.endswith("ensures")]
+        rest = iter(kept)
+        if not all(promise in rest for promise in promised):
+            raise Broken("spec-changed", f"an ensures clause of {title} is missing or changed")
+        if len(kept) > len(promised) and one.body is None:
+            raise Broken("spec-changed", f"{title} has no body and promises more than it did")
+
+    def _body(self, given: Declaration, one: Declaration) -> None:
+        if given.body is None:
+            if one.body is not None:
+                self._filled(given, one)
+            return
+        if one.body is None:
+            raise Broken("no-body", f"{_title(given)} lost its body")
+        if given.kind == "function":
+            if one.body != given.body and erase.function_body(one.body) != erase.function_body(given.body):
+                raise Broken("spec-changed", f"the body of {_title(given)} means something else")
+            self._runs_alike(given, given.compiled or (), one.compiled or ())
+        elif not given.ghost:
+            self._runs_alike(given, given.body, one.body)
+
+    def _runs_alike(self, given: Declaration, before: Sequence[str], after: Sequence[str]) -> None:
+        if self._protect != "program" or before == after or _is_empty(before):
+            return
+        if erase.method_body(after, self._proofs) != erase.method_body(before, self._proofs):
+            raise Broken("program-changed", f"{_title(given)} does something else")
+
+    def _filled(self, given: Declaration, one: Declaration) -> None:
+        """A body where the given program has none."""
+        if given.kind == "function":
+            promises = any(clause.word == "ensures" for clause in given.clauses)
+            others = (other for other in _all(self._given.declarations) if other is not given)
+            if not promises or any(given.name in set(_speaks_of(other)) for other in others):
+                raise Broken("spec-changed", f"{_title(given)} is left open by the given program")
+
+    def _suspects(self, given: Declaration | None, one: Declaration) -> None:
+        """What it does beyond the given declaration; attributes of its own were looked at before."""
+        if given is not None and (one.body, one.compiled, one.clauses) == (given.body, given.compiled, given.clauses):
+            return
+        allowed = Counter(_suspects_of(given)) if given is not None else Counter()
+        for suspect in _suspects_of(one):
+            if suspect.rule == "refinement" and "refines" in self._given.spoken:
+                continue  # `...` stands for what a refined body has
+            allowed[suspect] -= 1
+            if allowed[suspect] < 0:
+                raise Broken(suspect.rule, f"{suspect.text[:160]} in {_title(one)}")
+
+    def _added(self, one: Declaration, path: tuple[str, ...]) -> None:
+        title = _title(one)
+        if one.kind in ("include", "export"):
+            raise Broken(one.kind, f"{title} is not in the given program")
+        if one.kind == "import" and "opened" in one.head:
+            raise Broken("import", f"{title} is not in the given program")
+        self._names(one)
+        if "refines" in one.head or "abstract" in one.head:
+            raise Broken("refinement", f"{title} refines or is abstract")
+        for attribute in one.attributes:
+            suspect = attribute_of(attribute)
+            if suspect:
+                raise Broken(suspect.rule, f"{suspect.text} on {title}")
+        if one.kind in CALLABLES and one.body is None:
+            raise Broken("no-body", f"{title} has no body")
+        self._suspects(None, one)
+        for member in one.members or ():
+            self._added(member, (*path, one.name))
+
+    def _names(self, one: Declaration) -> None:
+        for name in one.names():
+            if name in self._given.spoken and name not in _WORDS:
+                raise Broken("spec-shadowed", f"{_title(one)} takes the name {name}, which the given program uses")
+
+
+_WORDS = frozenset(("var", "ghost", "static", "import"))
+"""Reserved words in the heads of fields and imports, whose other words are names."""
+
+
+def _suspects_of(one: Declaration) -> list[Suspect]:
+    return list(suspects(tuple(_without_attributes(one))))
+
+
+def _without_attributes(one: Declaration) -> Iterator[str]:
+    yield from one.head
+    for clause in one.clauses:
+        yield from (*clause.word.split(), *clause.text, ";")
+    for body in (one.body, one.compiled):
+        if body is not None:
+            yield from ("{", *body, "}")
+
+
+def _is_empty(body: Sequence[str]) -> bool:
+    return all(token == ";" for token in body)
+
+
+def _bare(head: Sequence[str]) -> tuple[str, ...]:
+    """Without a last semicolon, which an older style allows."""
+    return tuple(head[:-1]) if head and head[-1] == ";" else tuple(head)
+
+
+def _title(one: Declaration) -> str:
+    return f"{one.kind} {one.name or ' '.join(one.head)[:60]}".strip()
+
+
+def _difference(given: Sequence[str], found: Sequence[str]) -> str:
+    for before, after in zip(given, found, strict=False):
+        if before != after:
+            return f"{after!r} in place of {before!r}"
+    return f"{len(found)} tokens in place of {len(given)}"

@@ -1,0 +1,139 @@
+"""What Dafny 2.3 said, as data: faults with kind and line, and how each procedure ended.
+
+Owns the reading of the tool's text and which bucket a failure falls into. A procedure counts as proved only where the
+tool says so in as many words: in 2.3 a procedure that runs out of resources may add nothing to the number of errors,
+and the last line and the exit code then look like success.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rlvr_exp.verifiers.dafny.kinds import kind_of
+
+_PROCEDURE = re.compile(r"^Verifying (\S+) \.\.\.$")
+_RESULT = re.compile(r"^  \[(?:[\d.]+ s, )?(\d+) proof obligations?\]  (.+)$")
+_FAULT = re.compile(r"^\S*?\((\d+),\d+\): (Error|Verification|Timed out on|Out of resource on|Out of memory on)(.*)$")
+_RELATED = re.compile(r"^\S*?\((\d+),\d+\): Related (?:location|message): (.*)$")
+_COUNTED = re.compile(r"^(\d+) (parse errors|resolution/type errors) detected in ", re.MULTILINE)
+_UNFINISHED = re.compile(r"^\S*?\(\d+,\d+\): Warning: note, this (?:loop|forall statement) has no body", re.MULTILINE)
+_FINISHED = re.compile(r"^Dafny program verifier finished with (\d+) verified, (\d+) errors?", re.MULTILINE)
+_BUCKETS = (("out of resource", "timeout"), ("timed out", "timeout"), ("out of memory", "memory"))
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One complaint of the tool."""
+
+    line: int
+    kind: str
+    """Of an unproved obligation: `postcondition`, `invariant-entry`, ...; empty for a fault of syntax or names."""
+    text: str
+
+
+@dataclass(frozen=True)
+class Procedure:
+    """One thing that was to be proved. `name` is the declaration's, dotted, without the tool's own marks."""
+
+    part: str
+    """`Impl` for a body, `CheckWellformed` for a specification; further ones of the tool's own."""
+    name: str
+    obligations: int
+    result: str
+    """`verified`, or the tool's word for what else it was."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that the output says. `stage` is where it stopped: `parse`, `resolve` or `verify`."""
+
+    stage: str
+    faults: tuple[Fault, ...]
+    procedures: tuple[Procedure, ...]
+    verified: int
+    """As the last line counts; -1 where there is no last line, or where the exit code is not that of success."""
+    bodyless: int
+    """Loops and forall statements without a body: the tool believes what they say."""
+
+    @property
+    def proved(self) -> bool:
+        """Everything was looked at and proved, by every account that the tool gives."""
+        good = sum(procedure.result == "verified" for procedure in self.procedures)
+        return self.stage == "verify" and not self.faults and good == len(self.procedures) == self.verified
+
+    @property
+    def careless(self) -> bool:
+        """A promise without a body, which the tool was told not to believe."""
+        return any("must have a body" in fault.text for fault in self.faults)
+
+    def told(self, most: int = 6) -> str:
+        """The first faults, one a line: line, kind, the tool's words."""
+        lines = [f"line {one.line}: {one.kind + ': ' if one.kind else ''}{one.text}" for one in self.faults[:most]]
+        more = len(self.faults) - most
+        late = [
+            f"{one.name}: {one.result}" for one in self.procedures if one.result not in ("verified", "error", "errors")
+        ]
+        return "\n".join(lines + ([f"and {more} more"] if more > 0 else []) + late[:most]) or "not proved"
+
+    @property
+    def bucket(self) -> str:
+        """Of a program that is not proved. One obligation known to fail outweighs another that took too long."""
+        if self.stage != "verify" or any(fault.kind for fault in self.faults):
+            return self.stage
+        results = [procedure.result for procedure in self.procedures]
+        found = [bucket for words, bucket in _BUCKETS if any(words in result for result in results)]
+        return found[0] if found else "verify"
+
+
+def read(output: str, code: int) -> Report:
+    """Read an output made with /trace; `code` is the exit code, which counts for nothing where the text says less."""
+    counted, finished = _COUNTED.search(output), _FINISHED.search(output)
+    stage = "verify" if counted is None else "parse" if counted[2] == "parse errors" else "resolve"
+    lines = output.splitlines()
+    if counted is None and finished is None:
+        stage = "resolve"  # Dafny gave up between resolving and proving
+    return Report(
+        stage,
+        tuple(_faults(lines, stage)),
+        tuple(_procedures(lines)),
+        int(finished[1]) if finished and code == 0 else -1,
+        len(_UNFINISHED.findall(output)),
+    )
+
+
+def _procedures(lines: Iterable[str]) -> Iterable[Procedure]:
+    name = ""
+    for line in lines:
+        begun = _PROCEDURE.match(line)
+        if begun:
+            if name:
+                yield _procedure(name, 0, "no result")
+            name = begun[1]
+        elif name and (ended := _RESULT.match(line)):
+            yield _procedure(name, int(ended[1]), ended[2].strip())
+            name = ""
+    if name:
+        yield _procedure(name, 0, "no result")
+
+
+def _procedure(name: str, obligations: int, result: str) -> Procedure:
+    return Procedure(name.partition("$$")[0], _declared(name), obligations, result)
+
+
+def _declared(name: str) -> str:
+    """Impl$$_0_M.__default.F -> M.F: underscores of a name are doubled there, and a number begins a nested module."""
+    parts = name.partition("$$")[2].split(".")
+    plain = [re.sub(r"^_\d+_", "", part).replace("__", "_") for part in parts if part not in ("_module", "__default")]
+    return ".".join(plain)
+
+
+def _faults(lines: list[str], stage: str) -> Iterable[Fault]:
+    for index, line in enumerate(lines):
+        found = _FAULT.match(line)
+        if found is None or found[2] not in ("Error",):
+            continue
+        text = found[3].lstrip(": ").strip()
+        related = _RELATED.match(lines[index + 1]) if index + 1 < len(lines) else None
+        at = int(found[1])
+        kind = kind_of(text, related[2] if related else "") if stage == "verify" else ""
+        yield Fault(at, kind, text + (f" (line {related[1]})" if related and int(related[1]) != at else ""))

@@ -1,0 +1,26 @@
+"""The words that each family of Dafny is started with, and who reads its answer."""
+
+from collections.abc import Callable
+
+from rlvr_exp.verifiers.dafny import logs, logs4
+from rlvr_exp.verifiers.dafny.logs import Report
+from rlvr_exp.verifiers.dafny.tool import Tool
+
+
+def words(tool: Tool, rlimit: int) -> list[str]:
+    """All but the file's name, which follows."""
+    if tool.family == "2.3":
+        return ["/compile:0", "/nologo", "/vcsCores:1", "/trace"] + ([f"/rlimit:{rlimit}"] if rlimit else [])
+    limit = [f"--resource-limit={rlimit}"] if rlimit else []
+    return ["verify", "--cores=1", "--log-format=text", *limit]
+
+
+def careful(tool: Tool) -> list[str]:
+    """Words that make the tool itself treat what is assumed as what is to be proved; for a given program that
+    assumes nothing."""
+    return ["/noCheating:1"] if tool.family == "2.3" else []
+
+
+def reader(tool: Tool) -> Callable[[str, int], Report]:
+    """From (output, exit code) to a report."""
+    return logs.read if tool.family == "2.3" else logs4.read

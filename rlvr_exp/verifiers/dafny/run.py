@@ -1,0 +1,226 @@
+"""One run of Dafny over one program, within limits: warm (one process for many programs) or cold (one for each).
+
+Owns the processes' lives and the clocks; knows nothing of guards and verdicts. A warm process is replaced after a
+limit, after a fault, and when it has grown or has judged many; what it says is framed, so that no program can forge
+it. A cold one is the plain command line.
+"""
+
+import select
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from rlvr_exp.sandbox.tools import Program, Usage
+from rlvr_exp.verifiers.dafny.tool import ENVIRONMENT, Tool, build
+
+End = Literal["done", "stopped", "cpu", "wall", "memory", "crash"]
+FILE = "candidate.dfy"
+"""The program's name wherever it is judged: names reach the prover, so they must not differ."""
+
+_SOURCE = Path(__file__).with_name("warm.cs")
+_WARM_UP = """
+method Sum(a: array<int>) returns (s: int)
+  requires a.Length > 0
+  ensures s == a[0] || s != a[0]
+{
+  var i := 0; s := 0;
+  while i < a.Length
+    invariant 0 <= i <= a.Length
+  { s := s + a[i]; i := i + 1; }
+}
+function Len(s: seq<int>): nat { if |s| == 0 then 0 else 1 + Len(s[1..]) }
+datatype Tree = Leaf | Node(Tree, int, Tree)
+"""
+_TICK_S = 0.05
+_MOST_PROGRAMS, _MOST_MB = 400, 700
+_START_S = 120.0
+_LONGEST = 4 << 20
+"""Bytes of output that are kept; no honest log comes near."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one program may use: CPU seconds and memory of the whole tree, and seconds of the wall clock."""
+
+    cpu_s: float
+    wall_s: float
+    memory_mb: int
+
+
+@dataclass(frozen=True)
+class Run:
+    """How it ended, what the tool said, its exit code (99 where it has none) and the CPU time."""
+
+    end: End
+    output: str = ""
+    code: int = 99
+    cpu_s: float = 0.0
+
+
+class Lost(Exception):
+    """The process broke down: not by a limit."""
+
+
+class _Watch:
+    """One program's clocks. Reading waits in ticks and raises what limit it fell to."""
+
+    def __init__(self, program: Program, limits: Limits, before: Usage):
+        self._program, self._limits, self._before = program, limits, before
+        self._deadline = time.monotonic() + limits.wall_s
+        self.cpu_s = 0.0
+
+    def tick(self) -> End | None:
+        """The limit that is passed by now."""
+        used = self._program.usage()
+        self.cpu_s = max(self.cpu_s, used.cpu_s - self._before.cpu_s)
+        if self.cpu_s > self._limits.cpu_s:
+            return "cpu"
+        if used.memory_mb - self._before.memory_mb > self._limits.memory_mb:
+            return "memory"
+        return "wall" if time.monotonic() > self._deadline else None
+
+
+class Warm:
+    """A Dafny 2.3 that judges one program after another."""
+
+    def __init__(self, tool: Tool, options: Sequence[str]):
+        self._tool, self._options = tool, list(options)
+        self._built = build(tool, _SOURCE)
+        self._program: Program | None = None
+        self._count = 0
+        self._idle = Usage(0.0, 0.0)
+        self._buffer = bytearray()
+
+    def run(self, text: str, extra: Sequence[str], limits: Limits, goes_on: Callable[[], bool]) -> Run:
+        """Judge one program; once it has resolved, `goes_on` says whether its proofs are looked at.
+
+        Raises:
+            Lost: no process can be had.
+        """
+        if self._program is None:
+            self._start()
+        run = self._judge(text, extra, limits, goes_on)
+        broken = run.end in ("crash", "cpu", "wall", "memory")
+        if broken or self._count >= _MOST_PROGRAMS or self._idle.memory_mb > _MOST_MB:
+            self.close()
+        return run
+
+    def isolated(self) -> list[str]:
+        """What the process is kept from."""
+        if self._program is None:
+            self._start()
+        return self._program.isolated()
+
+    def close(self) -> None:
+        if self._program is not None:
+            self._program.end()
+            self._program = None
+
+    def _start(self) -> None:
+        words = "\t".join([*self._options, "/trace", FILE])
+        environment = {**ENVIRONMENT, "MONO_PATH": self._tool.library}
+        command = ["mono", str(self._built), self._tool.library, words]
+        self._program = Program(command, environment, {FILE: _WARM_UP})
+        self._count, self._buffer = 0, bytearray()
+        watch = _Watch(self._program, Limits(_START_S, _START_S, 1 << 20), Usage(0.0, 0.0))
+        head = self._frame(watch)
+        if isinstance(head, str) or head[0] != ["ready"]:
+            self.close()
+            raise Lost("the warm Dafny did not start")
+        self._idle = self._program.usage()
+
+    def _judge(self, text: str, extra: Sequence[str], limits: Limits, goes_on: Callable[[], bool]) -> Run:
+        program = self._program
+        (program.folder / FILE).write_bytes(text.encode())
+        watch = _Watch(program, limits, self._idle)
+        self._count += 1
+        try:
+            self._send("\t".join([*self._options, *extra, "/trace", FILE]))
+            frame = self._frame(watch)
+            if not isinstance(frame, str) and frame[0] == ["resolved"]:
+                self._send("go" if goes_on() else "stop")
+                frame = self._frame(watch)
+        except OSError:  # its end of the pipe is gone
+            frame = "crash"
+        if isinstance(frame, str):
+            return Run(frame, cpu_s=watch.cpu_s)
+        words, said = frame
+        watch.tick()
+        self._idle = program.usage()
+        code = int(words[1])
+        return Run({98: "stopped", 99: "crash"}.get(code, "done"), said, code, watch.cpu_s)
+
+    def _send(self, line: str) -> None:
+        self._program.input.write(line.encode() + b"\n")
+
+    def _frame(self, watch: _Watch) -> tuple[list[str], str] | End:
+        """The next frame: its words and its text; or why there is none."""
+        while True:
+            head, newline, rest = bytes(self._buffer).partition(b"\n")
+            if newline:
+                *words, size = head.decode().split()
+                if len(rest) >= int(size):
+                    del self._buffer[: len(head) + 1 + int(size)]
+                    return words, rest[: int(size)].decode(errors="replace")
+            if not _readable(self._program.output.fileno()):
+                ended = watch.tick()
+                if ended:
+                    return ended
+                continue
+            data = self._program.output.read(1 << 16)
+            if not data:
+                return "crash"
+            self._buffer += data
+
+
+class Cold:
+    """The plain command line, one process for each program."""
+
+    def __init__(self, tool: Tool, options: Sequence[str]):
+        self._tool, self._options = tool, list(options)
+
+    def run(self, text: str, extra: Sequence[str], limits: Limits, goes_on: Callable[[], bool]) -> Run:
+        """As `Warm.run`; `goes_on` is asked first, since this process does not stop in the middle."""
+        if not goes_on():
+            return Run("stopped", code=98)
+        command = [*self._tool.command, *self._options, *extra, FILE]
+        program = Program(command, ENVIRONMENT, {FILE: text})
+        try:
+            return self._read(program, _Watch(program, limits, Usage(0.0, 0.0)))
+        finally:
+            program.end()
+
+    def isolated(self) -> list[str]:
+        """What a process is kept from."""
+        program = Program(["true"], ENVIRONMENT)
+        program.wait()
+        found = program.isolated()
+        program.end()
+        return found
+
+    def close(self) -> None:
+        """Nothing outlives a run."""
+
+    def _read(self, program: Program, watch: _Watch) -> Run:
+        said = bytearray()
+        while True:
+            ended = watch.tick()
+            if ended:
+                return Run(ended, said.decode(errors="replace"), cpu_s=watch.cpu_s)
+            if not _readable(program.output.fileno()):
+                continue
+            data = program.output.read(1 << 16)
+            if not data:
+                break
+            if len(said) < _LONGEST:
+                said += data
+        code = program.wait()
+        return Run("crash" if code >= 126 else "done", said.decode(errors="replace"), code, watch.cpu_s)
+
+
+def _readable(fd: int) -> bool:
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(_TICK_S * 1000))

@@ -1,0 +1,120 @@
+"""What lets Dafny say "0 errors" without a proof, found in the tokens of one declaration.
+
+Each finding is a rule and the tokens that broke it, so that what the given program does itself can be told from what a
+candidate adds. Nothing is compared here.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rlvr_exp.verifiers.dafny.expressions import Walker, partners
+
+HARMLESS = frozenset(
+    ("trigger", "autotriggers", "matchinglooprewrite", "split", "induction", "inductionTrigger", "fuel", "opaque")
+    + ("tailrecursion", "warnShadowing", "timeLimitMultiplier", "vcs_max_cost", "vcs_max_splits", "isolate_assertions")
+)
+"""Attributes that steer a proof or a compiler and cannot weaken what is proved."""
+_RULES = {
+    "axiom": "axiom",
+    "assume_concurrent": "assume",
+    "assumption": "assume",
+    "verify": "verify-false",
+    "selective_checking": "verify-false",
+    "start_checking_here": "verify-false",
+    "only": "verify-false",
+    "extern": "extern",
+    "dllimport": "extern",
+    "handle": "extern",
+}
+_LOOP_CLAUSES = frozenset(("invariant", "decreases", "modifies", "free"))
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A rule and the tokens that break it."""
+
+    rule: str
+    text: str
+
+
+def attribute_of(tokens: Sequence[str]) -> Suspect | None:
+    """Of one whole attribute, braces included; None where it is harmless."""
+    name = tokens[2] if len(tokens) > 3 else ""
+    if name in HARMLESS:
+        return None
+    rule = "assume" if name.startswith("assume") else _RULES.get(name, "attribute")
+    return Suspect(rule, " ".join(tokens))
+
+
+def suspects(tokens: Sequence[str]) -> Iterator[Suspect]:
+    """All in a balanced list of tokens."""
+    walk = Walker(tokens, partners(tokens))
+    for index, token in enumerate(tokens):
+        found = None
+        if token == "{" and walk.is_attribute(index):
+            found = attribute_of(tokens[index : walk.closes[index] + 1])
+        elif token == "assume":
+            found = Suspect("assume", _until_end(walk, index))
+        elif token == "expect" and walk.at(index - 1) in ("{", "}", ";", "") and walk.at(index + 1) not in (":=", "."):
+            found = Suspect("expect", _until_end(walk, index))
+        elif token == "decreases" and _starred(walk, index + 1):
+            found = Suspect("decreases-star", "decreases *")
+        elif token == "witness" and walk.at(index + 1) == "*":
+            found = Suspect("witness", "witness *")
+        elif token == "..." or (token == "extern" and walk.at(index - 1) not in (":", ".")):
+            found = Suspect("refinement" if token == "..." else "extern", token)
+        elif token in ("while", "for", "forall") and not _has_body(walk, index):
+            found = Suspect("no-body", f"{token} without a body")
+        if found is not None:
+            yield found
+
+
+def bodyless(tokens: Sequence[str]) -> int:
+    """How many loops and forall statements have no body."""
+    walk = Walker(tokens, partners(tokens))
+    loops = [index for index, token in enumerate(tokens) if token in ("while", "for", "forall")]
+    return sum(not _has_body(walk, index) for index in loops)
+
+
+def _until_end(walk: Walker, index: int) -> str:
+    stop = max(walk.past_expression(index + 1), index + 1)
+    return " ".join(walk.tokens[index:stop])
+
+
+def _starred(walk: Walker, index: int) -> bool:
+    """Whether one of the comma-separated expressions from `index` on is a lone star."""
+    stop = walk.past_expression(index)
+    parts, depth = [[]], 0
+    for token in walk.tokens[index:stop]:
+        depth += (token in ("(", "[", "{")) - (token in (")", "]", "}"))
+        if token == "," and depth == 0:
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    return ["*"] in parts
+
+
+def _has_body(walk: Walker, index: int) -> bool:
+    """Whether the loop or the forall that begins there has a body, or is no statement but an expression."""
+    word, first = walk.at(index), index + 1
+    while walk.is_attribute(first):
+        first = walk.closes[first] + 1
+    if word == "while" and walk.at(first) == "{" and walk.at(first + 1) in ("case", "}"):
+        return True
+    if word == "while" and walk.at(first) in _LOOP_CLAUSES | {"case"}:
+        stop = first
+    else:
+        stop = walk.past_expression(first)
+    if word == "forall" and _is_quantifier(walk.tokens[index:stop]):
+        return True
+    clauses = {"ensures"} if word == "forall" else _LOOP_CLAUSES
+    while walk.at(stop) in clauses or (walk.at(stop) == ";" and walk.at(stop + 1) in clauses | {"{"}):
+        stop += 1
+        if walk.at(stop - 1) not in (";", "free"):
+            stop = walk.past_expression(stop)
+    return walk.at(stop) == "{" or (word == "while" and walk.at(stop) == "case")
+
+
+def _is_quantifier(tokens: Sequence[str]) -> bool:
+    """An expression has a `::` for every quantifier in it; a statement has one fewer."""
+    return tokens.count("::") >= sum(token in ("forall", "exists") for token in tokens)

@@ -1,0 +1,299 @@
+"""A program's declarations: kind, name, head, clauses and body of each, nested as they stand. Bodies stay tokens.
+
+Follows the surface of Dafny 2.3 to 4.x closely enough to say which tokens are specification and which are not; what it
+cannot place is Unreadable, never guessed. Names are not resolved here.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from rlvr_exp.verifiers.dafny.expressions import CLAUSES, DECLARES, MODIFIERS, Unbalanced, Walker, is_name, partners
+from rlvr_exp.verifiers.dafny.tokens import ERROR, tokens
+
+Tokens = tuple[str, ...]
+
+HOLDERS = frozenset(("module", "class", "trait"))
+CALLABLES = frozenset(("method", "lemma", "function", "constructor", "iterator"))
+_KINDS = {
+    "predicate": "function",
+    "copredicate": "function",
+    "colemma": "lemma",
+    "codatatype": "datatype",
+    "newtype": "type",
+    "var": "field",
+}
+_DEEPEST = 40
+
+
+class Unreadable(ValueError):
+    """Not the surface of a Dafny program, or none that can be told apart safely."""
+
+
+@dataclass(frozen=True)
+class Clause:
+    """One `requires`, `ensures`, ...: its word (`yield requires` is one) and its tokens, without a last semicolon."""
+
+    word: str
+    text: Tokens
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """One declaration. `head` is all of it up to the clauses, modifiers and own word included, attributes not."""
+
+    kind: str
+    name: str
+    head: Tokens
+    attributes: tuple[Tokens, ...] = ()
+    clauses: tuple[Clause, ...] = ()
+    body: Tokens | None = None
+    compiled: Tokens | None = None
+    """A function's `by method` body."""
+    members: "tuple[Declaration, ...] | None" = None
+    end: int = field(default=-1, compare=False)
+    """The index of the token that closes the body."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What tells it from its neighbours; an import or a field is known by its tokens."""
+        return (self.kind, self.name if self.name or self.kind == "constructor" else " ".join(self.head))
+
+    @property
+    def ghost(self) -> bool:
+        """Whether calls of it are no part of the running program."""
+        return self.kind == "lemma" or "ghost" in self.head[:3]
+
+    def names(self) -> Iterator[str]:
+        """The names that it brings into its scope: its own, a datatype's constructors, a field's."""
+        if self.name:
+            yield from self.name.split(".")
+        if self.kind == "datatype":
+            yield from _constructors(self.head)
+        elif self.kind in ("field", "import"):
+            yield from (token for token in self.head if is_name(token))
+
+    def everything(self) -> Iterator[str]:
+        """All tokens of it but its members'."""
+        for attribute in self.attributes:
+            yield from attribute
+        yield from self.head
+        for clause in self.clauses:
+            yield clause.word
+            yield from clause.text
+            yield ";"
+        if self.body is not None:
+            yield from ("{", *self.body, "}")
+        if self.compiled is not None:
+            yield from ("{", *self.compiled, "}")
+
+
+def parse(text: str) -> tuple[Declaration, ...]:
+    """The declarations of a program, whose text is `tokens.plain`.
+
+    Raises:
+        Unreadable: with the reason.
+    """
+    found = tokens(text)
+    wrong = next((token for token in found if token[0] == ERROR), None)
+    if wrong is not None:
+        raise Unreadable(f"the character {wrong[1:]!r} outside of comments and strings")
+    try:
+        reader = _Reader(found, partners(found))
+    except Unbalanced as fault:
+        raise Unreadable(str(fault)) from fault
+    return reader.declarations(0, len(found), 0, False)
+
+
+def _constructors(head: Tokens) -> Iterator[str]:
+    depth, due = 0, False
+    for token in head:
+        depth += (token in "([{") - (token in ")]}")
+        if depth == 0 and token in ("=", "|"):
+            due = True
+        elif depth == 0 and due and is_name(token) and token != "ghost":
+            yield token
+            due = False
+
+
+class _Reader:
+    def __init__(self, found: Sequence[str], closes: dict[int, int]):
+        self._walk = Walker(found, closes)
+        self._tokens, self._closes = found, closes
+
+    def declarations(self, index: int, end: int, depth: int, members: bool) -> tuple[Declaration, ...]:
+        """All declarations between two indices; `members`: of a class, where fields stand too."""
+        if depth > _DEEPEST:
+            raise Unreadable("nested deeper than anything written by people")
+        found = []
+        while index < end:
+            if self._tokens[index] == ";":  # one that an older style puts behind a declaration
+                index += 1
+                continue
+            declaration, index = self._declaration(index, depth, members)
+            found.append(declaration)
+        return tuple(found)
+
+    def _declaration(self, start: int, depth: int, members: bool) -> tuple[Declaration, int]:
+        index = self._past_modifiers(start)
+        word = self._walk.at(index)
+        if word not in DECLARES and not (word == "var" and members):
+            raise Unreadable(f"{' '.join(self._tokens[index : index + 3])!r} where a declaration should begin")
+        kind = _KINDS.get(word, word)
+        modifiers = list(self._tokens[start:index]) + [word]
+        index += 1
+        if word in ("function", "predicate") and self._walk.at(index) == "method":
+            modifiers.append("method")
+            index += 1
+        attributes, index = self._attributes(index)
+        if kind in HOLDERS:
+            return self._holder(kind, modifiers, attributes, index, depth)
+        if kind in CALLABLES:
+            return self._callable(kind, modifiers, attributes, index, members)
+        return self._plain(kind, modifiers, attributes, index, depth, members)
+
+    def _past_modifiers(self, index: int) -> int:
+        while self._walk.at(index) in MODIFIERS:
+            index += 1
+            if self._walk.at(index).startswith('"'):  # the older extern "name"
+                index += 1
+        return index
+
+    def _attributes(self, index: int) -> tuple[list[Tokens], int]:
+        found = []
+        while self._walk.is_attribute(index):
+            close = self._closes[index]
+            found.append(tuple(self._tokens[index : close + 1]))
+            index = close + 1
+        return found, index
+
+    def _holder(
+        self, kind: str, modifiers: list[str], attributes: list[Tokens], index: int, depth: int
+    ) -> tuple[Declaration, int]:
+        head, more, brace = self._head(index)
+        if self._walk.at(brace) != "{":
+            raise Unreadable(f"a {kind} without braces")
+        close = self._closes[brace]
+        inner = self.declarations(brace + 1, close, depth + 1, kind != "module")
+        name = _dotted(head)
+        full = tuple(modifiers + head)
+        return Declaration(kind, name, full, tuple(attributes + more), members=inner), close + 1
+
+    def _head(self, index: int) -> tuple[list[str], list[Tokens], int]:
+        """Tokens up to a clause, a brace or the next declaration, attributes apart."""
+        head: list[str] = []
+        attributes: list[Tokens] = []
+        while index < self._walk.end:
+            token = self._tokens[index]
+            if self._walk.is_attribute(index):
+                more, index = self._attributes(index)
+                attributes += more
+                continue
+            if token in ("{", "}", ";") or token in CLAUSES or self._begins(index):
+                break
+            stop = self._closes[index] + 1 if token in ("(", "[") else index + 1
+            head += self._tokens[index:stop]
+            index = stop
+        return head, attributes, index
+
+    def _begins(self, index: int) -> bool:
+        """Whether a declaration begins there; contextual modifiers count only before its word."""
+        token = self._walk.at(index)
+        return token in DECLARES or (
+            token in MODIFIERS and self._walk.at(self._past_modifiers(index)) in DECLARES | {"var"}
+        )
+
+    def _callable(
+        self, kind: str, modifiers: list[str], attributes: list[Tokens], index: int, members: bool
+    ) -> tuple[Declaration, int]:
+        head, more, index = self._head(index)
+        clauses, index = self._clauses(index)
+        body = compiled = None
+        end = -1
+        if self._walk.at(index) == "{":
+            end = self._closes[index]
+            body, index = self._braced(index)
+            if self._walk.at(index) == "by" and self._walk.at(index + 1) == "method":
+                compiled, index = self._braced(index + 2)
+        if index < self._walk.end and not self._ends(index, members):
+            raise Unreadable(f"{' '.join(self._tokens[index : index + 3])!r} behind a {kind}")
+        name = head[0] if head and is_name(head[0]) else ""
+        full = tuple(modifiers + head)
+        return Declaration(kind, name, full, tuple(attributes + more), tuple(clauses), body, compiled, end=end), index
+
+    def _ends(self, index: int, members: bool) -> bool:
+        token = self._walk.at(index)
+        return token in ("}", ";") or self._begins(index) or (members and token == "var")
+
+    def _clauses(self, index: int) -> tuple[list[Clause], int]:
+        found: list[Clause] = []
+        while True:
+            word = self._walk.at(index)
+            if word == ";" and self._walk.at(index + 1) in CLAUSES | {"{"}:
+                index += 1
+                continue
+            if word not in CLAUSES:
+                return found, index
+            index += 1
+            if word in ("yield", "free"):
+                word += f" {self._walk.at(index)}"
+                index += 1
+            stop = self._walk.past_expression(index)
+            found.append(Clause(word, tuple(self._tokens[index:stop])))
+            index = stop
+
+    def _braced(self, index: int) -> tuple[Tokens, int]:
+        if self._walk.at(index) != "{":
+            raise Unreadable("a body is missing")
+        close = self._closes[index]
+        return tuple(self._tokens[index + 1 : close]), close + 1
+
+    def _plain(
+        self, kind: str, modifiers: list[str], attributes: list[Tokens], index: int, depth: int, members: bool
+    ) -> tuple[Declaration, int]:
+        """A datatype, type, constant, field, import, export or include: up to the next declaration."""
+        first = index
+        index = self._past_plain(kind, index, members)
+        head = modifiers + list(self._tokens[first:index])
+        name = "" if kind in ("import", "export", "include", "field") else self._walk.at(first)
+        inner = None
+        if self._walk.at(index) == "{" and kind in ("datatype", "type"):
+            close = self._closes[index]
+            inner = self.declarations(index + 1, close, depth + 1, True)
+            index = close + 1
+        elif index < self._walk.end and not self._ends(index, members):
+            raise Unreadable(f"{' '.join(self._tokens[index : index + 3])!r} behind a {kind}")
+        return Declaration(kind, name, tuple(head), tuple(attributes), members=inner), index
+
+    def _past_plain(self, kind: str, index: int, members: bool) -> int:
+        if kind in ("const", "type"):
+            index = self._past_const(index)
+        else:
+            while index < self._walk.end and not self._ends(index, members):
+                token = self._tokens[index]
+                if token == "{" and kind == "datatype" and not self._walk.is_attribute(index):
+                    break
+                index = self._closes[index] + 1 if token in ("(", "[", "{") else index + 1
+        return index
+
+    def _past_const(self, index: int) -> int:
+        """A name, perhaps a type, perhaps an expression, perhaps a witness."""
+        while True:
+            index = self._walk.past_expression(index)
+            if self._walk.at(index) == "ghost" and self._walk.at(index + 1) == "witness":
+                index += 2
+            elif self._walk.at(index) == "witness":
+                index += 1
+            else:
+                return index
+
+
+def _dotted(head: Sequence[str]) -> str:
+    """The name that a head begins with: A or A.B.C."""
+    if not head or not is_name(head[0]):
+        raise Unreadable("a declaration without a name")
+    name = head[0]
+    for index in range(1, len(head) - 1, 2):
+        if head[index] != ".":
+            break
+        name += "." + head[index + 1]
+    return name

@@ -1,0 +1,92 @@
+r"""Dafny's tokens, as its own scanner cuts them; blanks and comments are no tokens.
+
+Where scanners of different versions, or the encodings between them, could disagree, the token is an error: outside of
+comments and strings only ASCII counts, and identifiers do not begin with a quote. Comments nest; one that is never
+closed swallows the rest, silently in Dafny too. A line end is \n alone once `plain` has been over the text.
+"""
+
+import re
+from dataclasses import dataclass
+
+ERROR = "\x00"
+"""Begins the text of a token that is none."""
+
+_TOKEN = re.compile(
+    r"""[ \t\n\r]+
+    |//[^\n]*
+    |(?P<open>/\*)
+    |(?P<token>
+        [A-Za-z_?][A-Za-z0-9_'?]*
+      | 0x[0-9A-Fa-f][0-9A-Fa-f_]* | [0-9][0-9_]*(?:\.[0-9][0-9_]*)?
+      | "(?:[^"\\\r\n]|\\['"\\0nrt]|\\u[0-9A-Fa-f]{4}|\\U\{[0-9A-Fa-f_]+\})*"
+      | @"(?:[^"]|"")*"
+      | '(?:[ -&(-\[\]-~]|\\['"\\0nrt]|\\u[0-9A-Fa-f]{4}|\\U\{[0-9A-Fa-f_]+\})'(?![A-Za-z0-9_'?])
+      | <==> | ==> | <== | --> | \.\.\. | :: | := | :\| | :- | == | != | <= | >= | && | \|\| | \.\. | => | -> | ~> | !!
+      | [-+*/%^&|<>=!~.,:;()\[\]{}`@\#]
+      )""",
+    re.VERBOSE,
+)
+_MARK = re.compile(r"/\*|\*/")
+_DIRECTIVE = re.compile(r"^\s*#(?:if|else|elsif|endif)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A stretch of the text: a token, or (`token` false) blanks and comments."""
+
+    text: str
+    token: bool
+
+
+def plain(text: str) -> str:
+    """The text with \\n line ends and without a byte-order mark, as Dafny's reader hands it to the scanner."""
+    return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+
+
+def has_directive(text: str) -> bool:
+    """Whether a line, even inside a comment, is a directive to Boogie's preprocessor, which cuts text away."""
+    return "#" in text and _DIRECTIVE.search(text) is not None
+
+
+def tokens(text: str) -> list[str]:
+    """The tokens in order. One that is none begins with ERROR."""
+    found: list[str] = []
+    at, end = 0, len(text)
+    match = _TOKEN.match
+    while at < end:
+        part = match(text, at)
+        if part is None:
+            found.append(ERROR + text[at])
+            at += 1
+        elif part.lastgroup == "token":
+            found.append(part[0])
+            at = part.end()
+        elif part.lastgroup == "open":
+            at = _comment_end(text, part.end())
+        else:
+            at = part.end()
+    return found
+
+
+def pieces(text: str) -> list[Piece]:
+    """The whole text, cut where `tokens` cuts it; joined they are the text."""
+    found: list[Piece] = []
+    at, end = 0, len(text)
+    while at < end:
+        part = _TOKEN.match(text, at)
+        stop = at + 1 if part is None else _comment_end(text, part.end()) if part.lastgroup == "open" else part.end()
+        found.append(Piece(text[at:stop], part is None or part.lastgroup == "token"))
+        at = stop
+    return found
+
+
+def _comment_end(text: str, at: int) -> int:
+    """Past the mark that closes the comment whose inside begins at `at`."""
+    depth = 1
+    while depth:
+        mark = _MARK.search(text, at)
+        if mark is None:
+            return len(text)
+        depth += 1 if mark[0] == "/*" else -1
+        at = mark.end()
+    return at

@@ -1,0 +1,278 @@
+"""Dafny programs judged by Dafny: `passed` is a proof of the given program's specification, and nothing less.
+
+The tool decides whether a program is proved, the guards whether it is still the given one. A program is parsed and
+resolved first; then the guards look at it, and only what they let through is proved. Buckets: `parse` and `resolve` as
+the tool says; `verify` where an obligation is known to be unproved; `timeout` where the prover ran out of its resource
+count, or all of it out of CPU or wall time; `memory`; `runtime_error` where Dafny itself broke down, twice.
+
+Score: of the procedures that belong to the given program's declarations, the share that is proved; what else fails
+counts as one more. So proving helpers raises nothing.
+
+Not covered: unsoundness of Dafny, Boogie or z3 themselves, and a specification that says too little.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import astuple, dataclass
+from queue import SimpleQueue
+from typing import Any, Protocol
+
+from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.sandbox import wire
+from rlvr_exp.sandbox.cores import usable
+from rlvr_exp.tasks.problems import DafnyProblem
+from rlvr_exp.verifiers.base import Request, Verdict
+from rlvr_exp.verifiers.cache import CacheOptions
+from rlvr_exp.verifiers.dafny import guards, options, vacuity
+from rlvr_exp.verifiers.dafny.guards import Breach, Facts, Known, Protect
+from rlvr_exp.verifiers.dafny.logs import Report
+from rlvr_exp.verifiers.dafny.run import Cold, Limits, Lost, Run, Warm
+from rlvr_exp.verifiers.dafny.syntax import Unreadable
+from rlvr_exp.verifiers.dafny.tokens import plain
+from rlvr_exp.verifiers.dafny.tool import find
+from rlvr_exp.verifiers.engine import Engine, Judged, Work
+
+_LONGEST = 400_000
+"""Characters of a candidate; the longest program of DafnyBench has 35,000."""
+
+
+class SandboxOptions(Protocol):
+    """The part of the `sandbox` node that is read here."""
+
+    workers: int
+    level: str
+    require: str
+    cpu_s: float
+    wall_s: float
+    memory_mb: int
+
+
+@dataclass(frozen=True)
+class _Case:
+    """One candidate to judge. `given` is None where the given program cannot be read."""
+
+    given: Known | None
+    program: str
+    text: str
+    limits: Limits
+
+
+class Dafny(Engine):
+    """Judges `DafnyProblem`s.
+
+    Args:
+        sandbox: `workers`, `require`, and the limits where this verifier's own are 0; `level=strict` gives every
+            candidate a process of its own.
+        path: the Dafny to use; empty: the one on the PATH. image: a docker image in its place.
+        warm: judge many programs in one process where the Dafny can (2.3 with mono's compiler).
+        rlimit: what the prover may use for one procedure, in its own count; 0: no limit.
+        cpu_s, wall_s, memory_mb: limits of one candidate; 0: the sandbox's.
+        protect: `specification` lets a candidate write other code; `program` lets it add annotations alone.
+        holes: a given method or lemma without a body that nothing calls has to get one.
+        vacuity: a proved candidate must not prove `assert false` at the end of the given bodies.
+    """
+
+    name = "dafny"
+    version = "1"
+
+    def __init__(
+        self,
+        sandbox: SandboxOptions,
+        cache: CacheOptions | None = None,
+        path: str = "",
+        image: str = "",
+        warm: bool = True,
+        rlimit: int = 0,
+        cpu_s: float = 0.0,
+        wall_s: float = 0.0,
+        memory_mb: int = 0,
+        protect: Protect = "specification",
+        holes: bool = True,
+        vacuity: bool = False,
+    ):
+        self._tool = find(path, image)
+        super().__init__(cache)
+        self._limits = Limits(cpu_s or sandbox.cpu_s, wall_s or sandbox.wall_s, memory_mb or sandbox.memory_mb)
+        self._protect, self._holes, self._vacuity, self._rlimit = protect, holes, vacuity, rlimit
+        self._read = options.reader(self._tool)
+        words = options.words(self._tool, rlimit)
+        warmed = warm and bool(self._tool.library) and sandbox.level != "strict"
+        make: Callable[[], Warm | Cold] = lambda: (Warm if warmed else Cold)(self._tool, words)
+        self._size = sandbox.workers or usable()
+        self._runners: SimpleQueue[Warm | Cold] = SimpleQueue()
+        self._all = [make() for _ in range(self._size)]
+        for runner in self._all:
+            self._runners.put(runner)
+        self._threads = ThreadPoolExecutor(self._size, thread_name_prefix="dafny")
+        self._isolated: list[str] | None = None
+        self._require(sandbox.require)
+
+    def tool(self) -> Mapping[str, str]:
+        return self._tool.described()
+
+    def isolation(self) -> dict[str, Any]:
+        """For the manifest. The tool runs no candidate: it reads one."""
+        if self._isolated is None:
+            self._isolated = self._threads.submit(self._ask_isolation).result()
+        every = {"files_hidden", "files_read_only", "ipc", "network", "processes", "system_calls", "user_id"}
+        level = "namespaces" if self._isolated else "process"
+        return {"level": level, "isolated": self._isolated, "not_isolated": sorted(every - set(self._isolated))}
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        for runner in self._all:
+            runner.close()
+        super().close()
+
+    def prepare(self, request: Request) -> Verdict | Work:
+        problem, candidate = request.problem, request.candidate
+        if not isinstance(problem, DafnyProblem):
+            return Verdict("no_verdict", log=f"dafny judges no {type(problem).__name__}")
+        if candidate.text is None:
+            return Verdict("failed", "parse", log=candidate.fault or "no program in the answer")
+        if len(candidate.text) > _LONGEST:
+            return Verdict("failed", "output_limit", log=f"{len(candidate.text)} characters, at most {_LONGEST}")
+        text, program = plain(candidate.text), plain(problem.program)
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            return Verdict("failed", "parse", log="not Unicode text")
+        named, usual = problem.limits, self._limits
+        limits = Limits(named.cpu_s or usual.cpu_s, named.wall_s or usual.wall_s, named.memory_mb or usual.memory_mb)
+        own = [self._protect, self._holes, self._vacuity, self._rlimit, *astuple(limits)]
+        content = wire.encode([program.encode("utf-8", "surrogatepass"), text, own])
+        return Work(content, _Case(_known(program), program, text, limits), request)
+
+    def start(self, work: Work) -> Future[Judged]:
+        return self._threads.submit(self._judge, work.payload)
+
+    def _require(self, level: str) -> None:
+        if level in ("strict", "namespaces", "user") and self.isolation()["level"] == "process":
+            self.close()
+            remedy = "allow user namespaces, or lower sandbox.require"
+            raise InputError(Problem("sandbox.require", "this machine gives less", "process", level, remedy=remedy))
+
+    def _ask_isolation(self) -> list[str]:
+        runner = self._runners.get()
+        try:
+            return runner.isolated()
+        finally:
+            self._runners.put(runner)
+
+    def _judge(self, case: _Case) -> Judged:
+        runner = self._runners.get()
+        try:
+            return _Judgement(self, runner, case).judge()
+        except Lost as fault:
+            return Judged(Verdict("no_verdict", log=str(fault)), lasting=False)
+        finally:
+            self._runners.put(runner)
+
+
+def _known(program: str) -> Known | None:
+    try:
+        return guards.known(program)
+    except Unreadable:
+        return None
+
+
+class _Judgement:
+    """One candidate, from the first run to the verdict."""
+
+    def __init__(self, verifier: Dafny, runner: Warm | Cold, case: _Case):
+        self._own, self._runner, self._case = verifier, runner, case
+        self._breach: Breach | None = None
+        self._facts = Facts()
+        self._cpu_s = 0.0
+
+    def judge(self) -> Judged:
+        case = self._case
+        early = guards.before_parsing(case.program, case.text)
+        if early is not None:
+            return Judged(self._rejected(early))
+        given = case.given
+        extra = options.careful(self._own._tool) if given is not None and not given.assumes else ()
+        run = self._settled(case.text, extra)
+        if run.end == "stopped":
+            return Judged(self._rejected(self._breach))
+        if run.end != "done":
+            return Judged(self._ended(run), lasting=run.end != "wall")
+        report = self._own._read(run.output, run.code)
+        if not report.proved:
+            return Judged(self._failed(report))
+        return Judged(self._proved(report, extra))
+
+    def _settled(self, text: str, extra: Sequence[str]) -> Run:
+        """A run; again after a breakdown, and with twice the time after one that fell to the wall clock."""
+        limits = self._case.limits
+        run = self._run(text, extra, limits)
+        if run.end == "crash":
+            run = self._run(text, extra, limits)
+        if run.end == "wall":
+            run = self._run(text, extra, Limits(limits.cpu_s, 2 * limits.wall_s, limits.memory_mb))
+        return run
+
+    def _run(self, text: str, extra: Sequence[str], limits: Limits) -> Run:
+        run = self._runner.run(text, extra, limits, self._may_be_proved)
+        self._cpu_s += run.cpu_s
+        return run
+
+    def _may_be_proved(self) -> bool:
+        """The guards' answer, asked for once the program has parsed and resolved."""
+        if self._case.given is None:
+            self._breach = None
+            return True
+        try:
+            self._breach, self._facts = guards.check(
+                self._case.given, self._case.text, self._own._protect, self._own._holes
+            )
+        except Unreadable as fault:
+            self._breach = Breach("unreadable", str(fault))
+        return self._breach is None
+
+    def _proved(self, report: Report, extra: Sequence[str]) -> Verdict:
+        if self._case.given is None:
+            return self._rejected(Breach("unreadable", "the given program itself cannot be read: nothing is protected"))
+        if report.bodyless != self._facts.bodyless:
+            return self._rejected(Breach("no-body", "a loop or forall statement has no body"))
+        if self._own._vacuity:
+            found = self._probe(extra)
+            if found:
+                return self._rejected(Breach("vacuous", f"`assert false` is proved at the end of {found}"))
+        passed, total = _counts(report, self._case.given)
+        return Verdict("passed", passed=passed, total=total, seconds=self._cpu_s)
+
+    def _probe(self, extra: Sequence[str]) -> str:
+        text, names = vacuity.probed(self._case.text, sorted(self._case.given.callables))
+        run = self._run(text, extra, self._case.limits) if names else Run("stopped")
+        return vacuity.vacuous(self._own._read(run.output, run.code), names) if run.end == "done" else ""
+
+    def _rejected(self, breach: Breach) -> Verdict:
+        return Verdict("rejected", rule=breach.rule, seconds=self._cpu_s, log=breach.log)
+
+    def _ended(self, run: Run) -> Verdict:
+        limits = self._case.limits
+        bucket, log = {
+            "cpu": ("timeout", f"stopped at its CPU limit of {limits.cpu_s:g} s"),
+            "wall": ("timeout", f"stopped at its wall clock limit, twice {limits.wall_s:g} s"),
+            "memory": ("memory", f"used more than {limits.memory_mb} MB"),
+            "crash": ("runtime_error", "Dafny broke down on it twice: " + run.output[-300:].strip()),
+        }[run.end]
+        return Verdict("failed", bucket, seconds=self._cpu_s, log=log)
+
+    def _failed(self, report: Report) -> Verdict:
+        if report.careless:
+            return self._rejected(Breach("no-body", report.faults[0].text if report.faults else "no body"))
+        passed, total = _counts(report, self._case.given)
+        return Verdict("failed", report.bucket, passed=passed, total=total, seconds=self._cpu_s, log=report.told())
+
+
+def _counts(report: Report, given: Known | None) -> tuple[int, int]:
+    """(proved, all) procedures of the given declarations; one more where anything else failed."""
+    names = given.callables if given is not None else frozenset()
+    theirs = [one.result == "verified" for one in report.procedures if one.name.rpartition(".")[2] in names]
+    others = [one.result == "verified" for one in report.procedures if one.name.rpartition(".")[2] not in names]
+    proved, total = sum(theirs), len(theirs)
+    if not report.proved and (not all(others) or proved == total):
+        total += 1
+    return proved, total
