@@ -1,68 +1,34 @@
-"""The system calls that a candidate may not make: a seccomp filter, which every container lets a process add.
+"""Seccomp: the filter through which a candidate's system calls pass; every container lets a process add one.
 
-It denies what reaches other processes (signals, tracing, their limits and priorities), sockets, namespaces and mounts,
-key rings, System V memory, io_uring and, where no processes are allowed, forking. Threads stay. Denied calls fail
-with EPERM, so that code which only tries goes on. Tables for x86_64 and aarch64. Standard library only.
+Calls outside the list of `syscalls` fail with EPERM, so that code which only tries goes on; calls newer than the list
+fail with ENOSYS, so that libraries take the older one. Calls of another machine's table end the process. Standard
+library only.
 """
 
 import ctypes
+import errno
 import os
 import struct
 
-_CALLS = {
-    # name: (x86_64, aarch64); None: not there
-    "kill": (62, 129),
-    "tkill": (200, 130),
-    "tgkill": (234, 131),
-    "rt_sigqueueinfo": (129, 138),
-    "rt_tgsigqueueinfo": (297, 240),
-    "pidfd_send_signal": (424, 424),
-    "pidfd_open": (434, 434),
-    "pidfd_getfd": (438, 438),
-    "ptrace": (101, 117),
-    "process_vm_readv": (310, 270),
-    "process_vm_writev": (311, 271),
-    "process_madvise": (440, 440),
-    "socket": (41, 198),
-    "unshare": (272, 97),
-    "setns": (308, 268),
-    "mount": (165, 40),
-    "umount2": (166, 39),
-    "pivot_root": (155, 41),
-    "chroot": (161, 51),
-    "open_tree": (428, 428),
-    "move_mount": (429, 429),
-    "fsopen": (430, 430),
-    "fsmount": (432, 432),
-    "mount_setattr": (442, 442),
-    "keyctl": (250, 219),
-    "add_key": (248, 217),
-    "request_key": (249, 218),
-    "shmget": (29, 194),
-    "msgget": (68, 186),
-    "semget": (64, 190),
-    "bpf": (321, 280),
-    "perf_event_open": (298, 241),
-    "userfaultfd": (323, 282),
-    "io_uring_setup": (425, 425),
-    "sched_setaffinity": (203, 122),
-    "sched_setscheduler": (144, 119),
-    "sched_setparam": (142, 118),
-    "sched_setattr": (314, 274),
-    "setpriority": (141, 140),
-    "ioprio_set": (251, 30),
-}
-_FORKS = {"fork": (57, None), "vfork": (58, None)}
-_CLONE, _CLONE3, _PRLIMIT, _FCNTL = (56, 220), (435, 435), (302, 261), (72, 25)
-_SIGNAL_ASKING_FCNTL = (8, 10, 15)  # F_SETOWN, F_SETSIG, F_SETOWN_EX: a signal to any process of the same user
-_CLONE_THREAD = 0x10000
-_MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
+from rlvr_exp.sandbox.syscalls import MACHINES, METADATA, RULED, allowed
 
-_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-_NUMBER, _ARCH, _FIRST, _SECOND = 0, 4, 16, 24
-_ALLOW, _DENY, _NOT_THERE, _END = 0x7FFF0000, 0x00050001, 0x00050026, 0x80000000
-_X32 = 0x40000000
+_LOAD, _EQUAL, _ABOVE, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x25, 0x35, 0x45, 0x06
+_NUMBER, _ARCH, _ARGUMENTS = 0, 4, 16
+_ALLOW, _END, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
+_DENY, _NOT_THERE, _PRETEND, _NO_TTY = (_ERRNO | number for number in (errno.EPERM, errno.ENOSYS, 0, errno.ENOTTY))
+_THREAD, _NEW_OR_SIBLING = 0x10000, 0x7E02A000
+"""Flags of clone: a thread; new namespaces, CLONE_PTRACE, CLONE_PARENT."""
+_PRCTL = (2, 3, 15, 16, 23, 30, 39, 0x53564D41)
+"""Reading options, the name, the naming of memory; not the death signal, dumpability, tracers or adoption."""
+_IOCTL = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
+"""TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX: what isatty and subprocess ask for."""
+_FCNTL_DENIED = (8, 10, 15, 1024, 1026, 1031)
+"""F_SETOWN, F_SETSIG, F_SETOWN_EX (signals to others), F_SETLEASE, F_NOTIFY, F_SETPIPE_SZ (memory)."""
+_STREAM, _SEQPACKET, _KIND, _UNIX = 1, 5, 0xF, 1
+_AND = 0x54
 _PR_SET_SECCOMP, _MODE_FILTER = 22, 2
+_OWN_ID = 0x7FFFFFF1
+"""Stands for the process's own id until a fork puts in its own."""
 
 
 class _Program(ctypes.Structure):
@@ -72,46 +38,109 @@ class _Program(ctypes.Structure):
 class Filter:
     """A filter compiled once, then installed in each fork.
 
+    Args:
+        forks: the candidate may start processes, and other programs in them.
+        signals_scoped: the kernel keeps its signals among its own processes, so that they need no rule.
+        owns_files: files of the machine have the candidate's user id: their modes and times stay as they are.
+
     Raises:
         OSError: no table for this machine.
     """
 
-    def __init__(self, forks: bool):
+    def __init__(self, forks: bool, signals_scoped: bool = False, owns_files: bool = False):
         machine = os.uname().machine
-        if machine not in _MACHINES:
+        if machine not in MACHINES:
             raise OSError(f"no system call table for {machine}")
-        column, arch = _MACHINES[machine]
-        self._code = b"".join(_compile(column, arch, forks))
-        self._program = _Program(len(self._code) // 8, self._code)
+        column, arch = MACHINES[machine]
+        code = _compile(column, arch, forks, signals_scoped, owns_files)
+        own_id = struct.pack("=I", _OWN_ID)
+        self._holes = [8 * at + 4 for at, step in enumerate(code) if step.endswith(own_id)]
+        self._code = ctypes.create_string_buffer(b"".join(code))
+        self._program = _Program(len(code), ctypes.cast(self._code, ctypes.c_char_p))
         self._prctl = ctypes.CDLL(None, use_errno=True).prctl
 
     def install(self) -> None:
         """For this process and all it becomes; needs no_new_privs. Raises OSError."""
+        own_id = struct.pack("=I", os.getpid())
+        for hole in self._holes:
+            self._code[hole : hole + 4] = own_id
         if self._prctl(_PR_SET_SECCOMP, _MODE_FILTER, ctypes.byref(self._program), 0, 0) != 0:
             raise OSError(ctypes.get_errno(), "seccomp")
 
 
-def _compile(column: int, arch: int, forks: bool) -> list[bytes]:
-    denied = _CALLS if forks else _CALLS | _FORKS
-    numbers = [row[column] for row in denied.values() if row[column] is not None]
+def _compile(column: int, arch: int, forks: bool, signals_scoped: bool, owns_files: bool) -> list[bytes]:
+    number = {name: row[column] for name, row in RULED.items() if row[column] is not None}
     code = [_op(_LOAD, _ARCH), _op(_EQUAL, arch, 1, 0), _op(_RETURN, _END), _op(_LOAD, _NUMBER)]
-    code += [_op(_AT_LEAST, _X32, 0, 1), _op(_RETURN, _DENY)]
-    for number in numbers:
-        code += [_op(_EQUAL, number, 0, 1), _op(_RETURN, _DENY)]
     # glibc asks for clone3 first, whose flags a filter cannot read, and takes clone where it is not there.
-    code += [_op(_EQUAL, _CLONE3[column], 0, 1), _op(_RETURN, _NOT_THERE)]
-    if not forks:
-        thread = [_op(_ANY_BIT, _CLONE_THREAD, 0, 1), _op(_RETURN, _ALLOW), _op(_RETURN, _DENY)]
-        code += _when(_CLONE[column], _FIRST, thread)
-    code += _when(_PRLIMIT[column], _FIRST, [_op(_EQUAL, 0, 0, 1), _op(_RETURN, _ALLOW), _op(_RETURN, _DENY)])
-    asking = [part for command in _SIGNAL_ASKING_FCNTL for part in (_op(_EQUAL, command, 0, 1), _op(_RETURN, _DENY))]
-    code += _when(_FCNTL[column], _SECOND, [*asking, _op(_RETURN, _ALLOW)])
-    return [*code, _op(_RETURN, _ALLOW)]
+    code += _always(number["clone3"], _NOT_THERE)
+    for name in ("fork", "vfork", "execve", "execveat"):
+        code += _always(number[name], _ALLOW if forks else _DENY) if name in number else []
+    code += _when(number["clone"], _load(0) + (_unless_bits(_NEW_OR_SIBLING) if forks else _if_bits(_THREAD)))
+    for name in ("kill", "tgkill"):
+        free = forks and signals_scoped
+        code += _always(number[name], _ALLOW) if free else _when(number[name], _load(0) + _one_of((_OWN_ID,), _DENY))
+    code += _when(number["prctl"], _load(0) + _one_of(_PRCTL, _DENY))
+    code += _when(number["ioctl"], _load(1) + _one_of(_IOCTL, _NO_TTY))
+    code += _when(number["fcntl"], _load(1) + _none_of(_FCNTL_DENIED))
+    code += _when(number["prlimit64"], _load(0) + _one_of((0,), _DENY))
+    code += _when(number["socketpair"], _stream_pairs())
+    # A destination is for sockets without a peer, and those are not to be had.
+    code += _when(number["sendto"], _zero(_load(4)) + _zero(_load(4, high=True)) + [_op(_RETURN, _ALLOW)])
+    numbers = allowed(column)
+    if owns_files:
+        for name in METADATA:
+            code += _always(numbers.pop(name), _PRETEND) if name in numbers else []
+    return code + _ranges(sorted(numbers.values()), max(*numbers.values(), *number.values()))
 
 
-def _when(number: int, argument: int, body: list[bytes]) -> list[bytes]:
-    """For one call: its argument's low word decides; the body returns in every branch."""
-    return [_op(_EQUAL, number, 0, len(body) + 1), _op(_LOAD, argument), *body]
+def _ranges(numbers: list[int], top: int) -> list[bytes]:
+    """Allowed are these, denied is the rest, and beyond the table nothing is there."""
+    code = [_op(_ABOVE, top, 0, 1), _op(_RETURN, _NOT_THERE)]
+    starts = [n for n in numbers if n - 1 not in numbers]
+    ends = [n for n in numbers if n + 1 not in numbers]
+    for first, last in zip(starts, ends, strict=True):
+        code += [_op(_AT_LEAST, first, 1, 0), _op(_RETURN, _DENY), _op(_ABOVE, last, 1, 0), _op(_RETURN, _ALLOW)]
+    return [*code, _op(_RETURN, _DENY)]
+
+
+def _stream_pairs() -> list[bytes]:
+    """Unix streams: a datagram socket could be turned to any other address."""
+    kind = [*_load(1), _op(_AND, _KIND), *_one_of((_STREAM, _SEQPACKET), _DENY)]
+    return [*_load(0), _op(_EQUAL, _UNIX, 1, 0), _op(_RETURN, _DENY), *kind]
+
+
+def _always(number: int, answer: int) -> list[bytes]:
+    return [_op(_EQUAL, number, 0, 1), _op(_RETURN, answer)]
+
+
+def _when(number: int, body: list[bytes]) -> list[bytes]:
+    """For one call; the body returns in every branch."""
+    return [_op(_EQUAL, number, 0, len(body)), *body]
+
+
+def _load(argument: int, high: bool = False) -> list[bytes]:
+    """An argument's low word, or its high one."""
+    return [_op(_LOAD, _ARGUMENTS + 8 * argument + 4 * high)]
+
+
+def _one_of(values: tuple[int, ...], otherwise: int) -> list[bytes]:
+    return [part for value in values for part in _always(value, _ALLOW)] + [_op(_RETURN, otherwise)]
+
+
+def _none_of(values: tuple[int, ...]) -> list[bytes]:
+    return [part for value in values for part in _always(value, _DENY)] + [_op(_RETURN, _ALLOW)]
+
+
+def _if_bits(bits: int) -> list[bytes]:
+    return [_op(_ANY_BIT, bits, 0, 1), _op(_RETURN, _ALLOW), _op(_RETURN, _DENY)]
+
+
+def _unless_bits(bits: int) -> list[bytes]:
+    return [_op(_ANY_BIT, bits, 0, 1), _op(_RETURN, _DENY), _op(_RETURN, _ALLOW)]
+
+
+def _zero(load: list[bytes]) -> list[bytes]:
+    return [*load, _op(_EQUAL, 0, 1, 0), _op(_RETURN, _DENY)]
 
 
 def _op(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:

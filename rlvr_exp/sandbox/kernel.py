@@ -8,9 +8,12 @@ PDEATHSIG, DUMPABLE, CHILD_SUBREAPER, NO_NEW_PRIVS = 1, 4, 36, 38
 """Options of prctl."""
 NEWNS, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET = 0x20000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000
 """Namespaces."""
-RDONLY, NOSUID, NODEV, BIND, REC, PRIVATE = 1, 2, 4, 0x1000, 0x4000, 0x40000
+RDONLY, NOSUID, NODEV, NOEXEC, REMOUNT, BIND, MOVE, REC, PRIVATE = 1, 2, 4, 8, 0x20, 0x1000, 0x2000, 0x4000, 0x40000
 """Flags of mount."""
-_SYS_MOUNT_SETATTR, _AT_FDCWD, _AT_RECURSIVE = 442, -100, 0x8000
+_SYS_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
+_SYS_MOUNT_SETATTR, _AT_FDCWD, _AT_RECURSIVE, _DETACH = 442, -100, 0x8000, 2
+_KEPT_FLAGS = NOEXEC | 0x400 | 0x800 | 0x200000
+"""noexec and the kinds of noatime: a mount from outside keeps them."""
 _CAPABILITY_VERSION = 0x20080522
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -33,9 +36,37 @@ def mount(source: str, target: str, kind: str | None, flags: int, options: str =
     _check(_libc.mount(*encoded, ctypes.c_ulong(flags), options.encode()), f"mount on {target}")
 
 
+def unmount(target: str) -> None:
+    """At once for everybody; its memory goes with the last user."""
+    _check(_libc.umount2(target.encode(), _DETACH), f"unmount of {target}")
+
+
+def change_root(target: str) -> None:
+    """The mount at `target` becomes the root, and the old root leaves the namespace."""
+    os.chdir(target)
+    number = _SYS_PIVOT_ROOT.get(os.uname().machine)
+    if number is not None and _libc.syscall(number, b".", b".") == 0:
+        unmount(".")
+    else:  # the root of an initial memory file system cannot be put aside: it is covered
+        mount(".", "/", None, MOVE)
+        os.chroot(".")
+    os.chdir("/")
+
+
+def join(namespace: int, kind: int) -> None:
+    """Enter the namespace behind a descriptor."""
+    _check(_libc.setns(namespace, kind), "setns")
+
+
+def remount_read_only(target: str) -> None:
+    """One mount alone, on kernels that cannot do it for all below."""
+    kept = os.statvfs(target).f_flag & _KEPT_FLAGS
+    mount("none", target, None, REMOUNT | BIND | RDONLY | NOSUID | NODEV | kept)
+
+
 def make_read_only(target: str) -> None:
     """The mount at `target` and every mount below it. Needs Linux 5.12."""
-    wanted = _MountAttributes(set=RDONLY | NOSUID)
+    wanted = _MountAttributes(set=RDONLY | NOSUID | NODEV)
     pointer, size = ctypes.byref(wanted), ctypes.sizeof(wanted)
     done = _libc.syscall(_SYS_MOUNT_SETATTR, _AT_FDCWD, target.encode(), _AT_RECURSIVE, pointer, size)
     _check(done, f"making {target} read-only")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rlvr_exp.core.errors import InputError, Problem
-from rlvr_exp.sandbox.isolate import AUTO, LEVELS, OPEN_AT
+from rlvr_exp.sandbox.levels import AUTO, LEVELS, OPEN_AT
 from rlvr_exp.sandbox.link import LevelRefused, Link, Program, Unavailable
 from rlvr_exp.sandbox.mailbox import Mailbox
 
@@ -98,7 +98,7 @@ def _warn(level: str, refused: dict[str, str]) -> None:
     if not refused:
         return
     why = "; ".join(f"{name}: {reason}" for name, reason in refused.items())
-    print(f"sandbox: level {level}, {OPEN_AT[level]}. Refused here: {why}", file=sys.stderr, flush=True)
+    print(f"sandbox: level {level}. Not isolated: {OPEN_AT[level]}. Refused here: {why}", file=sys.stderr, flush=True)
 
 
 def told(facts: dict[str, Any]) -> dict[str, Any]:

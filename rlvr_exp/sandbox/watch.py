@@ -8,6 +8,10 @@ import mmap
 import os
 import select
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rlvr_exp.sandbox.tree import Usage
 
 _TICK_S = 0.05
 _CHUNK = 1 << 16
@@ -69,12 +73,23 @@ class Stream:
         return got > 0, over
 
 
-class Watch:
-    """`end` is the limit that ended the candidate: "cpu", "wall", "output"; else None."""
+@dataclass(frozen=True)
+class Bounds:
+    """`tree`, where the candidate is more than one process: how much all of it uses; else None."""
 
-    def __init__(self, pids: list[int], streams: list[Stream], jobs: int, cpu_s: float, deadline: float):
+    cpu_s: float
+    deadline: float
+    memory_kb: int
+    processes: int
+    tree: Callable[[], Usage] | None
+
+
+class Watch:
+    """`end` is the limit that ended the candidate: "cpu", "wall", "memory", "output"; else None."""
+
+    def __init__(self, pids: list[int], streams: list[Stream], jobs: int, bounds: Bounds):
         self._pids, self._streams, self._jobs = pids, {stream.fd: stream for stream in streams}, jobs
-        self._cpu_s, self._deadline = cpu_s, deadline
+        self._bounds = bounds
         self._cpu_seen = dict.fromkeys(pids, 0.0)
         self.end: str | None = None
         self._exit = os.pidfd_open(pids[0])
@@ -108,15 +123,18 @@ class Watch:
             os.close(fd)
 
     def _patience(self) -> float:
-        return max(0.001, min(_TICK_S, self._deadline - time.monotonic()))
+        return max(0.001, min(_TICK_S, self._bounds.deadline - time.monotonic()))
 
     def _check_limits(self) -> None:
         if self.end is not None:
             return
-        if sum(self._cpu_of(pid) for pid in self._pids) > self._cpu_s:
+        used = self._bounds.tree() if self._bounds.tree is not None else None
+        if max(sum(self._cpu_of(pid) for pid in self._pids), used.cpu_s if used else 0.0) > self._bounds.cpu_s:
             self.end = "cpu"
-        elif time.monotonic() > self._deadline:
+        elif time.monotonic() > self._bounds.deadline:
             self.end = "wall"
+        elif used is not None and (used.memory_kb > self._bounds.memory_kb or used.processes > self._bounds.processes):
+            self.end = "memory"
 
     def _cpu_of(self, pid: int) -> float:
         try:

@@ -6,15 +6,14 @@ Started by the pool as a fresh interpreter; never a fork of the trainer. Standar
 import fcntl
 import importlib
 import os
-import shutil
 import signal
 import sys
 import types
 from collections.abc import Sequence
 
-from rlvr_exp.sandbox import isolate
+from rlvr_exp.sandbox import isolate, root, scratch
 from rlvr_exp.sandbox.protocol import REFUSED_EXIT
-from rlvr_exp.sandbox.tree import kill_below
+from rlvr_exp.sandbox.tree import Processes, kill_below
 from rlvr_exp.sandbox.zygote import Zygote
 
 _KEPT = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -28,6 +27,9 @@ def main(harness: str, level: str, packages: Sequence[str], processes: int, root
     os.dup2(null, 0)
     os.dup2(null, 1)
     program = _load(harness, packages, roots)
+    sys.executable = root.interpreter()  # the name that candidates see it by
+    if processes and packages:
+        os.environ["PYTHONPATH"] = os.pathsep.join(packages)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD, signal.SIGTERM])
     try:
@@ -38,7 +40,7 @@ def main(harness: str, level: str, packages: Sequence[str], processes: int, root
     zygote = os.fork()
     if zygote == 0:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD, signal.SIGTERM])
-        Zygote(program, jail, jobs, replies).serve()
+        Zygote(program, jail, jobs, replies).serve(packages)
     os.close(jobs)
     os.close(replies)
     _supervise(zygote, trainer, jail)
@@ -70,7 +72,7 @@ def _supervise(zygote: int, trainer: int, jail: isolate.Jail) -> None:
             _, status = os.waitpid(zygote, 0)
             break
     if not jail.owns_pids:
-        kill_below()  # what a zygote leaves that was killed at work is ours by adoption
-    if jail.scratch:
-        shutil.rmtree(jail.scratch, ignore_errors=True)
+        kill_below(Processes())  # what a zygote leaves that was killed at work is ours by adoption
+    if jail.parent:
+        scratch.remove_parent(jail.parent)
     os._exit(max(0, os.waitstatus_to_exitcode(status)))

@@ -9,24 +9,27 @@ import gc
 import json
 import mmap
 import os
-import shutil
 import signal
 import struct
 import sys
 import time
 import types
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from rlvr_exp.sandbox import isolate, tree, view
+from rlvr_exp.sandbox import confine, isolate, kernel, tree
 from rlvr_exp.sandbox.isolate import Jail
 from rlvr_exp.sandbox.protocol import ANSWER, ENDS, EVENT, GREETING, INLINE, REFUSED_EXIT, REQUEST, TAKEN
-from rlvr_exp.sandbox.watch import Outbox, Stream, Watch, private_memory
+from rlvr_exp.sandbox.tree import Usage
+from rlvr_exp.sandbox.watch import Bounds, Outbox, Stream, Watch, private_memory
 
 _LENGTH = struct.Struct("!I")
 _EXIT_FAULT = 70
 _RESULTS, _PEER = 90, 91
 """Descriptors of a candidate."""
+_SPARE_PROCESSES = 32
+"""Past the limit on processes by so many a tree is ended: where that limit binds it cannot come there."""
 _CLOEXEC = 0x40000000
 
 
@@ -51,12 +54,12 @@ class Zygote:
         self._program, self._jail, self._replies = program, jail, replies
         self._jobs = _socket.socket(fileno=jobs)
         self._inbox, self._outbox = private_memory(REQUEST.size + INLINE), Outbox()
-        self._count = 0
+        self._base_kb = 0
 
-    def serve(self) -> NoReturn:
+    def serve(self, packages: Sequence[str]) -> NoReturn:
         """Hello, then one answer a job until the pool closes the queue."""
         try:
-            isolate.settle(self._jail)
+            isolate.settle(self._jail, packages)
         except (isolate.Refused, OSError) as fault:
             os.write(2, str(fault).encode())
             os._exit(REFUSED_EXIT)
@@ -68,6 +71,8 @@ class Zygote:
         gc.collect()
         gc.freeze()
         gc.disable()
+        table = self._jail.tree
+        self._base_kb = table.usage([table.own_id()]).memory_kb
         answer: list[Any] = []
         while True:
             request = self._receive(wait=not answer)
@@ -111,47 +116,51 @@ class Zygote:
                 os.close(request.file)
 
     def _run(self, request: _Request) -> list[Any]:
-        folder = self._make_folder()
         self._outbox.reserve(request.result_kb << 10, request.output_kb << 10)
         started = time.monotonic()
-        pids, results, log = self._start(request, folder)
+        pids, results, log = self._start(request)
         streams = [
             Stream(results, self._outbox.records, request.result_kb << 10),
             Stream(log, self._outbox.log, request.output_kb << 10),
         ]
-        watch = Watch(pids, streams, self._jobs.fileno(), request.cpu_s, started + request.wall_s)
+        watch = Watch(pids, streams, self._jobs.fileno(), self._bounds(request, started))
         try:
             watch.until_exit_or_limit()
             status, cpu_s, peak_kb = self._end_tree(pids[0])
             watch.drain()
         finally:
             watch.close()
-        self._clean()
+        self._jail.scratch.clean()
         end = watch.end or ("cpu" if cpu_s > request.cpu_s else "exit")
         wall_s = time.monotonic() - started
         sizes = [stream.size for stream in streams]
         head = _event(ANSWER, request.number, ENDS.index(end), status, cpu_s, wall_s, peak_kb, *sizes)
         return [head, *(stream.data for stream in streams)]
 
-    def _make_folder(self) -> str:
-        self._count += 1
-        folder = os.path.join(self._jail.scratch, f"c{self._count}")
-        os.mkdir(folder, 0o700)
-        if self._jail.uid is not None:
-            os.chown(folder, self._jail.uid, self._jail.uid)
-        return folder
+    def _bounds(self, request: _Request, started: float) -> Bounds:
+        roles = 1 + bool(request.peer)
+        several = roles > 1 or self._jail.processes > 0
+        memory_kb = (request.memory_mb << 10) + self._base_kb * (roles + self._jail.processes)
+        guards = roles if self._jail.level == "strict" else 0
+        processes = roles + guards + self._jail.processes + _SPARE_PROCESSES
+        tree = self._usage if several else None
+        return Bounds(request.cpu_s, started + request.wall_s, memory_kb, processes, tree)
 
-    def _start(self, request: _Request, folder: str) -> tuple[list[int], int, int]:
+    def _usage(self) -> Usage:
+        table = self._jail.tree
+        return table.usage(table.below(table.own_id()))
+
+    def _start(self, request: _Request) -> tuple[list[int], int, int]:
         """The candidate's process, and its peer's where there is one: their ids, the results' and the log's pipe."""
         results, log = os.pipe(), os.pipe()
         ends = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM) if request.peer else ()
         pids: list[int] = []
         try:
             for role in range(2 if ends else 1):
-                pid = os.fork()
+                pid = self._fork()
                 if pid == 0:
                     channel = ends[role].fileno() if ends else None
-                    self._become_candidate(request, folder, role, None if role else results[1], log[1], channel)
+                    self._become_candidate(request, role, None if role else results[1], log[1], channel)
                 pids.append(pid)
         except OSError:
             for fd in (results[0], log[0]):
@@ -165,13 +174,27 @@ class Zygote:
             self._wipe(request)
         return pids, results[0], log[0]
 
+    def _fork(self) -> int:
+        """A candidate's process; at the strictest level the second one of a pid namespace of its own, beside a guard
+        that is the first: signals that a first process would not get reach the candidate."""
+        if self._jail.own_pids is None:
+            return os.fork()
+        kernel.unshare(kernel.NEWPID)
+        try:
+            if os.fork() == 0:
+                _stand_guard()
+            return os.fork()
+        finally:
+            if os.getpid() == 1:
+                kernel.join(self._jail.own_pids, kernel.NEWPID)
+
     def _wipe(self, request: _Request) -> None:
         """The forks have their payloads; the next candidate's fork shall not find them."""
         used = REQUEST.size + (request.payload + request.peer if request.file is None else 0)
         self._inbox[:used] = bytes(used)
 
     def _become_candidate(
-        self, request: _Request, folder: str, role: int, results: int | None, log: int, channel: int | None
+        self, request: _Request, role: int, results: int | None, log: int, channel: int | None
     ) -> NoReturn:
         code = _EXIT_FAULT
         try:
@@ -179,9 +202,9 @@ class Zygote:
             payload = self._payload(request, role)
             os.dup2(log, 1)
             os.dup2(log, 2)
-            _place({_RESULTS: results, _PEER: channel})
-            os.chdir(folder)
-            isolate.confine(self._jail, request.memory_mb, request.cpu_s, request.result_kb << 10)
+            kept = _place({_RESULTS: results, _PEER: channel})
+            confine.confine(self._jail, request.memory_mb, request.cpu_s, request.result_kb << 10)
+            _close_others(kept)
             gc.enable()
             if role:
                 self._program.serve(payload, _PEER)
@@ -233,21 +256,7 @@ class Zygote:
         if self._jail.owns_pids:
             tree.send(-1, signal.SIGKILL)
         else:
-            tree.kill_below()
-
-    def _clean(self) -> None:
-        """Empty the scratch, whatever the candidate did to its folder's modes."""
-        for left in os.listdir(self._jail.scratch):
-            path = os.path.join(self._jail.scratch, left)
-            if left == view.LIBRARY:
-                continue
-            if os.path.islink(path) or not os.path.isdir(path):
-                os.unlink(path)
-                continue
-            shutil.rmtree(path, ignore_errors=True)
-            if os.path.lexists(path):
-                _open_folders(path)
-                shutil.rmtree(path)
+            tree.kill_below(self._jail.tree)
 
 
 def _event(
@@ -264,13 +273,17 @@ def _event(
     return EVENT.pack(kind, number, end, status, cpu_s, wall_s, peak_kb, records, log)
 
 
-def _place(wanted: dict[int, int | None]) -> None:
-    """Each descriptor under its number, and no others but the first three."""
-    kept = [number for number, fd in wanted.items() if fd is not None]
-    for number in kept:
-        os.dup2(wanted[number], number)
-    for low, high in zip([3, *(number + 1 for number in kept)], [*kept, 1 << 20], strict=True):
-        os.closerange(low, high)
+def _place(wanted: dict[int, int | None]) -> list[int]:
+    """Each descriptor under its number; the numbers, with those of standard input and output."""
+    kept = {number: fd for number, fd in wanted.items() if fd is not None}
+    for number, fd in kept.items():
+        os.dup2(fd, number)
+    return [0, 1, 2, *kept]
+
+
+def _close_others(kept: list[int]) -> None:
+    for low, high in zip(kept, [*kept[1:], 1 << 20], strict=True):
+        os.closerange(low + 1, high)
 
 
 def _send(record: bytes) -> None:
@@ -279,9 +292,9 @@ def _send(record: bytes) -> None:
         data = data[os.write(_RESULTS, data) :]
 
 
-def _open_folders(path: str) -> None:
-    os.chmod(path, 0o700)
-    for parent, folders, _ in os.walk(path):
-        for folder in (os.path.join(parent, name) for name in folders):
-            if not os.path.islink(folder):
-                os.chmod(folder, 0o700)
+def _stand_guard() -> NoReturn:
+    """The first process of a candidate's pid namespace: orphans come to it, and it waits to be killed."""
+    os.closerange(0, 1 << 20)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    while True:
+        signal.pause()

@@ -1,0 +1,79 @@
+"""How a candidate's fresh fork gives up what it could do, step by step, with no way back. Standard library only."""
+
+import os
+import resource
+from typing import TYPE_CHECKING
+
+from rlvr_exp.sandbox import kernel
+
+if TYPE_CHECKING:
+    from rlvr_exp.sandbox.isolate import Jail
+
+_OWN = kernel.NEWNS | kernel.NEWUTS | kernel.NEWIPC | kernel.NEWNET
+_SIGKILL = 9
+_TASKS = 32
+"""Threads and processes of a candidate beside those that it was given."""
+_STACK = 8 << 20
+_COUNTED_PER_NAMESPACE = (5, 14)
+"""Linux from which on a user's processes outside the namespace do not count."""
+
+
+def confine(jail: "Jail", memory_mb: int, cpu_s: float, file_bytes: int) -> None:
+    """Namespaces of its own where it gets them, limits, another user id, and then no privilege at all."""
+    if jail.level == "strict":
+        kernel.unshare(_OWN)
+    jail.scratch.enter()
+    os.chdir(jail.scratch.path)
+    _limit(jail, memory_mb, cpu_s, file_bytes)
+    if jail.uid is not None:
+        os.setgroups([])
+        os.setresgid(jail.uid, jail.uid, jail.uid)
+        os.setresuid(jail.uid, jail.uid, jail.uid)
+    if jail.level == "strict":
+        kernel.unshare(kernel.NEWUSER)
+    kernel.drop_capabilities()
+    kernel.prctl(kernel.NO_NEW_PRIVS, 1)
+    kernel.prctl(kernel.PDEATHSIG, _SIGKILL)
+    if jail.rules is not None:
+        jail.rules.take_on()
+    if jail.filter is not None:
+        jail.filter.install()
+
+
+def _limit(jail: "Jail", memory_mb: int, cpu_s: float, file_bytes: int) -> None:
+    limits = (
+        (resource.RLIMIT_CPU, int(cpu_s) + 2),  # the zygote watches the exact limit; this is the floor below it
+        (resource.RLIMIT_AS, jail.base_bytes + (memory_mb << 20)),
+        (resource.RLIMIT_STACK, _STACK),
+        (resource.RLIMIT_FSIZE, file_bytes),
+        (resource.RLIMIT_NOFILE, 64),
+        (resource.RLIMIT_NPROC, _tasks(jail)),
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_MEMLOCK, 0),
+        (resource.RLIMIT_MSGQUEUE, 0),
+        (resource.RLIMIT_SIGPENDING, 64),
+        (resource.RLIMIT_RTPRIO, 0),
+        (resource.RLIMIT_NICE, 0),
+    )
+    for which, value in limits:
+        hard = resource.getrlimit(which)[1]
+        value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(which, (value, value))
+
+
+def _tasks(jail: "Jail") -> int:
+    """Where the user id is one's own and counted beyond the namespace, whatever else the user runs counts, too."""
+    own = _TASKS + jail.processes
+    if jail.uid is not None or (jail.owns_pids and _kernel() >= _COUNTED_PER_NAMESPACE):
+        return own
+    return own + jail.tree.everybody()
+
+
+def address_space() -> int:
+    """Bytes that this process has mapped."""
+    with open("/proc/self/statm", encoding="utf-8") as file:
+        return int(file.read().split()[0]) * resource.getpagesize()
+
+
+def _kernel() -> tuple[int, ...]:
+    return tuple(int(part) for part in os.uname().release.split("-")[0].split(".")[:2])

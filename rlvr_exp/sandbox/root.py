@@ -1,0 +1,128 @@
+"""What of the machine's files a candidate needs, and a root made of that alone. Standard library only.
+
+Shown are the interpreter's library, the system's shared libraries, time zones and five devices; the installed packages
+and a shell only where asked for. Never: the project, wherever it is installed.
+"""
+
+import glob
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rlvr_exp.sandbox import kernel
+
+DEVICES = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom"))
+SCRATCH = "/scratch"
+"""Parent of the candidates' own folder in the new root."""
+_SYSTEM = ("/usr/lib", "/usr/lib64", "/lib", "/lib64", "/usr/share/zoneinfo", "/etc/ld.so.cache", "/etc/localtime")
+_PROJECT = "rlvr_exp"
+
+
+@dataclass(frozen=True)
+class View:
+    """Paths to show, none below another, and folders below them to show empty."""
+
+    shown: tuple[str, ...]
+    masked: tuple[str, ...]
+
+
+def needed(packages: Sequence[str], processes: int) -> View:
+    """Called once the harness is loaded: what it has mapped is needed as well."""
+    prefix = () if sys.base_prefix == "/usr" else (f"{sys.base_prefix}/lib", f"{sys.base_prefix}/lib64")
+    wanted = [*_SYSTEM, *prefix, os.path.dirname(os.__file__), *packages, *_mapped()]
+    if processes:
+        wanted += [interpreter(), "/bin/sh", "/usr/bin/sh"]
+    wanted = [path for path in dict.fromkeys(wanted) if os.path.exists(path)]
+    shown = [path for path in wanted if not any(path != other and _within(path, other) for other in wanted)]
+    places = ("site-packages", "dist-packages")
+    found = [entry for path in wanted for place in places for entry in glob.glob(f"{path}/{place}")]
+    found += [f"/usr/lib/python3/{place}" for place in places] + glob.glob("/usr/lib/python3*/*-packages")
+    found += [entry for path in shown for entry in glob.glob(f"{path}/python3*/*-packages")]
+    masked = [path for path in dict.fromkeys(found) if not any(_within(package, path) for package in packages)]
+    masked += [entry for path in packages for entry in glob.glob(f"{path}/{_PROJECT}*") if os.path.isdir(entry)]
+    return View(tuple(shown), tuple(path for path in masked if os.path.isdir(path)))
+
+
+def interpreter() -> str:
+    """The real program behind `sys.executable`, which may be a link inside the project."""
+    return os.path.realpath(sys.executable)
+
+
+def pieces(view: View) -> tuple[list[str], list[str]]:
+    """The same for rules that have no exceptions: paths to show whole, and folders whose names only are shown."""
+    whole, named = [], []
+    ahead = list(view.shown)
+    while ahead:
+        path = ahead.pop()
+        if not any(_within(mask, path) for mask in view.masked):
+            whole.append(path)
+        elif path not in view.masked:
+            named.append(path)
+            ahead += [os.path.join(path, entry) for entry in os.listdir(path)]
+    return whole, named
+
+
+def build(view: View) -> bool:
+    """In a mount namespace of one's own: the new root, entered. Whether all of it is read-only. Raises Refused."""
+    kernel.mount("none", "/", None, kernel.REC | kernel.PRIVATE)
+    paths = (*view.shown, *DEVICES)
+    files = {path: os.open(path, os.O_PATH | os.O_CLOEXEC) for path in paths}
+    base = next(place for place in ("/tmp", "/mnt", "/var/tmp", "/") if os.path.isdir(place))
+    kernel.mount("tmpfs", base, "tmpfs", kernel.NOSUID | kernel.NODEV, "size=1m,nr_inodes=4096,mode=755")
+    os.makedirs(f"{base}{SCRATCH}/tmp")
+    os.symlink(f"{SCRATCH}/tmp", f"{base}/tmp")
+    mounted = [path for path in view.shown if _show(path, files[path], base, view)]
+    for path in DEVICES:
+        _make_file(base + path)
+    for path in view.masked:
+        kernel.mount("tmpfs", base + path, "tmpfs", kernel.NOSUID | kernel.NODEV, "size=4k,mode=755")
+    read_only = _read_only(base, [*mounted, *view.masked, ""])
+    for path in DEVICES:
+        kernel.mount(f"/proc/self/fd/{files[path]}", base + path, None, kernel.BIND)
+    for file in files.values():
+        os.close(file)
+    kernel.change_root(base)
+    return read_only
+
+
+def _show(path: str, file: int, base: str, view: View) -> bool:
+    """Whether it was mounted; a link to what is shown anyway stays a link."""
+    target = base + path
+    if os.path.islink(path) and any(_within(os.path.realpath(path), other) for other in view.shown if other != path):
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        os.symlink(os.path.realpath(path), target)
+        return False
+    if os.path.isdir(path):
+        os.makedirs(target, exist_ok=True)
+    else:
+        _make_file(target)
+    kernel.mount(f"/proc/self/fd/{file}", target, None, kernel.BIND | kernel.REC)
+    return True
+
+
+def _read_only(base: str, mounts: Sequence[str]) -> bool:
+    try:
+        kernel.make_read_only(base)
+    except kernel.Refused:
+        try:
+            for path in mounts:
+                kernel.remount_read_only(base + path)
+        except kernel.Refused:
+            return False
+    return True
+
+
+def _make_file(path: str) -> None:
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o644))
+
+
+def _mapped() -> list[str]:
+    with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as file:
+        paths = {line.rstrip("\n").partition("/")[2] for line in file if "/" in line}
+    return sorted("/" + path for path in paths if ".so" in os.path.basename(path) and not path.endswith(" (deleted)"))
+
+
+def _within(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
