@@ -23,6 +23,17 @@ class PythonIO(Verifier):
     """Calls a Python candidate on cases and compares what it returns."""
 
 
+@configures("rlvr_exp.verifiers.ast_grep.AstGrep")
+@dataclass
+class AstGrep(Verifier):
+    """Applies an ast-grep action to a text and compares what it makes, or runs tests on it."""
+
+    compare: str = option("text", choices=("text", "text_loose", "syntax"))
+    """What must be equal: every character; all but blanks at line ends and empty lines; the syntax tree."""
+    max_passes: int = option(1, low=1, high=100)
+    """1: apply an action once; more: until nothing changes, at most so often."""
+
+
 @dataclass
 class Sandbox:
     """Where untrusted code runs."""

@@ -1,0 +1,67 @@
+"""The harness of `ast_grep`: applies an action's rules to a text inside a candidate's own process. Judges nothing.
+
+The text wanted never enters this process, nor do tests: what comes out is the edited text, as data, and on request the
+digest of its syntax tree. What applying means: one step after another, each on the result of the one before. A step's
+rules are matched together against one text, as `ast-grep scan --update-all` does it: all matches are replaced in one
+pass, outermost first, a match inside or across an earlier one left out. With more than one pass the whole list runs
+again until nothing changes; a text seen before ends that as an endless rewriting.
+
+A step of one rule runs in-process by ast_grep_py where both engines mean the same (`rewrites_inline`), all else by the
+ast-grep program (`rewrites_program`). Records, encoded with `wire`: ["text", text, matches, digest], ["fault", kind,
+message]; kinds are `resolve`, `loop`, `output`, `memory`, `crash`, `engine` (the machine's, not the rule's). Standard
+library and ast_grep_py only.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable
+from typing import Any
+
+from rlvr_exp.sandbox import rewrites_inline, rewrites_program, wire
+from rlvr_exp.sandbox.rewrites_inline import RuleFault
+from rlvr_exp.sandbox.rewrites_tree import digest
+
+Send = Callable[[bytes], None]
+
+
+def run(payload: bytes, send: Send) -> None:
+    """Called once in a fresh fork, which ends right after."""
+    job = wire.decode_native(payload)
+    try:
+        text, matches = _apply_all(job)
+        record = ["text", text, matches, digest(text, job["tree"]) if job["tree"] else ""]
+    except RuleFault as fault:
+        record = ["fault", fault.kind, str(fault)[:600]]
+    except (MemoryError, RecursionError) as fault:
+        record = ["fault", "memory", type(fault).__name__]
+    send(wire.encode(record))
+
+
+def _apply_all(job: dict[str, Any]) -> tuple[str, int]:
+    text, matches, seen = job["text"], 0, set()
+    for _ in range(job["max_passes"]):
+        before = text
+        for step in job["steps"]:
+            text, count = _apply(text, *step, job)
+            matches += count
+            if len(text.encode()) > job["max_kb"] << 10:
+                raise RuleFault("output", f"the edited text is larger than {job['max_kb']} KiB")
+        if text == before:
+            return text, matches
+        seen.add(hashlib.blake2b(before.encode()).digest())
+        if hashlib.blake2b(text.encode()).digest() in seen:
+            raise RuleFault("loop", "the rules undo one another: a text came back that was there before")
+    if job["max_passes"] > 1:
+        raise RuleFault("loop", f"the text still changes after {job['max_passes']} passes")
+    return text, matches
+
+
+def _apply(text: str, language: str, ending: str, configs: list[str], job: dict[str, Any]) -> tuple[str, int]:
+    rules, engine = [json.loads(config) for config in configs], job["engine"]
+    if engine != "program" and len(rules) == 1:
+        edited = rewrites_inline.apply(text, language, rules[0], job["max_kb"] << 10)
+        if edited is not None:
+            return edited
+    if engine == "inline":
+        raise RuleFault("engine", "this step is not one for the in-process engine")
+    return rewrites_program.apply(text, language, ending, rules, job["program"])

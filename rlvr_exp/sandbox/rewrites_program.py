@@ -1,0 +1,92 @@
+"""The program's engine: one step by the ast-grep command line, on a file in the candidate's own folder.
+
+For what ast_grep_py does not do: `transform`, `rewriters`, `fix` with expansion, rules matched together. The folder has
+a project file of its own, so that no other is looked for; rules go in as a file, so that nothing is quoted. Limits are
+the process's; the program's messages go to a file, which the limit on file size bounds. Standard library only.
+"""
+
+import errno
+import json
+import os
+import re
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from rlvr_exp.sandbox import root
+from rlvr_exp.sandbox.rewrites_inline import RuleFault
+from rlvr_exp.sandbox.rewrites_job import find_program
+
+_PROGRAM = find_program()
+if _PROGRAM is not None:
+    # A worker imports its harness before it seals its root, which else shows no program but a shell.
+    root._SYSTEM += (_PROGRAM,)
+
+_PROJECT = "sgconfig.yml"
+_ENVIRONMENT = {"NO_COLOR": "1", "LC_ALL": "C.UTF-8", "RAYON_NUM_THREADS": "1", "RUST_BACKTRACE": "0"}
+_APPLIED = re.compile(rb"Applied (\d+) changes?")
+_SAID = 4000
+_YAML_MARKS = "\x7f\x85\u2028\u2029\ufeff\ufffe\uffff"
+"""Not printable, or a line's end, to YAML; JSON writes them as they are."""
+
+
+def apply(text: str, language: str, ending: str, rules: list[dict[str, Any]], program: str) -> tuple[str, int]:
+    """(edited text, matches replaced). Raises RuleFault."""
+    source = Path(f"source.{ending}")
+    usual = {"language": language, "message": "", "severity": "hint"}
+    documents = [{"id": f"rule-{at}", **usual, **parts} for at, parts in enumerate(rules, 1)]
+    try:
+        Path(_PROJECT).write_text("ruleDirs: []\n", encoding="utf-8")
+        Path("rule.yml").write_text(_yaml(documents), encoding="utf-8")
+        source.write_bytes(text.encode())
+    except OSError as fault:
+        raise _machine(fault) from fault
+    status, said = _run([program, "scan", "--rule", "rule.yml", "--update-all", "--threads", "1", source.name])
+    if status != 0:
+        raise _fault(status, said)
+    applied = _APPLIED.search(said)
+    return source.read_bytes().decode(), int(applied.group(1)) if applied else 0
+
+
+def _yaml(documents: list[dict[str, Any]]) -> str:
+    """JSON is YAML, once what YAML takes for a line's end inside a string is escaped."""
+    lines = (json.dumps(document, ensure_ascii=False) for document in documents)
+    text = "\n---\n".join(lines)
+    return "".join(f"\\u{ord(mark):04x}" if mark in _YAML_MARKS else mark for mark in text)
+
+
+def _run(command: list[str]) -> tuple[int, bytes]:
+    try:
+        with open("said", "w+b") as said:
+            # Its standard input is the candidate's own, which is empty.
+            done = subprocess.run(command, stdout=said, stderr=said, env=_ENVIRONMENT, check=False)
+            said.seek(0)
+            return done.returncode, said.read(_SAID)
+    except OSError as fault:
+        raise _machine(fault) from fault
+
+
+def _machine(fault: OSError) -> RuleFault:
+    if fault.errno in (errno.ENOMEM, errno.EAGAIN):
+        return RuleFault("memory", f"no memory for the program: {os.strerror(fault.errno)}")
+    if fault.errno in (errno.EFBIG, errno.ENOSPC):
+        return RuleFault("output", f"the text does not fit: {os.strerror(fault.errno)}")
+    return RuleFault("engine", f"the ast-grep program does not start: {fault}")
+
+
+def _fault(status: int, said: bytes) -> RuleFault:
+    text = " ".join(
+        re.sub(
+            r"Error: Cannot parse rule \S+|Help: [^\n]*|See also: \S+|[✖╰▻]|Caused by",
+            " ",
+            said.decode(errors="replace"),
+        ).split()
+    )
+    if -status == signal.SIGXFSZ:
+        return RuleFault("output", "the edited text is larger than a file may be")
+    if "memory allocation" in text or -status == signal.SIGKILL:
+        return RuleFault("memory", text[:300] or "the program was ended for its use of memory or time")
+    if status < 0 or "panicked" in text:
+        return RuleFault("crash", f"ast-grep broke under the rule (status {status}): {text[:300]}")
+    return RuleFault("resolve", text[:600] or f"ast-grep ended with exit code {status}")

@@ -1,0 +1,165 @@
+"""An edit as data: the ast-grep action that an answer gives, in one canonical form whatever it was written in.
+
+Forms: `{"rule_yaml": TEXT}`, `{"rule": {...}}` (a rule, a list of rules, or a rule's parts beside it), `{"pattern",
+"rewrite"}` with optional `language`, `selector`, `strictness`, `constraints`, `transform`, `utils`, `rewriters`, and
+`{"cli": "ast-grep run ..."}`; as JSON or YAML text. A bare stream of rule documents, or a bare command, is taken for
+what it is. The documents of one YAML text are one step, matched together against one text, as ast-grep scans with them;
+the items of a list (of actions, or under `rule_yaml`, `rule` or `cli`) are steps of their own, each applied to the
+result of the one before. Nothing is run here and nothing is read but the text.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from rlvr_exp.tasks.edits.command import inline_rule, is_command, read_command
+from rlvr_exp.tasks.edits.faults import ActionFault, short, unknown
+from rlvr_exp.tasks.edits.reading import NotJson, check_value, read_json, read_yaml
+from rlvr_exp.tasks.edits.schema import ACTING, SILENT, normal_rule
+
+FORMS = ("rule_yaml", "rule", "pattern", "cli")
+MAX_RULES = 50
+_INLINE = ("pattern", "rewrite", "fix", "language", "selector", "strictness", *ACTING[1:5])
+
+
+@dataclass(frozen=True)
+class EditRule:
+    """One rule in normal form. `config`: canonical JSON of its acting parts."""
+
+    language: str
+    config: str
+
+    def parts(self) -> dict[str, Any]:
+        """`rule` and, where given, `constraints`, `utils`, `transform`, `rewriters`, `fix`."""
+        return json.loads(self.config)
+
+
+@dataclass(frozen=True)
+class Action:
+    """What an edit does, step by step. Equal actions are equal however they were written."""
+
+    steps: tuple[tuple[EditRule, ...], ...]
+    """The rules of a step are matched together and speak one language."""
+
+    @property
+    def rules(self) -> tuple[EditRule, ...]:
+        return tuple(rule for step in self.steps for rule in step)
+
+    @property
+    def edits(self) -> bool:
+        """Whether any rule has a `fix`: without one an action only searches."""
+        return any("fix" in rule.parts() for rule in self.rules)
+
+    @property
+    def canonical(self) -> str:
+        """One line of JSON that `parse_action` reads back to this action."""
+        steps = [[{"language": rule.language} | rule.parts() for rule in step] for step in self.steps]
+        return dumps({"rule": steps})
+
+
+def parse_action(text: str, language: str) -> Action:
+    """Read an action. `language`: any spelling; that of the text to edit, for rules that name none.
+
+    Raises:
+        ActionFault: it is not one; the message says why.
+    """
+    text = text.removeprefix("\ufeff").strip()
+    if not text:
+        raise ActionFault("the action is empty")
+    if is_command(text):
+        return _action([read_command(text)], language)
+    documents = _documents(text)
+    if len(documents) == 1 and isinstance(documents[0], list):
+        return _action([step for item in documents[0] for step in _steps(item)], language)
+    if len(documents) == 1:
+        return _action(_steps(documents[0]), language)
+    return _action([documents], language)
+
+
+def dumps(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def _action(configs: list[list[Any]], language: str) -> Action:
+    count = sum(map(len, configs))
+    if not 0 < count <= MAX_RULES:
+        raise ActionFault(f"{count} rules; an action has 1 to {MAX_RULES}")
+    return Action(tuple(_step(step, language) for step in configs))
+
+
+def _step(configs: list[Any], language: str) -> tuple[EditRule, ...]:
+    rules = []
+    for config in configs:
+        check_value(config)
+        own, parts = normal_rule(config, language)
+        rules.append(EditRule(own, dumps(parts)))
+    languages = sorted({rule.language for rule in rules})
+    if len(languages) != 1:
+        what = f"the languages {', '.join(languages)}" if languages else "no rule"
+        raise ActionFault(f"rules that are matched together name {what}; one is needed", "resolve")
+    return tuple(rules)
+
+
+def _documents(text: str) -> list[Any]:
+    """One JSON value, or the documents of a YAML stream; YAML's braces look like JSON's."""
+    if text[0] in "{[":
+        try:
+            return [read_json(text)]
+        except NotJson:
+            pass
+    return read_yaml(text)
+
+
+def _steps(given: Any) -> list[list[Any]]:
+    if not isinstance(given, dict):
+        raise ActionFault(f"an action is a mapping with one of {', '.join(FORMS)}, got {short(given)}")
+    forms = [form for form in FORMS if form in given]
+    if len(forms) != 1:
+        raise ActionFault(f"one of {', '.join(FORMS)} is needed, got {' and '.join(forms) or 'none'}")
+    return {"rule_yaml": _from_yaml, "rule": _from_rule, "pattern": _from_pattern, "cli": _from_cli}[forms[0]](given)
+
+
+def _from_yaml(given: dict[str, Any]) -> list[list[Any]]:
+    _only(given, ("rule_yaml", "language"))
+    value = given["rule_yaml"]
+    texts = value if isinstance(value, list) else [value]
+    return [[_spoken(rule, given) for rule in (read_yaml(text) if isinstance(text, str) else [text])] for text in texts]
+
+
+def _from_rule(given: dict[str, Any]) -> list[list[Any]]:
+    value = given["rule"]
+    if not isinstance(value, list) and not (isinstance(value, dict) and "rule" in value):
+        return [[given]]
+    _only(given, ("rule", "language"))
+    steps = value if isinstance(value, list) else [value]
+    return [[_spoken(rule, given) for rule in (step if isinstance(step, list) else [step])] for step in steps]
+
+
+def _from_pattern(given: dict[str, Any]) -> list[list[Any]]:
+    _only(given, (*_INLINE, *SILENT))
+    fixes = [key for key in ("rewrite", "fix") if key in given]
+    if len(fixes) != 1:
+        raise ActionFault("pattern: one `rewrite` is needed beside it")
+    extra = {key: given[key] for key in ACTING[1:5] if key in given}
+    return [[inline_rule({**given, "rewrite": given[fixes[0]]}) | extra]]
+
+
+def _from_cli(given: dict[str, Any]) -> list[list[Any]]:
+    _only(given, ("cli", "language"))
+    commands = given["cli"] if isinstance(given["cli"], list) else [given["cli"]]
+    if not all(isinstance(command, str) for command in commands):
+        raise ActionFault("cli: a string, or a list of strings, is needed")
+    return [[_spoken(rule, given) for rule in read_command(command)] for command in commands]
+
+
+def _spoken(config: Any, given: dict[str, Any]) -> Any:
+    """The rule with the language named beside it, where it names none."""
+    if isinstance(config, dict) and config.get("language") is None and given.get("language") is not None:
+        return {**config, "language": given["language"]}
+    return config
+
+
+def _only(given: dict[str, Any], allowed: tuple[str, ...]) -> None:
+    for key in given:
+        if key not in allowed:
+            raise unknown("action", key, allowed)

@@ -1,0 +1,242 @@
+"""Holds the verifier against ast-grep's public rule collections, and says what does not come out as documented.
+
+    python -m rlvr_exp.verifiers.ast_grep.check catalog DIR [--rows OUT.jsonl]
+    python -m rlvr_exp.verifiers.ast_grep.check essentials DIR
+    python -m rlvr_exp.verifiers.ast_grep.check antislop DIR
+    python -m rlvr_exp.verifiers.ast_grep.check schema DIR
+
+DIR is a folder of the collection (docs/ast_grep.md names them). Prints one line for each exception and the counts;
+exits with 1 where a rule that ast-grep takes does not do what its collection says. A rule that only searches is tried
+with a fix added: where the text stays as it was, nothing matched.
+"""
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rlvr_exp.config.verifier import Sandbox
+from rlvr_exp.tasks.base import Candidate
+from rlvr_exp.tasks.edits import schema
+from rlvr_exp.tasks.edits.faults import ActionFault
+from rlvr_exp.tasks.edits.languages import ENDINGS, LANGUAGES
+from rlvr_exp.tasks.edits.reading import read_yaml
+from rlvr_exp.tasks.problems import AstGrepProblem
+from rlvr_exp.verifiers.ast_grep.verifier import AstGrep
+from rlvr_exp.verifiers.base import Request, Verdict
+
+_MARK = "edited"
+_REFUSED = ("parse", "resolve")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """`kind`: what it counts as; `fault`: a rule that does not do what its collection says."""
+
+    kind: str
+    name: str
+    detail: str = ""
+    fault: bool = False
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The exit code."""
+    parser = argparse.ArgumentParser(prog="python -m rlvr_exp.verifiers.ast_grep.check", description=__doc__)
+    parser.add_argument("collection", choices=tuple(_CHECKS))
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--rows", type=Path, help="write the catalog's rewrites as rows for +stage=verify instead")
+    given = parser.parse_args(arguments)
+    if given.rows:
+        rows = list(catalog_rows(given.folder))
+        given.rows.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+        print(f"{len(rows)} rows")
+        return 0
+    findings = list(_CHECKS[given.collection](given.folder))
+    for found in findings:
+        if found.detail:
+            print(f"{'FAULT ' if found.fault else ''}{found.kind}: {found.name}: {found.detail}")
+    for kind, count in sorted(Counter(found.kind for found in findings).items()):
+        print(f"{count:5} {kind}")
+    return int(any(found.fault for found in findings))
+
+
+def catalog_rows(folder: Path) -> Iterator[dict[str, Any]]:
+    """A row for each catalogue rule that documents a text before and after."""
+    for entry in _catalog(folder):
+        if entry["check"] in ("fix-exact", "fix-same-but-blanks"):
+            texts = {"before": "\n".join(entry["diff_before"]), "after": "\n".join(entry["diff_after"])}
+            yield {"id": _name(entry), "language": entry["language"], **texts, "action": {"rule_yaml": entry["rule"]}}
+
+
+def check_catalog(folder: Path) -> Iterator[Finding]:
+    """Each rule's documented result: its fix, or that it matches its example."""
+    with AstGrep(Sandbox()) as exact, AstGrep(Sandbox(), compare="syntax") as by_tree:
+        for entry in _catalog(folder):
+            name, documented = _name(entry), entry["check"]
+            if documented in ("fix-exact", "fix-same-but-blanks"):
+                verdict = _rewritten(exact if documented == "fix-exact" else by_tree, entry)
+                good = verdict.outcome == "passed"
+                yield Finding(f"{documented}, {_said(verdict)}", name, "" if good else verdict.log, not good)
+            elif documented in ("match", "no-match"):
+                yield _searched(exact, entry)
+            else:
+                yield from _unusual(exact, entry)
+
+
+def check_essentials(folder: Path) -> Iterator[Finding]:
+    """Every rule matches its invalid snippets and none of its valid ones."""
+    cases = {case["id"]: case for case in map(_plain_yaml, sorted(folder.glob("tests/*/*.yml")))}
+    with AstGrep(Sandbox()) as verifier:
+        for file in sorted(folder.glob("rules/**/*.yml")):
+            for config in read_yaml(file.read_text(encoding="utf-8")):
+                config.pop("ast-grep-essentials", None)
+                case = cases.get(config["id"], {})
+                texts = {True: case.get("invalid") or [], False: case.get("valid") or []}
+                yield _rule_on_texts(verifier, config, config["id"], texts)
+
+
+def check_antislop(folder: Path) -> Iterator[Finding]:
+    """Every sample is matched by a rule of its name and language, every valid one by none."""
+    with AstGrep(Sandbox()) as verifier:
+        for file in sorted(folder.glob("rules/*.yml")):
+            configs = read_yaml(file.read_text(encoding="utf-8"))
+            for config in configs:
+                [verdict] = _tried(verifier, config, ["x"])
+                refused = verdict.bucket in _REFUSED
+                yield Finding("rule refused" if refused else "rule", config["id"], verdict.log * refused, refused)
+            for sample in sorted(folder.glob(f"test_samples/**/{file.stem}.*")):
+                yield _sample(verifier, configs, sample, folder)
+
+
+def check_schema(folder: Path) -> Iterator[Finding]:
+    """Our table of keys against ast-grep's published rule schema, `schemas/rule.json`."""
+    published = json.loads((folder / "schemas" / "rule.json").read_text(encoding="utf-8"))
+    parts = published["$defs"]
+    relation = {*schema.MATCHERS, "stopBy", "field"}
+    pairs: dict[str, tuple[set[str], set[str]]] = {
+        "rule file": ({*schema.ACTING, *schema.SILENT, "language"}, set(published["properties"])),
+        "matchers": (set(schema.MATCHERS), set(parts["SerializableRule"]["properties"])),
+        "relations": (relation, set(parts["Relation"]["properties"])),
+        "strictness": (set(schema.STRICTNESS), {item["const"] for item in parts["Strictness"]["oneOf"]}),
+    }
+    for name, (needed, further) in schema.TRANSFORMS.items():
+        pairs[name] = ({*needed, *further}, set(parts[name.capitalize()]["properties"]))
+        pairs[f"{name}, needed"] = (set(needed), set(parts[name.capitalize()]["required"]))
+    for name, (ours, theirs) in pairs.items():
+        differ = ours ^ theirs
+        yield Finding("table differs" if differ else "table equal", name, ", ".join(sorted(differ)), bool(differ))
+
+
+def _catalog(folder: Path) -> list[dict[str, Any]]:
+    lines = (folder / "extracted.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def _name(entry: dict[str, Any]) -> str:
+    return f"{entry['language']}/{entry['id']}"
+
+
+def _rewritten(verifier: AstGrep, entry: dict[str, Any], action: dict[str, Any] | None = None) -> Verdict:
+    before, after = "\n".join(entry["diff_before"]), "\n".join(entry["diff_after"])
+    problem = AstGrepProblem(entry["language"], before, after)
+    return _judge(verifier, problem, action or {"rule_yaml": entry["rule"]})
+
+
+def _searched(verifier: AstGrep, entry: dict[str, Any]) -> Finding:
+    verdicts = []
+    for config in read_yaml(entry["rule"]):
+        verdicts += _tried(verifier, {"language": entry["language"], **config}, entry["examples"])
+    matched, refused = any(map(_matched, verdicts)), [v.log for v in verdicts if v.bucket in _REFUSED]
+    good = not refused and matched == (entry["check"] == "match")
+    kind = "refused" if refused else "matched" if matched else "not matched"
+    return Finding(f"{entry['check']}, {kind}", _name(entry), "" if good else "; ".join(refused) or kind, not good)
+
+
+def _unusual(verifier: AstGrep, entry: dict[str, Any]) -> Iterator[Finding]:
+    """Rules that do not load as they stand, commands, and fixes documented otherwise than they work."""
+    name, documented = _name(entry), entry["check"]
+    actions = [{"cli": command} for command in entry["commands"]] if documented == "no-yaml" else [None]
+    for action in actions:
+        if entry["diff_before"] and entry["has_fix"] or action and entry["diff_before"]:
+            verdict = _rewritten(verifier, entry, action)
+            yield Finding(f"{documented}, {_said(verdict)}", name, verdict.log.replace("\n", " ") or "as documented")
+        elif entry["rule"]:
+            try:
+                found = _searched(verifier, entry)
+            except ActionFault as fault:
+                found = Finding("", name, str(fault))
+            yield Finding(
+                f"{documented}, searched", name, found.detail or "loads with the folder's language and matches"
+            )
+        else:
+            yield Finding(f"{documented}, nothing to rewrite", name, "a command or a text without a rewrite")
+
+
+def _rule_on_texts(verifier: AstGrep, config: dict[str, Any], name: str, texts: dict[bool, list[str]]) -> Finding:
+    wrong = []
+    for expected, snippets in texts.items():
+        for verdict in _tried(verifier, config, snippets):
+            if verdict.bucket in _REFUSED:
+                reserved = "reserved characters" in verdict.log
+                return Finding("rule refused" + ", a utility's name" * reserved, name, verdict.log)
+            if _matched(verdict) != expected:
+                wrong.append("missed" if expected else "matched though valid")
+    cases = sum(map(len, texts.values()))
+    kind = "rule wrong" if wrong else "rule right" if cases else "rule without cases"
+    return Finding(kind, name, ", ".join(wrong), bool(wrong))
+
+
+def _sample(verifier: AstGrep, configs: list[dict[str, Any]], sample: Path, folder: Path) -> Finding:
+    ours = [config for config in configs if ENDINGS[LANGUAGES[config["language"].lower()]] == sample.suffix[1:]]
+    text = sample.read_text(encoding="utf-8")
+    matched = any(_matched(verdict) for config in ours for verdict in _tried(verifier, config, [text]))
+    expected = sample.parent.name != "valid"
+    kind = f"sample {'matched' if matched else 'not matched'}, as it should be"
+    if matched != expected:
+        return Finding("sample wrong", str(sample.relative_to(folder)), "matched" if matched else "not matched", True)
+    return Finding(kind, sample.name)
+
+
+def _tried(verifier: AstGrep, config: dict[str, Any], texts: list[str]) -> list[Verdict]:
+    """The rule with a fix of ours on each text, each wanted unchanged: `passed` says that nothing matched."""
+    action = {"rule": {key: part for key, part in config.items() if key != "fix"} | {"fix": _MARK}}
+    requests = [_request(AstGrepProblem(config["language"], text, text), action) for text in texts]
+    return verifier.verify(requests)
+
+
+def _matched(verdict: Verdict) -> bool:
+    return verdict.bucket == "wrong_answer"
+
+
+def _judge(verifier: AstGrep, problem: AstGrepProblem, action: dict[str, Any]) -> Verdict:
+    return verifier.verify([_request(problem, action)])[0]
+
+
+def _request(problem: AstGrepProblem, action: dict[str, Any]) -> Request:
+    return Request(problem, Candidate(json.dumps(action, ensure_ascii=False)))
+
+
+def _said(verdict: Verdict) -> str:
+    return verdict.bucket or verdict.outcome
+
+
+def _plain_yaml(file: Path) -> dict[str, Any]:
+    """A collection's own file: trusted, and larger than an action may be; every scalar is a string."""
+    return yaml.load(file.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
+
+
+_CHECKS: dict[str, Callable[[Path], Iterator[Finding]]] = {
+    "catalog": check_catalog,
+    "essentials": check_essentials,
+    "antislop": check_antislop,
+    "schema": check_schema,
+}
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,264 @@
+"""Edits judged: the action is read here, applied in the sandbox, and its result compared here or handed to tests.
+
+Owns what a verdict on an edit is. `failed`: `parse`, not an action; `resolve`, a rule that ast-grep does not take (an
+unknown kind or language, a pattern that does not parse, an undefined variable); `wrong_answer`, another text, or no
+match where something had to change; `timeout`, `memory`, `output_limit`; `runtime_error`, rules that undo one another,
+or a crash of the engine. `rejected`: an action that reaches for files, projects, parsers or YAML tags, or whose aliases
+expand without bound. A rule that names one place and writes the whole answer is no cheat: the answer is not known to
+it.
+
+The wanted text and the tests never enter the process that applies the rules. With tests, the edited text is a solution
+judged by the pytest verifier (with its usual options), whose verdict this then is.
+
+Not covered: `text_loose` and `syntax` take as right what differs only in blanks, and `syntax` trusts the grammar for
+what a blank is; rules are matched against one text without a name, so `files` and `ignores` have no effect.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from rlvr_exp.config.verifier import PytestSuite as TestLimits
+from rlvr_exp.core.hashing import content_hash
+from rlvr_exp.sandbox import wire
+from rlvr_exp.sandbox.jobs import Job, JobLimits, JobResult, frames
+from rlvr_exp.sandbox.pool import Pool, SandboxOptions
+from rlvr_exp.sandbox.rewrites_job import pack
+from rlvr_exp.tasks.base import Candidate
+from rlvr_exp.tasks.edits.action import Action, parse_action
+from rlvr_exp.tasks.edits.faults import ActionFault
+from rlvr_exp.tasks.edits.languages import ENDINGS, language_of
+from rlvr_exp.tasks.problems import AstGrepProblem, PytestProblem
+from rlvr_exp.verifiers.ast_grep.likeness import equal_but_blanks, equal_text, first_difference
+from rlvr_exp.verifiers.ast_grep.tools import find_tools
+from rlvr_exp.verifiers.base import Request, Verdict, Verifier
+from rlvr_exp.verifiers.cache import CacheOptions
+from rlvr_exp.verifiers.engine import Engine, Judged, Work
+from rlvr_exp.verifiers.suite.verifier import PytestSuite
+
+MAX_KB = 512
+"""Of a text to edit, and of the edited one."""
+_DIGESTS = 4096
+"""Wanted texts whose syntax trees are remembered."""
+_BUCKET_OF_END = {
+    "cpu": "timeout",
+    "wall": "timeout",
+    "memory": "memory",
+    "output": "output_limit",
+    "lost": "runtime_error",
+}
+_BUCKET_OF_FAULT = {
+    "resolve": "resolve",
+    "loop": "runtime_error",
+    "crash": "runtime_error",
+    "output": "output_limit",
+    "memory": "memory",
+}
+_PASSING = ("wall", "lost", "unavailable")
+"""Ends that may have been the machine's mood."""
+
+Got, Next = TypeVar("Got"), TypeVar("Next")
+
+
+class AstGrep(Engine):
+    """Judges `AstGrepProblem`s.
+
+    Args:
+        sandbox: workers, level and the limits of a candidate whose problem names none.
+        compare: `text`, every character; `text_loose`, but for blanks at line ends and empty lines; `syntax`, the same
+            syntax tree in the problem's language.
+        max_passes: 1 applies an action once; more apply it until nothing changes, at most so often.
+
+    Raises:
+        InputError: ast_grep_py or the ast-grep program is missing.
+    """
+
+    name = "ast_grep"
+    version = "1"
+
+    def __init__(
+        self,
+        sandbox: SandboxOptions,
+        cache: CacheOptions | None = None,
+        compare: str = "text",
+        max_passes: int = 1,
+    ):
+        self._tools = find_tools()
+        super().__init__(cache)
+        self._sandbox, self._cache_options = sandbox, cache
+        self._compare, self._max_passes = compare, max_passes
+        self._limits = JobLimits.of(sandbox)
+        self._pool = Pool.of(sandbox, harness="rlvr_exp.sandbox.rewrites", packages=True, processes=1)
+        self._digests: OrderedDict[tuple[str, str], Future[JobResult]] = OrderedDict()
+        self._tests: Verifier | None = None
+        self._guard = threading.Lock()
+
+    def prepare(self, request: Request) -> Verdict | Work:
+        problem, candidate = request.problem, request.candidate
+        fault = _fault_of(problem)
+        if fault:
+            return Verdict("no_verdict", log=fault)
+        if candidate.text is None:
+            return _failed("parse", candidate.fault or "no action in the answer")
+        try:
+            action = parse_action(candidate.text, problem.language)
+        except ActionFault as fault:
+            if fault.kind == "rejected":
+                return Verdict("rejected", rule=fault.rule, total=1, log=str(fault))
+            return _failed(fault.kind, str(fault))
+        if not action.edits and problem.before != problem.after:
+            return _failed("wrong_answer", "no rule has a `fix`, so nothing changes")
+        limits = self._limits.named_by(problem.limits)
+        content = content_hash([action.canonical, problem, self._compare, self._max_passes, repr(limits)])
+        return Work(content.encode(), (action, limits), request)
+
+    def start(self, work: Work) -> Future[Judged]:
+        action, limits = work.payload
+        problem: AstGrepProblem = work.request.problem
+        tree = language_of(problem.language) if self._compare == "syntax" and not problem.tests else ""
+        job = Job(self._payload(problem.before, action, tree), limits)
+        return _then(self._pool.submit(job), lambda result: self._judge(problem, result, tree))
+
+    def tool(self) -> Mapping[str, str]:
+        return dict(self._tools.versions)
+
+    def isolation(self) -> dict[str, Any]:
+        return self._pool.isolation()
+
+    def close(self) -> None:
+        self._pool.close()
+        if self._tests is not None:
+            self._tests.close()
+        super().close()
+
+    def _payload(self, text: str, action: Action | None, tree: str) -> bytes:
+        steps = [(step[0].language, [rule.config for rule in step]) for step in action.steps] if action else []
+        named = [(language, ENDINGS[language], rules) for language, rules in steps]
+        return pack(text, named, self._max_passes, tree, self._tools.program, MAX_KB)
+
+    def _judge(self, problem: AstGrepProblem, result: JobResult, tree: str) -> Judged | Future[Judged]:
+        got = _edited(result)
+        if isinstance(got, Verdict):
+            return Judged(got, result.end not in _PASSING)
+        text, matches, digest = got
+        if matches == 0 and problem.before != problem.after:
+            return Judged(_failed("wrong_answer", "the action matches nothing", result.cpu_s))
+        if problem.tests:
+            return _then(self._by_tests(problem, text), lambda verdict: _from_tests(verdict, result.cpu_s))
+        if not tree:
+            same = equal_but_blanks if self._compare == "text_loose" else equal_text
+            return Judged(_compared(same(text, problem.after), text, problem, result.cpu_s))
+        wanted = self._wanted_tree(problem.after, tree)
+        return _then(wanted, lambda known: _by_tree(known, digest, text, problem, result.cpu_s))
+
+    def _wanted_tree(self, after: str, language: str) -> Future[JobResult]:
+        """The tree of the wanted text, in a process that runs no candidate's rule; made once a text."""
+        key = (language, after)
+        with self._guard:
+            known = self._digests.get(key)
+            if known is None or (known.done() and _edited_or_none(known) is None):
+                payload = pack(after, [], 1, language, self._tools.program, MAX_KB)
+                known = self._digests[key] = self._pool.submit(Job(payload, self._limits))
+            self._digests.move_to_end(key)
+            while len(self._digests) > _DIGESTS:
+                self._digests.popitem(last=False)
+            return known
+
+    def _by_tests(self, problem: AstGrepProblem, text: str) -> Future[Verdict]:
+        with self._guard:
+            if self._tests is None:  # a pool of its own: only where tests decide
+                usual = TestLimits()
+                limits = (usual.cpu_s, usual.wall_s, usual.memory_mb)
+                self._tests = PytestSuite(self._sandbox, self._cache_options, usual.separate, *limits)
+        tests = PytestProblem(problem.tests, limits=problem.limits)
+        return self._tests.submit(Request(tests, Candidate(text)))
+
+
+def _fault_of(problem: Any) -> str:
+    """Why a problem cannot be judged, or nothing."""
+    if not isinstance(problem, AstGrepProblem):
+        return f"ast_grep judges edits, not {type(problem).__name__}"
+    try:
+        language = language_of(problem.language)
+        sizes = [len(text.encode()) for text in (problem.before, problem.after, problem.tests)]
+    except UnicodeEncodeError:
+        return "the problem's texts are not Unicode: a lone surrogate"
+    except ActionFault as fault:
+        return f"the problem's {fault}"
+    if max(sizes) > MAX_KB << 10:
+        return f"the problem has a text of {max(sizes)} bytes, allowed {MAX_KB << 10}"
+    return f"tests judge Python, not {language}" if problem.tests and language != "python" else ""
+
+
+def _edited(result: JobResult) -> tuple[str, int, str] | Verdict:
+    """What the candidate's process says it made: data from an enemy, one record or none."""
+    seconds = result.cpu_s
+    if result.end == "unavailable":
+        return Verdict("no_verdict", log=f"no sandbox worker: {result.log.decode(errors='replace')[:300]}")
+    if result.end != "exit":
+        return _failed(_BUCKET_OF_END[result.end], f"applying the rule was ended by its limit: {result.end}", seconds)
+    try:
+        record = [wire.decode(frame) for frame in frames(result.records)]
+        record = record[0] if len(record) == 1 else None
+    except ValueError:
+        record = None
+    match record:
+        case ["text", str(text), int(matches), str(digest)]:
+            return text, matches, digest
+        case ["fault", "engine", str(message)]:
+            return Verdict("no_verdict", log=message)
+        case ["fault", str(kind), str(message)] if kind in _BUCKET_OF_FAULT:
+            return _failed(_BUCKET_OF_FAULT[kind], message[:600], seconds)
+    said = result.log[-200:].decode(errors="replace")
+    bucket = "memory" if "memory allocation" in said or "MemoryError" in said else "runtime_error"
+    return _failed(bucket, f"the engine broke under the rule (status {result.status}): {said}", seconds)
+
+
+def _edited_or_none(done: Future[JobResult]) -> tuple[str, int, str] | None:
+    got = None if done.exception() is not None else _edited(done.result())
+    return None if isinstance(got, Verdict) else got
+
+
+def _by_tree(known: JobResult, digest: str, text: str, problem: AstGrepProblem, seconds: float) -> Judged:
+    wanted = _edited(known)
+    if isinstance(wanted, Verdict):
+        return Judged(Verdict("no_verdict", log=f"the wanted text has no tree: {wanted.log}"), lasting=False)
+    return Judged(_compared(digest == wanted[2], text, problem, seconds))
+
+
+def _compared(same: bool, text: str, problem: AstGrepProblem, seconds: float) -> Verdict:
+    if same:
+        return Verdict("passed", passed=1, total=1, seconds=seconds)
+    return _failed("wrong_answer", first_difference(text, problem.after), seconds)
+
+
+def _from_tests(verdict: Verdict, seconds: float) -> Judged:
+    """Tests know better than the edit's own seconds what a timeout was; such verdicts stay in their own memory."""
+    whole = replace(verdict, seconds=verdict.seconds + seconds, cached=False)
+    return Judged(whole, verdict.outcome in ("passed", "rejected") or verdict.bucket not in (None, "timeout"))
+
+
+def _failed(bucket: str, log: str, seconds: float = 0.0) -> Verdict:
+    return Verdict("failed", bucket, total=1, seconds=seconds, log=log)
+
+
+def _then(first: Future[Got], go_on: Callable[[Got], "Next | Future[Next]"]) -> Future[Next]:
+    """A future of what `go_on` makes of the first one's result, at once or in a future of its own."""
+    whole: Future[Next] = Future()
+
+    def settle(done: Future[Any], step: Callable[[Any], Any] | None) -> None:
+        try:
+            value = done.result() if step is None else step(done.result())
+        except BaseException as fault:  # told to whoever waits: a callback's own fault is seen by nobody
+            whole.set_exception(fault)
+            return
+        if isinstance(value, Future):
+            value.add_done_callback(lambda later: settle(later, None))
+        else:
+            whole.set_result(value)
+
+    first.add_done_callback(lambda done: settle(done, go_on))
+    return whole
