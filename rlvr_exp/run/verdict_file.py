@@ -9,8 +9,9 @@ import fcntl
 import json
 import os
 from collections.abc import Iterator, Mapping
+from io import FileIO
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from rlvr_exp.core.errors import GuardStop, InputError, Problem
 from rlvr_exp.core.files import write_json
@@ -75,9 +76,10 @@ class VerdictFile:
 
     def write(self, row: Mapping[str, Any]) -> None:
         """Add a line; it is out of this process when this returns. Raises GuardStop where the disk takes no more."""
+        data = memoryview(json.dumps(row, allow_nan=False).encode() + b"\n")
         try:
-            self._file.write(json.dumps(row, allow_nan=False).encode() + b"\n")
-            self._file.flush()
+            while data:
+                data = data[self._file.write(data) :]
         except OSError as fault:
             raise GuardStop(
                 f"{self.path} cannot be written: {fault.strerror}. Make room and run the same command again: it goes on "
@@ -94,10 +96,10 @@ class VerdictFile:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _claimed(self) -> BinaryIO:
+    def _claimed(self) -> FileIO:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            file = open(self.path, "a+b")
+            file = open(self.path, "a+b", buffering=0)
         except OSError as fault:
             raise InputError(_problem(f"cannot be written: {fault.strerror}", self.path, "another file")) from fault
         try:

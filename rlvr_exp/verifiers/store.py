@@ -139,20 +139,20 @@ class Store:
         )
         return (pages - free) * size
 
-    def _open(self) -> None:
+    def _open(self, thorough: bool = False) -> None:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # Logs quote expected values.
-        if not _sound(self._path):
-            self._put_aside()
+        if not _sound(self._path, thorough):
+            self._put_aside(thorough)
         self._writer = _connected(self._path, timeout=30.0)
         self._reader = _connected(self._path, timeout=0.0)
         self._reader.execute("PRAGMA query_only = ON")
         self._usable = True
 
-    def _put_aside(self) -> None:
+    def _put_aside(self, thorough: bool) -> None:
         """Rename what is no cache of ours, one process at a time: a second one finds the new file sound."""
         with open(self._path.with_suffix(".lock"), "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if _sound(self._path):
+            if _sound(self._path, thorough):
                 return
             aside = self._path.with_name(f"{self._path.name}.damaged-{time.time_ns()}")
             for suffix in ("-wal", "-shm", "-journal", ""):
@@ -178,7 +178,7 @@ class Store:
         damaged = isinstance(fault, sqlite3.DatabaseError) and not isinstance(fault, sqlite3.OperationalError)
         if damaged and self._failures <= 2:
             with self._guarded():
-                self._open()
+                self._open(thorough=True)
         else:
             _warn(f"verdicts are not remembered on disk ({self._path}: {fault}); set cache.path or cache.enabled=false")
 
@@ -210,8 +210,8 @@ def _checksum(text: bytes) -> bytes:
     return hashlib.blake2b(text, digest_size=8).digest()
 
 
-def _sound(path: Path) -> bool:
-    """Whether the file is missing, empty or ours. Raises OSError or sqlite3.OperationalError where it cannot be read."""
+def _sound(path: Path, thorough: bool) -> bool:
+    """Whether the file is missing, empty or ours; thorough: every page of it is looked at. Raises OSError or sqlite3.OperationalError where it cannot be read."""
     if not path.exists() or path.stat().st_size == 0:
         return True
     try:
@@ -221,7 +221,8 @@ def _sound(path: Path) -> bool:
             if application == 0 and not tables:
                 return True  # Another process is making it.
             connection.execute("SELECT key, verdict, used FROM verdicts LIMIT 1").fetchone()
-            return application == _APPLICATION
+            whole = not thorough or connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
+            return application == _APPLICATION and whole
     except sqlite3.OperationalError as fault:
         if "no such" in str(fault):
             return False

@@ -16,8 +16,9 @@ from rlvr_exp.config import compose
 from rlvr_exp.core.errors import GuardStop, InputError, Interrupted
 from rlvr_exp.run import manifest
 from rlvr_exp.run.job import Job
-from rlvr_exp.run.verdict_file import KEYS
+from rlvr_exp.run.verdict_file import KEYS, VerdictFile, row_of
 from rlvr_exp.stages import verify
+from rlvr_exp.verifiers.base import Verdict
 
 OWN = '''
 """A verifier that does what its candidate says."""
@@ -115,6 +116,9 @@ def start(words, tmp_path):
 
 def row(identity, candidate="pass"):
     return {"id": identity, "program": "p", "candidate": candidate}
+
+
+ANSWER = row_of(1, Verdict("passed"))
 
 
 def put(folder: Path, *rows) -> None:
@@ -270,6 +274,16 @@ def test_a_damaged_line_is_named(start, tmp_path):
     (tmp_path / "out.jsonl").write_bytes(lines[0] + b"\0" * 40 + b"\n" + lines[2])
     with pytest.raises(InputError, match="line 2 is damaged"):
         start()
+
+
+def test_a_full_disk_stops_with_what_to_do_and_leaves_what_is_there(tmp_path):
+    with VerdictFile(tmp_path / "out.jsonl", {"input": 1}) as file:
+        file.write(ANSWER)
+        kept, file._file = file._file, open("/dev/full", "wb", buffering=0)  # noqa: SIM115
+        with pytest.raises(GuardStop, match="No space left on device.* after the 1 rows"):
+            file.write(ANSWER)
+        kept.close()
+    assert len(out(tmp_path)) == 1
 
 
 def test_one_run_at_a_time_writes_a_file(start, tmp_path):

@@ -158,7 +158,7 @@ def test_kill_9_at_any_time_leaves_a_file_that_works(tmp_path):
     assert sqlite3.connect(tmp_path / NAME).execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
 
-@pytest.mark.parametrize("damage", ["garbage", "foreign", "cut", "header"])
+@pytest.mark.parametrize("damage", ["garbage", "foreign", "cut", "header", "deep"])
 def test_a_damaged_or_foreign_file_is_put_aside_and_begun_anew(damage, tmp_path):
     path = tmp_path / NAME
     if damage == "foreign":
@@ -169,14 +169,16 @@ def test_a_damaged_or_foreign_file_is_put_aside_and_begun_anew(damage, tmp_path)
     else:
         written(tmp_path, 2000)
         data = path.read_bytes()
-        path.write_bytes(data[:20_000] if damage == "cut" else b"\0" * 4096 + data[4096:])
+        deep = data[: 4096 * 5] + b"\xab" * (len(data) - 4096 * 5)
+        path.write_bytes({"cut": data[:20_000], "header": b"\0" * 4096 + data[4096:], "deep": deep}[damage])
     before = path.read_bytes()
     with pytest.warns(RuntimeWarning, match="put|stands as"):
         written(tmp_path, 5)
         known(tmp_path, 2000)  # Where the damage lies deeper it is met here.
         written(tmp_path, 5)
     assert known(tmp_path, 5) == 5
-    assert before in [file.read_bytes() for file in tmp_path.glob(f"{NAME}.damaged-*")] or damage == "cut"
+    assert before in [file.read_bytes() for file in tmp_path.glob(f"{NAME}.damaged-*")] or damage in ("cut", "deep")
+    assert len(list(tmp_path.glob(f"{NAME}.damaged-*[0-9]"))) == 1
 
 
 def test_a_folder_that_cannot_be_made_costs_a_warning_and_no_verdict(tmp_path):
