@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator, Mapping
 from io import FileIO
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from rlvr_exp.core.errors import GuardStop, InputError, Problem
 from rlvr_exp.core.files import write_json
@@ -82,15 +82,15 @@ class VerdictFile:
                 data = data[self._file.write(data) :]
         except OSError as fault:
             raise GuardStop(
-                f"{self.path} cannot be written: {fault.strerror}. Make room and run the same command again: it goes on "
-                f"after the {self.rows} rows that are there"
+                f"{self.path} cannot be written: {fault.strerror}. Make room and run the same command again: it goes "
+                f"on after the {self.rows} rows that are there"
             ) from fault
         self.rows += 1
 
     def close(self) -> None:
         self._file.close()
 
-    def __enter__(self) -> "VerdictFile":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -115,7 +115,9 @@ class VerdictFile:
             try:
                 write_json(self._sidecar, ours)
             except OSError as fault:
-                raise InputError(_problem(f"cannot be written: {fault.strerror}", self._sidecar, "another file")) from fault
+                raise InputError(
+                    _problem(f"cannot be written: {fault.strerror}", self._sidecar, "another file")
+                ) from fault
             return
         remedy = f"another verify.output, or remove {self.path}"
         try:
@@ -126,7 +128,10 @@ class VerdictFile:
         differing = list(_differences(theirs, ours))
         if differing:
             raise InputError(
-                *(Problem("verify.output", f"was made with another {key}", told, "", "", remedy) for key, told in differing)
+                *(
+                    Problem("verify.output", f"was made with another {key}", told, "", "", remedy)
+                    for key, told in differing
+                )
             )
 
     def _whole_rows(self) -> int:

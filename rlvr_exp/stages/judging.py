@@ -37,9 +37,11 @@ def ready(verifier: Verifier, job: Job) -> dict[str, Any]:
     isolation = told["isolation"]
     if isolation.get("fault"):
         raise InputError(Problem("sandbox", "no worker can be started", isolation["fault"], remedy="see sandbox.level"))
-    if isolation["level"] not in STRONG and isolation["not_isolated"]:
+    if isolation.get("level") not in STRONG and isolation.get("not_isolated"):
         missing = ", ".join(isolation["not_isolated"])
-        job.progress(kind="note", text=f"isolation level {isolation['level']}: candidates are not isolated from: {missing}")
+        job.progress(
+            kind="note", text=f"isolation level {isolation['level']}: candidates are not isolated from: {missing}"
+        )
     return told
 
 

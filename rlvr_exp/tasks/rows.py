@@ -163,7 +163,9 @@ def _literal_args(where: str, given: Any) -> list[Any] | tuple[Any, ...]:
         return [_literal(f"{where}[{index}]", text) for index, text in enumerate(given)]
     args = _literal(where, given)
     if type(args) not in (list, tuple):
-        raise Fault(f"{where}: got {_short(given)}, allowed a list or tuple of arguments, as in '(1, [2, 3])' or '(1,)'")
+        raise Fault(
+            f"{where}: got {_short(given)}, allowed a list or tuple of arguments, as in '(1, [2, 3])' or '(1,)'"
+        )
     return args
 
 

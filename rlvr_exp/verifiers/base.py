@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from rlvr_exp.tasks.base import Candidate
 
@@ -126,7 +126,7 @@ class Verifier(ABC):
     def close(self) -> None:
         """End the workers. Further calls to `verify` are an error."""
 
-    def __enter__(self) -> "Verifier":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

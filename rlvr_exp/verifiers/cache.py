@@ -34,7 +34,7 @@ def key_of(known_by: bytes, content: bytes) -> bytes:
 
 
 def default_folder() -> Path:
-    """`rlvr_exp/verdicts` in the user's cache folder. A relative XDG_CACHE_HOME is ignored, as its specification asks."""
+    """`rlvr_exp/verdicts` in the user's cache folder. A relative XDG_CACHE_HOME is ignored, as specified."""
     named = os.environ.get("XDG_CACHE_HOME", "")
     root = Path(named) if os.path.isabs(named) else Path(os.path.expanduser("~")) / ".cache"
     return root / "rlvr_exp" / "verdicts"

@@ -135,7 +135,8 @@ class Store:
 
     def _bytes_used(self) -> int:
         pages, free, size = (
-            self._writer.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
+            self._writer.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("page_count", "freelist_count", "page_size")
         )
         return (pages - free) * size
 
@@ -211,7 +212,10 @@ def _checksum(text: bytes) -> bytes:
 
 
 def _sound(path: Path, thorough: bool) -> bool:
-    """Whether the file is missing, empty or ours; thorough: every page of it is looked at. Raises OSError or sqlite3.OperationalError where it cannot be read."""
+    """Whether the file is missing, empty or ours; thorough: every page of it is looked at.
+
+    Raises OSError or sqlite3.OperationalError where it cannot be read.
+    """
     if not path.exists() or path.stat().st_size == 0:
         return True
     try:

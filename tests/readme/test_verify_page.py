@@ -29,7 +29,9 @@ def test_the_readme_judges_a_file(tmp_path):
     given, told = re.findall(r"```json\n(.*?)```", text, re.DOTALL)
     (tmp_path / "in.jsonl").write_text(given)
     words = re.search(r"`python -m (.*?)`", text)[1].split()
-    done = subprocess.run([sys.executable, "-m", *words], cwd=tmp_path, env=environment(), capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", *words], cwd=tmp_path, env=environment(), capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     for row, shown in zip(rows, map(json.loads, told.splitlines()), strict=True):
@@ -45,6 +47,8 @@ def test_every_row_that_is_shown_can_be_read(line):
 
 def test_the_python_example_runs(tmp_path):
     (tmp_path / "example.py").write_text(re.search(r"```python\n(.*?)```", PAGE, re.DOTALL)[1])
-    done = subprocess.run([sys.executable, "example.py"], cwd=tmp_path, env=environment(), capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "example.py"], cwd=tmp_path, env=environment(), capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["['passed', 'failed']", "0 passed True", "1 failed True"]

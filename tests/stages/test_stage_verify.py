@@ -1,4 +1,4 @@
-"""Candidates from a file: one answer a row, in order, whatever the rows hold and however often the run is broken off."""
+"""Candidates from a file: one answer a row, in order, whatever the rows hold and however often a run is broken off."""
 
 import gzip
 import json
@@ -169,7 +169,11 @@ def test_rows_that_cannot_be_read_are_answered_in_their_place(start, tmp_path):
 def test_a_row_that_is_too_long_is_answered(start, tmp_path):
     put(tmp_path, row(1), row(2, "x" * 2**20), row(3))
     start("verify.max_row_mb=1", "verifier.max_no_verdict_rate=1")
-    assert [(one["id"], one["outcome"]) for one in out(tmp_path)] == [(1, "passed"), (None, "no_verdict"), (3, "passed")]
+    assert [(one["id"], one["outcome"]) for one in out(tmp_path)] == [
+        (1, "passed"),
+        (None, "no_verdict"),
+        (3, "passed"),
+    ]
 
 
 def test_a_verifier_that_fails_on_a_row_goes_on_with_the_rest(start, tmp_path, capsys):
@@ -321,7 +325,13 @@ def test_a_weak_isolation_is_said_aloud(start, tmp_path):
 
 
 def test_an_interrupted_run_keeps_what_is_judged_and_goes_on(start, tmp_path):
-    put(tmp_path, row("slow", "sleep 1"), row("fast"), row("stuck", "sleep 2"), *(row(n, "sleep 0.1") for n in range(60)))
+    put(
+        tmp_path,
+        row("slow", "sleep 1"),
+        row("fast"),
+        row("stuck", "sleep 2"),
+        *(row(n, "sleep 0.1") for n in range(60)),
+    )
 
     def interrupt(job):
         told = job.progress
@@ -350,7 +360,9 @@ def command(cwd: Path, *words: str) -> subprocess.CompletedProcess:
 def test_kill_9_loses_nothing_that_was_written(words, tmp_path):
     put(tmp_path, *(row(number, "sleep 0.02") for number in range(300)))
     for number in range(2):
-        run = subprocess.Popen([*PROGRAM, *words, f"run.dir=run{number}"], cwd=tmp_path, env=ENVIRONMENT, stdout=subprocess.DEVNULL)
+        run = subprocess.Popen(
+            [*PROGRAM, *words, f"run.dir=run{number}"], cwd=tmp_path, env=ENVIRONMENT, stdout=subprocess.DEVNULL
+        )
         wanted = 40 * (number + 1)
         while not (tmp_path / "out.jsonl").exists() or len((tmp_path / "out.jsonl").read_bytes().splitlines()) < wanted:
             assert run.poll() is None
@@ -369,7 +381,12 @@ def test_kill_9_loses_nothing_that_was_written(words, tmp_path):
 def test_one_signal_ends_it_with_130(words, tmp_path):
     put(tmp_path, *(row(number, "sleep 0.05") for number in range(2000)))
     run = subprocess.Popen(
-        [*PROGRAM, *words, "run.dir=run"], cwd=tmp_path, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        [*PROGRAM, *words, "run.dir=run"],
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     while not (tmp_path / "out.jsonl").exists() or not (tmp_path / "out.jsonl").stat().st_size:
         assert run.poll() is None

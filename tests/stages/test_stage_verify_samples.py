@@ -58,7 +58,12 @@ def test_candidates_do_not_see_the_files_of_the_run(tmp_path):
     code = "import os\ndef f(paths):\n    return [os.access(path, os.R_OK) for path in paths]\n"
     case = {"args": [list(map(str, places))], "expected": [False] * len(places)}
     places[0].write_text(json.dumps({"id": 1, "code": code, "entry_point": "f", "cases": [case]}))
-    words = [f"verify.input={places[0]}", f"verify.output={places[1]}", f"cache.path={places[2]}", "sandbox.require=namespaces"]
+    words = [
+        f"verify.input={places[0]}",
+        f"verify.output={places[1]}",
+        f"cache.path={places[2]}",
+        "sandbox.require=namespaces",
+    ]
     done = command(tmp_path, "+stage=verify", *words)
     if "sandbox.require" in done.stderr:
         pytest.skip("this machine cannot hide files")

@@ -34,7 +34,10 @@ def test_training_is_the_same_with_a_cold_and_a_warm_cache(tmp_path):
     cold, warm = train(tmp_path, "cold"), train(tmp_path, "warm")
     assert measured(cold) == measured(warm) and measured(cold)[0]["reward/mean"] is not None
     hits = [metrics(run)[-1]["system/verifier_cache_hits_disk"] for run in (cold, warm)]
-    assert hits[0] == 0 < hits[1] and metrics(warm)[-1]["system/verifier_judged"] < metrics(cold)[-1]["system/verifier_judged"]
+    assert (
+        hits[0] == 0 < hits[1]
+        and metrics(warm)[-1]["system/verifier_judged"] < metrics(cold)[-1]["system/verifier_judged"]
+    )
     for step, path in rollout_steps(cold).items():
         assert read_rollouts(path) == read_rollouts(rollout_steps(warm)[step])
     before, after = (json.loads((run / "summary.json").read_text())["after"] for run in (cold, warm))

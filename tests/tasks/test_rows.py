@@ -75,7 +75,9 @@ def test_the_other_formats():
     assert read(AST_GREP | {"action": "pattern: x"}, "ast_grep").candidate == Candidate("pattern: x")
 
 
-@pytest.mark.parametrize(("kind", "key"), [("python_io", "code"), ("pytest", "code"), ("dafny", "candidate"), ("ast_grep", "action")])
+@pytest.mark.parametrize(
+    ("kind", "key"), [("python_io", "code"), ("pytest", "code"), ("dafny", "candidate"), ("ast_grep", "action")]
+)
 def test_null_is_an_answer_without_a_candidate(kind, key):
     candidate = read(ROWS[kind] | {key: None}, kind).candidate
     assert candidate.text is None and key in candidate.fault
@@ -89,7 +91,9 @@ def test_further_keys_are_left_alone(kind):
 @pytest.mark.parametrize(("kind", "key"), [(kind, key) for kind, row in ROWS.items() for key in row])
 @pytest.mark.parametrize("wrong", ["absent", 1.5, True])
 def test_a_key_that_is_missing_or_of_another_type_is_named(kind, key, wrong):
-    row = {name: value for name, value in ROWS[kind].items() if name != key} | ({} if wrong == "absent" else {key: wrong})
+    row = {name: value for name, value in ROWS[kind].items() if name != key} | (
+        {} if wrong == "absent" else {key: wrong}
+    )
     answer = read(row, kind)
     assert isinstance(answer, Malformed) and key in answer.reason
     assert answer.id == (None if key == "id" else "a")
@@ -98,7 +102,7 @@ def test_a_key_that_is_missing_or_of_another_type_is_named(kind, key, wrong):
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
-        ({"id": None}, 'id: got null, allowed a string or an integer'),
+        ({"id": None}, "id: got null, allowed a string or an integer"),
         ({"id": []}, "id: got [], allowed"),
         ({"cases": []}, "cases: got [], allowed a list of at least one case"),
         ({"cases": [1]}, "cases[0]: got a number, allowed an object"),
