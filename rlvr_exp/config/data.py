@@ -47,3 +47,35 @@ class Arc(Data):
             return []
         got = f"{self.dev_fraction} + {self.test_fraction}"
         return [Problem("dev_fraction", "the shares of dev and test pass the whole", got, "a sum of at most 1")]
+
+
+CODE_SETS = (
+    "human_eval",
+    "human_eval_plus",
+    "mbpp",
+    "mbpp_plus",
+    "canitedit",
+    "humanevalpack",
+    "edit_eval",
+    "quixbugs",
+)
+"""The sets that rlvr_exp/tasks/code reads."""
+
+
+@configures("rlvr_exp.tasks.code.domain.Code")
+@dataclass
+class Code(Data):
+    """Programs to write, to repair and to edit, from public sets in their own formats; `path` is needed."""
+
+    set: str = option("auto", choices=("auto", *CODE_SETS))
+    """Which set, where a folder holds several; auto: told by its rows or folders."""
+    judge: str = "pytest"
+    """Form of the problems: pytest or python_io, or the path of a verifier's class that names one of them."""
+    seed: int = option(0, low=0)
+    """Of the shuffle before `limit`. Not the run's: all runs measure the same tasks."""
+
+    def problems(self) -> list[Problem]:
+        if self.path:
+            return []
+        remedy = "data.path=DIR, a folder or file of one of the sets in its own format"
+        return [Problem("path", "no code set comes with rlvr_exp", "nothing", ", ".join(CODE_SETS), "", remedy)]

@@ -82,6 +82,18 @@ class Compare:
         ]
 
 
+@dataclass
+class Validate:
+    """Options of +stage=validate."""
+
+    split: str = ""
+    """Split of the data; empty: all of them."""
+    mutants: int = option(4, low=0)
+    """Mutants of each gold that are judged, spread over the kinds of mutation."""
+    require: float = option(1.0, low=0, high=1)
+    """Share of golds that must pass; below it the run ends with exit 3."""
+
+
 SAMPLES = "samples"
 """The value of `verify.input` that stands for the rows that come with the package."""
 

@@ -11,7 +11,7 @@ from rlvr_exp.config.data import Data
 from rlvr_exp.config.learning import Optimizer, Parallel, Scheduler
 from rlvr_exp.config.model import Model
 from rlvr_exp.config.options import node, option
-from rlvr_exp.config.run import Compare, Evaluate, Evaluation, Run, Verify
+from rlvr_exp.config.run import Compare, Evaluate, Evaluation, Run, Validate, Verify
 from rlvr_exp.config.verifier import Cache, Sandbox, Verifier
 
 BY_TARGET = (reward, tracking)
@@ -45,5 +45,7 @@ class Config:
     """Only under +stage=evaluate."""
     verify: Verify | None = None
     """Only under +stage=verify."""
+    validate: Validate | None = None
+    """Only under +stage=validate."""
     compare: Compare | None = None
     """Only under +stage=compare."""

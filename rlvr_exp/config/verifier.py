@@ -15,12 +15,17 @@ class Verifier:
 
     max_no_verdict_rate: float = option(0.05, low=0, high=1, outside=True)
     """Share of requests without a verdict past which the run stops with exit 3."""
+    validate: int = option(16, low=0, outside=True)
+    """Training tasks whose gold is judged before training; one that does not pass stops the run with exit 3."""
 
 
 @configures("rlvr_exp.verifiers.python_io.PythonIO")
 @dataclass
 class PythonIO(Verifier):
     """Calls a Python candidate on cases and compares what it returns."""
+
+    case_cpu_s: float = option(0.0, low=0)
+    """CPU seconds of one case, so that one that hangs does not take the others; 0: only the candidate's own limit."""
 
 
 @configures("rlvr_exp.verifiers.ast_grep.AstGrep")
@@ -32,6 +37,49 @@ class AstGrep(Verifier):
     """What must be equal: every character; all but blanks at line ends and empty lines; the syntax tree."""
     max_passes: int = option(1, low=1, high=100)
     """1: apply an action once; more: until nothing changes, at most so often."""
+
+
+@configures("rlvr_exp.verifiers.suite.verifier.PytestSuite")
+@dataclass
+class PytestSuite(Verifier):
+    """Runs a pytest suite against a solution."""
+
+    separate: bool = False
+    """Run the solution in a process of its own: for functions of plain data; answers never enter it."""
+    cpu_s: float = option(10.0, low=0)
+    """CPU seconds of one suite, in place of the sandbox's; 0: the sandbox's."""
+    wall_s: float = option(30.0, low=0)
+    """Wall-clock seconds of one suite, in place of the sandbox's; 0: the sandbox's."""
+    memory_mb: int = option(2048, low=0)
+    """Address space of one suite beyond the worker's own, in place of the sandbox's memory; 0: the sandbox's. Large
+    packages map much more than they use."""
+
+
+@configures("rlvr_exp.verifiers.dafny.verifier.Dafny")
+@dataclass
+class Dafny(Verifier):
+    """Proves Dafny programs with Dafny, 2.3 or 4.x, and holds them against the given program."""
+
+    path: str = ""
+    """The Dafny to use; empty: `dafny` on the PATH."""
+    image: str = ""
+    """A docker image whose entry point is Dafny, in place of a path."""
+    warm: bool = True
+    """Judge many programs in one process where this Dafny can (2.3, with the mono compiler beside it)."""
+    rlimit: int = option(20_000_000, low=0)
+    """What the prover may use for one procedure, in its own count, the same on every machine; 0: no limit."""
+    cpu_s: float = option(60.0, low=0)
+    """CPU seconds of one candidate, in place of the sandbox's; 0: the sandbox's."""
+    wall_s: float = option(120.0, low=0)
+    """Wall-clock seconds of one candidate, in place of the sandbox's; 0: the sandbox's."""
+    memory_mb: int = option(2048, low=0)
+    """Memory of one candidate, the prover's included, in place of the sandbox's; 0: the sandbox's."""
+    protect: str = option("specification", choices=("specification", "program"))
+    """What a candidate must keep: the specification, its code being free; or all but annotations."""
+    holes: bool = True
+    """A given method or lemma without a body, that promises something and that no other body calls, must get one."""
+    vacuity: bool = False
+    """Reject what also proves `assert false` at the end of the given bodies; twice the work for what is proved."""
 
 
 @dataclass

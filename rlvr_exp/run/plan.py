@@ -118,6 +118,8 @@ def _written(config: Config) -> Iterator[str]:
         yield "compare.json, compare.md"
     if config.verify is not None:
         yield config.verify.output or "verdicts.jsonl"
+    if config.validate is not None:
+        yield "validate.jsonl, validate.md"
     if reads(config.stage, "evaluation"):
         yield "evaluation/"
     if reads(config.stage, "algorithm"):

@@ -17,6 +17,8 @@ from rlvr_exp.models.policy import Policy, load_policy
 from rlvr_exp.run import manifest
 from rlvr_exp.run.job import Job
 from rlvr_exp.run.rollout_files import When
+from rlvr_exp.stages.fitting import all_tasks, check_fit
+from rlvr_exp.stages.golds import check_golds
 from rlvr_exp.stages.judging import built_verifier, ready
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.verifiers.base import Verifier
@@ -43,6 +45,7 @@ def prepared(config, job: Job) -> Iterator[Parts]:
     held_out = held_out_tasks(domain, config.evaluation)
     policy = load_policy(config.model, config.seed)
     with Guarded(built_verifier(config), config.verifier.max_no_verdict_rate) as verifier:
+        check_fit(verifier, all_tasks(domain))
         manifest.extend(
             job.directory,
             data={name: {"tasks": len(tasks), "fingerprint": domain.fingerprint(name)} for name, tasks in domain.splits().items()},
@@ -80,6 +83,7 @@ def training_tasks(parts: Parts, config, job: Job) -> list[Task]:
 
     Raises:
         InputError: a task stands on both sides, or no prompt fits.
+        GuardStop: a gold of the first `verifier.validate` tasks does not pass.
     """
     tasks = split_tasks(parts.domain, "train")
     check_separation(tasks, parts.held_out)
@@ -92,6 +96,7 @@ def training_tasks(parts: Parts, config, job: Job) -> list[Task]:
     if left_out:
         text = f"{left_out} of {len(tasks)} train tasks are left out: their prompts pass {limit} tokens"
         job.progress(kind="note", text=text)
+    check_golds(parts.domain, parts.verifier, fitting, config.verifier.validate, job)
     return fitting
 
 

@@ -23,6 +23,8 @@ class Task:
     problem: Any
     gold: str | None = None
     """A completion that the verifier accepts, where one is known: what SFT imitates."""
+    wrong: tuple[str, ...] = ()
+    """Completions that the data set itself gives as wrong: none may pass."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,10 @@ class Domain(ABC):
     @abstractmethod
     def splits(self) -> Mapping[str, Sequence[Task]]:
         """Every split by name, in a reproducible order. Raises InputError naming file, key and fault for bad data."""
+
+    def left_out(self) -> Mapping[str, str]:
+        """Tasks of the data that stand in no split, by id, each with the reason."""
+        return {}
 
     @abstractmethod
     def prompt(self, task: Task) -> str:

@@ -15,7 +15,7 @@ STAGE_OF = {
     "benchmark": lambda option: "benchmark",
 }
 """Which stage takes a group's option, where not all do."""
-NEEDED = {"compare": ["compare.runs=[a,b]"]}
+NEEDED = {"compare": ["compare.runs=[a,b]"], "data/code": ["data.path=x"]}
 
 
 MADE_FOR = {"tiny_base": ("sft",)}
@@ -34,7 +34,8 @@ def words_for(file: str) -> list[list[str]]:
         return [[f"+stage={stage}", f"+experiment={option}", *NEEDED.get(stage, [])] for stage in stages]
     if group.startswith("experiment/"):  # What an experiment says about one stage.
         return [[f"+stage={option}", f"+experiment={group.partition('/')[2]}"]]
-    return [[f"+stage={STAGE_OF.get(group, lambda _: 'grpo')(option)}", f"{group}={option}"]]
+    needed = NEEDED.get(file, [])
+    return [[f"+stage={STAGE_OF.get(group, lambda _: 'grpo')(option)}", f"{group}={option}", *needed]]
 
 
 @pytest.mark.parametrize("file", FILES)

@@ -1,0 +1,98 @@
+"""What a validation found, counted: shares of golds that passed and of wrong programs that did not, over tasks.
+
+A candidate without a verdict enters no share; it is counted beside them.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rlvr_exp.evaluation.intervals import mean_interval
+from rlvr_exp.evaluation.metrics import Rate
+from rlvr_exp.verifiers.base import Outcome
+
+SHARES = {"gold": "gold_passed", "wrong": "wrong_refused", "hollow": "hollow_refused", "mutant": "mutants_killed"}
+"""The name of each kind's share."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One candidate of a task, judged."""
+
+    task: str
+    kind: str
+    variant: str
+    outcome: Outcome
+    reason: str
+
+    @property
+    def as_hoped(self) -> bool:
+        return (self.outcome == "passed") == (self.kind == "gold")
+
+
+def shares(findings: Sequence[Finding]) -> tuple[dict[str, Rate], dict[str, int]]:
+    """Each kind's share as a mean over tasks with its interval, and the counts behind it."""
+    rates, counts = {}, {}
+    for kind, name in SHARES.items():
+        settled = [one for one in findings if one.kind == kind and one.outcome != "no_verdict"]
+        counts[name] = sum(one.as_hoped for one in settled)
+        counts[f"{name}_of"] = len(settled)
+        if settled:
+            rates[name] = _rate(settled)
+    counts["no_verdict"] = sum(one.outcome == "no_verdict" for one in findings)
+    return rates, counts
+
+
+def _rate(findings: Sequence[Finding]) -> Rate:
+    by_task: dict[str, list[bool]] = defaultdict(list)
+    for one in findings:
+        by_task[one.task].append(one.as_hoped)
+    values = [sum(hoped) / len(hoped) for hoped in by_task.values()]
+    return Rate(*mean_interval(values, 0.0, 1.0), n=len(values), samples=max(map(len, by_task.values())))
+
+
+def report(findings: Sequence[Finding], left_out: Mapping[str, str]) -> str:
+    """The table, and every candidate that was not judged as hoped, in Markdown."""
+    rates, counts = shares(findings)
+    lines = ["| | as hoped | of | mean over tasks, 95% interval |", "| --- | --- | --- | --- |"]
+    for kind, name in SHARES.items():
+        lines.append(_line(name.replace("_", " "), counts[name], counts[f"{name}_of"], rates.get(name)))
+        lines += _by_variant(kind, findings)
+    if counts["no_verdict"]:
+        lines += ["", f"Without a verdict: {counts['no_verdict']}"]
+    for kind, title in (
+        ("gold", "Golds that do not pass"),
+        ("wrong", "Wrong programs that pass"),
+        ("hollow", "Hollow programs that pass"),
+    ):
+        lines += _listed(title, [one for one in findings if one.kind == kind and not one.as_hoped])
+    if left_out:
+        reasons = Counter(reason.split(":")[0] for reason in left_out.values())
+        told = ", ".join(f"{count} ({reason})" for reason, count in reasons.most_common())
+        lines += ["", f"Left out, {len(left_out)} tasks: {told}"]
+    return "\n".join(lines) + "\n"
+
+
+def _line(name: str, hoped: int, of: int, rate: Rate | None) -> str:
+    shown = f"{rate.value:.1%} [{rate.low:.1%}, {rate.high:.1%}], {rate.n} tasks" if rate else "none tried"
+    return f"| {name} | {hoped} | {of} | {shown} |"
+
+
+def _by_variant(kind: str, findings: Sequence[Finding]) -> list[str]:
+    groups: dict[str, list[Finding]] = defaultdict(list)
+    for one in findings:
+        if one.kind == kind and kind in ("hollow", "mutant") and one.outcome != "no_verdict":
+            groups[one.variant].append(one)
+    return [
+        _line(f"- {variant.replace('_', ' ')}", sum(one.as_hoped for one in found), len(found), _rate(found))
+        for variant, found in sorted(groups.items())
+    ]
+
+
+def _listed(title: str, findings: Sequence[Finding]) -> list[str]:
+    if not findings:
+        return []
+    by_task: dict[str, list[str]] = defaultdict(list)
+    for one in findings:
+        by_task[one.task].append(one.reason if one.kind == "gold" else one.variant.replace("_", " "))
+    return ["", f"{title}:", "", *(f"- {task}: {', '.join(told)}" for task, told in by_task.items())]

@@ -1,0 +1,43 @@
+"""Gold answers before training: a task whose own solution its verifier refuses teaches nothing, or the wrong thing."""
+
+from collections.abc import Sequence
+from itertools import islice
+
+from rlvr_exp.core.errors import GuardStop
+from rlvr_exp.run.job import Job
+from rlvr_exp.tasks.base import Domain, Task
+from rlvr_exp.verifiers.base import Request, Verdict, Verifier
+
+SHOWN = 5
+"""Failures told in full."""
+
+
+def check_golds(domain: Domain, verifier: Verifier, tasks: Sequence[Task], count: int, job: Job) -> None:
+    """Judge the golds of the first `count` tasks that have one.
+
+    Raises:
+        GuardStop: one does not pass; names task, verdict and log.
+    """
+    asked = [(task, task.gold) for task in islice((task for task in tasks if task.gold is not None), count)]
+    if not asked:
+        return
+    job.progress(kind="phase", name="check golds", done=0, total=len(asked))
+    verdicts = verifier.verify([Request(task.problem, domain.parse(gold or "")) for task, gold in asked])
+    job.progress(kind="phase", name="check golds", done=len(asked), total=len(asked))
+    refused = [
+        (task, verdict) for (task, _), verdict in zip(asked, verdicts, strict=True) if verdict.outcome != "passed"
+    ]
+    if refused:
+        told = "\n".join(f"{task.id}: {why(verdict)}" for task, verdict in refused[:SHOWN])
+        raise GuardStop(
+            f"{len(refused)} of {len(asked)} gold answers of the training tasks do not pass:\n{told}\n"
+            "+stage=validate with the same data and verifier looks at all of them; mend the data or the verifier's "
+            "options, or train all the same with verifier.validate=0"
+        )
+
+
+def why(verdict: Verdict) -> str:
+    """A verdict that is not `passed`, in one line."""
+    reason = verdict.bucket or verdict.rule
+    first = next((line.strip() for line in verdict.log.splitlines() if line.strip()), "")
+    return f"{verdict.outcome}{f' ({reason})' if reason else ''}{f': {first[:200]}' if first else ''}"

@@ -1,0 +1,41 @@
+"""What a validation tries on a task: its gold, programs that its set calls wrong, hollow ones, mutants of the gold."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rlvr_exp.tasks.base import Candidate, Domain, Task
+from rlvr_exp.tasks.completion import syntax_fault
+from rlvr_exp.tasks.mutants import chosen, hollow
+from rlvr_exp.tasks.problems import PytestProblem, PythonProblem
+
+KINDS = ("gold", "wrong", "hollow", "mutant")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One candidate. Golds should pass, all else should not."""
+
+    task: Task
+    kind: str
+    variant: str
+    """Which of its kind: a mutation's name, a number, or nothing."""
+    candidate: Candidate
+    line: int = 0
+    """Where a mutant differs from the gold."""
+
+
+def trials(domain: Domain, task: Task, mutants: int) -> Iterator[Trial]:
+    """Everything that is tried on a task. Mutants and hollow programs are made of Python golds alone."""
+    for number, text in enumerate(task.wrong):
+        yield Trial(task, "wrong", str(number), domain.parse(text))
+    if task.gold is None:
+        return
+    gold = domain.parse(task.gold)
+    yield Trial(task, "gold", "", gold)
+    if not isinstance(task.problem, PythonProblem | PytestProblem):
+        yield Trial(task, "hollow", "empty", Candidate(""))
+    elif gold.text is not None and syntax_fault(gold.text) is None:
+        for one in hollow(gold.text):
+            yield Trial(task, "hollow", one.kind, Candidate(one.code))
+        for one in chosen(gold.text, mutants, task.id):
+            yield Trial(task, "mutant", one.kind, Candidate(one.code), one.line)

@@ -1,0 +1,121 @@
+"""See whether tasks can be trusted: each gold passes, what is known or made to be wrong does not. No model, no torch.
+
+Writes `validate.jsonl`, one row a candidate, and `validate.md`, the table with what stands out: golds that do not pass,
+each with its reason, and tasks whose tests let a hollow or a wrong program through. Judged again, a set costs little:
+verdicts are remembered.
+"""
+
+import json
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rlvr_exp.config import Config, build
+from rlvr_exp.core.errors import GuardStop, InputError, Problem
+from rlvr_exp.core.files import write_text
+from rlvr_exp.evaluation.trusted import Finding, report, shares
+from rlvr_exp.run import manifest
+from rlvr_exp.run.job import Job, Result
+from rlvr_exp.stages.fitting import check_fit
+from rlvr_exp.stages.golds import why
+from rlvr_exp.stages.judging import built_verifier, ready, system_metrics
+from rlvr_exp.stages.trials import Trial, trials
+from rlvr_exp.tasks.base import Domain, Task
+from rlvr_exp.verifiers.base import Request, Verdict, Verifier
+from rlvr_exp.verifiers.guarded import Guarded
+
+EVERY = 20
+"""Verdicts between messages of progress."""
+NAMED = 20
+"""Tasks named in the message that stops a run; validate.md has all."""
+
+
+def run(config: Config, job: Job) -> Result:
+    domain: Domain = build(config.data)
+    options = config.validate
+    splits = wanted_splits(domain, options.split)
+    tasks = [task for name in splits for task in domain.splits()[name]]
+    with Guarded(built_verifier(config), config.verifier.max_no_verdict_rate) as verifier:
+        check_fit(verifier, tasks)
+        data = {name: {"tasks": len(domain.splits()[name]), "fingerprint": domain.fingerprint(name)} for name in splits}
+        manifest.extend(job.directory, verifier=ready(verifier, job), data=data)
+        found = judged(domain, verifier, tasks, options.mutants, job)
+        told = system_metrics(verifier)
+    write_text(job.directory / "validate.jsonl", "".join(json.dumps(row(*one)) + "\n" for one in found))
+    findings = [Finding(t.task.id, t.kind, t.variant, v.outcome, why(v)) for t, v in found]
+    text = report(findings, domain.left_out())
+    write_text(job.directory / "validate.md", text)
+    job.progress(kind="note", text=text)
+    rates, counts = shares(findings)
+    job.metrics = {**counts, **told}
+    _require(findings, options.require)
+    return Result(after=rates, metrics=job.metrics)
+
+
+def wanted_splits(domain: Domain, name: str) -> list[str]:
+    """The split of that name, or all that there are. Raises InputError where it is not there, or nothing is."""
+    there = {split: len(tasks) for split, tasks in domain.splits().items()}
+    wanted = [name] if name else list(there)
+    if not any(there.get(split) for split in wanted):
+        allowed = ", ".join(f"{split} ({count} tasks)" for split, count in there.items()) or "no split has a task"
+        reasons = list(dict.fromkeys(domain.left_out().values()))[:3]
+        remedy = f"another verifier or other data: tasks are left out, {'; '.join(reasons)}" if reasons else ""
+        raise InputError(Problem("validate.split", "no tasks", name or "all", allowed, "", remedy))
+    return wanted
+
+
+def judged(
+    domain: Domain, verifier: Verifier, tasks: Sequence[Task], mutants: int, job: Job
+) -> list[tuple[Trial, Verdict]]:
+    """Every trial with its verdict, task by task in the order of the data."""
+    asked: list[Trial] = []
+    last: list[int] = []
+    """How many trials there were once a task had its last."""
+
+    def requests() -> Iterator[Request]:
+        for task in tasks:
+            for trial in trials(domain, task, mutants):
+                asked.append(trial)
+                yield Request(task.problem, trial.candidate)
+            last.append(len(asked))
+
+    verdicts: dict[int, Verdict] = {}
+    job.progress(kind="phase", name="validate", done=0, total=len(tasks))
+    for index, verdict in verifier.as_ready(requests()):
+        verdicts[index] = verdict
+        if len(verdicts) % EVERY == 0:
+            job.progress(kind="phase", name="validate", done=bisect_right(last, len(verdicts)), total=len(tasks))
+    job.progress(kind="phase", name="validate", done=len(tasks), total=len(tasks))
+    return [(trial, verdicts[index]) for index, trial in enumerate(asked)]
+
+
+def row(trial: Trial, verdict: Verdict) -> dict[str, Any]:
+    """A line of validate.jsonl; the program is there where its verdict is not the one hoped for."""
+    unexpected = (verdict.outcome == "passed") != (trial.kind == "gold")
+    return {
+        "task": trial.task.id,
+        "family": trial.task.family,
+        "kind": trial.kind,
+        "variant": trial.variant,
+        "line": trial.line,
+        "outcome": verdict.outcome,
+        "bucket": verdict.bucket,
+        "rule": verdict.rule,
+        "passed": verdict.passed,
+        "total": verdict.total,
+        "time": round(verdict.seconds, 6),
+        "log": verdict.log,
+        "code": trial.candidate.text if unexpected else None,
+    }
+
+
+def _require(findings: Sequence[Finding], share: float) -> None:
+    golds = [one for one in findings if one.kind == "gold"]
+    refused = [one for one in golds if one.outcome != "passed"]
+    if len(golds) - len(refused) < share * len(golds):
+        told = "\n".join(f"{one.task}: {one.reason}" for one in refused[:NAMED])
+        more = f"\nand {len(refused) - NAMED} more" if len(refused) > NAMED else ""
+        raise GuardStop(
+            f"{len(refused)} of {len(golds)} golds do not pass, allowed share {1 - share:g}:\n{told}{more}\n"
+            "validate.md names all; mend the data or the verifier's options, or lower validate.require"
+        )

@@ -1,0 +1,107 @@
+"""The code domain: programs to write, to repair and to edit, from public sets in their own formats.
+
+A task's problem takes the form that the chosen verifier judges: a test file, or cases. Tasks that a set cannot give in
+that form are left out and named. There is no embedded corpus: `path` says where a set is.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from rlvr_exp.core.hashing import content_hash
+from rlvr_exp.core.seeds import uniform
+from rlvr_exp.tasks.base import Candidate, Domain, Task
+from rlvr_exp.tasks.code.literals import written
+from rlvr_exp.tasks.code.load import AUTO, load
+from rlvr_exp.tasks.code.names import statements
+from rlvr_exp.tasks.code.record import JUDGES, CodePuzzle, CodeRecord
+from rlvr_exp.tasks.completion import whole_program
+from rlvr_exp.tasks.problems import Case, PytestProblem, PythonProblem
+
+ANSWER = "Answer with the whole program, imports and helpers included, in one code block."
+HARDEST = 60
+"""Statements of a solution from which on a task counts as hardest."""
+
+
+class Code(Domain):
+    """Tasks of one set.
+
+    Args:
+        path: folder or file of the set.
+        set: its name, where the folder holds several.
+        judge: `pytest`, `python_io`, or the path of a verifier's class that ends in one of them.
+        limit: the first N tasks of each split after a seeded shuffle; 0: all, in the order of the files.
+    """
+
+    name = "code"
+
+    def __init__(self, path: str, set: str = AUTO, judge: str = "pytest", limit: int = 0, seed: int = 0):
+        self.path, self.set, self.limit, self.seed = Path(path), set, limit, seed
+        self.judge = form_of(judge)
+
+    def splits(self) -> Mapping[str, Sequence[Task]]:
+        return self._tasks
+
+    def left_out(self) -> Mapping[str, str]:
+        return {record.id: record.why_no_cases for record in self._records if not self._fits(record)}
+
+    def prompt(self, task: Task) -> str:
+        return write(task.puzzle)
+
+    def parse(self, completion: str) -> Candidate:
+        return whole_program(completion)
+
+    def fingerprint(self, split: str) -> str:
+        tasks = self.splits()[split]
+        return content_hash([[task.id, task.puzzle, task.gold, task.wrong, _content(task.problem)] for task in tasks])
+
+    @cached_property
+    def _records(self) -> list[CodeRecord]:
+        return load(self.path, self.set)
+
+    @cached_property
+    def _tasks(self) -> dict[str, tuple[Task, ...]]:
+        placed: dict[str, list[CodeRecord]] = {}
+        for record in self._records:
+            if self._fits(record):
+                placed.setdefault(record.split, []).append(record)
+        return {name: tuple(map(self._task, self._limited(name, found))) for name, found in placed.items()}
+
+    def _fits(self, record: CodeRecord) -> bool:
+        return self.judge == "pytest" or record.cases is not None
+
+    def _limited(self, split: str, records: list[CodeRecord]) -> list[CodeRecord]:
+        if not self.limit:
+            return records
+        return sorted(records, key=lambda record: uniform(self.seed, "limit", split, record.id))[: self.limit]
+
+    def _task(self, record: CodeRecord) -> Task:
+        problem = record.tests if self.judge == "pytest" else record.cases
+        difficulty = min(1.0, statements(record.gold) / HARDEST)
+        return Task(record.id, record.family, difficulty, record.puzzle, problem, record.gold, record.wrong)
+
+
+def _content(problem: PytestProblem | PythonProblem) -> Any:
+    """A problem in hashable form: cases may hold sets and numbers that JSON has not."""
+    if isinstance(problem, PytestProblem):
+        return problem
+    cases = [written((case.args, case.expected)) for case in problem.cases if isinstance(case, Case)]
+    return [problem.entry_point, cases, problem.atol, problem.strict]
+
+
+def form_of(judge: str) -> str:
+    """The form of problems that a verifier takes, from its name or its class's path; test files for one of a user's."""
+    return next((form for form in JUDGES if form in judge.lower()), JUDGES[0])
+
+
+def write(puzzle: CodePuzzle) -> str:
+    """The prompt of a task."""
+    parts = [puzzle.instruction.strip()]
+    if puzzle.before:
+        parts.append(f"```python\n{puzzle.before.strip(chr(10))}\n```")
+    if puzzle.given:
+        lead = "It has to satisfy" if puzzle.given.lstrip().startswith("assert") else ""
+        shown = f"```python\n{puzzle.given.strip(chr(10))}\n```"
+        parts.append(f"{lead}\n{shown}" if lead else shown)
+    return "\n\n".join([*parts, ANSWER]) + "\n"

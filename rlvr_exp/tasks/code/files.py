@@ -1,0 +1,86 @@
+"""Reading rows: JSON lines, gzipped or not, and JSON lists. Every fault names its file, line and key."""
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rlvr_exp.core.errors import InputError, Problem
+
+ROWS = (".jsonl", ".jsonl.gz", ".json")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row and where it stands."""
+
+    values: Mapping[str, Any]
+    where: str
+
+    def text(self, key: str, default: str | None = None) -> str:
+        """The text under a key. Raises InputError where it is absent and has no default, or is no text."""
+        value = self.values.get(key, default)
+        return value if isinstance(value, str) else self._refuse(key, "text")
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """A list of texts; an absent one is empty."""
+        value = self.values.get(key, [])
+        if not isinstance(value, list) or not all(isinstance(part, str) for part in value):
+            self._refuse(key, "a list of text")
+        return tuple(value)
+
+    def number(self, key: str) -> int:
+        value = self.values.get(key)
+        return value if type(value) is int else self._refuse(key, "a whole number")
+
+    def rows(self, key: str) -> list[list[Any]]:
+        """A list of argument lists."""
+        value = self.values.get(key)
+        if not isinstance(value, list) or not all(isinstance(part, list) for part in value):
+            self._refuse(key, "a list of argument lists")
+        return value
+
+    def _refuse(self, key: str, allowed: str) -> Any:
+        got = repr(self.values[key])[:60] if key in self.values else "nothing"
+        raise InputError(Problem(f"{self.where}, {key}", f"not {allowed}", got=got))
+
+
+def read_rows(file: Path) -> Iterator[Row]:
+    """Every row of a file. Raises InputError: damaged, not JSON, or a row that is no object."""
+    if file.suffix == ".json":
+        values = _parsed(_content(file), str(file))
+        for number, value in enumerate(values if isinstance(values, list) else [values], 1):
+            yield _row(value, f"{file}, entry {number}")
+        return
+    for number, line in enumerate(_content(file).split("\n"), 1):
+        if line.strip():
+            yield _row(_parsed(line, f"{file}, line {number}"), f"{file}, line {number}")
+
+
+def first_keys(file: Path) -> frozenset[str]:
+    """The keys of the first row: what tells the sets apart. Raises InputError where there is no row of keys."""
+    return frozenset(next(read_rows(file), Row({}, "")).values)
+
+
+def _content(file: Path) -> str:
+    try:
+        data = file.read_bytes()
+        return (gzip.decompress(data) if file.suffix == ".gz" else data).decode("utf-8-sig")
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as fault:
+        raise InputError(Problem(str(file), "cannot be read", str(fault), remedy="fetch the file again")) from fault
+
+
+def _parsed(text: str, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except (json.JSONDecodeError, RecursionError) as fault:
+        raise InputError(Problem(where, "not JSON", got=str(fault))) from fault
+
+
+def _row(value: Any, where: str) -> Row:
+    if not isinstance(value, dict):
+        raise InputError(Problem(where, "not a row", got=type(value).__name__, allowed="an object"))
+    return Row(value, where)

@@ -1,0 +1,137 @@
+"""A set's own tests as a pytest file. Owns which names the tests take from the solution; never changes what is tested.
+
+The sets' tests are programs that run in one namespace with the solution. In a pytest file each becomes a test function
+whose top-level names stay global, so that it means the same. From `solution` it takes, by name, only what the gold
+solution defines and the tests use. What the tests can have without the solution (modules, helpers that the task itself
+gives) they get from elsewhere, and nothing the solution defines beside what was asked can reach them: a wildcard import
+would let it bring its own `pytestmark`, `test_...` or `sum`.
+"""
+
+import ast
+import re
+import symtable
+import textwrap
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rlvr_exp.tasks.completion import tree, unified
+
+_MULTILINE = re.compile(r"\"\"\"|'''|\\\n")
+
+
+@dataclass(frozen=True)
+class _Names:
+    """Global names of a module: those it reads, and those it binds."""
+
+    read: frozenset[str]
+    bound: frozenset[str]
+
+
+def test_file(programs: Sequence[str], gold: str, head: str = "", entry_point: str = "") -> str:
+    """A pytest file with one test for each program; all of them see `head`, code of the task's own.
+
+    Args:
+        programs: Python texts, each run as the body of one test.
+        gold: the solution; what it defines is what the tests may take from a candidate.
+        entry_point: a name taken from the candidate in any case.
+
+    Raises:
+        SyntaxError: a text is no Python.
+    """
+    programs = [unified(program) for program in programs]
+    used = _names("\n".join([head, *programs]))
+    source = _Gold(unified(gold))
+    wanted = {name for name in source.bound & used.read if name not in used.bound} | {entry_point} - {""}
+    late = {name for name in wanted if name in source.rebound or name.lower().startswith("test")}
+    parts = [source.imports_for(used.read - used.bound - source.defined), _import(wanted - late), head.strip("\n")]
+    if late:
+        parts.insert(0, "import solution")
+        programs = [_late(program, late) for program in programs]  # A name test_... here would itself be a test.
+    single = len(programs) == 1
+    parts += [_function("test_program" if single else f"test_{n}", text) for n, text in enumerate(programs, 1)]
+    return "\n\n\n".join(part for part in parts if part) + "\n"
+
+
+def without(text: str, name: str) -> str:
+    """A module's text less its top-level definition of a name: what a task gives beside what is to be written."""
+    kept = [node for node in tree(text).body if getattr(node, "name", None) != name]
+    return "\n\n".join(ast.unparse(node) for node in kept)
+
+
+class _Gold:
+    """The names that a solution binds at top level, by how it does."""
+
+    def __init__(self, text: str):
+        self._module = tree(text)
+        self.bound = _names(text).bound
+        self._imports = [node for node in ast.walk(self._module) if isinstance(node, ast.Import | ast.ImportFrom)]
+        imported = {_bound_by(alias) for node in self._imports for alias in node.names}
+        self.defined = self.bound - imported
+        self.bound = self.defined
+        declared = {name for node in ast.walk(self._module) if isinstance(node, ast.Global) for name in node.names}
+        self.rebound = self.defined & declared
+        """Variables that its functions assign anew: a copied name would show their first value for ever."""
+
+    def imports_for(self, names: Iterable[str]) -> str:
+        """Import statements of the solution that give these names: the tests' own copy of the same modules."""
+        wanted, lines = set(names), []
+        for node in self._imports:
+            aliases = [alias for alias in node.names if _bound_by(alias) in wanted or alias.name == "*"]
+            if aliases and getattr(node, "level", 0) == 0:
+                again = ast.Import(aliases) if isinstance(node, ast.Import) else ast.ImportFrom(node.module, aliases, 0)
+                lines.append(ast.unparse(again))
+        return "\n".join(dict.fromkeys(lines))
+
+
+def _bound_by(alias: ast.alias) -> str:
+    return alias.asname or alias.name.partition(".")[0]
+
+
+def _names(text: str) -> _Names:
+    top = symtable.symtable(text, "tests", "exec")
+    read = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_referenced()}
+    bound = {s.get_name() for s in top.get_symbols() if s.is_assigned() or s.is_imported() or s.is_namespace()}
+    waiting = list(top.get_children())
+    while waiting:
+        scope = waiting.pop()
+        waiting += scope.get_children()
+        globals_ = [symbol for symbol in scope.get_symbols() if symbol.is_global()]
+        read |= {symbol.get_name() for symbol in globals_ if symbol.is_referenced()}
+        bound |= {symbol.get_name() for symbol in globals_ if symbol.is_assigned()}
+    return _Names(frozenset(read), frozenset(bound))
+
+
+def _import(names: Iterable[str]) -> str:
+    return f"from solution import {', '.join(sorted(names))}" if names else ""
+
+
+def _late(program: str, names: set[str]) -> str:
+    """The program with these names looked up in the solution each time they are read."""
+
+    class Lookup(ast.NodeTransformer):
+        def visit_Name(self, node: ast.Name) -> ast.expr:
+            if node.id not in names or not isinstance(node.ctx, ast.Load):
+                return node
+            return ast.Attribute(ast.Name("solution", ast.Load()), node.id, ast.Load())
+
+    return ast.unparse(Lookup().visit(tree(program)))
+
+
+def _function(name: str, program: str) -> str:
+    """A test function that runs a program as module code: what it binds at top level is global."""
+    body = tree(program).body
+    hoisted = [node for node in body if isinstance(node, ast.ImportFrom) and _only_at_top(node)]
+    if hoisted:
+        kept = ast.Module([node for node in body if node not in hoisted], [])
+        program = ast.unparse(kept)
+    elif _MULTILINE.search(program):
+        program = ast.unparse(tree(program))  # Indenting the text would indent the inside of its strings.
+    bound = sorted(_names(program).bound)
+    lines = [f"global {', '.join(bound)}"] if bound else []
+    head = [ast.unparse(node) for node in hoisted]
+    text = "\n".join([*lines, program.strip("\n")])
+    return "\n\n\n".join([*head, f"def {name}():\n{textwrap.indent(text, '    ')}"])
+
+
+def _only_at_top(node: ast.ImportFrom) -> bool:
+    return node.module == "__future__" or node.names[0].name == "*"

@@ -1,0 +1,101 @@
+"""Asserts on plain data as cases: `assert f(ARGS) == VALUE` with literals on both sides, and nothing else.
+
+Reads syntax trees; runs nothing. Tests of any other form give no cases, with the reason.
+"""
+
+import ast
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from rlvr_exp.tasks.completion import tree, unified
+from rlvr_exp.tasks.problems import Case, PythonProblem
+
+
+class NoCases(Exception):
+    """The tests say more than cases can; its text is the reason."""
+
+
+def cases_of(statements: Iterable[ast.stmt], name: str) -> tuple[Case, ...]:
+    """One case for each assert on calls of `name`. Raises NoCases."""
+    found = tuple(_case(statement, name) for statement in statements)
+    if not found:
+        raise NoCases("it has no tests")
+    return found
+
+
+def problem_of(entry_point: str, cases: tuple[Case, ...], atol: float = 0.0) -> PythonProblem:
+    """The cases as a problem. Types are strict only where an expected value is none that JSON has."""
+    strict = not all(is_json(case.expected, tuples=True) for case in cases)
+    return PythonProblem(entry_point, cases, atol, strict)
+
+
+def is_json(value: Any, tuples: bool = False) -> bool:
+    """Whether JSON holds a value as it is; with `tuples`, as a list where it is a tuple."""
+    if type(value) is float:
+        return math.isfinite(value)
+    if type(value) is list or (tuples and type(value) is tuple):
+        return all(is_json(part, tuples) for part in value)
+    if type(value) is dict:
+        return all(type(key) is str and is_json(part, tuples) for key, part in value.items())
+    return value is None or type(value) in (bool, int, str)
+
+
+def written(value: Any) -> str:
+    """A literal whose value this is; equal values have equal text, so sets are written in order."""
+    if type(value) is float and math.isinf(value):
+        return "1e999" if value > 0 else "-1e999"
+    if type(value) in (list, tuple):
+        inside = ", ".join(map(written, value))
+        return f"[{inside}]" if type(value) is list else f"({inside}{',' * (len(value) == 1)})"
+    if type(value) is dict:
+        return "{" + ", ".join(f"{written(key)}: {written(part)}" for key, part in value.items()) + "}"
+    if type(value) is set:
+        return "{" + ", ".join(sorted(map(written, value))) + "}" if value else "set()"
+    return repr(value)
+
+
+def statements_of(texts: Iterable[str]) -> list[ast.stmt]:
+    """The statements of all texts. Raises SyntaxError."""
+    return [node for text in texts for node in tree(unified(text)).body]
+
+
+def asserts_of(test: str, function: str = "check") -> list[ast.stmt]:
+    """The body of a test function in a text, without what asserts nothing. Raises NoCases."""
+    found = [n for n in tree(unified(test)).body if isinstance(n, ast.FunctionDef) and n.name == function]
+    if len(found) != 1:
+        raise NoCases(f"no single function {function}")
+    body = [node for node in found[0].body if not _idle(node)]
+    return body
+
+
+def _idle(node: ast.stmt) -> bool:
+    """A docstring, `pass` or `assert True`."""
+    if isinstance(node, ast.Assert):
+        return isinstance(node.test, ast.Constant) and node.test.value is True
+    return isinstance(node, ast.Pass) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+
+
+def _case(node: ast.stmt, name: str) -> Case:
+    test = node.test if isinstance(node, ast.Assert) else None
+    if not (isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq | ast.Is)):
+        raise NoCases(f"a test is no equation: {_shown(node)}")
+    call, value = test.left, test.comparators[0]
+    if not (
+        isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == name and not call.keywords
+    ):
+        raise NoCases(f"a test is no plain call of {name}: {_shown(node)}")
+    return Case(tuple(literal(arg) for arg in call.args), literal(value))
+
+
+def literal(node: ast.expr) -> Any:
+    """The value of a literal. Raises NoCases."""
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError) as fault:
+        raise NoCases(f"no literal: {_shown(node)}") from fault
+
+
+def _shown(node: ast.AST) -> str:
+    text = ast.unparse(node)
+    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -1,0 +1,119 @@
+"""Which set a path holds, and its records. A set is told by the keys of its rows or by its folders, never by its name.
+
+Where several files of a set stand in one folder, the one that the set's reader names first is read; `path` may name
+another. All faults are reported at once, each with file, line and key.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.tasks.code.files import ROWS, first_keys, read_rows
+from rlvr_exp.tasks.code.record import CodeRecord
+from rlvr_exp.tasks.code.sets import (
+    canitedit,
+    edit_eval,
+    human_eval,
+    human_eval_plus,
+    humanevalpack,
+    mbpp,
+    mbpp_plus,
+    quixbugs,
+)
+
+BY_ROWS: tuple[ModuleType, ...] = (
+    human_eval,
+    human_eval_plus,
+    mbpp,
+    mbpp_plus,
+    canitedit,
+    humanevalpack,
+    edit_eval,
+)
+SETS = (*(reader.NAME for reader in BY_ROWS), quixbugs.NAME)
+AUTO = "auto"
+SHOWN = 20
+"""Faults printed before the rest is only counted."""
+DEPTH = 2
+"""How far below the path files are looked for."""
+
+
+def load(path: Path, wanted: str = AUTO) -> list[CodeRecord]:
+    """Every task of the set at `path`.
+
+    Raises:
+        InputError: nothing is there, several sets are, or any file, row or key is wrong.
+    """
+    if wanted in (AUTO, quixbugs.NAME) and path.is_dir() and (path / quixbugs.CORRECT).is_dir():
+        return _whole(quixbugs.read_folder(path), path)
+    reader, file = _choose(path, wanted)
+    return _whole(_read(reader, file), file)
+
+
+def _choose(path: Path, wanted: str) -> tuple[ModuleType, Path]:
+    found: dict[ModuleType, list[Path]] = {}
+    faults: list[Problem] = []
+    for file in _files(path):
+        try:
+            reader = _reader(first_keys(file))
+        except InputError as fault:  # Other files may stand beside a set; told where no set is found.
+            faults += fault.problems
+            continue
+        if reader is not None and wanted in (AUTO, reader.NAME):
+            found.setdefault(reader, []).append(file)
+    if len(found) != 1:
+        raise InputError(_unclear(path, wanted, found), *faults[:SHOWN])
+    ((reader, files),) = found.items()
+    named = sorted(files, key=lambda file: reader.FILES.index(file.name) if file.name in reader.FILES else 99)
+    if len(files) > 1 and named[0].name not in reader.FILES:
+        names = ", ".join(file.name for file in files)
+        raise InputError(Problem("data.path", f"several files of {reader.NAME}", names, remedy="name one of them"))
+    return reader, named[0]
+
+
+def _unclear(path: Path, wanted: str, found: dict[ModuleType, list[Path]]) -> Problem:
+    if found:
+        names = ", ".join(sorted(reader.NAME for reader in found))
+        return Problem("data.path", "several sets are here", names, remedy="name one by data.set, or its folder")
+    what = "no code set is here" if wanted == AUTO else f"no file of {wanted} is here"
+    remedy = "point data.path at a set's folder or file, in its original format"
+    return Problem("data.path", what, str(path), ", ".join(SETS), remedy=remedy)
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    levels = ["/".join("*" * depth) for depth in range(1, DEPTH + 1)]
+    inside = sorted(file for level in levels for file in path.glob(level) if file.name.endswith(ROWS))
+    return [file for file in inside if file.is_file() and not file.name.startswith(".")]
+
+
+def _reader(keys: frozenset[str]) -> ModuleType | None:
+    """The set whose keys a row has; of several, the one that asks for most."""
+    fitting = [reader for reader in BY_ROWS if keys >= reader.KEYS and keys.isdisjoint(reader.NOT)]
+    return max(fitting, key=lambda reader: len(reader.KEYS), default=None)
+
+
+def _read(reader: ModuleType, file: Path) -> Iterator[CodeRecord]:
+    faults: list[Problem] = []
+    for row in read_rows(file):
+        try:
+            yield reader.read(row)
+        except InputError as fault:
+            faults += fault.problems
+        except (SyntaxError, ValueError, RecursionError) as fault:
+            faults.append(Problem(row.where, "its code cannot be read as Python", got=str(fault)))
+    if faults:
+        more = [Problem(str(file), f"{len(faults) - SHOWN} further faults")] if len(faults) > SHOWN else []
+        raise InputError(*faults[:SHOWN], *more)
+
+
+def _whole(records: Iterator[CodeRecord], path: Path) -> list[CodeRecord]:
+    found = list(records)
+    twice = [name for name, count in Counter(record.id for record in found).items() if count > 1]
+    if twice or not found:
+        what = "ids that stand twice" if twice else "holds no task"
+        raise InputError(Problem(str(path), what, got=", ".join(twice[:SHOWN])))
+    return found

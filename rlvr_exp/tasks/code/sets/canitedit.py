@@ -1,0 +1,25 @@
+"""CanItEdit: a program, an instruction, and tests that are a program behind it. Never training data, by its licence."""
+
+from collections.abc import Mapping
+
+from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.tasks.code.files import Row
+from rlvr_exp.tasks.code.harness import test_file
+from rlvr_exp.tasks.code.record import CodePuzzle, CodeRecord
+from rlvr_exp.tasks.problems import PytestProblem
+
+NAME = "canitedit"
+KEYS = frozenset({"full_name", "before", "after", "tests", "instruction_descriptive", "instruction_lazy"})
+NOT = frozenset[str]()
+FILES = ("canitedit.jsonl",)
+
+
+def read(row: Row) -> CodeRecord:
+    gold, before = row.text("after") + "\n", row.text("before") + "\n"
+    taxonomy = row.values.get("taxonomy")
+    if not isinstance(taxonomy, Mapping):
+        raise InputError(Problem(f"{row.where}, taxonomy", "not an object", got=type(taxonomy).__name__))
+    puzzle = CodePuzzle(row.text("instruction_descriptive"), before)
+    tests = PytestProblem(test_file([row.text("tests")], gold))
+    family = f"{NAME}/{taxonomy.get('change_kind', 'other')}"
+    return CodeRecord(f"CanItEdit/{row.text('full_name')}", family, "test", puzzle, gold, (before,), tests)

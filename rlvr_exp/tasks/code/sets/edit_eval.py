@@ -1,0 +1,31 @@
+"""EditEval: an instruction and a piece of code, which may stand inside a context at `{{Code}}`; tests in `check()`.
+
+A candidate is the whole module, context included: nine pieces do not parse alone.
+"""
+
+import re
+
+from rlvr_exp.tasks.code.files import Row
+from rlvr_exp.tasks.code.harness import test_file
+from rlvr_exp.tasks.code.record import CodePuzzle, CodeRecord
+from rlvr_exp.tasks.problems import PytestProblem
+
+NAME = "edit_eval"
+KEYS = frozenset({"task_id", "instruction", "input", "output", "test"})
+NOT = frozenset[str]()
+FILES = ("edit_eval.jsonl",)
+PLACE = "{{Code}}"
+
+
+def read(row: Row) -> CodeRecord:
+    context = row.text("context", "")
+    gold, before = (_placed(row.text(key), context) for key in ("output", "input"))
+    tests = test_file([f"{row.text('test')}\n\ncheck()\n"], gold)
+    puzzle = CodePuzzle(row.text("instruction"), before)
+    return CodeRecord(row.text("task_id"), NAME, "test", puzzle, gold, (before,), PytestProblem(tests))
+
+
+def _placed(code: str, context: str) -> str:
+    if PLACE not in context:
+        return code + "\n"
+    return re.sub(re.escape(PLACE), lambda _: code, context) + "\n"

@@ -1,0 +1,74 @@
+"""MBPP+ in its original format: MBPP's tasks with a test program of many inputs and their results, which needs numpy.
+
+The other file of the release (`MbppPlus.jsonl.gz`) holds inputs whose tuples, sets and numbers JSON has flattened task
+by task; this one holds them as Python, so it is the one that is read.
+"""
+
+import ast
+from collections.abc import Sequence
+from typing import Any
+
+from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.tasks.code.files import Row
+from rlvr_exp.tasks.code.harness import test_file
+from rlvr_exp.tasks.code.literals import NoCases, literal, problem_of
+from rlvr_exp.tasks.code.names import called
+from rlvr_exp.tasks.code.record import CodePuzzle, CodeRecord
+from rlvr_exp.tasks.completion import tree
+from rlvr_exp.tasks.problems import Case, PytestProblem, PythonProblem
+
+NAME = "mbpp_plus"
+KEYS = frozenset({"task_id", "code", "test_list", "test"})
+NOT = frozenset({"contract"})
+FILES = ("MbppPlus-OriginFmt.jsonl.gz", "MbppPlus-OriginFmt.jsonl")
+USUAL = "if out != exp and atol != 0:"
+"""Stands in the release's usual comparison, and not in those that compare as sets or by truth."""
+
+
+def read(row: Row) -> CodeRecord:
+    number, gold, asserts, test = row.number("task_id"), row.text("code"), row.texts("test_list"), row.text("test")
+    if not asserts:
+        raise InputError(Problem(f"{row.where}, test_list", "empty", allowed="at least one assert"))
+    entry = called(asserts, gold)
+    tests = test_file([test], gold, entry_point=entry)
+    cases, why = _cases(test, entry)
+    puzzle = CodePuzzle(row.text("prompt"), given=asserts[0])
+    return CodeRecord(f"Mbpp/{number}", NAME, "test", puzzle, gold, (), PytestProblem(tests), cases, why)
+
+
+def _cases(test: str, entry: str) -> tuple[PythonProblem | None, str]:
+    try:
+        body = tree(test).body
+        inputs, results, atol = _assigned(body, "inputs"), _assigned(body, "results"), _tolerance(body[-1], entry)
+        if "set(out)" in test or USUAL not in test:
+            return None, "its tests compare in a way of their own"
+        if len(inputs) != len(results):
+            return None, "inputs and results differ in number"
+    except NoCases as reason:
+        return None, str(reason)
+    cases = tuple(Case(tuple(given), wanted) for given, wanted in zip(inputs, results, strict=True))
+    return problem_of(entry, cases, atol or (1e-6 if all(map(_floats, results)) else 0.0)), ""
+
+
+def _assigned(body: Sequence[ast.stmt], name: str) -> list[Any]:
+    for node in body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == name:
+            value = literal(node.value)
+            if isinstance(value, list):
+                return value
+    raise NoCases(f"it gives no {name}")
+
+
+def _tolerance(loop: ast.stmt, entry: str) -> float:
+    """The third argument of `assertion(entry(*inp), exp, ATOL)` in the loop that ends the program."""
+    match loop:
+        case ast.For(
+            body=[ast.Expr(ast.Call(ast.Name("assertion"), [ast.Call(ast.Name(name)), ast.Name("exp"), atol]))]
+        ):
+            if name == entry:
+                return float(literal(atol))
+    raise NoCases("its loop is not the usual one")
+
+
+def _floats(value: Any) -> bool:
+    return isinstance(value, float) or (isinstance(value, list | tuple) and all(isinstance(x, float) for x in value))

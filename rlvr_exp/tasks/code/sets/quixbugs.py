@@ -1,0 +1,102 @@
+"""QuixBugs, Python: forty programs with one bug each. JSON cases for 31, test files for all.
+
+The test files are used as they come but for what they import from: the program from `solution`, cases written out, the
+helper class `node` beside them. Two cases that upstream skips because they take minutes are left out.
+"""
+
+import ast
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.tasks.code.record import CodePuzzle, CodeRecord
+from rlvr_exp.tasks.completion import tree, unified
+from rlvr_exp.tasks.problems import Case, PytestProblem, PythonProblem
+
+NAME = "quixbugs"
+BUGGY, CORRECT, CASES, TESTS = "python_programs", "correct_python_programs", "json_testcases", "python_testcases"
+ASK = "One line of `{}` is wrong. Fix the bug."
+SLOW = {"knapsack": 6404180, "levenshtein": "amanaplanacanalpanama"}
+"""First argument of the case that upstream skips."""
+ALWAYS = "assert {0}(*input_data) == expected"
+
+
+def read_folder(root: Path) -> Iterator[CodeRecord]:
+    """Every program. Raises InputError naming the file that is missing or damaged."""
+    for file in sorted((root / CORRECT).glob("*.py")):
+        if file.stem != "node" and not file.stem.endswith("_test"):
+            yield _record(root, file.stem)
+
+
+def _record(root: Path, name: str) -> CodeRecord:
+    gold, buggy = (_code(root / folder / f"{name}.py") for folder in (CORRECT, BUGGY))
+    cases = _cases(root / CASES / f"{name}.json", name)
+    test = _code(root / TESTS / f"test_{name}.py")
+    helper = root / TESTS / "node.py"
+    files = (("node.py", _code(helper)),) if "from node import" in test and helper.is_file() else ()
+    tests = PytestProblem(_test_file(test, name, cases), files)
+    python, why = _problem(name, cases, test)
+    family = f"{NAME}/{'cases' if cases else 'driver'}"
+    puzzle = CodePuzzle(ASK.format(name), buggy)
+    return CodeRecord(f"QuixBugs/{name}", family, "test", puzzle, gold, (buggy,), tests, python, why)
+
+
+def _code(file: Path) -> str:
+    try:
+        text = unified(file.read_bytes().decode("utf-8-sig"))
+        tree(text)
+    except (OSError, UnicodeDecodeError, SyntaxError) as fault:
+        raise InputError(Problem(str(file), "cannot be read as Python", str(fault), remedy="fetch it again")) from fault
+    return text
+
+
+def _cases(file: Path, name: str) -> list[list[Any]]:
+    """[arguments, expected] of each line; none where the program has a driver in place of cases."""
+    if not file.is_file():
+        return []
+    rows = []
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+        if line.strip():
+            rows.append(_pair(line, f"{file}, line {number}"))
+    return [row for row in rows if not (name in SLOW and row[0][0] == SLOW[name])]
+
+
+def _pair(line: str, where: str) -> list[Any]:
+    try:
+        given, wanted = json.loads(line)
+    except (ValueError, TypeError) as fault:
+        raise InputError(Problem(where, "not [arguments, expected]", got=str(fault))) from fault
+    return [given if isinstance(given, list) else [given], wanted]
+
+
+def _problem(name: str, cases: list[list[Any]], test: str) -> tuple[PythonProblem | None, str]:
+    if not cases:
+        return None, "it has a driver in place of cases"
+    if "pytest.approx" in test:  # sqrt: within the precision that the last argument asks for
+        atol = min(float(given[-1]) for given, _ in cases)
+    elif ALWAYS.format(name) in test:
+        atol = 0.0
+    else:
+        return None, "it returns an iterator"
+    return PythonProblem(name, tuple(Case(tuple(given), wanted) for given, wanted in cases), atol), ""
+
+
+def _test_file(test: str, name: str, cases: list[list[Any]]) -> str:
+    """Upstream's file with its imports turned to what is here."""
+
+    class Turn(ast.NodeTransformer):
+        def visit_If(self, node: ast.If) -> Any:
+            if ast.unparse(node.test) == "pytest.use_correct":
+                return tree(f"from solution import {name}").body
+            return None if "pytest.skip" in ast.unparse(node) else self.generic_visit(node)
+
+        def visit_ImportFrom(self, node: ast.ImportFrom) -> Any:
+            return None if node.module == "load_testdata" else node
+
+        def visit_Call(self, node: ast.Call) -> Any:
+            loads = ast.unparse(node.func) == "load_json_testcases"
+            return tree(repr(cases)).body[0].value if loads else self.generic_visit(node)  # type: ignore[attr-defined]
+
+    return ast.unparse(Turn().visit(tree(test))) + "\n"

@@ -1,0 +1,208 @@
+"""Validating tasks: golds pass, what is wrong is refused, weak tests and bad golds are named, misfits told at once."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from program import ENVIRONMENT, PROGRAM
+
+from rlvr_exp.config import build, compose
+from rlvr_exp.core.errors import GuardStop, InputError
+from rlvr_exp.core.files import write_text
+from rlvr_exp.run.job import Job, Result
+from rlvr_exp.stages import validate
+from rlvr_exp.stages.golds import check_golds
+from rlvr_exp.stages.judging import built_verifier
+
+GOOD = "def double(x):\n    if x == 0:\n        return 0\n    return 2 * x"
+TESTS = ["assert double(3) == 6", "assert double(0) == 0", "assert double(-1) == -2"]
+
+
+def mbpp(folder: Path, codes: Sequence[str], tests: Sequence[str] = TESTS) -> Path:
+    """Tasks 601, 602, ... in MBPP's format."""
+    folder.mkdir()
+    rows = [
+        {
+            "task_id": 601 + number,
+            "text": "Double.",
+            "code": code,
+            "test_setup_code": "",
+            "test_list": list(tests),
+            "challenge_test_list": [],
+        }
+        for number, code in enumerate(codes)
+    ]
+    (folder / "mbpp.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    return folder
+
+
+def checked(folder: Path, *words: str) -> Any:
+    given = ["+stage=validate", "data=code", f"data.path={folder}", "sandbox.workers=2", "cache.enabled=false", *words]
+    return compose(given).config
+
+
+def run(tmp_path: Path, config: Any) -> tuple[Result, list[dict[str, Any]], list[dict[str, Any]]]:
+    """The result, the rows written and the events sent."""
+    events: list[dict[str, Any]] = []
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "manifest.json").write_text("{}")
+    result = validate.run(config, Job(tmp_path / "run", lambda event: events.append(dict(event))))
+    return result, rows(tmp_path), events
+
+
+def rows(tmp_path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (tmp_path / "run" / "validate.jsonl").read_text().splitlines()]
+
+
+def test_golds_pass_and_wrong_programs_are_refused(tmp_path: Path) -> None:
+    result, found, events = run(tmp_path, checked(mbpp(tmp_path / "set", [GOOD, GOOD + "\n"]), "validate.mutants=5"))
+    assert {name: rate.value for name, rate in result.after.items() if name != "mutants_killed"} == {
+        "gold_passed": 1.0,
+        "hollow_refused": 1.0,
+    }
+    assert result.metrics["gold_passed"] == result.metrics["gold_passed_of"] == 2
+    assert result.metrics["mutants_killed_of"] == 10 and result.after["mutants_killed"].n == 2
+    assert [row["kind"] for row in found if row["task"] == "Mbpp/601"] == ["gold", *["hollow"] * 8, *["mutant"] * 5]
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    assert manifest["data"]["train"]["tasks"] == 2 and manifest["verifier"]["name"] == "python_io"
+    assert events[-1]["text"] == (tmp_path / "run" / "validate.md").read_text()
+    assert [event["done"] for event in events if event["kind"] == "phase"][-1] == 2
+
+
+def test_a_gold_that_does_not_pass_stops_with_its_reason_and_the_files(tmp_path: Path) -> None:
+    config = checked(mbpp(tmp_path / "set", [GOOD, "def double(x):\n    return x"]), "validate.mutants=0")
+    with pytest.raises(GuardStop, match=r"1 of 2 golds do not pass(.|\n)*Mbpp/602: failed \(wrong_answer\)"):
+        run(tmp_path, config)
+    bad = [row for row in rows(tmp_path) if row["kind"] == "gold" and row["outcome"] != "passed"]
+    assert [row["task"] for row in bad] == ["Mbpp/602"] and bad[0]["code"] == "def double(x):\n    return x\n"
+    assert "- Mbpp/602: failed (wrong_answer)" in (tmp_path / "run" / "validate.md").read_text()
+
+
+def test_the_share_that_must_pass_is_an_option(tmp_path: Path) -> None:
+    codes = [GOOD, "def double(x):\n    return x"]
+    result, _, _ = run(tmp_path, checked(mbpp(tmp_path / "set", codes), "validate.mutants=0", "validate.require=0.5"))
+    assert result.after["gold_passed"].value == 0.5
+
+
+def test_tests_that_a_hollow_program_passes_are_named(tmp_path: Path) -> None:
+    result, found, _ = run(
+        tmp_path, checked(mbpp(tmp_path / "set", [GOOD], ["assert double(0) == 0"]), "validate.mutants=0")
+    )
+    passing = [row["variant"] for row in found if row["kind"] == "hollow" and row["outcome"] == "passed"]
+    assert passing == ["identity", "return_zero"] and result.after["hollow_refused"].value == 0.75
+    assert (
+        "Hollow programs that pass:\n\n- Mbpp/601: identity, return zero"
+        in (tmp_path / "run" / "validate.md").read_text()
+    )
+
+
+def test_a_wrong_program_of_the_set_that_passes_is_named(tmp_path: Path) -> None:
+    (tmp_path / "set").mkdir()
+    row = {"task_id": "Python/1", "declaration": "def f(x):\n", "canonical_solution": "    return x\n", "bug_type": "b"}
+    row |= {
+        "buggy_solution": "    return x + 0\n",
+        "entry_point": "f",
+        "docstring": "",
+        "test": "def check(f):\n    assert f(1) == 1\ncheck(f)",
+    }
+    (tmp_path / "set" / "pack.jsonl").write_text(json.dumps(row))
+    result, _, _ = run(tmp_path, checked(tmp_path / "set", "validate.mutants=0"))
+    assert result.after["wrong_refused"].value == 0.0
+    assert "Wrong programs that pass:\n\n- Python/1: 0" in (tmp_path / "run" / "validate.md").read_text()
+
+
+def test_a_split_may_be_named(tmp_path: Path) -> None:
+    _, found, _ = run(tmp_path, checked(mbpp(tmp_path / "set", [GOOD]), "validate.split=train", "validate.mutants=0"))
+    assert {row["task"] for row in found} == {"Mbpp/601"}
+    with pytest.raises(InputError, match="no tasks"):
+        validate.wanted_splits(build(checked(tmp_path / "set").data), "tset")
+
+
+@pytest.mark.parametrize("stage", ["validate", "evaluate"])
+def test_a_verifier_that_does_not_judge_this_data_is_refused(stage: str, tmp_path: Path) -> None:
+    words = [*PROGRAM, f"+stage={stage}", "verifier=pytest", "data.limit=1", f"run.dir={tmp_path / 'run'}"]
+    done = subprocess.run(
+        words, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 2 and "does not judge the problems of this data" in done.stderr
+    assert "allowed: verifier=python_io" in done.stderr
+
+
+def test_the_command_validates_the_embedded_corpus(tmp_path: Path) -> None:
+    words = [*PROGRAM, "+stage=validate", "+experiment=quick", "data.limit=2", f"run.dir={tmp_path / 'run'}"]
+    done = subprocess.run(
+        words, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert summary["after"]["gold_passed"]["value"] == 1.0 and summary["metrics"]["gold_passed_of"] == 8
+
+
+def test_it_needs_no_torch() -> None:
+    code = "import rlvr_exp.stages.validate, sys; print('torch' in sys.modules)"
+    said = subprocess.run(
+        [sys.executable, "-c", code], env=ENVIRONMENT, capture_output=True, text=True, timeout=120, check=True
+    )
+    assert said.stdout.strip() == "False"
+
+
+@pytest.fixture
+def bad_second(tmp_path: Path) -> Any:
+    """A domain whose second train task has a gold that does not pass, and its verifier."""
+    config = checked(mbpp(tmp_path / "set", [GOOD, "def double(x):\n    return x", GOOD]))
+    with built_verifier(config) as verifier:
+        yield build(config.data), verifier
+
+
+@pytest.mark.parametrize(("count", "stops"), [(0, False), (1, False), (2, True), (16, True)])
+def test_training_looks_at_the_golds_of_its_first_tasks(
+    bad_second: Any, count: int, stops: bool, tmp_path: Path
+) -> None:
+    domain, verifier = bad_second
+    job = Job(tmp_path, lambda event: None)
+    if not stops:
+        check_golds(domain, verifier, domain.splits()["train"], count, job)
+        return
+    with pytest.raises(GuardStop, match=r"1 of \d gold answers of the training tasks do not pass:\nMbpp/602: failed"):
+        check_golds(domain, verifier, domain.splits()["train"], count, job)
+
+
+def test_tasks_without_a_gold_are_passed_over(bad_second: Any, tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    domain, verifier = bad_second
+    tasks = domain.splits()["train"]
+    check_golds(
+        domain, verifier, [tasks[0], replace(tasks[1], gold=None), tasks[2]], 16, Job(tmp_path, lambda event: None)
+    )
+
+
+@pytest.mark.slow
+def test_training_on_a_task_with_a_bad_gold_ends_with_3(tmp_path: Path) -> None:
+    grids = {"train": [{"input": [[1, 0]], "output": [[0, 1]]}], "test": [{"input": [[2, 0]], "output": [[0, 2]]}]}
+    for split, program in (("train", "def solve(g):\n    return g\n"), ("test", None)):
+        shifted = {
+            side: [
+                {key: [[cell + (split == "test") for cell in r] for r in grid] for key, grid in pair.items()}
+                for pair in pairs
+            ]
+            for side, pairs in grids.items()
+        }
+        write_text(tmp_path / "data" / f"{split}.jsonl", json.dumps({"id": split, "program": program, **shifted}))
+    words = [
+        *PROGRAM,
+        "+stage=grpo",
+        "+experiment=quick",
+        f"data.path={tmp_path / 'data'}",
+        f"run.dir={tmp_path / 'run'}",
+    ]
+    done = subprocess.run(
+        words, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=600, check=False
+    )
+    assert done.returncode == 3 and "gold answers of the training tasks do not pass" in done.stderr, (
+        done.stdout + done.stderr
+    )

