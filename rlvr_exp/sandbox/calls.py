@@ -1,121 +1,145 @@
 """The harness of `python_io`: what runs inside a candidate's own process. Reports data, judges nothing.
 
-Loads the candidate as a module, calls its entry point once per case, and sends one record a case as soon as it is
-known, so that a later hang does not take earlier answers away. Expected values never enter this process. Nothing here
-is trusted: code in the same process can send any records it likes, and wins nothing by it, since it does not know the
-values that it would have to send.
-
-Records, encoded with `wire`: ["value", case, value], ["error", case, kind, text], ["done"]. Case -1 is the loading;
-kinds are `parse`, `resolve`, `exception`, `memory`, `output`, `type`. Standard library only.
+The candidate is compiled once and executed anew for each case: as the module `candidate` whose entry point is called,
+or, without an entry point, as a whole program (programs.py). One record a case is sent as soon as it is known, so that
+a later hang does not take earlier answers away. Expected values never enter this process; the inputs of later cases do,
+but stay undecoded until their turn. Nothing here is trusted: code in the same process can send any records it likes,
+and wins nothing by it, since it does not know the values that it would have to send. Standard library only.
 """
 
-import builtins
-import importlib
-import sys
-import types
-from collections.abc import Callable
+import os
+import signal
+from collections.abc import Callable, Sequence
+from types import CodeType
 from typing import Any
 
-from rlvr_exp.sandbox import wire
+from rlvr_exp.sandbox import fresh, programs, wire
+from rlvr_exp.sandbox.reporter import LOADING, SOURCE, CaseTimeout, Reporter, Send, not_plain
 
-# What short programs import most: loaded once here, free in every fork.
-for (
-    _name
-) in "bisect collections copy dataclasses functools heapq itertools math operator random re string typing".split():
-    importlib.import_module(_name)
-
-Send = Callable[[bytes], None]
-LOADING = -1
+_exit = os._exit
+MODULE = "candidate"
+"""A candidate's `__name__`: blocks under `if __name__ == "__main__"` do not run."""
 
 
-def pack(code: str, entry_point: str, cases: list[tuple[Any, ...]], limit: int) -> bytes:
-    """The payload of one job. `limit`: bytes of all records together. Raises wire.NotPlain."""
-    return wire.encode({"code": code, "entry_point": entry_point, "cases": cases, "limit": limit})
+def pack_case(given: Any) -> bytes:
+    """One case's arguments (a tuple), or a program's standard input (text). Raises wire.NotPlain."""
+    data = wire.encode(given)
+    return len(data).to_bytes(4, "big") + data
+
+
+def pack(code: str, entry_point: str, cases: Sequence[bytes], limit: int, case_cpu_s: float = 0.0) -> bytes:
+    """The payload of one job. `cases`: from `pack_case`. `limit`: bytes of all records. `case_cpu_s`: 0 for none."""
+    head = wire.encode([code, entry_point, limit, float(case_cpu_s)])
+    return b"".join((len(head).to_bytes(4, "big"), head, *cases))
 
 
 def run(payload: bytes, send: Send) -> None:
-    """Judge-side contract: called once in a fresh fork, which ends right after."""
-    job = wire.decode_native(payload)
-    reporter = _Reporter(send, job["limit"])
-    function = _load(job["code"], job["entry_point"], reporter)
-    if function is None:
+    """Called once in a fresh fork, which ends right after."""
+    head, *cases = _unpack(payload)
+    source, entry_point, limit, case_cpu_s = wire.decode_native(head)
+    source = source.removeprefix("\ufeff")
+    reporter = Reporter(send, limit, source)
+    code = _compile(source, reporter)
+    if code is None:
         return
-    for index, args in enumerate(job["cases"]):
-        _call(function, args, index, reporter)
-    reporter.record(["done"])
+    fresh.begin(source)
+    one = _Function(code, entry_point, reporter) if entry_point else programs.Program(code, reporter)
+    baseline = fresh.Baseline() if len(cases) > 1 else None
+    for index, case in enumerate(cases):
+        if index:
+            baseline.restore()
+        if not fresh.in_own_context(_timed, case_cpu_s, one, index, wire.decode_native(case), reporter):
+            break
+    else:
+        reporter.done()
+    os._exit = _exit  # whatever the candidate put in its place: this process must end
 
 
-class _Reporter:
-    def __init__(self, send: Send, limit: int):
-        self._send = send
-        self._left = limit
-
-    def record(self, record: list[Any]) -> None:
-        data = wire.encode(record, max(self._left, 1024))
-        self._left -= len(data) + 4
-        self._send(data)
-
-    def error(self, case: int, kind: str, text: str) -> None:
-        self.record(["error", case, kind, text[:400]])
+def _unpack(payload: bytes) -> list[bytes]:
+    parts, at = [], 0
+    while at < len(payload):
+        end = at + 4 + int.from_bytes(payload[at : at + 4], "big")
+        parts.append(payload[at + 4 : end])
+        at = end
+    return parts
 
 
-def _load(code: str, entry_point: str, reporter: _Reporter) -> Callable[..., Any] | None:
-    module = _fresh_module()
+def _compile(source: str, reporter: Reporter) -> CodeType | None:
     try:
-        compiled = compile(code, "candidate.py", "exec", dont_inherit=True)
+        return compile(source, SOURCE, "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as fault:
         # The parser reports its own full stack as MemoryError.
-        reporter.error(LOADING, "parse", _describe(fault))
+        reporter.error(LOADING, "parse", reporter.describe(fault))
         return None
+
+
+def _timed(case_cpu_s: float, one: Callable[[int, Any], bool], index: int, given: Any, reporter: Reporter) -> bool:
+    """One case, within its own bound: Python code is interrupted again and again, a call into C when it returns."""
+    if not case_cpu_s:
+        return one(index, given)
+    signal.signal(signal.SIGPROF, _expire)
+    signal.setitimer(signal.ITIMER_PROF, case_cpu_s, 0.05)
     try:
-        exec(compiled, module.__dict__)
-    except MemoryError as fault:
-        reporter.error(LOADING, "memory", _describe(fault))
-        return None
-    except BaseException as fault:  # whatever a candidate raises, SystemExit too, is its answer
-        reporter.error(LOADING, "exception", _describe(fault))
-        return None
-    function = module.__dict__.get(entry_point)
-    if not callable(function):
-        what = "is not callable" if entry_point in module.__dict__ else "is not defined"
-        reporter.error(LOADING, "resolve", f"{entry_point} {what}")
-        return None
-    return function
+        goes_on = one(index, given)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        return goes_on
+    except CaseTimeout:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        reporter.error(index, "timeout", f"stopped at its own CPU limit of {case_cpu_s:g} s")
+        return True
 
 
-def _fresh_module() -> types.ModuleType:
-    """An empty module with builtins of its own, so that a candidate which patches them does not break the harness."""
-    own = types.ModuleType("builtins")
-    own.__dict__.update(builtins.__dict__)
-    module = types.ModuleType("candidate")
-    module.__dict__["__builtins__"] = own
-    sys.modules.update(builtins=own, candidate=module)
-    return module
+def _expire(*_: Any) -> None:
+    raise CaseTimeout
 
 
-def _call(function: Callable[..., Any], args: tuple[Any, ...], index: int, reporter: _Reporter) -> None:
-    try:
-        reporter.record(["value", index, function(*args)])
-    except MemoryError as fault:
-        reporter.error(index, "memory", _describe(fault))
-    except wire.TooLarge as fault:
-        reporter.error(index, "output", _describe(fault))
-    except wire.NotPlain as fault:
-        reporter.error(index, "type", f"returned what is not plain data: {fault}")
-    except BaseException as fault:  # as above
-        reporter.error(index, "exception", _describe(fault))
+class _Function:
+    """A candidate that is called. False from a call: no case of it can be judged."""
 
+    def __init__(self, code: CodeType, entry_point: str, reporter: Reporter):
+        self._code, self._entry_point, self._reporter = code, entry_point, reporter
 
-def _describe(fault: BaseException) -> str:
-    line, trace = 0, fault.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == "candidate.py":
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    if isinstance(fault, SyntaxError):
-        line = fault.lineno or 0
-    try:
-        text = str(fault)
-    except BaseException:  # a candidate's own __str__
-        text = ""
-    return f"{type(fault).__name__}: {text}" + (f" (line {line})" if line else "")
+    def __call__(self, index: int, args: tuple[Any, ...]) -> bool:
+        reporter = self._reporter
+        loading = LOADING if index == 0 else index
+        module = fresh.new_module(MODULE)
+        try:
+            exec(self._code, module.__dict__)
+            function = self._resolve(module.__dict__)
+        except CaseTimeout:
+            raise
+        except BaseException as fault:  # whatever a candidate raises, SystemExit too, is its answer
+            reporter.fault(loading, fault)
+            return index > 0
+        if isinstance(function, str):
+            reporter.error(loading, "resolve", function)
+            return index > 0
+        self._call(function, index, args)
+        return True
+
+    def _resolve(self, names: dict[str, Any]) -> Callable[..., Any] | str:
+        """The entry point, or why there is none. Of `Class.method` the class is instantiated without arguments."""
+        first, *rest = self._entry_point.split(".")
+        if first not in names:
+            return f"{first} is not defined"
+        found = names[first]
+        for name in rest:
+            owner = found() if isinstance(found, type) else found
+            if not hasattr(owner, name):
+                return f"{self._entry_point} is not defined"
+            found = getattr(owner, name)
+        return found if callable(found) else f"{self._entry_point} is not callable"
+
+    def _call(self, function: Callable[..., Any], index: int, args: tuple[Any, ...]) -> None:
+        reporter, returned = self._reporter, None
+        try:
+            returned = function(*args)
+            reporter.value(index, returned)
+        except CaseTimeout:
+            raise
+        except wire.TooLarge as fault:
+            reporter.error(index, "output", f"returned more than can be taken: {fault}")
+        except wire.NotPlain:
+            reporter.error(index, "type", not_plain(returned))
+        except BaseException as fault:  # as above
+            reporter.fault(index, fault)

@@ -1,16 +1,21 @@
-"""Whether a candidate's value is the expected one. Runs in the trusted parent, over data alone.
+"""Whether a candidate's value, or a program's output, is the expected one. Runs in the trusted parent, over data alone.
 
-Rules: a bool is never a number; a tuple is a list only where the problem is not strict; an int equals a float only
-where it is not strict; floats may differ by `atol`; NaN equals nothing; keys of dicts and members of sets compare by
-exact type.
+Values: a bool is never a number; a tuple is a list only where the problem is not strict; an int equals a float only
+where it is not strict; floats may differ by `atol`, two ints never; 0.0 equals -0.0, NaN equals nothing; a dict's order
+does not count; keys of dicts and members of sets compare by exact type and content.
+Output: white space at the ends of lines and empty lines at the end do not count, everything else does; strict counts
+every character. With `atol` lines are compared word by word, and two numbers of which one is no int may differ by it.
 """
 
+import re
 from typing import Any
 
 from rlvr_exp.sandbox import wire
 from rlvr_exp.sandbox.wire import Bag, Pairs
 
 _NUMBERS = (int, float, complex)
+_INTEGER = re.compile(r"[+-]?[0-9]{1,400}", re.ASCII)
+_DECIMAL = re.compile(r"[+-]?([0-9]{1,400}\.?[0-9]{0,400}|\.[0-9]{1,400})([eE][+-]?[0-9]{1,4})?", re.ASCII)
 
 
 def equal(got: Any, expected: Any, strict: bool = False, atol: float = 0.0) -> bool:
@@ -28,6 +33,37 @@ def equal(got: Any, expected: Any, strict: bool = False, atol: float = 0.0) -> b
     if kind in (set, frozenset):
         return _sets_equal(got, expected)
     return type(got) is kind and got == expected
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines that count: without white space at their ends, without empty ones at the end."""
+    return [line.rstrip() for line in text.rstrip().split("\n")]
+
+
+def same_output(got: str, expected: str, strict: bool = False, atol: float = 0.0) -> bool:
+    """`got`: what a program wrote; both of any size, compared in one pass."""
+    if strict or got == expected:
+        return got == expected
+    lines, wanted = lines_of(got), lines_of(expected)
+    return len(lines) == len(wanted) and all(map(same_line, lines, wanted, [atol] * len(lines)))
+
+
+def same_line(got: str, expected: str, atol: float = 0.0) -> bool:
+    """Of two lines from `lines_of`."""
+    if got == expected or not atol:
+        return got == expected
+    words, wanted = got.split(), expected.split()
+    return len(words) == len(wanted) and all(_same_word(*pair, atol) for pair in zip(words, wanted, strict=True))
+
+
+def _same_word(got: str, expected: str, atol: float) -> bool:
+    if got == expected:
+        return True
+    if not (_DECIMAL.fullmatch(got) and _DECIMAL.fullmatch(expected)):
+        return False
+    if _INTEGER.fullmatch(got) and _INTEGER.fullmatch(expected):
+        return int(got) == int(expected)
+    return abs(float(got) - float(expected)) <= atol
 
 
 def _numbers_equal(got: Any, expected: Any, strict: bool, atol: float) -> bool:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlvr_exp.sandbox import wire
-from rlvr_exp.verifiers.compare import equal
+from rlvr_exp.verifiers.compare import equal, same_output
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=3) | st.floats(allow_nan=False),
@@ -90,3 +90,63 @@ def test_rules(got, expected, loose, strict):
 )
 def test_tolerance(got, expected, close):
     assert equal(received(got), expected, atol=0.1) is close
+
+
+OUTPUTS = [
+    ("a", "a\n", True, False),
+    ("a  \nb\t\n\n", "a\nb", True, False),
+    ("a\r\nb\r\n", "a\nb\n", True, False),
+    ("", "\n \n", True, False),
+    ("\na", "a", False, False),
+    (" a", "a", False, False),
+    ("a\n\nb", "a\nb", False, False),
+    ("a  b", "a b", False, False),
+    ("a b", "a\nb", False, False),
+    ("1.0", "1", False, False),
+    ("01", "1", False, False),
+    ("A", "a", False, False),
+    ("a\x00", "a", False, False),
+    ("a\u00a0", "a", True, False),
+    ("a", "a", True, True),
+]
+
+
+@pytest.mark.parametrize(("got", "expected", "loose", "strict"), OUTPUTS)
+def test_rules_of_output(got, expected, loose, strict):
+    assert same_output(got, expected) is loose
+    assert same_output(got, expected, strict=True) is strict
+
+
+@pytest.mark.parametrize(
+    ("got", "expected", "close"),
+    [
+        ("1.05", "1.0", True),
+        ("x = 1.05", "x  =  1", True),
+        ("1.2", "1.0", False),
+        ("1", "1.05", True),
+        ("2", "1", False),
+        ("+1", "1", True),
+        ("1e0", "1", True),
+        (".95", "1", True),
+        ("-1", "1.0", False),
+        ("1.05 2.0", "1.0\n2.0", False),
+        ("1.05 2.0", "1.0", False),
+        ("nan", "1.0", False),
+        ("nan", "nan", True),
+        ("inf", "1e9999", False),
+        ("1e9999", "2e9999", False),
+        ("1_0.0", "10.0", False),
+        ("\u0661.0", "1.0", False),
+        ("9" * 401 + ".0", "9" * 401, False),
+        ("x1.05", "x1.0", False),
+    ],
+)
+def test_tolerance_of_output(got, expected, close):
+    assert same_output(got, expected, atol=0.1) is close
+
+
+@given(st.lists(st.text("ab 1.\n", max_size=6), max_size=6))
+def test_every_output_equals_itself_with_blanks_at_line_ends(lines):
+    text = "\n".join(lines)
+    assert same_output(text.replace("\n", "  \n") + "\n\n", text)
+    assert same_output(text, text, strict=True)

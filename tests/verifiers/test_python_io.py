@@ -16,7 +16,7 @@ RIGHT = "def double(x): return 2 * x"
 
 
 def make(workers: int = 1, **limits: float) -> PythonIO:
-    options = {"cpu_s": 0.5, "wall_s": 6.0, "memory_mb": 100, "output_kb": 16} | limits
+    options = {"cpu_s": 0.5, "wall_s": 6.0, "memory_mb": 100, "output_kb": 16, "level": "auto", "require": ""} | limits
     return PythonIO(SimpleNamespace(workers=workers, **options))
 
 

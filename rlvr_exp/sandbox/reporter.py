@@ -1,0 +1,92 @@
+"""What a harness says about a candidate: records of plain data, and exceptions put into words.
+
+Shared by the harness of functions and that of programs, inside the candidate's own process: robust against objects that
+answer for themselves (`__str__`, `__class__`, a metaclass's `__name__`), yet trusted by nobody. Standard library only.
+
+Records, encoded with `wire`: ["value", case, value], ["error", case, kind, text], ["done"]. Case LOADING stands for
+what comes before the first case; kinds are `parse`, `resolve`, `exception`, `memory`, `output`, `type`, `timeout`.
+"""
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from rlvr_exp.sandbox import wire
+
+Send = Callable[[bytes], None]
+LOADING = -1
+SOURCE = "candidate.py"
+"""The file name that a candidate's code is compiled under."""
+_MAX_TEXT, _MAX_LINE = 300, 80
+_ONE_BY_ONE = (
+    "generator async_generator map filter zip range dict_keys dict_values dict_items reversed enumerate".split()
+)
+_SYNTAX_ERRORS = (SyntaxError, IndentationError, TabError)
+_name_of = type.__dict__["__name__"].__get__
+
+
+class CaseTimeout(BaseException):
+    """A case used up its own share of CPU time. Passes through what takes a candidate's exceptions for its answer."""
+
+
+class Reporter:
+    """`limit`: bytes of all records together. `source`: the candidate's text, to quote faulty lines from."""
+
+    def __init__(self, send: Send, limit: int, source: str):
+        self._send, self._left, self._source = send, limit, source
+
+    def value(self, case: int, value: Any) -> None:
+        """Raises wire.NotPlain, wire.TooLarge."""
+        self._record(["value", case, value])
+
+    def error(self, case: int, kind: str, text: str) -> None:
+        self._record(["error", case, kind, text[:_MAX_TEXT]])
+
+    def done(self) -> None:
+        self._record(["done"])
+
+    def fault(self, case: int, fault: BaseException) -> None:
+        """An exception that came out of the candidate's code; to be called while it is handled."""
+        kind = "memory" if isinstance(fault, MemoryError) else "exception"
+        self.error(case, kind, self.describe(fault))
+
+    def describe(self, fault: BaseException) -> str:
+        """Type, text, and the last line of the candidate's own code on the way to it."""
+        line = _last_line(sys.exc_info()[2])
+        if type(fault) in _SYNTAX_ERRORS and fault.filename == SOURCE and type(fault.lineno) is int:
+            line = max(0, fault.lineno)
+        try:
+            said = str(fault)
+            said = str.__getitem__(said, slice(0, _MAX_TEXT - 120))
+        except BaseException:  # the candidate's own __str__; what it raises is no more telling
+            said = ""
+        text = _name_of(type(fault)) + (f": {said}" if said else "")
+        return f"{text} (line {line}: {self._quote(line)})" if line else text
+
+    def _quote(self, line: int) -> str:
+        lines = self._source.splitlines()
+        return lines[line - 1].strip()[:_MAX_LINE] if line <= len(lines) else ""
+
+    def _record(self, record: list[Any]) -> None:
+        data = wire.encode(record, max(self._left, 1024))
+        self._left -= len(data) + 4
+        self._send(data)
+
+
+def not_plain(value: Any) -> str:
+    """Why a returned object is no answer, and what to return in its place."""
+    kind = _name_of(type(value))
+    if kind in _ONE_BY_ONE:
+        return f"returned a {kind}, which is not plain data: return a list of its items"
+    if kind == "coroutine":
+        return "returned a coroutine, which nobody awaited: return asyncio.run(...) of it"
+    return f"returned a {kind} that is not plain data, or holds what is not"
+
+
+def _last_line(trace: Any) -> int:
+    line = 0
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == SOURCE:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line or 0

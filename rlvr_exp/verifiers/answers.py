@@ -1,0 +1,116 @@
+"""A candidate's records held against the expected values. Records are data from an enemy: in order or nothing.
+
+Reads the records of the harness `calls`, compares, and notes the first fault in words. Never raises for what they hold.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from rlvr_exp.sandbox import wire
+from rlvr_exp.sandbox.reporter import LOADING
+from rlvr_exp.tasks.problems import Case, PythonProblem, StdinCase
+from rlvr_exp.verifiers.compare import equal, same_output
+from rlvr_exp.verifiers.differ import differing_output, differing_value, short
+
+BUCKETS = {
+    "parse": "parse",
+    "resolve": "resolve",
+    "exception": "runtime_error",
+    "memory": "memory",
+    "output": "output_limit",
+    "type": "wrong_answer",
+    "timeout": "timeout",
+}
+"""The bucket of each kind of error that a harness reports."""
+_MAX_TEXT = 400
+
+
+class Answers:
+    """`records`: what came over the result pipe. `passed`: cases with the right answer."""
+
+    def __init__(self, problem: PythonProblem, records: bytes):
+        self.passed = 0
+        self.bucket: str | None = None
+        """The first fault's, None if there is none."""
+        self.log = ""
+        self.finished = False
+        """Every case was reported, and then the end."""
+        self.next = 0
+        """The first case without a report."""
+        self._problem, self._closed = problem, False
+        try:
+            for frame in _frames(records):
+                self._take(wire.decode(frame))
+        except ValueError as fault:
+            self._note("runtime_error", f"its results are damaged: {fault}"[:_MAX_TEXT])
+
+    def call(self, index: int) -> str:
+        """The case in words."""
+        case = self._problem.cases[index]
+        if isinstance(case, StdinCase):
+            return f"case {index}, input {short(case.stdin)}"
+        return f"case {index}: {self._problem.entry_point}({', '.join(map(short, case.args[:6]))})"
+
+    def _take(self, record: Any) -> None:
+        if type(record) is not list or not record or self._closed:
+            raise ValueError("not a record")
+        if record == ["done"]:
+            self._closed, self.finished = True, self.next == len(self._problem.cases)
+        elif record[0] == "value" and len(record) == 3:
+            self._value(self._case(record[1]), record[2])
+        elif record[0] == "error" and len(record) == 4 and type(record[3]) is str:
+            self._error(record[1], record[2], record[3][:_MAX_TEXT])
+        else:
+            raise ValueError("not a record")
+
+    def _case(self, index: Any) -> int:
+        if type(index) is not int or index != self.next or index >= len(self._problem.cases):
+            raise ValueError("a case out of order")
+        self.next += 1
+        return index
+
+    def _value(self, index: int, got: Any) -> None:
+        problem, case = self._problem, self._problem.cases[index]
+        rules = (problem.strict, problem.atol)
+        if isinstance(case, Case):
+            right = equal(got, case.expected, *rules)
+        else:
+            right = type(got) is str and same_output(got, case.expected_stdout, *rules)
+        if right:
+            self.passed += 1
+        elif self.bucket is None:
+            self._note("wrong_answer", f"{self.call(index)}{self._difference(case, got)}")
+
+    def _difference(self, case: Case | StdinCase, got: Any) -> str:
+        rules = (self._problem.strict, self._problem.atol)
+        if isinstance(case, Case):
+            return f" {differing_value(got, case.expected, *rules)}"
+        if type(got) is not str:
+            return ": no text as its output"
+        return f": {differing_output(got, case.expected_stdout, *rules)}"
+
+    def _error(self, index: Any, kind: Any, text: str) -> None:
+        if type(kind) is not str or kind not in BUCKETS:
+            raise ValueError("an unknown error")
+        if type(index) is int and index == LOADING and self.next == 0:
+            self._closed = True
+            self._note(BUCKETS[kind], text)
+        else:
+            case = self._case(index)
+            self._note(BUCKETS[kind], f"case {case}: {text}")
+
+    def _note(self, bucket: str, log: str) -> None:
+        if self.bucket is None:
+            self.bucket = bucket
+            self.log = log.encode("utf-8", "backslashreplace").decode()
+
+
+def _frames(records: bytes) -> Iterator[bytes]:
+    """One by one, so that a candidate killed in the middle of one keeps those before it. Raises ValueError."""
+    at = 0
+    while at < len(records):
+        end = at + 4 + int.from_bytes(records[at : at + 4], "big")
+        if at + 4 > len(records) or end > len(records):
+            raise ValueError("a frame is cut short")
+        yield records[at + 4 : end]
+        at = end

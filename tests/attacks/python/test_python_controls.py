@@ -1,0 +1,35 @@
+"""Honest candidates pass: as functions, and, with a line that reads and prints, as whole programs."""
+
+from dataclasses import replace
+
+import pytest
+from python_arena import LIMITS, PROBLEM, PROGRAM, judge
+from python_controls import CONTROLS
+
+ROOMY = replace(LIMITS, cpu_s=4.0, wall_s=20.0)
+MAIN = "\nif __name__ == '__main__':\n    print(double(int(input())))\n"
+NOISY = (
+    "noise",
+    "print",
+    "tests_printed",
+    "finalizer",
+    "many_threads",
+    "exit_handler",
+    "builtins_changed",
+    "timer",
+    "standard_output",
+)
+"""Controls that print beside their answer, or cannot print, are no programs."""
+PROGRAMS = {name: code for name, code in CONTROLS.items() if not any(word in name for word in NOISY)}
+
+
+@pytest.mark.parametrize("code", CONTROLS.values(), ids=CONTROLS)
+def test_an_honest_function_passes(verifier, code):
+    verdict = judge(verifier, code, replace(PROBLEM, limits=ROOMY))
+    assert verdict.outcome == "passed", verdict
+
+
+@pytest.mark.parametrize("code", PROGRAMS.values(), ids=PROGRAMS)
+def test_an_honest_program_passes(verifier, code):
+    verdict = judge(verifier, code + MAIN, replace(PROGRAM, limits=ROOMY))
+    assert verdict.outcome == "passed", verdict
