@@ -10,7 +10,7 @@ import re
 
 from ast_grep_py import SgNode, SgRoot
 
-_AS_WRITTEN = re.compile(r"string|str_|char|regex|template|heredoc|text|comment|raw|ERROR")
+_AS_WRITTEN = re.compile(r"string|str_|char|regex|scalar|template|heredoc|text|inline|comment|raw|ERROR")
 
 
 def digest(text: str, language: str) -> str:

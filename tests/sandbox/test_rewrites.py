@@ -7,11 +7,13 @@ import pytest
 
 pytest.importorskip("ast_grep_py")
 
+from ast_grep_py import SgRoot
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rlvr_exp.sandbox import rewrites, wire
 from rlvr_exp.sandbox.rewrites_job import pack
+from rlvr_exp.sandbox.rewrites_tree import digest
 from rlvr_exp.tasks.edits.languages import ENDINGS
 from rlvr_exp.verifiers.ast_grep.tools import find_tools
 
@@ -141,6 +143,18 @@ def test_rules_of_one_step_see_the_same_text_and_the_outer_match_wins() -> None:
 def test_a_result_past_its_size_is_a_fault(engine: str) -> None:
     rule = {"rule": {"pattern": "f($A)"}, "fix": "$A, " * 40}
     assert apply(f"f({'x' * 100})\n", rule, engine=engine, max_kb=1)[:2] == ["fault", "output"]
+
+
+def test_text_that_no_node_covers_counts() -> None:
+    one, other = (digest(f"val a = 1{end}\nval b = 2\n", "kotlin") for end in (";", ""))
+    assert one != other
+
+
+@pytest.mark.parametrize("language", ENDINGS)
+def test_the_program_takes_a_file_of_each_ending_for_its_language(language: str) -> None:
+    text = "{}" if language == "json" else "x"
+    root = SgRoot(text, language).root().kind()
+    assert apply(text, {"rule": {"kind": root}, "fix": "y"}, language=language, engine="program")[1:3] == ["y", 1]
 
 
 def test_characters_that_end_a_line_for_yaml_reach_the_program_as_they_are() -> None:

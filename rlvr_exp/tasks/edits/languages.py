@@ -35,6 +35,7 @@ _SPELLINGS = {
     "typescript": "ts typescript",
     "tsx": "tsx",
     "yaml": "yaml yml",
+    "zig": "zig",
 }
 LANGUAGES = {spelling: name for name, spellings in _SPELLINGS.items() for spelling in spellings.split()}
 """Canonical name by spelling, in lower case."""

@@ -40,6 +40,11 @@ def test_a_text_costs_little_before_it_is_refused(verifier, name: str) -> None:
     assert len(verdict.log) < 1000
 
 
+@pytest.mark.parametrize("name", ["aliases", "alias to itself", "merge"])
+def test_aliases_that_unfold_without_bound_are_a_cheat(verifier, name: str) -> None:
+    assert judge(verifier, BOMBS[name]).rule == "yaml-bomb"
+
+
 PARENTHESES = "x = " + "(" * 3000 + "1" + ")" * 3000 + "\n"
 CHAIN = {"pattern": "y"}
 for _ in range(4):
