@@ -1,0 +1,358 @@
+"""The guard of a suite: an audit hook, guarded attributes and modules, and watched dicts, set up before any solution.
+
+In the zygote `Guard` takes in all code that is there, puts guards before attributes that lead from any function,
+traceback or module to the suite's, freezes the classes that tests are judged with, and gives every module a class
+which says who writes to it. In a fork `arm` begins to judge: what the solution may not do ends the process at once
+with an authenticated report of the rule. Objects of this module are held by closures and the hook alone.
+Standard library only.
+"""
+
+import builtins
+import dis
+import sys
+from collections.abc import Callable, Iterable
+from types import CodeType, FrameType, FunctionType, MappingProxyType, ModuleType
+from typing import Any
+
+from rlvr_exp.sandbox import suite_equal
+from rlvr_exp.sandbox import suite_native as native
+from rlvr_exp.sandbox import suite_rules as rules
+from rlvr_exp.sandbox.suite_asker import Asker, Registry
+from rlvr_exp.sandbox.suite_given import Given
+
+Refuse = Callable[[str, str], None]
+"""(rule, detail): reports and ends the process; never returns."""
+_GUARDS = tuple(f"rlvr_exp.sandbox.suite_{name}" for name in ("guard", "rules", "equal", "given"))
+_CODE_PARTS = frozenset(("__code__", "__defaults__", "__kwdefaults__"))
+_FREE_IN_SYS = frozenset(
+    "stdin stdout stderr argv excepthook displayhook tracebacklimit dont_write_bytecode last_type last_value "
+    "last_traceback ps1 ps2 unraisablehook".split()
+)
+_FROZEN = rules.FAMILY | {"contextlib", "rlvr_exp"}
+_module_dict = ModuleType.__dict__["__dict__"]
+_write, _delete = ModuleType.__setattr__, ModuleType.__delattr__
+
+
+class Guard:
+    """One per zygote. Everything passes until `arm`."""
+
+    def __init__(self) -> None:
+        self.registry = Registry(_GUARDS)
+        self._refuse: Refuse | None = None
+        self._events: dict[str, Callable[[tuple[Any, ...]], str | None]] = {}
+        self._watches: dict[int, tuple[str, native.Watch, ModuleType | None]] = {}
+        self._modules: dict[int, ModuleType] = {}
+        self._classes: dict[int, tuple[str, native.Watch, None]] = {}
+        self._suite: frozenset[str] = frozenset()
+        self._class = _guarded_class(self)
+        self._named: dict[str, ModuleType] = {}
+        self.builtins = _private_builtins()
+        self.comparer = suite_equal.Comparer(self._is_the_solutions, self.refuse)
+        suite_equal.watch_unittest(self.comparer.look)
+        suite_equal.watch_approx(self._approx_made)
+        self._guard_attributes()
+        self.guard_modules()
+        native.freeze(cls for cls in _classes() if cls.__module__.partition(".")[0] in _FROZEN)
+        self._watch_writes()
+
+    # In the zygote, and for modules that the suite needs beyond it
+
+    def guard_modules(self) -> None:
+        """Every module that is loaded says from now on who writes to it."""
+        for name, module in list(sys.modules.items()):
+            new = type(module) in (ModuleType, self._class) and id(module) not in self._modules
+            if new and name != "__main__" and not name.startswith("rlvr_exp"):
+                self._modules[id(module)] = module
+                module.__class__ = self._class
+
+    def _watch_writes(self) -> None:
+        for module in self._modules.values():
+            if not _writes_itself(module):
+                self._watches[id(module)] = (module.__name__, native.Watch(module.__dict__), module)
+        self._watches[id(builtins)] = ("builtins", native.Watch(builtins.__dict__), None)
+        for cls in _classes():
+            if cls.__module__.partition(".")[0] in sys.stdlib_module_names:
+                self._classes[id(cls)] = (cls.__qualname__, native.Watch(native.class_table(cls)), None)
+
+    # Armed
+
+    def arm(
+        self, refuse: Refuse, files: rules.Files, suite: frozenset[str], imports: Iterable[str], patches: bool
+    ) -> None:
+        """From here on whatever is not the suite's, the grader's or a library's is the solution's.
+
+        Args:
+            suite: the names of its files.
+            imports: the modules that it names: they are still themselves when it asks for them.
+            patches: the suite patches things itself; otherwise no class of a library may change under it.
+        """
+        self._refuse, self._suite = (refuse, frozenset(name.removesuffix(".py") for name in suite))
+        if not patches:
+            self._watches |= self._classes
+        self.comparer.mocks = patches
+        family = [name for name in sys.modules if name.partition(".")[0] in rules.FAMILY]
+        asked = [name for name in (*family, *imports) if name in sys.modules and name != "builtins"]
+        self._named = {name: sys.modules[name] for name in asked}
+        self._events = _events(files, suite)
+        for _, watch, _ in self._watches.values():
+            watch.accept()
+        events, judge = self._events, self._judge
+
+        def hook(event: str, args: tuple[Any, ...]) -> None:
+            rule = events.get(event)
+            if rule is not None:
+                judge(event, args, rule)
+
+        sys.addaudithook(hook)
+
+    def check(self, solution: ModuleType | None, given: Given) -> None:
+        """Nothing was written behind the guards' backs; refuses where it was."""
+        for name, watch, module in self._watches.values():
+            if watch.written() or (module is not None and type(module) is not self._class):
+                self._refuse(rules.PATCHED, f"{name} was changed")
+        if solution is not None and sys.modules.get("solution") is not solution:
+            self._refuse(rules.REPLACED, "the module solution was replaced")
+
+        replaced = next((name for name, module in self._named.items() if sys.modules.get(name) is not module), None)
+        if name := replaced or given.replaced():
+            self._refuse(rules.REPLACED, f"the module {name} was replaced")
+
+    def refuse(self, rule: str, detail: str) -> None:
+        """End the run, once armed."""
+        if self._refuse is not None:
+            self._refuse(rule, detail)
+
+    def _approx_made(self) -> None:
+        if self._refuse is not None and self.registry.asker().hostile:
+            self._refuse(suite_equal.LYING, "the solution makes an approximate value")
+
+    def _judge(self, event: str, args: tuple[Any, ...], rule: Callable[[tuple[Any, ...]], str | None]) -> None:
+        broken = rule(args)
+        if broken is None:
+            return
+        asker = self.registry.asker()
+        if asker.hostile:
+            harmless = self._harmless(event, args, broken, asker)
+        else:
+            harmless = broken not in (rules.FRAME_WALK, rules.GC_WALK) or _says(asker, event, args)
+        if not harmless:
+            self._refuse(broken, _told(event, args))
+
+    def _harmless(self, event: str, args: tuple[Any, ...], rule: str, asker: Asker) -> bool:
+        nearest = asker.through[0] if asker.through else ""
+        if "hypothesis" in asker.through:  # between it and a test lies code that it writes as it runs
+            return True
+        if rule == rules.NATIVE_CODE:
+            beyond = [top for top in asker.through if top not in ("ctypes", "importlib", "_frozen_importlib", "cffi")]
+            return bool(beyond)  # a library that needs it: numpy, torch
+        if event == "object.__getattr__":
+            return self._harmless_attribute(args[0], args[1], asker)
+        if event.startswith("object.__"):
+            return self._own(args[0])
+        if rule == rules.FRAME_WALK:
+            return nearest in rules.READERS and "_getframe" in _words(asker.nearest)
+        if event.startswith("marshal."):
+            return nearest in ("importlib", "_frozen_importlib", "_frozen_importlib_external", "zipimport")
+        if rule == rules.FORGED_CODE:
+            return nearest in ("types", "typing", "enum", "collections", "functools", "dataclasses", "torch", "numpy")
+        return False
+
+    def _harmless_attribute(self, owner: Any, name: str, asker: Asker) -> bool:
+        nearest = asker.through[0] if asker.through else ""
+        if name in ("tb_frame", "f_code"):
+            return nearest in rules.TRACERS and name in _words(asker.nearest)
+        if name in _CODE_PARTS:
+            if not isinstance(owner, FunctionType) or self._is_the_solutions(owner):
+                return True
+            of_a_library = self.registry.library_of(native.code_of(owner)) is not None
+            return of_a_library or (nearest == "inspect" and asker.nearest.co_name in rules.SIGNATURES)
+        if name in ("gi_code", "gi_frame", "cr_code", "cr_frame", "ag_code", "ag_frame"):
+            return nearest in rules.TRACERS | {"inspect"}
+        return True
+
+    def _own(self, owner: Any) -> bool:
+        """Whether setting an attribute of it is nobody else's matter."""
+        if isinstance(owner, FunctionType):
+            return self._is_the_solutions(owner)
+        if isinstance(owner, type):
+            return id(owner) not in self._classes and owner.__module__.partition(".")[0] not in _FROZEN | self._suite
+        return id(owner) not in self._modules
+
+    def _is_the_solutions(self, function: FunctionType) -> bool:
+        code = native.code_of(function)
+        return not self.registry.trusts(code) and self.registry.library_of(code) is None
+
+    # Guarded attributes
+
+    def _guard_attributes(self) -> None:
+        for name in rules.FRAME_ATTRIBUTES:
+            self._guard(FrameType, name, self._frame_read)
+        for name in ("__globals__", "__builtins__", "__closure__"):
+            self._guard(FunctionType, name, self._function_read)
+        self._guard(ModuleType, "__dict__", self._module_read)
+        plain = native.replace_attribute(type, "__subclasses__", None)
+        visible = self._visible
+
+        def __subclasses__(self: type) -> list[type]:
+            """Return a list of immediate subclasses."""
+            return visible(plain(self))
+
+        native.replace_attribute(type, "__subclasses__", __subclasses__)
+
+    def _guard(self, owner: type, name: str, read: Callable[[Any, str, Any], Any]) -> None:
+        plain = native.replace_attribute(owner, name, None).__get__
+        native.replace_attribute(owner, name, property(lambda self: read(self, name, plain(self))))
+
+    def _frame_read(self, frame: FrameType, name: str, value: Any) -> Any:
+        if self._refuse is not None:
+            asker = self.registry.asker()
+            nearest = asker.through[0] if asker.through else ""
+            allowed = rules.READERS if name in rules.DEEP else rules.TRACERS
+            if "hypothesis" in asker.through:
+                return value
+            if name == "f_back" and "logging" in asker.through:  # a stack as text, its lines unknown
+                allowed = rules.TRACERS
+            if name != "f_back" and self.registry.trusts(native.code_in(frame)):  # of the suite: not even by a library
+                allowed = ("traceback",) if name == "f_globals" else ()
+            if name not in _words(asker.nearest) or (asker.hostile and nearest not in allowed):
+                self._refuse(rules.FRAME_WALK, f"frame.{name}")
+        return value
+
+    def _function_read(self, function: FunctionType, name: str, value: Any) -> Any:
+        if self._refuse is None or self._is_the_solutions(function):
+            return value
+        asker = self.registry.asker()
+        if not asker.hostile:
+            return value
+        if name == "__globals__" and asker.through[:1] in (("inspect",), ("typing",)):
+            return {}  # to look annotations up in: a solution's decorator at a function of the suite
+        if self.registry.library_of(native.code_of(function)) is None or _family(function):
+            self._refuse(rules.READS_TESTS, f"{function.__name__}.{name}")
+        return dict(value) if type(value) is dict else value
+
+    def _module_read(self, module: ModuleType, name: str, value: dict[str, Any]) -> Any:
+        if self._refuse is None or id(module) not in self._modules or not self.registry.asker().hostile:
+            return value
+        return MappingProxyType(value)
+
+    def _visible(self, classes: list[type]) -> list[type]:
+        if self._refuse is None or not classes or not self.registry.asker().hostile:
+            return classes
+        hidden = self._suite | rules.FAMILY | {"rlvr_exp"}
+        return [cls for cls in classes if str(cls.__module__).partition(".")[0] not in hidden]
+
+    # Guarded modules
+
+    def write(self, module: ModuleType, name: str) -> None:
+        """Somebody sets or deletes an attribute of a module; refuses the solution, but for what honest code sets."""
+        if self._refuse is None or id(module) not in self._modules:
+            return
+        known = self._watches.get(id(module))
+        if known is not None and known[1].written():
+            self._refuse(rules.PATCHED, f"{known[0]} was changed")
+        asker = self.registry.asker()
+        if not asker.hostile:
+            return
+        if asker.through and asker.through[0] == module.__name__ and name in _words(asker.nearest):
+            return  # a library keeps its own state
+        new = name not in _module_dict.__get__(module) and not name.startswith("__")
+        if not new and not (module is sys and name in _FREE_IN_SYS):
+            self._refuse(rules.PATCHED, f"{module.__name__}.{name}")
+
+    def written(self, module: ModuleType) -> None:
+        """What was written is accounted for."""
+        known = self._watches.get(id(module))
+        if known is not None:
+            known[1].accept()
+
+
+def _guarded_class(guard: Guard) -> type:
+    before, after = guard.write, guard.written
+
+    class module(ModuleType):  # named as it looks from outside
+        def __setattr__(self, name: str, value: Any) -> None:
+            before(self, name)
+            _write(self, name, value)
+            after(self)
+
+        def __delattr__(self, name: str) -> None:
+            before(self, name)
+            _delete(self, name)
+            after(self)
+
+    module.__module__ = "builtins"
+    return module
+
+
+def _private_builtins() -> ModuleType:
+    """The builtins that the solution sees and may be patched for it; the suite's and the libraries' stay apart."""
+    own = ModuleType("builtins", builtins.__doc__)
+    own.__dict__.update(builtins.__dict__)
+    return own
+
+
+def _events(files: rules.Files, suite: frozenset[str]) -> dict[str, Callable[[tuple[Any, ...]], str | None]]:
+    attributes = {"tb_frame", "f_code", "gi_code", "gi_frame", "cr_code", "cr_frame", "ag_code", "ag_frame"}
+    walks = {name: rules.FRAME_WALK for name in attributes} | {name: rules.READS_TESTS for name in _CODE_PARTS}
+    sets = {name: rules.PATCHED for name in (*_CODE_PARTS, "__bases__", "__class__", "__module__")}
+    table = {
+        "open": files.opened,
+        "os.rename": files.moved,
+        "os.link": files.moved,
+        "os.symlink": files.moved,
+        "import": rules.imported(suite),
+        "object.__getattr__": lambda args: walks.get(args[1]),
+        "object.__setattr__": lambda args: sets.get(args[1]),
+        "object.__delattr__": lambda args: sets.get(args[1]),
+    }
+    single = {
+        rules.FRAME_WALK: "sys._getframe sys._current_frames sys._current_exceptions",
+        rules.GC_WALK: "gc.get_objects gc.get_referrers gc.get_referents",
+        rules.TRACING: "sys.settrace sys.setprofile sys.monitoring.register_callback sys.set_asyncgen_hooks_firstiter",
+        rules.AUDIT_HOOK: "sys.addaudithook",
+        rules.FORGED_CODE: "code.__new__ function.__new__ marshal.loads marshal.load setopencodehook",
+        rules.NATIVE_CODE: "ctypes.dlopen ctypes.dlsym ctypes.dlsym/handle ctypes.call_function ctypes.cdata "
+        "ctypes.cdata/buffer ctypes.PyObj_FromPtr ctypes.string_at ctypes.wstring_at ctypes.addressof "
+        "sqlite3.load_extension sqlite3.enable_load_extension",
+    }
+    for rule, events in single.items():
+        table |= dict.fromkeys(events.split(), rules.always(rule))
+    return table
+
+
+def _told(event: str, args: tuple[Any, ...]) -> str:
+    shown = [arg for arg in args[:2] if type(arg) is str]
+    return " ".join((event, *shown))[:200]
+
+
+def _says(asker: Asker, event: str, args: tuple[Any, ...]) -> bool:
+    """Whether the asking code itself names what it asks for; a call by C code alone may be anybody's."""
+    what = args[1] if event == "object.__getattr__" else event.rpartition(".")[2]
+    return asker.nearest is None or what in _words(asker.nearest)
+
+
+def _words(code: CodeType | None) -> tuple[str, ...]:
+    return () if code is None else code.co_names + tuple(part for part in code.co_consts if type(part) is str)
+
+
+def _family(function: FunctionType) -> bool:
+    return str(function.__module__).partition(".")[0] in rules.FAMILY
+
+
+def _classes() -> Iterable[type]:
+    seen, ahead = set(), [object]
+    while ahead:
+        for cls in type.__subclasses__(ahead.pop()):
+            if cls not in seen:
+                seen.add(cls)
+                ahead.append(cls)
+    return [cls for cls in seen if type(cls.__module__) is str]
+
+
+def _writes_itself(module: ModuleType) -> bool:
+    """Whether a function of the module assigns to its globals: then a change says nothing."""
+    functions = [value for value in vars(module).values() if type(value) is FunctionType]
+    classes = [value for value in vars(module).values() if isinstance(value, type)]
+    functions += [part for cls in classes for part in vars(cls).values() if type(part) is FunctionType]
+    opcodes = {dis.opmap["STORE_GLOBAL"], dis.opmap["DELETE_GLOBAL"]}
+    return any(set(function.__code__.co_code[::2]) & opcodes for function in functions) or "__getattr__" in vars(module)

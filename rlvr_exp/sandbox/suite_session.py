@@ -1,0 +1,250 @@
+"""pytest itself, inside a candidate's fork: a configuration made in the zygote, suites collected from memory.
+
+Owns what counts as a passed test: its function was called by this module and ran to its end, and pytest's own reports
+of set-up, call and teardown say passed. pytest finds fixtures, parameters and classes and runs the protocol; it reads
+no file, loads no plugin by itself and writes no report. Standard library and pytest only.
+"""
+
+import ast
+import io
+import os
+import pathlib
+import sys
+from collections.abc import Callable, Iterator
+from types import CodeType, ModuleType
+from typing import Any
+
+import pytest
+from _pytest.compat import is_async_function
+from _pytest.config import Config, _prepareconfig, create_terminal_writer
+from _pytest.main import Session
+from _pytest.runner import collect_one_node
+from _pytest.tmpdir import TempPathFactory
+from _pytest.unittest import TestCaseFunction
+
+from rlvr_exp.sandbox import suite_equal
+
+_BLOCKED = (
+    "cacheprovider pastebin junitxml doctest stepwise faulthandler unraisableexception threadexception legacypath"
+)
+_ARGS = ["-s", "-c", "/dev/null", "--rootdir=/", "--assert=plain", "--tb=native", "--basetemp=/unused", "--noconftest"]
+_ARGS += [part for name in _BLOCKED.split() for part in ("-p", f"no:{name}")]
+_FRAMES = 60
+"""From the outermost; the suite's own are there."""
+MESSAGE = 600
+"""Characters of a failure's message that leave the process."""
+
+Report = Callable[[str, str, str], None]
+"""(test, outcome, message)."""
+
+
+def configure() -> Config:
+    """A configuration as `pytest -p no:cacheprovider` would have it, without plugins of others. For the zygote."""
+    pytest.Function.repr_failure = pytest.Function._repr_failure_py = _brief
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    config = _prepareconfig(list(_ARGS))
+    config._do_configure()
+    manager = config.pluginmanager
+    manager.unregister(name="terminalreporter")
+    manager.register(_Silent(config), name="terminalreporter")
+    return config
+
+
+def _brief(item: pytest.Function, excinfo: pytest.ExceptionInfo[BaseException], style: str | None = None) -> str:
+    """In place of pytest's own long form, which reads sources and every frame."""
+    return short(excinfo.value)
+
+
+class _Silent:
+    """In place of the terminal: what pytest asks for colours, and nothing that prints."""
+
+    def __init__(self, config: Config):
+        self._tw = create_terminal_writer(config, io.StringIO())
+        self.verbosity = 0
+
+
+def rewritten(text: str, path: str, config: Config) -> CodeType:
+    """A test file's code, its asserts rewritten as pytest does, its comparisons watched. Raises SyntaxError, ValueError."""
+    tree = ast.parse(text, path)
+    suite_equal.instrument(tree)
+    suite_equal.Rewriter(path, config, text.encode("utf-8", "replace")).run(tree)
+    return compile(tree, path, "exec", dont_inherit=True)
+
+
+class _Memory(pytest.Module):
+    """A test file that lies nowhere."""
+
+    load: Callable[[], ModuleType]
+
+    def _getobj(self) -> ModuleType:
+        try:
+            return self.load()
+        except pytest.skip.Exception:
+            raise
+        except BaseException as fault:  # SystemExit, too, is an answer
+            raise self.CollectError(short(fault)) from fault
+
+    def collect(self) -> Iterator[Any]:
+        return iter(super().collect())
+
+
+class Suite:
+    """One run: its session opened in the zygote, begun in a fork."""
+
+    def __init__(self, config: Config):
+        self.session = Session.from_config(config)
+        self._config = config
+        self._ran_through: set[str] = set()
+        self._faults: dict[str, tuple[str, str]] = {}
+        self.broken: list[str] = []
+        """What kept the session from its regular course."""
+        config.pluginmanager.register(_Recorder(self), name="recorder")
+        config.hook.pytest_sessionstart(session=self.session)
+
+    def begin(self, folder: str, report: Report, of_the_suite: Callable[[Any], bool]) -> None:
+        """Where the run takes place, who hears of its tests, and which tests are the suite's own."""
+        self._root, self._report, self._of_the_suite = (pathlib.Path(folder), report, of_the_suite)
+        self._config._rootpath = self.session.path = self._root
+        self._config.option.basetemp = str(self._root / ".tmp")
+        self._config._tmp_path_factory = TempPathFactory.from_config(self._config, _ispytest=True)
+        self.session._bestrelpathcache = type(self.session._bestrelpathcache)(self._root)
+
+    def conftest(self, module: ModuleType) -> None:
+        """Fixtures and hooks of the suite's own conftest.py, for all its files."""
+        self._config.pluginmanager.register(module, name="suite_conftest")
+
+    def collect(self, name: str, load: Callable[[], ModuleType]) -> list[pytest.Item]:
+        """The tests of one file, in its order; what cannot be collected is in `broken`."""
+        node = _Memory.from_parent(self.session, path=self._root / name)
+        node.load = load
+        found = collect_one_node(node)
+        node.ihook.pytest_collectreport(report=found)
+        if not found.passed:
+            return []
+        items = [item for child in found.result for item in self.session.genitems(child)]
+        return [item for item in items if self._of_the_suite(item)]
+
+    def run(self, items: list[pytest.Item], after_each: Callable[[], None]) -> None:
+        """Every test in turn. What ends the session early is in `broken`."""
+        hook, session = self._config.hook, self.session
+        session.items, session.testscollected = items, len(items)
+        hook.pytest_collection_modifyitems(session=session, config=self._config, items=session.items)
+        hook.pytest_collection_finish(session=session)
+        following = [*session.items[1:], None][: len(session.items)]
+        try:
+            for item, after in zip(list(session.items), following, strict=True):
+                hook.pytest_runtest_protocol(item=item, nextitem=after)
+                after_each()
+                self._report(name_of(item), *self._outcome(item))
+                if session.shouldfail or session.shouldstop:
+                    self.broken.append(f"stopped: {session.shouldfail or session.shouldstop}")
+                    break
+            hook.pytest_sessionfinish(session=session, exitstatus=0)
+        except BaseException as fault:  # pytest.exit, SystemExit, KeyboardInterrupt: no regular end
+            self.broken.append(short(fault))
+
+    def call(self, item: pytest.Item, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Call a test's function; that it came back is what counts."""
+        result = function(*args, **kwargs)
+        self._ran_through.add(str(item.nodeid))
+        return result
+
+    def note(self, nodeid: str, outcome: str, message: str) -> None:
+        """Something went wrong for a test; the first cause stays."""
+        self._faults.setdefault(nodeid, (outcome, message))
+
+    def _outcome(self, item: pytest.Item) -> tuple[str, str]:
+        nodeid = str(item.nodeid)
+        if nodeid in self._faults:
+            return self._faults[nodeid]
+        if nodeid not in self._ran_through:
+            return "failed", "did not run to its end"
+        return "passed", ""
+
+
+class _Recorder:
+    """The plugin that calls tests and reads pytest's reports."""
+
+    def __init__(self, suite: Suite):
+        self._suite = suite
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> bool:
+        function = pyfuncitem.obj
+        if is_async_function(function):
+            pytest.fail("async def functions are not natively supported by pytest", pytrace=False)
+        args = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+        result = self._suite.call(pyfuncitem, function, **args)
+        if hasattr(result, "__await__") or hasattr(result, "__aiter__"):
+            pytest.fail("a test returned an awaitable that nobody awaits", pytrace=False)
+        return True
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
+        if isinstance(item, TestCaseFunction) and not is_async_function(item.obj):
+            function, suite = item.obj, self._suite
+            item.obj = _like(function, lambda *args, **kwargs: suite.call(item, function, *args, **kwargs))
+        return (yield)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+        report = yield
+        if report.outcome != "passed" or hasattr(report, "wasxfail"):
+            message = short(call.excinfo.value) if call.excinfo is not None else str(report.longrepr or "")[:MESSAGE]
+            self._suite.note(str(item.nodeid), _kind(report), message)
+        return report
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.outcome != "passed":  # of subtests, too
+            self._suite.note(str(report.nodeid), _kind(report), str(report.longrepr or "").strip()[-MESSAGE:])
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.outcome != "passed":
+            self._suite.broken.append(str(report.longrepr or report.outcome)[-MESSAGE:])
+
+
+def _kind(report: pytest.TestReport) -> str:
+    if hasattr(report, "wasxfail"):
+        return "xfailed"
+    if report.outcome == "skipped":
+        return "skipped"
+    return "failed" if report.when == "call" else "error"
+
+
+def _like(function: Any, wrapper: Any) -> Any:
+    """What unittest reads from a test method beside calling it."""
+    wrapper.__name__ = getattr(function, "__name__", "test")
+    wrapper.__doc__ = getattr(function, "__doc__", None)
+    for name in ("__unittest_skip__", "__unittest_skip_why__", "__unittest_expecting_failure__", "pytestmark"):
+        if hasattr(function, name):
+            setattr(wrapper, name, getattr(function, name))
+    return wrapper
+
+
+def name_of(item: pytest.Item) -> str:
+    """FILE::CLASS::TEST[PARAMETERS]."""
+    return "::".join(node.name for node in item.listchain()[1:])
+
+
+def short(fault: BaseException) -> str:
+    """Type, message and the suite's line of an exception, however hostile its own methods are."""
+    try:
+        text = str(fault)
+    except BaseException:  # a candidate's own __str__
+        text = ""
+    if not isinstance(text, str):
+        text = ""
+    text = (
+        text if isinstance(fault, AssertionError) and text.startswith("assert") else f"{type(fault).__name__}: {text}"
+    )
+    line, trace = 0, fault.__traceback__
+    for _ in range(_FRAMES):
+        if trace is None:
+            break
+        line = trace.tb_lineno if is_suite_file(trace.tb_frame.f_code.co_filename) else line
+        trace = trace.tb_next
+    return text[:MESSAGE] + (f" (line {line})" if line else "")
+
+
+def is_suite_file(path: str) -> bool:
+    return os.path.basename(path).startswith("test_") and not path.startswith(sys.prefix)

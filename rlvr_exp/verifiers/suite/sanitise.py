@@ -1,0 +1,162 @@
+"""Suites that a model wrote, made into test files: chatter, fences, runners and copies of the solution taken out.
+
+Pure: reads and writes text by its syntax tree, executes nothing. What it cannot read it leaves to `validate`, which
+will call it unsound. It makes a suite runnable, never right: a hostile writer's suite still has to be validated.
+"""
+
+import ast
+import builtins
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+_FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[ \t]*([\w+-]*)[^\n]*\n(.*?)^[ \t]*\1[ \t]*$", re.MULTILINE | re.DOTALL)
+_OPEN_FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})[^\n]*$", re.MULTILINE)
+_PYTHON = ("", "python", "py", "python3", "pytest")
+_RUNNERS = ("pytest.main", "unittest.main", "sys.exit", "exit", "quit", "os._exit", "os.abort")
+_LINES = 400
+"""Longest text at whose ends chatter is looked for line by line."""
+
+
+@dataclass(frozen=True)
+class Sanitised:
+    """A suite's text and what was changed, in words."""
+
+    text: str
+    changes: tuple[str, ...]
+    fault: str = ""
+    """Why it is no Python even so."""
+
+
+def sanitise_tests(text: str, names: Collection[str] = ()) -> Sanitised:
+    """A test file out of a model's answer. `names`: what the solution defines, where that is known.
+
+    A definition of one of `names` at the suite's top level is a copy of the solution, which would be tested in its
+    place: it is taken out, and the name imported.
+    """
+    changes: list[str] = []
+    code = _code(text.replace("\r\n", "\n").lstrip("\ufeff"), changes)
+    tree = _parsed(code)
+    if isinstance(tree, str):
+        return Sanitised(code, tuple(changes), tree)
+    drop = dict(_unwanted(tree, frozenset(names)))
+    imports = _missing_imports(tree, set(drop), frozenset(names))
+    changes += [*drop.values(), *(f"added: {line}" for line in imports)]
+    return Sanitised(_edited(code, tree, drop, imports), tuple(changes))
+
+
+def shadowed_names(text: str, names: Collection[str]) -> tuple[str, ...]:
+    """Those of `names` that a suite defines itself at its top level, in place of the solution's. Never raises."""
+    tree = _parsed(text)
+    if isinstance(tree, str):
+        return ()
+    return tuple(sorted({name for node in tree.body for name in _defined(node) if name in names}))
+
+
+def _code(text: str, changes: list[str]) -> str:
+    blocks = [match[3] for match in _FENCE.finditer(text) if match[2].lower() in _PYTHON]
+    if blocks:
+        changes.append("taken out of its fences")
+        with_tests = [block for block in blocks if "def test" in block or "TestCase" in block]
+        return "\n".join(with_tests or blocks)
+    if (opened := _OPEN_FENCE.search(text)) is not None:  # cut off before it closed, or closed without opening
+        after = text[opened.end() + 1 :]
+        changes.append("an unpaired fence left out")
+        text = after if "def test" in after else text[: opened.start()]
+    if not isinstance(_parsed(text), str):
+        return text
+    lines = text.split("\n")
+    for start, end in _cuts(len(lines)):
+        part = "\n".join(lines[start:end])
+        if "def test" in part and not isinstance(_parsed(part), str):
+            changes.append("text around the code left out")
+            return part
+    return text
+
+
+def _cuts(count: int) -> Iterator[tuple[int, int]]:
+    """Ever shorter pieces: first without a head, then without a tail, then without both by halves of the rest."""
+    if count > _LINES:
+        return
+    yield from ((start, count) for start in range(1, count))
+    yield from ((0, end) for end in range(count - 1, 0, -1))
+    yield from (
+        (start, end) for start in range(1, min(count, 12)) for end in range(count - 1, max(start, count - 40), -1)
+    )
+
+
+def _parsed(code: str) -> ast.Module | str:
+    try:
+        return ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as fault:
+        return f"{type(fault).__name__}: {fault}"
+
+
+def _unwanted(tree: ast.Module, names: frozenset[str]) -> Iterator[tuple[ast.stmt, str]]:
+    for node in tree.body:
+        copies = [name for name in _defined(node) if name in names]
+        if isinstance(node, ast.If) and _is_main(node.test):
+            yield node, "removed: what runs as a program"
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and _dotted(node.value.func) in _RUNNERS:
+            yield node, f"removed: {_dotted(node.value.func)}"
+        elif copies and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node, f"removed: a copy of {copies[0]}"
+
+
+def _missing_imports(tree: ast.Module, drop: set[ast.stmt], names: frozenset[str]) -> list[str]:
+    kept = [node for node in tree.body if node not in drop]
+    bound = {name for node in kept for part in ast.walk(node) for name in _bound(part)}
+    used = {part.id for node in kept for part in ast.walk(node) if isinstance(part, ast.Name)}
+    star = any(
+        isinstance(node, ast.ImportFrom) and node.module == "solution" and node.names[0].name == "*" for node in kept
+    )
+    missing = used - bound - set(dir(builtins))
+    lines = [f"import {name}" for name in ("pytest", "unittest", "math", "solution") if name in missing]
+    wanted = sorted(missing & names)
+    return lines + ([f"from solution import {', '.join(wanted)}"] if wanted and not star else [])
+
+
+def _edited(code: str, tree: ast.Module, drop: dict[ast.stmt, str], imports: Sequence[str]) -> str:
+    lines = code.split("\n")
+    for node in drop:
+        first = min([node.lineno, *(mark.lineno for mark in getattr(node, "decorator_list", ()))])
+        lines[first - 1 : node.end_lineno] = [""] * (node.end_lineno - first + 1)
+    at = 0
+    for number, node in enumerate(tree.body):
+        future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
+        text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and number == 0
+        if not (future or text):
+            break
+        at = node.end_lineno
+    lines[at:at] = imports
+    return "\n".join(lines).strip("\n") + "\n"
+
+
+def _is_main(test: ast.expr) -> bool:
+    return isinstance(test, ast.Compare) and "__name__" in {
+        part.id for part in ast.walk(test) if isinstance(part, ast.Name)
+    }
+
+
+def _defined(node: ast.stmt) -> list[str]:
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return [node.name]
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return [target.id for target in targets if isinstance(target, ast.Name)]
+
+
+def _bound(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        yield node.name
+    elif isinstance(node, ast.alias):
+        yield (node.asname or node.name).partition(".")[0]
+    elif isinstance(node, ast.arg):
+        yield node.arg
+    elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        yield node.id
+    elif isinstance(node, ast.ExceptHandler) and node.name:
+        yield node.name
+
+
+def _dotted(node: ast.expr) -> str:
+    return ast.unparse(node) if isinstance(node, (ast.Name, ast.Attribute)) else ""

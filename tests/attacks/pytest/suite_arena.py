@@ -1,0 +1,82 @@
+"""What the attacks on the pytest verifier share: a suite to cheat at, the shape of an attack, and judging one.
+
+An attack is a wrong solution that passes if it gets through; a control is an honest one that a naive guard breaks. Both
+are written against `double`, whose suite uses what real suites do.
+"""
+
+import textwrap
+from types import SimpleNamespace
+
+from rlvr_exp.tasks.base import Candidate
+from rlvr_exp.tasks.problems import PytestProblem
+from rlvr_exp.verifiers.base import Request, Verdict
+from rlvr_exp.verifiers.suite.verifier import PytestSuite
+
+SUITE = """
+import math
+import unittest
+import pytest
+import solution
+from solution import double
+
+EXPECTED = {3: 6, 5: 10}
+
+@pytest.fixture
+def three(): return 3
+
+def test_two(): assert double(2) == 4
+
+def test_list(): assert double([1]) == [1, 1]
+
+@pytest.mark.parametrize("x", [3, 5])
+def test_many(x): assert double(x) == EXPECTED[x]
+
+def test_raises():
+    with pytest.raises(TypeError, match="unsupported|NoneType"): double(None)
+
+def test_close():
+    result = double(0.1)
+    assert math.isclose(result, 0.2)
+    assert result == pytest.approx(0.2)
+
+def test_fixture(three, tmp_path, capsys): assert solution.double(three) == 6
+
+class TestIt:
+    answer = 8
+    def test_it(self): assert double(4) == self.answer
+
+class Case(unittest.TestCase):
+    def test_case(self): self.assertEqual(double(6), 12)
+"""
+COMPARING = """
+import math
+import unittest
+import pytest
+from solution import double
+
+def test_eq(): assert double(2) == 4
+"""
+"""A suite of nothing but comparisons: what an object that lies about itself passes."""
+WRONG = "def double(x): return 0\n"
+RIGHT = "def double(x): return x * 2\n"
+SANDBOX = {"cpu_s": 0.8, "wall_s": 20.0, "memory_mb": 512, "output_kb": 64, "level": "auto", "require": ""}
+
+
+def make(separate: bool = False, workers: int = 1, **limits: float) -> PytestSuite:
+    return PytestSuite(SimpleNamespace(workers=workers, **SANDBOX | limits), separate=separate)
+
+
+def judge(verifier: PytestSuite, code: str, suite: str = SUITE, files: dict[str, str] | None = None) -> Verdict:
+    problem = PytestProblem(suite, tuple((files or {}).items()))
+    return verifier.verify([Request(problem, Candidate(code))])[0]
+
+
+def at_import(attack: str) -> str:
+    """A wrong solution that attacks when it is loaded."""
+    return textwrap.dedent(attack).strip() + "\n" + WRONG
+
+
+def in_call(attack: str) -> str:
+    """A wrong solution that attacks when it is called, in the middle of a test."""
+    body = textwrap.indent(textwrap.dedent(attack).strip(), "    ")
+    return f"def double(x):\n{body}\n    return 0\n"

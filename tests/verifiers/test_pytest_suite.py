@@ -1,0 +1,243 @@
+"""The verifier of pytest suites: outcomes, counts, skips, files, limits, what is remembered, the separate process."""
+
+# ruff: noqa: E501  programs in one line each
+
+from types import SimpleNamespace
+
+import pytest
+
+from rlvr_exp.tasks.base import Candidate
+from rlvr_exp.tasks.problems import Limits, PytestProblem, PythonProblem
+from rlvr_exp.verifiers.base import Request, Verdict
+from rlvr_exp.verifiers.suite.verifier import PytestSuite
+
+RIGHT = "def double(x): return 2 * x"
+SUITE = """
+import pytest
+from solution import double
+
+@pytest.mark.parametrize("x", [1, 2])
+def test_many(x): assert double(x) == 2 * x
+
+def test_big(): assert double(10) == 20
+"""
+TEST = "from solution import f\n{marks}def test_f(): assert f() == 1\n"
+
+
+def make(workers: int = 1, **options: object) -> PytestSuite:
+    sandbox = {"cpu_s": 1.0, "wall_s": 20.0, "memory_mb": 512, "output_kb": 64, "level": "auto", "require": ""}
+    return PytestSuite(SimpleNamespace(workers=workers, **sandbox), **options)
+
+
+@pytest.fixture(scope="module")
+def verifier():
+    with make() as verifier:
+        yield verifier
+
+
+@pytest.fixture(scope="module")
+def apart():
+    with make(separate=True) as verifier:
+        yield verifier
+
+
+def judge(
+    verifier: PytestSuite, code: str | None, suite: str = SUITE, limits: Limits = Limits(), **files: str
+) -> Verdict:
+    named = tuple((name.replace("__", "."), text) for name, text in files.items())
+    return verifier.verify([Request(PytestProblem(suite, named, limits), Candidate(code))])[0]
+
+
+@pytest.mark.parametrize(
+    ("code", "bucket", "passed", "total", "said"),
+    [
+        (RIGHT, None, 3, 3, ""),
+        ("def double(x): return 20", "wrong_answer", 1, 3, "test_many[1]: assert 20 == (2 * 1)"),
+        ("def double(x): return 2 * x if x < 5 else 1 / 0", "runtime_error", 2, 3, "ZeroDivisionError"),
+        ("def double(x) return", "parse", 0, 2, "SyntaxError"),
+        ("def triple(x): pass", "resolve", 0, 2, "cannot import name 'double'"),
+        ("import nowhere", "runtime_error", 0, 2, "ModuleNotFoundError"),
+        ("raise SystemExit", "runtime_error", 0, 2, "SystemExit"),
+        ("while True: pass", "timeout", 0, 2, "CPU limit"),
+        ("x = bytearray(1 << 40)", "memory", 0, 2, "MemoryError"),
+        ("while True: print('x' * 999)", "output_limit", 0, 2, "more than it may"),
+        ("def double(x): raise AssertionError('mine')", "wrong_answer", 0, 3, "mine"),
+    ],
+)
+def test_buckets_and_counts(verifier, code, bucket, passed, total, said):
+    verdict = judge(verifier, code)
+    assert (verdict.outcome, verdict.bucket) == ("failed" if bucket else "passed", bucket), verdict
+    assert (verdict.passed, verdict.total) == (passed, total)
+    assert said in verdict.log and len(verdict.log) <= 1000
+    assert verdict.score == passed / total
+
+
+def test_no_program_in_the_answer_is_a_parse_failure(verifier):
+    verdict = judge(verifier, None)
+    assert (verdict.bucket, verdict.total) == ("parse", 2)
+
+
+def test_a_rule_that_was_broken_is_named(verifier):
+    verdict = judge(verifier, "import gc\ngc.get_objects()\n" + RIGHT)
+    assert (verdict.outcome, verdict.rule, verdict.score) == ("rejected", "gc-walk", 0.0)
+
+
+@pytest.mark.parametrize(
+    ("suite", "said"),
+    [
+        ("", "no test ran"),
+        ("x = 1", "no test ran"),
+        ("def check_nothing(): pass", "no test ran"),
+        ("import pytest\n@pytest.mark.skip\ndef test_f(): pass", "no test ran"),
+        ("import sys\nsys.exit(0)", "SystemExit"),
+        ("import pytest\npytest.exit('done', 0)", "Exit"),
+        ("import pytest\npytest.skip('x', allow_module_level=True)\ndef test_f(): pass", "Skipped"),
+        ("def test_f(): raise KeyboardInterrupt", "KeyboardInterrupt"),
+        ("def test_f(): pass\ndef test_g(): pass\ndel test_g", "not collected"),
+        ("import pytest\ndef test_f(): pytest.skip('x')", "skipped"),
+        ("import pytest\ndef test_f(): pytest.xfail('x')", "xfailed"),
+        ("def test_f(nothing): pass", "nothing"),
+        ("import pytest\n@pytest.fixture\ndef t():\n    yield\n    1 / 0\ndef test_f(t): pass", "ZeroDivisionError"),
+        ("def teardown_module(): 1 / 0\ndef test_f(): pass", "ZeroDivisionError"),
+        ("async def test_f(): pass", "async"),
+        ("import pytest\n@pytest.mark.parametrize('x', [])\ndef test_f(x): pass", "skipped"),
+        (
+            "import unittest\nclass T(unittest.TestCase):\n    def test_f(self):\n        with self.subTest(): 1 / 0",
+            "ZeroDivision",
+        ),
+    ],
+)
+def test_a_suite_that_does_not_run_to_a_pass_is_no_pass(verifier, suite, said):
+    verdict = judge(verifier, "def f(): return 1", suite)
+    assert (verdict.outcome, verdict.rule) == ("failed", None), verdict
+    assert said in verdict.log
+
+
+@pytest.mark.parametrize(
+    ("marks", "counted"),
+    [
+        ("@pytest.mark.skip\n", False),
+        ("@pytest.mark.skipif(sys.version_info < (99,), reason='x')\n", False),
+        ("@pytest.mark.skipif('sys.platform != \"win32\"', reason='x')\n", False),
+        ("@pytest.mark.xfail\n", False),
+        ("@unittest.skip('x')\n", False),
+        ("@pytest.mark.skipif(f() != 1, reason='x')\n", True),
+        ("@pytest.mark.skipif(not hasattr(solution, 'g'), reason='x')\n", True),
+        ("@unittest.skipUnless(f() == 1, 'x')\n", True),
+        ("@pytest.mark.xfail(f() != 1, reason='x')\n", True),
+    ],
+)
+def test_only_skips_that_ask_no_solution_are_left_out_of_the_count(verifier, marks, counted):
+    head = "import pytest, sys, unittest, solution\nfrom solution import f\ndef test_other(): pass\n"
+    verdict = judge(verifier, "def f(): return 2", head + TEST.format(marks=marks))
+    assert verdict.outcome == ("failed" if counted else "passed"), verdict
+    assert verdict.total == (2 if counted else 1)
+
+
+def test_files_beside_the_suite(verifier):
+    suite = "from helper import two\nfrom solution import read\ndef test_f(one): assert read('a/data.txt') == one + two"
+    files = {"helper__py": "two = 2", "conftest__py": "import pytest\n@pytest.fixture\ndef one(): return 1"}
+    problem = PytestProblem(suite, (("a/data.txt", "3"), *((k.replace("__", "."), v) for k, v in files.items())))
+    code = "def read(path):\n    with open(path) as file: return int(file.read())"
+    assert verifier.verify([Request(problem, Candidate(code))])[0].outcome == "passed"
+
+
+@pytest.mark.parametrize("name", ["../x.py", "a//b", "/etc/x", "solution.py", "."])
+def test_a_file_that_cannot_be_named_so_gives_no_verdict(verifier, name):
+    problem = PytestProblem(SUITE, ((name, ""),))
+    assert verifier.verify([Request(problem, Candidate(RIGHT))])[0].outcome == "no_verdict"
+
+
+@pytest.mark.parametrize("problem", [PytestProblem("def test_f(:"), PythonProblem("f", ())])
+def test_a_problem_that_cannot_be_judged_gives_no_verdict(verifier, problem):
+    assert verifier.verify([Request(problem, Candidate(RIGHT))])[0].outcome == "no_verdict"
+
+
+def test_a_problems_own_limits_win(verifier):
+    slow = "import time\nt = time.process_time()\nwhile time.process_time() < t + 0.6: pass\n" + RIGHT
+    assert judge(verifier, slow, limits=Limits(cpu_s=5.0)).outcome == "passed"
+    assert judge(verifier, slow, limits=Limits(cpu_s=0.3)).bucket == "timeout"
+
+
+def test_equal_requests_are_judged_once(verifier):
+    code = RIGHT + "  # asked twice"
+    assert [judge(verifier, code).cached for _ in range(2)] == [False, True]
+
+
+def test_verdicts_are_the_same_with_one_worker_and_three():
+    codes = [
+        RIGHT,
+        "def double(x): return 4",
+        "raise OSError",
+        "import gc\ngc.get_objects()",
+        "def double(x): return 0",
+    ]
+
+    def seen(workers: int, order: list[str]) -> dict[str, tuple[object, ...]]:
+        with make(workers) as verifier:
+            found = verifier.verify([Request(PytestProblem(SUITE), Candidate(code)) for code in order])
+        return {code: (v.outcome, v.bucket, v.rule, v.passed, v.total) for code, v in zip(order, found, strict=True)}
+
+    assert seen(1, codes) == seen(3, codes[::-1])
+
+
+def test_solutions_leave_nothing_behind(verifier):
+    leaving = "import sys, math\nopen('left.txt', 'w').write('x')\nsys.left = 1\n" + RIGHT
+    looking = "import sys, os\nassert not os.path.exists('left.txt') and not hasattr(sys, 'left')\n" + RIGHT
+    assert [judge(verifier, code).outcome for code in (leaving, looking)] == ["passed", "passed"]
+
+
+# In a process of its own
+
+
+@pytest.mark.parametrize(
+    ("code", "suite"),
+    [
+        (RIGHT, SUITE),
+        (
+            "LIMIT = {'a': (1, 2)}\ndef f(x, *, y=1): return {x: [y]}",
+            "from solution import *\ndef test_f(): assert f(1, y=2) == {1: [2]} and LIMIT == {'a': (1, 2)}",
+        ),
+        ("def f(x): x.append(1)", "from solution import f\ndef test_f():\n    x = []\n    f(x)\n    assert x == [1]"),
+        (
+            "def f(): print('hi')",
+            "from solution import f\ndef test_f(capsys): f(); assert capsys.readouterr().out == 'hi\\n'",
+        ),
+        (
+            "def f(): raise KeyError('k')",
+            "import pytest, solution\ndef test_f():\n    with pytest.raises(KeyError, match='k'): solution.f()",
+        ),
+        (
+            "class Bad(ValueError): pass\ndef f(): raise Bad('no')",
+            "import pytest, solution\ndef test_f():\n    with pytest.raises(solution.Bad, match='no'): solution.f()",
+        ),
+    ],
+)
+def test_functions_of_plain_data_work_apart(apart, code, suite):
+    assert judge(apart, code, suite).outcome == "passed"
+
+
+@pytest.mark.parametrize(
+    ("code", "suite"),
+    [
+        ("class f: pass", "import solution\ndef test_f(): solution.f()"),
+        ("def f(): return object()", "import solution\ndef test_f(): solution.f()"),
+        ("def f(g): return g()", "import solution\ndef test_f(): solution.f(lambda: 1)"),
+        ("def f():\n    yield 1", "import solution\ndef test_f(): list(solution.f())"),
+    ],
+)
+def test_what_is_not_plain_data_says_so(apart, code, suite):
+    verdict = judge(apart, code, suite)
+    assert verdict.outcome == "failed" and "separate=true is for functions of plain data" in verdict.log
+
+
+def test_answers_never_enter_the_solutions_process(apart):
+    code = "import gc\ndef double(x): return [o for o in gc.get_objects() if isinstance(o, dict) and 'EXPECTED' in o]"
+    suite = "from solution import double\nEXPECTED = {1: 'S3CRET'}\ndef test_f(): assert double(1) == []"
+    assert judge(apart, code, suite).outcome == "passed"
+    assert judge(apart, code, suite.replace("== []", "!= []")).outcome == "failed"
+
+
+def test_a_process_that_ends_is_a_failure(apart):
+    verdict = judge(apart, "import os\ndef double(x): os._exit(0)")
+    assert (verdict.outcome, verdict.passed) == ("failed", 0)
