@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("ast_grep_py")
 
-from rlvr_exp.config.verifier import Sandbox
+from rlvr_exp.config.verifier import LEVELS, Sandbox
 from rlvr_exp.sandbox.jobs import Job
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.problems import AstGrepProblem, Limits, PythonProblem
@@ -255,3 +255,13 @@ def test_a_hostile_edit_of_a_tested_text_is_the_pytest_verifiers_to_reject(exact
 def test_no_edit_is_no_answer_even_where_tests_pass(exact: AstGrep) -> None:
     action = {"pattern": "nothing_here", "rewrite": "x"}
     assert judge(exact, BEFORE.replace("x + 1", "2 * x"), "", action, tests=TESTS).bucket == "wrong_answer"
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_both_engines_work_on_every_level_time_after_time(level: str) -> None:
+    with AstGrep(Sandbox(workers=1, level=level)) as verifier:
+        if verifier.isolation()["level"] != level:
+            pytest.skip(f"level {level} cannot be had here")
+        for number in range(2):
+            for action, after in ((RENAME, f"g(a{number})\n"), (UPPER, f"g(A{number})\n")):
+                assert judge(verifier, f"f(a{number})\n", after, action).outcome == "passed"
