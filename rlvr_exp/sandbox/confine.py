@@ -14,6 +14,18 @@ _SIGKILL = 9
 _TASKS = 32
 """Threads and processes of a candidate beside those that it was given."""
 _STACK = 8 << 20
+_ALWAYS = (
+    (resource.RLIMIT_STACK, _STACK),
+    (resource.RLIMIT_NOFILE, 64),
+    (resource.RLIMIT_CORE, 0),
+    (resource.RLIMIT_MEMLOCK, 0),
+    (resource.RLIMIT_MSGQUEUE, 0),
+    (resource.RLIMIT_SIGPENDING, 64),
+    (resource.RLIMIT_RTPRIO, 0),
+    (resource.RLIMIT_NICE, 0),
+)
+_HARD = {value: resource.getrlimit(value)[1] for name, value in vars(resource).items() if name.startswith("RLIMIT_")}
+"""What this worker itself may have; asked for once."""
 _COUNTED_PER_NAMESPACE = (5, 14)
 """Linux from which on a user's processes outside the namespace do not count."""
 
@@ -44,19 +56,12 @@ def _limit(jail: "Jail", memory_mb: int, cpu_s: float, file_bytes: int) -> None:
     limits = (
         (resource.RLIMIT_CPU, int(cpu_s) + 2),  # the zygote watches the exact limit; this is the floor below it
         (resource.RLIMIT_AS, jail.base_bytes + (memory_mb << 20)),
-        (resource.RLIMIT_STACK, _STACK),
         (resource.RLIMIT_FSIZE, file_bytes),
-        (resource.RLIMIT_NOFILE, 64),
+        *_ALWAYS,
         (resource.RLIMIT_NPROC, _tasks(jail)),
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_MEMLOCK, 0),
-        (resource.RLIMIT_MSGQUEUE, 0),
-        (resource.RLIMIT_SIGPENDING, 64),
-        (resource.RLIMIT_RTPRIO, 0),
-        (resource.RLIMIT_NICE, 0),
     )
     for which, value in limits:
-        hard = resource.getrlimit(which)[1]
+        hard = _HARD[which]
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(which, (value, value))
 

@@ -25,6 +25,7 @@ _GRACE_S = 10.0
 _AHEAD, _AHEAD_S = (2, 16), 0.05
 """Jobs that wait in the queue for each worker, and about how long they take together: where the caller's threads are
 busy this one runs every few dozen milliseconds only. More would make an interrupted caller wait for what is left."""
+_PAUSE_S = 0.002
 _SETTLE_S = 1.0
 """After a worker's death: by then the others have said which jobs they took."""
 
@@ -208,6 +209,8 @@ class Dispatcher:
         full = bool(self._waiting) and bool(self.links) and len(self._posted) < self._room()
         if full:
             poll.register(self._mailbox, select.POLLOUT)
+        if len(self._posted) > 2 * self._size and not self._arrived:
+            time.sleep(_PAUSE_S)  # the workers have enough to do: several answers at one waking cost less
         self._asleep = True
         ready = poll.poll(0 if self._arrived or self._stopping else self._patience_ms())
         self._asleep = False

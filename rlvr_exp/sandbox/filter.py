@@ -12,7 +12,7 @@ import struct
 
 from rlvr_exp.sandbox.syscalls import MACHINES, METADATA, RULED, allowed
 
-_LOAD, _EQUAL, _ABOVE, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x25, 0x35, 0x45, 0x06
+_LOAD, _JUMP, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x05, 0x15, 0x35, 0x45, 0x06
 _NUMBER, _ARCH, _ARGUMENTS = 0, 4, 16
 _ALLOW, _END, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
 _DENY, _NOT_THERE, _PRETEND, _NO_TTY = (_ERRNO | number for number in (errno.EPERM, errno.ENOSYS, 0, errno.ENOTTY))
@@ -70,37 +70,45 @@ class Filter:
 
 def _compile(column: int, arch: int, forks: bool, signals_scoped: bool, owns_files: bool) -> list[bytes]:
     number = {name: row[column] for name, row in RULED.items() if row[column] is not None}
-    code = [_op(_LOAD, _ARCH), _op(_EQUAL, arch, 1, 0), _op(_RETURN, _END), _op(_LOAD, _NUMBER)]
+    plain = allowed(column)
+    bodies = {n: [_op(_RETURN, _PRETEND if owns_files and name in METADATA else _ALLOW)] for name, n in plain.items()}
     # glibc asks for clone3 first, whose flags a filter cannot read, and takes clone where it is not there.
-    code += _always(number["clone3"], _NOT_THERE)
-    for name in ("fork", "vfork", "execve", "execveat"):
-        code += _always(number[name], _ALLOW if forks else _DENY) if name in number else []
-    code += _when(number["clone"], _load(0) + (_unless_bits(_NEW_OR_SIBLING) if forks else _if_bits(_THREAD)))
+    bodies[number["clone3"]] = [_op(_RETURN, _NOT_THERE)]
+    for name in number.keys() & {"fork", "vfork", "execve", "execveat"}:
+        bodies[number[name]] = [_op(_RETURN, _ALLOW if forks else _DENY)]
+    bodies[number["clone"]] = _load(0) + (_unless_bits(_NEW_OR_SIBLING) if forks else _if_bits(_THREAD))
     for name in ("kill", "tgkill"):
-        free = forks and signals_scoped
-        code += _always(number[name], _ALLOW) if free else _when(number[name], _load(0) + _one_of((_OWN_ID,), _DENY))
-    code += _when(number["prctl"], _load(0) + _one_of(_PRCTL, _DENY))
-    code += _when(number["ioctl"], _load(1) + _one_of(_IOCTL, _NO_TTY))
-    code += _when(number["fcntl"], _load(1) + _none_of(_FCNTL_DENIED))
-    code += _when(number["prlimit64"], _load(0) + _one_of((0,), _DENY))
-    code += _when(number["socketpair"], _stream_pairs())
+        own = [_op(_RETURN, _ALLOW)] if forks and signals_scoped else _load(0) + _one_of((_OWN_ID,), _DENY)
+        bodies[number[name]] = own
+    bodies[number["prctl"]] = _load(0) + _one_of(_PRCTL, _DENY)
+    bodies[number["ioctl"]] = _load(1) + _one_of(_IOCTL, _NO_TTY)
+    bodies[number["fcntl"]] = _load(1) + _none_of(_FCNTL_DENIED)
+    bodies[number["prlimit64"]] = _load(0) + _one_of((0,), _DENY)
+    bodies[number["socketpair"]] = _stream_pairs()
     # A destination is for sockets without a peer, and those are not to be had.
-    code += _when(number["sendto"], _zero(_load(4)) + _zero(_load(4, high=True)) + [_op(_RETURN, _ALLOW)])
-    numbers = allowed(column)
-    if owns_files:
-        for name in METADATA:
-            code += _always(numbers.pop(name), _PRETEND) if name in numbers else []
-    return code + _ranges(sorted(numbers.values()), max(*numbers.values(), *number.values()))
+    bodies[number["sendto"]] = _zero(_load(4)) + _zero(_load(4, high=True)) + [_op(_RETURN, _ALLOW)]
+    head = [_op(_LOAD, _ARCH), _op(_EQUAL, arch, 1, 0), _op(_RETURN, _END), _op(_LOAD, _NUMBER)]
+    return head + _search(_segments(bodies))
 
 
-def _ranges(numbers: list[int], top: int) -> list[bytes]:
-    """Allowed are these, denied is the rest, and beyond the table nothing is there."""
-    code = [_op(_ABOVE, top, 0, 1), _op(_RETURN, _NOT_THERE)]
-    starts = [n for n in numbers if n - 1 not in numbers]
-    ends = [n for n in numbers if n + 1 not in numbers]
-    for first, last in zip(starts, ends, strict=True):
-        code += [_op(_AT_LEAST, first, 1, 0), _op(_RETURN, _DENY), _op(_ABOVE, last, 1, 0), _op(_RETURN, _ALLOW)]
-    return [*code, _op(_RETURN, _DENY)]
+def _segments(bodies: dict[int, list[bytes]]) -> list[tuple[int, list[bytes]]]:
+    """(first number, what to do from there on): denied between the named calls, not there beyond the table."""
+    top = max(bodies)
+    steps: list[tuple[int, list[bytes]]] = []
+    for number in range(top + 2):
+        body = bodies.get(number, [_op(_RETURN, _DENY if number <= top else _NOT_THERE)])
+        if not steps or steps[-1][1] != body:
+            steps.append((number, body))
+    return steps
+
+
+def _search(segments: list[tuple[int, list[bytes]]]) -> list[bytes]:
+    """A tree of comparisons: the kernel walks a filter for every call's number each time one is installed."""
+    if len(segments) == 1:
+        return segments[0][1]
+    middle = len(segments) // 2
+    below, above = _search(segments[:middle]), _search(segments[middle:])
+    return [_op(_AT_LEAST, segments[middle][0], 0, 1), _op(_JUMP, len(below)), *below, *above]
 
 
 def _stream_pairs() -> list[bytes]:
@@ -111,11 +119,6 @@ def _stream_pairs() -> list[bytes]:
 
 def _always(number: int, answer: int) -> list[bytes]:
     return [_op(_EQUAL, number, 0, 1), _op(_RETURN, answer)]
-
-
-def _when(number: int, body: list[bytes]) -> list[bytes]:
-    """For one call; the body returns in every branch."""
-    return [_op(_EQUAL, number, 0, len(body)), *body]
 
 
 def _load(argument: int, high: bool = False) -> list[bytes]:

@@ -12,7 +12,6 @@ Landlock: files outside the list of `root` cannot be opened, signals and sockets
 """
 
 import os
-import resource
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -55,11 +54,11 @@ class Jail:
         return self.level in MOUNTING
 
 
-def enter(level: str, processes: int) -> Jail:
+def enter(level: str, processes: int, temporary: str) -> Jail:
     """Take the worker's process to `level`; its next fork is the zygote. Raises Refused."""
     privileged = os.geteuid() == 0
     if level in MOUNTING:
-        uid = users.spare_id() if privileged else None
+        uid = _spare_id() if privileged else None
         users.own_namespaces(_ALL_NAMESPACES, uid)
         return Jail(level, uid, processes)
     if level == "user" and not privileged:
@@ -67,8 +66,16 @@ def enter(level: str, processes: int) -> Jail:
     jail = Jail(level, users.spare_id() if level == "user" else None, processes)
     kernel.prctl(kernel.CHILD_SUBREAPER, 1)
     jail.facts["network"] = privileged and _try(kernel.unshare, kernel.NEWNET)
-    jail.parent, jail.lock = make_parent()
+    jail.parent, jail.lock = make_parent(temporary)
     return jail
+
+
+def _spare_id() -> int | None:
+    """Another user id for candidates, where there is one: within namespaces it is a second wall, not the first."""
+    try:
+        return users.spare_id()
+    except Refused:
+        return None
 
 
 def settle(jail: Jail, packages: Sequence[str]) -> None:
@@ -162,7 +169,8 @@ def _works(confining: Callable[[], None]) -> bool:
 
 
 def _close_nesting() -> bool:
-    return all([_try(users.write, f"/proc/sys/user/max_{kind}_namespaces", "0") for kind in _NESTABLE])
+    closed = [_try(users.write, f"/proc/sys/user/max_{kind}_namespaces", "0") for kind in _NESTABLE]
+    return all(closed)
 
 
 def _try(call: Callable[..., None], *args: object) -> bool:

@@ -8,6 +8,7 @@ import signal
 import site
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
 from functools import cache
@@ -22,7 +23,7 @@ _ROOT = str(Path(__file__).resolve().parents[2])
 _START_S, _END_S = 60.0, 5.0
 _BOOT = (
     "import sys; sys.path[:0] = {roots!r}; from rlvr_exp.sandbox import worker; "
-    "worker.main({harness!r}, {level!r}, {packages!r}, {processes!r}, {roots!r})"
+    "worker.main({harness!r}, {level!r}, {packages!r}, {processes!r}, {roots!r}, {temporary!r})"
 )
 _THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
@@ -47,6 +48,7 @@ class Program:
         # -S: no site packages, no start-up hooks.
         found = _packages() if self.packages else []
         boot = _BOOT.format(
+            temporary=tempfile.gettempdir(),
             harness=self.harness, level=level, packages=found, processes=self.processes, roots=_roots(self.harness)
         )
         return [sys.executable, "-S", "-s", "-P", "-B", "-c", boot]

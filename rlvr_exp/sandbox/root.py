@@ -4,7 +4,6 @@ Shown are the interpreter's library, the system's shared libraries, time zones a
 and a shell only where asked for. Never: the project, wherever it is installed.
 """
 
-import glob
 import os
 import sys
 from collections.abc import Sequence
@@ -35,13 +34,12 @@ def needed(packages: Sequence[str], processes: int) -> View:
         wanted += [interpreter(), "/bin/sh", "/usr/bin/sh"]
     wanted = [path for path in dict.fromkeys(wanted) if os.path.exists(path)]
     shown = [path for path in wanted if not any(path != other and _within(path, other) for other in wanted)]
-    places = ("site-packages", "dist-packages")
-    found = [entry for path in wanted for place in places for entry in glob.glob(f"{path}/{place}")]
-    found += [f"/usr/lib/python3/{place}" for place in places] + glob.glob("/usr/lib/python3*/*-packages")
-    found += [entry for path in shown for entry in glob.glob(f"{path}/python3*/*-packages")]
-    masked = [path for path in dict.fromkeys(found) if not any(_within(package, path) for package in packages)]
-    masked += [entry for path in packages for entry in glob.glob(f"{path}/{_PROJECT}*") if os.path.isdir(entry)]
-    return View(tuple(shown), tuple(path for path in masked if os.path.isdir(path)))
+    libraries = [path for path in wanted if os.path.isdir(path) and not os.path.islink(path)]
+    libraries += [path for parent in libraries for path in _starting(parent, "python3")]
+    found = [f"{path}/{place}" for path in dict.fromkeys(libraries) for place in ("site-packages", "dist-packages")]
+    masked = [path for path in found if not any(_within(package, path) for package in packages)]
+    masked += [path for folder in packages for path in _starting(folder, _PROJECT)]
+    return View(tuple(shown), tuple(path for path in dict.fromkeys(masked) if os.path.isdir(path)))
 
 
 def interpreter() -> str:
@@ -116,6 +114,10 @@ def _read_only(base: str, mounts: Sequence[str]) -> bool:
 def _make_file(path: str) -> None:
     os.makedirs(os.path.dirname(path), exist_ok=True)
     os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o644))
+
+
+def _starting(folder: str, start: str) -> list[str]:
+    return [os.path.join(folder, name) for name in os.listdir(folder) if name.startswith(start)]
 
 
 def _mapped() -> list[str]:

@@ -1,14 +1,14 @@
 """A candidate's own folder: empty at its start, whatever the one before it left. Standard library only."""
 
 import fcntl
-import glob
 import os
-import tempfile
+import time
 
 from rlvr_exp.sandbox import kernel
 
 _SIZE_MB, _FILES = 64, 4096
-_PREFIX = "rlvr-sandbox-"
+_PREFIX, _WASTE = "rlvr-sandbox-", "waste"
+_SLICE_S, _PATIENCE_S = 0.3, 3.0
 
 
 class Mounted:
@@ -55,61 +55,85 @@ class Folder:
     bounded = False
 
     def __init__(self, parent: str, uid: int | None):
-        self.path, self._uid = os.path.join(parent, "work"), uid
-        self._make()
+        self.path, self._waste = os.path.join(parent, "work"), os.path.join(parent, _WASTE)
+        os.mkdir(self.path, 0o700)
+        if uid is not None:
+            os.chown(self.path, uid, uid)
 
     def enter(self) -> None:
         """Nothing to do: it is there."""
 
     def clean(self) -> None:
-        empty(self.path)
-        os.rmdir(self.path)
-        self._make()
+        """The folder itself stays, since rules of Landlock hang on it; its content is moved to where the supervisor
+        removes it in its own time: a disk can take milliseconds for each of many thousand folders."""
+        os.chmod(self.path, 0o700)
+        for entry in os.scandir(self.path):
+            if entry.is_dir(follow_symlinks=False):
+                os.chmod(entry.path, 0o700)
+            os.rename(entry.path, os.path.join(self._waste, os.urandom(12).hex()))
+        os.utime(self.path)
 
-    def _make(self) -> None:
-        os.mkdir(self.path, 0o700)
-        if self._uid is not None:
-            os.chown(self.path, self._uid, self._uid)
+
+def empty(folder: str, until: float) -> None:
+    """Remove all in it, however deep it nests and whatever its modes, as far as the time until then suffices. Nobody
+    else may be at work in it."""
+    back = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        above: list[tuple[str, list[str]]] = []
+        pending = _enter(folder)
+        while (pending or above) and time.monotonic() < until:
+            if pending:
+                name = pending.pop()
+                above.append((name, pending))
+                pending = _enter(name)
+            else:
+                os.chdir("..")
+                name, pending = above.pop()
+                os.rmdir(name)
+    finally:
+        os.fchdir(back)
+        os.close(back)
 
 
-def empty(folder: str) -> None:
-    """Remove all in it, however deep it nests and whatever its modes: every level is moved up before it is removed."""
+def _enter(folder: str) -> list[str]:
+    """Go in, remove the files, and name the folders."""
     os.chmod(folder, 0o700)
-    while entries := list(os.scandir(folder)):
-        for entry in entries:
-            if not entry.is_dir(follow_symlinks=False):
-                os.unlink(entry.path)
-                continue
-            os.chmod(entry.path, 0o700)
-            for inner in list(os.scandir(entry.path)):
-                if inner.is_dir(follow_symlinks=False):
-                    os.chmod(inner.path, 0o700)
-                os.rename(inner.path, os.path.join(folder, os.urandom(12).hex()))
-            os.rmdir(entry.path)
+    os.chdir(folder)
+    folders = []
+    for entry in os.scandir("."):
+        if entry.is_dir(follow_symlinks=False):
+            folders.append(entry.name)
+        else:
+            os.unlink(entry.name)
+    return folders
 
 
-def make_parent() -> tuple[str, int]:
-    """A new folder for a worker's scratch, and the lock that says it is in use."""
-    _remove_orphans()
+def make_parent(temporary: str) -> tuple[str, int]:
+    """A new folder for a worker's scratch, below `temporary`, and the lock that says it is in use."""
     while True:
-        path = tempfile.mkdtemp(prefix=_PREFIX)
+        path = os.path.join(temporary, _PREFIX + os.urandom(8).hex())
+        os.mkdir(path, 0o700)
         try:
             lock = _lock(path)
             os.chmod(path, 0o711)
-            tempfile.tempdir = None  # remembered, and not what candidates may write
+            os.mkdir(os.path.join(path, _WASTE), 0o700)
             return path, lock
         except (FileNotFoundError, BlockingIOError):  # another worker took it for an orphan
             continue
 
 
 def remove_parent(path: str) -> None:
-    empty(path)
-    os.rmdir(path)
+    """At a worker's end. What would take too long stays, for another worker's supervisor to find."""
+    empty(path, time.monotonic() + _PATIENCE_S)
+    if not os.listdir(path):
+        os.rmdir(path)
 
 
-def _remove_orphans() -> None:
-    """What workers left that were killed: theirs is the folder without a lock."""
-    for path in glob.glob(os.path.join(tempfile.gettempdir(), _PREFIX + "*")):
+def tidy(parent: str) -> None:
+    """A supervisor's idle work: what its candidates left, and what workers left that were killed."""
+    empty(os.path.join(parent, _WASTE), time.monotonic() + _SLICE_S)
+    temporary = os.path.dirname(parent)
+    for path in [os.path.join(temporary, name) for name in os.listdir(temporary) if name.startswith(_PREFIX)]:
         try:
             if os.lstat(path).st_uid != os.geteuid():
                 continue
@@ -117,8 +141,9 @@ def _remove_orphans() -> None:
         except OSError:  # in use, or gone meanwhile
             continue
         try:
-            remove_parent(path)
-        except OSError:  # another worker is at it
+            empty(path, time.monotonic() + _SLICE_S)
+            os.rmdir(path)
+        except OSError:  # not all of it yet, or another worker is at it
             pass
         finally:
             os.close(lock)

@@ -1,7 +1,6 @@
 """User ids and namespaces of a worker, and the library where another user id cannot reach it. Standard library only."""
 
 import os
-import shutil
 import stat
 import sys
 from collections.abc import Callable, Sequence
@@ -82,6 +81,8 @@ def bring_library(parent: str, packages: Sequence[str]) -> None:
     library = os.path.dirname(os.__file__)
     if _open_to_all(library):
         return
+    import shutil  # not for the zygotes of every other level: each page they hold costs every fork
+
     place = os.path.join(parent, LIBRARY)
     os.mkdir(place, 0o755)
     shutil.copytree(library, place, ignore=shutil.ignore_patterns(*_NEVER_NEEDED), dirs_exist_ok=True)

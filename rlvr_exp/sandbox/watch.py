@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from rlvr_exp.sandbox.tree import Usage
 
-_TICK_S = 0.05
+_TICK_S, _QUICK_MS = 0.05, 4
 _CHUNK = 1 << 16
 _WIPE_ON_FORK = 18
 """MADV_WIPEONFORK: a fork sees zeros."""
@@ -93,12 +93,16 @@ class Watch:
         self._cpu_seen = dict.fromkeys(pids, 0.0)
         self.end: str | None = None
         self._exit = os.pidfd_open(pids[0])
-        self._poll = select.poll()
+        self._first, self._poll = select.poll(), select.poll()
+        self._first.register(self._exit, select.POLLIN)
         for fd in (*self._streams, self._exit):
             self._poll.register(fd, select.POLLIN)
         self._poll.register(jobs, 0)
 
     def until_exit_or_limit(self) -> None:
+        # Most candidates end at once, with less to say than a pipe holds: one wait, no reading in between.
+        if self._first.poll(_QUICK_MS):
+            return
         while self.end is None:
             for fd, event in self._poll.poll(self._patience() * 1000):
                 if fd == self._exit:

@@ -19,7 +19,9 @@ from rlvr_exp.sandbox.zygote import Zygote
 _KEPT = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
-def main(harness: str, level: str, packages: Sequence[str], processes: int, roots: Sequence[str]) -> None:
+def main(
+    harness: str, level: str, packages: Sequence[str], processes: int, roots: Sequence[str], temporary: str
+) -> None:
     """Never returns normally: the supervisor leaves when the zygote or the trainer is gone."""
     trainer = os.getppid()
     jobs, replies = (fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 100) for fd in (0, 1))
@@ -33,7 +35,7 @@ def main(harness: str, level: str, packages: Sequence[str], processes: int, root
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD, signal.SIGTERM])
     try:
-        jail = isolate.enter(level, processes)
+        jail = isolate.enter(level, processes, temporary)
     except (isolate.Refused, OSError) as fault:
         os.write(2, str(fault).encode())
         sys.exit(REFUSED_EXIT)
@@ -67,6 +69,8 @@ def _supervise(zygote: int, trainer: int, jail: isolate.Jail) -> None:
         ended, status = os.waitpid(zygote, os.WNOHANG)
         if ended:
             break
+        if jail.parent and asked is None:
+            scratch.tidy(jail.parent)
         if os.getppid() != trainer or (asked is not None and asked.si_signo == signal.SIGTERM):
             os.kill(zygote, signal.SIGKILL)
             _, status = os.waitpid(zygote, 0)

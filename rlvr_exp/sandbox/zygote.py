@@ -28,6 +28,7 @@ _LENGTH = struct.Struct("!I")
 _EXIT_FAULT = 70
 _RESULTS, _PEER = 90, 91
 """Descriptors of a candidate."""
+_STACK = 1 << 14
 _SPARE_PROCESSES = 32
 """Past the limit on processes by so many a tree is ended: where that limit binds it cannot come there."""
 _CLOEXEC = 0x40000000
@@ -54,7 +55,7 @@ class Zygote:
         self._program, self._jail, self._replies = program, jail, replies
         self._jobs = _socket.socket(fileno=jobs)
         self._inbox, self._outbox = private_memory(REQUEST.size + INLINE), Outbox()
-        self._base_kb = 0
+        self._stacks, self._base_kb = [private_memory(_STACK), private_memory(_STACK)], 0
 
     def serve(self, packages: Sequence[str]) -> NoReturn:
         """Hello, then one answer a job until the pool closes the queue."""
@@ -157,7 +158,7 @@ class Zygote:
         pids: list[int] = []
         try:
             for role in range(2 if ends else 1):
-                pid = self._fork()
+                pid = self._fork(role)
                 if pid == 0:
                     channel = ends[role].fileno() if ends else None
                     self._become_candidate(request, role, None if role else results[1], log[1], channel)
@@ -174,15 +175,14 @@ class Zygote:
             self._wipe(request)
         return pids, results[0], log[0]
 
-    def _fork(self) -> int:
+    def _fork(self, role: int) -> int:
         """A candidate's process; at the strictest level the second one of a pid namespace of its own, beside a guard
         that is the first: signals that a first process would not get reach the candidate."""
         if self._jail.own_pids is None:
             return os.fork()
         kernel.unshare(kernel.NEWPID)
         try:
-            if os.fork() == 0:
-                _stand_guard()
+            kernel.start_guard(self._stacks[role])
             return os.fork()
         finally:
             if os.getpid() == 1:
@@ -290,11 +290,3 @@ def _send(record: bytes) -> None:
     data = memoryview(_LENGTH.pack(len(record)) + record)
     while data:
         data = data[os.write(_RESULTS, data) :]
-
-
-def _stand_guard() -> NoReturn:
-    """The first process of a candidate's pid namespace: orphans come to it, and it waits to be killed."""
-    os.closerange(0, 1 << 20)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    while True:
-        signal.pause()

@@ -56,7 +56,7 @@ def test_one_slow_candidate_does_not_hold_up_those_behind_it():
     with pool_of(2) as pool:
         pool.run([answer(0)] * 2)
         began = time.monotonic()
-        slow, *quick = [pool.submit(job("time.sleep(3)")), *(pool.submit(answer(i)) for i in range(40))]
+        slow, *quick = [pool.submit(job("time.sleep(4)")), *(pool.submit(answer(i)) for i in range(40))]
         assert [told(future.result()) for future in quick] == [[str(i)] for i in range(40)]
         assert time.monotonic() - began < 3 and not slow.done()
 
@@ -161,16 +161,18 @@ def test_wall_clock_alone_is_retried_once_with_twice_the_time():
 
 
 def candidates_workers() -> list[int]:
-    """The supervisors under which a candidate runs: zygote and candidate below."""
+    """The supervisors under which a candidate runs: zygote and candidate below, and not only while it starts."""
     own = [pid for pid in descendants() if f"PPid:\t{os.getpid()}\n" in Path(f"/proc/{pid}/status").read_text()]
-    return [pid for pid in own if len(descendants(pid)) > 1]
+    before = {pid: descendants(pid) for pid in own}
+    time.sleep(0.5)
+    return [pid for pid in own if len(before[pid]) > 1 and descendants(pid) == before[pid]]
 
 
 @pytest.mark.parametrize(("deaths", "end"), [(1, "exit"), (2, "lost")])
 def test_a_job_whose_worker_dies_runs_once_more_alone(deaths, end):
     with pool_of() as pool:
         pool.run([answer(1)])
-        future = pool.submit(job("time.sleep(3)"))
+        future = pool.submit(job("time.sleep(4)"))
         for _ in range(deaths):
             until = time.monotonic() + 20
             while not (at := candidates_workers()):

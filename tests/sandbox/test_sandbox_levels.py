@@ -1,0 +1,174 @@
+"""The levels of isolation: what each answers and leaves open, how one is required, and where one is refused."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+from pools import HARNESS, answer, job, pool_of, told
+
+from rlvr_exp.core.errors import InputError
+from rlvr_exp.sandbox import landlock
+from rlvr_exp.sandbox.levels import LEVELS
+from rlvr_exp.sandbox.pool import Pool
+
+FOLDERS = "rlvr-sandbox-"
+HERE, ROOT = Path(__file__).parent, Path(__file__).parents[2]
+REFUSE_NAMESPACES = (
+    "import ctypes, os\n"
+    "assert ctypes.CDLL(None).unshare(0x10000000) == 0\n"  # as root of a namespace that allows no other
+    "open('/proc/self/setgroups', 'w').write('deny')\n"
+    "open('/proc/self/uid_map', 'w').write('0 0 1')\nopen('/proc/self/gid_map', 'w').write('0 0 1')\n"
+    "open('/proc/sys/user/max_user_namespaces', 'w').write('0')\n"
+)
+ASK = (
+    f"import sys\nsys.path[:0] = [{str(ROOT)!r}, {str(HERE)!r}]\n"
+    "from pools import answer, pool_of, told\nfrom rlvr_exp.core.errors import InputError\n"
+    "try:\n    with pool_of(**OPTIONS) as pool: print(told(pool.run([answer(3)])[0])[0], pool.isolation()['level'])\n"
+    "except InputError as fault: print('refused', fault)\n"
+)
+
+
+def folders() -> list[str]:
+    return sorted(name for name in os.listdir(tempfile.gettempdir()) if name.startswith(FOLDERS))
+
+
+def here(level: str) -> None:
+    """Skip where this machine has no such level."""
+    with pool_of(level=level) as pool:
+        try:
+            pool.isolation()
+        except InputError as fault:
+            pytest.skip(str(fault))
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_every_level_answers_and_says_what_it_leaves_open(level):
+    here(level)
+    before = folders()
+    with pool_of(level=level) as pool:
+        facts = pool.isolation()
+        assert facts["level"] == level
+        assert set(facts["isolated"]).isdisjoint(facts["not_isolated"])
+        assert {"network", "system_calls"} <= set(facts["isolated"])
+        assert (facts["not_isolated"] == []) == (level == "strict" and os.geteuid() == 0)
+        assert ("own_namespaces" in facts["isolated"]) == (level == "strict")
+        assert ("scratch_bounded" in facts["isolated"]) == (level in ("strict", "namespaces"))
+        if landlock.version():
+            assert {"files_hidden", "files_read_only"} <= set(facts["isolated"])
+        kill, left, honest = pool.run(
+            [job("os.kill(os.getppid() or 1, 9)"), job("open('left', 'w')"), job("import wave\ntell(os.listdir())")]
+        )
+        assert b"PermissionError" in kill.log and left.status == 0
+        assert told(honest) == ["[]"]
+    assert set(folders()) <= set(before)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_how_a_candidate_ended_is_told_truly(level):
+    here(level)
+    codes = ["os._exit(7)", "os.abort()", "import signal\nsignal.raise_signal(15)", "os.kill(os.getpid(), 9)"]
+    codes.append("import signal\nsignal.alarm(1)\ntime.sleep(5)")
+    with pool_of(level=level) as pool:
+        assert [result.status for result in pool.run([job(code) for code in codes])] == [7, -6, -15, -9, -14]
+
+
+def test_without_a_wish_strict_is_not_taken():
+    with pool_of() as pool:
+        assert pool.isolation()["level"] != "strict"
+
+
+def test_strict_is_taken_where_it_is_required():
+    here("strict")
+    with pool_of(require="strict") as pool:
+        assert pool.isolation()["level"] == "strict"
+        assert told(pool.run([answer(1)])[0]) == ["1"]
+
+
+def test_strict_candidates_have_namespaces_of_their_own():
+    here("strict")
+    look = "import socket\ntell((os.getpid(), [name for _, name in socket.if_nameindex()]))"
+    with pool_of(level="strict") as pool:
+        results = pool.run([job("tell(os.getpid())")] * 3)
+        assert [told(result) for result in results] == [["2"]] * 3
+        assert pool.run([job(look)])[0].status == 70  # no sockets to ask with
+
+
+@pytest.mark.parametrize(("level", "require"), [("user", "namespaces"), ("process", "strict")])
+def test_a_level_weaker_than_required_is_refused_at_once(level, require):
+    with pytest.raises(InputError, match="weaker than sandbox.require"):
+        Pool(1, HARNESS, level=level, require=require)
+
+
+@pytest.mark.parametrize("name", ["level", "require"])
+def test_an_unknown_level_is_refused(name):
+    with pytest.raises(InputError, match=f"sandbox.{name}"):
+        Pool(1, HARNESS, **{name: "bunker"})
+
+
+def asked(options: dict[str, str], before: str = REFUSE_NAMESPACES) -> tuple[str, str]:
+    code = f"{before}OPTIONS = {options!r}\n{ASK}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    if "assert ctypes" in done.stderr:
+        pytest.skip("no user namespace to try this in")
+    return done.stdout, done.stderr
+
+
+def test_where_namespaces_are_refused_a_weaker_level_serves_and_says_so():
+    out, err = asked({})
+    assert out == "3 process\n", err
+    (line,) = err.splitlines()
+    assert line.startswith("sandbox: level process. Not isolated: ") and "unshare" in line
+
+
+@pytest.mark.parametrize("require", ["namespaces", "strict", "user"])
+def test_where_namespaces_are_refused_requiring_them_is_bad_input(require):
+    out, err = asked({"require": require})
+    assert out.startswith("refused sandbox.require: this machine isolates candidates less than required: process"), err
+    assert "unshare" in out and "remedy" in out and f"allowed: {require}" in out
+
+
+def test_a_level_named_and_not_to_be_had_is_bad_input():
+    out, err = asked({"level": "strict"})
+    assert out.startswith("refused sandbox.level: cannot be had on this machine: unshare"), err
+
+
+def test_what_killed_workers_left_is_removed_by_others():
+    before = set(folders())
+    with pool_of(level="process") as pool:
+        pool.run([answer(1)])
+        (folder,) = set(folders()) - before
+        os.kill(pool.pids()[0], signal.SIGKILL)
+        assert folder in folders()
+        with pool_of(level="process") as other:
+            other.run([answer(1)])
+            until = time.monotonic() + 20
+            while folder in folders():
+                assert time.monotonic() < until
+                time.sleep(0.1)
+
+
+def test_an_ordinary_user_is_served():
+    if os.geteuid() != 0:
+        pytest.skip("only root can become somebody else")
+    python = "/usr/bin/python3"
+    if (
+        not Path(python).exists()
+        or subprocess.run([python, "-c", "import sys; sys.exit(sys.version_info < (3, 11))"]).returncode
+    ):
+        pytest.skip("no interpreter that every user may run")
+    with tempfile.TemporaryDirectory() as copy:
+        os.chmod(copy, 0o755)
+        subprocess.run(["cp", "-r", ROOT / "rlvr_exp", HERE, copy], check=True)
+        subprocess.run(["chmod", "-R", "a+rX", copy], check=True)
+        ask = ASK.replace(str(HERE), f"{copy}/sandbox").replace(str(ROOT), copy)
+        for options, level in (({}, "namespaces"), ({"level": "strict"}, "strict"), ({"level": "process"}, "process")):
+            code = f"import os\nos.setgroups([])\nos.setgid(65534)\nos.setuid(65534)\nOPTIONS = {options!r}\n{ask}"
+            done = subprocess.run(
+                [python, "-c", code], capture_output=True, text=True, timeout=60, cwd="/", check=False
+            )
+            assert done.stdout == f"3 {level}\n", done.stderr
