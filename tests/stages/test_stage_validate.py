@@ -122,14 +122,23 @@ def test_a_split_may_be_named(tmp_path: Path) -> None:
         validate.wanted_splits(build(checked(tmp_path / "set").data), "tset")
 
 
-@pytest.mark.parametrize("stage", ["validate", "evaluate"])
-def test_a_verifier_that_does_not_judge_this_data_is_refused(stage: str, tmp_path: Path) -> None:
-    words = [*PROGRAM, f"+stage={stage}", "verifier=pytest", "data.limit=1", f"run.dir={tmp_path / 'run'}"]
+def test_a_verifier_that_does_not_judge_this_data_is_refused(tmp_path: Path) -> None:
+    words = [*PROGRAM, "+stage=validate", "verifier=pytest", "data.limit=1", f"run.dir={tmp_path / 'run'}"]
     done = subprocess.run(
         words, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 2 and "does not judge the problems of this data" in done.stderr
     assert "allowed: verifier=python_io" in done.stderr
+
+
+def test_the_stages_with_a_policy_refuse_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from rlvr_exp.stages import setup
+
+    monkeypatch.setattr(setup, "load_policy", lambda *_: None)
+    config = compose(["+stage=evaluate", "verifier=pytest", "data.limit=1", "sandbox.workers=1"]).config
+    with pytest.raises(InputError, match="does not judge the problems of this data"):
+        with setup.prepared(config, Job(tmp_path, lambda event: None)):
+            pass
 
 
 def test_the_command_validates_the_embedded_corpus(tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ NAME = "canitedit"
 KEYS = frozenset({"full_name", "before", "after", "tests", "instruction_descriptive", "instruction_lazy"})
 NOT = frozenset[str]()
 FILES = ("canitedit.jsonl",)
+OWN_MODULE, SOLUTION = "sys.modules[__name__]", "sys.modules['solution']"
+"""Tests that read the source of the module they stand in mean that of the solution, which upstream is the same one."""
 
 
 def read(row: Row) -> CodeRecord:
@@ -20,6 +22,6 @@ def read(row: Row) -> CodeRecord:
     if not isinstance(taxonomy, Mapping):
         raise InputError(Problem(f"{row.where}, taxonomy", "not an object", got=type(taxonomy).__name__))
     puzzle = CodePuzzle(row.text("instruction_descriptive"), before)
-    tests = PytestProblem(test_file([row.text("tests")], gold))
+    tests = PytestProblem(test_file([row.text("tests").replace(OWN_MODULE, SOLUTION)], gold))
     family = f"{NAME}/{taxonomy.get('change_kind', 'other')}"
     return CodeRecord(f"CanItEdit/{row.text('full_name')}", family, "test", puzzle, gold, (before,), tests)

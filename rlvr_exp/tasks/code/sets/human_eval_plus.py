@@ -29,7 +29,8 @@ from copy import deepcopy
 from math import inf, isclose, nan
 
 _DICTS = (dict, Counter, OrderedDict, defaultdict)
-_PLAIN = (type(None), bool, int, float, complex, str, bytes, list, tuple, set, frozenset, *_DICTS)
+_SCALARS = {type(None), bool, int, float, complex, str, bytes}
+_PLAIN = (*_SCALARS, list, tuple, set, frozenset, *_DICTS)
 
 
 def _floats(value):
@@ -42,6 +43,8 @@ def _same(got, wanted):
         return False
     if isinstance(wanted, (list, tuple)):
         alike = type(got) is type(wanted) and len(got) == len(wanted)
+        if alike and set(map(type, got)) <= _SCALARS:
+            return got == wanted
         return alike and all(_same(one, other) for one, other in zip(got, wanted))
     if isinstance(wanted, dict):
         alike = type(got) in _DICTS and len(got) == len(wanted) and all(type(key) in _PLAIN for key in got)
