@@ -30,24 +30,29 @@ _COUNTED_PER_NAMESPACE = (5, 14)
 """Linux from which on a user's processes outside the namespace do not count."""
 
 
-def confine(jail: "Jail", memory_mb: int, cpu_s: float, file_bytes: int) -> None:
-    """Namespaces of its own where it gets them, limits, another user id, and then no privilege at all."""
+def confine(jail: "Jail", role: int, memory_mb: int, cpu_s: float, file_bytes: int) -> None:
+    """Namespaces of its own where it gets them, limits, another user id, and then no privilege at all.
+
+    `role`: 0 for a candidate, 1 for its peer, who has another folder and, where there is one, another user id.
+    """
     if jail.level == "strict":
         kernel.unshare(_OWN)
-    jail.scratch.enter()
-    os.chdir(jail.scratch.path)
+    jail.scratch[role].enter()
+    os.chdir(jail.scratch[role].path)
     _limit(jail, memory_mb, cpu_s, file_bytes)
     if jail.uid is not None:
         os.setgroups([])
-        os.setresgid(jail.uid, jail.uid, jail.uid)
-        os.setresuid(jail.uid, jail.uid, jail.uid)
+        uid = jail.uid + role
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
     if jail.level == "strict":
         kernel.unshare(kernel.NEWUSER)
     kernel.drop_capabilities()
     kernel.prctl(kernel.NO_NEW_PRIVS, 1)
     kernel.prctl(kernel.PDEATHSIG, _SIGKILL)
-    if jail.rules is not None:
-        jail.rules.take_on()
+    rules = jail.rules[role]
+    if rules is not None:
+        rules.take_on()
     if jail.filter is not None:
         jail.filter.install()
 

@@ -42,8 +42,10 @@ class Jail:
     base_bytes: int = 0
     """Address space that a fork begins with; a candidate's limit counts from there."""
     filter: Filter | None = None
-    rules: landlock.Rules | None = None
-    scratch: Mounted | Folder | None = None
+    rules: tuple[landlock.Rules | None, ...] = (None, None)
+    """Of a candidate, and of its peer."""
+    scratch: tuple[Mounted | Folder, ...] = ()
+    """The same."""
     tree: Processes | None = None
     own_pids: int | None = None
     """The zygote's pid namespace, to come back to; only where each candidate gets one."""
@@ -93,7 +95,7 @@ def settle(jail: Jail, packages: Sequence[str]) -> None:
         _settle_folder(jail, view, packages)
     jail.facts["user_id"] = jail.uid is not None
     jail.facts["own_namespaces"] = jail.level == "strict"
-    jail.facts["scratch_bounded"] = jail.scratch.bounded
+    jail.facts["scratch_bounded"] = all(scratch.bounded for scratch in jail.scratch)
     os.umask(0o077)
     kernel.prctl(kernel.DUMPABLE, 0)  # no candidate with the same user id reads or traces the zygote
 
@@ -103,10 +105,11 @@ def _settle_mounts(jail: Jail, view: root.View) -> None:
     closed = _close_nesting() if jail.level == "namespaces" else False
     jail.facts["files_read_only"] = root.build(view)
     jail.facts |= {"network": True, "processes": True, "ipc": True, "files_hidden": True}
-    place = f"{root.SCRATCH}/tmp"
-    owner = jail.uid if jail.uid is not None else os.geteuid()
-    jail.scratch = Mounted(place, owner, each=jail.level == "strict")
-    jail.rules = _rules(["/"], [], root.SCRATCH)
+    each = jail.level == "strict"
+    owners = [os.geteuid() if jail.uid is None else jail.uid + role for role in range(2)]
+    jail.scratch = tuple(Mounted(f"{place}/tmp", owner, each) for place, owner in zip(root.PLACES, owners, strict=True))
+    # The rule is on the folder above: one on a mount's own folder would go with the mount.
+    jail.rules = tuple(_rules(["/usr", "/lib", "/lib64", *view.shown], [], place) for place in root.PLACES)
     jail.facts["system_calls"] = _compile_filter(jail)
     jail.facts["nested_namespaces"] = closed or jail.filter is not None
 
@@ -114,19 +117,25 @@ def _settle_mounts(jail: Jail, view: root.View) -> None:
 def _settle_folder(jail: Jail, view: root.View, packages: Sequence[str]) -> None:
     if jail.uid is not None:
         users.bring_library(jail.parent, packages)
-    jail.scratch = Folder(jail.parent, jail.uid)
+    jail.scratch = tuple(Folder(jail.parent, role, jail.uid) for role in range(2))
     whole, named = root.pieces(view)
     library = os.path.join(jail.parent, users.LIBRARY)
-    jail.rules = _rules([*whole, library], named, jail.scratch.path)
+    jail.rules = tuple(_rules([*whole, library], named, scratch.path) for scratch in jail.scratch)
     jail.facts["system_calls"] = _compile_filter(jail)
     jail.facts["network"] |= jail.filter is not None
-    scoped = jail.rules is not None and jail.rules.abi >= landlock.SCOPES
+    abi = _abi(jail)
+    scoped = abi >= landlock.SCOPES
     jail.facts["processes"] = jail.uid is not None or jail.filter is not None or scoped
     jail.facts["ipc"] = jail.filter is not None
-    jail.facts["files_hidden"] = jail.rules is not None
-    jail.facts["files_read_only"] = jail.rules is not None and jail.rules.abi >= landlock.TRUNCATES
+    jail.facts["files_hidden"] = abi > 0
+    jail.facts["files_read_only"] = abi >= landlock.TRUNCATES
     jail.facts["nested_namespaces"] = jail.filter is not None
     jail.tree.below(os.getpid())  # without this list no tree could be ended
+
+
+def _abi(jail: Jail) -> int:
+    """Landlock's version, 0 where it does not hold."""
+    return min(rules.abi if rules is not None else 0 for rules in jail.rules)
 
 
 def _rules(whole: Sequence[str], named: Sequence[str], writable: str) -> landlock.Rules | None:
@@ -146,7 +155,7 @@ def _rules(whole: Sequence[str], named: Sequence[str], writable: str) -> landloc
 
 def _compile_filter(jail: Jail) -> bool:
     """A filter that a throw-away fork could install, or none."""
-    scoped = jail.rules is not None and jail.rules.abi >= landlock.SCOPES
+    scoped = _abi(jail) >= landlock.SCOPES
     try:
         jail.filter = Filter(jail.processes > 0, scoped, owns_files=jail.level == "process")
     except OSError:

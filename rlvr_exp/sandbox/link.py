@@ -49,7 +49,11 @@ class Program:
         found = _packages() if self.packages else []
         boot = _BOOT.format(
             temporary=tempfile.gettempdir(),
-            harness=self.harness, level=level, packages=found, processes=self.processes, roots=_roots(self.harness)
+            harness=self.harness,
+            level=level,
+            packages=found,
+            processes=self.processes,
+            roots=_roots(self.harness),
         )
         return [sys.executable, "-S", "-s", "-P", "-B", "-c", boot]
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from rlvr_exp.sandbox import kernel
 
 DEVICES = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom"))
-SCRATCH = "/scratch"
-"""Parent of the candidates' own folder in the new root."""
+PLACES = ("/scratch/own", "/scratch/peer")
+"""Parents of a candidate's own folder in the new root, and of its peer's."""
 _SYSTEM = ("/usr/lib", "/usr/lib64", "/lib", "/lib64", "/usr/share/zoneinfo", "/etc/ld.so.cache", "/etc/localtime")
 _PROJECT = "rlvr_exp"
 
@@ -68,8 +68,9 @@ def build(view: View) -> bool:
     files = {path: os.open(path, os.O_PATH | os.O_CLOEXEC) for path in paths}
     base = next(place for place in ("/tmp", "/mnt", "/var/tmp", "/") if os.path.isdir(place))
     kernel.mount("tmpfs", base, "tmpfs", kernel.NOSUID | kernel.NODEV, "size=1m,nr_inodes=4096,mode=755")
-    os.makedirs(f"{base}{SCRATCH}/tmp")
-    os.symlink(f"{SCRATCH}/tmp", f"{base}/tmp")
+    for place in PLACES:
+        os.makedirs(f"{base}{place}/tmp")
+    os.symlink(f"{PLACES[0]}/tmp", f"{base}/tmp")
     mounted = [path for path in view.shown if _show(path, files[path], base, view)]
     for path in DEVICES:
         _make_file(base + path)

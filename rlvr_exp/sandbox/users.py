@@ -14,13 +14,13 @@ _NEVER_NEEDED = ("site-packages", "test", "tests", "idlelib", "tkinter", "ensure
 
 
 def spare_id() -> int:
-    """A user id that nobody has, one per worker: high in the range that this user namespace knows."""
+    """The first of two user ids that nobody has, a pair per worker: high in the range that this user namespace knows."""
     rows = [[int(number) for number in line.split()] for line in _read("/proc/self/uid_map").splitlines()]
     first, _, count = max(rows, key=lambda row: row[2])
     top = min(first + count - 1, (1 << 31) - 2)
     if count < 10_000:
         raise Refused("no spare user ids in this container")
-    return top - os.getpid() % min(count // 2, 1 << 22)
+    return top - 1 - 2 * (os.getpid() % min(count // 4, 1 << 22))
 
 
 def own_namespaces(kinds: int, uid: int | None) -> None:
@@ -53,8 +53,8 @@ def _start_map_helper(uid: int) -> Callable[[bool], bool]:
         os.close(write_end)
         try:
             if os.read(read, 1):
-                write(f"/proc/{target}/uid_map", f"0 0 1\n{uid} {uid} 1")
-                write(f"/proc/{target}/gid_map", f"0 0 1\n{uid} {uid} 1")
+                write(f"/proc/{target}/uid_map", f"0 0 1\n{uid} {uid} 2")
+                write(f"/proc/{target}/gid_map", f"0 0 1\n{uid} {uid} 2")
             os._exit(0)
         except OSError:
             os._exit(1)

@@ -131,7 +131,8 @@ class Zygote:
             watch.drain()
         finally:
             watch.close()
-        self._jail.scratch.clean()
+        for scratch in self._jail.scratch:
+            scratch.clean()
         end = watch.end or ("cpu" if cpu_s > request.cpu_s else "exit")
         wall_s = time.monotonic() - started
         sizes = [stream.size for stream in streams]
@@ -203,7 +204,7 @@ class Zygote:
             os.dup2(log, 1)
             os.dup2(log, 2)
             kept = _place({_RESULTS: results, _PEER: channel})
-            confine.confine(self._jail, request.memory_mb, request.cpu_s, request.result_kb << 10)
+            confine.confine(self._jail, role, request.memory_mb, request.cpu_s, request.result_kb << 10)
             _close_others(kept)
             gc.enable()
             if role:

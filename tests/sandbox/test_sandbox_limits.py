@@ -9,7 +9,7 @@ from pools import JobLimits, answer, descendants, job, pool_of, resident_kb, tol
 from rlvr_exp.core.errors import InputError
 
 LIMITS = JobLimits(cpu_s=0.5, wall_s=4, memory_mb=100, output_kb=64, result_kb=256)
-QUICK = JobLimits(cpu_s=0.5, wall_s=0.4, memory_mb=100)
+QUICK = JobLimits(cpu_s=0.5, wall_s=0.15, memory_mb=100)
 
 
 @pytest.fixture(scope="module", params=["strict", "namespaces", "user", "process"])
