@@ -169,7 +169,8 @@ class _Run:
 
     def _module(self, name: str) -> ModuleType:
         module = ModuleType(name.removesuffix(".py"))
-        module.__dict__.update({"__file__": self._path(name), suite_equal.COMPARE: _GUARD.comparer.compare})
+        module.__dict__.update({"__file__": self._path(name)} | _GUARD.comparer.names())
+        sys.modules[module.__name__] = _GUARD.stand_in(module.__name__, self._path(name))
         exec(self._tests[name], module.__dict__)
         return module
 
@@ -246,7 +247,7 @@ def _warm() -> None:
         config = sessions.configure()
         code = sessions.rewritten(_WARM, os.path.join(folder, "test_warm.py"), config)
         module = ModuleType("test_warm")
-        module.__dict__[suite_equal.COMPARE] = suite_equal.Comparer(lambda function: False, print).compare
+        module.__dict__.update(suite_equal.Comparer(lambda function: False, print).names())
         exec(code, module.__dict__)
         outcomes: list[str] = []
         suite = sessions.Suite(config)

@@ -1,6 +1,6 @@
 """Comparisons that a suite makes, done so that an object which is equal to everything gives itself away.
 
-A suite's `==`, `!=`, orderings and `in` come here, by its rewritten syntax tree and through unittest's assertions. Where
+A suite's `==`, `!=`, orderings and `in` come here, by its rewritten syntax tree and by unittest's assertions. Where
 one side is an object whose comparing the solution wrote and the other is plain data, the object is also asked about
 values that nobody expects, in an order that it cannot foresee; one that is equal to most of them lies. Classes that
 compare honestly with plain data never notice. Not covered: an object used for its truth alone, and comparing inside
@@ -11,6 +11,7 @@ import ast
 import operator
 import random
 import unittest
+from collections import deque
 from collections.abc import Callable, Iterable
 from types import FunctionType, WrapperDescriptorType
 from typing import Any
@@ -19,7 +20,7 @@ from _pytest import approx
 from _pytest.assertion.rewrite import AssertionRewriter
 
 _APPROX = getattr(approx, "Approx", None) or approx.ApproxBase  # its name before pytest 9.1
-COMPARE = "@compare"
+COMPARE, CHAIN, DIFFERENCE, AMONG, LOOKING = "@compare", "@chain", "@difference", "@among", "@looking"
 LYING = "lying-equality"
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "Eq": operator.eq,
@@ -35,6 +36,9 @@ _OPPOSITE = {"Lt": operator.gt, "LtE": operator.gt, "Gt": operator.lt, "GtE": op
 _SCALARS = frozenset((int, float, complex, bool, str, bytes, type(None)))
 _CONTAINERS = frozenset((list, tuple, dict, set, frozenset))
 _METHODS = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__contains__", "__getattribute__")
+_ARITHMETIC = ("__sub__", "__rsub__", "__abs__", "__getattribute__")
+_COMPARING = ("array_equal", "array_equiv", "allclose", "isclose", "equals", "eq", "ne", "is_")
+"""Functions of libraries that compare two arguments, beside those named assert_..."""
 _FAR = 1e308
 _DECOYS, _DEPTH, _WIDTH = 12, 6, 2000
 _draw = random.SystemRandom()
@@ -60,6 +64,54 @@ class Comparer:
             self.look(name, left, right, _DEPTH)
         return _OPERATORS[name](left, right)
 
+    def chain(self, names: tuple[str, ...], *values: Any) -> Any:
+        """`a OP b OP c`, all of its values known."""
+        result: Any = True
+        for name, left, right in zip(names, values, values[1:], strict=False):
+            result = self.compare(name, left, right)
+            if not result:
+                break
+        return result
+
+    def difference(self, left: Any, right: Any) -> Any:
+        """`left - right`: an object that is equally far from all numbers lies as one does that equals them."""
+        ours, theirs = self._subtracts(left), self._subtracts(right)
+        if ours != theirs and type(right if ours else left) in (int, float):
+            suspect, other = (left, right) if ours else (right, left)
+            found = [abs(suspect - decoy if ours else decoy - suspect) for decoy in _decoys(other)]
+            self._judge((one == two for one, two in zip(found, found[1:], strict=False)), suspect)
+        return left - right
+
+    def among(self, subject: Any, *values: Any) -> Any:
+        """The subject of a `match`, after a look at the plain values that it is matched with."""
+        for value in values:
+            self.look("Eq", subject, value, _DEPTH)
+        return subject
+
+    def looking(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A library's comparison of its first two arguments, after a look at both."""
+
+        def looked(*args: Any, **kwargs: Any) -> Any:
+            if len(args) > 1:
+                self.look("Eq", args[0], args[1], _DEPTH)
+            return function(*args, **kwargs)
+
+        return looked
+
+    def names(self) -> dict[str, Callable[..., Any]]:
+        """What a rewritten suite calls."""
+        return {
+            COMPARE: self.compare,
+            CHAIN: self.chain,
+            DIFFERENCE: self.difference,
+            AMONG: self.among,
+            LOOKING: self.looking,
+        }
+
+    def _subtracts(self, value: Any) -> bool:
+        kind = type(value)
+        return kind not in _SCALARS and any(self._of_the_solution(kind, name) for name in _ARITHMETIC)
+
     def look(self, name: str, left: Any, right: Any, depth: int) -> None:
         """Ask whatever of the two could lie."""
         ours, theirs = self._suspect(left), self._suspect(right)
@@ -69,14 +121,16 @@ class Comparer:
             self._look_inside(left, right, ours, theirs, depth)
         elif ours or theirs:
             self._ask(name, *((left, right) if ours else (right, left)), swapped=theirs)
-        elif name in ("Eq", "NotEq") and type(left) in _CONTAINERS and type(left) is type(right):
-            for one, other in self._paired(left, right):
+        elif name in ("Eq", "NotEq"):
+            for one, other in self._paired(_members(left), _members(right)):
                 self.look(name, one, other, depth - 1)
 
     def _paired(self, left: Any, right: Any) -> list[tuple[Any, Any]]:
+        if type(left) is not type(right) or left is None:
+            return []
         if type(left) is dict:
             return [(left[key], right[key]) for key in list(left)[:_WIDTH] if type(key) in _SCALARS and key in right]
-        if type(left) in (set, frozenset):  # in no order: whoever could lie is asked about somebody of the other side
+        if type(left) is set:  # in no order: whoever could lie is asked about somebody of the other side
             suspects = [member for side in (left, right) for member in list(side)[:_WIDTH] if self._suspect(member)]
             return [
                 (suspect, other) for suspect in suspects for other in list(left | right)[:3] if other is not suspect
@@ -92,6 +146,7 @@ class Comparer:
 
     def _ask(self, name: str, suspect: Any, other: Any, swapped: bool) -> None:
         other = other.expected if isinstance(other, _APPROX) else other
+        other = other.tolist() if type(other).__module__ == "numpy" and hasattr(other, "tolist") else other
         if not _plain(other):
             return
         if name in ("Eq", "NotEq"):
@@ -144,6 +199,18 @@ def _plain(value: Any, depth: int = _DEPTH) -> bool:
     return all(_plain(part, depth - 1) for part in list(parts)[:_WIDTH])
 
 
+def _members(value: Any) -> Any:
+    """The content of a container, whatever its class says of itself, as a list, dict or set; else None."""
+    if isinstance(value, dict):
+        return dict(dict.items(value))
+    if isinstance(value, (set, frozenset)):
+        return {*(set.__iter__(value) if isinstance(value, set) else frozenset.__iter__(value))}
+    for kind in (list, tuple, deque):
+        if isinstance(value, kind):
+            return list(kind.__iter__(value))
+    return None
+
+
 def _decoys(value: Any) -> list[Any]:
     """Values of the same type that are not `value`, and the value itself somewhere between, so that it is no sign."""
     found = [_other(value, number) for number in range(1, _DECOYS + 1)]
@@ -192,6 +259,24 @@ class _Elsewhere(ast.NodeTransformer):
         self.generic_visit(node)
         return _call(node)
 
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        self.generic_visit(node)
+        return _calling(DIFFERENCE, node, node.left, node.right) if isinstance(node.op, ast.Sub) else node
+
+    def visit_Match(self, node: ast.Match) -> ast.Match:
+        self.generic_visit(node)
+        patterns = (part for case in node.cases for part in ast.walk(case.pattern) if isinstance(part, ast.MatchValue))
+        values = [ast.Constant(part.value.value) for part in patterns if isinstance(part.value, ast.Constant)]
+        node.subject = _calling(AMONG, node.subject, node.subject, *values)
+        return node
+
+    def visit_Call(self, node: ast.Call) -> ast.Call:
+        self.generic_visit(node)
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        if len(node.args) > 1 and (name.startswith("assert_") or name in _COMPARING):
+            node.func = _calling(LOOKING, node.func, node.func)
+        return node
+
     def _inside(self, node: ast.expr) -> None:
         if isinstance(node, ast.BoolOp):
             for value in node.values:
@@ -203,16 +288,22 @@ class _Elsewhere(ast.NodeTransformer):
 
 
 def instrument(tree: ast.Module) -> None:
-    """Send every comparison of one operator to `COMPARE`, but for those of asserts, which `Rewriter` sends."""
+    """Send every comparison to the `Comparer`, but for those of asserts, which `Rewriter` sends."""
     _Elsewhere().visit(tree)
 
 
 def _call(node: ast.Compare) -> ast.expr:
-    name = type(node.ops[0]).__name__
-    if len(node.ops) > 1 or name not in _OPERATORS:
+    names = [type(operation).__name__ for operation in node.ops]
+    if not all(name in _OPERATORS for name in names):
         return node
-    called = ast.Call(ast.Name(COMPARE, ast.Load()), [ast.Constant(name), node.left, node.comparators[0]], [])
-    return ast.fix_missing_locations(ast.copy_location(called, node))
+    if len(names) == 1:
+        return _calling(COMPARE, node, ast.Constant(names[0]), node.left, node.comparators[0])
+    return _calling(CHAIN, node, ast.Constant(tuple(names)), node.left, *node.comparators)
+
+
+def _calling(name: str, place: ast.expr, *args: ast.expr) -> ast.Call:
+    """A call in place of an expression."""
+    return ast.fix_missing_locations(ast.copy_location(ast.Call(ast.Name(name, ast.Load()), list(args), []), place))
 
 
 def watch_unittest(look: Callable[[str, Any, Any, int], None]) -> None:

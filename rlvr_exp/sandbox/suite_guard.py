@@ -7,11 +7,12 @@ with an authenticated report of the rule. Objects of this module are held by clo
 Standard library only.
 """
 
+import _imp
 import builtins
 import dis
 import sys
 from collections.abc import Callable, Iterable
-from types import CodeType, FrameType, FunctionType, MappingProxyType, ModuleType
+from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 from rlvr_exp.sandbox import suite_equal
@@ -44,13 +45,14 @@ class Guard:
         self._modules: dict[int, ModuleType] = {}
         self._classes: dict[int, tuple[str, native.Watch, None]] = {}
         self._suite: frozenset[str] = frozenset()
-        self._class = _guarded_class(self)
+        self._class, self._stand_in = _guarded_class(self), _stand_in_class(self)
         self._named: dict[str, ModuleType] = {}
         self.builtins = _private_builtins()
         self.comparer = suite_equal.Comparer(self._is_the_solutions, self.refuse)
         suite_equal.watch_unittest(self.comparer.look)
         suite_equal.watch_approx(self._approx_made)
         self._guard_attributes()
+        self._guard_extensions()
         self.guard_modules()
         native.freeze(cls for cls in _classes() if cls.__module__.partition(".")[0] in _FROZEN)
         self._watch_writes()
@@ -67,7 +69,7 @@ class Guard:
 
     def _watch_writes(self) -> None:
         for module in self._modules.values():
-            if not _writes_itself(module):
+            if module.__name__ != "time" and not _writes_itself(module):  # time.tzset writes to its module
                 self._watches[id(module)] = (module.__name__, native.Watch(module.__dict__), module)
         self._watches[id(builtins)] = ("builtins", native.Watch(builtins.__dict__), None)
         for cls in _classes():
@@ -117,6 +119,17 @@ class Guard:
         if name := replaced or given.replaced():
             self._refuse(rules.REPLACED, f"the module {name} was replaced")
 
+    def stand_in(self, name: str, path: str) -> ModuleType:
+        """What lies in `sys.modules` for a file of the suite: nothing to be read there."""
+        module = self._stand_in(name)
+        module.__dict__["__file__"] = path
+        return module
+
+    def suite_read(self, module: str, name: str) -> None:
+        """Somebody asks the stand-in for what the suite may hold."""
+        if self._refuse is not None and not name.startswith("__") and self.registry.asker().hostile:
+            self._refuse(rules.READS_TESTS, f"{module}.{name}")
+
     def refuse(self, rule: str, detail: str) -> None:
         """End the run, once armed."""
         if self._refuse is not None:
@@ -136,14 +149,18 @@ class Guard:
         else:
             harmless = broken not in (rules.FRAME_WALK, rules.GC_WALK) or _says(asker, event, args)
         if not harmless:
-            self._refuse(broken, _told(event, args))
+            self._refuse(broken, _told(event, args, asker))
 
     def _harmless(self, event: str, args: tuple[Any, ...], rule: str, asker: Asker) -> bool:
-        nearest = asker.through[0] if asker.through else ""
+        nearest = _nearest(asker)
         if "hypothesis" in asker.through:  # between it and a test lies code that it writes as it runs
             return True
         if rule == rules.NATIVE_CODE:
-            beyond = [top for top in asker.through if top not in ("ctypes", "importlib", "_frozen_importlib", "cffi")]
+            beyond = [
+                top
+                for top in asker.through
+                if top not in ("ctypes", "importlib", "_frozen_importlib", "_frozen_importlib_external", "cffi")
+            ]
             return bool(beyond)  # a library that needs it: numpy, torch
         if event == "object.__getattr__":
             return self._harmless_attribute(args[0], args[1], asker)
@@ -153,12 +170,14 @@ class Guard:
             return nearest in rules.READERS and "_getframe" in _words(asker.nearest)
         if event.startswith("marshal."):
             return nearest in ("importlib", "_frozen_importlib", "_frozen_importlib_external", "zipimport")
+        if rule == rules.READS_MEMORY:
+            return bool(asker.through) and args[0] in _words(asker.nearest)  # a library that looks at its own mappings
         if rule == rules.FORGED_CODE:
             return nearest in ("types", "typing", "enum", "collections", "functools", "dataclasses", "torch", "numpy")
         return False
 
     def _harmless_attribute(self, owner: Any, name: str, asker: Asker) -> bool:
-        nearest = asker.through[0] if asker.through else ""
+        nearest = _nearest(asker)
         if name in ("tb_frame", "f_code"):
             return nearest in rules.TRACERS and name in _words(asker.nearest)
         if name in _CODE_PARTS:
@@ -175,7 +194,7 @@ class Guard:
         if isinstance(owner, FunctionType):
             return self._is_the_solutions(owner)
         if isinstance(owner, type):
-            return id(owner) not in self._classes and owner.__module__.partition(".")[0] not in _FROZEN | self._suite
+            return id(owner) not in self._classes and _module_of(owner).partition(".")[0] not in _FROZEN | self._suite
         return id(owner) not in self._modules
 
     def _is_the_solutions(self, function: FunctionType) -> bool:
@@ -199,6 +218,17 @@ class Guard:
 
         native.replace_attribute(type, "__subclasses__", __subclasses__)
 
+    def _guard_extensions(self) -> None:
+        """One that is loaded already comes again without any event."""
+        plain = _imp.create_dynamic
+
+        def create_dynamic(spec: Any, *args: Any) -> Any:
+            if "import" in self._events:
+                self._judge("import", (str(spec.name),), self._events["import"])
+            return plain(spec, *args)
+
+        _imp.create_dynamic = create_dynamic
+
     def _guard(self, owner: type, name: str, read: Callable[[Any, str, Any], Any]) -> None:
         plain = native.replace_attribute(owner, name, None).__get__
         native.replace_attribute(owner, name, property(lambda self: read(self, name, plain(self))))
@@ -206,14 +236,14 @@ class Guard:
     def _frame_read(self, frame: FrameType, name: str, value: Any) -> Any:
         if self._refuse is not None:
             asker = self.registry.asker()
-            nearest = asker.through[0] if asker.through else ""
+            nearest = _nearest(asker)
             allowed = rules.READERS if name in rules.DEEP else rules.TRACERS
             if "hypothesis" in asker.through:
                 return value
             if name == "f_back" and "logging" in asker.through:  # a stack as text, its lines unknown
                 allowed = rules.TRACERS
             if name != "f_back" and self.registry.trusts(native.code_in(frame)):  # of the suite: not even by a library
-                allowed = ("traceback",) if name == "f_globals" else ()
+                allowed = (nearest,) if name == "f_globals" and asker.through[:1] == ("traceback",) else ()
             if name not in _words(asker.nearest) or (asker.hostile and nearest not in allowed):
                 self._refuse(rules.FRAME_WALK, f"frame.{name}")
         return value
@@ -233,13 +263,13 @@ class Guard:
     def _module_read(self, module: ModuleType, name: str, value: dict[str, Any]) -> Any:
         if self._refuse is None or id(module) not in self._modules or not self.registry.asker().hostile:
             return value
-        return MappingProxyType(value)
+        return dict(value)
 
     def _visible(self, classes: list[type]) -> list[type]:
         if self._refuse is None or not classes or not self.registry.asker().hostile:
             return classes
         hidden = self._suite | rules.FAMILY | {"rlvr_exp"}
-        return [cls for cls in classes if str(cls.__module__).partition(".")[0] not in hidden]
+        return [cls for cls in classes if _module_of(cls).partition(".")[0] not in hidden]
 
     # Guarded modules
 
@@ -253,8 +283,8 @@ class Guard:
         asker = self.registry.asker()
         if not asker.hostile:
             return
-        if asker.through and asker.through[0] == module.__name__ and name in _words(asker.nearest):
-            return  # a library keeps its own state
+        if asker.through and name in _words(asker.nearest):
+            return  # a library's own doing: its code names what it sets
         new = name not in _module_dict.__get__(module) and not name.startswith("__")
         if not new and not (module is sys and name in _FREE_IN_SYS):
             self._refuse(rules.PATCHED, f"{module.__name__}.{name}")
@@ -279,6 +309,18 @@ def _guarded_class(guard: Guard) -> type:
             before(self, name)
             _delete(self, name)
             after(self)
+
+    module.__module__ = "builtins"
+    return module
+
+
+def _stand_in_class(guard: Guard) -> type:
+    read = guard.suite_read
+
+    class module(ModuleType):
+        def __getattr__(self, name: str) -> Any:
+            read(self.__name__, name)
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
 
     module.__module__ = "builtins"
     return module
@@ -320,9 +362,17 @@ def _events(files: rules.Files, suite: frozenset[str]) -> dict[str, Callable[[tu
     return table
 
 
-def _told(event: str, args: tuple[Any, ...]) -> str:
+def _told(event: str, args: tuple[Any, ...], asker: Asker) -> str:
     shown = [arg for arg in args[:2] if type(arg) is str]
-    return " ".join((event, *shown))[:200]
+    by = f" in {asker.nearest.co_name} of {asker.through[0]}" if asker.nearest and asker.through else ""
+    return " ".join((event, *shown))[:160] + by
+
+
+def _nearest(asker: Asker) -> str:
+    """The library that asks; through `inspect`, who asks it, where that is a package that hands no frames on."""
+    first = asker.through[0] if asker.through else ""
+    beyond = next((top for top in asker.through if top not in ("inspect", "traceback")), "")
+    return beyond if first in ("inspect", "traceback") and beyond in rules.READERS else first
 
 
 def _says(asker: Asker, event: str, args: tuple[Any, ...]) -> bool:
@@ -333,6 +383,17 @@ def _says(asker: Asker, event: str, args: tuple[Any, ...]) -> bool:
 
 def _words(code: CodeType | None) -> tuple[str, ...]:
     return () if code is None else code.co_names + tuple(part for part in code.co_consts if type(part) is str)
+
+
+def _module_of(cls: type) -> str:
+    """As the class keeps it, its metaclass not asked; empty where it has none."""
+    try:
+        return str(_type_module(cls))
+    except AttributeError:
+        return ""
+
+
+_type_module = type.__dict__["__module__"].__get__
 
 
 def _family(function: FunctionType) -> bool:

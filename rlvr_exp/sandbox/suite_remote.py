@@ -77,7 +77,7 @@ def serve(peer: bytes, fd: int) -> None:
         kind = "parse" if isinstance(fault, SyntaxError) else "exception"
         line.send(["fault", "memory" if isinstance(fault, MemoryError) else kind, f"{_name(fault)}: {_text(fault)}"])
         return
-    line.send(["loaded", [[name, *_described(value)] for name, value in vars(module).items() if _shown(name)]])
+    line.send(["loaded", [[name, *_described(value)] for name, value in vars(module).items() if _shown(name, value)]])
     while True:
         name, args, kwargs = line.receive()
         line.send(_answer(getattr(module, name), args, kwargs))
@@ -92,15 +92,16 @@ def write_files(folder: str, files: dict[str, str]) -> None:
             file.write(text)
 
 
-def _shown(name: str) -> bool:
-    return not name.startswith("__") or name in ("__all__", "__version__", "__doc__")
+def _shown(name: str, value: Any) -> bool:
+    """Modules that the solution imports are its own matter: a suite's star import keeps the suite's."""
+    return not isinstance(value, ModuleType) and (not name.startswith("__") or name in ("__all__", "__doc__"))
 
 
 def _described(value: Any) -> list[Any]:
     if isinstance(value, type) and issubclass(value, Exception):
         return ["exception", _builtin_base(value)]
-    if isinstance(value, type) or isinstance(value, ModuleType):
-        return ["other", f"a {'class' if isinstance(value, type) else 'module'}"]
+    if isinstance(value, type):
+        return ["other", "a class"]
     if callable(value):
         return ["function", str(getattr(value, "__doc__", "") or "")[:_TEXT]]
     try:

@@ -64,7 +64,7 @@ class _Silent:
 
 
 def rewritten(text: str, path: str, config: Config) -> CodeType:
-    """A test file's code, its asserts rewritten as pytest does, its comparisons watched. Raises SyntaxError, ValueError."""
+    """A test file's code, asserts rewritten as pytest does, comparisons watched. Raises SyntaxError, ValueError."""
     tree = ast.parse(text, path)
     suite_equal.instrument(tree)
     suite_equal.Rewriter(path, config, text.encode("utf-8", "replace")).run(tree)

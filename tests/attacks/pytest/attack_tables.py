@@ -114,7 +114,7 @@ WALKS: list[Row] = [
         (),
     ),
     ("import of the tests", in_call("import test_solution\nreturn test_solution.EXPECTED[x]"), ("reads-tests",)),
-    ("import of the tests at once", at_import("import test_solution"), ("reads-tests",)),
+    ("import of the tests at once", at_import("from test_solution import EXPECTED"), ("reads-tests",)),
     (
         "weakref of a class",
         in_call("import weakref, unittest\nreturn [c for c in weakref.WeakSet(unittest.TestCase.__subclasses__())]"),
