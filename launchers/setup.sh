@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 # Sourced by the launchers. `setup` makes the checkout's .venv hold exactly the pins of requirements.txt and find the
 # checkout's package, does nothing when both already hold, and ends with exit 2 and a remedy when it cannot.
-# Never touches anything outside .venv; never prints on stdout, which belongs to the program.
+# `bring_dafny` installs Debian's Dafny, which the verifier of that name needs and nothing else does.
+# Never touches anything else outside .venv; never prints on stdout, which belongs to the program.
 
 launchers=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 root=$(dirname "$launchers")
@@ -10,6 +11,7 @@ venv=$root/.venv
 python=$venv/bin/python
 stamp=$venv/.pins
 log=$venv/setup.log
+dafny_log=$venv/dafny.log
 
 say() { printf 'set-up: %s\n' "$*" >&2; }
 
@@ -86,6 +88,32 @@ install() {
     printf '%s\n' "$root" >"$packages/rlvr_exp_checkout.pth"
 }
 
+# bring_dafny [again]: at most once per .venv, or again where it is still missing. Never an obstacle: without Dafny only
+# verifier=dafny cannot run, and says so.
+bring_dafny() {
+    ! command -v dafny >/dev/null || return 0
+    [[ ${1:-} == again || ! -e $dafny_log ]] || return 0
+    if ((EUID != 0)) || ! command -v apt-get >/dev/null; then
+        : >"$dafny_log"
+        say "for verifier=dafny, Dafny is needed: sudo apt-get install dafny"
+        return 0
+    fi
+    say "installing Dafny with apt (for verifier=dafny)"
+    if apt_dafny >"$dafny_log" 2>&1; then
+        say "Dafny is installed"
+    else
+        tail -n 3 "$dafny_log" >&2
+        say "apt could not install Dafny, all else works without it; by hand: apt-get update && apt-get install dafny"
+    fi
+}
+
+apt_dafny() {
+    local apt=(apt-get --quiet --quiet --yes --no-install-recommends -o DPkg::Lock::Timeout=120)
+    export DEBIAN_FRONTEND=noninteractive
+    # A fresh machine has no package lists yet; elsewhere they need not be fetched.
+    "${apt[@]}" install dafny </dev/null || { "${apt[@]}" update && "${apt[@]}" install dafny; } </dev/null
+}
+
 setup() {
     ! ready || return 0
     SECONDS=0
@@ -100,6 +128,7 @@ setup() {
         rm -f "$stamp"
         usable || make_venv
         install
+        bring_dafny
         fingerprint >"$stamp"
         say "done in $SECONDS s"
     fi

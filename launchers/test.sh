@@ -3,9 +3,12 @@
 #
 #   bash launchers/test.sh                      everything
 #   bash launchers/test.sh tests/core -k hash   arguments go to pytest; paths are relative to the checkout
+#
+# Where Dafny is missing it is installed (as root, with apt); without it the tests that need it are skipped and say so.
 set -euo pipefail
 # shellcheck source=launchers/setup.sh
 source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/setup.sh"
 setup
+bring_dafny again
 cd "$root"
 exec "$python" -m pytest "$@"

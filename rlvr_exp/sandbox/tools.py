@@ -138,11 +138,10 @@ def supervise(order: str) -> None:
         _become(asked["command"])
     for standard in (0, 1):  # the pipes end with the program
         os.close(standard)
-    while True:
+    pid = 0
+    while not pid:
         signal.sigtimedwait([signal.SIGCHLD], 1.0)
         pid, status = os.waitpid(child, os.WNOHANG)
-        if pid:
-            break
         if os.getppid() != asked["parent"]:  # polled, since a death signal would follow the caller's thread
             shutil.rmtree(os.getcwd(), ignore_errors=True)
             os.killpg(0, signal.SIGKILL)

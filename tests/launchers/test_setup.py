@@ -153,6 +153,41 @@ def test_python_without_venv_says_what_to_install(checkout: Path, tmp_path: Path
     assert f"python3-venv python3.{sys.version_info.minor}-venv" in bare.stderr and "Traceback" not in bare.stderr
 
 
+def bring_dafny(root: Path, path: str, word: str = "") -> str:
+    """What the set-up's own function says."""
+    (root / ".venv").mkdir(exist_ok=True)
+    command = ["bash", "-euc", f'source "{root}/launchers/setup.sh"; bring_dafny {word}']
+    done = subprocess.run(command, env={**os.environ, "PATH": path}, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    return done.stderr
+
+
+def test_dafny_is_installed_once_by_root_with_apt(checkout: Path, tmp_path: Path) -> None:
+    path, asked = tools_only(tmp_path / "bin"), tmp_path / "asked"
+    asked.touch()
+    script(tmp_path / "bin" / "apt-get", f'echo "$*" >>"{asked}"; [[ -e {tmp_path}/listed ]] || exit 1')
+    said = bring_dafny(checkout, path), bring_dafny(checkout, path)
+    assert "apt-get install dafny" in said[0] and said[1] == ""
+    if os.geteuid() != 0:
+        assert asked.read_text() == ""
+        return
+    assert asked.read_text().count(" install dafny") == asked.read_text().count(" update") == 1
+    (tmp_path / "listed").touch()
+    assert "Dafny is installed" in bring_dafny(checkout, path, "again")
+
+
+def test_missing_dafny_without_apt_is_told_once(checkout: Path, tmp_path: Path) -> None:
+    path = tools_only(tmp_path / "bin")
+    assert "sudo apt-get install dafny" in bring_dafny(checkout, path) and bring_dafny(checkout, path) == ""
+
+
+def test_dafny_that_is_there_is_left_alone(checkout: Path, tmp_path: Path) -> None:
+    path = tools_only(tmp_path / "bin")
+    script(tmp_path / "bin" / "dafny", "exit 1")
+    script(tmp_path / "bin" / "apt-get", f'touch "{tmp_path / "asked"}"')
+    assert bring_dafny(checkout, path, "again") == "" and not (tmp_path / "asked").exists()
+
+
 def test_test_launcher_passes_its_words_to_pytest(checkout: Path) -> None:
     (checkout / "pytest").mkdir()
     (checkout / "pytest" / "__main__.py").write_text(PROGRAM)

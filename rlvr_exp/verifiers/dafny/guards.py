@@ -296,12 +296,8 @@ class _Comparison:
 
     def _names(self, one: Declaration) -> None:
         for name in one.names():
-            if name in self._given.spoken and name not in _WORDS:
+            if name in self._given.spoken:
                 raise Broken("spec-shadowed", f"{_title(one)} takes the name {name}, which the given program uses")
-
-
-_WORDS = frozenset(("var", "ghost", "static", "import"))
-"""Reserved words in the heads of fields and imports, whose other words are names."""
 
 
 def _suspects_of(one: Declaration) -> list[Suspect]:

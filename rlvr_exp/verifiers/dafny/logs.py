@@ -63,8 +63,8 @@ class Report:
 
     @property
     def careless(self) -> bool:
-        """A promise without a body, which the tool was told not to believe."""
-        return any("must have a body" in fault.text for fault in self.faults)
+        """Nothing is wrong but promises without a body, which the tool was told not to believe."""
+        return bool(self.faults) and all("must have a body" in fault.text for fault in self.faults)
 
     def told(self, most: int = 6) -> str:
         """The first faults, one a line: line, kind, the tool's words."""

@@ -11,7 +11,8 @@ from rlvr_exp.verifiers.dafny.expressions import Walker, partners
 
 HARMLESS = frozenset(
     ("trigger", "autotriggers", "matchinglooprewrite", "split", "induction", "inductionTrigger", "fuel", "opaque")
-    + ("tailrecursion", "warnShadowing", "timeLimitMultiplier", "vcs_max_cost", "vcs_max_splits", "isolate_assertions")
+    + ("tailrecursion", "nowarn", "warnShadowing", "timeLimitMultiplier", "vcs_max_cost", "vcs_max_splits")
+    + ("isolate_assertions",)
 )
 """Attributes that steer a proof or a compiler and cannot weaken what is proved."""
 _RULES = {

@@ -6,6 +6,7 @@ cannot place is Unreadable, never guessed. Names are not resolved here.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from rlvr_exp.verifiers.dafny.expressions import CLAUSES, DECLARES, MODIFIERS, Unbalanced, Walker, is_name, partners
 from rlvr_exp.verifiers.dafny.tokens import ERROR, tokens
@@ -69,8 +70,11 @@ class Declaration:
             yield from self.name.split(".")
         if self.kind == "datatype":
             yield from _constructors(self.head)
-        elif self.kind in ("field", "import"):
-            yield from (token for token in self.head if is_name(token))
+        elif self.kind == "field":
+            yield from _fields(self.head)
+        elif self.kind == "import":
+            named = [token for token in self.head if is_name(token) and token not in ("import", "opened")]
+            yield from (named[0], named[-1]) if named else ()
 
     def everything(self) -> Iterator[str]:
         """All tokens of it but its members'."""
@@ -113,6 +117,15 @@ def _constructors(head: Tokens) -> Iterator[str]:
         elif depth == 0 and due and is_name(token) and token != "ghost":
             yield token
             due = False
+
+
+def _fields(head: Tokens) -> Iterator[str]:
+    """Names before a colon, outside of a type's brackets."""
+    depth = 0
+    for token, following in pairwise(head):
+        depth += (token in ("(", "<")) - (token in (")", ">"))
+        if depth == 0 and following == ":":
+            yield token
 
 
 class _Reader:

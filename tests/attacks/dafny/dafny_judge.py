@@ -1,0 +1,20 @@
+"""How the tests here ask for a verdict."""
+
+from rlvr_exp.tasks.base import Candidate
+from rlvr_exp.tasks.problems import DafnyProblem, Limits
+from rlvr_exp.verifiers.base import Request, Verdict
+from rlvr_exp.verifiers.dafny.verifier import Dafny
+
+
+class Judge:
+    """Judges (given, candidate) pairs; all pairs told beforehand are judged together, as the first is asked for."""
+
+    def __init__(self, verifier: Dafny):
+        self.verifier = verifier
+
+    def __call__(self, given: str, candidate: str, limits: Limits = Limits()) -> Verdict:
+        return self.verifier.verify([Request(DafnyProblem(given, limits), Candidate(candidate))])[0]
+
+    def prefetch(self, pairs: list[tuple[str, str]]) -> None:
+        """Later calls find these in the verifier's memory."""
+        self.verifier.verify([Request(DafnyProblem(given), Candidate(candidate)) for given, candidate in pairs])

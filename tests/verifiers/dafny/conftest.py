@@ -1,0 +1,21 @@
+"""The Dafny of this machine; without one the tests that need it are skipped, with the command that brings it."""
+
+import pytest
+
+from rlvr_exp.core.errors import InputError
+from rlvr_exp.verifiers.dafny.tool import INSTALL, Tool, find
+
+
+@pytest.fixture(scope="session")
+def dafny() -> Tool:
+    try:
+        return find()
+    except InputError:
+        pytest.skip(f"NO DAFNY: nothing is proved here; {INSTALL}")
+
+
+@pytest.fixture(scope="session")
+def warm_dafny(dafny: Tool) -> Tool:
+    if not dafny.library:
+        pytest.skip("this Dafny cannot be kept warm: not 2.3, or no mono compiler beside it")
+    return dafny

@@ -1,0 +1,94 @@
+"""The lexer: it cuts where Dafny cuts, and never loses a character."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rlvr_exp.verifiers.dafny.tokens import ERROR, has_directive, pieces, plain, tokens
+
+PARTS = st.sampled_from(
+    [
+        "/*",
+        "*/",
+        "//",
+        "\n",
+        '"',
+        "'",
+        "@",
+        "\\",
+        "{",
+        "}",
+        ":",
+        "=",
+        "assume",
+        " ",
+        "x'",
+        "'a'",
+        "1.5",
+        "é",
+        "#if",
+        "\t",
+    ]
+)
+TEXTS = st.one_of(st.text(), st.lists(PARTS).map("".join))
+
+
+@given(TEXTS)
+def test_pieces_rebuild_the_text(text: str) -> None:
+    assert "".join(piece.text for piece in pieces(text)) == text
+
+
+@given(TEXTS)
+def test_tokens_are_the_pieces_that_are_tokens(text: str) -> None:
+    cut = [piece.text for piece in pieces(text) if piece.token]
+    assert [token.lstrip(ERROR) or token for token in tokens(text)] == [
+        piece.lstrip(ERROR) or piece for piece in cut
+    ] or (ERROR in text)
+
+
+@given(
+    st.lists(
+        st.sampled_from(["x", "<==>", "==>", "'{'", '"a b"', '@"a""b"', "0x1F", ":=", "{", "!in", "::"]), max_size=30
+    )
+)
+def test_tokens_set_apart_come_back(words: list[str]) -> None:
+    wanted = [part for word in words for part in (["!", "in"] if word == "!in" else [word])]
+    assert tokens(" ".join(words)) == tokens("\n/* x /* y */ */".join(words)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("a /* b /* c */ d */ e", ["a", "e"]),
+        ("a /*/ b */ c", ["a", "c"]),
+        ("a /* never closed b", ["a"]),
+        ("a // b */ c \r d\ne", ["a", "e"]),
+        ("// /* \n a // */", ["a"]),
+        ("'{' '\"' '\\''", ["'{'", "'\"'", "'\\''"]),
+        ("x' y'' == 'a'", ["x'", "y''", "==", "'a'"]),
+        ('@"\\" x', ['@"\\"', "x"]),
+        ('"/*" x "*/"', ['"/*"', "x", '"*/"']),
+        ("{:verify false}", ["{", ":", "verify", "false", "}"]),
+        ("s[0..1] 1.5", ["s", "[", "0", "..", "1", "]", "1.5"]),
+    ],
+)
+def test_cuts_as_dafny_does(text: str, wanted: list[str]) -> None:
+    assert tokens(text) == wanted
+
+
+@pytest.mark.parametrize("text", ["\u0441", "x\u200b", "'a", "'a'b", '"a', '"\\q"', "\\", "$", "\x00", "\ufeff", "«"])
+def test_what_scanners_could_disagree_on_is_an_error(text: str) -> None:
+    assert any(token[0] == ERROR for token in tokens(text))
+
+
+def test_line_ends_and_byte_order_mark_are_made_plain() -> None:
+    assert plain("\ufeffa\r\nb\rc") == "a\nb\nc"
+
+
+@pytest.mark.parametrize("text", ["#if X", "a\n \t#endif", "/*\n#else\n*/", "\u00a0#elsif"])
+def test_directives_are_seen_even_in_comments(text: str) -> None:
+    assert has_directive(text)
+
+
+def test_a_prefix_predicate_is_no_directive() -> None:
+    assert not has_directive("assert P#[k](x);\n#[k]")

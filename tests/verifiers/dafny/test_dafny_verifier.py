@@ -1,0 +1,131 @@
+"""The verifier as it is asked: verdicts, scores, limits, the prover's resource count, the vacuity probe, the rows."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rlvr_exp.config.verifier import Sandbox
+from rlvr_exp.core.errors import InputError
+from rlvr_exp.tasks.base import Candidate
+from rlvr_exp.tasks.problems import DafnyProblem, Limits, PythonProblem
+from rlvr_exp.verifiers.base import Request, Verdict
+from rlvr_exp.verifiers.dafny import rows
+from rlvr_exp.verifiers.dafny.tool import Tool, find
+from rlvr_exp.verifiers.dafny.vacuity import probed
+from rlvr_exp.verifiers.dafny.verifier import Dafny
+
+GIVEN = """
+method Up(x: int) returns (y: int) ensures y > x { y := x; }
+method Down(x: int) returns (y: int) ensures y < x { y := x - 1; }
+"""
+DONE = GIVEN.replace("y := x;", "y := x + 1;")
+HARD = "lemma L(x: int, y: int, z: int) requires x > 2 && y > 2 && z > 2 ensures x*x*x + y*y*y != z*z*z { }"
+
+
+def build(**own: object) -> Dafny:
+    return Dafny(Sandbox(workers=1), **{"cpu_s": 60, "wall_s": 300, "memory_mb": 2048, **own})
+
+
+def ask(verifier: Dafny, given: str, candidate: str | None, limits: Limits = Limits()) -> Verdict:
+    return verifier.verify([Request(DafnyProblem(given, limits), Candidate(candidate))])[0]
+
+
+@pytest.fixture(scope="module")
+def verifier(dafny: Tool):
+    with build(rlimit=3_000_000) as verifier:
+        yield verifier
+
+
+def test_score_is_the_share_of_the_given_procedures(verifier: Dafny) -> None:
+    assert ask(verifier, GIVEN, DONE).score == 1.0
+    half = ask(verifier, GIVEN, GIVEN)
+    assert (half.bucket, half.passed, half.total) == ("verify", 1, 2)
+    padded = ask(verifier, GIVEN, GIVEN + "".join(f"lemma L{i}() {{ assert {i} < 9; }}" for i in range(9)))
+    assert padded.score == half.score
+    helper = ask(verifier, GIVEN, DONE + "lemma Wrong() ensures false { }")
+    assert (helper.outcome, helper.bucket) == ("failed", "verify") and helper.score < 1
+
+
+def test_second_question_comes_from_memory(verifier: Dafny) -> None:
+    first, second = (ask(verifier, GIVEN, DONE + "// cached") for _ in range(2))
+    assert (first.cached, second.cached, second.outcome) == (False, True, "passed")
+
+
+def test_no_answer_is_a_parse_failure_and_another_problem_no_verdict(verifier: Dafny) -> None:
+    assert ask(verifier, GIVEN, None).bucket == "parse"
+    request = Request(PythonProblem("f", ()), Candidate("x"))
+    assert verifier.verify([request])[0].outcome == "no_verdict"
+
+
+def test_unreadable_given_program_proves_nothing(verifier: Dafny) -> None:
+    assert ask(verifier, GIVEN + "}", DONE).rule == "unreadable"
+    assert ask(verifier, GIVEN + "}", GIVEN + "}").bucket == "parse"
+
+
+@pytest.mark.parametrize("program", [DONE, HARD])
+@pytest.mark.parametrize("rlimit", [1, 1000, 100_000])
+def test_running_out_of_the_resource_count_never_passes(dafny: Tool, program: str, rlimit: int) -> None:
+    with build(rlimit=rlimit) as verifier:
+        verdict = ask(verifier, program, program)
+        if program == HARD or rlimit < 100_000:
+            assert verdict.outcome == "failed", verdict
+
+
+def test_out_of_resource_is_a_lasting_timeout(dafny: Tool) -> None:
+    with build(rlimit=1_000_000) as verifier:
+        verdicts = [ask(verifier, HARD, HARD) for _ in range(2)]
+        assert [(verdict.bucket, verdict.cached) for verdict in verdicts] == [("timeout", False), ("timeout", True)]
+
+
+def test_wall_clock_alone_is_tried_twice_and_not_remembered(dafny: Tool) -> None:
+    with build() as verifier:
+        verdicts = [ask(verifier, HARD, HARD, Limits(wall_s=1)) for _ in range(2)]
+        assert [(verdict.bucket, verdict.cached) for verdict in verdicts] == [("timeout", False)] * 2
+        assert "twice" in verdicts[0].log
+
+
+def test_vacuity_probe_rejects_what_proves_everything(dafny: Tool) -> None:
+    given = "lemma {:axiom} Bad() ensures false\nmethod M() returns (x: int) ensures x > 3 { }"
+    with build(vacuity=True) as verifier:
+        assert ask(verifier, given, given.replace("{ }", "{ Bad(); x := 0; }")).rule == "vacuous"
+        assert ask(verifier, given, given.replace("{ }", "{ x := 4; }")).outcome == "passed"
+
+
+def test_probe_stands_at_the_end_of_bodies_that_can_be_reached() -> None:
+    text, names = probed("method M() { x := 1; } method N() { return; } method O() { while true { } }", ["M", "N", "O"])
+    assert names == {"M"} and text.startswith("method M() { x := 1;  assert false; }")
+
+
+def test_strict_level_and_cold_give_the_same_verdicts(dafny: Tool) -> None:
+    with Dafny(Sandbox(workers=1, level="strict"), cpu_s=60, wall_s=300, memory_mb=2048) as verifier:
+        assert ask(verifier, GIVEN, DONE).outcome == "passed"
+        assert ask(verifier, GIVEN, GIVEN).bucket == "verify"
+        assert ask(verifier, GIVEN, DONE.replace("ensures y > x", "")).rule == "spec-changed"
+
+
+def test_missing_tool_is_told_before_any_work(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="apt-get install dafny"):
+        find(str(tmp_path / "dafny"))
+    other = tmp_path / "other"
+    other.write_text("#!/bin/sh\necho Something 1.0\n")
+    other.chmod(0o755)
+    with pytest.raises(InputError, match="unknown version"):
+        find(str(other))
+
+
+def test_manifest_names_the_tool_and_the_prover(verifier: Dafny) -> None:
+    assert "Dafny" in verifier.tool()["dafny"] or verifier.tool()["dafny"][0].isdigit()
+
+
+def test_rows_pair_ground_truth_with_what_has_no_hints(tmp_path: Path) -> None:
+    for folder, name in (("ground_truth", "a.dfy"), ("ground_truth", "b.dfy"), ("hints_removed", "a_no_hints.dfy")):
+        path = tmp_path / "DafnyBench" / "dataset" / folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"// {folder}\r\n", newline="")
+    out = tmp_path / "out.jsonl"
+    assert rows.main([str(tmp_path), "pairs", str(out)]) == 0
+    (row,) = map(json.loads, out.read_text().splitlines())
+    assert row == {"id": "a", "program": "// hints_removed\r\n", "candidate": "// ground_truth\r\n"}
+    assert [row["id"] for row in rows.rows(tmp_path, "ground_truth")] == ["a", "b"]
+    assert rows.main([str(tmp_path), "nothing", str(out)]) == 2
