@@ -26,6 +26,8 @@ class PythonIO(Verifier):
 
     case_cpu_s: float = option(0.0, low=0)
     """CPU seconds of one case, so that one that hangs does not take the others; 0: only the candidate's own limit."""
+    packages: bool = True
+    """Candidates may import the installed packages, never the project; without it, the standard library alone."""
 
 
 @configures("rlvr_exp.verifiers.ast_grep.AstGrep")
@@ -98,7 +100,7 @@ class Sandbox:
     """Wall-clock seconds of one candidate."""
     memory_mb: int = option(512, low=16)
     """Memory of one candidate."""
-    output_kb: int = option(64, low=1)
+    output_kb: int = option(1024, low=1)
     """Output of one candidate that is kept; more ends it."""
 
 

@@ -7,8 +7,8 @@ still count, but for a flood of output. All of a candidate's cases run in one pr
 
 Not covered: the harness shares the candidate's process, so a candidate can send any values it likes, those of later
 cases included, and can read the inputs of all its cases; values are held against expected values that it does not know.
-What fresh state does not put back between cases is in rlvr_exp/sandbox/fresh.py. No packages beside the standard
-library are there. A problem whose expected value is NaN cannot be passed.
+What fresh state does not put back between cases is in rlvr_exp/sandbox/fresh.py. An object of an installed package, a
+numpy scalar say, is not plain data and equals nothing. A problem whose expected value is NaN cannot be passed.
 """
 
 import math
@@ -55,16 +55,23 @@ class PythonIO(Engine):
         cache: where verdicts are remembered; None: in memory.
         case_cpu_s: CPU seconds of one case; 0: bounded by the candidate's own limit alone. A case past it fails with
             bucket `timeout` and the next one runs; a call into C that does not return goes on to the candidate's limit.
+        packages: candidates may import what is installed here, never the project.
     """
 
     name = "python_io"
-    version = "2"
+    version = "3"
 
-    def __init__(self, sandbox: SandboxOptions, cache: CacheOptions | None = None, case_cpu_s: float = 0.0):
+    def __init__(
+        self,
+        sandbox: SandboxOptions,
+        cache: CacheOptions | None = None,
+        case_cpu_s: float = 0.0,
+        packages: bool = True,
+    ):
         super().__init__(cache)
         self._limits = JobLimits.of(sandbox)
-        self._case_cpu_s = case_cpu_s
-        self._pool = Pool.of(sandbox, HARNESS)
+        self._case_cpu_s, self._packages = case_cpu_s, packages
+        self._pool = Pool.of(sandbox, HARNESS, packages)
         self._packing = threading.Lock()
         self._packed: OrderedDict[int, tuple[PythonProblem, _Packed | str]] = OrderedDict()
 
@@ -77,7 +84,7 @@ class PythonIO(Engine):
             fault = candidate.fault or "no program in the answer"
             return Verdict("failed", "parse", total=len(problem.cases), log=fault)
         limits = self._limits_of(problem, packed)
-        content = wire.encode([packed.digest, repr(limits), self._case_cpu_s, candidate.text])
+        content = wire.encode([packed.digest, repr(limits), self._case_cpu_s, self._packages, candidate.text])
         payload = calls.pack(
             candidate.text, problem.entry_point, packed.cases, limits.result_kb << 10, self._case_cpu_s
         )
@@ -175,7 +182,8 @@ def _judge(problem: PythonProblem, result: JobResult) -> Judged:
         reason = result.log.decode(errors="replace")
         return Judged(Verdict("no_verdict", total=total, log=f"no sandbox worker: {reason}"), lasting=False)
     answers = Answers(problem, result.records)
-    lasting = result.end not in _MOODS and result.status != _KILLED
+    # Killed by none of its limits: memory ran out, perhaps that of the machine.
+    lasting = result.end not in _MOODS and not (result.end == "exit" and result.status == _KILLED)
     # How far a flood came before it was stopped is chance.
     counts = {"passed": 0 if result.end == "output" else answers.passed, "total": total, "seconds": result.cpu_s}
     if result.end == "exit" and result.status == 0 and answers.finished and answers.passed == total:

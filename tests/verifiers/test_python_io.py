@@ -146,3 +146,22 @@ def test_a_problem_that_cannot_be_judged_has_no_verdict(problem):
 def test_isolation_is_told(verifier):
     told = verifier.isolation()
     assert told["level"] in ("namespaces", "user", "process") and told["isolated"]
+
+
+NUMPY = "import numpy as np\ndef double(x): return int(np.array([x]).sum() * 2)"
+
+
+def test_packages_are_there_in_every_case_and_not_where_they_are_refused():
+    options = SimpleNamespace(
+        workers=1, cpu_s=5.0, wall_s=30.0, memory_mb=512, output_kb=16, level="auto", require=""
+    )
+    with PythonIO(options) as open_to_all, PythonIO(options, packages=False) as bare:
+        assert verify(open_to_all, NUMPY)[0].outcome == "passed"
+        assert verify(bare, NUMPY)[0].bucket == "runtime_error"
+        assert verify(open_to_all, "import rlvr_exp\n" + RIGHT)[0].bucket == "runtime_error"
+
+
+def test_a_fall_to_the_cpu_clock_is_remembered():
+    with make() as verifier:
+        first, second = (verify(verifier, "def double(x):\n    while True: pass")[0] for _ in range(2))
+    assert (first.bucket, first.cached, second.bucket, second.cached) == ("timeout", False, "timeout", True)
