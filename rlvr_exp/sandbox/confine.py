@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 _OWN = kernel.NEWNS | kernel.NEWUTS | kernel.NEWIPC | kernel.NEWNET
 _SIGKILL = 9
-_TASKS = 32
+TASKS = 32
 """Threads and processes of a candidate beside those that it was given."""
 _STACK = 8 << 20
 _ALWAYS = (
@@ -73,7 +73,7 @@ def _limit(jail: "Jail", memory_mb: int, cpu_s: float, file_bytes: int) -> None:
 
 def _tasks(jail: "Jail") -> int:
     """Where the user id is one's own and counted beyond the namespace, whatever else the user runs counts, too."""
-    own = _TASKS + jail.processes
+    own = TASKS + jail.processes
     if jail.uid is not None or (jail.owns_pids and _kernel() >= _COUNTED_PER_NAMESPACE):
         return own
     return own + jail.tree.everybody()

@@ -58,8 +58,11 @@ class Program:
         return [sys.executable, "-S", "-s", "-P", "-B", "-c", boot]
 
     def environment(self) -> dict[str, str]:
-        """All that a worker starts with. Libraries read the numbers of threads when they are loaded."""
-        return {"PYTHONHASHSEED": "0", "LC_ALL": "C.UTF-8"} | (_THREADS if self.packages else {})
+        """All that a worker starts with. Libraries read the numbers of threads when they are loaded; a heap per thread
+        would take 64 MB of a candidate's address space each."""
+        return {"PYTHONHASHSEED": "0", "LC_ALL": "C.UTF-8", "MALLOC_ARENA_MAX": "1"} | (
+            _THREADS if self.packages else {}
+        )
 
 
 @dataclass(frozen=True)

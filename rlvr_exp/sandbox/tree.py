@@ -13,7 +13,8 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 class Usage:
     """Of a whole tree. Memory is what its processes do not share with files."""
 
-    processes: int
+    tasks: int
+    """Threads and processes."""
     cpu_s: float
     memory_kb: int
 
@@ -41,7 +42,7 @@ class Processes:
 
     def usage(self, pids: list[int]) -> Usage:
         """CPU time includes that of children already waited for."""
-        cpu, memory = 0, 0
+        cpu, memory, tasks = 0, 0, 0
         for pid in pids:
             try:
                 fields = self._read(f"{pid}/stat").rpartition(")")[2].split()
@@ -49,8 +50,9 @@ class Processes:
             except OSError:  # it is gone
                 continue
             cpu += sum(int(field) for field in fields[11:15])
+            tasks += int(fields[17])
             memory += int(pages[1]) - int(pages[2])
-        return Usage(len(pids), cpu / _TICKS, memory * _PAGE_KB)
+        return Usage(tasks, cpu / _TICKS, memory * _PAGE_KB)
 
     def everybody(self) -> int:
         """How many tasks the machine runs."""

@@ -80,7 +80,7 @@ class Bounds:
     cpu_s: float
     deadline: float
     memory_kb: int
-    processes: int
+    tasks: int
     tree: Callable[[], Usage] | None
 
 
@@ -137,7 +137,7 @@ class Watch:
             self.end = "cpu"
         elif time.monotonic() > self._bounds.deadline:
             self.end = "wall"
-        elif used is not None and (used.memory_kb > self._bounds.memory_kb or used.processes > self._bounds.processes):
+        elif used is not None and (used.memory_kb > self._bounds.memory_kb or used.tasks > self._bounds.tasks):
             self.end = "memory"
 
     def _cpu_of(self, pid: int) -> float:

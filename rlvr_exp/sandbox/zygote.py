@@ -29,8 +29,6 @@ _EXIT_FAULT = 70
 _RESULTS, _PEER = 90, 91
 """Descriptors of a candidate."""
 _STACK = 1 << 14
-_SPARE_PROCESSES = 32
-"""Past the limit on processes by so many a tree is ended: where that limit binds it cannot come there."""
 _CLOEXEC = 0x40000000
 
 
@@ -141,12 +139,12 @@ class Zygote:
 
     def _bounds(self, request: _Request, started: float) -> Bounds:
         roles = 1 + bool(request.peer)
-        several = roles > 1 or self._jail.processes > 0
+        uncounted = self._jail.level == "process" and os.geteuid() == 0  # root has no limit on its processes
+        several = roles > 1 or self._jail.processes > 0 or uncounted
         memory_kb = (request.memory_mb << 10) + self._base_kb * (roles + self._jail.processes)
-        guards = roles if self._jail.level == "strict" else 0
-        processes = roles + guards + self._jail.processes + _SPARE_PROCESSES
+        tasks = confine.TASKS * (roles + 1) + self._jail.processes
         tree = self._usage if several else None
-        return Bounds(request.cpu_s, started + request.wall_s, memory_kb, processes, tree)
+        return Bounds(request.cpu_s, started + request.wall_s, memory_kb, tasks, tree)
 
     def _usage(self) -> Usage:
         table = self._jail.tree

@@ -52,7 +52,7 @@ def judged(pool, code: str, limits: JobLimits = LIMITS, peer: str = ""):
         ("import signal\nfor n in (2, 15, 14, 24, 27): signal.signal(n, signal.SIG_IGN)\n9 ** 9 ** 9", "cpu"),
         ("import re\nre.match('(a+)+$', 'a' * 60 + 'b')", "cpu"),
         (
-            "import threading\ndef f():\n    while True: pass\nfor _ in range(5): threading.Thread(target=f).start()",
+            "import threading\ndef f():\n    while True: pass\nfor _ in range(5): threading.Thread(target=f).start()\ntime.sleep(9)",
             "cpu",
         ),
         ("while True: print('x' * 1000)", "output"),
@@ -104,7 +104,7 @@ def test_waiting_for_ever_falls_to_the_wall_clock(alone, code):
 )
 def test_a_bomb_hurts_itself_alone(alone, code):
     result = judged(alone, code, JobLimits(cpu_s=1, wall_s=6, memory_mb=100, result_kb=256))
-    assert result.end in ("exit", "cpu", "wall") and (result.end != "exit" or result.status != 0)
+    assert result.end in ("exit", "cpu", "wall", "memory") and (result.end != "exit" or result.status != 0)
     assert result.peak_kb < 200_000
 
 
@@ -124,7 +124,7 @@ def test_the_scratch_is_bounded(alone):
         "import signal\nif os.fork() == 0:\n    for n in (1, 2, 15): signal.signal(n, signal.SIG_IGN)\n    time.sleep(60)\ntell(1)",
         "if os.fork() == 0:\n    os.setpgid(0, 0)\n    os.close(1); os.close(2); os.close(90)\n    time.sleep(60)\ntell(1)",
         "import signal\nif os.fork() == 0: os.kill(os.getpid(), signal.SIGSTOP)\ntell(1)",
-        "import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\ntell(1)",
+        "import subprocess, sys\nsubprocess.Popen(['/bin/sh', '-c', 'while :; do :; done'])\ntell(1)",
     ],
 )
 def test_orphans_end_with_their_candidate(several, code):
@@ -149,14 +149,19 @@ def test_memory_of_children_counts_together(several):
     assert result.end == "memory"
 
 
-def test_a_thousand_candidates_leave_memory_and_descriptors_as_they_were(level):
+def test_hundreds_of_candidates_leave_memory_and_descriptors_as_they_were(level):
     codes = ["tell(1)", "open('x', 'w').write('y' * 9999)", "send(b'x' * 99999)", "print('x' * 9999)", "os._exit(1)"]
     with pool_of(level=level) as pool:
         pool.run([job(code, LIMITS) for code in codes * 4])
-        pids = sorted(descendants())
-        files = [len(os.listdir(f"/proc/{pid}/fd")) for pid in pids]
-        memory = resident_kb(pids)
+        pids = [*pool.pids(), *(below for pid in pool.pids() for below in descendants(pid))]
+        files, memory = open_files(pids), resident_kb(pids)
         pool.run([job(code, LIMITS) for code in codes * 40])
-        assert sorted(descendants()) == pids
-        assert [len(os.listdir(f"/proc/{pid}/fd")) for pid in pids] == files
+        assert [*pool.pids(), *(below for pid in pool.pids() for below in descendants(pid))] == pids
+        until = time.monotonic() + 5
+        while open_files(pids) > files:  # a supervisor may be at its idle work
+            assert time.monotonic() < until
         assert resident_kb(pids) < memory * 1.05 + 500
+
+
+def open_files(pids: list[int]) -> int:
+    return sum(len(os.listdir(f"/proc/{pid}/fd")) for pid in pids)
