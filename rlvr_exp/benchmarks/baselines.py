@@ -18,6 +18,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from rlvr_exp.verifiers.dafny import options
+from rlvr_exp.verifiers.dafny.tool import find
+
 _TIMEOUT_S = 10.0
 
 
@@ -124,3 +127,24 @@ def pytest_process(candidate: tuple[str, str]) -> str:
             command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False
         )
     return "passed" if done.returncode == 0 else "failed"
+
+
+class DafnyProcess:
+    """One plain `dafny` process a program: "passed", the bucket of what it said, or "timeout"."""
+
+    def __init__(self, rlimit: int, wall_s: float):
+        tool = find()
+        self._command = [*tool.command, *options.words(tool, rlimit)]
+        self._read, self._wall_s = options.reader(tool), wall_s
+
+    def __call__(self, program: str) -> str:
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "candidate.dfy").write_text(program, encoding="utf-8")
+            try:
+                done = subprocess.run(
+                    [*self._command, "candidate.dfy"], cwd=folder, timeout=self._wall_s, capture_output=True, check=False
+                )
+            except subprocess.TimeoutExpired:
+                return "timeout"
+        report = self._read(done.stdout.decode(errors="replace"), done.returncode)
+        return "passed" if report.proved else report.bucket

@@ -16,10 +16,12 @@ from rlvr_exp.core.errors import InputError, Problem
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.sandbox.cores import usable
 from rlvr_exp.verifiers.base import Request, Verifier
-from rlvr_exp.verifiers.dafny import Dafny
+from rlvr_exp.verifiers.dafny.verifier import Dafny
 from rlvr_exp.verifiers.python_io import PythonIO
 from rlvr_exp.verifiers.suite.verifier import PytestSuite
 
+_RLIMIT, _PROOF_S = 20_000_000, 60.0
+"""Limits of one Dafny program on both sides: in the prover's own count, and of the clock."""
 _LIGHTER = 10
 """Suites and Dafny programs of a round: so many times fewer than functions."""
 
@@ -64,23 +66,32 @@ class Verifiers:
             return in_turns(name, against, ours, self._processes(judge), make, self._rounds, floor)
 
     def _pytest(self) -> list[Outcome]:
-        with PytestSuite(self._sandbox) as verifier:
+        with self._tester() as verifier:
             ours = _side(verifier, samples.suite_request, samples.suites(-1, self._workers))
             theirs, make = self._processes(baselines.pytest_process), self._maker(samples.suites, _LIGHTER)
             return [in_turns("pytest", "python -m pytest", ours, theirs, make, self._rounds, 3)]
 
     def _dafny(self) -> list[Outcome]:
         """Each program timed on both sides, as many at once as there are workers."""
-        with Dafny(self._sandbox) as verifier:
+        with self._prover() as verifier:
             _side(verifier, samples.proof_request, samples.proofs(-1, self._workers))
             judge = _single(verifier, samples.proof_request)
-            baseline = baselines.DafnyProcess(verifier)
+            baseline = baselines.DafnyProcess(_RLIMIT, _PROOF_S)
             lines = [("dafny, provable or not", self._proofs(), 2.5)]
             lines += [("dafny, parse or resolve", samples.unreadable(0, max(4, self._candidates // _LIGHTER)), 30)]
             return [
                 one_by_one(name, "one dafny process", judge, baseline, programs, self._workers, floor)
                 for name, programs, floor in lines
             ]
+
+    def _caller(self) -> PythonIO:
+        return PythonIO(self._sandbox)
+
+    def _tester(self) -> PytestSuite:
+        return PytestSuite(self._sandbox, cpu_s=10.0, wall_s=30.0, memory_mb=2048)
+
+    def _prover(self) -> Dafny:
+        return Dafny(self._sandbox, rlimit=_RLIMIT, cpu_s=_PROOF_S, wall_s=_PROOF_S, memory_mb=2048)
 
     def _proofs(self) -> list[str]:
         if not self._folder:
@@ -95,16 +106,16 @@ class Verifiers:
         """A second pass over the same candidates in the same process."""
         count = max(4, self._candidates // _LIGHTER)
         lines = (
-            ("python_io", PythonIO, samples.functions, samples.function_request, self._candidates, 10),
-            ("pytest", PytestSuite, samples.suites, samples.suite_request, count, 100),
-            ("dafny", Dafny, samples.proofs, samples.proof_request, count, 100),
+            ("python_io", self._caller, samples.functions, samples.function_request, self._candidates, 10),
+            ("pytest", self._tester, samples.suites, samples.suite_request, count, 100),
+            ("dafny", self._prover, samples.proofs, samples.proof_request, count, 100),
         )
         return [self._remembered(*line) for line in lines]
 
     def _remembered(
-        self, name: str, kind: Callable[..., Verifier], make: Callable, request: Callable, count: int, floor: float
+        self, name: str, kind: Callable[[], Verifier], make: Callable, request: Callable, count: int, floor: float
     ) -> Outcome:
-        with kind(self._sandbox) as verifier:
+        with kind() as verifier:
             side = _side(verifier, request, make(-1, self._workers))
             return remembered(f"{name}, second pass", side, lambda turn: make(turn, count), self._rounds, floor)
 

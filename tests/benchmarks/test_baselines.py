@@ -1,9 +1,11 @@
 """The other side judges rightly: a baseline that got verdicts wrong would be beaten for nothing."""
 
+import shutil
+
 import pytest
 
 from rlvr_exp.benchmarks import baselines
-from rlvr_exp.benchmarks.verifiers import functions
+from rlvr_exp.benchmarks.samples import functions, proofs, unreadable
 
 RIGHT = ("def f(x):\n    return [x, 2 * x]\n", "f", [3], [3, 6])
 WRONG = ("def f(x):\n    return x\n", "f", [3], [3, 6])
@@ -27,3 +29,10 @@ def test_rounds_share_no_candidate():
     first, second = functions(0, 8), functions(1, 8)
     assert not {code for code, *_ in first} & {code for code, *_ in second}
     assert [expected for *_, expected in first] != [expected for *_, expected in second]
+
+
+@pytest.mark.skipif(shutil.which("dafny") is None, reason="Dafny is not installed")
+def test_dafny_programs():
+    judge = baselines.DafnyProcess(rlimit=20_000_000, wall_s=60)
+    programs = [*proofs(0, 2), *unreadable(0, 2)]
+    assert baselines.in_parallel(judge, programs, 2) == ["passed", "verify", "parse", "resolve"]
