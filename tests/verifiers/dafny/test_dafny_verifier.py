@@ -20,6 +20,11 @@ method Up(x: int) returns (y: int) ensures y > x { y := x; }
 method Down(x: int) returns (y: int) ensures y < x { y := x - 1; }
 """
 DONE = GIVEN.replace("y := x;", "y := x + 1;")
+SWAP = """
+method Swap(X: bv8, Y: bv8) returns (x: bv8, y: bv8) ensures x == Y && y == X
+{ x, y := X, Y; x := x ^ y; y := x ^ y; x := x ^ y; }
+"""
+"""True, found within a second, and dear in the prover's count."""
 HARD = "lemma L(x: int, y: int, z: int) requires x > 2 && y > 2 && z > 2 ensures x*x*x + y*y*y != z*z*z { }"
 
 
@@ -63,18 +68,16 @@ def test_unreadable_given_program_proves_nothing(verifier: Dafny) -> None:
     assert ask(verifier, GIVEN + "}", GIVEN + "}").bucket == "parse"
 
 
-@pytest.mark.parametrize("program", [DONE, HARD])
-@pytest.mark.parametrize("rlimit", [1, 1000, 100_000])
-def test_running_out_of_the_resource_count_never_passes(dafny: Tool, program: str, rlimit: int) -> None:
+@pytest.mark.parametrize("rlimit", [1, 1000, 10_000, 100_000])
+def test_running_out_of_the_resource_count_never_passes(dafny: Tool, rlimit: int) -> None:
     with build(rlimit=rlimit) as verifier:
-        verdict = ask(verifier, program, program)
-        if program == HARD or rlimit < 100_000:
-            assert verdict.outcome == "failed", verdict
+        verdict = ask(verifier, SWAP, SWAP)
+        assert verdict.outcome == "failed", verdict
 
 
 def test_out_of_resource_is_a_lasting_timeout(dafny: Tool) -> None:
     with build(rlimit=1_000_000) as verifier:
-        verdicts = [ask(verifier, HARD, HARD) for _ in range(2)]
+        verdicts = [ask(verifier, SWAP, SWAP) for _ in range(2)]
         assert [(verdict.bucket, verdict.cached) for verdict in verdicts] == [("timeout", False), ("timeout", True)]
 
 
