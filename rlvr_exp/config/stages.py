@@ -34,10 +34,10 @@ STAGES: dict[str, Stage] = {
         ReinforcementLearning,
     ),
     "evaluate": Stage("measure a policy: greedy and sampled pass@k with intervals", (*_ANSWERS, "evaluate")),
-    "benchmark": Stage("measure speed in pairs with what people use today", ("benchmark", "sandbox")),
     "verify": Stage("judge candidates from a file, without a model", (*_JUDGES, "verify")),
     "validate": Stage("see whether golds pass and wrong programs fail, task by task", ("data", *_JUDGES, "validate")),
     "compare": Stage("lay runs side by side: differing options and metrics", ("compare",)),
+    "benchmark": Stage("measure speed in pairs with what people use today", ("benchmark", "sandbox")),
 }
 
 
