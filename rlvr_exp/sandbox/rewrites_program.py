@@ -21,7 +21,7 @@ from rlvr_exp.sandbox.rewrites_job import find_program
 _PROGRAM = find_program()
 if _PROGRAM is not None:
     # A worker imports its harness before it seals its root, which else shows no program but a shell.
-    root._SYSTEM += (_PROGRAM,)
+    root.show(_PROGRAM)
 
 _PROJECT = "sgconfig.yml"
 _ENVIRONMENT = {"NO_COLOR": "1", "LC_ALL": "C.UTF-8", "RAYON_NUM_THREADS": "1", "RUST_BACKTRACE": "0"}

@@ -16,6 +16,7 @@ PLACES = ("/scratch/own", "/scratch/peer")
 """Parents of a candidate's own folder in the new root, and of its peer's."""
 _SYSTEM = ("/usr/lib", "/usr/lib64", "/lib", "/lib64", "/usr/share/zoneinfo", "/etc/ld.so.cache", "/etc/localtime")
 _PROJECT = "rlvr_exp"
+_shown: list[str] = []
 
 
 @dataclass(frozen=True)
@@ -26,10 +27,15 @@ class View:
     masked: tuple[str, ...]
 
 
+def show(path: str) -> None:
+    """Called by a harness while it is imported, before the worker seals its root: a program that candidates need."""
+    _shown.append(path)
+
+
 def needed(packages: Sequence[str], processes: int) -> View:
     """Called once the harness is loaded: what it has mapped is needed as well."""
     prefix = () if sys.base_prefix == "/usr" else (f"{sys.base_prefix}/lib", f"{sys.base_prefix}/lib64")
-    wanted = [*_SYSTEM, *prefix, os.path.dirname(os.__file__), *packages, *_mapped()]
+    wanted = [*_SYSTEM, *prefix, os.path.dirname(os.__file__), *packages, *_shown, *_mapped()]
     if processes:
         wanted += [interpreter(), "/bin/sh", "/usr/bin/sh"]
     wanted = [path for path in dict.fromkeys(wanted) if os.path.exists(path)]
