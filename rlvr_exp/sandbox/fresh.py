@@ -14,7 +14,6 @@ Standard library only.
 import atexit
 import builtins
 import contextvars
-import ctypes
 import gc
 import importlib
 import importlib.machinery
@@ -40,11 +39,6 @@ _WATCHED = [
 """Loaded once here, free in every fork; and put back where a case changes their attributes."""
 for _name in "array dataclasses datetime contextlib enum abc threading typing".split():
     importlib.import_module(_name)
-
-# Each thread would reserve 64 MB of address space for a heap of its own, and seven would be all that 512 MB allow.
-_M_ARENA_MAX = -8
-if hasattr(ctypes.CDLL(None), "mallopt"):  # glibc's
-    ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
 
 _BUILTINS = dict(vars(builtins)) | {"exit": Quitter("exit", "Ctrl-D"), "quit": Quitter("quit", "Ctrl-D")}
 _BUILTINS["help"] = _Helper()
