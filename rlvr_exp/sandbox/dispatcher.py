@@ -1,8 +1,8 @@
 """The thread of the trusted parent that hands jobs to workers and takes their answers.
 
 Owns the links, the queue and every retry. A job whose worker died under it runs again alone in a fresh worker; one that
-fell to the wall clock alone runs again with twice the time. What waits in the queue when a worker dies is taken by the
-others. Callbacks of the futures run on this thread: they must not wait for other jobs.
+fell to the wall clock, where a busy machine may be why, runs again with twice the time. What waits in the queue when a
+worker dies is taken by the others. Callbacks of the futures run on this thread: they must not wait for other jobs.
 """
 
 import os
@@ -253,7 +253,7 @@ class Dispatcher:
 
     def _finish(self, task: Task, result: JobResult) -> None:
         self._usual_s += 0.1 * (max(result.wall_s, 1e-4) - self._usual_s)
-        if result.end == "wall" and not task.slow_once:
+        if result.end == "wall" and not result.idled and not task.slow_once:
             task.slow_once, task.job = True, replace(task.job, limits=task.job.limits.doubled())
             self._waiting.append(task)
         elif result.end == "unavailable" and not task.lost_once:

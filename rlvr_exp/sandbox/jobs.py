@@ -51,7 +51,7 @@ class JobLimits:
         )
 
     def doubled(self) -> "JobLimits":
-        """Twice the wall time: for the one retry of a verdict that fell to the wall clock alone."""
+        """Twice the wall time: for the one retry of what fell to the wall clock where a busy machine may be why."""
         return replace(self, wall_s=2 * self.wall_s)
 
 
@@ -84,6 +84,8 @@ class JobResult:
     cpu_s: float = 0.0
     wall_s: float = 0.0
     peak_kb: int = 0
+    idled: bool = False
+    """It fell to the wall clock asleep, and had never waited long for a core: a busy machine was not the reason."""
     tries: int = 1
 
 

@@ -144,7 +144,7 @@ class Link:
     def _parsed(self) -> list[Event]:
         events, at, size = [], 0, len(self._in)
         while size - at >= EVENT.size:
-            kind, number, end, status, cpu_s, wall_s, peak_kb, records, log = EVENT.unpack_from(self._in, at)
+            kind, number, end, status, idled, cpu_s, wall_s, peak_kb, records, log = EVENT.unpack_from(self._in, at)
             middle = at + EVENT.size + records
             if size < middle + log:
                 break
@@ -153,7 +153,8 @@ class Link:
             elif kind == ANSWER:
                 told = bytes(self._in[at + EVENT.size : middle])
                 printed = bytes(self._in[middle : middle + log])
-                events.append(Event(number, JobResult(ENDS[end], status, told, printed, cpu_s, wall_s, peak_kb)))
+                result = JobResult(ENDS[end], status, told, printed, cpu_s, wall_s, peak_kb, idled)
+                events.append(Event(number, result))
             elif kind == GREETING:
                 self.facts = json.loads(self._in[at + EVENT.size : middle])
             at = middle + log

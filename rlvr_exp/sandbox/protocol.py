@@ -8,8 +8,9 @@ import struct
 
 REQUEST = struct.Struct("!QddIIIII")
 """Number, CPU and wall seconds, MB of memory, KB of output and of results, bytes of the payload and of the peer's."""
-EVENT = struct.Struct("!BQBiddIII")
-"""Kind, the job's number, end, status, CPU and wall seconds, peak KB, bytes of records and of log, which follow."""
+EVENT = struct.Struct("!BQBi?ddIII")
+"""Kind, the job's number, end, status, whether it idled, CPU and wall seconds, peak KB, bytes of records and of log,
+which follow."""
 GREETING, TAKEN, ANSWER = range(3)
 """Kinds of event: the worker stands (records: its facts, JSON); it began a job; the job has ended."""
 ENDS = ("exit", "cpu", "wall", "memory", "output", "unavailable")

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 _PAGE_KB = resource.getpagesize() >> 10
 _TICKS = os.sysconf("SC_CLK_TCK")
+_ASLEEP = "STt"
+_UNTOLD_S = 1e-5
+"""CPU time that all threads together may lack of their process's: no thread that ended took less."""
 
 
 @dataclass(frozen=True)
@@ -54,21 +57,39 @@ class Processes:
             memory += int(pages[1]) - int(pages[2])
         return Usage(tasks, cpu / _TICKS, memory * _PAGE_KB)
 
+    def waited_s(self, pidfd: int, cpu_s: float) -> float | None:
+        """How long the threads of a process have waited for a core. None where that cannot be told: one of them runs,
+        is about to or waits for a disk, the kernel keeps no such account, or a thread that has ended took its share
+        of `cpu_s`, all that the process used, with it."""
+        ran = waited = 0
+        try:
+            pid = self._read(f"self/fdinfo/{pidfd}").partition("\nPid:")[2].split()[0]
+            for thread in self._list(f"{pid}/task"):
+                if self._read(f"{pid}/task/{thread}/stat").rpartition(")")[2].split()[0] not in _ASLEEP:
+                    return None
+                fields = self._read(f"{pid}/task/{thread}/schedstat").split()
+                ran, waited = ran + int(fields[0]), waited + int(fields[1])
+        except (OSError, IndexError):  # it is gone, or there is no such file
+            return None
+        return waited / 1e9 if ran and cpu_s - ran / 1e9 < _UNTOLD_S else None
+
     def everybody(self) -> int:
         """How many tasks the machine runs."""
         return int(self._read("loadavg").split()[3].partition("/")[2])
 
     def _children_of(self, pid: int) -> list[int]:
         try:
-            task = os.open(f"{pid}/task", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._proc)
-            try:
-                threads = os.listdir(task)
-            finally:
-                os.close(task)
-            lists = [self._read(f"{pid}/task/{thread}/children") for thread in threads]
+            lists = [self._read(f"{pid}/task/{thread}/children") for thread in self._list(f"{pid}/task")]
         except OSError:  # it is gone
             return []
         return [int(word) for text in lists for word in text.split()]
+
+    def _list(self, path: str) -> list[str]:
+        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._proc)
+        try:
+            return os.listdir(folder)
+        finally:
+            os.close(folder)
 
     def _read(self, path: str) -> str:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._proc)
@@ -77,7 +98,7 @@ class Processes:
 
 
 def kill_below(table: Processes) -> None:
-    """Every descendant: stopped first and killed after, since a fork bomb killed one by one grows faster than it ends."""
+    """Every descendant: stopped first, killed after, since a fork bomb killed one by one grows faster than it ends."""
     stopped: set[int] = set()
     while fresh := set(table.below(os.getpid())) - stopped:
         for pid in fresh:

@@ -85,17 +85,17 @@ class Bounds:
 
 
 class Watch:
-    """`end` is the limit that ended the candidate: "cpu", "wall", "memory", "output"; else None."""
+    """`end` is the limit that ended the candidate: "cpu", "wall", "memory", "output"; else None. `exit`: its pidfd."""
 
     def __init__(self, pids: list[int], streams: list[Stream], jobs: int, bounds: Bounds):
         self._pids, self._streams, self._jobs = pids, {stream.fd: stream for stream in streams}, jobs
         self._bounds = bounds
         self._cpu_seen = dict.fromkeys(pids, 0.0)
         self.end: str | None = None
-        self._exit = os.pidfd_open(pids[0])
+        self.exit = os.pidfd_open(pids[0])
         self._first, self._poll = select.poll(), select.poll()
-        self._first.register(self._exit, select.POLLIN)
-        for fd in (*self._streams, self._exit):
+        self._first.register(self.exit, select.POLLIN)
+        for fd in (*self._streams, self.exit):
             self._poll.register(fd, select.POLLIN)
         self._poll.register(jobs, 0)
 
@@ -105,7 +105,7 @@ class Watch:
             return
         while self.end is None:
             for fd, event in self._poll.poll(self._patience() * 1000):
-                if fd == self._exit:
+                if fd == self.exit:
                     return
                 if fd == self._jobs and event & (select.POLLHUP | select.POLLERR):
                     os._exit(0)
@@ -122,18 +122,22 @@ class Watch:
                 self._take(stream.fd)
 
     def close(self) -> None:
-        os.close(self._exit)
+        os.close(self.exit)
         for fd in self._streams:
             os.close(fd)
 
     def _patience(self) -> float:
         return max(0.001, min(_TICK_S, self._bounds.deadline - time.monotonic()))
 
+    @property
+    def cpu_s(self) -> float:
+        return sum(self._cpu_of(pid) for pid in self._pids)
+
     def _check_limits(self) -> None:
         if self.end is not None:
             return
         used = self._bounds.tree() if self._bounds.tree is not None else None
-        if max(sum(self._cpu_of(pid) for pid in self._pids), used.cpu_s if used else 0.0) > self._bounds.cpu_s:
+        if max(self.cpu_s, used.cpu_s if used else 0.0) > self._bounds.cpu_s:
             self.end = "cpu"
         elif time.monotonic() > self._bounds.deadline:
             self.end = "wall"

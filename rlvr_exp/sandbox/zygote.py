@@ -25,9 +25,13 @@ from rlvr_exp.sandbox.tree import Usage
 from rlvr_exp.sandbox.watch import Bounds, Outbox, Stream, Watch, private_memory
 
 _LENGTH = struct.Struct("!I")
+_exit, _write = os._exit, os.write
+"""Held here: what a candidate puts in their place, in its own process, changes neither its records nor its end."""
 _EXIT_FAULT = 70
 _RESULTS, _PEER = 90, 91
 """Descriptors of a candidate."""
+_SHORT_WAIT = 0.1
+"""Share of the wall time up to which waiting for a core is no reason to have reached its end."""
 _STACK = 1 << 14
 _CLOEXEC = 0x40000000
 
@@ -118,6 +122,7 @@ class Zygote:
         self._outbox.reserve(request.result_kb << 10, request.output_kb << 10)
         started = time.monotonic()
         pids, results, log = self._start(request)
+        late_s = time.monotonic() - started
         streams = [
             Stream(results, self._outbox.records, request.result_kb << 10),
             Stream(log, self._outbox.log, request.output_kb << 10),
@@ -125,6 +130,7 @@ class Zygote:
         watch = Watch(pids, streams, self._jobs.fileno(), self._bounds(request, started))
         try:
             watch.until_exit_or_limit()
+            idled = watch.end == "wall" and self._idled(request, watch, late_s)
             status, cpu_s, peak_kb = self._end_tree(pids[0])
             watch.drain()
         finally:
@@ -134,8 +140,15 @@ class Zygote:
         end = watch.end or ("cpu" if cpu_s > request.cpu_s else "exit")
         wall_s = time.monotonic() - started
         sizes = [stream.size for stream in streams]
-        head = _event(ANSWER, request.number, ENDS.index(end), status, cpu_s, wall_s, peak_kb, *sizes)
+        head = _event(ANSWER, request.number, ENDS.index(end), status, idled, cpu_s, wall_s, peak_kb, *sizes)
         return [head, *(stream.data for stream in streams)]
+
+    def _idled(self, request: _Request, watch: Watch, late_s: float) -> bool:
+        """Whether it is sure that a busy machine is not why the time was up: told of a process alone, still alive."""
+        if request.peer or self._jail.processes or self._jail.filter is None:
+            return False
+        waited_s = self._jail.tree.waited_s(watch.exit, watch.cpu_s)
+        return waited_s is not None and late_s + waited_s < _SHORT_WAIT * request.wall_s
 
     def _bounds(self, request: _Request, started: float) -> Bounds:
         roles = 1 + bool(request.peer)
@@ -213,13 +226,13 @@ class Zygote:
                 self._program.run(payload, _send, _PEER)
             code = 0
         except BaseException as fault:  # nothing may climb back into the zygote's own code
-            os.write(2, f"{type(fault).__name__}: {fault}"[:400].encode(errors="replace"))
+            _write(2, f"{type(fault).__name__}: {fault}"[:400].encode(errors="replace"))
         finally:
             try:
                 sys.stdout.flush()
                 sys.stderr.flush()
             finally:
-                os._exit(code)
+                _exit(code)
 
     def _payload(self, request: _Request, role: int) -> bytes:
         """In the fork: its own part, and the other's wiped."""
@@ -263,13 +276,14 @@ def _event(
     number: int = 0,
     end: int = 0,
     status: int = 0,
+    idled: bool = False,
     cpu_s: float = 0.0,
     wall_s: float = 0.0,
     peak_kb: int = 0,
     records: int = 0,
     log: int = 0,
 ) -> bytes:
-    return EVENT.pack(kind, number, end, status, cpu_s, wall_s, peak_kb, records, log)
+    return EVENT.pack(kind, number, end, status, idled, cpu_s, wall_s, peak_kb, records, log)
 
 
 def _place(wanted: dict[int, int | None]) -> list[int]:
@@ -288,4 +302,4 @@ def _close_others(kept: list[int]) -> None:
 def _send(record: bytes) -> None:
     data = memoryview(_LENGTH.pack(len(record)) + record)
     while data:
-        data = data[os.write(_RESULTS, data) :]
+        data = data[_write(_RESULTS, data) :]

@@ -26,6 +26,7 @@ from pools import (
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.sandbox.jobs import Job, JobLimits
 from rlvr_exp.sandbox.pool import Pool
+from rlvr_exp.sandbox.tree import Processes
 
 HOSTILE = (
     "os.kill(os.getppid(), 9)",
@@ -89,7 +90,7 @@ def test_workers_stay_busy_while_the_caller_computes():
 
 def test_a_waiting_job_can_be_cancelled():
     with pool_of(1) as pool:
-        futures = [pool.submit(job("time.sleep(0.01)")) for _ in range(200)]
+        futures = [pool.submit(job("time.sleep(0.01)")) for _ in range(80)]
         assert futures[-1].cancel()
         with pytest.raises(CancelledError):
             futures[-1].result()
@@ -152,12 +153,91 @@ def test_verdicts_do_not_depend_on_workers_or_order():
     assert seen(1, order) == seen(4, shuffled)
 
 
-def test_wall_clock_alone_is_retried_once_with_twice_the_time():
+def test_who_falls_to_the_wall_clock_at_work_is_tried_once_more():
     with pool_of() as pool:
-        sleeper = "time.sleep(0.7)"
-        first, second = pool.run([job(sleeper, JobLimits(wall_s=0.5)), job(sleeper, JobLimits(wall_s=0.2))])
+        (result,) = pool.run([job("while True: pass", JobLimits(cpu_s=20, wall_s=0.3))])
+    assert (result.end, result.tries, result.idled) == ("wall", 2, False)
+
+
+def test_the_second_try_has_twice_the_time():
+    with pool_of(processes=1) as pool:  # of a tree it is not told whether it idled
+        first, second = pool.run([job("time.sleep(0.7)", JobLimits(wall_s=wall_s)) for wall_s in (0.5, 0.2)])
     assert (first.end, first.tries) == ("exit", 2)
     assert (second.end, second.tries) == ("wall", 2)
+
+
+@pytest.mark.parametrize("code", ["time.sleep(60)", "import signal\nos.kill(os.getpid(), signal.SIGSTOP)"])
+def test_who_idled_until_the_wall_clock_is_not_tried_again(code):
+    with pool_of() as pool:
+        (result,) = pool.run([job(code, JobLimits(wall_s=1.5))])
+    assert (result.end, result.tries, result.idled) == ("wall", 1, True)
+
+
+def test_a_thread_that_ended_may_have_waited_so_its_candidate_is_tried_again():
+    code = (
+        "import threading\nt = threading.Thread(target=sum, args=(range(99999),))\nt.start()\nt.join()\ntime.sleep(60)"
+    )
+    with pool_of() as pool:
+        (result,) = pool.run([job(code, JobLimits(wall_s=0.3))])
+    assert (result.end, result.tries, result.idled) == ("wall", 2, False)
+
+
+def test_time_without_a_core_is_seen():
+    core = min(os.sched_getaffinity(0))
+    work = f"import os, time\nos.sched_setaffinity(0, [{core}])\nuntil = time.monotonic() + 30\n"
+    work += "while time.process_time() < 0.2: pass\nprint(1, flush=True)\n"
+    rivals = [start(work + "while time.monotonic() < until: pass") for _ in range(3)]
+    worker = start(work + "time.sleep(30)")
+    try:
+        worker.stdout.readline()
+        waited = tried_until_told(worker.pid)
+        assert waited is not None and 0.1 < waited < 30
+    finally:
+        for process in (*rivals, worker):
+            process.kill()
+            process.communicate()
+
+
+def tried_until_told(pid: int) -> float | None:
+    """Of a process that is about to fall asleep."""
+    table, pidfd = Processes(), os.pidfd_open(pid)
+    until = time.monotonic() + 10
+    try:
+        while time.monotonic() < until:
+            waited = table.waited_s(pidfd, time.clock_gettime((~pid << 3) | 2))
+            if waited is not None:
+                return waited
+            time.sleep(0.05)
+        return None
+    finally:
+        os.close(pidfd)
+
+
+def test_what_a_candidate_puts_in_place_of_its_end_does_not_prevent_it():
+    code = "os._exit = lambda code: None\nos.write = lambda *given: 0\ntell(1)"
+    with pool_of() as pool:
+        broken, honest = pool.run([job(code), answer(2)])
+    assert (broken.end, broken.status, told(broken)) == ("exit", 0, ["1"])
+    assert told(honest) == ["2"]
+
+
+def test_an_idle_pool_of_more_workers_than_cores_costs_next_to_nothing():
+    threads = threading.active_count()
+    with pool_of(8) as pool:
+        assert [told(result) for result in pool.run([answer(i) for i in range(80)])] == [[str(i)] for i in range(80)]
+        assert len(pool.pids()) == 8 and threading.active_count() == threads + 1
+        pids = descendants()
+        assert resident_kb(pids) / 8 < 40_000
+        began, before = time.monotonic(), switches(pids)
+        time.sleep(2)
+        per_second = (switches(pids) - before) / (time.monotonic() - began)
+        assert per_second < 8 * 3  # each supervisor looks for its parent once a second
+
+
+def switches(pids: list[int]) -> int:
+    """How often these gave up their core by themselves."""
+    lines = [line for pid in pids for line in Path(f"/proc/{pid}/status").read_text().splitlines()]
+    return sum(int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt"))
 
 
 def candidates_workers() -> list[int]:

@@ -17,7 +17,7 @@ from rlvr_exp.verifiers.python_io import PythonIO
 
 LIMITS = Limits(cpu_s=0.5, wall_s=5.0)
 SLEEPY = Limits(cpu_s=0.5, wall_s=0.25)
-"""For attacks that only the wall clock ends; each takes three times as long, since it is tried again."""
+"""For attacks that only the wall clock ends."""
 CASES = (Case((2,), 4), Case((3,), 6))
 PROBLEM = PythonProblem("double", CASES, limits=LIMITS)
 HONEST = "def double(x): return 2 * x"
