@@ -1,11 +1,13 @@
 """What the tests of the sandbox share: jobs of the test harness, and looks at processes from outside."""
 
 import os
+import unittest
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from rlvr_exp.core.errors import InputError
 from rlvr_exp.sandbox.jobs import Job, JobLimits, JobResult, frames
 from rlvr_exp.sandbox.pool import Pool
 
@@ -15,11 +17,22 @@ LIMITS = JobLimits(cpu_s=0.3, wall_s=5.0, memory_mb=100)
 
 @contextmanager
 def pool_of(workers: int = 1, **options: Any) -> Iterator[Pool]:
-    pool = Pool(workers, HARNESS, **options)
+    pool = Pool(workers, **{"harness": HARNESS} | options)
     try:
         yield pool
     finally:
         pool.close()
+
+
+@contextmanager
+def pool_at(level: str, **options: Any) -> Iterator[Pool]:
+    """One worker at a level; skips where this machine has no such level."""
+    with pool_of(level=level, **options) as pool:
+        try:
+            pool.isolation()
+        except InputError as fault:
+            raise unittest.SkipTest(str(fault)) from fault
+        yield pool
 
 
 def job(code: str, limits: JobLimits = LIMITS, peer: str = "") -> Job:

@@ -1,28 +1,25 @@
 """What a candidate can reach from inside: files, processes, descriptors, system calls, what others left. One each."""
 
 import os
+import secrets
 import socket
 import sys
 from pathlib import Path
 
 import pytest
-from pools import JobLimits, job, pool_of, told
+from memory_harness import hidden
+from pools import Job, JobLimits, job, pool_at, pool_of, told
 
 import rlvr_exp
-from rlvr_exp.core.errors import InputError
+from rlvr_exp.sandbox.levels import LEVELS
 
-LEVELS = ("strict", "namespaces", "user", "process")
 LIMITS = JobLimits(cpu_s=2, wall_s=10)
 TRY = "def can(f, *a, **k):\n    try: f(*a, **k); return True\n    except OSError: return False\n"
 
 
 @pytest.fixture(scope="module", params=LEVELS)
 def pool(request):
-    with pool_of(level=request.param) as pool:
-        try:
-            pool.isolation()
-        except InputError as fault:
-            pytest.skip(str(fault))
+    with pool_at(request.param) as pool:
         yield pool
 
 
@@ -186,20 +183,21 @@ def test_nothing_is_left_for_the_next_candidate(pool, leave):
     assert ask(pool, look) == "([], '0o40700', True, True)"
 
 
-def test_the_payload_of_the_last_candidate_is_nowhere_in_memory(pool):
-    secret = "".join(["plover", "-", "8675309"])
-    pool.run([job(f"hidden = {secret!r}\nsend(hidden.encode() * 50)\nprint(hidden)")] * 3)
-    # The needle is put together piece by piece, so that the hunter does not find itself.
-    hunt = f"""
-import ctypes, gc
-needle = bytes(c ^ 1 for c in {bytes(c ^ 1 for c in secret.encode())!r})
-zygote = next(o for o in gc.get_objects() + gc.get_objects(0) if type(o).__name__ == 'Zygote') if False else None
-import sys
-f = sys._getframe()
-while f and 'self' not in f.f_locals: f = f.f_back
-tell(f is not None and needle in bytes(f.f_locals['self']._inbox[:]) or needle in bytes(f.f_locals['self']._outbox.records))
-"""
-    assert ask(pool, hunt) == "False"
+@pytest.mark.parametrize("level", ["namespaces", "process"])
+@pytest.mark.parametrize("left", ["in a packet", "in a file"])
+@pytest.mark.parametrize("sought", ["in a packet", "in a file"])
+def test_what_the_last_candidates_got_and_said_is_nowhere_in_memory(level, left, sought):
+    secret = "0123456789abcdef" + secrets.token_hex(16)
+    padding = {"in a packet": b"", "in a file": b"-" * (1 << 16)}
+    leave = b"leave:" + padding[left] + secret.encode()
+    seek = b"seek:" + hidden(secret) + b":" + padding[sought]
+    limits = JobLimits(cpu_s=5, wall_s=60, output_kb=8192, result_kb=8192)
+    with pool_at(level, harness="memory_harness") as pool:
+        results = pool.run([*[Job(leave, limits)] * 3, Job(seek, limits), Job(seek + secret.encode(), limits)])
+    (searched, found), (_, control) = (map(int, told(result)[0].split()) for result in results[3:])
+    assert all(secret in result.log.decode() for result in results[:3])
+    assert searched > 5 and control > 0
+    assert found == 0
 
 
 def test_the_environment_is_empty_and_the_hash_seed_fixed(pool):

@@ -1,0 +1,51 @@
+"""A harness that searches a candidate's own memory: all that was mapped when it was forked, and can be read.
+
+What is mapped is looked up at the fork, before the candidate is confined and has no /proc any more.
+"""
+
+import ctypes
+import os
+from collections.abc import Callable
+
+_PROC = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+_HIDE, _STEP = 0x55, 1 << 20
+_KERNELS = ("[vvar", "[vsyscall]")
+_ranges: list[tuple[int, int]] = []
+
+
+def hidden(text: str) -> bytes:
+    """What to look for, written so that who looks does not find himself."""
+    return bytes(byte ^ _HIDE for byte in text.encode())
+
+
+def _look_up() -> None:
+    with os.fdopen(os.open("self/maps", os.O_RDONLY, dir_fd=_PROC)) as lines:
+        mapped = [line.split() for line in lines]
+    readable = [words for words in mapped if words[1][0] == "r" and not words[-1].startswith(_KERNELS)]
+    _ranges[:] = [(int(start, 16), int(end, 16)) for start, end in (words[0].split("-") for words in readable)]
+
+
+os.register_at_fork(after_in_child=_look_up)
+
+
+def run(payload: bytes, send: Callable[[bytes], None]) -> None:
+    """`leave:TEXT` sends and prints it; `seek:HIDDEN:NOISE` tells the MB searched and how often it was there."""
+    kind, _, rest = payload.partition(b":")
+    if kind == b"leave":
+        send(rest * 50)
+        print(rest.decode() * 50)
+    else:
+        wanted = rest.partition(b":")[0]
+        middle = len(wanted) // 2
+        # Never whole: the searcher's own halves lie apart.
+        head, tail = (bytes(byte ^ _HIDE for byte in half) for half in (wanted[:middle], wanted[middle:]))
+        searched = sum(end - start for start, end in _ranges)
+        send(f"{searched >> 20} {sum(_count(start, end, head, tail) for start, end in _ranges)}".encode())
+
+
+def _count(start: int, end: int, head: bytes, tail: bytes) -> int:
+    found = 0
+    for at in range(start, end, _STEP):
+        piece = ctypes.string_at(at, min(_STEP, end - at))
+        found += sum(part.startswith(tail) for part in piece.split(head)[1:])
+    return found
