@@ -34,8 +34,13 @@ ASK = (
 )
 
 
-def folders() -> list[str]:
-    return sorted(name for name in os.listdir(tempfile.gettempdir()) if name.startswith(FOLDERS))
+@pytest.fixture
+def folders(monkeypatch):
+    """The names of workers' folders on disk, in a place where no other run has any."""
+    with tempfile.TemporaryDirectory() as place:
+        os.chmod(place, 0o755)
+        monkeypatch.setattr(tempfile, "tempdir", place)
+        yield lambda: [name for name in os.listdir(place) if name.startswith(FOLDERS)]
 
 
 def test_the_options_name_the_levels_that_there_are():
@@ -43,8 +48,7 @@ def test_the_options_name_the_levels_that_there_are():
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_every_level_answers_and_says_what_it_leaves_open(level):
-    before = folders()
+def test_every_level_answers_and_says_what_it_leaves_open(level, folders):
     with pool_at(level) as pool:
         facts = pool.isolation()
         assert facts["level"] == level
@@ -61,7 +65,8 @@ def test_every_level_answers_and_says_what_it_leaves_open(level):
         assert b"PermissionError" in kill.log and left.status == 0
         assert told(honest) == ["[]"]
         assert statuses(pool) == [7, -6, -15, -9, -14]
-    assert set(folders()) <= set(before)
+        assert bool(folders()) == (level in ("user", "process"))
+    assert folders() == []
 
 
 def statuses(pool: Pool) -> list[int]:
@@ -129,11 +134,10 @@ def test_a_level_named_and_not_to_be_had_is_bad_input():
     assert out.startswith("refused sandbox.level: cannot be had on this machine: unshare"), err
 
 
-def test_what_killed_workers_left_is_removed_by_others():
-    before = set(folders())
+def test_what_killed_workers_left_is_removed_by_others(folders):
     with pool_of(level="process") as pool:
         pool.run([answer(1)])
-        (folder,) = set(folders()) - before
+        (folder,) = folders()
         os.kill(pool.pids()[0], signal.SIGKILL)
         assert folder in folders()
         with pool_of(level="process") as other:

@@ -226,8 +226,12 @@ def test_an_idle_pool_of_more_workers_than_cores_costs_next_to_nothing():
     with pool_of(8) as pool:
         assert [told(result) for result in pool.run([answer(i) for i in range(80)])] == [[str(i)] for i in range(80)]
         assert len(pool.pids()) == 8 and threading.active_count() == threads + 1
+        until = time.monotonic() + 60
+        while not all(link.facts for link in pool._dispatcher.links.values()):
+            assert time.monotonic() < until
+            time.sleep(0.05)
         pids = descendants()
-        assert resident_kb(pids) / 8 < 40_000
+        assert len(pids) == 16 and resident_kb(pids) / 8 < 40_000
         began, before = time.monotonic(), switches(pids)
         time.sleep(2)
         per_second = (switches(pids) - before) / (time.monotonic() - began)
