@@ -7,6 +7,7 @@ it costs time, never truth: it holds nothing that cannot be judged again. Never 
 import hashlib
 import os
 import threading
+import warnings
 import weakref
 from collections import Counter, OrderedDict
 from collections.abc import Mapping
@@ -88,6 +89,12 @@ class Cache:
             counts = {name: float(self._counts[name]) for name in ("hits_memory", "hits_disk", "misses")}
         asked = sum(counts.values())
         return counts | ({"hit_rate": 1 - counts["misses"] / asked} if asked else {})
+
+    def leave_disk(self, reason: str) -> None:
+        """Go on with the memory alone, and say so."""
+        if self._store is not None:
+            self.close()
+            warnings.warn(f"verdicts are not remembered on disk: {reason}", RuntimeWarning, stacklevel=2)
 
     def close(self) -> None:
         """Write what is still to be written. Reading from the memory goes on."""

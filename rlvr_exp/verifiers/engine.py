@@ -43,6 +43,9 @@ class Judged:
 class Engine(Verifier):
     """A verifier with a memory. Thread-safe."""
 
+    runs_candidates = True
+    """Candidates are executed, not only read: what they could write to is not trusted."""
+
     def __init__(self, cache: CacheOptions | None = None):
         self._cache = Cache(cache)
         self._lock = threading.Lock()
@@ -149,7 +152,10 @@ class Engine(Verifier):
         """What every verdict of this verifier depends on, the interpreter and the isolation included: what passed where
         candidates could see more is not known to pass where they cannot."""
         if self._salt is None:
-            parts = (self.name, self.version, sorted(self.tool().items()), self.isolation().get("level"), sys.version)
+            held = self.isolation()
+            if self.runs_candidates and "files_read_only" in held.get("not_isolated", ()):
+                self._cache.leave_disk("candidates are not kept from the user's files, so they could write verdicts")
+            parts = (self.name, self.version, sorted(self.tool().items()), held.get("level"), sys.version)
             self._salt = repr(parts).encode()
         return self._salt
 

@@ -60,8 +60,9 @@ class Store:
             return unpacked(waiting)
         row: tuple[bytes, int] | None = None
         with self._reading, self._guarded():
-            if self._reader is not None:
-                row = self._reader.execute("SELECT verdict, used FROM verdicts WHERE key = ?", (key,)).fetchone()
+            reader = self._reader  # The writer's thread may drop it at any time.
+            if reader is not None:
+                row = reader.execute("SELECT verdict, used FROM verdicts WHERE key = ?", (key,)).fetchone()
         if row is None:
             return None
         if time.time() - row[1] > _STALE_S:
@@ -98,9 +99,8 @@ class Store:
                 if not self._closed and len(self._waiting) < _BATCH:
                     self._wake.wait(_EVERY_S)
                 batch, closed = dict(self._waiting), self._closed
-            if batch:
-                with self._guarded():
-                    self._write(batch)
+            if batch and not self._written(batch) and not closed:
+                continue
             with self._wake:
                 # What was written leaves; what was put anew meanwhile stays for the next batch.
                 for key, data in batch.items():
@@ -109,36 +109,36 @@ class Store:
             if closed:
                 return
 
-    def _write(self, batch: dict[bytes, bytes | None]) -> None:
-        if self._writer is None:
-            return
-        now = int(time.time())
-        with self._writer:
-            self._writer.execute("BEGIN IMMEDIATE")
-            rows = [(key, data, now) for key, data in batch.items() if data is not None]
-            self._writer.executemany("INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?)", rows)
-            touched = [(now, key) for key, data in batch.items() if data is None]
-            self._writer.executemany("UPDATE verdicts SET used = ? WHERE key = ?", touched)
-        self._trim()
+    def _written(self, batch: dict[bytes, bytes | None]) -> bool:
+        """False where the file is busy: the batch waits for the next turn. A file that is not used takes all."""
+        with self._guarded():
+            writer = self._writer  # A reader that meets damage may drop it at any time.
+            if writer is not None:
+                self._write(writer, batch)
+            return True
+        return not self._usable
 
-    def _trim(self) -> None:
+    def _write(self, writer: sqlite3.Connection, batch: dict[bytes, bytes | None]) -> None:
+        now = int(time.time())
+        with writer:
+            writer.execute("BEGIN IMMEDIATE")
+            rows = [(key, data, now) for key, data in batch.items() if data is not None]
+            writer.executemany("INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?)", rows)
+            touched = [(now, key) for key, data in batch.items() if data is None]
+            writer.executemany("UPDATE verdicts SET used = ? WHERE key = ?", touched)
+        self._trim(writer)
+
+    def _trim(self, writer: sqlite3.Connection) -> None:
         """Drop a twentieth of the verdicts at a time, those used longest ago, until the rest fits."""
-        while self._bytes_used() > self._max_bytes:
-            with self._writer as writer:
+        while _bytes_used(writer) > self._max_bytes:
+            with writer:
                 writer.execute("BEGIN IMMEDIATE")
                 (count,) = writer.execute("SELECT count(*) FROM verdicts").fetchone()
                 if count == 0:
                     return
                 oldest = "SELECT key FROM verdicts ORDER BY used LIMIT ?"
                 writer.execute(f"DELETE FROM verdicts WHERE key IN ({oldest})", (count // 20 + 1,))
-            self._writer.executescript("PRAGMA incremental_vacuum")  # `execute` would free one page of all.
-
-    def _bytes_used(self) -> int:
-        pages, free, size = (
-            self._writer.execute(f"PRAGMA {name}").fetchone()[0]
-            for name in ("page_count", "freelist_count", "page_size")
-        )
-        return (pages - free) * size
+            writer.executescript("PRAGMA incremental_vacuum")  # `execute` would free one page of all.
 
     def _open(self, thorough: bool = False) -> None:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # Logs quote expected values.
@@ -205,6 +205,13 @@ def unpacked(data: bytes) -> Verdict | None:
         return Verdict(**dict(zip(_FIELDS, json.loads(data[8:]), strict=True)))
     except (ValueError, TypeError):
         return None
+
+
+def _bytes_used(connection: sqlite3.Connection) -> int:
+    pages, free, size = (
+        connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
+    )
+    return (pages - free) * size
 
 
 def _checksum(text: bytes) -> bytes:

@@ -303,3 +303,56 @@ def _seconds(cache, numbers):
     for one in keys:
         assert cache.get(one)
     return (time.perf_counter() - began) / len(keys)
+
+
+def test_what_finds_the_file_busy_is_written_later(tmp_path):
+    cache = opened(tmp_path)
+    cache._store._writer.execute("PRAGMA busy_timeout = 50")
+    other = sqlite3.connect(tmp_path / NAME, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    cache.put(key(1), FAILED)
+    time.sleep(1.5)
+    other.execute("ROLLBACK")
+    other.close()
+    cache.close()
+    assert opened(tmp_path).get(key(1)) == FAILED
+
+
+def test_a_reader_that_drops_the_file_does_not_end_the_writer(tmp_path):
+    cache = opened(tmp_path)
+    store, real = cache._store, cache._store._writer
+
+    class Racing:
+        """A connection under which a reader meets a fault."""
+
+        def __enter__(self):
+            store._recover(sqlite3.OperationalError("disk I/O error"))
+            return real.__enter__()
+
+        def __exit__(self, *fault):
+            return real.__exit__(*fault)
+
+        def __getattr__(self, name):
+            return getattr(real, name)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        store._writer = Racing()
+        cache.put(key(1), FAILED)
+        deadline = time.monotonic() + 10
+        while store._usable and time.monotonic() < deadline:
+            time.sleep(0.05)
+    time.sleep(0.2)
+    assert store._thread.is_alive()
+    cache.close()
+
+
+def test_leaving_the_disk_is_told_and_keeps_the_memory(tmp_path):
+    cache = opened(tmp_path)
+    cache.put(key(1), FAILED)
+    with pytest.warns(RuntimeWarning, match="because I say so"):
+        cache.leave_disk("because I say so")
+    cache.put(key(2), FAILED)
+    assert cache.get(key(1)) == cache.get(key(2)) == FAILED
+    later = opened(tmp_path)
+    assert (later.get(key(1)), later.get(key(2))) == (FAILED, None)

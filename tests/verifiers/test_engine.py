@@ -1,6 +1,7 @@
 """Each distinct request is judged once, whoever asks and when; faults reach those who wait; nothing is left hanging."""
 
 import threading
+import warnings
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
@@ -156,6 +157,21 @@ def test_another_version_tool_or_isolation_is_another_verdict(tmp_path):
         engine.version, engine.tool = version, lambda tool=tool: {"tool": tool}
         engine.isolation = lambda level=level: {"level": level}
         ask(engine, "a")
+        engine.close()
+        assert len(engine.begun) == begun
+
+
+@pytest.mark.parametrize(("runs_candidates", "open_files", "kept"), [(True, True, 1), (True, False, 0), (False, True, 0)])
+def test_where_candidates_could_write_files_no_verdict_is_taken_from_disk(runs_candidates, open_files, kept, tmp_path):
+    from test_cache import Options
+
+    for begun in (1, kept):
+        engine = Immediate(Options(path=str(tmp_path)))
+        engine.runs_candidates = runs_candidates
+        engine.isolation = lambda: {"level": "process", "not_isolated": ["files_read_only"] if open_files else []}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            ask(engine, "a")
         engine.close()
         assert len(engine.begun) == begun
 
