@@ -8,6 +8,9 @@ from typing import Any
 
 from rlvr_exp.benchmarks.ratios import Ratio, of_programs, of_rounds
 
+_BATCH = 8
+"""Candidates of each worker before the other side has its turn."""
+
 Side = Callable[[Sequence[Any]], list[str]]
 """Candidates to outcomes, in order; `workers` of the same number on both sides."""
 
@@ -63,9 +66,14 @@ def one_by_one(
 ) -> Outcome:
     """Time each candidate on both sides, `workers` of them at once; the ratio is the median over candidates.
 
+    The sides take turns, a batch at a time, each first in every other one, so that a drift of the machine is in both.
     A candidate on which either side ran out of time is left out of the comparison of verdicts, and counted.
     """
-    turns = {side: _each_timed(side, candidates, workers) for side in (ours, theirs)}
+    turns: dict[Callable[[Any], str], list[tuple[float, str]]] = {ours: [], theirs: []}
+    for number, start in enumerate(range(0, len(candidates), _BATCH * workers)):
+        batch = candidates[start : start + _BATCH * workers]
+        for side in (ours, theirs) if number % 2 == 0 else (theirs, ours):
+            turns[side] += _each_timed(side, batch, workers)
     own, other = ([seconds for seconds, _ in turns[side]] for side in (ours, theirs))
     pairs = [(a, b) for (_, a), (_, b) in zip(turns[ours], turns[theirs], strict=True)]
     timeouts = sum("timeout" in pair for pair in pairs)

@@ -2,7 +2,7 @@
 
 import time
 
-from rlvr_exp.benchmarks.contest import in_turns, table
+from rlvr_exp.benchmarks.contest import in_turns, one_by_one, remembered, table
 
 
 def sleeper(seconds, answer="passed"):
@@ -44,3 +44,33 @@ def test_disagreement_fails_a_contest_however_fast():
     assert outcome.differing == 6
     assert not outcome.holds
     assert "NO" in table([outcome])
+
+
+def test_one_by_one_takes_the_median_leaves_timeouts_out_and_counts_who_disagrees():
+    def ours(number):
+        time.sleep(0.2 if number == 0 else 0.01)
+        return {1: "timeout", 2: "verify"}.get(number, "passed")
+
+    def theirs(number):
+        time.sleep(0.05)
+        return "passed"
+
+    outcome = one_by_one("a", "b", ours, theirs, range(20), workers=2, floor=2)
+    assert 2 < outcome.ratio.value < 6
+    assert outcome.differing == 1
+    assert "18 passed" in outcome.note
+    assert "1 timeout" in outcome.note
+
+
+def test_a_side_that_remembers_is_found_faster_the_second_time():
+    seen = set()
+
+    def side(candidates):
+        fresh = [candidate for candidate in candidates if candidate not in seen]
+        seen.update(fresh)
+        time.sleep(0.02 * len(fresh) + 0.001)
+        return ["passed"] * len(candidates)
+
+    outcome = remembered("a", side, numbers, rounds=2, floor=10)
+    assert outcome.ratio.value > 10
+    assert outcome.against == "the first pass"
