@@ -252,11 +252,11 @@ def candidates_workers() -> list[int]:
     return [pid for pid in own if len(before[pid]) > 1 and descendants(pid) == before[pid]]
 
 
-@pytest.mark.parametrize(("deaths", "end"), [(1, "exit"), (2, "lost")])
-def test_a_job_whose_worker_dies_runs_once_more_alone(deaths, end):
+@pytest.mark.parametrize(("deaths", "end", "seconds"), [(1, "exit", 2.5), (2, "lost", 8)])
+def test_a_job_whose_worker_dies_runs_once_more_alone(deaths, end, seconds):
     with pool_of() as pool:
         pool.run([answer(1)])
-        future = pool.submit(job("time.sleep(4)"))
+        future = pool.submit(job(f"time.sleep({seconds})", JobLimits(wall_s=30)))
         for _ in range(deaths):
             until = time.monotonic() + 20
             while not (at := candidates_workers()):
