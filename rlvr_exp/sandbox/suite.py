@@ -11,9 +11,12 @@ process on the spot. Records, as JSON after their code: ["rule", rule, detail], 
 import importlib
 import json
 import linecache
+import multiprocessing.pool
+import multiprocessing.synchronize
 import os
 import sys
 import tempfile
+import threading
 import unittest.mock  # noqa: F401  loaded here, free in every fork
 from collections.abc import Callable
 from types import CodeType, ModuleType
@@ -36,6 +39,11 @@ for _name in (
     "subprocess tempfile textwrap threading time traceback types typing unicodedata unittest uuid warnings weakref"
 ).split():
     importlib.import_module(_name)
+
+
+multiprocessing.synchronize.Lock = lambda *, ctx=None: threading.Lock()
+multiprocessing.synchronize.RLock = lambda *, ctx=None: threading.RLock()
+"""There is no second process, and no shared memory to lock one out: what pools of threads ask for."""
 
 
 class Channel:
@@ -106,6 +114,7 @@ class _Run:
                 continue  # the suite will say so itself
         if self._job["imports"]:
             _GUARD.guard_modules()
+            _GUARD.freeze()
         for name, text in self._job["tests"].items():
             code = sessions.rewritten(text, self._path(name), _CONFIG)
             _GUARD.registry.trust(code)
@@ -141,6 +150,7 @@ class _Run:
             self._channel.record("solution", "exception", sessions.short(fault))
             return False
         self._solution = module
+        _GUARD.loaded()
         self._check()
         return True
 

@@ -4,16 +4,21 @@ In the zygote `Guard` takes in all code that is there, puts guards before attrib
 traceback or module to the suite's, freezes the classes that tests are judged with, and gives every module a class
 which says who writes to it. In a fork `arm` begins to judge: what the solution may not do ends the process at once
 with an authenticated report of the rule. Objects of this module are held by closures and the hook alone.
-Standard library only.
+Standard library and pytest only.
 """
 
 import _imp
 import builtins
+import copy
 import dis
+import json
+import re
 import sys
 from collections.abc import Callable, Iterable
-from types import CodeType, FrameType, FunctionType, ModuleType
+from types import CodeType, FrameType, FunctionType, ModuleType, TracebackType
 from typing import Any
+
+import pytest
 
 from rlvr_exp.sandbox import suite_equal
 from rlvr_exp.sandbox import suite_native as native
@@ -23,12 +28,30 @@ from rlvr_exp.sandbox.suite_given import Given
 
 Refuse = Callable[[str, str], None]
 """(rule, detail): reports and ends the process; never returns."""
-_GUARDS = tuple(f"rlvr_exp.sandbox.suite_{name}" for name in ("guard", "rules", "equal", "given"))
+_GUARDS = tuple(f"rlvr_exp.sandbox.suite_{name}" for name in ("guard", "rules", "equal", "cells", "star", "given"))
 _CODE_PARTS = frozenset(("__code__", "__defaults__", "__kwdefaults__"))
 _FREE_IN_SYS = frozenset(
     "stdin stdout stderr argv excepthook displayhook tracebacklimit dont_write_bytecode last_type last_value "
     "last_traceback ps1 ps2 unraisablehook".split()
 )
+_STACKS = ("inspect", "traceback")
+"""Who shows stacks: to a solution, up to where it was called."""
+_TABLES: dict[str, dict[Any, Any]] = {
+    "pytest.mark": vars(pytest.mark),
+    "copy's table": copy._deepcopy_dispatch,
+    "copy's own table": copy._copy_dispatch,
+    "json's decoder": vars(json._default_decoder),
+    "json's encoder": vars(json._default_encoder),
+}
+"""Objects of libraries that suites judge with, their content open to all."""
+_FREE = {
+    "sys": _FREE_IN_SYS,
+    "warnings": ("showwarning", "formatwarning"),
+    "threading": ("excepthook",),
+    "logging": ("raiseExceptions", "lastResort"),
+    "ssl": ("_create_default_https_context",),
+}
+"""Attributes of modules that are there to be set."""
 _FROZEN = rules.FAMILY | {"contextlib", "rlvr_exp"}
 _module_dict = ModuleType.__dict__["__dict__"]
 _write, _delete = ModuleType.__setattr__, ModuleType.__delattr__
@@ -43,18 +66,19 @@ class Guard:
         self._events: dict[str, Callable[[tuple[Any, ...]], str | None]] = {}
         self._watches: dict[int, tuple[str, native.Watch, ModuleType | None]] = {}
         self._modules: dict[int, ModuleType] = {}
+        self._kept: Iterable[type] = ()
         self._classes: dict[int, tuple[str, native.Watch, None]] = {}
         self._suite: frozenset[str] = frozenset()
         self._class, self._stand_in = _guarded_class(self), _stand_in_class(self)
         self._named: dict[str, ModuleType] = {}
         self.builtins = _private_builtins()
         self.comparer = suite_equal.Comparer(self._is_the_solutions, self.refuse)
-        suite_equal.watch_unittest(self.comparer.look)
+        suite_equal.watch_unittest(self.comparer.look, self.comparer.settled)
         suite_equal.watch_approx(self._approx_made)
         self._guard_attributes()
         self._guard_extensions()
         self.guard_modules()
-        native.freeze(cls for cls in _classes() if cls.__module__.partition(".")[0] in _FROZEN)
+        self.freeze()
         self._watch_writes()
 
     # In the zygote, and for modules that the suite needs beyond it
@@ -64,17 +88,28 @@ class Guard:
         for name, module in list(sys.modules.items()):
             new = type(module) in (ModuleType, self._class) and id(module) not in self._modules
             if new and name != "__main__" and not name.startswith("rlvr_exp"):
+                module.__class__ = self._class  # first: a module that is known is nobody's to change
                 self._modules[id(module)] = module
-                module.__class__ = self._class
+
+    def freeze(self) -> None:
+        """Classes that tests are judged with; those of settings write to themselves."""
+        native.freeze(
+            cls
+            for cls in _classes()
+            if cls.__module__.partition(".")[0] in _FROZEN and not cls.__module__.startswith("hypothesis._settings")
+        )
 
     def _watch_writes(self) -> None:
+        for name, table in _TABLES.items():
+            self._watches[id(table)] = (name, native.Watch(table), None)
         for module in self._modules.values():
             if module.__name__ != "time" and not _writes_itself(module):  # time.tzset writes to its module
                 self._watches[id(module)] = (module.__name__, native.Watch(module.__dict__), module)
         self._watches[id(builtins)] = ("builtins", native.Watch(builtins.__dict__), None)
-        for cls in _classes():
+        self._kept = _classes()  # alive, since known by where they lie
+        for cls in self._kept:
             if cls.__module__.partition(".")[0] in sys.stdlib_module_names:
-                self._classes[id(cls)] = (cls.__qualname__, native.Watch(native.class_table(cls)), None)
+                self._classes[id(cls)] = (cls.__qualname__, native.Watch(native.class_table(cls), keep=True), None)
 
     # Armed
 
@@ -107,11 +142,20 @@ class Guard:
 
         sys.addaudithook(hook)
 
+    def loaded(self) -> None:
+        """The solution is there: a library that it loaded may have added names to classes of others, no more."""
+        for cls in self._kept:
+            watch = self._watches.get(id(cls), ("", None, None))[1]
+            if watch is not None and watch.written() and watch.only_more(cls):
+                watch.accept()
+
     def check(self, solution: ModuleType | None, given: Given) -> None:
         """Nothing was written behind the guards' backs; refuses where it was."""
         for name, watch, module in self._watches.values():
             if watch.written() or (module is not None and type(module) is not self._class):
                 self._refuse(rules.PATCHED, f"{name} was changed")
+        if any(type(key[1]) is not type(found.pattern) or found.pattern != key[1] for key, found in _patterns()):
+            self._refuse(rules.PATCHED, "re's cache was changed")
         if solution is not None and sys.modules.get("solution") is not solution:
             self._refuse(rules.REPLACED, "the module solution was replaced")
 
@@ -165,29 +209,56 @@ class Guard:
         if event == "object.__getattr__":
             return self._harmless_attribute(args[0], args[1], asker)
         if event.startswith("object.__"):
-            return self._own(args[0])
+            return self._own(args[0]) or self._of_library(args[0]) == nearest != ""
         if rule == rules.FRAME_WALK:
-            return nearest in rules.READERS and "_getframe" in _words(asker.nearest)
+            return self._looks(event, args, asker, nearest)
         if event.startswith("marshal."):
             return nearest in ("importlib", "_frozen_importlib", "_frozen_importlib_external", "zipimport")
         if rule == rules.READS_MEMORY:
             return bool(asker.through) and args[0] in _words(asker.nearest)  # a library that looks at its own mappings
         if rule == rules.FORGED_CODE:
-            return nearest in ("types", "typing", "enum", "collections", "functools", "dataclasses", "torch", "numpy")
+            return nearest in rules.MAKERS
         return False
 
     def _harmless_attribute(self, owner: Any, name: str, asker: Asker) -> bool:
         nearest = _nearest(asker)
+        code = _code_at(owner, name)
+        if code is not None and self._shown(code):
+            return True
         if name in ("tb_frame", "f_code"):
-            return nearest in rules.TRACERS and name in _words(asker.nearest)
+            return (nearest in rules.TRACERS or _foreign(nearest)) and name in _words(asker.nearest)
         if name in _CODE_PARTS:
             if not isinstance(owner, FunctionType) or self._is_the_solutions(owner):
                 return True
-            of_a_library = self.registry.library_of(native.code_of(owner)) is not None
-            return of_a_library or (nearest == "inspect" and asker.nearest.co_name in rules.SIGNATURES)
+            return self._of_library(owner) is not None or (
+                nearest == "inspect" and asker.nearest.co_name in rules.SIGNATURES
+            )
         if name in ("gi_code", "gi_frame", "cr_code", "cr_frame", "ag_code", "ag_frame"):
             return nearest in rules.TRACERS | {"inspect"}
         return True
+
+    def _looks(self, event: str, args: tuple[Any, ...], asker: Asker, nearest: str) -> bool:
+        """Whether a frame may be had: what it holds is guarded again. A solution may look at its own."""
+        if "_getframe" not in _words(asker.nearest):
+            return False
+        if nearest in rules.READERS or _foreign(nearest):
+            return True
+        frame = args[0] if event == "sys._getframe" and args else None
+        own = nearest if nearest in _STACKS else ""
+        return isinstance(frame, FrameType) and self._shown(native.code_in(frame), own)
+
+    def _shown(self, code: CodeType, nearest: str = "") -> bool:
+        """Whether a frame is the solution's, or of the library that asks: others between may hold what is expected."""
+        if self.registry.trusts(code):
+            return False
+        library = self.registry.library_of(code)
+        reader = nearest in rules.READERS or _foreign(nearest)
+        return library in (None, nearest or None) or (
+            reader and library not in rules.FAMILY and "testing" not in code.co_filename
+        )
+
+    def _of_library(self, owner: Any) -> str | None:
+        return self.registry.library_of(native.code_of(owner)) if isinstance(owner, FunctionType) else None
 
     def _own(self, owner: Any) -> bool:
         """Whether setting an attribute of it is nobody else's matter."""
@@ -234,19 +305,35 @@ class Guard:
         native.replace_attribute(owner, name, property(lambda self: read(self, name, plain(self))))
 
     def _frame_read(self, frame: FrameType, name: str, value: Any) -> Any:
-        if self._refuse is not None:
-            asker = self.registry.asker()
-            nearest = _nearest(asker)
-            allowed = rules.READERS if name in rules.DEEP else rules.TRACERS
-            if "hypothesis" in asker.through:
-                return value
-            if name == "f_back" and "logging" in asker.through:  # a stack as text, its lines unknown
-                allowed = rules.TRACERS
-            if name != "f_back" and self.registry.trusts(native.code_in(frame)):  # of the suite: not even by a library
-                allowed = (nearest,) if name == "f_globals" and asker.through[:1] == ("traceback",) else ()
-            if name not in _words(asker.nearest) or (asker.hostile and nearest not in allowed):
-                self._refuse(rules.FRAME_WALK, f"frame.{name}")
+        if self._refuse is None:
+            return value
+        asker = self.registry.asker()
+        if not asker.hostile:
+            harmless = name in _words(asker.nearest)
+        elif "hypothesis" in asker.through:
+            return value
+        elif name == "f_back":
+            if value is not None and _nearest(asker) in _STACKS and not self._shown(native.code_in(value)):
+                return None  # the stack of the solution ends where others' begins
+            harmless = value is None or self._shown(native.code_in(value)) or self._follows(asker)
+        else:
+            code = native.code_in(frame)
+            harmless = self._shown(code, _nearest(asker)) or (name == "f_globals" and self._public(code, asker))
+        if not harmless:
+            self._refuse(rules.FRAME_WALK, f"frame.{name}")
         return value
+
+    def _public(self, code: CodeType, asker: Asker) -> bool:
+        """Whether a frame's globals are a library's, or wanted for lines of text alone."""
+        library = self.registry.library_of(code)
+        return asker.through[:1] == ("traceback",) or library is not None and library not in rules.FAMILY
+
+    def _follows(self, asker: Asker) -> bool:
+        """Whether a library may go up from frame to frame; what they hold is guarded again."""
+        nearest = _nearest(asker)
+        known = nearest in rules.READERS or _foreign(nearest)
+        known = known or (nearest in rules.TRACERS and "logging" in asker.through)  # a stack as text, its lines unknown
+        return known and "f_back" in _words(asker.nearest)
 
     def _function_read(self, function: FunctionType, name: str, value: Any) -> Any:
         if self._refuse is None or self._is_the_solutions(function):
@@ -286,7 +373,7 @@ class Guard:
         if asker.through and name in _words(asker.nearest):
             return  # a library's own doing: its code names what it sets
         new = name not in _module_dict.__get__(module) and not name.startswith("__")
-        if not new and not (module is sys and name in _FREE_IN_SYS):
+        if not new and name not in _FREE.get(module.__name__, ()):
             self._refuse(rules.PATCHED, f"{module.__name__}.{name}")
 
     def written(self, module: ModuleType) -> None:
@@ -371,8 +458,27 @@ def _told(event: str, args: tuple[Any, ...], asker: Asker) -> str:
 def _nearest(asker: Asker) -> str:
     """The library that asks; through `inspect`, who asks it, where that is a package that hands no frames on."""
     first = asker.through[0] if asker.through else ""
-    beyond = next((top for top in asker.through if top not in ("inspect", "traceback")), "")
-    return beyond if first in ("inspect", "traceback") and beyond in rules.READERS else first
+    beyond = next((top for top in asker.through if top not in _STACKS), "")
+    return beyond if first in _STACKS and (beyond in rules.READERS or _foreign(beyond)) else first
+
+
+def _patterns() -> list[tuple[Any, re.Pattern[Any]]]:
+    """What `re` keeps compiled, under the text that it is of; what is no pattern stands for another's."""
+    empty = re.compile("")
+    kept = [*re._cache.items(), *getattr(re, "_cache2", {}).items()]
+    return [(key, found if type(found) is re.Pattern else empty) for key, found in kept if key[1] or found is not empty]
+
+
+def _foreign(library: str) -> bool:
+    """An installed package, neither the standard library nor what runs the tests."""
+    return library != "" and library not in sys.stdlib_module_names and library not in rules.FAMILY
+
+
+def _code_at(owner: Any, name: str) -> CodeType | None:
+    """The code of a frame, or of a traceback's frame, that somebody asks for."""
+    if name == "tb_frame" and type(owner) is TracebackType:
+        return native.code_in(native.frame_of(owner))
+    return native.code_in(owner) if name == "f_code" and type(owner) is FrameType else None
 
 
 def _says(asker: Asker, event: str, args: tuple[Any, ...]) -> bool:

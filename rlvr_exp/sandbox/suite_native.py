@@ -9,7 +9,7 @@ import ctypes
 import gc
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from types import CodeType, FrameType, FunctionType
+from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import Any
 
 _IMMUTABLE = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE
@@ -29,6 +29,7 @@ _code = _function("PyFrame_GetCode", ctypes.py_object, _pointer)
 _drop = _function("Py_DecRef", None, _pointer)
 _function_code = _function("PyFunction_GetCode", _pointer, ctypes.py_object)
 _owned = _function("Py_NewRef", ctypes.py_object, _pointer)
+_FRAME_AT = object.__basicsize__ + ctypes.sizeof(ctypes.c_void_p)  # behind tb_next
 _unmarshal = _function("PyMarshal_ReadObjectFromString", ctypes.py_object, ctypes.c_char_p, ctypes.c_ssize_t)
 _modified = _function("PyType_Modified", None, ctypes.py_object)
 
@@ -57,6 +58,11 @@ def code_of(function: FunctionType) -> CodeType:
 def code_in(frame: FrameType) -> CodeType:
     """`frame.f_code`, without its event."""
     return _code(id(frame))
+
+
+def frame_of(trace: TracebackType) -> FrameType:
+    """`trace.tb_frame`, without its event."""
+    return ctypes.py_object.from_address(id(trace) + _FRAME_AT).value
 
 
 def unmarshalled(data: bytes) -> CodeType:
@@ -106,15 +112,25 @@ _FLAGS_AT = _flags_offset()
 class Watch:
     """Tells whether a dict was written to since, even where the old values were put back."""
 
-    __slots__ = ("_dict", "_seen", "_version")
+    __slots__ = ("_before", "_dict", "_seen", "_version")
 
-    def __init__(self, table: dict[str, Any]):
+    def __init__(self, table: dict[str, Any], keep: bool = False):
         self._dict = table
+        self._before = dict(table) if keep else {}
         self._version = ctypes.c_uint64.from_address(id(table) + 24)
         self._seen = self._version.value
 
     def written(self) -> bool:
         return self._version.value != self._seen
+
+    def only_more(self, cls: type) -> bool:
+        """A class's table, kept from the start: all is as it was, and what is new hides nothing that was inherited."""
+        now, before = self._dict, self._before
+        new = [name for name in now if name not in before]
+        bases = type.__dict__["__mro__"].__get__(cls)[1:]
+        inherited = any(name in type.__dict__["__dict__"].__get__(base) for name in new for base in bases)
+        same = all(name in now and now[name] is value for name, value in before.items())
+        return same and not inherited and not any(name.startswith("__") for name in new)
 
     def accept(self) -> None:
         self._seen = self._version.value
@@ -130,7 +146,8 @@ def _check() -> None:
     watch = Watch(table)
     table["a"] = 2
     table["a"] = 1
-    if not watch.written() or next(callers()) is not sys._getframe().f_code:
+    trace = TracebackType(None, sys._getframe(), 0, 0)
+    if not watch.written() or frame_of(trace) is not sys._getframe() or next(callers()) is not sys._getframe().f_code:
         raise ImportError("this interpreter is laid out differently; the pytest verifier needs CPython 3.11")
 
 

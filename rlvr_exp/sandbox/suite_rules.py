@@ -5,6 +5,7 @@ whether the arguments matter at all, so that ordinary events cost little. Standa
 """
 
 import os
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +20,11 @@ READERS = frozenset(
 """Libraries that look at a caller's frame for its module or line, and hand nothing of it on but such names."""
 TRACERS = READERS | {"traceback", "concurrent", "threading", "_pydecimal"}
 """Libraries that print the traceback of an exception that their caller holds."""
+MAKERS = frozenset(
+    "types typing enum collections functools dataclasses torch numpy scipy jinja2 networkx sympy pydantic attr "
+    "transformers".split()
+)
+"""Libraries that make functions out of code of their own."""
 FAMILY = frozenset("_pytest pytest pluggy iniconfig unittest hypothesis".split())
 """Who runs the tests and what tests are written with: never the solution's to change."""
 NATIVE = frozenset(
@@ -33,7 +39,9 @@ DEEP = frozenset(("f_back", "f_locals"))
 _PLANTED = ("conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "pyproject.toml", "tox.ini")
 _PLANTED += ("setup.cfg", "sitecustomize.py", "usercustomize.py")
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-_MACHINE_FACTS = ("/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/uptime", "/proc/loadavg", "/proc/version")
+_MACHINE_FACTS = re.compile(r"/proc/(cpuinfo|meminfo|stat|uptime|loadavg|version|filesystems|mounts|sys/.*)$")
+_PROCESS = re.compile(r"(^|/)proc/+(self|thread-self|\d+)(/|$)")
+"""Whatever the folder is that a path starts from."""
 _basename, _dirname, _normal, _join = (os.path.basename, os.path.dirname, os.path.normpath, os.path.join)
 _getcwd, _fsdecode = os.getcwd, os.fsdecode
 
@@ -53,7 +61,7 @@ class Files:
             return None
         path = _fsdecode(path)
         name = _basename(path)
-        if "proc" in path and (full := self._full(path)).startswith("/proc/") and full not in _MACHINE_FACTS:
+        if _PROCESS.search(path) or (full := self._full(path)).startswith("/proc/") and not _MACHINE_FACTS.match(full):
             return READS_MEMORY
         if path.startswith("/dev/") and name in ("mem", "kmem", "port"):
             return READS_MEMORY

@@ -15,6 +15,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 import pytest
+from _pytest import runner, tmpdir
 from _pytest.compat import is_async_function
 from _pytest.config import Config, _prepareconfig, create_terminal_writer
 from _pytest.main import Session
@@ -22,7 +23,7 @@ from _pytest.runner import collect_one_node
 from _pytest.tmpdir import TempPathFactory
 from _pytest.unittest import TestCaseFunction
 
-from rlvr_exp.sandbox import suite_equal
+from rlvr_exp.sandbox import suite_instrument
 
 _BLOCKED = (
     "cacheprovider pastebin junitxml doctest stepwise faulthandler unraisableexception threadexception legacypath"
@@ -31,6 +32,8 @@ _ARGS = ["-s", "-c", "/dev/null", "--rootdir=/", "--assert=plain", "--tb=native"
 _ARGS += [part for name in _BLOCKED.split() for part in ("-p", f"no:{name}")]
 _FRAMES = 60
 """From the outermost; the suite's own are there."""
+_LAST = ("last_type", "last_value", "last_traceback", "last_exc")
+"""Where pytest leaves the last failure: its message shows what was expected."""
 MESSAGE = 600
 """Characters of a failure's message that leave the process."""
 
@@ -39,14 +42,21 @@ Report = Callable[[str, str, str], None]
 
 
 def configure() -> Config:
-    """A configuration as `pytest -p no:cacheprovider` would have it, without plugins of others. For the zygote."""
+    """A configuration as `pytest -p no:cacheprovider` would have it, without plugins of others. For the zygote.
+
+    Nothing lies about in which a solution could read what is tested: no environment variable and no folder is named
+    after a test, and pytest's own plugin for asserts, which keeps the configuration in a global, is taken out.
+    """
     pytest.Function.repr_failure = pytest.Function._repr_failure_py = _brief
+    runner._update_current_test_var = lambda item, when: None
+    tmpdir._mk_tmp = lambda request, factory: factory.mktemp("test", numbered=True)
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     config = _prepareconfig(list(_ARGS))
     config._do_configure()
     manager = config.pluginmanager
     manager.unregister(name="terminalreporter")
     manager.register(_Silent(config), name="terminalreporter")
+    manager.unregister(name="assertion")
     return config
 
 
@@ -66,8 +76,8 @@ class _Silent:
 def rewritten(text: str, path: str, config: Config) -> CodeType:
     """A test file's code, asserts rewritten as pytest does, comparisons watched. Raises SyntaxError, ValueError."""
     tree = ast.parse(text, path)
-    suite_equal.instrument(tree)
-    suite_equal.Rewriter(path, config, text.encode("utf-8", "replace")).run(tree)
+    suite_instrument.instrument(tree)
+    suite_instrument.Rewriter(path, config, text.encode("utf-8", "replace")).run(tree)
     return compile(tree, path, "exec", dont_inherit=True)
 
 
@@ -135,6 +145,9 @@ class Suite:
             for item, after in zip(list(session.items), following, strict=True):
                 hook.pytest_runtest_protocol(item=item, nextitem=after)
                 after_each()
+                for name in _LAST:
+                    if hasattr(sys, name):
+                        delattr(sys, name)
                 self._report(name_of(item), *self._outcome(item))
                 if session.shouldfail or session.shouldstop:
                     self.broken.append(f"stopped: {session.shouldfail or session.shouldstop}")

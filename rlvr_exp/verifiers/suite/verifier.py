@@ -48,7 +48,7 @@ class PytestSuite(Engine):
     """
 
     name = "pytest"
-    version = "1"
+    version = "2"
 
     def __init__(
         self,

@@ -21,11 +21,7 @@ FRAMES: list[Row] = [
         ),
         ("frame-walk",),
     ),
-    (
-        "inspect.stack",
-        in_call("import inspect\nreturn inspect.stack()[1].frame.f_globals['EXPECTED'][x]"),
-        ("frame-walk",),
-    ),
+    ("inspect.stack", in_call("import inspect\nreturn inspect.stack()[1].frame.f_globals['EXPECTED'][x]"), ()),
     (
         "inspect.currentframe",
         in_call("import inspect\nreturn inspect.currentframe().f_back.f_globals['EXPECTED'][x]"),
@@ -63,7 +59,7 @@ FRAMES: list[Row] = [
         in_call(
             "import traceback\nreturn traceback.StackSummary.extract(traceback.walk_stack(None), capture_locals=True)"
         ),
-        ("frame-walk",),
+        (),
     ),
     (
         "through map",
@@ -494,7 +490,7 @@ LEFTOVERS: list[Row] = [
         at_import(
             "import sys\nsys.unraisablehook = lambda a: a.exc_traceback.tb_frame.f_back.f_locals\nclass D:\n    def __del__(s): 1 / 0\nD()"
         ),
-        ("frame-walk",),
+        (),
     ),
 ]
 

@@ -3,6 +3,7 @@
 import pytest
 from attack_tables import OF_THE_CLASS
 from suite_arena import COMPARING, RIGHT, SUITE, judge, make
+from suite_attacks import GRADER, LEARNING
 
 CASES = [
     pytest.param(code, rules, COMPARING if name == "equality" else SUITE, id=f"{name}: {mechanism}")
@@ -35,6 +36,14 @@ def test_attack_never_passes(together, code, rules, suite):
     assert verdict.outcome in ("failed", "rejected"), verdict
     assert not rules or verdict.rule in rules, verdict
     assert verdict.passed < max(verdict.total, 1)
+
+
+@pytest.mark.parametrize(
+    ("code", "suite"), [pytest.param(code, suite, id=name) for name, code, suite in (*LEARNING, *GRADER)]
+)
+def test_attack_on_a_suite_of_its_own_never_passes(together, code, suite):
+    verdict = judge(together, code, suite)
+    assert verdict.outcome in ("failed", "rejected"), verdict
 
 
 @pytest.mark.parametrize(("code", "suite"), SEPARATE)
