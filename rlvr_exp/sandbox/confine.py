@@ -1,22 +1,32 @@
-"""How a candidate's fresh fork gives up what it could do, step by step, with no way back. Standard library only."""
+"""How a candidate's fresh fork gives up what it could do, step by step, with no way back. Standard library only.
 
+Memory is bounded by what a process may have of its own and write to (RLIMIT_DATA), and by its address space, in which
+libraries of installed packages have room beside it: they are mapped, not held.
+"""
+
+import _thread
 import os
 import resource
 from typing import TYPE_CHECKING
 
 from rlvr_exp.sandbox import kernel
+from rlvr_exp.sandbox.scratch import SCRATCH_MB
 
 if TYPE_CHECKING:
     from rlvr_exp.sandbox.isolate import Jail
 
 _OWN = kernel.NEWNS | kernel.NEWUTS | kernel.NEWIPC | kernel.NEWNET
 _SIGKILL = 9
-TASKS = 32
+TASKS = 256
 """Threads and processes of a candidate beside those that it was given."""
-_STACK = 8 << 20
+_STACK, _THREAD_STACK = 8 << 20, 4 << 20
+"""Of the first thread, who may ask for more, and of the others unless they are told otherwise: a hundred of the usual
+8 MB would be all of a candidate's memory."""
+_LIBRARIES = 2 << 30
+"""Address space for what installed packages map."""
 _ALWAYS = (
-    (resource.RLIMIT_STACK, _STACK),
-    (resource.RLIMIT_NOFILE, 64),
+    (resource.RLIMIT_NOFILE, 256),
+    (resource.RLIMIT_FSIZE, SCRATCH_MB << 20),
     (resource.RLIMIT_CORE, 0),
     (resource.RLIMIT_MEMLOCK, 0),
     (resource.RLIMIT_MSGQUEUE, 0),
@@ -30,7 +40,7 @@ _COUNTED_PER_NAMESPACE = (5, 14)
 """Linux from which on a user's processes outside the namespace do not count."""
 
 
-def confine(jail: "Jail", role: int, memory_mb: int, cpu_s: float, file_bytes: int) -> None:
+def confine(jail: "Jail", role: int, memory_mb: int, cpu_s: float) -> None:
     """Namespaces of its own where it gets them, limits, another user id, and then no privilege at all.
 
     `role`: 0 for a candidate, 1 for its peer, who has another folder and, where there is one, another user id.
@@ -39,7 +49,7 @@ def confine(jail: "Jail", role: int, memory_mb: int, cpu_s: float, file_bytes: i
         kernel.unshare(_OWN)
     jail.scratch[role].enter()
     os.chdir(jail.scratch[role].path)
-    _limit(jail, memory_mb, cpu_s, file_bytes)
+    _limit(jail, memory_mb, cpu_s)
     if jail.uid is not None:
         os.setgroups([])
         uid = jail.uid + role
@@ -57,18 +67,30 @@ def confine(jail: "Jail", role: int, memory_mb: int, cpu_s: float, file_bytes: i
         jail.filter.install()
 
 
-def _limit(jail: "Jail", memory_mb: int, cpu_s: float, file_bytes: int) -> None:
+def _limit(jail: "Jail", memory_mb: int, cpu_s: float) -> None:
     limits = (
         (resource.RLIMIT_CPU, int(cpu_s) + 2),  # the zygote watches the exact limit; this is the floor below it
-        (resource.RLIMIT_AS, jail.base_bytes + (memory_mb << 20)),
-        (resource.RLIMIT_FSIZE, file_bytes),
+        (resource.RLIMIT_DATA, jail.base_data + (memory_mb << 20)),
+        (resource.RLIMIT_AS, jail.base_bytes + (memory_mb << 20) + (_LIBRARIES if jail.packages else 0)),
         *_ALWAYS,
         (resource.RLIMIT_NPROC, _tasks(jail)),
     )
     for which, value in limits:
-        hard = _HARD[which]
-        value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        value = _at_most(which, value)
         resource.setrlimit(which, (value, value))
+    # Programs that ask for a deep stack first thing are honest; the address space bounds it.
+    hard = _HARD[resource.RLIMIT_STACK]
+    resource.setrlimit(resource.RLIMIT_STACK, (_at_most(resource.RLIMIT_STACK, _STACK), hard))
+
+
+def _at_most(which: int, value: int) -> int:
+    hard = _HARD[which]
+    return value if hard == resource.RLIM_INFINITY else min(value, hard)
+
+
+def shrink_stacks() -> None:
+    """Of the threads that the forks of this process start."""
+    _thread.stack_size(_THREAD_STACK)
 
 
 def _tasks(jail: "Jail") -> int:
@@ -79,10 +101,11 @@ def _tasks(jail: "Jail") -> int:
     return own + jail.tree.everybody()
 
 
-def address_space() -> int:
-    """Bytes that this process has mapped."""
+def own_memory() -> tuple[int, int]:
+    """Bytes that this process has mapped, and those of them that it may write and shares with nobody."""
     with open("/proc/self/statm", encoding="utf-8") as file:
-        return int(file.read().split()[0]) * resource.getpagesize()
+        pages = file.read().split()
+    return int(pages[0]) * resource.getpagesize(), int(pages[5]) * resource.getpagesize()
 
 
 def _kernel() -> tuple[int, ...]:

@@ -26,6 +26,8 @@ _AHEAD, _AHEAD_S = (2, 16), 0.05
 """Jobs that wait in the queue for each worker, and about how long they take together: where the caller's threads are
 busy this one runs every few dozen milliseconds only. More would make an interrupted caller wait for what is left."""
 _PAUSE_S = 0.002
+_PATIENCE_S, _FAILURES, _BACKOFF_S = 20.0, 3, (0.25, 4.0)
+"""Without a worker jobs wait that long and for that many tries to start one, ever further apart."""
 _SETTLE_S = 1.0
 """After a worker's death: by then the others have said which jobs they took."""
 
@@ -57,8 +59,11 @@ class Dispatcher:
         self._number = self._highest_taken = 0
         self._eaten_at: float | None = None
         self._start_after, self._start_fault = 0.0, ""
+        self._failures, self._failing_since = 0, 0.0
+        self._stood, self._hopeless = False, False
         self._usual_s = _AHEAD_S / 4
-        self._wake, self._asleep = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK), False
+        self._wake: int | None = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._asleep = False
         self._stopping = False
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._serve, name="sandbox", daemon=True)
@@ -83,7 +88,7 @@ class Dispatcher:
         """End the workers and whatever they run. Jobs without a result are `unavailable`."""
         with self._lock:
             self._stopping = True
-        os.eventfd_write(self._wake, 1)
+            self._rouse()
         if not self.own_thread:
             self._thread.join()
 
@@ -92,7 +97,12 @@ class Dispatcher:
             if self._stopping:
                 raise ValueError("the pool is closed")
             self._arrived.append(item)
-        if self._asleep:
+            if self._asleep:
+                self._rouse()
+
+    def _rouse(self) -> None:
+        """With the lock held: the thread that ends closes what wakes it."""
+        if self._wake is not None:
             os.eventfd_write(self._wake, 1)
 
     # The thread
@@ -126,13 +136,14 @@ class Dispatcher:
                 return link
         link = self._staff.first(self._mailbox, lambda: self._stopping)
         self.links[link.answers] = link
+        self._note_standing()
         return link
 
     def _hand_out(self) -> None:
         wanted = len(self._waiting) + len(self._posted) + len(self._running)
         if (wanted or self._suspects) and time.monotonic() >= self._start_after:
             self._hire(min(self._size, wanted))
-        if not self.links and time.monotonic() < self._start_after:
+        if self._hopeless and not self.links:
             self._give_up(JobResult("unavailable", log=self._start_fault.encode()))
         while self._waiting and self.links and len(self._posted) < self._room():
             task = self._waiting[0]
@@ -151,9 +162,22 @@ class Dispatcher:
             while self._suspects and not self._lone:
                 self._try_alone(self._suspects.popleft())
         except Unavailable as fault:
-            self._start_fault, self._start_after = str(fault), time.monotonic() + 1.0
+            self._fail_to_start(fault)
         except InputError as fault:
             self._give_up(fault)
+
+    def _fail_to_start(self, fault: Unavailable) -> None:
+        """What makes one start fail may pass, and jobs wait for it; what was so from the first does not."""
+        now = time.monotonic()
+        self._failing_since = now if not self._failures else self._failing_since
+        first, most = _BACKOFF_S
+        self._start_fault, self._start_after = str(fault), now + min(most, first * 2 ** min(self._failures, 8))
+        self._failures += 1
+        worn_out = self._failures >= _FAILURES and now - self._failing_since > _PATIENCE_S
+        self._hopeless = worn_out or (fault.lasting and not self._stood)
+
+    def _note_standing(self) -> None:
+        self._stood, self._hopeless, self._failures = True, False, 0
 
     def _room(self) -> int:
         low, high = _AHEAD
@@ -174,14 +198,17 @@ class Dispatcher:
         return True
 
     def _try_alone(self, task: Task) -> None:
-        mailbox = Mailbox()
+        """Raises Unavailable; the task then waits on."""
+        mailbox = None
         try:
-            link = self._staff.next(mailbox)
+            mailbox = Mailbox()
             mailbox.post(0, task.job)
+            link = self._staff.next(mailbox)
         except (Unavailable, OSError) as fault:
-            mailbox.close()
-            self._settle(task, JobResult("unavailable", log=str(fault).encode()))
-            return
+            self._suspects.appendleft(task)
+            if mailbox is not None:
+                mailbox.close()
+            raise fault if isinstance(fault, Unavailable) else Unavailable(str(fault)) from fault
         task.tries += 1
         self._lone[link] = (mailbox, task)
         self._running[link] = (task, link.start_by + task.job.limits.wall_s + _GRACE_S)
@@ -193,13 +220,9 @@ class Dispatcher:
         self._waiting.clear()
         if self._posted:
             self._posted.clear()
-            self._renew_mailbox()
+            self._mailbox.drain()
         for task in tasks:
             self._settle(task, how)
-
-    def _renew_mailbox(self) -> None:
-        self._mailbox.close()
-        self._mailbox = Mailbox()
 
     def _poll(self) -> None:
         links = {link.answers: link for link in (*self.links.values(), *self._lone)}
@@ -226,11 +249,16 @@ class Dispatcher:
         times = [deadline for _, deadline in self._running.values()]
         times += [link.start_by for link in self.links.values() if not link.facts]
         times += [self._eaten_at] if self._eaten_at is not None else []
-        times += [self._start_after] if self._start_after > now and (self._waiting or self._suspects) else []
+        wanted = self._waiting or self._suspects or self._posted
+        times += [self._start_after] if self._start_after > now and wanted else []
         return max(0.0, min(times) - now) * 1000 + 1 if times else None
 
     def _hear(self, link: Link) -> None:
-        for event in link.receive():
+        stood = bool(link.facts)
+        events = link.receive()
+        if link.facts and not stood:
+            self._note_standing()
+        for event in events:
             if link in self._lone:
                 self._hear_lone(link, event)
             elif event.result is None:
@@ -281,14 +309,15 @@ class Dispatcher:
         else:
             del self.links[link.answers]
             self._eaten_at = time.monotonic() + _SETTLE_S if self._posted else None
-        if link.facts:
-            link.close()
-            end = JobResult("lost")
-        else:
-            self._start_fault, self._start_after = str(link.failure()), time.monotonic() + 1.0
-            end = JobResult("unavailable", log=self._start_fault.encode())
+        if not link.facts:
+            self._fail_to_start(link.failure())
+            if task is not None:  # it has not run
+                task.tries -= 1
+                self._suspects.appendleft(task)
+            return
+        link.close()
         if task is not None and task.lost_once:
-            self._settle(task, end)
+            self._settle(task, JobResult("lost"))
         elif task is not None:
             self._suspect(task)
 
@@ -311,6 +340,8 @@ class Dispatcher:
     def _end(self, fault: BaseException | None) -> None:
         with self._lock:
             self._stopping = True
+            os.close(self._wake)
+            self._wake = None
         links = [*self.links.values(), *self._lone]
         for link in links:
             link.ask_to_end()

@@ -24,6 +24,8 @@ _IOCTL = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
 """TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX: what isatty and subprocess ask for."""
 _FCNTL_DENIED = (8, 10, 15, 1024, 1026, 1031)
 """F_SETOWN, F_SETSIG, F_SETOWN_EX (signals to others), F_SETLEASE, F_NOTIFY, F_SETPIPE_SZ (memory)."""
+_MEMBARRIER = (0, 8, 16, 32, 64, 128, 256)
+"""The question and what stays within the process; the global ones interrupt every core."""
 _STREAM, _SEQPACKET, _KIND, _UNIX = 1, 5, 0xF, 1
 _AND = 0x54
 _PR_SET_SECCOMP, _MODE_FILTER = 22, 2
@@ -85,6 +87,8 @@ def _compile(column: int, arch: int, forks: bool, signals_scoped: bool, owns_fil
     bodies[number["fcntl"]] = _load(1) + _none_of(_FCNTL_DENIED)
     bodies[number["prlimit64"]] = _load(0) + _one_of((0,), _DENY)
     bodies[number["socketpair"]] = _stream_pairs()
+    bodies[number["membarrier"]] = _load(0) + _one_of(_MEMBARRIER, _DENY)
+    bodies[number["fadvise64"]] = [_op(_RETURN, _PRETEND)]  # advice, which could throw files out of the memory of all
     # A destination is for sockets without a peer, and those are not to be had.
     bodies[number["sendto"]] = _zero(_load(4)) + _zero(_load(4, high=True)) + [_op(_RETURN, _ALLOW)]
     head = [_op(_LOAD, _ARCH), _op(_EQUAL, arch, 1, 0), _op(_RETURN, _END), _op(_LOAD, _NUMBER)]

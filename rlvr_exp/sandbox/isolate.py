@@ -39,8 +39,11 @@ class Jail:
     parent: str = ""
     """Folder on disk that holds the scratch, where nothing can be mounted."""
     lock: int | None = None
+    packages: bool = False
+    """The installed packages are there."""
     base_bytes: int = 0
-    """Address space that a fork begins with; a candidate's limit counts from there."""
+    base_data: int = 0
+    """Address space that a fork begins with, and what of it is its own to write; a candidate's limits count from there."""
     filter: Filter | None = None
     rules: tuple[landlock.Rules | None, ...] = (None, None)
     """Of a candidate, and of its peer."""
@@ -84,7 +87,9 @@ def settle(jail: Jail, packages: Sequence[str]) -> None:
     """In the zygote: the file view, protection from candidates, adoption of orphans. Raises Refused, OSError."""
     kernel.prctl(kernel.PDEATHSIG, _SIGKILL)
     kernel.prctl(kernel.CHILD_SUBREAPER, 1)
-    jail.base_bytes = confine.address_space()
+    jail.base_bytes, jail.base_data = confine.own_memory()
+    jail.packages = bool(packages)
+    confine.shrink_stacks()
     jail.tree = Processes()
     # When memory runs out, the kernel should take a candidate and not the trainer.
     _try(users.write, "/proc/self/oom_score_adj", "1000")
@@ -130,7 +135,8 @@ def _settle_folder(jail: Jail, view: root.View, packages: Sequence[str]) -> None
     jail.facts["files_hidden"] = abi > 0
     jail.facts["files_read_only"] = abi >= landlock.TRUNCATES
     jail.facts["nested_namespaces"] = jail.filter is not None
-    jail.tree.below(os.getpid())  # without this list no tree could be ended
+    if not jail.tree.lists_children():
+        raise Refused("the kernel does not tell a process's children: what a candidate starts could not be ended")
 
 
 def _abi(jail: Jail) -> int:

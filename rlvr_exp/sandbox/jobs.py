@@ -30,11 +30,12 @@ class JobLimits:
     cpu_s: float = 2.0
     wall_s: float = 10.0
     memory_mb: int = 256
-    """Address space beyond the bare interpreter's, in each of its processes; of a tree, what all of it holds."""
+    """Beyond the bare interpreter's: what each of its processes may write to and shares with nobody, and of a tree what
+    all of it holds. Address space, too, with 2 GB more where installed packages can be mapped."""
     output_kb: int = 64
     """What it may print."""
     result_kb: int = 1024
-    """Its records, and each file that it writes."""
+    """Its records."""
 
     @classmethod
     def of(cls, options: LimitOptions) -> "JobLimits":

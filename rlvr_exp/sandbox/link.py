@@ -31,8 +31,17 @@ _THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_TH
 class Unavailable(Exception):
     """No worker could be started: the harness's fault or the machine's, never a candidate's."""
 
+    lasting = False
+    """It will be so next time, too."""
 
-class LevelRefused(Unavailable):
+
+class Broken(Unavailable):
+    """What a worker is made of does not work here."""
+
+    lasting = True
+
+
+class LevelRefused(Broken):
     """This machine does not give the level of isolation that was asked for."""
 
 
@@ -117,25 +126,31 @@ class Link:
     def failure(self) -> Unavailable:
         """Ends a worker that did not start, and says why it did not."""
         late = not self.broken
-        self._process.kill()
-        said = self._process.stderr.read().decode(errors="replace").strip()
+        if late:
+            self._process.kill()
+        self._wait()
+        said = _read_now(self._process.stderr.fileno()).decode(errors="replace").strip()
         self.close()
-        refused = self._process.returncode == REFUSED_EXIT
+        code = self._process.returncode
         reason = said.splitlines()[-1] if said else f"the worker did not start within {_START_S:.0f} s"
         if not said and not late:
-            reason = f"the worker ended with exit code {self._process.returncode} before it stood"
-        return LevelRefused(reason) if refused else Unavailable(reason)
+            reason = f"the worker ended with exit code {code} before it stood"
+        # One that was killed may have met a machine short of memory.
+        return LevelRefused(reason) if code == REFUSED_EXIT else Broken(reason) if code > 0 else Unavailable(reason)
 
     def close(self) -> None:
         """End the worker and all that it runs: its supervisor does so when asked, and is killed where it does not."""
         self._process.send_signal(signal.SIGTERM)
+        self._wait()
+        self._process.stdout.close()
+        self._process.stderr.close()
+
+    def _wait(self) -> None:
         try:
             self._process.wait(_END_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        self._process.stdout.close()
-        self._process.stderr.close()
 
     def ask_to_end(self) -> None:
         """The first half of `close`, so that several workers end at the same time."""
@@ -162,12 +177,20 @@ class Link:
         return events
 
 
+def _read_now(file: int) -> bytes:
+    """What is there, though somebody may still hold the other end."""
+    os.set_blocking(file, False)
+    try:
+        return os.read(file, 1 << 16)
+    except BlockingIOError:
+        return b""
+
+
 @cache
 def _packages() -> list[str]:
-    """The installed packages' folders."""
-    return [
-        folder for folder in dict.fromkeys([*site.getsitepackages(), site.getusersitepackages()]) if _is_dir(folder)
-    ]
+    """The installed packages' folders, the user's only where this interpreter takes them."""
+    users = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
+    return [folder for folder in dict.fromkeys([*site.getsitepackages(), *users]) if _is_dir(folder)]
 
 
 def _is_dir(path: str) -> bool:
@@ -179,7 +202,7 @@ def _roots(harness: str) -> list[str]:
     """Where the project and the harness are imported from."""
     spec = importlib.util.find_spec(harness.partition(".")[0])
     if spec is None or not spec.origin:
-        raise Unavailable(f"no module {harness}")
+        raise Broken(f"no module {harness}")
     origin = Path(spec.origin).resolve()
     parent = origin.parents[1] if origin.name == "__init__.py" else origin.parent
     return list(dict.fromkeys([_ROOT, str(parent)]))

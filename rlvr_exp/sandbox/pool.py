@@ -80,8 +80,7 @@ class Pool:
 
     def run(self, jobs: Sequence[Job]) -> list[JobResult]:
         """Run all; results in the jobs' order. After an interrupt what still waits is dropped."""
-        if self._dispatcher.own_thread:
-            raise RuntimeError("a callback waits for other jobs: submit them and return")
+        self._check_waits()
         futures: list[Future[JobResult]] = []
         try:
             for job in jobs:
@@ -97,8 +96,10 @@ class Pool:
 
         Raises:
             InputError: the level required cannot be had here.
+            RuntimeError: asked by a callback, which would wait for the thread that it runs on.
         """
         self._check_owner()
+        self._check_waits()
         try:
             return told(self._dispatcher.facts())
         except Unavailable as fault:
@@ -111,6 +112,10 @@ class Pool:
     def pids(self) -> list[int]:
         """The workers' supervisors; for tests and the manifest."""
         return [link.pid for link in list(self._dispatcher.links.values())]
+
+    def _check_waits(self) -> None:
+        if self._dispatcher.own_thread:
+            raise RuntimeError("a callback waits for the pool that runs it: submit jobs and return, ask it elsewhere")
 
     def _check_owner(self) -> None:
         if os.getpid() != self._owner:

@@ -16,12 +16,13 @@ PLACES = ("/scratch/own", "/scratch/peer")
 """Parents of a candidate's own folder in the new root, and of its peer's."""
 _SYSTEM = ("/usr/lib", "/usr/lib64", "/lib", "/lib64", "/usr/share/zoneinfo", "/etc/ld.so.cache", "/etc/localtime")
 _PROJECT = "rlvr_exp"
+_EMPTY = "/empty"
 _shown: list[str] = []
 
 
 @dataclass(frozen=True)
 class View:
-    """Paths to show, none below another, and folders below them to show empty."""
+    """Paths to show, none below another, and folders and files below them to show empty."""
 
     shown: tuple[str, ...]
     masked: tuple[str, ...]
@@ -44,8 +45,8 @@ def needed(packages: Sequence[str], processes: int) -> View:
     libraries += [path for parent in libraries for path in _starting(parent, "python3")]
     found = [f"{path}/{place}" for path in dict.fromkeys(libraries) for place in ("site-packages", "dist-packages")]
     masked = [path for path in found if not any(_within(package, path) for package in packages)]
-    masked += [path for folder in packages for path in _starting(folder, _PROJECT)]
-    return View(tuple(shown), tuple(path for path in dict.fromkeys(masked) if os.path.isdir(path)))
+    masked += [f"{folder}/{name}" for folder in packages for name in os.listdir(folder) if _of_project(name)]
+    return View(tuple(shown), tuple(path for path in dict.fromkeys(masked) if os.path.exists(path)))
 
 
 def interpreter() -> str:
@@ -80,8 +81,7 @@ def build(view: View) -> bool:
     mounted = [path for path in view.shown if _show(path, files[path], base, view)]
     for path in DEVICES:
         _make_file(base + path)
-    for path in view.masked:
-        kernel.mount("tmpfs", base + path, "tmpfs", kernel.NOSUID | kernel.NODEV, "size=4k,mode=755")
+    _mask(base, view.masked)
     read_only = _read_only(base, [*mounted, *view.masked, ""])
     for path in DEVICES:
         kernel.mount(f"/proc/self/fd/{files[path]}", base + path, None, kernel.BIND)
@@ -89,6 +89,16 @@ def build(view: View) -> bool:
         os.close(file)
     kernel.change_root(base)
     return read_only
+
+
+def _mask(base: str, masked: Sequence[str]) -> None:
+    _make_file(base + _EMPTY)
+    for path in masked:
+        if os.path.isdir(base + path):
+            kernel.mount("tmpfs", base + path, "tmpfs", kernel.NOSUID | kernel.NODEV, "size=4k,mode=755")
+        else:
+            kernel.mount(base + _EMPTY, base + path, None, kernel.BIND)
+    os.unlink(base + _EMPTY)
 
 
 def _show(path: str, file: int, base: str, view: View) -> bool:
@@ -125,6 +135,11 @@ def _make_file(path: str) -> None:
 
 def _starting(folder: str, start: str) -> list[str]:
     return [os.path.join(folder, name) for name in os.listdir(folder) if name.startswith(start)]
+
+
+def _of_project(name: str) -> bool:
+    """Its package, what an installer notes of it, a file that leads to it, what a run left there."""
+    return _PROJECT in name.replace("-", "_")
 
 
 def _mapped() -> list[str]:

@@ -6,7 +6,9 @@ import time
 
 from rlvr_exp.sandbox import kernel
 
-_SIZE_MB, _FILES = 64, 4096
+SCRATCH_MB = 64
+"""Size of a candidate's folder where it can be bounded; of one file everywhere."""
+_FILES = 4096
 _PREFIX, _WASTE = "rlvr-sandbox-", "waste"
 _SLICE_S, _PATIENCE_S = 0.3, 3.0
 
@@ -24,7 +26,7 @@ class Mounted:
 
     def __init__(self, path: str, uid: int, each: bool):
         self.path, self._each = path, each
-        self._options = f"size={_SIZE_MB}m,nr_inodes={_FILES},mode=700,uid={uid},gid={uid}"
+        self._options = f"size={SCRATCH_MB}m,nr_inodes={_FILES},mode=700,uid={uid},gid={uid}"
         if not each:
             self._mount()
             self._untouched = self._state()

@@ -10,7 +10,7 @@ from typing import Any
 
 from rlvr_exp.core.errors import InputError, Problem
 from rlvr_exp.sandbox.levels import AUTO, LEVELS, OPEN_AT
-from rlvr_exp.sandbox.link import LevelRefused, Link, Program, Unavailable
+from rlvr_exp.sandbox.link import Broken, LevelRefused, Link, Program, Unavailable
 from rlvr_exp.sandbox.mailbox import Mailbox
 
 _REMEDY = (
@@ -53,36 +53,41 @@ class Staff:
         self.level: str | None = None
 
     def first(self, mailbox: Mailbox, stopped: Callable[[], bool]) -> Link:
-        """The first worker, down the ladder.
+        """The first worker, down the ladder; once a level is set, a worker of that level.
 
         Raises:
             InputError: what is required, or was asked for by name, cannot be had here.
             Unavailable: no worker starts at all.
         """
         refused: dict[str, str] = {}
-        for level in self._wish.ladder():
+        for level in (self.level,) if self.level else self._wish.ladder():
             link = self.next(mailbox, level)
             if link.await_greeting(stopped):
                 if self._wish.weaker(level):
                     link.close()
                     raise self._too_weak(level, refused)
+                if self.level is None:
+                    _warn(level, refused)
                 self.level = level
-                _warn(level, refused)
                 return link
             fault = link.failure()
             if not isinstance(fault, LevelRefused):
                 raise fault
             refused[level] = str(fault)
+        reasons = "; ".join(f"{level}: {reason}" for level, reason in refused.items())
+        if self.level is not None:
+            raise Unavailable(reasons)
         if self._wish.level != "auto":
             raise self._not_here(refused[self._wish.level])
-        raise Unavailable("; ".join(f"{level}: {reason}" for level, reason in refused.items()))
+        raise Broken(reasons)
 
     def next(self, mailbox: Mailbox, level: str | None = None) -> Link:
         """A worker that is still starting. Raises Unavailable."""
         try:
             return Link(self._program, level or self.level, mailbox)
         except OSError as fault:
-            raise Unavailable(f"cannot start {sys.executable}: {fault}") from fault
+            kind = Broken if isinstance(fault, FileNotFoundError | PermissionError) else Unavailable
+            raise kind(f"cannot start {sys.executable}: {fault}") from fault
 
     def _too_weak(self, level: str, refused: dict[str, str]) -> InputError:
         why = "; ".join(f"{name}: {reason}" for name, reason in refused.items())

@@ -1,11 +1,9 @@
 """Process trees, read from /proc: what lives below this process, what it uses, and its end. Standard library only."""
 
 import os
-import resource
 import signal
 from dataclasses import dataclass
 
-_PAGE_KB = resource.getpagesize() >> 10
 _TICKS = os.sysconf("SC_CLK_TCK")
 _ASLEEP = "STt"
 _UNTOLD_S = 1e-5
@@ -14,10 +12,11 @@ _UNTOLD_S = 1e-5
 
 @dataclass(frozen=True)
 class Usage:
-    """Of a whole tree. Memory is what its processes do not share with files."""
+    """Of a whole tree. Memory is what its processes hold beside pages of files."""
 
     tasks: int
     """Threads and processes."""
+    processes: int
     cpu_s: float
     memory_kb: int
 
@@ -45,17 +44,16 @@ class Processes:
 
     def usage(self, pids: list[int]) -> Usage:
         """CPU time includes that of children already waited for."""
-        cpu, memory, tasks = 0, 0, 0
+        cpu, memory_kb, tasks = 0, 0, 0
         for pid in pids:
             try:
                 fields = self._read(f"{pid}/stat").rpartition(")")[2].split()
-                pages = self._read(f"{pid}/statm").split()
+                memory_kb += self._held_kb(pid)
             except OSError:  # it is gone
                 continue
             cpu += sum(int(field) for field in fields[11:15])
             tasks += int(fields[17])
-            memory += int(pages[1]) - int(pages[2])
-        return Usage(tasks, cpu / _TICKS, memory * _PAGE_KB)
+        return Usage(tasks, len(pids), cpu / _TICKS, memory_kb)
 
     def waited_s(self, pidfd: int, cpu_s: float) -> float | None:
         """How long the threads of a process have waited for a core. None where that cannot be told: one of them runs,
@@ -77,6 +75,23 @@ class Processes:
         """How many tasks the machine runs."""
         return int(self._read("loadavg").split()[3].partition("/")[2])
 
+    def lists_children(self) -> bool:
+        """Whether this kernel tells a process's children; without that no tree can be seen."""
+        try:
+            for thread in self._list("self/task"):
+                self._read(f"self/task/{thread}/children")
+        except OSError:
+            return False
+        return True
+
+    def _held_kb(self, pid: int) -> int:
+        """Private and shared memory. A first thread that has ended tells nothing of those that it leaves."""
+        held = _held_kb(self._read(f"{pid}/status"))
+        if held is None:
+            told = (_held_kb(self._read(f"{pid}/task/{thread}/status")) for thread in self._list(f"{pid}/task"))
+            held = max((kb for kb in told if kb is not None), default=0)
+        return held
+
     def _children_of(self, pid: int) -> list[int]:
         try:
             lists = [self._read(f"{pid}/task/{thread}/children") for thread in self._list(f"{pid}/task")]
@@ -95,6 +110,12 @@ class Processes:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._proc)
         with os.fdopen(file, encoding="utf-8", errors="replace") as text:
             return text.read()
+
+
+def _held_kb(status: str) -> int | None:
+    """None of one without memory."""
+    told = dict(line.split(":", 1) for line in status.splitlines() if line.startswith(("RssAnon:", "RssShmem:")))
+    return sum(int(size.split()[0]) for size in told.values()) if told else None
 
 
 def kill_below(table: Processes) -> None:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from rlvr_exp.sandbox.protocol import EVENT
 from rlvr_exp.sandbox.tree import Usage
 
 _TICK_S, _QUICK_MS = 0.05, 4
@@ -25,23 +26,26 @@ def private_memory(size: int) -> mmap.mmap:
 
 
 class Outbox:
-    """Memory for one answer: the head, then records, then log; each with room for what one more read may bring."""
+    """Memory for one answer: the head, then records, then log; the two with room for what one more read may bring."""
 
     def __init__(self) -> None:
         self._map, self._size = private_memory(mmap.PAGESIZE), 0
-        self.records = self.log = memoryview(b"")
+        self.head = self.records = self.log = memoryview(b"")
 
     def reserve(self, records: int, log: int) -> None:
-        """Empty room for that many bytes of each."""
-        wanted = records + log + 2 * _CHUNK
-        if wanted > self._size:
-            self.records.release()
-            self.log.release()
+        """Empty room for that many bytes of each. What was handed out before is no longer used by anybody."""
+        first = EVENT.size
+        middle = first + records + _CHUNK
+        wanted = middle + log + _CHUNK
+        room = private_memory(wanted) if wanted > self._size else None
+        for part in (self.head, self.records, self.log):
+            part.release()
+        if room is not None:
             self._map.close()
-            self._map, self._size = private_memory(wanted), wanted
-            self._map.madvise(_WIPE_ON_FORK)
+            self._map, self._size = room, wanted
+            room.madvise(_WIPE_ON_FORK)
         view = memoryview(self._map)
-        self.records, self.log = view[: records + _CHUNK], view[records + _CHUNK : records + log + 2 * _CHUNK]
+        self.head, self.records, self.log = view[:first], view[first:middle], view[middle:wanted]
 
     def forget(self, used: int) -> None:
         """Give much-used memory back."""
@@ -75,12 +79,13 @@ class Stream:
 
 @dataclass(frozen=True)
 class Bounds:
-    """`tree`, where the candidate is more than one process: how much all of it uses; else None."""
+    """`tree`: how much all of the candidate uses, where no limit of one process holds it; else None."""
 
     cpu_s: float
     deadline: float
     memory_kb: int
     tasks: int
+    processes: int
     tree: Callable[[], Usage] | None
 
 
@@ -92,6 +97,7 @@ class Watch:
         self._bounds = bounds
         self._cpu_seen = dict.fromkeys(pids, 0.0)
         self.end: str | None = None
+        self._look_at = time.monotonic() + _TICK_S
         self.exit = os.pidfd_open(pids[0])
         self._first, self._poll = select.poll(), select.poll()
         self._first.register(self.exit, select.POLLIN)
@@ -136,12 +142,17 @@ class Watch:
     def _check_limits(self) -> None:
         if self.end is not None:
             return
-        used = self._bounds.tree() if self._bounds.tree is not None else None
-        if max(self.cpu_s, used.cpu_s if used else 0.0) > self._bounds.cpu_s:
+        bounds, now = self._bounds, time.monotonic()
+        used = None
+        if bounds.tree is not None and now >= self._look_at:  # a look costs too much for each line that is printed
+            used, self._look_at = bounds.tree(), now + _TICK_S / 2
+        if max(self.cpu_s, used.cpu_s if used else 0.0) > bounds.cpu_s:
             self.end = "cpu"
-        elif time.monotonic() > self._bounds.deadline:
+        elif now > bounds.deadline:
             self.end = "wall"
-        elif used is not None and (used.memory_kb > self._bounds.memory_kb or used.tasks > self._bounds.tasks):
+        elif used is not None and (
+            used.memory_kb > bounds.memory_kb or used.tasks > bounds.tasks or used.processes > bounds.processes
+        ):
             self.end = "memory"
 
     def _cpu_of(self, pid: int) -> float:

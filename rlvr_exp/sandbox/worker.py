@@ -30,6 +30,7 @@ def main(
     os.dup2(null, 1)
     program = _load(harness, packages, roots)
     sys.executable = root.interpreter()  # the name that candidates see it by
+    sys.orig_argv[:] = [sys.executable]  # not how this worker was started, and from where
     if processes and packages:
         os.environ["PYTHONPATH"] = os.pathsep.join(packages)
     signal.signal(signal.SIGINT, signal.SIG_DFL)

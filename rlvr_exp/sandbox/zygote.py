@@ -32,13 +32,16 @@ _RESULTS, _PEER = 90, 91
 """Descriptors of a candidate."""
 _SHORT_WAIT = 0.1
 """Share of the wall time up to which waiting for a core is no reason to have reached its end."""
+_ENDING = 32
+"""Processes beyond those allowed that a candidate may have for a moment: ended, and not waited for yet."""
+_NOTHING = (0, 0, False, 0.0, 0.0, 0, 0, 0)
+"""The rest of an event that has but a number."""
 _STACK = 1 << 14
 _CLOEXEC = 0x40000000
 
 
 @dataclass(frozen=True)
 class _Request:
-    number: int
     cpu_s: float
     wall_s: float
     memory_mb: int
@@ -58,6 +61,9 @@ class Zygote:
         self._jobs = _socket.socket(fileno=jobs)
         self._inbox, self._outbox = private_memory(REQUEST.size + INLINE), Outbox()
         self._stacks, self._base_kb = [private_memory(_STACK), private_memory(_STACK)], 0
+        self._number, self._pids = 0, []
+        self._spoilt = False
+        """What the last candidate left could not be removed: there shall be no other."""
 
     def serve(self, packages: Sequence[str]) -> NoReturn:
         """Hello, then one answer a job until the pool closes the queue."""
@@ -67,7 +73,8 @@ class Zygote:
             os.write(2, str(fault).encode())
             os._exit(REFUSED_EXIT)
         facts = json.dumps({"level": self._jail.level, "isolated": self._jail.facts}).encode()
-        self._write([_event(GREETING, records=len(facts)), facts])
+        self._outbox.reserve(0, 0)
+        self._write([self._event(GREETING, records=len(facts)), facts])
         hidden = {"rlvr_exp", self._program.__name__.partition(".")[0]}
         for name in [name for name in sys.modules if name.partition(".")[0] in hidden]:
             del sys.modules[name]  # a candidate that imports the project finds nothing
@@ -77,11 +84,16 @@ class Zygote:
         table = self._jail.tree
         self._base_kb = table.usage([table.own_id()]).memory_kb
         answer: list[Any] = []
-        while True:
+        while not self._spoilt:
             request = self._receive(wait=not answer)
-            taken = [_event(TAKEN, request.number)] if request else []
-            self._write(answer + taken)
-            answer = self._judge(request) if request else []
+            if request is not None:
+                answer.append(EVENT.pack(TAKEN, self._number, *_NOTHING))
+            self._write(answer)
+            answer.clear()  # what it was made of is used anew, and nobody's answer may be there when the next one forks
+            if request is not None:
+                answer += self._judge(request)
+        self._write(answer)
+        os._exit(_EXIT_FAULT)
 
     def _receive(self, wait: bool) -> _Request | None:
         """The next job; None where none is there and nobody waits."""
@@ -93,7 +105,8 @@ class Zygote:
         if size == 0:
             os._exit(0)
         files = array.array("i", extra[0][2]) if extra else [None]
-        return _Request(*REQUEST.unpack_from(self._inbox), files[0])
+        self._number, *limits = REQUEST.unpack_from(self._inbox)
+        return _Request(*limits, files[0])
 
     def _write(self, parts: list[Any]) -> None:
         parts = [memoryview(part) for part in parts]
@@ -110,10 +123,11 @@ class Zygote:
     def _judge(self, request: _Request) -> list[Any]:
         try:
             return self._run(request)
-        except OSError as fault:  # no memory or descriptors left for a fork: ours, not the candidate's
-            self._end_tree(0)
+        except (OSError, kernel.Refused) as fault:  # no memory or descriptors left: ours, not the candidate's
+            self._end_tree()
+            self._clean()
             reason = str(fault).encode()
-            return [_event(ANSWER, request.number, ENDS.index("unavailable"), log=len(reason)), reason]
+            return [self._event(ANSWER, ENDS.index("unavailable"), log=len(reason)), reason]
         finally:
             if request.file is not None:
                 os.close(request.file)
@@ -121,27 +135,39 @@ class Zygote:
     def _run(self, request: _Request) -> list[Any]:
         self._outbox.reserve(request.result_kb << 10, request.output_kb << 10)
         started = time.monotonic()
-        pids, results, log = self._start(request)
+        results, log = self._start(request)
         late_s = time.monotonic() - started
         streams = [
             Stream(results, self._outbox.records, request.result_kb << 10),
             Stream(log, self._outbox.log, request.output_kb << 10),
         ]
-        watch = Watch(pids, streams, self._jobs.fileno(), self._bounds(request, started))
+        try:
+            watch = Watch(self._pids, streams, self._jobs.fileno(), self._bounds(request, started))
+        except OSError:
+            for fd in (results, log):
+                os.close(fd)
+            raise
         try:
             watch.until_exit_or_limit()
             idled = watch.end == "wall" and self._idled(request, watch, late_s)
-            status, cpu_s, peak_kb = self._end_tree(pids[0])
+            status, cpu_s, peak_kb = self._end_tree()
             watch.drain()
         finally:
             watch.close()
-        for scratch in self._jail.scratch:
-            scratch.clean()
+        self._clean()
         end = watch.end or ("cpu" if cpu_s > request.cpu_s else "exit")
         wall_s = time.monotonic() - started
         sizes = [stream.size for stream in streams]
-        head = _event(ANSWER, request.number, ENDS.index(end), status, idled, cpu_s, wall_s, peak_kb, *sizes)
+        head = self._event(ANSWER, ENDS.index(end), status, idled, cpu_s, wall_s, peak_kb, *sizes)
         return [head, *(stream.data for stream in streams)]
+
+    def _clean(self) -> None:
+        try:
+            for scratch in self._jail.scratch:
+                scratch.clean()
+        except (OSError, kernel.Refused) as fault:
+            self._spoilt = True
+            _write(2, f"a candidate's folder could not be emptied: {fault}".encode())
 
     def _idled(self, request: _Request, watch: Watch, late_s: float) -> bool:
         """Whether it is sure that a busy machine is not why the time was up: told of a process alone, still alive."""
@@ -153,29 +179,31 @@ class Zygote:
     def _bounds(self, request: _Request, started: float) -> Bounds:
         roles = 1 + bool(request.peer)
         uncounted = self._jail.level == "process" and os.geteuid() == 0  # root has no limit on its processes
-        several = roles > 1 or self._jail.processes > 0 or uncounted
+        several = roles > 1 or self._jail.processes > 0 or uncounted or self._jail.filter is None
+        # Address space that libraries are granted can be filled with what is shared and so is nobody's own.
+        roomy = self._jail.packages
         memory_kb = (request.memory_mb << 10) + self._base_kb * (roles + self._jail.processes)
-        tasks = confine.TASKS * (roles + 1) + self._jail.processes
-        tree = self._usage if several else None
-        return Bounds(request.cpu_s, started + request.wall_s, memory_kb, tasks, tree)
+        processes = roles + self._jail.processes
+        tasks = confine.TASKS * roles + self._jail.processes
+        tree = self._usage if several or roomy else None
+        return Bounds(request.cpu_s, started + request.wall_s, memory_kb, tasks, processes + _ENDING, tree)
 
     def _usage(self) -> Usage:
         table = self._jail.tree
         return table.usage(table.below(table.own_id()))
 
-    def _start(self, request: _Request) -> tuple[list[int], int, int]:
-        """The candidate's process, and its peer's where there is one: their ids, the results' and the log's pipe."""
+    def _start(self, request: _Request) -> tuple[int, int]:
+        """The candidate's process, and its peer's where there is one: the results' and the log's pipe."""
         results, log = os.pipe(), os.pipe()
         ends = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM) if request.peer else ()
-        pids: list[int] = []
         try:
             for role in range(2 if ends else 1):
                 pid = self._fork(role)
                 if pid == 0:
                     channel = ends[role].fileno() if ends else None
                     self._become_candidate(request, role, None if role else results[1], log[1], channel)
-                pids.append(pid)
-        except OSError:
+                self._pids.append(pid)
+        except (OSError, kernel.Refused):
             for fd in (results[0], log[0]):
                 os.close(fd)
             raise
@@ -185,7 +213,7 @@ class Zygote:
             for end in ends:
                 end.close()
             self._wipe(request)
-        return pids, results[0], log[0]
+        return results[0], log[0]
 
     def _fork(self, role: int) -> int:
         """A candidate's process; at the strictest level the second one of a pid namespace of its own, beside a guard
@@ -211,11 +239,12 @@ class Zygote:
         code = _EXIT_FAULT
         try:
             os.setsid()
+            self._number = 0
             payload = self._payload(request, role)
             os.dup2(log, 1)
             os.dup2(log, 2)
             kept = _place({_RESULTS: results, _PEER: channel})
-            confine.confine(self._jail, role, request.memory_mb, request.cpu_s, request.result_kb << 10)
+            confine.confine(self._jail, role, request.memory_mb, request.cpu_s)
             _close_others(kept)
             gc.enable()
             if role:
@@ -247,9 +276,13 @@ class Zygote:
         self._inbox.madvise(mmap.MADV_DONTNEED)
         return payload
 
-    def _end_tree(self, pid: int) -> tuple[int, float, int]:
+    def _end_tree(self) -> tuple[int, float, int]:
         """Kill and reap everything the candidate started: its status, CPU seconds and peak memory of all of it."""
         status, cpu_s, peak_kb = 0, 0.0, 0
+        first, known = (self._pids or [0])[0], self._pids
+        self._pids = []
+        for pid in known:  # not reaped yet, so that the ids are theirs
+            tree.send(pid, signal.SIGKILL)
         while True:
             self._kill_all()
             try:
@@ -259,31 +292,33 @@ class Zygote:
                         break
                     cpu_s += usage.ru_utime + usage.ru_stime
                     peak_kb = max(peak_kb, usage.ru_maxrss)
-                    status = os.waitstatus_to_exitcode(how) if reaped == pid else status
+                    status = os.waitstatus_to_exitcode(how) if reaped == first else status
             except ChildProcessError:
                 return status, cpu_s, peak_kb
             time.sleep(0.0005)
+
+    def _event(
+        self,
+        kind: int,
+        end: int = 0,
+        status: int = 0,
+        idled: bool = False,
+        cpu_s: float = 0.0,
+        wall_s: float = 0.0,
+        peak_kb: int = 0,
+        records: int = 0,
+        log: int = 0,
+    ) -> memoryview:
+        """Packed where forks do not see it."""
+        head = self._outbox.head
+        EVENT.pack_into(head, 0, kind, self._number, end, status, idled, cpu_s, wall_s, peak_kb, records, log)
+        return head
 
     def _kill_all(self) -> None:
         if self._jail.owns_pids:
             tree.send(-1, signal.SIGKILL)
         else:
             tree.kill_below(self._jail.tree)
-
-
-def _event(
-    kind: int,
-    number: int = 0,
-    end: int = 0,
-    status: int = 0,
-    idled: bool = False,
-    cpu_s: float = 0.0,
-    wall_s: float = 0.0,
-    peak_kb: int = 0,
-    records: int = 0,
-    log: int = 0,
-) -> bytes:
-    return EVENT.pack(kind, number, end, status, idled, cpu_s, wall_s, peak_kb, records, log)
 
 
 def _place(wanted: dict[int, int | None]) -> list[int]:

@@ -84,7 +84,7 @@ def test_waiting_for_ever_falls_to_the_wall_clock(alone, code):
         "keep = [os.pipe() for _ in range(1000)]",
         "import socket\nkeep = [socket.socketpair() for _ in range(1000)]",
         "while True: os.fork()",
-        "open('x', 'wb').write(bytes(1 << 20))",
+        "open('x', 'wb').write(bytes(65 << 20))",
         "open('x', 'wb').truncate(1 << 40)",
         "import ctypes\nctypes.string_at(0)",
         "import sys\nsys.setrecursionlimit(10 ** 9)\ndef f(n): return f(n + 1)\nf(0)",
