@@ -261,7 +261,7 @@ def test_a_supervised_run_that_still_goes_on(tmp_path):
 def test_an_evaluation_alone(tmp_path):
     save(tmp_path, "after", evaluation(range(4), "after"), {f"t{i}": "no puzzle" for i in range(12)})
     page = report(tmp_path)
-    assert "not measured" in page.text and "33.3%" in page.text
+    assert "Measured" in page.text and "Before and after" not in page.text and "33.3%" in page.text
     assert page.text.count("after answer of") == 9 and not page.charts
 
 
@@ -319,3 +319,14 @@ def test_a_running_mean_stays_within_its_values(values):
     assert [value is None for value in smooth] == [value is None for value in values]
     known = [value for value in values if value is not None]
     assert all(min(known) - 1e-9 <= value <= max(known) + 1e-9 for value in smooth if value is not None)
+
+
+def test_a_run_without_steps_shows_its_numbers(tmp_path):
+    (tmp_path / "config.yaml").write_text("stage: verify\nseed: 0\n")
+    rate = {"value": 0.25, "low": 0.1, "high": 0.4, "n": 40, "samples": 1}
+    numbers = {"bucket/timeout": 1234, "ratio/python_io": {"value": 8.75, "low": 7.5, "high": 10.0, "n": 5}}
+    summary = {"stage": "verify", "status": "completed", "before": {}, "after": {"passed": rate}, "metrics": numbers}
+    (tmp_path / "summary.json").write_text(json.dumps(summary))
+    page = report(tmp_path)
+    assert ("td", "1,234") in page.texts and ("td", "8.75 [7.5, 10]") in page.texts
+    assert "40 tasks. Ranges" in page.text and "Held out" not in page.text

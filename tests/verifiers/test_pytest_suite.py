@@ -241,3 +241,9 @@ def test_answers_never_enter_the_solutions_process(apart):
 def test_a_process_that_ends_is_a_failure(apart):
     verdict = judge(apart, "import os\ndef double(x): os._exit(0)")
     assert (verdict.outcome, verdict.passed) == ("failed", 0)
+
+
+def test_verdicts_are_known_by_the_pytest_and_the_packages_that_made_them(verifier):
+    told = verifier.tool()
+    assert told["pytest"] == pytest.__version__
+    assert told.keys() == {"python", "pytest", "packages"}

@@ -21,18 +21,44 @@ FEW = 5
 Rates = Mapping[str, Mapping[str, Any]]
 
 
+def trains(run: RunData) -> bool:
+    """Whether there is a before and an after: a run that trains, or trained."""
+    return "algorithm" in run.config or bool(run.summary.get("before"))
+
+
 def rate_table(run: RunData) -> str:
-    """One row a metric: before, after, and the paired change; '' where nothing was measured."""
+    """One row a metric: before, after, and the paired change, or what was measured alone; '' where nothing was."""
     before, after = (run.summary.get(when) or run.numbers.get(when, {}).get("rates", {}) for when in WHENS)
     change = run.numbers.get("after", {}).get("change", {})
     names = list(dict.fromkeys([*before, *after]))
     if not names:
         return ""
-    rows = "".join(_rate_row(name, before.get(name), after.get(name), change.get(name)) for name in names)
-    heads = "".join(f"<th>{head}</th>" for head in ("", "before", "after", "change", "0% &hellip; 100%"))
+    both = trains(run)
+    rows = "".join(_rate_row(name, before.get(name), after.get(name), change.get(name), both) for name in names)
+    titles = ("", "before", "after", "change", "0% &hellip; 100%") if both else ("", "measured", "0% &hellip; 100%")
+    heads = "".join(f"<th>{head}</th>" for head in titles)
     return (
-        f'<div class="wide"><table class="rates"><tr>{heads}</tr>{rows}</table></div>{_counted(names, before, after)}'
+        f'<div class="wide"><table class="rates"><tr>{heads}</tr>{rows}</table></div>'
+        f"{_counted(names, before, after, both)}"
     )
+
+
+def number_table(run: RunData) -> str:
+    """The summary's own numbers, for a run without steps; '' where a chart says more."""
+    if run.metrics:
+        return ""
+    rows = "".join(
+        f"<tr><th>{escape(name)}</th><td>{escape(_number(value))}</td></tr>"
+        for name, value in _measured(run).items()
+        if not name.startswith(BASELINE)
+    )
+    return f'<div class="wide"><table>{rows}</table></div>' if rows else ""
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, Mapping) and {"value", "low", "high"} <= value.keys():
+        return f"{value['value']:.4g} [{value['low']:.4g}, {value['high']:.4g}]"
+    return f"{value:,.6g}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
 
 
 def baseline_table(run: RunData) -> str:
@@ -54,11 +80,12 @@ def _measured(run: RunData) -> Mapping[str, Any]:
     return run.summary.get("metrics") or {}
 
 
-def _rate_row(name: str, before: Any, after: Any, change: Any) -> str:
+def _rate_row(name: str, before: Any, after: Any, change: Any, both: bool) -> str:
+    shown = (("before", _rate(before)), ("after", _rate(after)), ("change", _change(change)))
     cells = "".join(
-        f'<td data-label="{when}">{_rate(rate)}</td>' for when, rate in zip(WHENS, (before, after), strict=True)
+        f'<td data-label="{label}">{cell}</td>' for label, cell in (shown if both else [("measured", _rate(after))])
     )
-    cells += f'<td data-label="change">{_change(change)}</td><td class="trackcell">{track_of(before, after)}</td>'
+    cells += f'<td class="trackcell">{track_of(before, after)}</td>'
     return f"<tr><th>{escape(TITLES.get(name, words(name)))}</th>{cells}</tr>"
 
 
@@ -79,12 +106,15 @@ def _change(change: Any) -> str:
     )
 
 
-def _counted(names: Sequence[str], before: Rates, after: Rates) -> str:
+def _counted(names: Sequence[str], before: Rates, after: Rates, both: bool) -> str:
     rates = [rate for name in names for rate in (before.get(name), after.get(name)) if rate]
     tasks, samples = (sorted({rate[key] for rate in rates}) for key in ("n", "samples"))
+    held_out = "Held out: " if set(names) & set(TITLES) else ""
+    up_to = f", up to {samples[-1]} samples a task" if samples[-1] > 1 else ""
+    paired = "; the change is paired task by task" if both else ""
     return (
-        f'<p class="note">Held out: {_range(tasks)} tasks, up to {samples[-1]} samples a task. Ranges are 95% intervals'
-        " over tasks; the change is paired task by task. A completion without a verdict enters no rate.</p>"
+        f'<p class="note">{held_out}{_range(tasks)} tasks{up_to}. Ranges are 95% intervals over tasks{paired}. What got'
+        " no verdict enters no rate.</p>"
     )
 
 

@@ -35,13 +35,14 @@ def _sections(run: RunData) -> str:
     more, left_out = curves.other_charts(run.metrics)
     left = f"<p class='note'>{left_out} more metrics are in metrics.csv.</p>" if left_out else ""
     parts = [
-        _section("Before and after", outcome.rate_table(run)),
+        _section("Before and after" if outcome.trains(run) else "Measured", outcome.rate_table(run)),
         _section("Against the baseline", outcome.baseline_table(run)),
         _section("Training", _charts("big", curves.main_charts(run.metrics))),
         _section("Health", _charts("", curves.curve_charts(run.metrics))),
         _section("Verdicts and time", _charts("", _stacked(run))),
         _section("Held-out verdicts", outcome.verdict_table(run)),
         _section("Families", outcome.family_rows(run)),
+        _section("Numbers", outcome.number_table(run)),
         *(_section(title, body) for title, body in samples.sections(run)),
         _folded("More metrics", _charts("", more) + left),
         _folded("Configuration", f"<pre>{escape(run.config_text)}</pre>" if run.config_text else ""),
@@ -97,6 +98,9 @@ def _facts(run: RunData) -> dict[str, str]:
         facts["steps"] = f"{steps:,}"
     if "seed" in run.config:
         facts["seed"] = str(run.config["seed"])
+    isolation = (run.manifest.get("verifier") or {}).get("isolation") or {}
+    if isolation.get("level"):
+        facts["isolation"] = str(isolation["level"])
     for group in GROUPS:
         node = run.config.get(group)
         if isinstance(node, dict) and (label := _label(node)):

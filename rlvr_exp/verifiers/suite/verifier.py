@@ -13,14 +13,17 @@ Not covered with `separate=True`: side effects on the test's process, classes an
 suite still trusts itself. Not covered in either: a wrong suite; see `validate`.
 """
 
+import platform
 import secrets
+from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import replace
+from importlib import metadata
 from importlib.util import find_spec
 from typing import Any
 
 from rlvr_exp.core.errors import InputError, Problem
-from rlvr_exp.sandbox import wire
+from rlvr_exp.sandbox import packages, wire
 from rlvr_exp.sandbox.jobs import Job, JobLimits, JobResult
 from rlvr_exp.sandbox.pool import Pool, SandboxOptions
 from rlvr_exp.tasks.problems import PytestProblem
@@ -106,6 +109,13 @@ class PytestSuite(Engine):
 
         self._pool.submit(Job(wire.encode(job), limits, peer)).add_done_callback(finish)
         return judged
+
+    def tool(self) -> Mapping[str, str]:
+        return {
+            "python": platform.python_version(),
+            "pytest": metadata.version("pytest"),
+            "packages": packages.digest(),
+        }
 
     def isolation(self) -> dict[str, Any]:
         return self._pool.isolation()
