@@ -52,13 +52,16 @@ def number_table(run: RunData) -> str:
         for name, value in _measured(run).items()
         if not name.startswith(BASELINE)
     )
-    return f'<div class="wide"><table>{rows}</table></div>' if rows else ""
+    head = "<tr><th></th><th>value</th></tr>"
+    return f'<div class="wide"><table>{head}{rows}</table></div>' if rows else ""
 
 
 def _number(value: Any) -> str:
     if isinstance(value, Mapping) and {"value", "low", "high"} <= value.keys():
         return f"{value['value']:.4g} [{value['low']:.4g}, {value['high']:.4g}]"
-    return f"{value:,.6g}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+    if isinstance(value, float):
+        return f"{value:,.4g}"
+    return f"{value:,}" if type(value) is int else str(value)
 
 
 def baseline_table(run: RunData) -> str:
