@@ -43,7 +43,7 @@ class Jail:
     """The installed packages are there."""
     base_bytes: int = 0
     base_data: int = 0
-    """Address space that a fork begins with, and what of it is its own to write; a candidate's limits count from there."""
+    """Address space that a fork begins with, and what of it is its own to write; its limits count from there."""
     filter: Filter | None = None
     rules: tuple[landlock.Rules | None, ...] = (None, None)
     """Of a candidate, and of its peer."""

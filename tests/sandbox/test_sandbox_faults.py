@@ -7,9 +7,10 @@ import struct
 import sys
 import threading
 import time
+import unittest
 
 import pytest
-from pools import JobLimits, answer, job, pool_at, pool_of, told
+from pools import JobLimits, answer, descendants, job, pool_at, pool_of, told
 
 from rlvr_exp.sandbox import dispatcher, link, mailbox
 from rlvr_exp.sandbox.jobs import Job
@@ -49,6 +50,7 @@ while frame:
 tell(found)
 """
 
+
 def test_the_answer_before_is_not_up_the_stack(pool):
     leave = job("os.write(1, b'x' * 31337)\nos._exit(42)")
     first, *rest = pool.run([job("time.sleep(0.1)"), leave, job(_FRAMES), leave, job(_FRAMES)])
@@ -86,8 +88,9 @@ def test_files_of_the_project_among_the_packages_are_hidden(tmp_path, monkeypatc
         folder.chmod(0o755)
     monkeypatch.setattr(link, "_packages", lambda: [str(tmp_path)])
     look = (
-        f"def read(name):\n    try: return open(os.path.join({str(tmp_path)!r}, name)).read()\n    except OSError: return ''\n"
-        f"tell([name for name in os.listdir({str(tmp_path)!r}) if read(name)])"
+        f"place = {str(tmp_path)!r}\n"
+        "def read(name):\n    try: return open(os.path.join(place, name)).read()\n    except OSError: return ''\n"
+        "tell([name for name in os.listdir(place) if read(name)])"
     )
     for level in ("namespaces", "process"):
         with pool_at(level, packages=True) as pool:
@@ -319,3 +322,53 @@ def test_system_calls_that_no_honest_program_makes_fail(pool, call):
 
 def test_membarriers_within_the_process_stay(pool):
     assert ask(pool, "import ctypes\ntell(ctypes.CDLL(None).syscall(324, 16, 0, 0))") == "0"
+
+
+# A machine with a fault
+
+
+@pytest.fixture
+def faulty(monkeypatch, tmp_path):
+    """A pool whose first worker meets the fault, and no other."""
+    real = link.Program.environment
+    flag = tmp_path / "flag"
+
+    def make(kind: str, **options):
+        flag.touch()
+        monkeypatch.setattr(link.Program, "environment", lambda self: real(self) | {"FAULT": f"{kind}:{flag}"})
+        return pool_at(**{"harness": "faulty_harness"} | options)
+
+    return make
+
+
+def test_a_watch_that_cannot_be_had_leaves_no_descriptors(faulty):
+    with faulty("watch", level="namespaces") as pool:
+        first = pool.run([answer(0)])[0]
+        zygote = descendants(pool.pids()[0])[0]
+        before = len(os.listdir(f"/proc/{zygote}/fd"))
+        results = pool.run([answer(at) for at in range(6)])
+        assert first.end == "exit" and [told(result) for result in results] == [[str(at)] for at in range(6)]
+        assert {result.tries for result in results} == {1, 2}
+        assert descendants(pool.pids()[0])[0] == zygote and len(os.listdir(f"/proc/{zygote}/fd")) <= before
+
+
+@pytest.mark.parametrize("level", ["namespaces", "process"])
+def test_a_folder_that_cannot_be_emptied_is_nobody_elses(faulty, level):
+    with faulty("clean", level=level) as pool:
+        results = pool.run([job("open('note', 'w').close()\ntell(1)"), *[job("tell(os.listdir('.'))")] * 3])
+        assert [told(result) for result in results] == [["1"], ["[]"], ["[]"], ["[]"]]
+
+
+def test_where_a_tree_cannot_be_seen_it_is_no_level(faulty):
+    with pool_of(harness="faulty_harness", level="process") as pool:
+        assert pool.isolation()["level"] == "process"
+    with pytest.raises(unittest.SkipTest, match="children"), faulty("children", level="process"):
+        pass
+
+
+def test_without_a_filter_the_tree_is_counted(faulty):
+    hold = "for _ in range(3):\n    if os.fork() == 0:\n        x = bytearray(b'x') * (60 << 20)\n        time.sleep(60)\n"
+    with faulty("filter", level="namespaces") as pool:
+        assert "system_calls" in pool.isolation()["not_isolated"]
+        limits = JobLimits(cpu_s=5, wall_s=8, memory_mb=100)
+        assert pool.run([job(hold + "time.sleep(60)", limits)])[0].end == "memory"

@@ -1,0 +1,53 @@
+"""The test harness on a machine with a fault: `FAULT` in the worker's environment is its kind and a file, which the one
+worker that is to have it takes away."""
+
+import errno
+import os
+
+from exec_harness import run, serve  # noqa: F401
+
+from rlvr_exp.sandbox import isolate, scratch, tree, zygote
+from rlvr_exp.sandbox.kernel import Refused
+
+
+def _watch() -> None:
+    real, calls = zygote.Watch, []
+
+    def starved(*given):
+        calls.append(1)
+        if len(calls) % 2 == 0:
+            raise OSError(errno.EMFILE, "too many open files")
+        return real(*given)
+
+    zygote.Watch = starved
+
+
+def _clean() -> None:
+    def refused(self):
+        raise Refused("the folder stays")
+
+    scratch.Mounted.clean = scratch.Folder.clean = refused
+
+
+def _children() -> None:
+    real = tree.Processes._read
+
+    def without(self, path):
+        if path.endswith("/children"):
+            raise FileNotFoundError(path)
+        return real(self, path)
+
+    tree.Processes._read = without
+
+
+def _filter() -> None:
+    def none(*given, **named):
+        raise OSError(errno.ENOSYS, "no seccomp")
+
+    isolate.Filter = none
+
+
+kind, _, flag = os.environ.get("FAULT", "").partition(":")
+if os.path.exists(flag):
+    os.unlink(flag)
+    globals()[f"_{kind}"]()
