@@ -67,7 +67,8 @@ def one_by_one(
     """Time each candidate on both sides, `workers` of them at once; the ratio is the median over candidates.
 
     The sides take turns, a batch at a time, each first in every other one, so that a drift of the machine is in both.
-    A candidate on which either side ran out of time is left out of the comparison of verdicts, and counted.
+    A candidate on which either side ran out of time is left out of the comparison of verdicts, and counted; those
+    on which they disagree are told by their number, from 0.
     """
     turns: dict[Callable[[Any], str], list[tuple[float, str]]] = {ours: [], theirs: []}
     for number, start in enumerate(range(0, len(candidates), _BATCH * workers)):
@@ -77,12 +78,14 @@ def one_by_one(
     own, other = ([seconds for seconds, _ in turns[side]] for side in (ours, theirs))
     pairs = [(a, b) for (_, a), (_, b) in zip(turns[ours], turns[theirs], strict=True)]
     timeouts = sum("timeout" in pair for pair in pairs)
-    differing = sum(a != b and "timeout" not in (a, b) for a, b in pairs)
+    apart = [(index, a, b) for index, (a, b) in enumerate(pairs) if a != b and "timeout" not in (a, b)]
     counts = {word: sum(a == word for a, _ in pairs) for word in sorted({a for a, _ in pairs})}
     note = ", ".join(f"{count} {word}" for word, count in counts.items())
     note += f"; {timeouts} with a timeout on either side are not compared"
+    if apart:
+        note += "; ours and theirs disagree on " + ", ".join(f"number {index} ({a}, {b})" for index, a, b in apart)
     rates = (len(own) / sum(own), len(other) / sum(other))
-    return Outcome(name, against, *rates, of_programs(own, other), floor, differing, note)
+    return Outcome(name, against, *rates, of_programs(own, other), floor, len(apart), note)
 
 
 def remembered(

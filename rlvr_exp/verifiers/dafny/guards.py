@@ -7,13 +7,14 @@ what it proves. Rules are named in rlvr_exp/docs/dafny.md. Whether the proof hol
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
 
 from rlvr_exp.verifiers.dafny import erase
+from rlvr_exp.verifiers.dafny.scopes import Use, uses
 from rlvr_exp.verifiers.dafny.suspects import Suspect, attribute_of, bodyless, suspects
 from rlvr_exp.verifiers.dafny.syntax import CALLABLES, Declaration, Unreadable, parse
 from rlvr_exp.verifiers.dafny.tokens import has_directive, tokens
@@ -48,8 +49,12 @@ class Known:
     declarations: tuple[Declaration, ...]
     spoken: frozenset[str]
     """Identifiers in specifications and definitions, parameters of their own declaration apart."""
+    meant: frozenset[Use]
+    """Those of them that can mean a function, method, constant or field."""
     callables: frozenset[str]
-    """Names of its methods, lemmas and functions, as the tool writes them."""
+    """Names of its methods, lemmas and functions."""
+    labels: frozenset[str]
+    """The same as the tool's log writes them."""
     assumes: bool
     """It believes something that nobody proves: `assume`, or a promise without a body."""
 
@@ -62,8 +67,28 @@ def known(text: str) -> Known:
     declarations = parse(text)
     every = list(_all(declarations))
     callables = frozenset(one.name or "_ctor" for one in every if one.kind in CALLABLES)
-    spoken = frozenset(name for one in every for name in _speaks_of(one))
-    return Known(declarations, spoken, callables, any(_assumes(one) for one in every))
+    meant = frozenset(use for one in every for use in _uses(one))
+    spoken = frozenset(name for one in every for name in _speaks_of(one)) | {use.name for use in meant}
+    labels = frozenset(_labels(declarations))
+    return Known(declarations, spoken, meant, callables, labels, any(_assumes(one) for one in every))
+
+
+def _labels(
+    declarations: Sequence[Declaration], inner: str = "", only: Callable[[Declaration], bool] | None = None
+) -> Iterator[str]:
+    """As the tool's log writes the callables: from the innermost module on."""
+    for one in declarations:
+        own = one.name or "_ctor"
+        if one.kind in CALLABLES and (only is None or only(one)):
+            yield inner + own
+        elif one.members:
+            yield from _labels(one.members, f"{own}." if one.kind == "module" else f"{inner}{own}.", only)
+
+
+def _promises(one: Declaration) -> bool:
+    """An iterator whose body is to keep a promise."""
+    promises = any(clause.word in ("ensures", "yield ensures") for clause in one.clauses)
+    return one.kind == "iterator" and one.body is not None and promises
 
 
 def before_parsing(program: str, text: str) -> Breach | None:
@@ -103,16 +128,21 @@ def check(given: Known, text: str, protect: Protect, holes: bool = True) -> tupl
 
 @dataclass(frozen=True)
 class Facts:
-    """Of a candidate: names of its lemmas and ghost methods, and how many of its loops have no body."""
+    """Of a candidate: what the tool's answer is held against."""
 
     proofs: frozenset[str] = frozenset()
+    """Names of lemmas and ghost methods."""
     bodyless: int = 0
+    """Loops and forall statements without a body."""
+    promising: frozenset[str] = frozenset()
+    """Labels of iterators whose bodies must keep a promise; the tool has to speak of each."""
 
     @classmethod
     def of(cls, declarations: Sequence[Declaration]) -> "Facts":
         every = list(_all(declarations))
         lemmas = frozenset(one.name for one in every if one.ghost and one.kind in ("lemma", "method"))
-        return cls(lemmas, sum(bodyless(body) for one in every for body in (one.body, one.compiled) if body))
+        open_loops = sum(bodyless(body) for one in every for body in (one.body, one.compiled) if body)
+        return cls(lemmas, open_loops, frozenset(_labels(declarations, only=_promises)))
 
 
 def _assumes(one: Declaration) -> bool:
@@ -126,6 +156,18 @@ def _all(declarations: Sequence[Declaration]) -> Iterator[Declaration]:
     for one in declarations:
         yield one
         yield from _all(one.members or ())
+
+
+def _uses(one: Declaration) -> Iterator[Use]:
+    """As `_speaks_of`, without what the specification itself binds."""
+    own = frozenset(_parameters(one.head)) if one.kind in CALLABLES or one.kind == "datatype" else frozenset()
+    told = [one.head, *(clause.text for clause in one.clauses)]
+    if one.kind not in _PROVED and one.body:
+        told.append(one.body)
+    for part in told:
+        yield from uses(part, own)
+    for attribute in one.attributes:
+        yield from (Use(name, False) for name in _IMPLIED.get(attribute[2], ()))
 
 
 def _speaks_of(one: Declaration) -> Iterator[str]:
@@ -275,13 +317,15 @@ class _Comparison:
             if allowed[suspect] < 0:
                 raise Broken(suspect.rule, f"{suspect.text[:160]} in {_title(one)}")
 
-    def _added(self, one: Declaration, path: tuple[str, ...]) -> None:
+    def _added(self, one: Declaration, path: tuple[str, ...], inside: bool = False) -> None:
+        """A new declaration; `inside` another new one."""
         title = _title(one)
         if one.kind in ("include", "export"):
             raise Broken(one.kind, f"{title} is not in the given program")
         if one.kind == "import" and "opened" in one.head:
             raise Broken("import", f"{title} is not in the given program")
-        self._names(one)
+        if not inside or one.kind == "module":  # the tool's log knows a module by its own name alone
+            self._names(one, outermost=not path)
         if "refines" in one.head or "abstract" in one.head:
             raise Broken("refinement", f"{title} refines or is abstract")
         for attribute in one.attributes:
@@ -292,11 +336,16 @@ class _Comparison:
             raise Broken("no-body", f"{title} has no body")
         self._suspects(None, one)
         for member in one.members or ():
-            self._added(member, (*path, one.name))
+            self._added(member, path, inside=True)
 
-    def _names(self, one: Declaration) -> None:
+    def _names(self, one: Declaration, outermost: bool) -> None:
+        """A member of a new type or module takes nothing over: the given program speaks of none."""
         for name in one.names():
-            if name in self._given.spoken:
+            taken = name in self._given.spoken
+            if one.kind in CALLABLES or one.kind in ("const", "field"):
+                behind_dots = (False,) if outermost else (False, True)
+                taken = any(Use(name, member) in self._given.meant for member in behind_dots)
+            if taken:
                 raise Broken("spec-shadowed", f"{_title(one)} takes the name {name}, which the given program uses")
 
 

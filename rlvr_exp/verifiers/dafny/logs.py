@@ -18,6 +18,7 @@ _RELATED = re.compile(r"^\S*?\((\d+),\d+\): Related (?:location|message): (.*)$"
 _COUNTED = re.compile(r"^(\d+) (parse errors|resolution/type errors) detected in ", re.MULTILINE)
 _UNFINISHED = re.compile(r"^\S*?\(\d+,\d+\): Warning: note, this (?:loop|forall statement) has no body", re.MULTILINE)
 _FINISHED = re.compile(r"^Dafny program verifier finished with (\d+) verified, (\d+) errors?", re.MULTILINE)
+_SPELT, _MARKS = re.compile("_([_kqh])"), {"_": "_", "k": "'", "q": "?", "h": "#"}
 _BUCKETS = (("out of resource", "timeout"), ("timed out", "timeout"), ("out of memory", "memory"))
 
 
@@ -121,10 +122,11 @@ def _procedure(name: str, obligations: int, result: str) -> Procedure:
 
 
 def _declared(name: str) -> str:
-    """Impl$$_0_M.__default.F -> M.F: underscores of a name are doubled there, and a number begins a nested module."""
+    """Impl$$_0_M.__default.F_k -> M.F': marks of a name are spelt out there, and a number begins a nested module."""
     parts = name.partition("$$")[2].split(".")
-    plain = [re.sub(r"^_\d+_", "", part).replace("__", "_") for part in parts if part not in ("_module", "__default")]
-    return ".".join(plain)
+    plain = [re.sub(r"^_\d+_", "", part) for part in parts if part not in ("_module", "__default")]
+    plain = [part.removeprefix("_default_") for part in plain]  # of a Main that cannot be run
+    return _SPELT.sub(lambda found: _MARKS[found[1]], ".".join(plain))
 
 
 def _faults(lines: list[str], stage: str) -> Iterable[Fault]:

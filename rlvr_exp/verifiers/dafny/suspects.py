@@ -8,13 +8,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rlvr_exp.verifiers.dafny.expressions import Walker, partners
+from rlvr_exp.verifiers.dafny.tokens import pieces
 
 HARMLESS = frozenset(
     ("trigger", "autotriggers", "matchinglooprewrite", "split", "induction", "inductionTrigger", "fuel", "opaque")
-    + ("tailrecursion", "nowarn", "warnShadowing", "timeLimitMultiplier", "vcs_max_cost", "vcs_max_splits")
-    + ("isolate_assertions",)
+    + ("tailrecursion", "nowarn", "warnShadowing", "vcs_max_cost", "vcs_max_splits", "vcs_split_on_every_assert")
+    + ("isolate_assertions", "subsumption", "nativeType", "disable_nonlinear_arithmetic", "contradiction")
 )
 """Attributes that steer a proof or a compiler and cannot weaken what is proved."""
+LIMITS = frozenset(("timeLimit", "timeLimitMultiplier", "rlimit", "resource_limit"))
+"""Attributes that set a limit of their own to one proof. Taken out of what the tool reads: the verifier's hold."""
 _RULES = {
     "axiom": "axiom",
     "assume_concurrent": "assume",
@@ -41,10 +44,29 @@ class Suspect:
 def attribute_of(tokens: Sequence[str]) -> Suspect | None:
     """Of one whole attribute, braces included; None where it is harmless."""
     name = tokens[2] if len(tokens) > 3 else ""
-    if name in HARMLESS:
+    if name in HARMLESS or list(tokens[1:]) == [":", "verify", "true", "}"]:
         return None
     rule = "assume" if name.startswith("assume") else _RULES.get(name, "attribute")
     return Suspect(rule, " ".join(tokens))
+
+
+def _is_limit(tokens: Sequence[str]) -> bool:
+    """`{:timeLimit 60}` and its like, with a plain number."""
+    return len(tokens) == 5 and tokens[1] == ":" and tokens[2] in LIMITS and tokens[3].isdigit() and tokens[4] == "}"
+
+
+def without_limits(text: str) -> str:
+    """The program with its own limits of proofs blanked out, every other character where it was."""
+    if not any(name in text for name in LIMITS):
+        return text
+    parts = [[piece.text, piece.token] for piece in pieces(text)]
+    found = [part for part in parts if part[1]]
+    for index, part in enumerate(found):
+        five = found[index : index + 5]
+        if part[0] == "{" and _is_limit([one[0] for one in five]):
+            for one in five:
+                one[0] = " " * len(one[0])
+    return "".join(one[0] for one in parts)
 
 
 def suspects(tokens: Sequence[str]) -> Iterator[Suspect]:

@@ -27,6 +27,7 @@ from rlvr_exp.verifiers.dafny import guards, options, vacuity
 from rlvr_exp.verifiers.dafny.guards import Breach, Facts, Known, Protect
 from rlvr_exp.verifiers.dafny.logs import Report
 from rlvr_exp.verifiers.dafny.run import Cold, Limits, Lost, Run, Warm
+from rlvr_exp.verifiers.dafny.suspects import without_limits
 from rlvr_exp.verifiers.dafny.syntax import Unreadable
 from rlvr_exp.verifiers.dafny.tokens import plain
 from rlvr_exp.verifiers.dafny.tool import find
@@ -73,7 +74,7 @@ class Dafny(Engine):
     """
 
     name = "dafny"
-    version = "1"
+    version = "2"
 
     def __init__(
         self,
@@ -132,7 +133,7 @@ class Dafny(Engine):
             return Verdict("failed", "parse", log=candidate.fault or "no program in the answer")
         if len(candidate.text) > _LONGEST:
             return Verdict("failed", "output_limit", log=f"{len(candidate.text)} characters, at most {_LONGEST}")
-        text, program = plain(candidate.text), plain(problem.program)
+        text, program = without_limits(plain(candidate.text)), without_limits(plain(problem.program))
         try:
             text.encode()
         except UnicodeEncodeError:
@@ -235,12 +236,22 @@ class _Judgement:
             return self._rejected(Breach("unreadable", "the given program itself cannot be read: nothing is protected"))
         if report.bodyless != self._facts.bodyless:
             return self._rejected(Breach("no-body", "a loop or forall statement has no body"))
+        unheard = self._unheard(report)
+        if unheard:
+            return self._rejected(Breach("unproved", f"Dafny says nothing about the body of {unheard}"))
         if self._own._vacuity:
             found = self._probe(extra)
             if found:
                 return self._rejected(Breach("vacuous", f"`assert false` is proved at the end of {found}"))
         passed, total = _counts(report, self._case.given)
         return Verdict("passed", passed=passed, total=total, seconds=self._cpu_s)
+
+    def _unheard(self, report: Report) -> str:
+        """An iterator that promises something and whose body the tool never looked at: 2.3 skips an empty one."""
+        if self._own._tool.family != "2.3" or {"refines", "abstract"} & self._case.given.spoken:
+            return ""
+        heard = {one.name for one in report.procedures if one.part == "Impl"}
+        return min(self._facts.promising - heard, default="")
 
     def _probe(self, extra: Sequence[str]) -> str:
         text, names = vacuity.probed(self._case.text, sorted(self._case.given.callables))
@@ -269,9 +280,9 @@ class _Judgement:
 
 def _counts(report: Report, given: Known | None) -> tuple[int, int]:
     """(proved, all) procedures of the given declarations; one more where anything else failed."""
-    names = given.callables if given is not None else frozenset()
-    theirs = [one.result == "verified" for one in report.procedures if one.name.rpartition(".")[2] in names]
-    others = [one.result == "verified" for one in report.procedures if one.name.rpartition(".")[2] not in names]
+    labels = given.labels if given is not None else frozenset()
+    theirs = [one.result == "verified" for one in report.procedures if one.name in labels]
+    others = [one.result == "verified" for one in report.procedures if one.name not in labels]
     proved, total = sum(theirs), len(theirs)
     if not report.proved and (not all(others) or proved == total):
         total += 1

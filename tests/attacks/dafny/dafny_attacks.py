@@ -213,6 +213,21 @@ ENDLESS = (
         growing="lemma L() ensures false { G(0); } lemma G(n: nat) ensures false decreases n { G(n + 1); }",
     )
 )
+UNHEARD = [
+    ("what the tool skips", name, SORT, sort_with("var i := new It(); var m := i.MoveNext(); assert false; r := s;", more))
+    for name, more in {
+        "empty_iterator": "iterator It() yields (y: int) yield ensures false ensures false { }",
+        "empty_iterator_of_a_module": "module N { iterator It() ensures false { } } import N type It = N.It",
+        "iterator_of_semicolons": "iterator It() yields (y: int) yield ensures false ensures false { ; }",
+        "iterator_of_nothing": "iterator It() yields (y: int) yield ensures false ensures false { { } }",
+    }.items()
+] + _sort(
+    "what the tool skips",
+    time_limit_none=("method Sort", "method {:timeLimit 0} Sort"),
+    resources_none=("method Sort", "method {:rlimit 1} {:timeLimit 1} Sort"),
+    limit_inside_verify=("method Sort", "method {:verify/*{:timeLimit 3}*/ false} Sort"),
+    limit_of_two=("method Sort", "method {:timeLimit 0, 1} Sort"),
+)
 OPEN_LOOPS = _body(
     "loops without body",
     bodyless="r := s; while true invariant Sorted(r)",
@@ -466,6 +481,7 @@ ATTACKS = (
     + UNCHECKED
     + ENDLESS
     + OPEN_LOOPS
+    + UNHEARD
     + SHADOWED
     + REFINED
     + HIDDEN

@@ -178,4 +178,23 @@ CONTROLS = [
         _TRUE_LEMMA,
         _TRUE_LEMMA.replace("{ }", "{ if n > 0 { Grows(n - 1); } }").replace("r := 0", "Grows(n); r := Tri(n) + 1"),
     ),
+    (
+        "names of bound variables, members and limits of proofs",
+        SORT,
+        SORT_DONE
+        + """
+predicate i(x: int) { x > 0 }
+function method j(x: int): int { x }
+function Length(s: seq<int>): nat { |s| }
+lemma {:timeLimit 60} {:rlimit 100000} {:induction false} Quote'(x: int) ensures x == x { }
+lemma Ask?(a_k: int) returns (y: int) ensures y > a_k { return a_k + 1; }
+module Own { predicate Sorted(s: seq<int>) { true }
+  module Deep { class C { constructor () ensures true { } constructor Of() ensures true { } } } }
+iterator Gen(n: nat) yields (y: nat) yield ensures y <= n { y := n; yield; }
+codatatype Stream = Cons(head: int, tail: Stream)
+function Ones(): Stream { Cons(1, Ones()) }
+copredicate Pos(s: Stream) { s.head > 0 && Pos(s.tail) }
+colemma OnesPos() ensures Pos(Ones()) { OnesPos(); }
+""",
+    ),
 ]

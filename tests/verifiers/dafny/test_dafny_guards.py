@@ -36,7 +36,8 @@ def rule(candidate: str, given: str = GIVEN, protect: str = "specification", hol
         ("method M", "method {:verify false} M", "verify-false"),
         ("method M", "method {:extern} M", "extern"),
         ("method M", "method {:axiom} M", "axiom"),
-        ("method M", "method {:timeLimit 9} M", "attribute"),
+        ("method M", "method {:timeLimit 4 + 5} M", "attribute"),
+        ("method M", "method {:verify true, false} M", "verify-false"),
         ("r := x;", "...;", "refinement"),
     ],
 )
@@ -52,7 +53,7 @@ def test_change_breaks_its_rule(old: str, new: str, wanted: str) -> None:
         ("function F(): int ensures false", "no-body"),
         ("module N { lemma L() ensures false }", "no-body"),
         ("trait T { static lemma L() ensures false }", "no-body"),
-        ("module N { predicate P(x: int) { true } }", "spec-shadowed"),
+        ("module N { module P { } }", "spec-shadowed"),
         ("datatype D = P", "spec-shadowed"),
         ("abstract module N { }", "refinement"),
         ("import opened N = Q", "import"),
@@ -75,6 +76,8 @@ def test_addition_breaks_its_rule(more: str, wanted: str) -> None:
         "module N { lemma L() { } }",
         "ghost method G() { calc { 1; == 1; } }",
         "datatype D = Left | Right(x: int)",
+        "module N { predicate P(x: int) { true } }",
+        "lemma {:verify true} L() { }",
     ],
 )
 def test_additions_with_bodies_are_free(more: str) -> None:
