@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from types import CodeType
 from typing import Any
 
-from rlvr_exp.sandbox import fresh, programs, wire
+from rlvr_exp.sandbox import fresh, programs, scalars, wire
+from rlvr_exp.sandbox.noise import Noise
 from rlvr_exp.sandbox.reporter import LOADING, SOURCE, CaseTimeout, Reporter, Send, not_plain
 
 _exit = os._exit
@@ -27,24 +28,27 @@ def pack_case(given: Any) -> bytes:
     return len(data).to_bytes(4, "big") + data
 
 
-def pack(code: str, entry_point: str, cases: Sequence[bytes], limit: int, case_cpu_s: float = 0.0) -> bytes:
-    """The payload of one job. `cases`: from `pack_case`. `limit`: bytes of all records. `case_cpu_s`: 0 for none."""
-    head = wire.encode([code, entry_point, limit, float(case_cpu_s)])
+def pack(code: str, entry_point: str, cases: Sequence[bytes], limit: int, noise: int, case_cpu_s: float = 0.0) -> bytes:
+    """The payload of one job. `cases`: from `pack_case`. `limit`: bytes of all records. `noise`: bytes that are shown
+    of what it prints beside its answers. `case_cpu_s`: 0 for none."""
+    head = wire.encode([code, entry_point, limit, noise, float(case_cpu_s)])
     return b"".join((len(head).to_bytes(4, "big"), head, *cases))
 
 
 def run(payload: bytes, send: Send) -> None:
     """Called once in a fresh fork, which ends right after."""
     head, *cases = _unpack(payload)
-    source, entry_point, limit, case_cpu_s = wire.decode_native(head)
+    source, entry_point, limit, shown, case_cpu_s = wire.decode_native(head)
     source = source.removeprefix("\ufeff")
     reporter = Reporter(send, limit, source)
     code = _compile(source, reporter)
     if code is None:
         return
     fresh.begin(source)
+    noise = Noise(shown)
+    noise.open()
     one = _Function(code, entry_point, reporter) if entry_point else programs.Program(code, reporter)
-    baseline = fresh.Baseline() if len(cases) > 1 else None
+    baseline = fresh.Baseline(noise) if len(cases) > 1 else None
     for index, case in enumerate(cases):
         if index:
             baseline.restore()
@@ -77,7 +81,13 @@ def _timed(case_cpu_s: float, one: Callable[[int, Any], bool], index: int, given
     """One case, within its own bound: Python code is interrupted again and again, a call into C when it returns."""
     if not case_cpu_s:
         return one(index, given)
-    signal.signal(signal.SIGPROF, _expire)
+
+    def expire(*_: Any) -> None:
+        if not reporter.reported:  # what is being sent, or was, stands
+            raise CaseTimeout
+
+    reporter.reported = False
+    signal.signal(signal.SIGPROF, expire)
     signal.setitimer(signal.ITIMER_PROF, case_cpu_s, 0.05)
     try:
         goes_on = one(index, given)
@@ -87,10 +97,6 @@ def _timed(case_cpu_s: float, one: Callable[[int, Any], bool], index: int, given
         signal.setitimer(signal.ITIMER_PROF, 0)
         reporter.error(index, "timeout", f"stopped at its own CPU limit of {case_cpu_s:g} s")
         return True
-
-
-def _expire(*_: Any) -> None:
-    raise CaseTimeout
 
 
 class _Function:
@@ -134,12 +140,18 @@ class _Function:
         reporter, returned = self._reporter, None
         try:
             returned = function(*args)
-            reporter.value(index, returned)
+            self._report(index, returned)
         except CaseTimeout:
             raise
         except wire.TooLarge as fault:
             reporter.error(index, "output", f"returned more than can be taken: {fault}")
-        except wire.NotPlain:
-            reporter.error(index, "type", not_plain(returned))
+        except wire.NotPlain as fault:
+            reporter.error(index, "type", not_plain(returned, str(fault)))
         except BaseException as fault:  # as above
             reporter.fault(index, fault)
+
+    def _report(self, index: int, returned: Any) -> None:
+        try:
+            self._reporter.value(index, returned)
+        except wire.NotPlain:
+            self._reporter.value(index, scalars.to_plain(returned))

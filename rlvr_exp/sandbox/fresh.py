@@ -1,43 +1,50 @@
 """Fresh state for each case of a candidate: its module, and what the case before it left in the interpreter.
 
 Owns the candidate's module (`candidate` for functions, `__main__` for programs, each with builtins of its own) and
-putting the process back between cases: entries of sys.modules, attributes of the modules in `_WATCHED` and of sys,
-sys.path and its like, the environment, random's state, warnings, signal handlers and timers, exit handlers, tracing,
-recursion and digit limits, the decimal context (a context of its own per case), the current directory and its files.
+putting the process back between cases: entries of sys.modules, attributes of the standard library's modules (those in
+`_WATCHED` here, those that a case imports in imports.py) and of sys, sys.path and its like, the environment, locale and
+time zone, random's state, warnings, signal handlers, masks and timers, exit handlers, tracing, recursion and digit
+limits, the collector's thresholds, the decimal contexts, the current directory and its files.
 
-Not put back: threads that go on, locale and time zone, the attributes of other modules of the standard library, and the
-content of objects that such modules share. That a hostile candidate carries something from case to case is no harm: all
-that its process can send are values, which are held against expected values that it does not have.
+Not put back: threads that go on, the state of packages, and the content of objects that modules of the standard library
+share (classes that were patched, registries). That a hostile candidate carries something from case to case is no harm:
+all that its process can send are values, which are held against expected values that it does not have.
 Standard library only.
 """
 
 import atexit
 import builtins
 import contextvars
+import decimal
 import gc
 import importlib
 import importlib.machinery
 import linecache
+import locale
 import os
 import random
 import signal
 import sys
 import tempfile
+import threading
+import time
 import types
 import warnings
 from _sitebuiltins import Quitter, _Helper
 from collections.abc import Callable
 from typing import Any
 
+from rlvr_exp.sandbox.imports import Attributes, Imports, seed_numpys_generator
+from rlvr_exp.sandbox.noise import Noise
 from rlvr_exp.sandbox.reporter import SOURCE
 
 _WATCHED = [
     importlib.import_module(name)
-    for name in "bisect cmath collections copy decimal fractions functools heapq io itertools json math operator os"
-    " posixpath random re statistics string struct sys textwrap time".split()
+    for name in "bisect cmath collections copy datetime decimal fractions functools heapq io itertools json math"
+    " operator os posixpath random re statistics string struct sys textwrap threading time warnings".split()
 ]
 """Loaded once here, free in every fork; and put back where a case changes their attributes."""
-for _name in "array dataclasses datetime contextlib enum abc threading typing".split():
+for _name in "array dataclasses contextlib enum abc typing".split():
     importlib.import_module(_name)
 
 _BUILTINS = dict(vars(builtins)) | {"exit": Quitter("exit", "Ctrl-D"), "quit": Quitter("quit", "Ctrl-D")}
@@ -55,6 +62,7 @@ def begin(source: str) -> None:
     """What holds for all cases of a candidate."""
     sys.argv[:] = [SOURCE]
     sys.setrecursionlimit(_RECURSION)
+    seed_numpys_generator()
     random.seed(_SEED)  # a fork seeds itself from the clock: unseeded candidates would be judged by luck
     tempfile.tempdir = None  # what the worker found for itself is closed to candidates
     linecache.cache[SOURCE] = (len(source), None, source.splitlines(keepends=True), SOURCE)  # inspect, tracebacks
@@ -83,43 +91,45 @@ def is_open(stream: Any) -> bool:
         return not stream.closed
     except ValueError:
         return False
+    except AttributeError:  # a stream of the candidate's own
+        return True
 
 
 class Baseline:
     """The process as it is now, to be put back after each case. Objects are taken by reference before any case runs."""
 
-    def __init__(self) -> None:
+    def __init__(self, noise: Noise) -> None:
+        self._noise = noise
         self._home = os.getcwd()
-        self._modules = dict(sys.modules)
-        self._attributes = [(vars(module), dict(vars(module))) for module in _WATCHED]
-        self._lists = [(items, list(items)) for items in (sys.path, sys.argv, sys.meta_path, sys.path_hooks)]
-        self._lists.append((warnings.filters, list(warnings.filters)))
+        self._imports = Imports(self._home)
+        self._attributes = [Attributes(module.__name__, module) for module in _WATCHED]
+        lists = (sys.path, sys.argv, sys.path_hooks, gc.callbacks, warnings.filters)
+        self._lists = [(items, list(items)) for items in lists]
         self._environment = dict(os.environ)
         self._handlers = [(number, signal.getsignal(number)) for number in _SIGNALS]
         self._digits = sys.get_int_max_str_digits()
+        self._thresholds, self._switch_s = gc.get_threshold(), sys.getswitchinterval()
+        self._stack = threading.stack_size()
+        threading.stack_size(self._stack)  # asking sets it to the default
+        self._locale = locale.setlocale(locale.LC_ALL)
+        self._decimal = decimal.DefaultContext.copy()
 
     def restore(self) -> None:
         """Raises what a candidate planted there to be raised; it has no further case then."""
-        for attributes, saved in self._attributes:
-            if attributes != saved:
-                _put_back(attributes, saved)
-        self._restore_modules()
+        for attributes in self._attributes:
+            attributes.put_back()
+        atexit._clear()
+        self._imports.restore()
         for items, saved in self._lists:
             if items != saved:
                 items[:] = saved
         if os.environ._data != self._environment and dict(os.environ) != self._environment:
             os.environ.clear()
             os.environ.update(self._environment)
+            time.tzset()
         self._restore_interpreter()
         self._restore_streams()
         self._empty_home()
-
-    def _restore_modules(self) -> None:
-        """Modules of the standard library that were imported meanwhile stay: they cost much and hold little."""
-        for name, module in list(sys.modules.items()):
-            if name not in self._modules and not _is_librarys(name, module, self._home):
-                del sys.modules[name]
-        sys.modules.update(self._modules)
 
     def _restore_interpreter(self) -> None:
         random.seed(_SEED)
@@ -127,9 +137,28 @@ class Baseline:
         sys.setprofile(None)
         sys.setrecursionlimit(_RECURSION)
         sys.set_int_max_str_digits(self._digits)
+        sys.setswitchinterval(self._switch_s)
         gc.enable()
-        atexit._clear()
+        gc.set_threshold(*self._thresholds)
+        threading.stack_size(self._stack)
+        if locale.setlocale(locale.LC_ALL) != self._locale:
+            locale.setlocale(locale.LC_ALL, self._locale)
+        self._restore_decimal()
+        warnings.onceregistry.clear()
+        warnings._filters_mutated()
         tempfile.tempdir = None
+        self._restore_signals()
+
+    def _restore_decimal(self) -> None:
+        """New contexts are copies of this one."""
+        context, saved = decimal.DefaultContext, self._decimal
+        for name in ("prec", "rounding", "Emin", "Emax", "capitals", "clamp"):
+            setattr(context, name, getattr(saved, name))
+        context.traps, context.flags = dict(saved.traps), dict(saved.flags)
+
+    def _restore_signals(self) -> None:
+        signal.set_wakeup_fd(-1)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
         for timer in _TIMERS:
             signal.setitimer(timer, 0)
         for number, handler in self._handlers:
@@ -137,21 +166,14 @@ class Baseline:
                 signal.signal(number, handler)
 
     def _restore_streams(self) -> None:
-        for name, fd in (("stdout", 1), ("stderr", 2)):
-            if not is_open(getattr(sys, name)):
-                setattr(sys, name, open(fd, "w", encoding="utf-8", errors="surrogateescape", closefd=False))
+        if not (is_open(sys.stdout) and is_open(sys.stderr)):
+            self._noise.open()
 
     def _empty_home(self) -> None:
         os.chdir(self._home)
         os.umask(_UMASK)
         for name in os.listdir("."):
             _remove(name)
-
-
-def _put_back(attributes: dict[str, Any], saved: dict[str, Any]) -> None:
-    for name in attributes.keys() - saved.keys():
-        del attributes[name]
-    attributes.update(saved)
 
 
 def _remove(path: str) -> None:
@@ -163,12 +185,3 @@ def _remove(path: str) -> None:
     for name in os.listdir(path):
         _remove(os.path.join(path, name))
     os.rmdir(path)
-
-
-def _is_librarys(name: str, module: Any, home: str) -> bool:
-    """Whether a module was imported by its own name, and from no file that the candidate wrote."""
-    spec = getattr(module, "__spec__", None)
-    origin = getattr(spec, "origin", None)
-    if type(origin) is not str or spec.name != name:
-        return False
-    return origin in ("built-in", "frozen") or (origin.startswith("/") and not origin.startswith(home))

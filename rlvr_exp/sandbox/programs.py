@@ -6,21 +6,26 @@ are waited for, exit handlers run, files are flushed. Exit code 0 is a normal en
 library only.
 """
 
+import _io
 import atexit
 import errno
 import fcntl
 import gc
+import io
 import os
+import posix
 import sys
 import threading
-from types import CodeType
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 from rlvr_exp.sandbox import fresh, wire
 from rlvr_exp.sandbox.reporter import CaseTimeout, Reporter
 
-_OWN_STREAMS = sys.stdin, sys.stdout
+_OWN_STDIN = sys.stdin
+_open_file, _open_descriptor, _stat_path = open, os.open, os.stat
 _STREAM = ".stream"
+_CODE = (FunctionType, BuiltinFunctionType, type, ModuleType)
 _DEVICES = {"/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2}
 _DEVICES |= {f"/dev/fd/{number}": number for number in range(3)} | {
     f"/proc/self/fd/{number}": number for number in range(3)
@@ -36,12 +41,17 @@ class Program:
 
     def __init__(self, code: CodeType, reporter: Reporter):
         self._code, self._reporter = code, reporter
+        self._stdout = sys.stdout
+        real = sys.modules["builtins"]
+        real.open = io.open = _io.open = _open
+        os.open = posix.open = _os_open
+        os.stat = posix.stat = _os_stat
 
     def __call__(self, index: int, stdin: str) -> bool:
         """True: the next case can run."""
         output = _open_streams(stdin.encode("utf-8", "surrogateescape"))
         module = fresh.new_module("__main__")
-        sys.modules["builtins"].open = _open
+        sys.modules["builtins"].open = _open  # the candidate's own, of this case
         try:
             self._report(index, self._run(module.__dict__), output)
         except CaseTimeout:
@@ -55,7 +65,7 @@ class Program:
                 self._reporter.fault(index, fault)
         finally:
             module.__dict__.clear()
-            _close_streams(output)
+            self._close_streams(output)
         return True
 
     def _run(self, names: dict[str, Any]) -> int:
@@ -70,11 +80,9 @@ class Program:
             code = _exit_code(leave)
         _wait_for_threads()
         atexit._run_exitfuncs()
-        for stream in (sys.stdout, original):
-            if stream is not None and fresh.is_open(stream):
-                stream.flush()
-        names.clear()  # a file that nobody closed is flushed by its end
-        gc.collect()
+        _flush(sys.stdout, original)
+        _end(names, sys.stdout, original)
+        _flush(original)  # another one may need what is gone now
         return code
 
     def _report(self, index: int, code: int, output: int) -> None:
@@ -83,6 +91,36 @@ class Program:
             return
         data = os.pread(output, os.fstat(output).st_size, 0)
         self._reporter.value(index, data.decode("utf-8", "surrogateescape"))
+
+    def _close_streams(self, output: int) -> None:
+        """What still holds text is flushed now, so that it does not reach the next case's output."""
+        sys.stdin = sys.__stdin__ = _OWN_STDIN
+        sys.stdout = sys.__stdout__ = self._stdout
+        gc.collect()
+        os.close(output)
+
+
+def _flush(*streams: Any) -> None:
+    for stream in streams:
+        if stream is not None and fresh.is_open(stream):
+            stream.flush()
+
+
+def _end(names: dict[str, Any], *streams: Any) -> None:
+    """The module's end: finalizers run while what they use is still there, and a file that nobody closed is flushed."""
+    for name in [name for name, value in names.items() if _has_finalizer(value)]:
+        del names[name]
+    gc.collect()
+    _flush(*streams)
+    for name in [name for name, value in names.items() if not isinstance(value, _CODE) and name != "__builtins__"]:
+        del names[name]
+    gc.collect()
+    names.clear()
+    gc.collect()
+
+
+def _has_finalizer(value: Any) -> bool:
+    return hasattr(type(value), "__del__")
 
 
 def _open_streams(stdin: bytes) -> int:
@@ -96,30 +134,41 @@ def _open_streams(stdin: bytes) -> int:
     os.dup2(output, 1)
     os.close(given)
     how: dict[str, Any] = {"encoding": "utf-8", "errors": "surrogateescape", "newline": "\n", "closefd": False}
-    sys.stdin = sys.__stdin__ = open(0, **how)
-    sys.stdout = sys.__stdout__ = open(1, "w", **how)
+    sys.stdin = sys.__stdin__ = _open_file(0, **how)
+    sys.stdout = sys.__stdout__ = _open_file(1, "w", **how)
     return output
 
 
 def _nameless_file() -> int:
     """A file in the scratch without a name; not one of the standard descriptors, where the case before closed them."""
-    low = os.open(_STREAM, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    low = _open_descriptor(_STREAM, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     os.unlink(_STREAM)
     high = fcntl.fcntl(low, fcntl.F_DUPFD, 3)
     os.close(low)
     return high
 
 
-def _close_streams(output: int) -> None:
-    """What still holds text is flushed now, so that it does not reach the next case's output."""
-    sys.stdin, sys.stdout = sys.__stdin__, sys.__stdout__ = _OWN_STREAMS
-    gc.collect()
-    os.close(output)
-
-
 def _open(file: Any, *args: Any, **options: Any) -> Any:
     """The builtin, for programs that name their streams as files: /proc, through which these lead, is closed."""
-    return open(os.dup(_DEVICES[file]) if type(file) is str and file in _DEVICES else file, *args, **options)
+    stream = _stream_of(file)
+    return _open_file(file if stream is None else os.dup(stream), *args, **options)
+
+
+def _os_open(path: Any, *args: Any, **options: Any) -> int:
+    """The same for os.open."""
+    stream = _stream_of(path)
+    return _open_descriptor(path, *args, **options) if stream is None else os.dup(stream)
+
+
+def _os_stat(path: Any, *args: Any, **options: Any) -> os.stat_result:
+    """The same for those that ask first whether the file is there."""
+    stream = _stream_of(path)
+    return _stat_path(path, *args, **options) if stream is None else os.fstat(stream)
+
+
+def _stream_of(path: Any) -> int | None:
+    name = os.fspath(path) if isinstance(path, os.PathLike) else path
+    return _DEVICES.get(name) if isinstance(name, str) else None
 
 
 def _leave(code: int) -> None:

@@ -34,6 +34,8 @@ class Reporter:
 
     def __init__(self, send: Send, limit: int, source: str):
         self._send, self._left, self._source = send, limit, source
+        self.reported = False
+        """A record is being sent, or was: set before the first byte, so that no timer may cut it short."""
 
     def value(self, case: int, value: Any) -> None:
         """Raises wire.NotPlain, wire.TooLarge."""
@@ -70,16 +72,19 @@ class Reporter:
     def _record(self, record: list[Any]) -> None:
         data = wire.encode(record, max(self._left, 1024))
         self._left -= len(data) + 4
+        self.reported = True
         self._send(data)
 
 
-def not_plain(value: Any) -> str:
-    """Why a returned object is no answer, and what to return in its place."""
+def not_plain(value: Any, fault: str) -> str:
+    """Why a returned object is no answer, and what to return in its place. `fault`: what the encoder said."""
     kind = _name_of(type(value))
     if kind in _ONE_BY_ONE:
         return f"returned a {kind}, which is not plain data: return a list of its items"
     if kind == "coroutine":
         return "returned a coroutine, which nobody awaited: return asyncio.run(...) of it"
+    if fault.startswith("a ndarray "):
+        return "returned a numpy array, or what holds one, which is not plain data: return its .tolist()"
     return f"returned a {kind} that is not plain data, or holds what is not"
 
 

@@ -1,12 +1,14 @@
 """Whether a candidate's value, or a program's output, is the expected one. Runs in the trusted parent, over data alone.
 
 Values: a bool is never a number; a tuple is a list only where the problem is not strict; an int equals a float only
-where it is not strict; floats may differ by `atol`, two ints never; 0.0 equals -0.0, NaN equals nothing; a dict's order
-does not count; keys of dicts and members of sets compare by exact type and content.
+where it is not strict; floats may differ by `atol`, two ints never; 0.0 equals -0.0; NaN equals NaN, where that is what
+is expected, and nothing else; a dict's order does not count; keys of dicts and members of sets follow the same rules,
+but for `atol`.
 Output: white space at the ends of lines and empty lines at the end do not count, everything else does; strict counts
 every character. With `atol` lines are compared word by word, and two numbers of which one is no int may differ by it.
 """
 
+import cmath
 import re
 from typing import Any
 
@@ -31,7 +33,7 @@ def equal(got: Any, expected: Any, strict: bool = False, atol: float = 0.0) -> b
     if kind is dict:
         return _dicts_equal(got, expected, strict, atol)
     if kind in (set, frozenset):
-        return _sets_equal(got, expected)
+        return _sets_equal(got, expected, strict)
     return type(got) is kind and got == expected
 
 
@@ -69,7 +71,7 @@ def _same_word(got: str, expected: str, atol: float) -> bool:
 def _numbers_equal(got: Any, expected: Any, strict: bool, atol: float) -> bool:
     if type(got) not in _NUMBERS or (strict and type(got) is not type(expected)):
         return False
-    if got == expected:
+    if got == expected or (_has_nan(got) and _has_nan(expected) and _same_nan(got, expected, strict)):
         return True
     if not atol or (type(got) is int and type(expected) is int):
         return False
@@ -79,18 +81,30 @@ def _numbers_equal(got: Any, expected: Any, strict: bool, atol: float) -> bool:
         return False
 
 
+def _has_nan(number: Any) -> bool:
+    return type(number) is not int and cmath.isnan(number)
+
+
+def _same_nan(got: Any, expected: Any, strict: bool) -> bool:
+    """Of two values that have NaN in them: whether it is at the same place, and the other part is equal."""
+    if type(got) is float and type(expected) is float:
+        return True
+    got, expected = complex(got), complex(expected)
+    return _numbers_equal(got.real, expected.real, strict, 0) and _numbers_equal(got.imag, expected.imag, strict, 0)
+
+
 def _dicts_equal(got: Any, expected: dict[Any, Any], strict: bool, atol: float) -> bool:
     if type(got) not in (dict, Pairs):
         return False
     pairs = tuple(got.items()) if type(got) is dict else got.items
     if len(pairs) != len(expected):
         return False
-    found = {_name(key): value for key, value in pairs}
-    wanted = {_name(key): value for key, value in expected.items()}
+    found = {_name(key, strict): value for key, value in pairs}
+    wanted = {_name(key, strict): value for key, value in expected.items()}
     return found.keys() == wanted.keys() and all(equal(found[key], wanted[key], strict, atol) for key in wanted)
 
 
-def _sets_equal(got: Any, expected: set[Any] | frozenset[Any]) -> bool:
+def _sets_equal(got: Any, expected: set[Any] | frozenset[Any], strict: bool) -> bool:
     if type(got) is Bag:
         if got.frozen != (type(expected) is frozenset):
             return False
@@ -99,12 +113,33 @@ def _sets_equal(got: Any, expected: set[Any] | frozenset[Any]) -> bool:
         members = tuple(got)
     else:
         return False
-    return len(members) == len(expected) and {_name(one) for one in members} == {_name(one) for one in expected}
+    if len(members) != len(expected):
+        return False
+    return {_name(one, strict) for one in members} == {_name(one, strict) for one in expected}
 
 
-def _name(value: Any) -> bytes:
-    """A key that tells types apart and hashes safely, whoever chose the value."""
+def _name(value: Any, strict: bool) -> bytes:
+    """The same for equal values and for no others; it hashes safely, whoever chose the value."""
     try:
-        return wire.encode(value)
+        return wire.encode(_canonical(value, strict, 0))
     except wire.NotPlain:  # forged, and deeper than anything that was asked for
         return b""
+
+
+def _canonical(value: Any, strict: bool, depth: int) -> Any:
+    """One value for all that are equal to it. Raises wire.NotPlain."""
+    kind = type(value)
+    if depth > wire.MAX_DEPTH:
+        raise wire.NotPlain("too deep")
+    if kind is complex and not strict and value.imag == 0:
+        kind, value = float, value.real
+    if kind is float:
+        return int(value) if not strict and value.is_integer() else value + 0.0
+    if kind is complex:
+        return complex(value.real + 0.0, value.imag + 0.0)
+    if kind is tuple:
+        return tuple(_canonical(item, strict, depth + 1) for item in value)
+    if kind in (Bag, frozenset):
+        frozen, items = (value.frozen, value.items) if kind is Bag else (True, value)
+        return Bag(frozen, tuple(_canonical(one, strict, depth + 1) for one in items))
+    return value

@@ -7,6 +7,7 @@ from rlvr_exp.sandbox.wire import Bag, Pairs
 from rlvr_exp.verifiers.compare import equal, lines_of, same_line
 
 _SHORT, _AROUND, _LINE = 120, 24, 100
+_VISITS = 300
 _SEQUENCES = (list, tuple)
 
 
@@ -17,6 +18,12 @@ class _Brief(reprlib.Repr):
         super().__init__()
         self.maxlevel, self.maxstring, self.maxother, self.maxlong = 8, 2 * _SHORT, 2 * _SHORT, 2 * _SHORT
         self.maxlist = self.maxtuple = self.maxdict = self.maxset = self.maxfrozenset = 60
+        self._left = _VISITS
+
+    def repr1(self, value: Any, level: int) -> str:
+        """Beyond so many values nothing of them would be seen."""
+        self._left -= 1
+        return super().repr1(value, level) if self._left >= 0 else "..."
 
     def repr_Pairs(self, value: Pairs, level: int) -> str:
         pairs = (f"{self.repr1(key, level - 1)}: {self.repr1(item, level - 1)}" for key, item in value.items[:60])
@@ -27,13 +34,10 @@ class _Brief(reprlib.Repr):
         return ("frozenset({%s})" if value.frozen else "{%s}") % items if items else "set()"
 
 
-_BRIEF = _Brief()
-
-
 def short(value: Any) -> str:
     """Its repr, with the middle left out where it is long."""
     try:
-        text = _BRIEF.repr(value)
+        text = _Brief().repr(value)
     except (RecursionError, ValueError):  # forged depth, or an int too long to print
         return "<too large to show>"
     text = text.encode("ascii", "backslashreplace").decode() if _has_surrogates(text) else text
@@ -42,8 +46,9 @@ def short(value: Any) -> str:
 
 def differing_value(got: Any, expected: Any, strict: bool, atol: float) -> str:
     """Both values; or, where they are too long to show, the first place at which they differ."""
-    if max(len(short(got)), len(short(expected))) < _SHORT - 10:
-        return f"gave {short(got)}, expected {short(expected)}{_types(got, expected)}"
+    whole = _Pair(got, expected)
+    if max(len(whole.got), len(whole.expected)) < _SHORT - 10:
+        return f"gave {whole}"
     place = ""
     while True:
         inner = _first_difference(got, expected, strict, atol)
@@ -55,8 +60,8 @@ def differing_value(got: Any, expected: Any, strict: bool, atol: float) -> str:
     if type(got) is str and type(expected) is str:
         return f"differs{at} {_in_text(got, expected)}"
     if type(got) in _SEQUENCES and type(expected) in _SEQUENCES and len(got) != len(expected):
-        return f"differs{at}: {len(got)} items, expected {len(expected)}: {short(got)}, expected {short(expected)}"
-    return f"differs{at}: gave {short(got)}, expected {short(expected)}{_types(got, expected)}"
+        return f"differs{at}: {len(got)} items, expected {len(expected)}: {_Pair(got, expected, typed=False)}"
+    return f"differs{at}: gave {_Pair(got, expected) if place else whole}"
 
 
 def differing_output(got: str, expected: str, strict: bool, atol: float) -> str:
@@ -97,12 +102,17 @@ def _line(text: str) -> str:
     return text if len(text) <= _LINE else f"{text[:60]} ... {text[-30:]}"
 
 
-def _types(got: Any, expected: Any) -> str:
-    """Where the two look alike."""
-    if short(got) != short(expected) and (type(got) is type(expected) or got != expected):
-        return ""
-    names = [type(value).__name__ for value in (got, expected)]
-    return f" (a {names[0]}, expected a {names[1]})" if names[0] != names[1] else ""
+class _Pair:
+    """Two values as they are shown; with their types where they look alike, unless `typed` is false."""
+
+    def __init__(self, got: Any, expected: Any, typed: bool = True):
+        self.got, self.expected = short(got), short(expected)
+        alike = self.got == self.expected or (type(got) is not type(expected) and got == expected)
+        names = [type(value).__name__ for value in (got, expected)]
+        self._types = f" (a {names[0]}, expected a {names[1]})" if typed and alike and names[0] != names[1] else ""
+
+    def __str__(self) -> str:
+        return f"{self.got}, expected {self.expected}{self._types}"
 
 
 def _has_surrogates(text: str) -> bool:

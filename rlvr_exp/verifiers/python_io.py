@@ -7,14 +7,16 @@ still count, but for a flood of output. All of a candidate's cases run in one pr
 
 Not covered: the harness shares the candidate's process, so a candidate can send any values it likes, those of later
 cases included, and can read the inputs of all its cases; values are held against expected values that it does not know.
-What fresh state does not put back between cases is in rlvr_exp/sandbox/fresh.py. An object of an installed package, a
-numpy scalar say, is not plain data and equals nothing. A problem whose expected value is NaN cannot be passed.
+What fresh state does not put back between cases is in rlvr_exp/sandbox/fresh.py. An object of an installed package is
+not plain data and equals nothing, but for numpy's scalars. A fall to the CPU limit is remembered, though it may have
+been chance for a candidate that needs just about that much.
 """
 
 import math
 import platform
 import re
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Mapping
 from concurrent.futures import Future
@@ -22,7 +24,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
 
-from rlvr_exp.sandbox import calls, wire
+from rlvr_exp.sandbox import calls, packages, wire
 from rlvr_exp.sandbox.jobs import Job, JobLimits, JobResult
 from rlvr_exp.sandbox.pool import Pool, SandboxOptions
 from rlvr_exp.tasks.problems import Case, PythonProblem, StdinCase
@@ -42,7 +44,8 @@ _BUCKET_OF_END = {
 _MOODS = ("wall", "lost", "unavailable")
 """Ends that another day may not see."""
 _ENTRY_POINT = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
-_PACKED_SLOTS = 256
+_PACKED_BYTES = 64 << 20
+"""Of the packed problems that are held ready; the problems themselves are their owner's."""
 _KILLED = -9
 
 
@@ -59,7 +62,7 @@ class PythonIO(Engine):
     """
 
     name = "python_io"
-    version = "3"
+    version = "4"
 
     def __init__(
         self,
@@ -73,7 +76,8 @@ class PythonIO(Engine):
         self._case_cpu_s, self._packages = case_cpu_s, packages
         self._pool = Pool.of(sandbox, HARNESS, packages)
         self._packing = threading.Lock()
-        self._packed: OrderedDict[int, tuple[PythonProblem, _Packed | str]] = OrderedDict()
+        self._packed: OrderedDict[int, tuple[weakref.ref[PythonProblem], _Packed]] = OrderedDict()
+        self._packed_bytes = 0
 
     def prepare(self, request: Request) -> Verdict | Work:
         problem, candidate = request.problem, request.candidate
@@ -86,7 +90,12 @@ class PythonIO(Engine):
         limits = self._limits_of(problem, packed)
         content = wire.encode([packed.digest, repr(limits), self._case_cpu_s, self._packages, candidate.text])
         payload = calls.pack(
-            candidate.text, problem.entry_point, packed.cases, limits.result_kb << 10, self._case_cpu_s
+            candidate.text,
+            problem.entry_point,
+            packed.cases,
+            limits.result_kb << 10,
+            (limits.output_kb << 10) // 2,
+            self._case_cpu_s,
         )
         return Work(content, Job(payload, limits), request)
 
@@ -103,7 +112,8 @@ class PythonIO(Engine):
         return judged
 
     def tool(self) -> Mapping[str, str]:
-        return {"python": platform.python_version()}
+        seen = {"packages": packages.digest()} if self._packages else {}
+        return {"python": platform.python_version()} | seen
 
     def isolation(self) -> dict[str, Any]:
         return self._pool.isolation()
@@ -120,15 +130,21 @@ class PythonIO(Engine):
         """What all candidates of a problem share, made once for the many that a batch has of each."""
         with self._packing:
             known = self._packed.get(id(problem))
-            if known is not None:  # it holds the problem, so no other can have its id
+            if known is not None and known[0]() is problem:  # another problem may have got the id of one that is gone
                 self._packed.move_to_end(id(problem))
                 return known[1]
         packed = _fault_of(problem) or _pack(problem)
-        with self._packing:
-            self._packed[id(problem)] = (problem, packed)
-            while len(self._packed) > _PACKED_SLOTS:
-                self._packed.popitem(last=False)
+        if isinstance(packed, _Packed):
+            with self._packing:
+                self._keep(problem, packed)
         return packed
+
+    def _keep(self, problem: PythonProblem, packed: "_Packed") -> None:
+        before = self._packed.pop(id(problem), None)
+        self._packed[id(problem)] = (weakref.ref(problem), packed)
+        self._packed_bytes += packed.size - (before[1].size if before else 0)
+        while self._packed_bytes > _PACKED_BYTES:
+            self._packed_bytes -= self._packed.popitem(last=False)[1][1].size
 
 
 @dataclass(frozen=True)
@@ -138,6 +154,10 @@ class _Packed:
     cases: tuple[bytes, ...]
     result_kb: int
     """Room for what has to be read and written: a power of two, so that it tells a candidate nothing."""
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.cases)) + 1024
 
 
 def _fault_of(problem: Any) -> str:

@@ -2,13 +2,16 @@
 
 import random
 import sys
+import weakref
 from types import SimpleNamespace
 
 import pytest
 
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.problems import Case, Limits, PythonProblem
+from rlvr_exp.verifiers import python_io
 from rlvr_exp.verifiers.base import Request
+from rlvr_exp.verifiers.engine import Work
 from rlvr_exp.verifiers.python_io import PythonIO
 
 PROBLEM = PythonProblem("double", (Case((2,), 4), Case((3,), 6), Case((4,), 8)))
@@ -44,7 +47,9 @@ def verify(verifier, *codes: str | None, problem: PythonProblem = PROBLEM):
         ("def double(x): yield 2 * x", "wrong_answer", 0, "not plain data"),
         ("def double(x):\n    while x > 2: pass\n    return 4", "timeout", 1, "CPU limit"),
         ("def double(x): return 2 * x if x < 4 else [0] * 10 ** 9", "memory", 2, "MemoryError"),
-        ("def double(x):\n    print('y' * 20000)\n    return 2 * x", "output_limit", None, "more than it may"),
+        ("def double(x):\n    print('y' * 20000)\n    return 2 * x", None, 3, ""),
+        ("def double(x):\n    while True: print('y' * 20000)", "output_limit", None, "more than it may"),
+        ("import os\ndef double(x):\n    os.write(1, b'y' * 20000)\n    return 2 * x", "output_limit", None, "more"),
         ("import os\ndef double(x): return 2 * x if x < 4 else os._exit(0)", "runtime_error", 2, "exit code 0"),
         (
             "import sys\nprint('the reason', flush=True)\nimport os\nos._exit(3)",
@@ -152,9 +157,7 @@ NUMPY = "import numpy as np\ndef double(x): return int(np.array([x]).sum() * 2)"
 
 
 def test_packages_are_there_in_every_case_and_not_where_they_are_refused():
-    options = SimpleNamespace(
-        workers=1, cpu_s=5.0, wall_s=30.0, memory_mb=512, output_kb=16, level="auto", require=""
-    )
+    options = SimpleNamespace(workers=1, cpu_s=5.0, wall_s=30.0, memory_mb=512, output_kb=16, level="auto", require="")
     with PythonIO(options) as open_to_all, PythonIO(options, packages=False) as bare:
         assert verify(open_to_all, NUMPY)[0].outcome == "passed"
         assert verify(bare, NUMPY)[0].bucket == "runtime_error"
@@ -165,3 +168,28 @@ def test_a_fall_to_the_cpu_clock_is_remembered():
     with make() as verifier:
         first, second = (verify(verifier, "def double(x):\n    while True: pass")[0] for _ in range(2))
     assert (first.bucket, first.cached, second.bucket, second.cached) == ("timeout", False, "timeout", True)
+
+
+def test_the_packages_are_part_of_what_is_remembered():
+    with make() as verifier:
+        assert verifier.tool()["packages"]
+
+
+def test_packed_problems_are_held_up_to_a_number_of_bytes_and_never_keep_a_problem(monkeypatch):
+    monkeypatch.setattr(python_io, "_PACKED_BYTES", 40_000)
+    with make() as verifier:
+        for n in range(20):
+            problem = PythonProblem("double", (Case(("x" * 9000 + str(n),), n),))
+            gone = weakref.ref(problem)
+            assert isinstance(verifier.prepare(Request(problem, Candidate(RIGHT))), Work)
+            assert verifier._pack(problem) is verifier._pack(problem)
+        held = sum(packed.size for _, packed in verifier._packed.values())
+        assert 0 < held == verifier._packed_bytes <= 40_000
+        del problem
+        assert gone() is None
+
+
+def test_a_problem_of_nan_can_be_passed_by_nan_alone(verifier):
+    problem = PythonProblem("f", (Case((), float("nan")),))
+    for answer, outcome in (("float('nan')", "passed"), ("0.0", "failed"), ("None", "failed"), ("'nan'", "failed")):
+        assert verify(verifier, f"def f(): return {answer}", problem=problem)[0].outcome == outcome

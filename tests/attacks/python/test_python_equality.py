@@ -90,7 +90,6 @@ VALUES = {
     "list_for_a_text": (["a", "b"], "ab"),
     "set_for_a_list": ({1, 2}, [1, 2]),
     "dict_for_its_keys": ({1: 2}, [1]),
-    "nan_for_nan": (float("nan"), float("nan")),
     "nan_for_a_number": (float("nan"), 1.0),
     "infinity_for_a_large_number": (float("inf"), 1e308),
     "next_float": (0.1 + 0.2, 0.3),

@@ -76,10 +76,10 @@ PROCESSES = {
     ),
 }
 DESCRIPTORS = {
-    "files": double("keep = [open('/dev/null') for _ in range(200)]; return 2 * x"),
-    "pipes": double("keep = [os.pipe() for _ in range(100)]; return 2 * x", "import os"),
-    "copies": double("keep = [os.dup(1) for _ in range(200)]; return 2 * x", "import os"),
-    "memory_files": double("keep = [os.memfd_create('x') for _ in range(200)]; return 2 * x", "import os"),
+    "files": double("keep = [open('/dev/null') for _ in range(400)]; return 2 * x"),
+    "pipes": double("keep = [os.pipe() for _ in range(400)]; return 2 * x", "import os"),
+    "copies": double("keep = [os.dup(1) for _ in range(400)]; return 2 * x", "import os"),
+    "memory_files": double("keep = [os.memfd_create('x') for _ in range(400)]; return 2 * x", "import os"),
 }
 DISK = {
     "many_files": double("for n in range(50): open(str(n), 'wb').write(bytes(4 << 20))\nreturn 2 * x"),

@@ -1,0 +1,128 @@
+"""What a candidate imports from the library and from packages: it stays for the next case, as fresh as it was imported.
+
+Modules stay because importing them again is slow (asyncio), impossible (numpy), or gives a second copy of
+classes that packages hold the first one of. Those of the standard library get back the attributes that they had right
+after their import; loggers lose their handlers. Modules that a candidate wrote, or put into sys.modules by hand, go.
+Packages keep their state, but for numpy's global random generator, which is seeded anew. Standard library only.
+"""
+
+import atexit
+import sys
+import weakref
+from collections.abc import Callable
+from importlib import _bootstrap
+from types import ModuleType
+from typing import Any
+
+_SEED = 0
+_OWN = ("__main__", "candidate")
+_RANDOM = "numpy.random"
+
+
+class Attributes:
+    """A module's attributes as they are now."""
+
+    def __init__(self, name: str, module: ModuleType):
+        self._name, self._now, self._then = name, vars(module), dict(vars(module))
+
+    def put_back(self) -> None:
+        """Submodules that were imported since stay: the import system would not set them again."""
+        now, then = self._now, self._then
+        if now == then:
+            return
+        for name in now.keys() - then.keys():
+            if now[name] is not sys.modules.get(f"{self._name}.{name}", self):
+                del now[name]
+        now.update(then)
+
+
+class Imports:
+    """Watches imports from now on. `home`: the candidate's folder. `loaded` modules are always put back."""
+
+    def __init__(self, home: str):
+        self._home = home + "/"
+        self._loaded = dict(sys.modules)
+        self._kept: dict[str, ModuleType] = {}
+        self._fresh: list[Attributes] = []
+        self._finders = list(sys.meta_path)
+        _tell_of_imports(self._note)
+
+    def restore(self) -> None:
+        """To be called between two cases."""
+        for name in list(sys.modules):
+            if name not in self._loaded and name.partition(".")[0] not in self._kept:
+                del sys.modules[name]
+        sys.modules.update(self._loaded)
+        sys.modules.update(self._kept)
+        for attributes in self._fresh:
+            attributes.put_back()
+        added = [finder for finder in sys.meta_path if finder not in self._finders and self._is_packages(finder)]
+        sys.meta_path[:] = self._finders + added
+        for path in [path for path in sys.path_importer_cache if f"{path}/".startswith(self._home)]:
+            del sys.path_importer_cache[path]
+        _reset_known(self._kept)
+
+    def _note(self, spec: Any, module: ModuleType) -> None:
+        name = spec.name
+        if name in self._loaded or name in self._kept or not self._is_library(spec):
+            return
+        self._kept[name] = module
+        if name.partition(".")[0] in sys.stdlib_module_names:
+            self._fresh.append(Attributes(name, module))
+
+    def _is_library(self, spec: Any) -> bool:
+        """Whether a module comes from a file that the candidate did not write, or from a package's own loader."""
+        if spec.origin in ("built-in", "frozen"):
+            return True
+        places = [spec.origin] if isinstance(spec.origin, str) else list(spec.submodule_search_locations or ())
+        if all(place.startswith("/") and not place.startswith(self._home) for place in places):
+            return bool(places) or self._is_packages(spec.loader)
+        return False
+
+    def _is_packages(self, finder: Any) -> bool:
+        module = (finder if isinstance(finder, type) else type(finder)).__module__
+        return module not in _OWN and (module in self._kept or module in self._loaded)
+
+
+def seed_numpys_generator() -> None:
+    """As soon as it is imported: it would seed itself from the clock, and candidates would be judged by luck."""
+
+    def seed(spec: Any, module: ModuleType) -> None:
+        if spec.name == _RANDOM and hasattr(module, "seed"):
+            module.seed(_SEED)
+
+    _tell_of_imports(seed)
+
+
+def _tell_of_imports(note: Callable[[Any, ModuleType], None]) -> None:
+    """Calls `note` with the specification of each module loaded from now on, and the module."""
+    load = _bootstrap._load_unlocked
+
+    def load_and_note(spec: Any) -> ModuleType:
+        module = load(spec)
+        note(spec, module)
+        return module
+
+    _bootstrap._load_unlocked = load_and_note
+
+
+def _reset_known(kept: dict[str, ModuleType]) -> None:
+    """State that is not in attributes of modules."""
+    weakref.finalize._shutdown = weakref.finalize._registered_with_atexit = False
+    if "logging" in kept:
+        _reset_logging(kept["logging"])
+    if "asyncio" in kept:
+        kept["asyncio"]._set_running_loop(None)
+    if _RANDOM in kept:
+        kept[_RANDOM].seed(_SEED)
+
+
+def _reset_logging(logging: Any) -> None:
+    for logger in [logging.root, *logging.root.manager.loggerDict.values()]:
+        if isinstance(logger, logging.Logger):
+            logger.handlers[:] = [one for one in logger.handlers if type(one) is logging.NullHandler]
+            logger.filters.clear()
+            logger.disabled = False
+    logging.root.setLevel(logging.WARNING)
+    logging.disable(logging.NOTSET)
+    atexit.register(logging.shutdown)

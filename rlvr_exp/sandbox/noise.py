@@ -1,0 +1,52 @@
+"""What a candidate prints beside its answers: shown up to a cap, dropped beyond it.
+
+Debug prints are no offence, so the streams that a candidate is given swallow what is too much, up to `FLOOD` times the
+cap; beyond that, and for who writes to the descriptors below them, the sandbox's own, hard cap holds, which ends the
+candidate. Standard library only.
+"""
+
+import io
+import os
+import sys
+
+
+FLOOD = 500
+
+
+class _Capped(io.RawIOBase):
+    """Writes on until `seen[0]`, of all streams, reaches `limit`, and again when it is a flood."""
+
+    def __init__(self, name: str, fd: int, limit: int, seen: list[int]):
+        self.name, self._fd, self._limit, self._seen = name, fd, limit, seen
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def write(self, data: memoryview) -> int:
+        room = max(0, self._limit - self._seen[0])
+        self._seen[0] += len(data)
+        shown = bytes(data if self._seen[0] > FLOOD * self._limit else data[:room])
+        while shown:
+            shown = shown[os.write(self._fd, shown) :]
+        return len(data)
+
+
+class Noise:
+    """`limit`: bytes that standard output and standard error may show together."""
+
+    def __init__(self, limit: int):
+        self._limit, self._seen = limit, [0]
+
+    def open(self) -> None:
+        """Fresh streams in sys; what the ones before still hold is flushed with their end."""
+        for name, fd in (("stdout", 1), ("stderr", 2)):
+            buffer = io.BufferedWriter(_Capped(f"<{name}>", fd, self._limit, self._seen))
+            stream = io.TextIOWrapper(
+                buffer, encoding="utf-8", errors="surrogateescape", newline="\n", line_buffering=fd == 2
+            )
+            stream.mode = "w"
+            setattr(sys, name, stream)
+            setattr(sys, f"__{name}__", stream)
