@@ -73,6 +73,7 @@ class Dafny(Engine):
         vacuity: a proved candidate must not prove `assert false` at the end of the given bodies.
     """
 
+    runs_candidates = False
     name = "dafny"
     version = "2"
 
