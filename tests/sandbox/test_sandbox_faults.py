@@ -367,7 +367,9 @@ def test_where_a_tree_cannot_be_seen_it_is_no_level(faulty):
 
 
 def test_without_a_filter_the_tree_is_counted(faulty):
-    hold = "for _ in range(3):\n    if os.fork() == 0:\n        x = bytearray(b'x') * (60 << 20)\n        time.sleep(60)\n"
+    hold = (
+        "for _ in range(3):\n    if os.fork() == 0:\n        x = bytearray(b'x') * (60 << 20)\n        time.sleep(60)\n"
+    )
     with faulty("filter", level="namespaces") as pool:
         assert "system_calls" in pool.isolation()["not_isolated"]
         limits = JobLimits(cpu_s=5, wall_s=8, memory_mb=100)
