@@ -16,6 +16,7 @@ from typing import Any
 from rlvr_exp.sandbox import fresh, programs, scalars, wire
 from rlvr_exp.sandbox.noise import Noise
 from rlvr_exp.sandbox.reporter import LOADING, SOURCE, CaseTimeout, Reporter, Send, not_plain
+from rlvr_exp.sandbox.traces import leaves_traces
 
 _exit = os._exit
 MODULE = "candidate"
@@ -48,9 +49,9 @@ def run(payload: bytes, send: Send) -> None:
     noise = Noise(shown)
     noise.open()
     one = _Function(code, entry_point, reporter) if entry_point else programs.Program(code, reporter)
-    baseline = fresh.Baseline(noise) if len(cases) > 1 else None
+    baseline = fresh.Baseline(noise) if len(cases) > 1 and leaves_traces(code) else None
     for index, case in enumerate(cases):
-        if index:
+        if index and baseline is not None:
             baseline.restore()
         if not fresh.in_own_context(_timed, case_cpu_s, one, index, wire.decode_native(case), reporter):
             break

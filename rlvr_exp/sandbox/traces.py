@@ -1,0 +1,33 @@
+"""Whether a candidate's code can leave anything in its process: what cannot needs nothing put back between cases.
+
+Read off the compiled code: no import, no attribute or global written, no name that begins with an underscore, and of
+the builtins only those that compute. A wrong "no" would let something stay for the next case of the same candidate,
+which is no harm to the verdict (rlvr_exp.sandbox.fresh says why); so this decides speed alone. Standard library only.
+"""
+
+import builtins
+from dis import opmap
+from types import CodeType
+
+_WRITES = {
+    opmap[name]
+    for name in ("IMPORT_NAME", "STORE_ATTR", "DELETE_ATTR", "STORE_GLOBAL", "DELETE_GLOBAL", "LOAD_BUILD_CLASS")
+    if name in opmap
+}
+_COMPUTING = set(
+    "abs all any ascii bin bool bytearray bytes callable chr complex dict divmod enumerate filter float format frozenset"
+    " hash hex int isinstance issubclass iter len list map max min next oct ord pow print range repr reversed round set"
+    " slice sorted str sum tuple zip".split()
+)
+_OTHERS = {
+    name for name, value in vars(builtins).items() if not (isinstance(value, type) and issubclass(value, BaseException))
+} - _COMPUTING
+
+
+def leaves_traces(code: CodeType) -> bool:
+    """Conservative: true where it cannot be told."""
+    if _WRITES & set(code.co_code[::2]):
+        return True
+    if any(name.startswith("_") or name in _OTHERS for name in code.co_names):
+        return True
+    return any(leaves_traces(part) for part in code.co_consts if isinstance(part, CodeType))
