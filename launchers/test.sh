@@ -11,4 +11,5 @@ source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/setup.sh"
 setup
 bring_dafny again
 cd "$root"
-exec "$python" -m pytest "$@"
+# A file's tests share their workers, so they stay in one process.
+exec "$python" -m pytest --numprocesses 2 --dist loadfile "$@"

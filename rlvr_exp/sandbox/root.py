@@ -73,11 +73,12 @@ def build(view: View) -> bool:
     kernel.mount("none", "/", None, kernel.REC | kernel.PRIVATE)
     paths = (*view.shown, *DEVICES)
     files = {path: os.open(path, os.O_PATH | os.O_CLOEXEC) for path in paths}
-    base = next(place for place in ("/tmp", "/mnt", "/var/tmp", "/") if os.path.isdir(place))
+    base = _place_for(paths)
     kernel.mount("tmpfs", base, "tmpfs", kernel.NOSUID | kernel.NODEV, "size=1m,nr_inodes=4096,mode=755")
     for place in PLACES:
         os.makedirs(f"{base}{place}/tmp")
-    os.symlink(f"{PLACES[0]}/tmp", f"{base}/tmp")
+    if not any(_within(path, "/tmp") for path in paths):  # an environment there has its own folder of that name
+        os.symlink(f"{PLACES[0]}/tmp", f"{base}/tmp")
     mounted = [path for path in view.shown if _show(path, files[path], base, view)]
     for path in DEVICES:
         _make_file(base + path)
@@ -89,6 +90,15 @@ def build(view: View) -> bool:
         os.close(file)
     kernel.change_root(base)
     return read_only
+
+
+def _place_for(paths: Sequence[str]) -> str:
+    """Where the new root is put together: a folder that hides none of the paths while it is covered."""
+    places = [place for place in ("/tmp", "/mnt", "/var/tmp", "/media", "/srv", "/opt") if os.path.isdir(place)]
+    free = [place for place in places if not any(_within(path, place) for path in paths)]
+    if not free:
+        raise kernel.Refused("no folder to put a root together in")
+    return free[0]
 
 
 def _mask(base: str, masked: Sequence[str]) -> None:

@@ -11,6 +11,7 @@ from memory_harness import hidden
 from pools import Job, JobLimits, job, pool_at, pool_of, told
 
 import rlvr_exp
+from rlvr_exp.sandbox import root
 from rlvr_exp.sandbox.levels import LEVELS
 
 LIMITS = JobLimits(cpu_s=2, wall_s=10)
@@ -268,3 +269,8 @@ def test_a_candidate_and_its_peer_have_folders_of_their_own(pool):
     assert told(first)[0] in ("\"(['b'], 'hidden')\"", "\"(['b'], ['b'])\""), first
     assert told(first)[1] == "['secret']"
     assert told(again) == told(first)
+
+
+def test_the_root_is_put_together_where_it_covers_nothing_that_is_shown():
+    assert root._place_for(["/usr/lib"]) == "/tmp"
+    assert root._place_for(["/usr/lib", "/tmp/checkout/.venv/lib"]) != "/tmp"

@@ -5,19 +5,19 @@ pytest.importorskip("ast_grep_py")
 from edit_arena import honest, make
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def verifier():
     with make() as verifier:
         yield verifier
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def by_tree():
     with make(compare="syntax") as verifier:
         yield verifier
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def repeated():
     with make(max_passes=20) as verifier:
         yield verifier

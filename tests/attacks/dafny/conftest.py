@@ -11,7 +11,7 @@ from rlvr_exp.verifiers.dafny.tool import INSTALL, find
 from rlvr_exp.verifiers.dafny.verifier import Dafny
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def judge() -> Iterator[Judge]:
     try:
         find()

@@ -2,7 +2,7 @@ import pytest
 from python_arena import HONEST, judge, make, unseen
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def verifier():
     with make() as verifier:
         yield verifier

@@ -6,7 +6,7 @@ from rlvr_exp.core.errors import InputError
 from rlvr_exp.verifiers.dafny.tool import INSTALL, Tool, find
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def dafny() -> Tool:
     try:
         return find()
@@ -14,7 +14,7 @@ def dafny() -> Tool:
         pytest.skip(f"NO DAFNY: nothing is proved here; {INSTALL}")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def warm_dafny(dafny: Tool) -> Tool:
     if not dafny.library:
         pytest.skip("this Dafny cannot be kept warm: not 2.3, or no mono compiler beside it")
