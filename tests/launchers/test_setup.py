@@ -193,4 +193,5 @@ def test_test_launcher_passes_its_words_to_pytest(checkout: Path) -> None:
     (checkout / "pytest" / "__main__.py").write_text(PROGRAM)
     command = ["bash", str(checkout / "launchers" / "test.sh"), "tests/core", "-k", "a b"]
     done = subprocess.run(command, capture_output=True, text=True, cwd="/")
-    assert (done.returncode, done.stdout) == (7, f"ran {checkout} tests/core -k a b\n"), done.stderr
+    assert done.returncode == 7, done.stderr
+    assert done.stdout == f"ran {checkout} --numprocesses 2 --dist loadfile tests/core -k a b\n"
