@@ -1,6 +1,7 @@
 """What the tests of the sandbox share: jobs of the test harness, and looks at processes from outside."""
 
 import os
+import time
 import unittest
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -48,8 +49,18 @@ def told(result: JobResult) -> list[str]:
     return [frame.decode() for frame in frames(result.records)]
 
 
+_OTHERS: set[int] = set()
+"""Processes of pools that other tests of this process keep open."""
+
+
+def begin_counting() -> None:
+    """What runs below this process by now is not of the test that begins."""
+    _OTHERS.clear()
+    _OTHERS.update(descendants())
+
+
 def descendants(pid: int | None = None) -> list[int]:
-    """Every process below `pid`, by default this one, as the kernel tells it."""
+    """Every process below `pid`, by default this one, as the kernel tells it; without those of other tests."""
     found, ahead = [], [pid or os.getpid()]
     while ahead:
         pid = ahead.pop()
@@ -60,7 +71,7 @@ def descendants(pid: int | None = None) -> list[int]:
             continue
         found += children
         ahead += children
-    return found
+    return [one for one in found if one not in _OTHERS]
 
 
 def resident_kb(pids: list[int]) -> int:
@@ -72,3 +83,11 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+def settled(count: int) -> bool:
+    """Whether so many processes are left within five seconds: what is being reaped goes by itself."""
+    until = time.monotonic() + 5
+    while len(descendants()) != count and time.monotonic() < until:
+        time.sleep(0.05)
+    return len(descendants()) == count

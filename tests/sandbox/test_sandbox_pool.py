@@ -16,10 +16,12 @@ from pools import (
     LIMITS,
     alive,
     answer,
+    begin_counting,
     descendants,
     job,
     pool_of,
     resident_kb,
+    settled,
     told,
 )
 
@@ -27,6 +29,12 @@ from rlvr_exp.core.errors import InputError
 from rlvr_exp.sandbox.jobs import Job, JobLimits
 from rlvr_exp.sandbox.pool import Pool
 from rlvr_exp.sandbox.tree import Processes
+
+
+@pytest.fixture(autouse=True)
+def own_processes():
+    begin_counting()
+
 
 HOSTILE = (
     "os.kill(os.getppid(), 9)",
@@ -387,14 +395,14 @@ def test_a_peer_is_reached_over_its_stream_and_has_no_results(size):
     with pool_of() as pool:
         asked, alone = pool.run([job(ask, peer=serve), answer(1)])
         assert told(asked) == ["b'no results here'", "b''"], asked
-        assert told(alone) == ["1"] and len(descendants()) == 2
+        assert told(alone) == ["1"] and settled(2)
 
 
 def test_a_peers_time_counts_and_it_ends_with_its_candidate():
     with pool_of() as pool:
         busy, ended = pool.run([job("time.sleep(9)", peer="while True: pass"), job("", peer="time.sleep(60)")])
         assert (busy.end, ended.end) == ("cpu", "exit") and ended.wall_s < 4
-        assert len(descendants()) == 2
+        assert settled(2)
 
 
 def test_packages_are_there_where_wanted_and_the_project_never():
