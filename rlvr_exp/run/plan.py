@@ -120,6 +120,8 @@ def _written(config: Config) -> Iterator[str]:
         yield config.verify.output or "verdicts.jsonl"
     if config.validate is not None:
         yield "validate.jsonl, validate.md"
+    if reads(config.stage, "benchmark"):
+        yield "benchmark.json, benchmark.md"
     if reads(config.stage, "evaluation"):
         yield "evaluation/"
     if reads(config.stage, "algorithm"):

@@ -1,5 +1,6 @@
 """What goes into the pool and what comes out: data shared by every verifier that runs untrusted code."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
@@ -89,15 +90,22 @@ class JobResult:
     """It fell to the wall clock asleep, and had never waited long for a core: a busy machine was not the reason."""
     tries: int = 1
 
+    @property
+    def lasting(self) -> bool:
+        """Whether another day would see the same end: not where the clock, the machine or the worker had a hand."""
+        return self.end not in ("wall", "lost", "unavailable")
 
-def frames(records: bytes) -> list[bytes]:
-    """The frames inside `records`. Raises ValueError where the bytes are not whole frames."""
-    found, at = [], 0
+
+class Cut(ValueError):
+    """The last frame is not whole: its sender was killed, or forged it."""
+
+
+def frames(records: bytes) -> Iterator[bytes]:
+    """The frames inside `records`, one by one, so that those before a cut are kept. Raises Cut."""
+    at = 0
     while at < len(records):
-        size = int.from_bytes(records[at : at + 4], "big")
-        frame = records[at + 4 : at + 4 + size]
-        if at + 4 > len(records) or len(frame) != size:
-            raise ValueError("a frame is cut short")
-        found.append(frame)
-        at += 4 + size
-    return found
+        end = at + 4 + int.from_bytes(records[at : at + 4], "big")
+        if at + 4 > len(records) or end > len(records):
+            raise Cut("a frame is cut short")
+        yield records[at + 4 : end]
+        at = end

@@ -3,10 +3,10 @@
 Reads the records of the harness `calls`, compares, and notes the first fault in words. Never raises for what they hold.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 from rlvr_exp.sandbox import wire
+from rlvr_exp.sandbox.jobs import frames
 from rlvr_exp.sandbox.reporter import LOADING
 from rlvr_exp.tasks.problems import Case, PythonProblem, StdinCase
 from rlvr_exp.verifiers.compare import equal, same_output
@@ -39,7 +39,7 @@ class Answers:
         """The first case without a report."""
         self._problem, self._closed = problem, False
         try:
-            for frame in _frames(records):
+            for frame in frames(records):
                 self._take(wire.decode(frame))
         except ValueError as fault:
             self._note("runtime_error", f"its results are damaged: {fault}"[:_MAX_TEXT])
@@ -103,14 +103,3 @@ class Answers:
         if self.bucket is None:
             self.bucket = bucket
             self.log = log.encode("utf-8", "backslashreplace").decode()
-
-
-def _frames(records: bytes) -> Iterator[bytes]:
-    """One by one, so that a candidate killed in the middle of one keeps those before it. Raises ValueError."""
-    at = 0
-    while at < len(records):
-        end = at + 4 + int.from_bytes(records[at : at + 4], "big")
-        if at + 4 > len(records) or end > len(records):
-            raise ValueError("a frame is cut short")
-        yield records[at + 4 : end]
-        at = end

@@ -41,8 +41,6 @@ _BUCKET_OF_END = {
     "output": "output_limit",
     "lost": "runtime_error",
 }
-_MOODS = ("wall", "lost", "unavailable")
-"""Ends that another day may not see."""
 _ENTRY_POINT = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _PACKED_BYTES = 64 << 20
 """Of the packed problems that are held ready; the problems themselves are their owner's."""
@@ -203,7 +201,7 @@ def _judge(problem: PythonProblem, result: JobResult) -> Judged:
         return Judged(Verdict("no_verdict", total=total, log=f"no sandbox worker: {reason}"), lasting=False)
     answers = Answers(problem, result.records)
     # Killed by none of its limits: memory ran out, perhaps that of the machine.
-    lasting = result.end not in _MOODS and not (result.end == "exit" and result.status == _KILLED)
+    lasting = result.lasting and not (result.end == "exit" and result.status == _KILLED)
     # How far a flood came before it was stopped is chance.
     counts = {"passed": 0 if result.end == "output" else answers.passed, "total": total, "seconds": result.cpu_s}
     if result.end == "exit" and result.status == 0 and answers.finished and answers.passed == total:

@@ -4,7 +4,7 @@ import os
 import time
 import unittest
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -63,15 +63,20 @@ def descendants(pid: int | None = None) -> list[int]:
     """Every process below `pid`, by default this one, as the kernel tells it; without those of other tests."""
     found, ahead = [], [pid or os.getpid()]
     while ahead:
-        pid = ahead.pop()
-        try:
-            tasks = list(Path(f"/proc/{pid}/task").iterdir())
-            children = [int(word) for task in tasks for word in (task / "children").read_text().split()]
-        except OSError:
-            continue
+        children = _children(ahead.pop())
         found += children
         ahead += children
     return [one for one in found if one not in _OTHERS]
+
+
+def _children(pid: int) -> list[int]:
+    """Task by task: one that ends meanwhile takes only its own list with it."""
+    found = []
+    with suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with suppress(OSError):
+                found += [int(word) for word in (task / "children").read_text().split()]
+    return found
 
 
 def resident_kb(pids: list[int]) -> int:

@@ -259,7 +259,10 @@ def test_a_file_made_in_another_way_is_refused_and_kept(more, named, start, tmp_
 def test_what_only_changes_the_speed_is_no_other_way(start, tmp_path):
     put(tmp_path, row(1), row(2))
     start()
-    start("sandbox.workers=3", "verifier.max_no_verdict_rate=0.5", "cache.enabled=false", "run.log_every_steps=2")
+    before = (tmp_path / "out.jsonl").read_bytes()
+    again = start("sandbox.workers=3", "verifier.max_no_verdict_rate=0.5", "cache.enabled=false", "run.log_every_steps=2")
+    assert again.metrics["system/rows_from_before"] == 2
+    assert (tmp_path / "out.jsonl").read_bytes() == before
 
 
 @pytest.mark.parametrize("content", [b"mine\n", b'{"id": 1}\n'])

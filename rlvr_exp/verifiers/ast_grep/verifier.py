@@ -57,8 +57,6 @@ _BUCKET_OF_FAULT = {
     "output": "output_limit",
     "memory": "memory",
 }
-_PASSING = ("wall", "lost", "unavailable")
-"""Ends that may have been the machine's mood."""
 
 Got, Next = TypeVar("Got"), TypeVar("Next")
 
@@ -142,7 +140,7 @@ class AstGrep(Engine):
     def _judge(self, problem: AstGrepProblem, result: JobResult, tree: str) -> Judged | Future[Judged]:
         got = _edited(result)
         if isinstance(got, Verdict):
-            return Judged(got, result.end not in _PASSING)
+            return Judged(got, result.lasting)
         text, matches, digest = got
         if matches == 0 and problem.before != problem.after:
             return Judged(_failed("wrong_answer", "the action matches nothing", result.cpu_s))

@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from rlvr_exp.sandbox.jobs import JobResult, frames
+from rlvr_exp.sandbox.jobs import Cut, JobResult, frames
 from rlvr_exp.sandbox.suite_keys import CODE_BYTES, code_of
 from rlvr_exp.verifiers.base import Verdict
 from rlvr_exp.verifiers.suite.shape import Shape
@@ -118,30 +118,17 @@ def _read(key: bytes, records: bytes, whole: bool) -> _Run:
     """Raises ValueError where a record is not the harness's own. A limit may have cut the last one."""
     run = _Run()
     try:
-        parts = frames(records)
-    except ValueError:
+        for number, part in enumerate(frames(records), 1):
+            code, text = part[:CODE_BYTES], part[CODE_BYTES:]
+            if code != code_of(key, number, text):
+                raise ValueError(f"record {number} is somebody else's")
+            if run.done or run.rule is not None:
+                raise ValueError("a record after the last")
+            _take(run, json.loads(text))
+    except Cut:
         if whole:
             raise
-        parts = _whole_frames(records)
-    for number, part in enumerate(parts, 1):
-        code, text = part[:CODE_BYTES], part[CODE_BYTES:]
-        if code != code_of(key, number, text):
-            raise ValueError(f"record {number} is somebody else's")
-        if run.done or run.rule is not None:
-            raise ValueError("a record after the last")
-        _take(run, json.loads(text))
     return run
-
-
-def _whole_frames(records: bytes) -> list[bytes]:
-    found, at = [], 0
-    while at + 4 <= len(records):
-        size = int.from_bytes(records[at : at + 4], "big")
-        if at + 4 + size > len(records):
-            break
-        found.append(records[at + 4 : at + 4 + size])
-        at += 4 + size
-    return found
 
 
 def _take(run: _Run, record: list[Any]) -> None:

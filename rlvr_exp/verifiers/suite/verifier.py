@@ -35,9 +35,8 @@ from rlvr_exp.verifiers.suite.shape import Shape, shape_of
 
 HARNESS = "rlvr_exp.sandbox.suite"
 SUITE = "test_solution.py"
-_MOODS = ("wall", "lost", "unavailable")
-_FILE_KB = 16 * 1024
-"""Each file that a solution or a test writes, and the records together."""
+_RESULT_KB = 16 * 1024
+"""All records of a suite together."""
 
 
 class PytestSuite(Engine):
@@ -72,7 +71,7 @@ class PytestSuite(Engine):
             cpu_s=cpu_s or usual.cpu_s,
             wall_s=wall_s or usual.wall_s,
             memory_mb=memory_mb or usual.memory_mb,
-            result_kb=_FILE_KB,
+            result_kb=_RESULT_KB,
         )
         self._separate = separate
         self._pool = Pool.of(sandbox, HARNESS, packages=True)
@@ -103,7 +102,7 @@ class PytestSuite(Engine):
         def finish(done: Future[JobResult]) -> None:
             try:
                 result = done.result()
-                judged.set_result(Judged(judge(shape, key, result), lasting=result.end not in _MOODS))
+                judged.set_result(Judged(judge(shape, key, result), lasting=result.lasting))
             except BaseException as fault:  # told to whoever waits: the pool's thread has nobody to tell
                 judged.set_exception(fault)
 

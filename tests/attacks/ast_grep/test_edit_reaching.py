@@ -12,7 +12,7 @@ FILES = {
     "path upwards": (f"{RUN} ../../other.py", "file-access"),
     "path through": (f"{RUN} src/../../../etc", "file-access"),
     "home": (f"{RUN} ~/.ssh", "file-access"),
-    "after update all": (f"{RUN} -U /work/tests/answer.py", "file-access"),
+    "after update all": (f"{RUN} -U /srv/tests/answer.py", "file-access"),
     "after the end of flags": (f"{RUN} -- /etc/passwd", None),
     "globs": (f"{RUN} --globs '**/*'", "file-access"),
     "joined globs": (f"{RUN} --globs=/etc/**", "file-access"),
