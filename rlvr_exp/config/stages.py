@@ -32,6 +32,7 @@ STAGES: dict[str, Stage] = {
         "train a policy by reinforcement learning against a verifier",
         (*_ANSWERS, *_UPDATES, "reward", "curriculum"),
         ReinforcementLearning,
+        module="reinforcement",
     ),
     "evaluate": Stage("measure a policy: greedy and sampled pass@k with intervals", (*_ANSWERS, "evaluate")),
     "verify": Stage("judge candidates from a file, without a model", (*_JUDGES, "verify")),

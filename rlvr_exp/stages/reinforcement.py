@@ -1,5 +1,5 @@
 """Reinforcement learning against a verifier: measure, train, measure again. Serves every algorithm that learns from
-groups of judged completions; `+stage=grpo` is its preset."""
+judged completions; `+stage=grpo` and `+stage=ppo` are its presets."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
