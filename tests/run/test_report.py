@@ -6,7 +6,7 @@ import re
 from html.parser import HTMLParser
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rlvr_exp.core.errors import InputError
@@ -304,6 +304,8 @@ def test_many_rollout_files_are_counted_in_equal_spaces_up_to_the_last(tmp_path)
 
 
 @settings(deadline=None)
+@example([5e-324])
+@example([1e-300, 2e-12])
 @given(st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=50))
 def test_axes_hold_their_values_between_round_ticks(values):
     axis = series.value_axis(values)

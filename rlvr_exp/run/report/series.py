@@ -22,13 +22,17 @@ class Axis:
         return (value - self.low) / (self.high - self.low)
 
 
+_FLAT = 1e-11
+"""A smaller spread is none: ticks are told apart by 12 decimals."""
+
+
 def value_axis(values: Sequence[float], count: int = 4) -> Axis:
     """An axis whose ends are round numbers; from 0 where the values' spread does not ask for less."""
     low, high = min(values), max(values)
     if 0 <= low <= 0.6 * high or low == high > 0:
         low = 0.0
-    if low == high:
-        low, high = (0.0, 1.0) if low == 0 else (low - abs(low), low + abs(low))
+    if high - low < _FLAT:
+        low, high = (0.0, 1.0) if abs(high) < _FLAT else (low - abs(low), high + abs(high))
     size = _round_step((high - low) / count)
     first, last = math.floor(low / size + 1e-9), math.ceil(high / size - 1e-9)
     return Axis(first * size, last * size, tuple(round(i * size, 12) for i in range(first, last + 1)))
