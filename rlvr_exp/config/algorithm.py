@@ -4,12 +4,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rlvr_exp.config.options import configures, option
+from rlvr_exp.config.sampling import Drawing
 from rlvr_exp.config.trl_names import trl_problems
 from rlvr_exp.core.errors import Problem
 
 
 @dataclass
-class ReinforcementLearning:
+class ReinforcementLearning(Drawing):
     """What every algorithm that samples and is rewarded has; a user's own schema derives from it."""
 
     max_steps: int = option(360, low=1)
@@ -20,8 +21,16 @@ class ReinforcementLearning:
     """Completions sampled for each task."""
     max_tokens_per_device: int = option(16384, low=1)
     """Tokens of one forward and backward pass; micro-batches and accumulation follow from it."""
-    temperature: float = option(1.0, above=0)
-    """Sampling temperature in training."""
+    rollout_batch_size: int = option(512, low=1, outside=True)
+    """Completions sampled at once, in whole groups; what is drawn does not depend on it."""
+
+    def problems(self) -> list[Problem]:
+        found = self.drawing_problems()
+        if self.top_k == 1 or self.min_p == 1:
+            name = "top_k" if self.top_k == 1 else "min_p"
+            what = "leaves one token to draw from: all completions of a group would be the same"
+            found.append(Problem(name, what, str(getattr(self, name)), remedy=f"algorithm.{name} off, or wider"))
+        return found
 
 
 @configures("rlvr_exp.algorithms.grpo.GRPO")
@@ -51,7 +60,7 @@ class GRPO(ReinforcementLearning):
     """Further fields of the trainer's GRPOConfig, by their own names."""
 
     def problems(self) -> list[Problem]:
-        found = trl_problems("GRPOConfig", self.trl)
+        found = super().problems() + trl_problems("GRPOConfig", self.trl)
         if self.group_size < 2:
             remedy = "algorithm.group_size=2 or more"
             found.append(

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rlvr_exp.config.options import option
+from rlvr_exp.config.sampling import Drawing
 from rlvr_exp.core.errors import Problem
 
 
@@ -36,8 +37,9 @@ class Run:
 
 
 @dataclass
-class Evaluation:
-    """How success is measured, before and after training and by +stage=evaluate."""
+class Evaluation(Drawing):
+    """How success is measured, before and after training and by +stage=evaluate. Rates are compared at one temperature and
+    under the same filters; greedy answers take neither."""
 
     split: str = "test"
     """Split of the data that is held out for it."""
@@ -45,12 +47,13 @@ class Evaluation:
     """Tasks asked; 0: all of the split."""
     samples: int = option(8, low=1)
     """Completions sampled for each task."""
-    temperature: float = option(1.0, above=0)
-    """Sampling temperature: the one at which rates are compared."""
     greedy: bool = True
     """Also answer greedily."""
     batch_size: int = option(512, low=1)
-    """Completions generated at once."""
+    """Completions generated at once, all of a task's together."""
+
+    def problems(self) -> list[Problem]:
+        return self.drawing_problems()
 
 
 @dataclass
