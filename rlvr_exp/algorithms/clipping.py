@@ -1,0 +1,68 @@
+"""Gradient clipping with its effect measured: the norm before, the norm after, and how often it acted.
+
+A part of every trainer, since Transformers clips inside its loop and reports the norm of logged steps alone. Clipping
+is Pascanu et al. 2013 (arXiv 1211.5063), algorithm 1, by torch: the whole gradient is scaled, its direction is kept.
+"""
+
+from collections.abc import Mapping
+from statistics import fmean
+
+import torch
+from accelerate.utils import DistributedType
+from torch import nn
+
+
+class Clipping:
+    """The norms of the steps since the last row of metrics."""
+
+    def __init__(self) -> None:
+        self._steps: list[tuple[float, float, bool]] = []
+
+    def record(self, before: float, after: float, limit: float) -> None:
+        self._steps.append((before, after, before > limit))
+
+    def metrics(self) -> Mapping[str, float]:
+        """Means over the steps since the last call, and the share of them that were clipped; nothing without steps."""
+        if not self._steps:
+            return {}
+        before, after, clipped = zip(*self._steps, strict=True)
+        self._steps = []
+        return {
+            "grad_norm": fmean(before),
+            "grad_norm/max": max(before),
+            "grad_norm/after": fmean(after),
+            "grad_norm/clipped": sum(clipped) / len(clipped),
+        }
+
+
+class MeasuredClipping:
+    """Put before a Transformers Trainer: rows of metrics say what clipping did, over all steps since the row before.
+
+    Seams of the pinned Transformers: `_clip_grad_norm(model)` returns the norm before, `log(logs)` has every row.
+    """
+
+    _clipping: Clipping | None = None
+
+    def _clip_grad_norm(self, model: nn.Module):
+        before = super()._clip_grad_norm(model)
+        limit = self.args.max_grad_norm
+        if self._clipping is None:
+            self._clipping = Clipping()
+        self._clipping.record(float(before), self._norm_after(model, float(before), limit), limit)
+        return before
+
+    def _norm_after(self, model: nn.Module, before: float, limit: float) -> float:
+        if self.accelerator.distributed_type == DistributedType.DEEPSPEED:
+            # DeepSpeed clips inside its step, on gradients that no process holds whole.
+            return min(before, limit)
+        return float(grad_norm(model))
+
+    def log(self, logs: dict[str, float], *args, **kwargs) -> None:
+        if "grad_norm" in logs and self._clipping is not None:
+            logs = {**logs, **self._clipping.metrics()}
+        super().log(logs, *args, **kwargs)
+
+
+def grad_norm(model: nn.Module) -> torch.Tensor:
+    """The L2 norm of all gradients as they are."""
+    return torch.nn.utils.get_total_norm([value.grad for value in model.parameters() if value.grad is not None])

@@ -1,0 +1,86 @@
+"""Schedules by name: the learning rate of each step, as arguments of Transformers' trainer, which steps them.
+
+Step s, counted from 1, is taken at the rate of position s - 1: the first step of a warm-up from 0 moves nothing. Every
+parameter group follows the same curve from its own highest rate. Options are documented in rlvr_exp.config.learning.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rlvr_exp.core.errors import InputError, Problem
+
+
+@dataclass(frozen=True)
+class Schedule(ABC):
+    """An option of the `scheduler` group."""
+
+    warmup_steps: int
+
+    @abstractmethod
+    def shape(self, lr: float, steps: int) -> tuple[str, Mapping[str, Any]]:
+        """Transformers' name of the curve, and its own arguments.
+
+        Args:
+            lr: the highest rate.
+            steps: of the whole run.
+        """
+
+    def arguments(self, lr: float, steps: int) -> Mapping[str, Any]:
+        """Fields of TrainingArguments."""
+        name, options = self.shape(lr, steps)
+        return {"lr_scheduler_type": name, "lr_scheduler_kwargs": dict(options), "warmup_steps": self.warmup_steps}
+
+
+@dataclass(frozen=True)
+class Constant(Schedule):
+    def shape(self, lr: float, steps: int) -> tuple[str, Mapping[str, Any]]:
+        return "constant_with_warmup", {}
+
+
+@dataclass(frozen=True)
+class Linear(Schedule):
+    def shape(self, lr: float, steps: int) -> tuple[str, Mapping[str, Any]]:
+        return "linear", {}
+
+
+@dataclass(frozen=True)
+class Cosine(Schedule):
+    """Loshchilov and Hutter 2017 (SGDR, arXiv 1608.03983), without restarts."""
+
+    min_ratio: float
+
+    def shape(self, lr: float, steps: int) -> tuple[str, Mapping[str, Any]]:
+        return "cosine_with_min_lr", {"min_lr_rate": self.min_ratio}
+
+
+@dataclass(frozen=True)
+class Polynomial(Schedule):
+    power: float
+    min_ratio: float
+
+    def shape(self, lr: float, steps: int) -> tuple[str, Mapping[str, Any]]:
+        return "polynomial", {"power": self.power, "lr_end": self.min_ratio * lr}
+
+
+@dataclass(frozen=True)
+class WarmupStableDecay(Schedule):
+    """Hu et al. 2024 (MiniCPM, arXiv 2404.06395), section 4."""
+
+    decay_steps: int
+    decay: str
+    min_ratio: float
+
+    def shape(self, lr: float, steps: int) -> tuple[str, Mapping[str, Any]]:
+        """Raises InputError where warm-up and decay do not fit into the run."""
+        decay = self.decay_steps or -(-steps // 5)
+        if self.warmup_steps + decay > steps:
+            got = f"{self.warmup_steps} + {decay} of {steps} steps"
+            remedy = "a shorter scheduler.warmup_steps or scheduler.decay_steps, or a larger algorithm.max_steps"
+            raise InputError(Problem("scheduler", "warm-up and decay are longer than the run", got, remedy=remedy))
+        return "warmup_stable_decay", {
+            "num_decay_steps": decay,
+            "decay_type": self.decay,
+            "min_lr_ratio": self.min_ratio,
+        }

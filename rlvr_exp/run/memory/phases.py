@@ -1,0 +1,107 @@
+"""What each phase of a step holds on a device, line by line in bytes. One pure function a phase.
+
+What is counted is what the trainer and the sampler of this package allocate: one packed row a group, attention through
+SDPA with an additive mask, log-probabilities in tiles (TRL's fused head), a cache that holds each prompt once.
+"""
+
+from collections.abc import Callable
+
+from rlvr_exp.run.memory import activations, counts
+from rlvr_exp.run.memory.layout import GIB, Layout
+
+Lines = dict[str, float]
+"""Bytes by the name of the line."""
+
+CONTEXT = 0.75 * GIB
+"""CUDA context, cuBLAS and NCCL workspaces of one process."""
+FRAGMENTATION = 0.05
+"""Share of what comes and goes that the allocator holds beyond what is asked for."""
+LIVE_PARAMETERS = 1e9
+"""Parameters that DeepSpeed's ZeRO-3 holds gathered at most (stage3_max_live_parameters)."""
+
+
+def _standing(layout: Layout) -> Lines:
+    """What lies on the device in every phase of a step after the first."""
+    return {
+        "weights": counts.shard(layout),
+        "reference": counts.shard(layout) if layout.reference and layout.adapter is None else 0.0,
+        "adapter": counts.adapter(layout),
+        "optimizer states": counts.states(layout),
+    }
+
+
+def load(layout: Layout) -> Lines:
+    """Weights arrive in their own type; a matrix is quantised after it arrived."""
+    lines = {"weights": counts.shard(layout), "adapter": counts.adapter(layout)}
+    if layout.quantization:
+        lines["temporaries"] = counts.largest_matrix(layout) * layout.width
+    return lines
+
+
+def rollout(layout: Layout) -> Lines:
+    """Sampling: ZeRO-3 with a gather holds the whole model beside the shard."""
+    lines = _standing(layout) | {
+        "KV cache": activations.cache(layout),
+        "activations": activations.decode(layout),
+        "logits": activations.sampling_logits(layout),
+    }
+    if layout.partitions_weights:
+        lines["gathered weights"] = counts.weights(layout) if layout.gather else live(layout)
+    return lines
+
+
+def logprobs(layout: Layout) -> Lines:
+    """A pass without gradients: one layer's activations at a time."""
+    lines = _standing(layout) | {
+        "activations": activations.forward(layout),
+        "logits": activations.tile(layout),
+    }
+    return _with_live(lines, layout)
+
+
+def backward(layout: Layout) -> Lines:
+    """The largest of three moments: at the head, with everything saved; in the last layer, which is the first to be
+    computed again under checkpointing; and in the first layer, when all gradients are there."""
+    gradients = counts.gradients(layout)
+    held = gradients if layout.accumulates else 0.0
+    saved, layer = activations.saved(layout), activations.one_layer(layout)
+    at_head = {"gradients": held, "activations": saved, "logits": activations.head(layout)}
+    entering = {"gradients": held, "activations": saved + (layer if layout.checkpointing else 0.0)}
+    leaving = {"gradients": gradients, "activations": layer}
+    largest = max(at_head, entering, leaving, key=lambda lines: sum(lines.values()))
+    return _with_live(_standing(layout) | largest, layout)
+
+
+def optimizer(layout: Layout) -> Lines:
+    """The update itself."""
+    return _standing(layout) | {"gradients": counts.gradients(layout), "temporaries": counts.update(layout)}
+
+
+def checkpoint(layout: Layout) -> Lines:
+    """Writing: every weight is looked at for values that are not finite, one at a time."""
+    return _standing(layout) | {"temporaries": counts.inspected(layout)}
+
+
+def live(layout: Layout) -> float:
+    """What ZeRO-3 holds gathered while layers run."""
+    return min(LIVE_PARAMETERS, layout.shape.parameters) * layout.width
+
+
+def _with_live(lines: Lines, layout: Layout) -> Lines:
+    return lines | {"gathered weights": live(layout)} if layout.partitions_weights else lines
+
+
+PHASES: dict[str, Callable[[Layout], Lines]] = {
+    "load": load,
+    "rollout": rollout,
+    "log-probs": logprobs,
+    "backward": backward,
+    "optimizer": optimizer,
+    "checkpoint": checkpoint,
+}
+
+
+def reserve(lines: Lines) -> float:
+    """What a device needs beyond the tensors of a phase."""
+    standing = lines.get("weights", 0.0) + lines.get("reference", 0.0)
+    return CONTEXT + FRAGMENTATION * (sum(lines.values()) - standing)
