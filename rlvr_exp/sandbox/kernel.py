@@ -19,10 +19,20 @@ _KEPT_FLAGS = NOEXEC | 0x400 | 0x800 | 0x200000
 _CAPABILITY_VERSION = 0x20080522
 
 _libc = ctypes.CDLL(None, use_errno=True)
+_fork = ctypes.PyDLL(None, use_errno=True).fork
 
 
 class Refused(Exception):
     """This level cannot be had here; the pool tries the next one."""
+
+
+def fork() -> int:
+    """`os.fork` without Python's own care for a child. That resets locks which other threads may hold and seeds anew
+    what a fork shall not share, module by module, and costs as much as the fork; a process with one thread needs none
+    of it. What was seeded before stays so."""
+    child = _fork()
+    _check(min(child, 0), "fork")
+    return child
 
 
 def prctl(option: int, value: int) -> None:
@@ -83,8 +93,7 @@ def make_read_only(target: str) -> None:
 
 def drop_capabilities() -> None:
     """All of this thread's, for good."""
-    header, none = _CapHeader(_CAPABILITY_VERSION, 0), (ctypes.c_uint32 * 6)()
-    _check(_libc.capset(ctypes.byref(header), none), "capset")
+    _check(_libc.capset(_OWN_CAPABILITIES, _NO_CAPABILITIES), "capset")
 
 
 class _MountAttributes(ctypes.Structure):
@@ -93,6 +102,11 @@ class _MountAttributes(ctypes.Structure):
 
 class _CapHeader(ctypes.Structure):
     _fields_ = [("version", ctypes.c_uint32), ("pid", ctypes.c_int)]
+
+
+# Made once: a fork touches as little as it can.
+_OWN_CAPABILITIES = ctypes.byref(_CapHeader(_CAPABILITY_VERSION, 0))
+_NO_CAPABILITIES = (ctypes.c_uint32 * 6)()
 
 
 def _check(returned: int, what: str) -> None:

@@ -219,11 +219,11 @@ class Zygote:
         """A candidate's process; at the strictest level the second one of a pid namespace of its own, beside a guard
         that is the first: signals that a first process would not get reach the candidate."""
         if self._jail.own_pids is None:
-            return os.fork()
+            return kernel.fork()
         kernel.unshare(kernel.NEWPID)
         try:
             kernel.start_guard(self._stacks[role])
-            return os.fork()
+            return kernel.fork()
         finally:
             if os.getpid() == 1:
                 kernel.join(self._jail.own_pids, kernel.NEWPID)
