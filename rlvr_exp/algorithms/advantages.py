@@ -1,32 +1,41 @@
-"""From rewards to per-sample advantages, as pure functions.
+"""From a group's rewards to its samples' advantages, as pure functions.
 
-Source: DeepSeekMath (GRPO), eq. 3 and section 4.1.2: A_i = (r_i - mean(r)) / std(r) over a group's G samples;
-Dr. GRPO (Liu et al. 2025) leaves the division out. Samples without a verdict are NaN: they enter neither mean nor
-deviation and their advantage is zero.
+Samples without a verdict are NaN: they enter neither mean nor deviation and their advantage is zero. A group whose
+rewards are no further apart than `eps` has no advantages at all: the quotient of two rounding errors is no signal.
+Standard deviations are those of a sample (n - 1), as in the authors' released code; the papers write std alone.
 """
 
 import torch
 
-EPSILON = 1e-6
-"""Added to the deviation, and the spread (max - min) up to which a group counts as having no signal."""
+SCALES = ("group", "batch", "none")
 
 
-def group_advantages(rewards: torch.Tensor, scale: str) -> torch.Tensor:
+def group_advantages(rewards: torch.Tensor, scale: str, eps: float = 1e-6) -> torch.Tensor:
     """(groups, G) rewards, NaN where there is no verdict -> (groups, G) advantages.
 
     Args:
-        scale: "group" divides by the group's standard deviation, "batch" by that of all rewards, "none" by nothing.
+        scale: "group" divides by the group's standard deviation (DeepSeekMath, section 4.1.2: A_i = (r_i - mean(r)) /
+            std(r)), "batch" by that of all rewards, "none" by nothing (Dr. GRPO, section 3.2).
+        eps: added to the deviation, and the spread (max - min) up to which a group counts as having no signal.
     """
     judged = ~rewards.isnan()
     centred = rewards - rewards.nanmean(1, keepdim=True)
     if scale == "group":
-        centred = centred / (_deviation(rewards, dim=1) + EPSILON)
+        centred = centred / (_deviation(rewards, dim=1) + eps)
     elif scale == "batch":
-        centred = centred / (_deviation(rewards.flatten()[None], dim=1) + EPSILON)
+        centred = centred / (_deviation(rewards.flatten()[None], dim=1) + eps)
     elif scale != "none":
-        raise ValueError(f"group_advantages: scale is {scale!r}, allowed group, batch, none")
-    alive = (spread(rewards) > EPSILON)[:, None]
-    return torch.where(judged & alive, centred, torch.zeros_like(rewards))
+        raise ValueError(f"group_advantages: scale is {scale!r}, allowed {', '.join(SCALES)}")
+    return _silenced(centred, rewards, judged, eps)
+
+
+def leave_one_out(rewards: torch.Tensor, eps: float = 1e-6) -> torch.Tensor:
+    """(groups, G) rewards -> (groups, G): each less the mean of the other judged ones (RLOO, arXiv 2402.14740, the
+    estimator of its section on REINFORCE Leave-One-Out). A member judged alone has no baseline and no advantage."""
+    judged = ~rewards.isnan()
+    count = judged.sum(1, keepdim=True)
+    others = (rewards.nansum(1, keepdim=True) - rewards) / (count - 1).clamp(min=1)
+    return _silenced(torch.where(count > 1, rewards - others, 0.0), rewards, judged, eps)
 
 
 def spread(rewards: torch.Tensor) -> torch.Tensor:
@@ -34,6 +43,11 @@ def spread(rewards: torch.Tensor) -> torch.Tensor:
     high = rewards.nan_to_num(-torch.inf).amax(1)
     low = rewards.nan_to_num(torch.inf).amin(1)
     return torch.where(high >= low, high - low, torch.zeros_like(high))
+
+
+def _silenced(values: torch.Tensor, rewards: torch.Tensor, judged: torch.Tensor, eps: float) -> torch.Tensor:
+    alive = (spread(rewards) > eps)[:, None]
+    return torch.where(judged & alive, values, torch.zeros_like(values))
 
 
 def _deviation(rewards: torch.Tensor, dim: int) -> torch.Tensor:

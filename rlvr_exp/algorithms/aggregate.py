@@ -1,28 +1,47 @@
 """How per-token losses become one number: the weight of each completion token, as a pure function.
 
 The loss of a step is sum(weight * per-token loss) over all its tokens. Weights are computed once for the whole step,
-so that splitting it into micro-batches, accumulation steps or ranks changes nothing.
+so that splitting it into micro-batches, accumulation steps or ranks changes nothing. An expectation over prompts in a
+paper is the mean over the step's prompts here. Samples that are not learned from (no verdict, masked) count nowhere.
 """
 
 import torch
 
-MODES = ("grpo", "dapo", "dr_grpo")
+MODES = ("grpo", "dapo", "dr_grpo", "token", "sequence")
 
 
-def token_weights(mask: torch.Tensor, mode: str, max_completion_tokens: int) -> torch.Tensor:
+def token_weights(
+    mask: torch.Tensor, mode: str, max_completion_tokens: int, group_size: int | None = None
+) -> torch.Tensor:
     """(samples, T) mask of live completion tokens -> (samples, T) weights, zero off the mask.
 
     Args:
-        mode: "grpo": mean over a sample's tokens, then over samples (DeepSeekMath, eq. 3);
-            "dapo": mean over all tokens of the step (DAPO, eq. 8);
-            "dr_grpo": sum over tokens divided by the constant completion limit, mean over samples (Dr. GRPO, sec. 3.2).
+        mode: "grpo": mean over a sample's tokens, then over samples (DeepSeekMath, eq. 3; GSPO, eq. 5);
+            "dapo": mean over the tokens of all of a prompt's samples, then over prompts (DAPO, eq. 8 and 12; MiniMax-M1,
+            eq. 4);
+            "dr_grpo": sum over tokens divided by the constant completion limit, mean over samples (Dr. GRPO, section 3.2);
+            "token": mean over all tokens of the step, as DAPO's and PPO's implementations have it;
+            "sequence": sum over a sample's tokens, mean over samples (RLOO: the log-probability of a whole answer).
+        group_size: samples of a prompt, contiguous; "dapo" alone needs it.
     """
     mask = mask.float()
     samples = (mask.sum(1) > 0).sum().clamp(min=1)
     if mode == "grpo":
         return mask / mask.sum(1, keepdim=True).clamp(min=1) / samples
     if mode == "dapo":
-        return mask / mask.sum().clamp(min=1)
+        return _of_prompts(mask, group_size)
     if mode == "dr_grpo":
         return mask / (samples * max_completion_tokens)
+    if mode == "token":
+        return mask / mask.sum().clamp(min=1)
+    if mode == "sequence":
+        return mask / samples
     raise ValueError(f"token_weights: mode is {mode!r}, allowed {', '.join(MODES)}")
+
+
+def _of_prompts(mask: torch.Tensor, group_size: int | None) -> torch.Tensor:
+    if not group_size:
+        raise ValueError("token_weights: mode 'dapo' needs group_size, the samples of one prompt")
+    tokens = mask.view(-1, group_size * mask.shape[1]).sum(1)
+    prompts = (tokens > 0).sum().clamp(min=1)
+    return mask / tokens.clamp(min=1).repeat_interleave(group_size)[:, None] / prompts

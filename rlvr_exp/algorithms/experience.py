@@ -1,16 +1,26 @@
 """What an update learns from: one step's groups as tensors."""
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Self
 
 import torch
 
+from rlvr_exp.rollouts.groups import Group
 from rlvr_exp.rollouts.sampler import Sampled
+
+PROMPT = ("prompt_ids", "prompt_mask")
+"""Fields as wide as the prompts; all others of more than one dimension are as wide as the completions."""
 
 
 @dataclass(frozen=True)
 class Experience:
-    """Samples of one step, groups contiguous: row g * G + i is sample i of group g. N = groups * G."""
+    """Samples of one step, groups contiguous: row g * G + i is sample i of group g. N = groups * G.
+
+    Raises:
+        ValueError: a group has not exactly G members, or members with different prompts.
+    """
 
     prompt_ids: torch.Tensor
     """(N, P), left-padded"""
@@ -26,6 +36,22 @@ class Experience:
     weights: torch.Tensor
     """(N, T): the step's loss is the sum of weight * per-token loss"""
     group_size: int
+    group_ids: torch.Tensor
+    """(N,): the id that each sample's group was given when it was sampled"""
+    support: torch.Tensor | None = None
+    """(N, T, K): ids that were kept when each token was drawn, padded with -1; None: the whole vocabulary"""
+    off_policy: bool = False
+    """Some samples were drawn before the last update, so that their ratio to the policy is not 1."""
+
+    def __post_init__(self) -> None:
+        if len(self.prompt_ids) % self.group_size or len(self.group_ids) != len(self.prompt_ids):
+            raise ValueError(f"Experience: {len(self.prompt_ids)} samples are no whole groups of {self.group_size}")
+        ids = self.group_ids.view(self.groups, self.group_size)
+        prompts = self.prompt_ids.view(self.groups, self.group_size, -1)
+        if (ids != ids[:, :1]).any() or len(ids[:, 0].unique()) != self.groups:
+            raise ValueError(f"Experience: groups have not exactly {self.group_size} members under one id each")
+        if (prompts != prompts[:, :1]).any():
+            raise ValueError("Experience: members of one group answer different prompts")
 
     @property
     def groups(self) -> int:
@@ -35,21 +61,62 @@ class Experience:
         """(groups,) whether any token of the group has an advantage."""
         return (self.advantages != 0).any(1).view(self.groups, self.group_size).any(1)
 
-    def select(self, groups: Sequence[int]) -> "Experience":
+    def select(self, groups: Sequence[int]) -> Self:
         """The given groups alone, trimmed to their own longest prompt and completion."""
         rows = [g * self.group_size + i for g in groups for i in range(self.group_size)]
         prompt = int(self.prompt_mask[rows].sum(1).max())
         answer = max(1, int(self.completion_mask[rows].sum(1).max()))
-        return Experience(
-            prompt_ids=self.prompt_ids[rows, -prompt:],
-            prompt_mask=self.prompt_mask[rows, -prompt:],
-            completion_ids=self.completion_ids[rows, :answer],
-            completion_mask=self.completion_mask[rows, :answer],
-            sampling_logprobs=self.sampling_logprobs[rows, :answer],
-            advantages=self.advantages[rows, :answer],
-            weights=self.weights[rows, :answer],
-            group_size=self.group_size,
+
+        def cut(name: str, value: Any) -> Any:
+            if not isinstance(value, torch.Tensor):
+                return value
+            if name in PROMPT:
+                return value[rows, -prompt:]
+            return value[rows, :answer] if value.ndim > 1 else value[rows]
+
+        return dataclasses.replace(
+            self, **{spec.name: cut(spec.name, getattr(self, spec.name)) for spec in dataclasses.fields(self)}
         )
+
+
+def assembled(
+    groups: Sequence[Group], pad_id: int, advantages: torch.Tensor, weights: torch.Tensor, off_policy: bool
+) -> Experience:
+    """The experience of groups of one size.
+
+    Args:
+        advantages, weights: (N, T) with T the longest completion, as `completion_mask` of the same groups has it.
+    """
+    size = len(groups[0].answers)
+    prompt_ids, prompt_mask = pad_left([list(group.prompt_ids) for group in groups for _ in group.answers], pad_id)
+    ids, mask, logprobs = completions([sampled(group) for group in groups], pad_id)
+    return Experience(
+        prompt_ids=prompt_ids,
+        prompt_mask=prompt_mask,
+        completion_ids=ids,
+        completion_mask=mask,
+        sampling_logprobs=logprobs,
+        advantages=advantages,
+        weights=weights,
+        group_size=size,
+        group_ids=torch.tensor([group.id for group in groups for _ in range(size)]),
+        support=support_of([one for group in groups for one in sampled(group)]),
+        off_policy=off_policy,
+    )
+
+
+def sampled(group: Group) -> list[Sampled]:
+    return [answer.sampled for answer in group.answers]
+
+
+def rewards_of(groups: Sequence[Group]) -> torch.Tensor:
+    """(groups, G), NaN without a verdict."""
+    return torch.tensor([[float("nan") if one is None else one for one in group.rewards] for group in groups])
+
+
+def completion_mask(groups: Sequence[Group]) -> torch.Tensor:
+    """(N, T), 1 for every token that was drawn."""
+    return pad_right([one.ids for group in groups for one in sampled(group)], 0)[1]
 
 
 def pad_left(rows: Sequence[Sequence[int]], value: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -74,3 +141,23 @@ def completions(groups: Sequence[Sequence[Sampled]], pad_id: int) -> tuple[torch
     ids, mask = pad_right([one.ids for one in flat], pad_id)
     logprobs, _ = pad_right([one.logprobs for one in flat], 0.0)
     return ids, mask, logprobs
+
+
+def support_of(samples: Sequence[Sampled]) -> torch.Tensor | None:
+    """(N, T, K) ids that were kept when each token was drawn, padded with -1; None where the whole vocabulary was.
+
+    Raises:
+        ValueError: some samples were drawn from the whole vocabulary and others not.
+    """
+    without = sum(one.support is None for one in samples)
+    if without == len(samples):
+        return None
+    if without:
+        raise ValueError(f"{without} of {len(samples)} samples came without their kept support; sample them alike")
+    length = max(len(one.ids) for one in samples)
+    widest = max(len(kept) for one in samples for kept in one.support)
+    padded = torch.full((len(samples), length, widest), -1)
+    for row, one in enumerate(samples):
+        for place, kept in enumerate(one.support):
+            padded[row, place, : len(kept)] = torch.tensor(kept)
+    return padded

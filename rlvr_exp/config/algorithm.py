@@ -33,57 +33,141 @@ class ReinforcementLearning(Drawing):
         return found
 
 
-@configures("rlvr_exp.algorithms.grpo.GRPO")
 @dataclass
-class GRPO(ReinforcementLearning):
-    """Group-relative policy optimisation."""
+class GroupMethod(ReinforcementLearning):
+    """What the methods have whose baseline is the group."""
 
-    clip_low: float = option(0.2, low=0, high=1)
-    """The ratio is clipped below 1 minus this."""
-    clip_high: float = option(0.2, low=0)
-    """The ratio is clipped above 1 plus this."""
-    kl_coef: float = option(0.0, low=0)
-    """Weight of the KL penalty to the reference; 0: no reference is kept."""
-    reference_sync_steps: int = option(0, low=0)
-    """The reference becomes the policy every N steps; 0: never."""
-    loss: str = option("grpo", choices=("grpo", "dapo", "dr_grpo"))
-    """How token losses are aggregated."""
-    advantage_scale: str = option("group", choices=("group", "batch", "none"))
-    """Over what the standard deviation that divides advantages is taken."""
-    iterations: int = option(1, low=1)
-    """Updates on each batch of rollouts."""
     zero_variance: str = option("keep", choices=("keep", "mask"))
     """Groups whose rewards are all equal: keep them in the loss's denominators, or mask them out."""
-    entropy_coef: float = option(0.0, low=0)
-    """Weight of the entropy bonus."""
+    zero_variance_eps: float = option(1e-6, low=0)
+    """Rewards of a group count as equal when the largest and the smallest are no further apart; added to deviations."""
     trl: dict[str, Any] = field(default_factory=dict)
     """Further fields of the trainer's GRPOConfig, by their own names."""
 
     def problems(self) -> list[Problem]:
         found = super().problems() + trl_problems("GRPOConfig", self.trl)
         if self.group_size < 2:
-            remedy = "algorithm.group_size=2 or more"
-            found.append(
-                Problem(
-                    "group_size",
-                    "a group of one has no advantage over itself",
-                    str(self.group_size),
-                    "2 or more",
-                    "",
-                    remedy,
-                )
-            )
-        if self.reference_sync_steps and not self.kl_coef:
-            found.append(
-                Problem(
-                    "reference_sync_steps",
-                    "without a KL penalty there is no reference to renew",
-                    str(self.reference_sync_steps),
-                    "0 while algorithm.kl_coef=0",
-                    remedy="set algorithm.kl_coef above 0, or drop it",
-                )
-            )
+            what, remedy = "a group of one has no advantage over itself", "algorithm.group_size=2 or more"
+            found.append(Problem("group_size", what, str(self.group_size), "2 or more", "", remedy))
         return found
+
+
+@dataclass
+class RatioMethod(GroupMethod):
+    """What the group methods have that weigh a sample by the ratio of its probabilities, now and when it was drawn."""
+
+    zero_variance: str = option("keep", choices=("keep", "mask", "resample"))
+    """Groups whose rewards are all equal: keep them in the loss's denominators, mask them out, or ask other tasks instead."""
+    resample_budget: int = option(10, low=1)
+    """Groups sampled for one batch at most where dead ones are resampled, as a multiple of the batch."""
+    rollout_steps: int = option(1, low=1)
+    """Steps that one batch of rollouts serves: so many times prompts_per_step tasks are asked at once, and each step
+    learns from its own part."""
+    iterations: int = option(1, low=1)
+    """Updates in a row on the same samples; each counts as a step."""
+    kl_coef: float = option(0.0, low=0)
+    """Weight of the KL penalty to the reference; 0: no reference is kept."""
+    reference_sync_steps: int = option(0, low=0)
+    """The reference becomes the policy every N steps; 0: never."""
+    entropy_coef: float = option(0.0, low=0)
+    """Weight of the entropy bonus."""
+
+    def problems(self) -> list[Problem]:
+        found = super().problems()
+        if self.reference_sync_steps and not self.kl_coef:
+            what, remedy = "without a KL penalty there is no reference to renew", "set algorithm.kl_coef above 0, or drop it"
+            given = str(self.reference_sync_steps)
+            found.append(Problem("reference_sync_steps", what, given, "0 while algorithm.kl_coef=0", remedy=remedy))
+        if self.zero_variance != "resample" and self.resample_budget != RatioMethod.resample_budget:
+            what, remedy = "nothing is resampled", "set algorithm.zero_variance=resample, or drop it"
+            found.append(Problem("resample_budget", what, str(self.resample_budget), "its default", remedy=remedy))
+        return found
+
+
+@configures("rlvr_exp.algorithms.grpo.GRPO")
+@dataclass
+class GRPO(RatioMethod):
+    """Group-relative policy optimisation (DeepSeekMath)."""
+
+    kl_coef: float = option(0.04, low=0)
+    """Weight of the KL penalty to the reference; 0: no reference is kept."""
+    clip_low: float = option(0.2, low=0, high=1)
+    """The ratio is clipped below 1 minus this."""
+    clip_high: float = option(0.2, low=0)
+    """The ratio is clipped above 1 plus this."""
+    loss: str = option("grpo", choices=("grpo", "dapo", "dr_grpo", "token"))
+    """How token losses are averaged: over an answer's tokens, then over answers; over a prompt's tokens, then over prompts;
+    by the constant completion limit; over all tokens of the step."""
+    advantage_scale: str = option("group", choices=("group", "batch", "none"))
+    """Over what the standard deviation that divides advantages is taken."""
+
+
+@configures("rlvr_exp.algorithms.dr_grpo.DrGRPO")
+@dataclass
+class DrGRPO(RatioMethod):
+    """GRPO without its biases: advantages undivided, token losses over a constant (Dr. GRPO)."""
+
+    clip_low: float = option(0.2, low=0, high=1)
+    """The ratio is clipped below 1 minus this."""
+    clip_high: float = option(0.2, low=0)
+    """The ratio is clipped above 1 plus this."""
+
+
+@configures("rlvr_exp.algorithms.dapo.DAPO")
+@dataclass
+class DAPO(RatioMethod):
+    """Wider clipping above, dynamic sampling, a loss over tokens, overlong answers punished softly (DAPO)."""
+
+    zero_variance: str = option("resample", choices=("keep", "mask", "resample"))
+    """Groups whose rewards are all equal: keep them in the loss's denominators, mask them out, or ask other tasks instead."""
+    rollout_steps: int = option(16, low=1)
+    """Steps that one batch of rollouts serves: so many times prompts_per_step tasks are asked at once, and each step
+    learns from its own part."""
+    clip_low: float = option(0.2, low=0, high=1)
+    """The ratio is clipped below 1 minus this."""
+    clip_high: float = option(0.28, low=0)
+    """The ratio is clipped above 1 plus this."""
+    overlong_share: float = option(0.2, low=0, high=1)
+    """Last part of the completion limit over which an answer's reward falls by up to 1; 0: no punishment."""
+
+
+@configures("rlvr_exp.algorithms.gspo.GSPO")
+@dataclass
+class GSPO(RatioMethod):
+    """One ratio for a whole answer (GSPO)."""
+
+    rollout_steps: int = option(4, low=1)
+    """Steps that one batch of rollouts serves: so many times prompts_per_step tasks are asked at once, and each step
+    learns from its own part."""
+    clip_low: float = option(3e-4, low=0, high=1)
+    """An answer's ratio, a geometric mean over its tokens, is clipped below 1 minus this."""
+    clip_high: float = option(4e-4, low=0)
+    """An answer's ratio, a geometric mean over its tokens, is clipped above 1 plus this."""
+
+
+@configures("rlvr_exp.algorithms.cispo.CISPO")
+@dataclass
+class CISPO(RatioMethod):
+    """Ratios as capped weights that take no gradient, so that no token is dropped (MiniMax-M1)."""
+
+    zero_variance: str = option("resample", choices=("keep", "mask", "resample"))
+    """Groups whose rewards are all equal: keep them in the loss's denominators, mask them out, or ask other tasks instead."""
+    rollout_steps: int = option(16, low=1)
+    """Steps that one batch of rollouts serves: so many times prompts_per_step tasks are asked at once, and each step
+    learns from its own part."""
+    clip_high: float = option(4.0, low=0)
+    """A token's weight is capped at 1 plus this."""
+    overlong_share: float = option(0.2, low=0, high=1)
+    """Last part of the completion limit over which an answer's reward falls by up to 1; 0: no punishment."""
+
+
+@configures("rlvr_exp.algorithms.rloo.RLOO")
+@dataclass
+class RLOO(GroupMethod):
+    """REINFORCE on whole answers, each against the mean of the others (RLOO)."""
+
+    kl_coef: float = option(0.03, low=0)
+    """Weight of an answer's log-ratio to the reference, paid in its reward; 0: no reference is kept."""
 
 
 @configures("rlvr_exp.algorithms.sft.SFT")

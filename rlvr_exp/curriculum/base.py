@@ -1,4 +1,4 @@
-"""The contract of a curriculum: given the tasks and a step, which tasks are asked."""
+"""The contract of a curriculum: given the tasks, which of them are asked, and in what order."""
 
 from abc import ABC, abstractmethod
 
@@ -9,5 +9,9 @@ class Curriculum(ABC):
     """Chooses tasks. Built from the `curriculum` group with the run's tasks and seed."""
 
     @abstractmethod
-    def pick(self, step: int, count: int) -> list[Task]:
-        """The tasks of one step, counted from 0; all different where there are enough."""
+    def pick(self, asked: int, count: int) -> list[Task]:
+        """The next `count` tasks of a run that has asked `asked` tasks before; all different where there are enough.
+
+        A step that asks further tasks (algorithm.zero_variance=resample) picks more than once, each time from where the
+        last pick ended.
+        """

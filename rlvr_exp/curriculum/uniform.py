@@ -1,4 +1,4 @@
-"""Every task equally often, in an order shuffled anew each time through. A function of the step alone: no state."""
+"""Every task equally often, in an order shuffled anew each time through. A function of the place in the run alone: no state."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from rlvr_exp.tasks.base import Task
 
 
 class Uniform(Curriculum):
-    """Epochs of seeded permutations, laid end to end and cut into steps."""
+    """Epochs of seeded permutations, laid end to end."""
 
     def __init__(self, tasks: Sequence[Task], seed: int):
         if not tasks:
@@ -17,8 +17,8 @@ class Uniform(Curriculum):
         self._seed = seed
         self._orders: dict[int, list[int]] = {}
 
-    def pick(self, step: int, count: int) -> list[Task]:
-        return [self._tasks[self._place(index)] for index in range(step * count, (step + 1) * count)]
+    def pick(self, asked: int, count: int) -> list[Task]:
+        return [self._tasks[self._place(index)] for index in range(asked, asked + count)]
 
     def _place(self, index: int) -> int:
         epoch, offset = divmod(index, len(self._tasks))
@@ -28,6 +28,6 @@ class Uniform(Curriculum):
         if epoch not in self._orders:
             order = list(range(len(self._tasks)))
             stream(self._seed, "curriculum", epoch).shuffle(order)
-            # A step may cross from one epoch into the next: the two newest are enough.
+            # A pick may cross from one epoch into the next: the two newest are enough.
             self._orders = dict([*self._orders.items(), (epoch, order)][-2:])
         return self._orders[epoch]

@@ -1,84 +1,170 @@
-"""One step's groups: tasks chosen, answered, judged and rewarded. What an algorithm turns into experience."""
+"""One step's groups: tasks chosen, answered, judged, rewarded and filtered. What an algorithm turns into experience.
 
-import time
-from collections.abc import Sequence
+Groups wait in a queue between being sampled and being learned from: a batch may serve several steps, and where dead
+groups are resampled a step may find more live ones than it needs. Nothing that is accepted is thrown away. Every decision
+is made on all groups of a step, from values that every rank holds. Sampling and judging are rollouts.answering's.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-import torch
-
+from rlvr_exp.core.errors import InputError, Problem
 from rlvr_exp.curriculum.base import Curriculum
 from rlvr_exp.models.policy import Policy
-from rlvr_exp.rewards.compose import Reward, Rewarded
 from rlvr_exp.rewards.base import Judged
-from rlvr_exp.rollouts.judge import Answer, judge
-from rlvr_exp.rollouts.sampler import Sampling, sample_groups
-from rlvr_exp.tasks.base import Domain
+from rlvr_exp.rewards.compose import Reward, Rewarded
+from rlvr_exp.rollouts.answering import Question, answer
+from rlvr_exp.rollouts.group_filter import GroupFilter
+from rlvr_exp.rollouts.groups import Group, Groups, check_groups
+from rlvr_exp.rollouts.judge import Answer
+from rlvr_exp.rollouts.sampler import Sampling
+from rlvr_exp.rollouts.saved_groups import as_plain, from_plain
+from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.verifiers.base import Verifier
 
-
-@dataclass(frozen=True)
-class Groups:
-    """What was sampled in one step; the id of a group is its place."""
-
-    step: int
-    prompts: tuple[tuple[str, tuple[int, ...]], ...]
-    """Text and token ids of each group's prompt."""
-    answers: tuple[tuple[Answer, ...], ...]
-    rewarded: tuple[tuple[Rewarded, ...], ...]
-    seconds: dict[str, float]
-    """Wall seconds of each phase: generate, verify."""
-
-    def rewards(self) -> torch.Tensor:
-        """(groups, G), NaN without a verdict."""
-        totals = [[float("nan") if one.total is None else one.total for one in group] for group in self.rewarded]
-        return torch.tensor(totals)
+Shape = Callable[[float, int], float]
+"""(reward, tokens of the completion) -> what the algorithm learns from."""
 
 
 @dataclass(frozen=True)
-class Collector:
-    """Samples and judges; holds everything a step needs but the algorithm."""
+class Plan:
+    """How many groups are asked, and when."""
 
-    policy: Policy
-    domain: Domain
-    verifier: Verifier
-    reward: Reward
-    curriculum: Curriculum
     prompts_per_step: int
     group_size: int
-    sampling: Sampling
-    seed: int
-    iterations: int
-    """Updates on each batch of groups: only every so many steps is one collected."""
+    steps: int
+    """Update steps of the run: nothing is sampled ahead for steps that do not come."""
+    iterations: int = 1
+    """Updates in a row on the same groups: only every so many steps are groups asked for."""
+    rollout_steps: int = 1
+    """Steps that one batch of groups serves."""
+
+    def wanted(self, step: int) -> int:
+        """Groups that are to be at hand when a batch is sampled at this step."""
+        left = math.ceil((self.steps - step) / self.iterations)
+        return self.prompts_per_step * max(1, min(self.rollout_steps, left))
+
+
+class Collector:
+    """Samples and judges; holds everything a step needs but the algorithm.
+
+    Args:
+        shape: the algorithm's own change of rewards.
+        seed: of the run; draws depend on (seed, step, place, task, sample) alone.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        domain: Domain,
+        verifier: Verifier,
+        reward: Reward,
+        curriculum: Curriculum,
+        sampling: Sampling,
+        plan: Plan,
+        group_filter: GroupFilter,
+        shape: Shape,
+        seed: int,
+    ):
+        self.policy, self.domain, self.verifier, self.reward = policy, domain, verifier, reward
+        self.curriculum, self.sampling, self.plan, self.filter = curriculum, sampling, plan, group_filter
+        self.seed = seed
+        self._shape = shape
+        self._asked = 0
+        """Tasks asked so far in the run."""
+        self._waiting: tuple[Group, ...] = ()
 
     def collect(self, step: int) -> Groups:
-        """The groups of a step, counted from 0. Draws depend on (seed, step, place, task, sample) alone."""
-        tasks = self.curriculum.pick(step // self.iterations, self.prompts_per_step)
+        """The groups of a step, counted from 0. Steps are collected in order."""
+        waited, seconds = self._waiting, Counter()
+        fresh: list[Group] = []
+        if len(waited) < self.plan.prompts_per_step:
+            self._fill(step, len(waited), fresh, seconds)
+        learned, self._waiting = self._chosen(waited, fresh)
+        check_groups((*learned, *self._waiting), self.plan.group_size)
+        dead = {group.id: kind for group in (*waited, *fresh) if (kind := self.filter.kind(group))}
+        return Groups(step, learned, tuple(fresh), waited, self._waiting, dead, dict(seconds))
+
+    def _fill(self, step: int, waiting: int, fresh: list[Group], seconds: Counter) -> None:
+        """Ask for a batch; where dead groups are resampled, go on until enough live ones are found or the budget is spent."""
+        wanted = self.plan.wanted(step) - waiting
+        most = wanted * self.filter.budget if self.filter.resamples else wanted
+        count = wanted
+        while count:
+            fresh += self._ask(step, len(fresh), count, seconds)
+            alive = sum(self.filter.kind(group) is None for group in fresh)
+            count = min(_further(alive, len(fresh), wanted), most - len(fresh)) if self.filter.resamples else 0
+
+    def _chosen(self, waited: Sequence[Group], fresh: Sequence[Group]) -> tuple[tuple[Group, ...], tuple[Group, ...]]:
+        """(what this step learns from, what waits). Where live groups are too few, dead ones fill up the batch: they are
+        masked, and the batch keeps its size."""
+        pool = [*waited, *fresh]
+        if not self.filter.resamples:
+            return tuple(pool[: self.plan.prompts_per_step]), tuple(pool[self.plan.prompts_per_step :])
+        live = [group for group in pool if self.filter.kind(group) is None]
+        learned, waiting = live[: self.plan.prompts_per_step], live[self.plan.prompts_per_step :]
+        dead = [group for group in fresh if self.filter.kind(group) is not None]
+        return (*learned, *dead[: self.plan.prompts_per_step - len(learned)]), tuple(waiting)
+
+    def _ask(self, step: int, first: int, count: int, seconds: Counter) -> list[Group]:
+        """`count` new groups, the first of them at place `first` of the step."""
+        tasks = self.curriculum.pick(self._asked, count)
+        self._asked += count
         texts = [self.domain.prompt(task) for task in tasks]
-        prompts = [self.policy.encode_prompt(text) for text in texts]
-        keys = [
-            [(self.seed, "rollout", step, place, task.id, sample) for sample in range(self.group_size)]
-            for place, task in enumerate(tasks)
+        questions = [
+            Question(task, tuple(self.policy.encode_prompt(text)), self._keys(step, first + index, task))
+            for index, (task, text) in enumerate(zip(tasks, texts, strict=True))
         ]
-        began = time.perf_counter()
-        sampled = sample_groups(self.policy.model, prompts, keys, self.sampling)
-        generated = time.perf_counter()
-        answers = judge(self.policy, self.domain, self.verifier, tasks, sampled)
-        rewarded = self._rewarded(answers)
-        seconds = {"generate": generated - began, "verify": time.perf_counter() - generated}
-        return Groups(
-            step=step,
-            prompts=tuple((text, tuple(ids)) for text, ids in zip(texts, prompts, strict=True)),
-            answers=tuple(tuple(group) for group in answers),
-            rewarded=rewarded,
-            seconds=seconds,
-        )
+        answered = answer(self.policy, self.domain, self.verifier, questions, self.sampling)
+        seconds.update(answered.seconds)
+        paid = self._rewarded(answered.answers)
+        parts = zip(texts, questions, answered.answers, paid, strict=True)
+        return [
+            Group(step, first + index, text, question.prompt, tuple(answers), rewarded, self._shaped(answers, rewarded))
+            for index, (text, question, answers, rewarded) in enumerate(parts)
+        ]
 
-    def _rewarded(self, answers: Sequence[Sequence[Answer]]) -> tuple[tuple[Rewarded, ...], ...]:
-        flat = self.reward([_judged(answer) for group in answers for answer in group])
-        rows = iter(flat)
-        return tuple(tuple(next(rows) for _ in group) for group in answers)
+    def _keys(self, step: int, place: int, task: Task) -> tuple[tuple[Any, ...], ...]:
+        return tuple((self.seed, "rollout", step, place, task.id, sample) for sample in range(self.plan.group_size))
+
+    def _rewarded(self, answers: Sequence[Sequence[Answer]]) -> list[tuple[Rewarded, ...]]:
+        rows = iter(self.reward([_judged(one) for group in answers for one in group]))
+        return [tuple(next(rows) for _ in group) for group in answers]
+
+    def _shaped(self, answers: Sequence[Answer], paid: Sequence[Rewarded]) -> tuple[float | None, ...]:
+        parts = zip(answers, paid, strict=True)
+        return tuple(None if one.total is None else self._shape(one.total, len(who.sampled.ids)) for who, one in parts)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Plain values: tasks asked so far, and the groups that wait."""
+        return {"asked": self._asked, "waiting": [as_plain(group) for group in self._waiting]}
+
+    def load_state_dict(self, state: Mapping[str, Any], tasks: Mapping[str, Task]) -> None:
+        """Go on where the state was taken.
+
+        Args:
+            tasks: the run's tasks by id; those of waiting groups are looked up here.
+
+        Raises:
+            InputError: unknown or missing keys, or a task that the data has no longer.
+        """
+        if set(state) != {"asked", "waiting"}:
+            got = ", ".join(sorted(state)) or "no keys"
+            remedy = "resume with the version that wrote the checkpoint"
+            raise InputError(Problem("state of Collector", "has other keys", got, "asked, waiting", remedy=remedy))
+        self._asked = state["asked"]
+        self._waiting = tuple(from_plain(group, tasks) for group in state["waiting"])
 
 
-def _judged(answer: Answer) -> Judged:
-    sampled = answer.sampled
-    return Judged(answer.task, answer.text, len(sampled.ids), sampled.truncated, answer.candidate, answer.verdict)
+def _further(alive: int, sampled: int, wanted: int) -> int:
+    """Groups to ask next so that, at the rate found so far, enough are alive; never more than a batch at once."""
+    missing = max(0, wanted - alive)
+    return min(wanted, math.ceil(missing * sampled / alive)) if alive else wanted
+
+
+def _judged(one: Answer) -> Judged:
+    drawn = one.sampled
+    return Judged(one.task, one.text, len(drawn.ids), drawn.truncated, one.candidate, one.verdict)

@@ -26,6 +26,7 @@ class Rollout:
     """One sampled completion of a training step."""
 
     step: int
+    """The step that had it at hand, counted from 1."""
     task: str
     family: str
     group: int
@@ -45,8 +46,12 @@ class Rollout:
     terms: Mapping[str, float]
     """Each named term's weighted share of the reward."""
     advantage: float | None
-    """None where the completion was not trained on."""
+    """Of its first token, as collected: what a reference or a value adds comes later. None where it was not trained on."""
     log: str
+    fate: str = "trained"
+    """trained, filtered, no_verdict; or pending, and a later step's file has it again."""
+    waited: int = 0
+    """Steps since it was sampled."""
 
 
 def write_rollouts(run_dir: Path, step: int, rows: Sequence[Rollout]) -> Path:

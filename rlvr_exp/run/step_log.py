@@ -1,36 +1,39 @@
-"""What a step of reinforcement learning leaves behind: rows of rollouts and the step's own metrics.
+"""What a step of reinforcement learning tells of itself: its own metrics, and its books checked.
 
-Keeps the books: every sample of a step is trained on, filtered (its group had nothing to learn from) or without a
-verdict, and the three add up to what was sampled.
+Rates of verdicts and rewards are those of what was sampled in the step; a step that learns from groups sampled earlier
+alone has none. Rows of rollouts are rlvr_exp.run.rollout_rows'.
 """
 
 import math
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from statistics import fmean, pstdev
 
 import torch
 
-from rlvr_exp.algorithms.experience import Experience
-from rlvr_exp.core.errors import GuardStop
-from rlvr_exp.rollouts.collect import Groups
-from rlvr_exp.run.rollout_files import Rollout
+from rlvr_exp.algorithms.experience import Experience, sampled
+from rlvr_exp.rollouts.group_filter import DEAD
+from rlvr_exp.rollouts.groups import Group, Groups
+from rlvr_exp.run.books import Books
 from rlvr_exp.verifiers.base import BUCKETS
 
 SOLVED, FAILED, SILENT, MIXED = "solved", "failed", "no_verdict", "mixed"
+COUNTS = ("samples/", "dead/")
+"""Metrics that are added up over the steps of a row; all others are means."""
 
 
 class StepLog:
     """Turns steps' groups into rows of metrics.
 
     Args:
-        regularised: the loss has terms beside the reward's (KL, entropy), so that groups without an advantage are
-            learned from as well.
+        regularised: the loss has terms beside the reward's (KL, entropy, a value), so that groups without an advantage are
+            learned from as well, unless they are masked.
+        masked: groups with nothing to teach stay out of the loss.
     """
 
-    def __init__(self, regularised: bool) -> None:
-        self._regularised = regularised
+    def __init__(self, regularised: bool, masked: bool) -> None:
+        self._regularised, self._masked = regularised, masked
         self.steps_with_signal = 0
         """Steps in which any sample had something to teach."""
         self._rows: list[dict[str, float]] = []
@@ -44,23 +47,22 @@ class StepLog:
         Raises:
             GuardStop: the books do not add up.
         """
-        outcomes = Counter(answer.verdict.outcome for group in groups.answers for answer in group)
-        sampled = sum(outcomes.values())
-        silent = outcomes["no_verdict"]
         trained = int(trained_rows(learned, self._regularised).sum())
+        books = Books.of(groups, trained, self._filtered(groups))
+        books.check(groups.step + 1)
         self.steps_with_signal += trained > 0
-        row = {
-            "samples/sampled": sampled,
-            "samples/trained": trained,
-            "samples/no_verdict": silent,
-            "samples/filtered": sampled - trained - silent,
-        }
-        if row["samples/filtered"] < 0:
-            raise GuardStop(f"step {groups.step + 1}: {trained} trained + {silent} without verdict > {sampled} sampled")
-        row |= _rewards(groups) | _verdicts(groups) | _groups(groups) | _lengths(groups)
+        row = books.metrics() | _dead(groups) | _lengths(groups)
+        if groups.sampled:
+            row |= _rewards(groups.sampled) | _verdicts(groups.sampled) | _kinds(groups.sampled)
         row |= {f"time/{phase}": seconds for phase, seconds in groups.seconds.items()}
         self._rows.append(row)
         self._collected_at = time.perf_counter()
+
+    def _filtered(self, groups: Groups) -> set[int]:
+        """Ids of the groups that the update leaves out: dead ones, unless the loss has something else to say of them."""
+        taken = {group.id for group in groups.learned}
+        kept = self._regularised and not self._masked
+        return {group.id for group in groups.settled if group.id not in taken or (group.id in groups.dead and not kept)}
 
     def updated(self) -> None:
         """Note the end of an update, before anything else of its step (a checkpoint) takes time."""
@@ -69,10 +71,10 @@ class StepLog:
         self._collected_at = now
 
     def metrics(self) -> Mapping[str, float]:
-        """What happened since the last call: counts of samples added up, everything else as the mean over steps."""
+        """What happened since the last call: counts added up, everything else as the mean over the steps that have it."""
         names = dict.fromkeys(name for row in self._rows for name in row)
-        total = {name: math.fsum(row.get(name, 0.0) for row in self._rows) for name in names}
-        row = {name: value if name.startswith("samples/") else value / len(self._rows) for name, value in total.items()}
+        values = {name: [row[name] for row in self._rows if name in row] for name in names}
+        row = {name: math.fsum(each) if name.startswith(COUNTS) else fmean(each) for name, each in values.items()}
         if self._updates:
             row["time/update"] = fmean(self._updates)
         self._rows, self._updates = [], []
@@ -85,8 +87,8 @@ def trained_rows(learned: Experience, regularised: bool) -> torch.Tensor:
     return counted if regularised else counted & learned.live().repeat_interleave(learned.group_size)
 
 
-def _rewards(groups: Groups) -> dict[str, float]:
-    judged = [one for group in groups.rewarded for one in group if one.total is not None]
+def _rewards(groups: Sequence[Group]) -> dict[str, float]:
+    judged = [one for group in groups for one in group.rewarded if one.total is not None]
     if not judged:
         return {}
     # Before the normaliser, which takes the level out that this curve is to show.
@@ -94,11 +96,18 @@ def _rewards(groups: Groups) -> dict[str, float]:
     row = {"reward/mean": fmean(totals), "reward/std": pstdev(totals)}
     for name in judged[0].terms:
         row[f"reward/{name}"] = fmean(one.terms[name] for one in judged)
-    return row
+    return row | _shaping(groups)
 
 
-def _verdicts(groups: Groups) -> dict[str, float]:
-    verdicts = [answer.verdict for group in groups.answers for answer in group]
+def _shaping(groups: Sequence[Group]) -> dict[str, float]:
+    """What the algorithm itself added to rewards, where it does."""
+    pairs = [pair for group in groups for pair in zip(group.rewards, group.rewarded, strict=True)]
+    added = [seen - paid.total for seen, paid in pairs if seen is not None]
+    return {"reward/shaping": fmean(added)} if any(added) else {}
+
+
+def _verdicts(groups: Sequence[Group]) -> dict[str, float]:
+    verdicts = [answer.verdict for group in groups for answer in group.answers]
     judged = [verdict for verdict in verdicts if verdict.outcome != "no_verdict"]
     counts = Counter(verdict.bucket for verdict in judged if verdict.bucket)
     row = {f"verdict/{bucket}": counts[bucket] / len(verdicts) for bucket in BUCKETS if counts[bucket]}
@@ -108,10 +117,10 @@ def _verdicts(groups: Groups) -> dict[str, float]:
     return row
 
 
-def _groups(groups: Groups) -> dict[str, float]:
-    """Groups by what they can teach: all passed, none passed, nothing judged, or some of each."""
-    kinds = Counter(_kind([answer.verdict.outcome for answer in group]) for group in groups.answers)
-    return {f"groups/{kind}": kinds[kind] / len(groups.answers) for kind in (SOLVED, FAILED, SILENT, MIXED)}
+def _kinds(groups: Sequence[Group]) -> dict[str, float]:
+    """Groups by their outcomes: all passed, none passed, nothing judged, or some of each."""
+    kinds = Counter(_kind([answer.verdict.outcome for answer in group.answers]) for group in groups)
+    return {f"groups/{kind}": kinds[kind] / len(groups) for kind in (SOLVED, FAILED, SILENT, MIXED)}
 
 
 def _kind(outcomes: list[str]) -> str:
@@ -121,46 +130,18 @@ def _kind(outcomes: list[str]) -> str:
     return SOLVED if all(judged) else MIXED if any(judged) else FAILED
 
 
+def _dead(groups: Groups) -> dict[str, float]:
+    """How many of the step's sampled groups have rewards all alike, and why."""
+    kinds = Counter(groups.dead.get(group.id) for group in groups.sampled)
+    return {f"dead/{kind}": kinds[kind] for kind in DEAD}
+
+
 def _lengths(groups: Groups) -> dict[str, float]:
-    sampled = [answer.sampled for group in groups.answers for answer in group]
+    drawn = [one for group in groups.at_hand for one in sampled(group)]
     return {
-        "tokens/completion_mean": fmean(len(one.ids) for one in sampled),
+        "tokens/completion_mean": fmean(len(one.ids) for one in drawn),
         # Unbiased for the mean entropy of a token, over all that was sampled and not only what is learned from.
-        "entropy": -fmean(score for one in sampled for score in one.logprobs),
-        "tokens/completion_max": max(len(one.ids) for one in sampled),
-        "tokens/truncated": sum(one.truncated for one in sampled) / len(sampled),
+        "entropy": -fmean(score for one in drawn for score in one.logprobs),
+        "tokens/completion_max": max(len(one.ids) for one in drawn),
+        "tokens/truncated": sum(one.truncated for one in drawn) / len(drawn),
     }
-
-
-def rollout_rows(groups: Groups, learned: Experience, regularised: bool) -> list[Rollout]:
-    """One row a sample, for `rollouts/`; steps are counted from 1 there, as in the metrics."""
-    trained = trained_rows(learned, regularised).tolist()
-    advantages = learned.advantages[:, 0].tolist()
-    rows = []
-    for place, group in enumerate(groups.answers):
-        for answer, rewarded in zip(group, groups.rewarded[place], strict=True):
-            index = len(rows)
-            verdict = answer.verdict
-            rows.append(
-                Rollout(
-                    step=groups.step + 1,
-                    task=answer.task.id,
-                    family=answer.task.family,
-                    group=place,
-                    sample=answer.sample,
-                    prompt=groups.prompts[place][0],
-                    completion=answer.text,
-                    tokens=len(answer.sampled.ids),
-                    truncated=answer.sampled.truncated,
-                    outcome=verdict.outcome,
-                    bucket=verdict.bucket,
-                    rule=verdict.rule,
-                    passed=verdict.passed,
-                    total=verdict.total,
-                    reward=rewarded.total,
-                    terms=rewarded.terms,
-                    advantage=advantages[index] if trained[index] else None,
-                    log=verdict.log,
-                )
-            )
-    return rows

@@ -7,18 +7,21 @@ from tempfile import TemporaryDirectory
 from trl import GRPOConfig
 
 from rlvr_exp.algorithms.arguments import shared_arguments
+from rlvr_exp.algorithms.base import Algorithm
 from rlvr_exp.algorithms.experience import Experience
-from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.config import build
-from rlvr_exp.config.batching import of_groups
+from rlvr_exp.config.batching import Limits
 from rlvr_exp.core.errors import GuardStop
-from rlvr_exp.rollouts.collect import Collector, Groups
+from rlvr_exp.models.adapters import adapter_metrics
+from rlvr_exp.rollouts.collect import Collector
 from rlvr_exp.rollouts.sampler import Sampling
+from rlvr_exp.rollouts.sharing import added
 from rlvr_exp.run.callbacks import Metrics, Saving
 from rlvr_exp.run.checkpoints import Checkpoints
 from rlvr_exp.run.job import Job, Result
 from rlvr_exp.run.rollout_files import write_rollouts
-from rlvr_exp.run.step_log import StepLog, rollout_rows
+from rlvr_exp.run.rollout_rows import rollout_rows
+from rlvr_exp.run.step_log import StepLog
 from rlvr_exp.run.tracking import Tracker
 from rlvr_exp.stages.judging import system_metrics
 from rlvr_exp.stages.setup import Parts, measured, prepared, training_tasks
@@ -26,67 +29,58 @@ from rlvr_exp.stages.setup import Parts, measured, prepared, training_tasks
 
 def run(config, job: Job) -> Result:
     with prepared(config, job) as parts:
-        collector = collect_from(parts, config, job)
+        algorithm = build(config.algorithm, max_completion_tokens=config.model.max_completion_tokens)
+        collector = collect_from(parts, config, job, algorithm)
         before = job.before = measured(parts, config, job, "before")
-        steps, final = train(parts, config, job, collector)
+        steps, final = train(parts, config, job, algorithm, collector)
         after = measured(parts, config, job, "after")
     return Result(before=before, after=after, metrics=final, steps=steps)
 
 
-def collect_from(parts: Parts, config, job: Job) -> Collector:
+def collect_from(parts: Parts, config, job: Job, algorithm: Algorithm) -> Collector:
     """The collector of a run: its tasks come from the curriculum, its draws from the run's seed."""
-    algorithm = config.algorithm
+    options, longest = config.algorithm, config.model.max_completion_tokens
     return Collector(
         policy=parts.policy,
         domain=parts.domain,
         verifier=parts.verifier,
         reward=build(config.reward),
         curriculum=build(config.curriculum, tasks=training_tasks(parts, config, job), seed=config.seed),
-        prompts_per_step=algorithm.prompts_per_step,
-        group_size=algorithm.group_size,
-        sampling=Sampling(
-            temperature=algorithm.temperature,
-            max_new_tokens=config.model.max_completion_tokens,
-            eos_ids=parts.policy.eos_ids,
-            pad_id=parts.policy.pad_id,
-        ),
+        sampling=Sampling.of(options, parts.policy, longest, options.rollout_batch_size),
+        plan=algorithm.plan(),
+        group_filter=algorithm.group_filter(),
+        shape=algorithm.shaped,
         seed=config.seed,
-        iterations=algorithm.iterations,
     )
 
 
-def train(parts: Parts, config, job: Job, collector: Collector) -> tuple[int, dict[str, float]]:
+def train(parts: Parts, config, job: Job, algorithm: Algorithm, collector: Collector) -> tuple[int, dict[str, float]]:
     """Update the policy for the configured steps; returns the steps done and the last row of metrics."""
-    algorithm = build(config.algorithm, max_completion_tokens=config.model.max_completion_tokens)
-    log = StepLog(algorithm.regularised)
-    checkpoints = Checkpoints(job.directory, config.run.checkpoint, {"reward": collector.reward})
+    log = StepLog(algorithm.regularised, algorithm.group_filter().mode != "keep")
+    stateful = {"reward": collector.reward, "collector": collector}
+    checkpoints = Checkpoints(job.directory, config.run.checkpoint, stateful)
 
     def experience(step: int) -> Experience:
-        groups: Groups = collector.collect(step)
-        learned = algorithm.experience(
-            [ids for _, ids in groups.prompts],
-            [[answer.sampled for answer in group] for group in groups.answers],
-            groups.rewards(),
-            parts.policy.pad_id,
-        )
+        groups = collector.collect(step)
+        learned = algorithm.experience(groups, parts.policy.pad_id)
         write_rollouts(job.directory, step + 1, rollout_rows(groups, learned, algorithm.regularised))
         log.record(groups, learned)
         return learned
 
     def row() -> dict[str, float]:
         normalizer = {f"reward/normalizer_{name}": value for name, value in collector.reward.metrics().items()}
-        return {**log.metrics(), **normalizer, **system_metrics(parts.verifier)}
+        return {**log.metrics(), **normalizer, **adapter_metrics(parts.policy.model), **added(system_metrics(parts.verifier))}
 
     tracker = Tracker(job.directory, build(config.tracking))
     try:
         with TemporaryDirectory() as scratch:
-            trainer = PolicyTrainer(
+            trainer = algorithm.trainer(
                 parts.policy,
                 trainer_arguments(parts, config, algorithm, Path(scratch)),
                 build(config.optimizer).make(parts.policy.model),
-                config.algorithm.entropy_coef,
                 experience,
                 [Metrics(tracker, job, row, log.updated), Saving(checkpoints, parts.policy, job)],
+                Limits(config.algorithm.max_tokens_per_device, config.model.max_prompt_tokens),
             )
             trainer.train()
             steps = trainer.state.global_step
@@ -101,20 +95,11 @@ def train(parts: Parts, config, job: Job, collector: Collector) -> tuple[int, di
     return steps, tracker.last
 
 
-def trainer_arguments(parts: Parts, config, algorithm, scratch: Path) -> GRPOConfig:
-    """TRL's configuration of the run; the batch is described by what a person decided and split from there."""
-    settings = config.algorithm
-    plan = of_groups(
-        settings.prompts_per_step,
-        settings.group_size,
-        config.model.max_prompt_tokens,
-        config.model.max_completion_tokens,
-        settings.max_tokens_per_device,
-        config.parallel.processes,
-    )
+def trainer_arguments(parts: Parts, config, algorithm: Algorithm, scratch: Path) -> GRPOConfig:
+    """TRL's configuration of the run. Its batch is a matter of form: the trainer cuts each step's experience itself."""
     return GRPOConfig(
         **{**shared_arguments(config, scratch, parts.policy.model.dtype), **algorithm.trl_arguments()},
-        per_device_train_batch_size=plan.micro_batch * settings.group_size,
-        gradient_accumulation_steps=plan.accumulation,
-        steps_per_generation=plan.accumulation,
+        per_device_train_batch_size=config.algorithm.group_size,
+        gradient_accumulation_steps=1,
+        steps_per_generation=1,
     )

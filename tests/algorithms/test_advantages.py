@@ -8,49 +8,99 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvr_exp.algorithms.advantages import EPSILON, group_advantages, spread
+from rlvr_exp.algorithms.advantages import group_advantages, leave_one_out, spread
 
+EPS = 1e-6
 reward = st.floats(-2, 2, width=32)
 rewards = st.integers(2, 6).flatmap(lambda size: st.lists(st.lists(reward, min_size=size, max_size=size), min_size=1, max_size=5))
+METHODS = {
+    "none": lambda values: group_advantages(values, "none"),
+    "group": lambda values: group_advantages(values, "group"),
+    "leave_one_out": leave_one_out,
+}
+
+
+def doubles(rows) -> torch.Tensor:
+    return torch.tensor(rows, dtype=torch.float64)
 
 
 @given(rewards)
-def test_group_scale_is_the_papers_equation(rows):
-    got = group_advantages(torch.tensor(rows, dtype=torch.float64), "group")
+def test_group_scale_is_deepseekmath_section_4_1_2(rows):
+    got = group_advantages(doubles(rows), "group")
     for row, advantages in zip(rows, got.tolist(), strict=True):
-        alive = max(row) - min(row) > EPSILON
+        alive = max(row) - min(row) > EPS
         mean, deviation = statistics.fmean(row), statistics.stdev(row)
-        wanted = [(r - mean) / (deviation + EPSILON) if alive else 0.0 for r in row]
+        wanted = [(r - mean) / (deviation + EPS) if alive else 0.0 for r in row]
         assert advantages == pytest.approx(wanted, abs=1e-6)
 
 
-@given(rewards, st.sampled_from(["group", "none"]))
-def test_a_member_without_a_verdict_changes_nothing_for_the_others(rows, scale):
-    plain = group_advantages(torch.tensor(rows, dtype=torch.float64), scale)
-    silent = torch.cat([torch.tensor(rows, dtype=torch.float64), torch.full((len(rows), 1), math.nan)], dim=1)
-    got = group_advantages(silent, scale)
+@given(rewards)
+def test_leave_one_out_is_rloos_baseline(rows):
+    got = leave_one_out(doubles(rows))
+    for row, advantages in zip(rows, got.tolist(), strict=True):
+        alive = max(row) - min(row) > EPS
+        others = [statistics.fmean(row[:i] + row[i + 1 :]) for i in range(len(row))]
+        assert advantages == pytest.approx([r - o if alive else 0.0 for r, o in zip(row, others, strict=True)], abs=1e-9)
+
+
+@given(rewards)
+def test_leave_one_out_is_the_group_mean_baseline_times_g_over_g_minus_one(rows):
+    size = len(rows[0])
+    scaled = group_advantages(doubles(rows), "none") * size / (size - 1)
+    assert torch.allclose(leave_one_out(doubles(rows)), scaled, atol=1e-9)
+
+
+@given(rewards, st.sampled_from(sorted(METHODS)))
+def test_a_member_without_a_verdict_changes_nothing_for_the_others(rows, method):
+    plain = METHODS[method](doubles(rows))
+    silent = torch.cat([doubles(rows), torch.full((len(rows), 1), math.nan)], dim=1)
+    got = METHODS[method](silent)
     assert torch.allclose(got[:, :-1], plain)
     assert (got[:, -1] == 0).all()
 
 
-@given(rewards)
-def test_advantages_of_a_group_add_up_to_zero(rows):
-    got = group_advantages(torch.tensor(rows, dtype=torch.float64), "none")
-    assert got.sum(1).abs().max() < 1e-9
+@given(rewards, st.sampled_from(sorted(METHODS)), st.floats(-4, 4, width=16))
+def test_the_level_of_a_groups_rewards_does_not_matter(rows, method, shift):
+    got, moved = METHODS[method](doubles(rows)), METHODS[method](doubles(rows) + shift)
+    clear = (spread(doubles(rows)) - EPS).abs() > 1e-9  # on the border between dead and alive, rounding decides
+    assert torch.allclose(got[clear], moved[clear], atol=1e-6)
+
+
+@given(rewards, st.sampled_from(sorted(METHODS)))
+def test_advantages_of_a_group_add_up_to_zero(rows, method):
+    assert METHODS[method](doubles(rows)).sum(1).abs().max() < 1e-5
+
+
+@given(rewards, st.sampled_from(sorted(METHODS)))
+def test_a_higher_reward_has_a_higher_advantage(rows, method):
+    for row, advantages in zip(rows, METHODS[method](doubles(rows)).tolist(), strict=True):
+        ranked = [advantages[place] for place in sorted(range(len(row)), key=row.__getitem__)]
+        assert ranked == sorted(ranked)
 
 
 def test_batch_scale_divides_by_the_deviation_of_all_rewards():
-    rows = torch.tensor([[0.0, 1.0], [0.0, 3.0]], dtype=torch.float64)
+    rows = doubles([[0.0, 1.0], [0.0, 3.0]])
     got = group_advantages(rows, "batch")
     deviation = statistics.stdev([0.0, 1.0, 0.0, 3.0])
     assert got.flatten().tolist() == pytest.approx([x / deviation for x in (-0.5, 0.5, -1.5, 1.5)], rel=1e-5)
 
 
 def test_a_group_without_any_verdict_is_silent_and_finite():
-    got = group_advantages(torch.tensor([[math.nan, math.nan], [0.0, 1.0]]), "group")
-    assert got[0].tolist() == [0.0, 0.0]
-    assert got[1, 1] > 0
+    for method in METHODS.values():
+        got = method(torch.tensor([[math.nan, math.nan], [0.0, 1.0]]))
+        assert got[0].tolist() == [0.0, 0.0]
+        assert got[1, 1] > 0
     assert spread(torch.tensor([[math.nan, math.nan]])).tolist() == [0.0]
+
+
+def test_a_member_judged_alone_has_no_baseline():
+    assert leave_one_out(torch.tensor([[1.0, math.nan]])).tolist() == [[0.0, 0.0]]
+
+
+def test_rewards_within_eps_of_each_other_teach_nothing():
+    rows = doubles([[0.5, 0.5 + 1e-3]])
+    assert group_advantages(rows, "group", eps=1e-2).abs().max() == 0
+    assert group_advantages(rows, "group", eps=1e-4).abs().max() > 0.5
 
 
 def test_an_unknown_scale_is_refused_by_name():

@@ -38,7 +38,7 @@ def test_a_prompt_stands_once_a_group_in_the_file(tmp_path):
     assert [i for i, row in enumerate(rows) if "prompt" in row] == [0, 4]
     assert list(rows[0]) == [
         "step", "task", "family", "group", "sample", "prompt", "completion", "tokens", "truncated", "outcome",
-        "bucket", "rule", "passed", "total", "reward", "terms", "advantage", "log",
+        "bucket", "rule", "passed", "total", "reward", "terms", "advantage", "log", "fate", "waited",
     ]  # fmt: skip
 
 

@@ -75,7 +75,7 @@ def _rollouts(run_dir: Path) -> tuple[dict[int, Counter[str]], int, list[Rollout
     # counted from the end, so that the last step is among them
     for step, path in sorted(files[::-1][::every]):
         rows = read_rollouts(path)
-        verdicts[step] = Counter(row.bucket or row.outcome for row in rows)
+        verdicts[step] = Counter(row.bucket or row.outcome for row in rows if not row.waited)
     return verdicts, every, rows
 
 

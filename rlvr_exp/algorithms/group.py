@@ -1,0 +1,108 @@
+"""What the methods share whose baseline is the group: a sample's advantage is its reward against those of the same prompt.
+
+`GroupAlgorithm` makes the experience from two pure functions that each method names, `advantages` and `weights`.
+`RatioAlgorithm` adds what the methods with an importance ratio have: several updates on one batch, clipping by the trainer,
+regularisers, resampling.
+"""
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from transformers import TrainerCallback
+from trl import GRPOConfig
+
+from rlvr_exp.algorithms.base import Algorithm, Collect
+from rlvr_exp.algorithms.experience import Experience, assembled, completion_mask, rewards_of
+from rlvr_exp.algorithms.trainer import PolicyTrainer
+from rlvr_exp.config.batching import Limits
+from rlvr_exp.models.policy import Policy
+from rlvr_exp.rollouts.collect import Plan
+from rlvr_exp.rollouts.group_filter import GroupFilter
+from rlvr_exp.rollouts.groups import Group, Groups
+
+
+@dataclass(frozen=True)
+class GroupAlgorithm(Algorithm):
+    """Fields are documented in rlvr_exp.config.algorithm.GroupMethod."""
+
+    zero_variance: str
+    zero_variance_eps: float
+
+    @abstractmethod
+    def advantages(self, rewards: torch.Tensor) -> torch.Tensor:
+        """(groups, G) rewards, NaN without a verdict -> (groups, G), 0 where nothing is to be learned."""
+
+    @abstractmethod
+    def weights(self, mask: torch.Tensor) -> torch.Tensor:
+        """(N, T) mask of the tokens that count -> (N, T) weights of the per-token loss."""
+
+    def group_filter(self) -> GroupFilter:
+        return GroupFilter(self.zero_variance, self.zero_variance_eps)
+
+    def experience(self, groups: Groups, pad_id: int) -> Experience:
+        rewards = rewards_of(groups.learned)
+        counted = self._counted(groups.learned, rewards).flatten()[:, None] * completion_mask(groups.learned)
+        return assembled(
+            groups.learned,
+            pad_id,
+            advantages=self.advantages(rewards).flatten()[:, None] * counted,
+            weights=self.weights(counted),
+            off_policy=any(group.step < groups.step for group in groups.learned),
+        )
+
+    def _counted(self, groups: Sequence[Group], rewards: torch.Tensor) -> torch.Tensor:
+        """(groups, G): which samples are part of the loss. Those without a verdict never are."""
+        masked = torch.tensor([self.group_filter().masks(group) for group in groups])
+        return ~rewards.isnan() & ~masked[:, None]
+
+
+@dataclass(frozen=True)
+class RatioAlgorithm(GroupAlgorithm):
+    """Fields are documented in rlvr_exp.config.algorithm.RatioMethod."""
+
+    resample_budget: int
+    rollout_steps: int
+    iterations: int
+    kl_coef: float
+    reference_sync_steps: int
+    entropy_coef: float
+
+    @property
+    def regularised(self) -> bool:
+        return self.kl_coef > 0 or self.entropy_coef > 0
+
+    def plan(self) -> Plan:
+        return Plan(self.prompts_per_step, self.group_size, self.max_steps, self.iterations, self.rollout_steps)
+
+    def group_filter(self) -> GroupFilter:
+        return GroupFilter(self.zero_variance, self.zero_variance_eps, self.resample_budget)
+
+    def clipping(self) -> Mapping[str, Any]:
+        """The method's own fields of GRPOConfig: the ratio's level, where it is clipped, the form of the loss."""
+        raise NotImplementedError
+
+    def trl_arguments(self) -> Mapping[str, Any]:
+        return {
+            **super().trl_arguments(),
+            "beta": self.kl_coef,
+            "sync_ref_model": self.reference_sync_steps > 0,
+            "ref_model_sync_steps": max(1, self.reference_sync_steps),
+            "ref_model_mixup_alpha": 1.0,
+            "num_iterations": self.iterations,
+            **self.clipping(),
+            **self.trl,
+        }
+
+    def trainer(
+        self,
+        policy: Policy,
+        args: GRPOConfig,
+        optimizer: torch.optim.Optimizer,
+        collect: Collect,
+        callbacks: Sequence[TrainerCallback],
+        limits: Limits,
+    ) -> PolicyTrainer:
+        return PolicyTrainer(policy, args, optimizer, self.entropy_coef, collect, callbacks, limits)

@@ -1,0 +1,98 @@
+"""REINFORCE Leave-One-Out (Ahmadian et al. 2024, Back to Basics, arXiv 2402.14740).
+
+The reward of an answer is R = r - kl_coef * log(pi(y|x) / pi_ref(y|x)) (its eq. 3), its advantage R_i less the mean of the
+others of its prompt, and the loss the REINFORCE one of the whole answer, -A_i log pi(y_i|x), a sum over its tokens: no ratio,
+no clipping, one update on each batch. kl_coef is the 0.03 of its TL;DR runs.
+
+Differences from the paper:
+- log pi of the reward is what the sampler recorded, under the distribution that was drawn from.
+- The sizes of a batch are the experiment's; the paper draws two or four answers to a prompt.
+- A member without a verdict leaves its group's baseline and the loss; the paper has no such case.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from transformers import TrainerCallback
+from trl import GRPOConfig
+
+from rlvr_exp.algorithms.advantages import leave_one_out
+from rlvr_exp.algorithms.aggregate import token_weights
+from rlvr_exp.algorithms.base import Collect
+from rlvr_exp.algorithms.experience import Experience
+from rlvr_exp.algorithms.group import GroupAlgorithm
+from rlvr_exp.algorithms.trainer import PolicyTrainer
+from rlvr_exp.config.batching import Limits
+from rlvr_exp.models.policy import Policy
+
+
+@dataclass(frozen=True)
+class RLOO(GroupAlgorithm):
+    """Built from the `algorithm` group; its fields are documented in rlvr_exp.config.algorithm."""
+
+    kl_coef: float
+
+    @property
+    def regularised(self) -> bool:
+        return self.kl_coef > 0
+
+    def advantages(self, rewards: torch.Tensor) -> torch.Tensor:
+        return leave_one_out(rewards, self.zero_variance_eps)
+
+    def weights(self, mask: torch.Tensor) -> torch.Tensor:
+        return token_weights(mask, "sequence", self.max_completion_tokens)
+
+    def trl_arguments(self) -> Mapping[str, Any]:
+        # `beta` makes TRL keep the reference; its own penalty is taken out of the loss by RewardKLTrainer.
+        return {**super().trl_arguments(), "beta": self.kl_coef, **self.trl}
+
+    def trainer(
+        self,
+        policy: Policy,
+        args: GRPOConfig,
+        optimizer: torch.optim.Optimizer,
+        collect: Collect,
+        callbacks: Sequence[TrainerCallback],
+        limits: Limits,
+    ) -> PolicyTrainer:
+        return RewardKLTrainer(self.kl_coef, policy, args, optimizer, 0.0, collect, callbacks, limits)
+
+
+class RewardKLTrainer(PolicyTrainer):
+    """Charges each answer for its distance from the reference, in its reward and not in the loss.
+
+    Args:
+        kl_coef: what a log-ratio of 1 costs; 0: nothing is charged.
+        common: what PolicyTrainer takes.
+    """
+
+    def __init__(self, kl_coef: float, *common: Any):
+        super().__init__(*common)
+        self._kl_coef, self.beta = kl_coef, 0.0
+
+    def _prepared(self, experience: Experience) -> Experience:
+        if not self._kl_coef:
+            return experience
+        (reference,) = self._of_all(experience, lambda inputs: [self._reference_logprobs(inputs)])
+        ratios = log_ratios(experience, reference.to(experience.sampling_logprobs))
+        counted = (experience.weights != 0).any(1)
+        self._metrics["train"]["kl"].append((ratios[counted].sum() / experience.completion_mask[counted].sum().clamp(min=1)).item())
+        return charged(experience, ratios, self._kl_coef)
+
+
+def log_ratios(experience: Experience, reference: torch.Tensor) -> torch.Tensor:
+    """(N,) log pi(y|x) - log pi_ref(y|x) of whole answers; `reference`: (N, T) log-probabilities under the reference."""
+    return ((experience.sampling_logprobs - reference) * experience.completion_mask).sum(1)
+
+
+def charged(experience: Experience, ratios: torch.Tensor, kl_coef: float) -> Experience:
+    """The experience with the advantages of r - kl_coef * log-ratio. Leaving one out is linear: the penalty's own advantage
+    is added to the reward's."""
+    counted = (experience.weights != 0).any(1)
+    penalty = (-kl_coef * ratios).masked_fill(~counted, torch.nan).view(-1, experience.group_size)
+    own = leave_one_out(penalty, eps=0.0).flatten()[:, None]
+    learned = (experience.weights != 0).to(experience.advantages)
+    return dataclasses.replace(experience, advantages=(experience.advantages + own) * learned)

@@ -1,0 +1,56 @@
+"""Which groups have nothing to teach, and what is done with them: one rule for every algorithm.
+
+A group is dead when the largest and the smallest reward of all its judged members are no further apart than `eps`; a
+deviation, a leave-one-out mask or an exact comparison of floats would each miss cases. A dead group is `solved` (some
+member passed, so all did as well), `failed`, or `errored` (no member has a verdict). The filter sees all groups of a
+step, on every rank the same, so that ranks never differ in what they train on. Holds no state.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rlvr_exp.rollouts.groups import Group
+
+SOLVED, FAILED, ERRORED = DEAD = ("solved", "failed", "errored")
+MODES = ("keep", "mask", "resample")
+
+
+@dataclass(frozen=True)
+class GroupFilter:
+    """
+    Args:
+        mode: "keep" leaves dead groups in the loss's denominators, "mask" takes them out, "resample" asks for other
+            tasks in their place as well.
+        eps: the spread of rewards up to which a group is dead.
+        budget: with "resample": groups sampled for one batch at most, as a multiple of the batch.
+    """
+
+    mode: str
+    eps: float
+    budget: int = 1
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            raise ValueError(f"GroupFilter: mode is {self.mode!r}, allowed {', '.join(MODES)}")
+
+    @property
+    def resamples(self) -> bool:
+        return self.mode == "resample"
+
+    def kind(self, group: Group) -> str | None:
+        """One of DEAD; None for a group that teaches something."""
+        judged = [reward for reward in group.rewards if reward is not None]
+        if spread(judged) > self.eps:
+            return None
+        if not judged:
+            return ERRORED
+        return SOLVED if any(answer.verdict.outcome == "passed" for answer in group.answers) else FAILED
+
+    def masks(self, group: Group) -> bool:
+        """Whether the group stays out of the loss and its denominators."""
+        return self.mode != "keep" and self.kind(group) is not None
+
+
+def spread(rewards: Sequence[float]) -> float:
+    """max - min; zero of nothing."""
+    return max(rewards) - min(rewards) if rewards else 0.0

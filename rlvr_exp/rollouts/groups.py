@@ -1,0 +1,91 @@
+"""What was sampled: groups of judged answers to one prompt, and what became of them in a step.
+
+A group keeps the id that it was given when it was sampled, through filtering, waiting and training: two groups of one
+prompt are two groups. Owns the books of a step's samples on the sampling side. Never samples or judges.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rlvr_exp.rewards.compose import Rewarded
+from rlvr_exp.rollouts.judge import Answer
+
+PLACES = 1 << 20
+"""More groups than any step samples."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Judged answers to one prompt, sampled together."""
+
+    step: int
+    """The step that it was sampled in, counted from 0."""
+    place: int
+    """Which of that step's groups it is; draws depend on it."""
+    prompt: str
+    prompt_ids: tuple[int, ...]
+    answers: tuple[Answer, ...]
+    rewarded: tuple[Rewarded, ...]
+    rewards: tuple[float | None, ...]
+    """What the algorithm learns from: each total after the algorithm's own shaping, None without a verdict."""
+
+    def __post_init__(self) -> None:
+        """Raises ValueError where members are missing or answer different tasks."""
+        if not len(self.answers) == len(self.rewarded) == len(self.rewards):
+            raise ValueError(f"group {self.id}: {len(self.answers)} answers, {len(self.rewards)} rewards; sample it again")
+        tasks = {answer.task.id for answer in self.answers}
+        if len(tasks) != 1:
+            raise ValueError(f"group {self.id}: answers to {len(tasks)} tasks ({sorted(tasks)[:3]}); one prompt a group")
+
+    @property
+    def id(self) -> int:
+        """Unique in a run."""
+        return self.step * PLACES + self.place
+
+    @property
+    def silent(self) -> int:
+        """Members without a verdict."""
+        return sum(reward is None for reward in self.rewards)
+
+
+@dataclass(frozen=True)
+class Groups:
+    """One step's groups, counted from 0."""
+
+    step: int
+    learned: tuple[Group, ...]
+    """What the step is to learn from; groups sampled earlier, which waited, come first."""
+    sampled: tuple[Group, ...]
+    """What was sampled in this step, in the order of its places."""
+    waited: tuple[Group, ...]
+    """What waited when the step began."""
+    waiting: tuple[Group, ...]
+    """What waits for later steps."""
+    dead: Mapping[int, str]
+    """Kind (solved, failed, errored) of every group, by id, that has nothing to teach."""
+    seconds: Mapping[str, float]
+    """Wall seconds of each phase: generate, verify. Empty where nothing was sampled."""
+
+    @property
+    def settled(self) -> tuple[Group, ...]:
+        """Groups whose fate this step decided: all it had, less what waits."""
+        later = {group.id for group in self.waiting}
+        return tuple(group for group in (*self.waited, *self.sampled) if group.id not in later)
+
+    @property
+    def at_hand(self) -> tuple[Group, ...]:
+        """Groups sampled in this step, and those sampled earlier that it learns from."""
+        return (*(group for group in self.learned if group.step != self.step), *self.sampled)
+
+
+def members(groups: Sequence[Group]) -> int:
+    return sum(len(group.answers) for group in groups)
+
+
+def check_groups(groups: Sequence[Group], group_size: int) -> None:
+    """Raises ValueError unless every group has exactly `group_size` members and an id of its own."""
+    odd = [group.id for group in groups if len(group.answers) != group_size]
+    if odd:
+        raise ValueError(f"groups {odd[:3]} have not the {group_size} members that were asked for")
+    if len({group.id for group in groups}) != len(groups):
+        raise ValueError("two groups share one id: a group would be learned from twice")

@@ -1,0 +1,64 @@
+"""Groups that wait, as plain values of a checkpoint's state and back: nothing of them is lost or sampled again."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.rewards.compose import Rewarded
+from rlvr_exp.rollouts.groups import Group
+from rlvr_exp.rollouts.judge import Answer
+from rlvr_exp.rollouts.sampler import Sampled
+from rlvr_exp.tasks.base import Candidate, Task
+from rlvr_exp.verifiers.base import Verdict
+
+
+def as_plain(group: Group) -> dict[str, Any]:
+    """What JSON can hold; the task by its id alone."""
+    return {
+        "step": group.step,
+        "place": group.place,
+        "task": group.answers[0].task.id,
+        "prompt": group.prompt,
+        "prompt_ids": list(group.prompt_ids),
+        "answers": [_plain_answer(answer) for answer in group.answers],
+        "rewarded": [asdict(one) for one in group.rewarded],
+        "rewards": list(group.rewards),
+    }
+
+
+def from_plain(state: Mapping[str, Any], tasks: Mapping[str, Task]) -> Group:
+    """Raises InputError where the data has the group's task no longer."""
+    if state["task"] not in tasks:
+        remedy = "resume with the data that the run was started with"
+        raise InputError(Problem("data", "a task that waits to be learned from is gone", state["task"], remedy=remedy))
+    task = tasks[state["task"]]
+    return Group(
+        step=state["step"],
+        place=state["place"],
+        prompt=state["prompt"],
+        prompt_ids=tuple(state["prompt_ids"]),
+        answers=tuple(_answer(answer, task) for answer in state["answers"]),
+        rewarded=tuple(Rewarded(**one) for one in state["rewarded"]),
+        rewards=tuple(state["rewards"]),
+    )
+
+
+def _plain_answer(answer: Answer) -> dict[str, Any]:
+    return {
+        "sample": answer.sample,
+        "sampled": asdict(answer.sampled),
+        "text": answer.text,
+        "candidate": asdict(answer.candidate),
+        "verdict": asdict(answer.verdict),
+    }
+
+
+def _answer(state: Mapping[str, Any], task: Task) -> Answer:
+    sampled = Sampled(**{name: _tuples(value) for name, value in state["sampled"].items()})
+    return Answer(task, state["sample"], sampled, state["text"], Candidate(**state["candidate"]), Verdict(**state["verdict"]))
+
+
+def _tuples(value: Any) -> Any:
+    """JSON has no tuples."""
+    return tuple(_tuples(part) for part in value) if isinstance(value, list | tuple) else value

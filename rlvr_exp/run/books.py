@@ -1,0 +1,57 @@
+"""The books of a step: every sample is trained on, filtered, put by for a later step, or without a verdict.
+
+    sampled = trained + filtered + pending + no_verdict
+
+Each side is counted from its own source: what was sampled and what waits from the groups, what was trained on from the
+tensors that the update is given. Where they disagree the run stops: samples were lost, or learned from twice.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from rlvr_exp.core.errors import GuardStop
+from rlvr_exp.rollouts.groups import Group, Groups, members
+
+
+@dataclass(frozen=True)
+class Books:
+    """Counts of samples in one step."""
+
+    sampled: int
+    trained: int
+    filtered: int
+    """Judged, in a group that had nothing to teach."""
+    pending: int
+    """Put by for later steps, less those of earlier steps taken up again: negative where more were."""
+    no_verdict: int
+
+    @classmethod
+    def of(cls, groups: Groups, trained: int, filtered: set[int]) -> "Books":
+        """
+        Args:
+            trained: samples that the update counts.
+            filtered: ids of the groups that it leaves out.
+        """
+        return cls(
+            sampled=members(groups.sampled),
+            trained=trained,
+            filtered=sum(_judged(group) for group in groups.settled if group.id in filtered),
+            pending=members(groups.waiting) - members(groups.waited),
+            no_verdict=sum(group.silent for group in groups.settled),
+        )
+
+    def check(self, step: int) -> None:
+        """Raises GuardStop where the books do not add up."""
+        if self.sampled != self.trained + self.filtered + self.pending + self.no_verdict:
+            parts = ", ".join(f"{name} {count}" for name, count in asdict(self).items())
+            raise GuardStop(
+                f"step {step}: the books do not add up: {parts}; sampled must be the sum of the others. Samples were lost or "
+                "counted twice, so the step was not trained on; rollouts/ holds what was sampled"
+            )
+
+    def metrics(self) -> Mapping[str, int]:
+        return {f"samples/{name}": count for name, count in asdict(self).items()}
+
+
+def _judged(group: Group) -> int:
+    return len(group.answers) - group.silent

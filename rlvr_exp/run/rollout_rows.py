@@ -1,0 +1,69 @@
+"""A step's samples as rows of `rollouts/`: what was asked, answered, judged and paid, and what became of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rlvr_exp.algorithms.experience import Experience
+from rlvr_exp.rollouts.groups import Group, Groups
+from rlvr_exp.run.rollout_files import Rollout
+from rlvr_exp.run.step_log import trained_rows
+
+
+@dataclass(frozen=True)
+class _Step:
+    """What decides a sample's fate."""
+
+    number: int
+    """Counted from 1, as in the metrics."""
+    waiting: frozenset[int]
+    advantages: Mapping[tuple[int, int], float]
+    """Of the samples trained on, by group id and place in the group."""
+
+
+def rollout_rows(groups: Groups, learned: Experience, regularised: bool) -> list[Rollout]:
+    """One row a sample at hand: those sampled earlier that the step learns from, then those sampled in it."""
+    trained = trained_rows(learned, regularised).tolist()
+    first = learned.advantages[:, 0].tolist()
+    places = [(group.id, member) for group in groups.learned for member in range(len(group.answers))]
+    advantages = {place: value for place, value, counts in zip(places, first, trained, strict=True) if counts}
+    step = _Step(groups.step + 1, frozenset(group.id for group in groups.waiting), advantages)
+    return [row for place, group in enumerate(groups.at_hand) for row in _rows(step, place, group)]
+
+
+def _rows(step: _Step, place: int, group: Group) -> list[Rollout]:
+    return [_row(step, place, group, member) for member in range(len(group.answers))]
+
+
+def _row(step: _Step, place: int, group: Group, member: int) -> Rollout:
+    answer, rewarded = group.answers[member], group.rewarded[member]
+    verdict = answer.verdict
+    return Rollout(
+        step=step.number,
+        task=answer.task.id,
+        family=answer.task.family,
+        group=place,
+        sample=answer.sample,
+        prompt=group.prompt,
+        completion=answer.text,
+        tokens=len(answer.sampled.ids),
+        truncated=answer.sampled.truncated,
+        outcome=verdict.outcome,
+        bucket=verdict.bucket,
+        rule=verdict.rule,
+        passed=verdict.passed,
+        total=verdict.total,
+        reward=rewarded.total,
+        terms=rewarded.terms,
+        advantage=step.advantages.get((group.id, member)),
+        log=verdict.log,
+        fate=_fate(step, group, member),
+        waited=step.number - 1 - group.step,
+    )
+
+
+def _fate(step: _Step, group: Group, member: int) -> str:
+    if group.id in step.waiting:
+        return "pending"
+    if group.rewards[member] is None:
+        return "no_verdict"
+    return "trained" if (group.id, member) in step.advantages else "filtered"
