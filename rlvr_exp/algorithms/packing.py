@@ -1,84 +1,154 @@
-"""One row a group: the prompt is computed once for all completions that share it.
+"""Tokens of a micro-batch as the model takes them: groups packed into one row, or one row a completion.
 
-A packed row is `[prompt without its last token, then for each completion: the last prompt token, c1 .. c(T-1)]`.
-Position ids restart at the prompt's end in every segment and the mask lets a segment see the prompt and itself, so
-each completion's log-probabilities equal those of its own row. Repeating the last prompt token gives every completion
-its own position to be predicted from, so labels line up without gathering.
+A packed row is, group after group, `[prompt without its last token, then for each completion: the last prompt token,
+c1 .. c(T-1)]`: the prompt is computed once for all completions that share it, and nothing is padded. Position ids restart
+at the prompt's end in every segment and the attention (packing_attention) lets a segment see its group's prompt and
+itself, so each completion's log-probabilities equal those of its own row. Repeating the last prompt token gives every
+completion its own position to be predicted from. Knows nothing of models or losses.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, groupby
 
 import torch
 
+IGNORED = -100
+"""Label of a position that predicts nothing."""
+
 
 @dataclass(frozen=True)
-class PackedRows:
-    """Model inputs for `rows` groups; W = prompt width - 1 + group * T."""
+class Layout:
+    """Where the tokens of a packed row belong: for each group the length of its prefix, and of each of its segments."""
+
+    prefixes: tuple[int, ...]
+    segments: tuple[tuple[int, ...], ...]
+
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest prompt with a completion: how far back any attention of the row reaches."""
+        return max(prefix + max(lengths) for prefix, lengths in zip(self.prefixes, self.segments, strict=True))
+
+    @property
+    def widths(self) -> list[int]:
+        """Tokens of each group."""
+        return [prefix + sum(lengths) for prefix, lengths in zip(self.prefixes, self.segments, strict=True)]
+
+
+@dataclass(frozen=True)
+class ModelRows:
+    """What a forward pass is given, and where its scores go: (samples, T) as the loss counts them."""
 
     input_ids: torch.Tensor
-    """(rows, W)"""
+    """(rows, width)"""
     position_ids: torch.Tensor
-    """(rows, W)"""
-    attention_mask: torch.Tensor
-    """(rows, 1, W, W), additive"""
+    attention_mask: torch.Tensor | None
+    """(rows, width), 1 for tokens; None where the layout says what is seen."""
+    layout: Layout | None
+    """Of a packed row; None for one row a completion."""
+    scored: torch.Tensor
+    """(m,) positions that predict a token, counted through all rows."""
     labels: torch.Tensor
-    """(rows, W): the token that each position predicts, -100 where none is scored. Already shifted."""
-    prefix: int
-    """Columns before the first segment."""
+    """(m,) the tokens predicted"""
+    places: torch.Tensor
+    """(m,) where each of them stands in (samples, T), counted through all rows"""
+    shape: tuple[int, int]
+    """(samples, T)"""
+
+    def to(self, device: torch.device) -> "ModelRows":
+        moved = {name: value.to(device) for name, value in vars(self).items() if isinstance(value, torch.Tensor)}
+        return replace(self, **moved)
+
+    def of(self, samples: Sequence[int], count: int) -> "ModelRows":
+        """The same rows, where they stand for these of `count` samples."""
+        width = self.shape[1]
+        row = torch.tensor(samples, device=self.places.device)[self.places // width]
+        return replace(self, places=row * width + self.places % width, shape=(count, width))
+
+    def shifted_labels(self) -> torch.Tensor:
+        """(rows, width): the token that each position predicts, IGNORED where it predicts none."""
+        labels = torch.full_like(self.input_ids, IGNORED).flatten()
+        return labels.index_copy(0, self.scored, self.labels).view(self.input_ids.shape)
+
+    def placed(self, values: torch.Tensor) -> torch.Tensor:
+        """(m,) values of the predictions -> (samples, T), zero where nothing is predicted."""
+        return values.new_zeros(self.shape[0] * self.shape[1]).index_put((self.places,), values).view(self.shape)
+
+    def unpacked(self, values: torch.Tensor) -> torch.Tensor:
+        """(rows, width) values of all positions -> (samples, T), each token's from where it is predicted."""
+        return self.placed(values.flatten()[self.scored])
+
+    def chosen(self, values: torch.Tensor) -> torch.Tensor:
+        """(samples, T, ...) -> (m, ...): what belongs to each prediction."""
+        return values.flatten(0, 1)[self.places]
 
 
-def pack_groups(
-    input_ids: torch.Tensor, attention_mask: torch.Tensor, completion: int, group: int, dtype: torch.dtype
-) -> PackedRows:
-    """Pack contiguous groups of `group` rows that share their (left-padded) prompt.
+def packed(prompts: Sequence[Sequence[int]], answers: Sequence[Sequence[int]], owners: Sequence[int], width: int) -> ModelRows:
+    """All samples in one row.
 
     Args:
-        input_ids: (rows * group, prompt + completion)
-        attention_mask: same shape, 1 for real tokens.
-        completion: number of trailing completion columns, T.
-        dtype: dtype of the additive mask, the model's own.
+        prompts, answers: token ids of each sample, unpadded; those of a group are neighbours.
+        owners: the group of each sample.
+        width: T, the columns of (samples, T).
 
     Raises:
-        ValueError: rows of a group do not share one prompt.
+        ValueError: samples of a group differ in their prompt.
     """
-    prompts, answers = input_ids[:, :-completion], input_ids[:, -completion:]
-    seen, scored = attention_mask[:, :-completion], attention_mask[:, -completion:]
-    rows = input_ids.shape[0] // group
-    shared = prompts.view(rows, group, -1)
-    if (shared != shared[:, :1]).any():
-        raise ValueError("pack_groups: rows of a group differ in their prompt; groups must be contiguous")
-    first, first_seen = shared[:, 0], seen.view(rows, group, -1)[:, 0]
-    lengths = first_seen.sum(1)
-    last = first[:, -1:].repeat_interleave(group, 0)
-    segments = torch.cat([last, answers[:, :-1]], dim=1).view(rows, -1)
-    labels = answers.masked_fill(scored == 0, -100).view(rows, -1)
-    prefix = first.shape[1] - 1
-    prefix_positions = (first_seen.cumsum(1) - 1).clamp(min=0)[:, :-1]
-    steps = torch.arange(completion, device=input_ids.device).repeat(group)
-    return PackedRows(
-        input_ids=torch.cat([first[:, :-1], segments], dim=1),
-        position_ids=torch.cat([prefix_positions, lengths[:, None] - 1 + steps], dim=1),
-        attention_mask=_mask(first_seen[:, :-1].bool(), group, completion, dtype),
-        labels=torch.cat([labels.new_full((rows, prefix), -100), labels], dim=1),
-        prefix=prefix,
+    ids, positions, scored, labels, places = [], [], [], [], []
+    prefixes, segments = [], []
+    for _, members in groupby(range(len(owners)), key=owners.__getitem__):
+        rows = list(members)
+        prompt = prompts[rows[0]]
+        if any(prompts[row] != prompt for row in rows):
+            raise ValueError(f"packed: samples of group {owners[rows[0]]} differ in their prompt; groups must be contiguous")
+        ids += prompt[:-1]
+        positions += range(len(prompt) - 1)
+        for row in rows:
+            answer = answers[row]
+            scored += range(len(ids), len(ids) + len(answer))
+            ids += [prompt[-1], *answer[:-1]]
+            positions += range(len(prompt) - 1, len(prompt) - 1 + len(answer))
+            labels += answer
+            places += range(row * width, row * width + len(answer))
+        prefixes.append(len(prompt) - 1)
+        segments.append(tuple(len(answers[row]) for row in rows))
+    layout = Layout(tuple(prefixes), tuple(segments))
+    tensors = (torch.tensor(values) for values in (scored, labels, places))
+    return ModelRows(torch.tensor([ids]), torch.tensor([positions]), None, layout, *tensors, (len(owners), width))
+
+
+def row_by_row(prompts: Sequence[Sequence[int]], answers: Sequence[Sequence[int]], width: int) -> ModelRows:
+    """One row a sample, padded on the right, where a causal model of any kind cannot see it."""
+    rows = [[*prompt, *answer] for prompt, answer in zip(prompts, answers, strict=True)]
+    longest = max(len(row) for row in rows)
+    starts = [index * longest + len(prompt) - 1 for index, prompt in enumerate(prompts)]
+    scored = [start + step for start, answer in zip(starts, answers, strict=True) for step in range(len(answer))]
+    places = [row * width + step for row, answer in enumerate(answers) for step in range(len(answer))]
+    labels = [token for answer in answers for token in answer]
+    return ModelRows(
+        input_ids=torch.tensor([row + row[:1] * (longest - len(row)) for row in rows]),
+        position_ids=torch.arange(longest).expand(len(rows), -1),
+        attention_mask=torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in rows]),
+        layout=None,
+        scored=torch.tensor(scored),
+        labels=torch.tensor(labels),
+        places=torch.tensor(places),
+        shape=(len(rows), width),
     )
 
 
-def unpack(values: torch.Tensor, packed: PackedRows, group: int) -> torch.Tensor:
-    """(rows, W) values at the packed positions -> (rows * group, T), in the order the rows came in."""
-    return values[:, packed.prefix :].reshape(values.shape[0] * group, -1)
+def owners_and_segments(layout: Layout) -> tuple[torch.Tensor, torch.Tensor]:
+    """(width,) the group of each token of a packed row, and its segment counted through the row; -1 in a prefix."""
+    groups, segments, count = [], [], 0
+    for number, (prefix, lengths) in enumerate(zip(layout.prefixes, layout.segments, strict=True)):
+        groups += [number] * (prefix + sum(lengths))
+        segments += [-1] * prefix
+        for length in lengths:
+            segments += [count] * length
+            count += 1
+    return torch.tensor(groups), torch.tensor(segments)
 
 
-def _mask(seen: torch.Tensor, group: int, completion: int, dtype: torch.dtype) -> torch.Tensor:
-    """(rows, 1, W, W) additive mask from the prefix columns that hold real tokens, (rows, prefix)."""
-    rows, prefix = seen.shape
-    width = prefix + group * completion
-    segment = torch.arange(group, device=seen.device).repeat_interleave(completion)
-    segment = torch.cat([segment.new_full((prefix,), -1), segment])
-    causal = torch.ones((width, width), dtype=torch.bool, device=seen.device).tril()
-    own = (segment[:, None] == segment[None, :]) | (segment[None, :] == -1)
-    real = torch.cat([seen, seen.new_ones((rows, width - prefix))], dim=1)
-    # A padding query keeps its own column, so that no softmax runs over nothing.
-    allowed = (causal & own)[None] & real[:, None, :] | torch.eye(width, dtype=torch.bool, device=seen.device)
-    mask = torch.zeros(allowed.shape, dtype=dtype, device=seen.device)
-    return mask.masked_fill_(~allowed, torch.finfo(dtype).min)[:, None]
+def starts(lengths: Sequence[int]) -> list[int]:
+    """Where each of neighbours of these lengths begins."""
+    return [0, *accumulate(lengths)][:-1]

@@ -1,28 +1,46 @@
 """The trainer of every RL stage: TRL's GRPOTrainer, fed by one call that returns a step's experience.
 
+A step is one `training_step` of TRL's parent; it runs as many forward and backward passes as the step's real lengths
+ask for (config.batching), and the sum of their losses is the step's. Samples whose gradient is exactly zero are not computed.
+
 Seams used of the pinned TRL (private methods; tests/algorithms hold them):
-- `_prepare_inputs` returns the next micro-batch of whole groups, asking `collect` for experience once a step;
-- `_get_per_token_logps_and_entropies` computes each group's prompt once (rlvr_exp.algorithms.packing);
+- `_prepare_inputs` is given each micro-batch ready;
+- `_get_per_token_logps_and_entropies` scores the rows of the micro-batch (algorithms.packing, algorithms.logprobs);
 - advantages of shape (N, T) and a float `tool_mask` as the per-token weights of the loss.
 Sampling, judging and advantages are not this class's business.
 """
 
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 
 import torch
+from accelerate.utils import DistributedType
 from datasets import Dataset
 from transformers import PrinterCallback, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
+from rlvr_exp.algorithms.clipping import MeasuredClipping
 from rlvr_exp.algorithms.experience import Experience
-from rlvr_exp.algorithms.packing import pack_groups, unpack
+from rlvr_exp.algorithms.logprobs import Scores, score
+from rlvr_exp.algorithms.packing import ModelRows, packed, row_by_row
+from rlvr_exp.algorithms.packing_attention import attending
+from rlvr_exp.algorithms.packing_probe import Choice, choose
+from rlvr_exp.algorithms.warm_up import longest_part, warm_up
+from rlvr_exp.config.batching import Limits, Piece, micro_batches, pieces
+from rlvr_exp.models.adapters import adapters_off, kept_precise, reference_is_base
 from rlvr_exp.models.policy import Policy
 
 Collect = Callable[[int], Experience]
+_LOG = logging.getLogger(__name__)
 
 
-class PolicyTrainer(GRPOTrainer):
-    """Updates `policy` on what `collect(step)` returns, step counted from 0."""
+class PolicyTrainer(MeasuredClipping, GRPOTrainer):
+    """Updates `policy` on what `collect(step)` returns, step counted from 0.
+
+    Args:
+        limits: tokens of one pass, and the longest prompt there can be.
+    """
 
     def __init__(
         self,
@@ -32,50 +50,155 @@ class PolicyTrainer(GRPOTrainer):
         entropy_coef: float,
         collect: Collect,
         callbacks: Sequence[TrainerCallback],
+        limits: Limits,
     ):
         prompts = args.generation_batch_size // args.num_generations
-        super().__init__(
-            model=policy.model,
-            reward_funcs=[_judged_elsewhere],
-            args=args,
-            # The curriculum chooses tasks; this only gives TRL's sampler something to count.
-            train_dataset=Dataset.from_dict({"prompt": [""] * prompts}),
-            processing_class=policy.tokenizer,
-            callbacks=list(callbacks),
-            optimizers=(optimizer, None),
-        )
+        with kept_precise(policy.model), reference_is_base(policy.model, args):
+            super().__init__(
+                model=policy.model,
+                reward_funcs=[_judged_elsewhere],
+                args=args,
+                # The curriculum chooses tasks; this only gives TRL's sampler something to count.
+                train_dataset=Dataset.from_dict({"prompt": [""] * prompts}),
+                processing_class=policy.tokenizer,
+                callbacks=list(callbacks),
+                optimizers=(optimizer, None),
+            )
+        self.beta = args.beta
         self.remove_callback(PrinterCallback)
         if self.ref_model is not None:
             # The reference is the policy as it starts, wherever its weights came from; TRL loads it anew by name.
             self.ref_model.load_state_dict(self.model.state_dict())
         self._entropy_coef = entropy_coef
         self._collect = collect
-        self._micro_batches: list[dict] = []
+        self._limits = limits
+        self._choice: Choice | None = None
+        self._updates: list[list[dict]] = []
+        """Micro-batches of each update that the experience serves, in turn."""
+        self._pass: dict = {}
+        self._scores: Scores | None = None
+        """Of the last forward pass, with the model's own output."""
+
+    def training_step(self, model, inputs, num_items_in_batch=None):
+        """All passes of one update; their losses add up."""
+        if self._choice is None:
+            self._begin(model)
+        place = self.state.global_step % self._steps_per_experience
+        if place == 0 or not self._updates:
+            experience = self._prepared(self._collect(self.state.global_step))
+            cuts = [self._parts(experience, groups) for groups in self._minibatches(experience)]
+            self._updates = [[self._micro_batch(experience, part) for part in parts] for parts in cuts]
+        losses, passes = [], self._updates[place % len(self._updates)]
+        for number, micro_batch in enumerate(passes, 1):
+            with self._passing(model, last=number == len(passes)):
+                losses.append(super().training_step(model, micro_batch, num_items_in_batch))
+        return torch.stack(losses).sum()
+
+    @property
+    def _steps_per_experience(self) -> int:
+        """Updates on each experience."""
+        return self.num_iterations
+
+    def _minibatches(self, experience: Experience) -> list[Sequence[int]]:
+        """Groups of each update, in turn: all of them in every one."""
+        return [range(experience.groups)]
+
+    def _begin(self, model) -> None:
+        """Before step 1: how rows are made, and on devices with memory of their own whether the longest fit."""
+        longest = self._limits.prompt + self.max_completion_length
+        self._choice = choose(model, longest, self.accelerator.device, self.model.dtype)
+        if self._choice.implementation is None:
+            _LOG.warning("completions are computed one by one, their prompt with each: %s", "; ".join(self._choice.reasons))
+        if self.accelerator.device.type == "cuda":
+            self._warm_up(model)
+
+    def _warm_up(self, model) -> None:
+        prompts, answers, owners = longest_part(self._limits, self.num_generations, self.max_completion_length, self._shared)
+        rows = self._made_rows(prompts, answers, owners, self.max_completion_length)
+        with self._passing(model, last=False):
+            warm_up(model, lambda: self._score(model, rows).logprobs.sum(), self.accelerator.backward)
+
+    @contextmanager
+    def _passing(self, model, last: bool) -> Iterator[None]:
+        """One pass: gradients are exchanged after the last alone, and layers computed again attend as before."""
+        self.accelerator.gradient_state._set_sync_gradients(last)
+        # DeepSpeed keeps its own account of when a step is whole.
+        alone = last or self.accelerator.distributed_type == DistributedType.DEEPSPEED
+        way = self._choice.implementation if self._choice else None
+        with nullcontext() if alone else self.accelerator.no_sync(model), attending(self.model, way) if way else nullcontext():
+            yield
 
     def _prepare_inputs(self, generation_batch):
-        every = self.args.steps_per_generation * self.num_iterations
-        if self._step % every == 0:
-            experience = self._collect(self.state.global_step)
-            self._micro_batches = [self._inputs(experience, part) for part in self._parts(experience)]
-        return self._micro_batches[self._step % self.args.steps_per_generation]
+        return generation_batch
 
-    def _parts(self, experience: Experience) -> list[list[int]]:
-        """Groups of each micro-batch. Groups whose gradient is exactly zero are left out."""
-        count = self.args.steps_per_generation
-        groups = list(range(experience.groups))
-        live = experience.live().tolist()
-        if self.beta == 0.0 and self._entropy_coef == 0.0:
-            groups = [group for group in groups if live[group]]
-        lengths = experience.completion_mask.view(experience.groups, -1).sum(1)
-        groups.sort(key=lambda group: int(lengths[group]))
-        bounds = [round(i * len(groups) / count) for i in range(count + 1)]
-        # A micro-batch cannot be empty; where one would be, a group was left out, and it adds exactly nothing.
-        return [groups[a:b] or [live.index(False)] for a, b in zip(bounds, bounds[1:], strict=False)]
+    def _prepared(self, experience: Experience) -> Experience:
+        """Called once for each experience, before it is cut into micro-batches."""
+        return experience
 
-    def _inputs(self, experience: Experience, groups: list[int]) -> dict:
+    @property
+    def _shared(self) -> bool:
+        """Completions of a group share one prompt."""
+        return self._choice is not None and self._choice.implementation is not None
+
+    def _counted(self, experience: Experience) -> torch.Tensor:
+        """(N,) samples whose gradient is not exactly zero."""
+        if self.beta != 0.0 or self._entropy_coef != 0.0:
+            return (experience.weights != 0).any(1)
+        return (experience.weights * experience.advantages != 0).any(1)
+
+    def _parts(self, experience: Experience, groups: Sequence[int]) -> list[list[Piece]]:
+        """What each pass of this process computes of these groups; equally many passes on every process, so that some may
+        be empty."""
+        chosen = self._counted(experience).view(-1, experience.group_size).tolist()
+        wanted = set(groups)
+        chosen = [row if group in wanted else [False] * len(row) for group, row in enumerate(chosen)]
+        processes = self.accelerator.num_processes
+        return self._cut(experience, chosen, processes)[self.accelerator.process_index :: processes]
+
+    def _cut(self, experience: Experience, chosen: Sequence[Sequence[bool]], processes: int) -> list[list[Piece]]:
+        """The passes over the chosen samples, (groups, G)."""
+        size, limit = experience.group_size, self._limits.tokens
+        prompts = experience.prompt_mask[::size].sum(1).tolist()
+        lengths = experience.completion_mask.sum(1).view(-1, size).tolist()
+        answers = [{s: n for s, n in enumerate(row) if chosen[g][s]} for g, row in enumerate(lengths)]
+        return micro_batches(pieces(prompts, answers, limit, self._shared), limit, processes)
+
+    def _of_all(self, experience: Experience, read: Callable[[dict], Sequence[torch.Tensor]]) -> list[torch.Tensor]:
+        """(N, T) each: what `read` makes, (samples, T), of the inputs of passes over every sample, without gradient."""
+        everything = [[True] * experience.group_size] * experience.groups
+        found: list[torch.Tensor] = []
+        with torch.no_grad():
+            for part in self._cut(experience, everything, processes=1):
+                inputs = self._micro_batch(experience, part)
+                groups = sorted({piece.group for piece in part})
+                rows = [group * experience.group_size + sample for group in groups for sample in range(experience.group_size)]
+                made = read(inputs)
+                found = found or [one.new_zeros(experience.completion_ids.shape) for one in made]
+                for whole, one in zip(found, made, strict=True):
+                    whole[rows, : one.shape[1]] += one
+        return found
+
+    def _micro_batch(self, experience: Experience, part: Sequence[Piece]) -> dict:
+        """One pass: the inputs of its groups, and the rows of the samples that are computed. An empty part adds exactly
+        nothing, from the cheapest sample there is."""
+        groups = sorted({piece.group for piece in part}) or [int(experience.prompt_mask.sum(1).argmin()) // experience.group_size]
+        inputs = self._inputs(experience, groups)
+        size = experience.group_size
+        samples = sorted(groups.index(piece.group) * size + sample for piece in part for sample in piece.samples)
+        counted = torch.zeros(len(groups) * size, 1, device=self.accelerator.device)
+        counted[samples] = 1.0
+        for name in ("tool_mask", "old_per_token_logps"):
+            if name in inputs:
+                inputs[name] = inputs[name] * counted
+        inputs["rows"] = self._rows(inputs, samples or [0], size)
+        if self.beta != 0.0:
+            inputs["ref_per_token_logps"] = self._reference_logprobs(inputs)
+        return inputs
+
+    def _inputs(self, experience: Experience, groups: Sequence[int]) -> dict:
+        """What the loss of these groups reads, by TRL's names, all their samples included."""
         tokens = experience.completion_mask.sum().clamp(min=1).float()
         part = experience.select(groups)
-        device = self.accelerator.device
         inputs = {
             "prompt_ids": part.prompt_ids,
             "prompt_mask": part.prompt_mask,
@@ -86,18 +209,37 @@ class PolicyTrainer(GRPOTrainer):
             "tool_mask": part.weights * tokens,
             "num_items_in_batch": tokens,
         }
-        if self.num_iterations > 1:
+        if self.num_iterations > 1 or part.off_policy:
             inputs["old_per_token_logps"] = part.sampling_logprobs
-        inputs = {name: value.to(device) for name, value in inputs.items()}
-        if self.beta != 0.0:
-            inputs["ref_per_token_logps"] = self._reference_logprobs(inputs)
-        return inputs
+        if part.support is not None:
+            inputs["support"] = part.support
+        return {name: value.to(self.accelerator.device) for name, value in inputs.items()}
+
+    def _rows(self, inputs: dict, samples: Sequence[int], group_size: int) -> ModelRows:
+        """The given samples of a micro-batch as the model takes them."""
+        prompts = _unpadded(inputs["prompt_ids"], inputs["prompt_mask"], samples)
+        answers = _unpadded(inputs["completion_ids"], inputs["completion_mask"], samples)
+        owners = [sample // group_size for sample in samples]
+        made = self._made_rows(prompts, answers, owners, inputs["completion_ids"].shape[1])
+        return made.of(samples, len(inputs["completion_ids"]))
+
+    def _made_rows(self, prompts, answers, owners, width: int) -> ModelRows:
+        rows = packed(prompts, answers, owners, width) if self._shared else row_by_row(prompts, answers, width)
+        return rows.to(self.accelerator.device)
+
+    def _score(self, model, rows: ModelRows, support: torch.Tensor | None = None, entropy: bool = False, **options) -> Scores:
+        """One forward pass. `support`: (samples, T, K) ids that were kept when each token was drawn."""
+        kept = None if support is None else rows.chosen(support)
+        way = self._choice.implementation if self._choice else None
+        with self.accelerator.autocast():
+            return score(model, rows, self.temperature, kept, entropy, way, **options)
 
     def _compute_loss(self, model, inputs):
         """TRL's loss, and the entropy bonus under the same weights as everything else.
 
         TRL's own bonus is a mean over each micro-batch, so that it would change with their number.
         """
+        self._pass = inputs
         loss = super()._compute_loss(model, inputs)
         if self._entropy_coef:
             bonus = (inputs["tool_mask"] * self._entropies).sum() / inputs["num_items_in_batch"]
@@ -105,31 +247,29 @@ class PolicyTrainer(GRPOTrainer):
         return loss
 
     def _reference_logprobs(self, inputs: dict) -> torch.Tensor:
-        ids = torch.cat([inputs["prompt_ids"], inputs["completion_ids"]], dim=1)
-        mask = torch.cat([inputs["prompt_mask"], inputs["completion_mask"]], dim=1)
-        with torch.no_grad():
-            logprobs, _, _ = self._get_per_token_logps_and_entropies(
-                self.ref_model, ids, mask, inputs["completion_ids"].shape[1]
-            )
-        return logprobs
+        """(samples, T) under the reference; that of a policy with an adapter is its base: no second copy."""
+        model = self.model if self.ref_model is None else self.ref_model
+        with torch.no_grad(), adapters_off(self.accelerator.unwrap_model(model)):
+            scores = self._score(model, inputs["rows"], inputs.get("support"))
+        return inputs["rows"].placed(scores.logprobs)
 
-    def _get_per_token_logps_and_entropies(
-        self, model, input_ids, attention_mask, logits_to_keep, batch_size=None, compute_entropy=False, **_
-    ):
-        group = self.num_generations
-        packed = pack_groups(input_ids, attention_mask, logits_to_keep, group, self.model.dtype)
-        with self.accelerator.autocast():
-            output = model(
-                input_ids=packed.input_ids,
-                attention_mask=packed.attention_mask,
-                position_ids=packed.position_ids,
-                shift_labels=packed.labels,
-                fused_lm_head=True,
-            )
-        self._entropies = unpack(output.entropy, packed, group) if compute_entropy else None
-        return unpack(output.log_probs, packed, group), self._entropies, None
+    def _get_per_token_logps_and_entropies(self, model, *_, compute_entropy=False, compute_aux_loss=False, **__):
+        """Of the micro-batch that `_compute_loss` was given; TRL's padded copies of it are not read."""
+        rows = self._pass["rows"]
+        wanted = compute_entropy and (self._entropy_coef != 0.0 or self.top_entropy_quantile < 1.0)
+        options = {"output_router_logits": True} if compute_aux_loss else {}
+        scores = self._scores = self._score(model, rows, self._pass.get("support"), wanted, **options)
+        logprobs = rows.placed(scores.logprobs)
+        # Where nothing is learned from it, the metric makes do with a draw of it: E[-log p] is the entropy.
+        self._entropies = rows.placed(scores.entropies) if wanted else -logprobs.detach()
+        return logprobs, self._entropies, scores.output.aux_loss if compute_aux_loss else None
+
+
+def _unpadded(ids: torch.Tensor, mask: torch.Tensor, rows: Sequence[int]) -> list[list[int]]:
+    tokens, real = ids[rows].tolist(), mask[rows].tolist()
+    return [[token for token, there in zip(row, seen, strict=True) if there] for row, seen in zip(tokens, real, strict=True)]
 
 
 def _judged_elsewhere(**_: object) -> list[float]:
-    """TRL requires a reward function; `_prepare_inputs` never calls it."""
+    """TRL requires a reward function; this trainer never calls it."""
     raise RuntimeError("rewards come with the experience")

@@ -4,85 +4,119 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.nn.attention.flex_attention import create_mask
 from transformers import Qwen3Config, Qwen3ForCausalLM
 from trl.trainer.utils import add_fused_lm_head
 
-from rlvr_exp.algorithms.packing import pack_groups, unpack
+from rlvr_exp.algorithms import logprobs
+from rlvr_exp.algorithms.logprobs import score
+from rlvr_exp.algorithms.packing import packed, row_by_row
+from rlvr_exp.algorithms.packing_attention import CannotPack, block_mask, segment_mask
+
+VOCABULARY = 40
 
 
-def tiny(attention: str) -> Qwen3ForCausalLM:
+def tiny(**more) -> Qwen3ForCausalLM:
     torch.manual_seed(0)
-    shape = dict(vocab_size=40, hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2)
-    config = Qwen3Config(**shape, num_key_value_heads=1, head_dim=8, max_position_embeddings=128)
-    config._attn_implementation = attention
+    shape = dict(vocab_size=VOCABULARY, hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2)
+    config = Qwen3Config(**shape, num_key_value_heads=1, head_dim=8, max_position_embeddings=128, **more)
     model = Qwen3ForCausalLM(config)
     add_fused_lm_head(model, outputs=("log_probs", "entropy"))
     return model
 
 
-def batch(groups: list[tuple[int, list[int]]]) -> tuple[torch.Tensor, torch.Tensor, int]:
-    """Random ids for groups of (prompt length, completion lengths): ids, mask, T."""
-    wide = max(prompt for prompt, _ in groups)
-    long = max(n for _, lengths in groups for n in lengths)
+def batch(groups: list[tuple[int, list[int]]]) -> tuple[list[list[int]], list[list[int]], list[int], int]:
+    """Random ids for groups of (prompt length, completion lengths): prompts, answers, owners, T."""
     generator = torch.Generator().manual_seed(1)
-    ids, mask = [], []
-    for prompt, lengths in groups:
-        head = torch.randint(1, 40, (prompt,), generator=generator)
-        for n in lengths:
-            row, seen = torch.zeros(wide + long, dtype=torch.long), torch.zeros(wide + long, dtype=torch.long)
-            row[wide - prompt : wide] = head
-            row[wide : wide + n] = torch.randint(1, 40, (n,), generator=generator)
-            seen[wide - prompt : wide + n] = 1
-            ids.append(row)
-            mask.append(seen)
-    return torch.stack(ids), torch.stack(mask), long
+
+    def tokens(count: int) -> list[int]:
+        return torch.randint(1, VOCABULARY, (count,), generator=generator).tolist()
+
+    prompts, answers, owners = [], [], []
+    for group, (prompt, lengths) in enumerate(groups):
+        head = tokens(prompt)
+        for length in lengths:
+            prompts.append(head)
+            answers.append(tokens(length))
+            owners.append(group)
+    return prompts, answers, owners, max(map(len, answers))
 
 
-def row_by_row(model, ids, mask, long):
-    labels = ids.masked_fill(mask == 0, -100)
-    labels[:, :-long] = -100
-    output = model(input_ids=ids, attention_mask=mask, labels=labels, fused_lm_head=True)
-    return output.log_probs[:, -long:], output.entropy[:, -long:]
+def learned(model, rows) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """(log-probabilities, entropies, gradient of a random weighting of the former)."""
+    weights = torch.randn(rows.shape, generator=torch.Generator().manual_seed(2))
+    model.zero_grad()
+    scores = score(model, rows, 0.7, entropy=True)
+    (rows.placed(scores.logprobs) * weights).sum().backward()
+    gradient = torch.cat([value.grad.flatten() for value in model.parameters()])
+    return rows.placed(scores.logprobs.detach()), rows.placed(scores.entropies.detach()), gradient
 
 
-def packed(model, ids, mask, long, group):
-    rows = pack_groups(ids, mask, long, group, model.dtype)
-    output = model(
-        input_ids=rows.input_ids,
-        attention_mask=rows.attention_mask,
-        position_ids=rows.position_ids,
-        shift_labels=rows.labels,
-        fused_lm_head=True,
-    )
-    return unpack(output.log_probs, rows, group), unpack(output.entropy, rows, group)
-
-
-groups = st.integers(1, 4).flatmap(
-    lambda size: st.lists(
-        st.tuples(st.integers(1, 9), st.lists(st.integers(1, 6), min_size=size, max_size=size)), min_size=1, max_size=3
-    )
+groups = st.lists(
+    st.tuples(st.integers(1, 9), st.lists(st.integers(1, 6), min_size=1, max_size=4)), min_size=1, max_size=3
 )
 
 
 @settings(max_examples=25, deadline=None)
-@given(groups, st.sampled_from(["sdpa", "eager"]))
-def test_log_probabilities_entropies_and_gradients_agree_with_row_by_row(groups, attention):
-    model = tiny(attention)
-    ids, mask, long = batch(groups)
-    weights = torch.randn(ids.shape[0], long, generator=torch.Generator().manual_seed(2)) * mask[:, -long:]
-    found = []
-    for logprobs, entropy in (row_by_row(model, ids, mask, long), packed(model, ids, mask, long, len(groups[0][1]))):
-        model.zero_grad()
-        (logprobs * weights).sum().backward()
-        gradient = torch.cat([p.grad.flatten() for p in model.parameters()])
-        found.append((logprobs.detach() * mask[:, -long:], entropy.detach() * mask[:, -long:], gradient))
-    (a, b, c), (x, y, z) = found
+@given(groups)
+def test_log_probabilities_entropies_and_gradients_agree_with_row_by_row(groups):
+    model, (prompts, answers, owners, width) = tiny(), batch(groups)
+    a, b, c = learned(model, row_by_row(prompts, answers, width))
+    x, y, z = learned(model, packed(prompts, answers, owners, width))
     assert torch.allclose(a, x, atol=1e-5)
     assert torch.allclose(b, y, atol=1e-5)
     assert (c - z).norm() <= 1e-5 * c.norm() + 1e-7
 
 
+def test_gradient_checkpointing_changes_nothing():
+    prompts, answers, owners, width = batch([(4, [2, 3]), (6, [1, 5])])
+    rows, found = packed(prompts, answers, owners, width), []
+    for checkpointing in (False, True):
+        model = tiny().train()
+        if checkpointing:
+            model.gradient_checkpointing_enable()
+        from rlvr_exp.algorithms.packing_attention import SDPA_PACKED, attending
+
+        with attending(model, SDPA_PACKED):
+            found.append(learned(model, rows)[2])
+    assert torch.allclose(*found, atol=1e-6)
+
+
+def test_tiled_head_and_held_logits_agree(monkeypatch):
+    prompts, answers, owners, width = batch([(4, [2, 3]), (6, [1, 5])])
+    found = []
+    for rows in (packed(prompts, answers, owners, width), row_by_row(prompts, answers, width)):
+        for held in (2**26, 0):
+            monkeypatch.setattr(logprobs, "HELD", held)
+            model = tiny()
+            scores = score(model, rows, 1.0, entropy=True)
+            rows.placed(scores.logprobs).sum().backward()
+            gradient = torch.cat([value.grad.flatten() for value in model.parameters()])
+            found.append(torch.cat([rows.placed(scores.logprobs).flatten(), rows.placed(scores.entropies).flatten(), gradient]))
+    assert all(torch.allclose(found[0], other, atol=1e-5) for other in found[1:])
+
+
 def test_rows_of_different_prompts_in_a_group_are_refused():
-    ids, mask, long = batch([(4, [2, 2]), (4, [2, 2])])
+    prompts, answers, _, width = batch([(4, [2]), (4, [2])])
     with pytest.raises(ValueError, match="groups must be contiguous"):
-        pack_groups(ids[[0, 2, 1, 3]], mask, long, 2, torch.float32)
+        packed(prompts, answers, [0, 0], width)
+
+
+def test_the_block_mask_sees_what_the_segment_masks_see():
+    prompts, answers, owners, width = batch([(4, [2, 3]), (1, [1]), (6, [1, 5])])
+    layout = packed(prompts, answers, owners, width).layout
+    seen = create_mask(block_mask(layout, torch.device("cpu")).mask_mod, 1, 1, sum(layout.widths), sum(layout.widths))[0, 0]
+    wanted, start = torch.zeros_like(seen), 0
+    for prefix, segments, size in zip(layout.prefixes, layout.segments, layout.widths, strict=True):
+        wanted[start : start + prefix, start : start + prefix] = torch.ones(prefix, prefix).tril().bool()
+        mask = segment_mask(prefix, segments, torch.float32, torch.device("cpu"))[0, 0] == 0
+        wanted[start + prefix : start + size, start : start + size] = mask
+        start += size
+    assert (seen == wanted).all()
+
+
+def test_a_window_shorter_than_a_completion_with_its_prompt_is_refused():
+    window = dict(use_sliding_window=True, sliding_window=4, max_window_layers=0)
+    prompts, answers, owners, width = batch([(4, [2, 3])])
+    with pytest.raises(CannotPack, match="slides over 4 tokens"):
+        score(tiny(**window), packed(prompts, answers, owners, width), 1.0)

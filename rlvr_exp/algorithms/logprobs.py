@@ -1,0 +1,117 @@
+"""Log-probabilities of drawn tokens under the distribution that they were drawn from.
+
+Temperature divides the logits; where top-k, top-p or min-p left only some tokens, the probabilities of those are
+renormalised: log p(t) = z_t / tau - log sum over the kept k of exp(z_k / tau). Logits are made only where a token is
+predicted. Where they would be too many to hold, the trainer's fused head computes them tile by tile.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from rlvr_exp.algorithms.packing import ModelRows
+from rlvr_exp.algorithms.packing_attention import FLEX, SDPA_PACKED, attending, block_mask
+
+HELD = 2**26
+"""Logits that are held at once, for tokens x vocabulary: 256 MiB in float32."""
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What one forward pass says of the tokens that it was asked about."""
+
+    logprobs: torch.Tensor
+    """(m,) float32"""
+    entropies: torch.Tensor | None
+    """(m,) of the distributions that they were drawn from; None where nobody asked"""
+    output: Any
+    """The model's own output, for what else it holds; positions are those of the rows."""
+
+
+def score(
+    model: torch.nn.Module,
+    rows: ModelRows,
+    temperature: float,
+    support: torch.Tensor | None = None,
+    entropy: bool = False,
+    implementation: str = SDPA_PACKED,
+    **options: Any,
+) -> Scores:
+    """Score the tokens of the rows.
+
+    Args:
+        model: a causal language model with TRL's fused head, wrapped or not.
+        support: (m, K) the ids kept when each token was drawn, padded with -1; a row of -1 alone keeps all.
+        implementation: how a packed row is attended to.
+        options: further arguments of the model.
+    """
+    inputs = {"input_ids": rows.input_ids, "position_ids": rows.position_ids, "use_cache": False, **options}
+    if rows.layout is None:
+        return _headed(model, rows, {**inputs, "attention_mask": rows.attention_mask}, temperature, support, entropy)
+    seen = {"packed_layout": rows.layout} if implementation == SDPA_PACKED else {}
+    seen["attention_mask"] = block_mask(rows.layout, rows.input_ids.device) if implementation == FLEX else None
+    with attending(model, implementation):
+        return _headed(model, rows, {**inputs, **seen}, temperature, support, entropy)
+
+
+def _headed(
+    model: torch.nn.Module,
+    rows: ModelRows,
+    inputs: dict[str, Any],
+    temperature: float,
+    support: torch.Tensor | None,
+    entropy: bool,
+) -> Scores:
+    vocabulary = model_config(model).get_text_config().vocab_size
+    if support is None and len(rows.labels) * vocabulary > HELD:
+        output = model(**inputs, shift_labels=rows.shifted_labels(), fused_lm_head=True)
+        entropies = output.entropy.flatten()[rows.scored] if entropy else None
+        return Scores(output.log_probs.flatten()[rows.scored], entropies, output)
+    # One row: the model's head is asked for its predictions alone. Several: the head takes no choice for each.
+    kept = {"logits_to_keep": rows.scored} if len(rows.input_ids) == 1 else {}
+    output = model(**inputs, **kept)
+    logits = output.logits.flatten(0, 1)
+    logits = logits if kept and len(logits) == len(rows.scored) else logits[rows.scored]
+    return Scores(*token_logprobs(logits, rows.labels, temperature, support, entropy), output)
+
+
+def token_logprobs(
+    logits: torch.Tensor,
+    labels: torch.Tensor,
+    temperature: float,
+    support: torch.Tensor | None = None,
+    entropy: bool = False,
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """((m,) log-probabilities, (m,) entropies or None) in float32.
+
+    Args:
+        logits: (m, vocabulary), before the temperature.
+        labels: (m,)
+        support: (m, K) kept ids, padded with -1; a row of -1 alone keeps all.
+    """
+    logits = logits.float() if temperature == 1.0 else logits.float() / temperature
+    if support is not None:
+        logits = logits.masked_fill(~_kept(support, logits.shape[-1]), -torch.inf)
+    scores = logits.log_softmax(-1)
+    logprobs = scores.gather(-1, labels[:, None]).squeeze(-1)
+    if not entropy:
+        return logprobs, None
+    # Tokens left out have probability 0 and log-probability -inf; their term is 0.
+    terms = scores.exp() * scores.masked_fill(scores.isneginf(), 0.0)
+    return logprobs, -terms.sum(-1)
+
+
+def _kept(support: torch.Tensor, vocabulary: int) -> torch.Tensor:
+    """(m, vocabulary) booleans from (m, K) ids padded with -1."""
+    kept = torch.zeros((len(support), vocabulary + 1), dtype=torch.bool, device=support.device)
+    kept.scatter_(1, support.where(support >= 0, vocabulary), True)
+    kept = kept[:, :vocabulary]
+    return kept | (support < 0).all(1, keepdim=True)
+
+
+def model_config(model: torch.nn.Module) -> Any:
+    """The configuration of the model within what a trainer may have wrapped around it."""
+    while not hasattr(model, "config"):
+        model = model.module
+    return model.config

@@ -1,0 +1,105 @@
+"""Attention over packed rows: a completion sees its group's prompt and itself, and nothing beyond is computed.
+
+Two implementations behind the attention interface of Transformers: SDPA_PACKED, group by group through PyTorch's
+scaled-dot-product attention on any device, and FlexAttention with a block mask (Dong et al. 2024, arXiv 2412.05496) on GPUs.
+A model is switched to one of them for the length of a pass by `attending`; the layout of the row travels as an argument
+of the model, `packed_layout`, or as the block mask in the place of the attention mask.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch.nn.attention.flex_attention import BlockMask, create_block_mask
+from torch.nn.functional import scaled_dot_product_attention
+from transformers import AttentionInterface, PreTrainedModel
+
+from rlvr_exp.algorithms.packing import Layout, owners_and_segments
+
+SDPA_PACKED, FLEX = "sdpa_packed", "flex_attention"
+UNKNOWN = ("softcap", "s_aux", "position_bias")
+"""Arguments of attention layers that change scores in ways that SDPA_PACKED does not compute."""
+
+
+class CannotPack(Exception):
+    """The model's attention asks for what a packed row cannot give; says what."""
+
+
+def sdpa_packed(
+    module: torch.nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    dropout: float = 0.0,
+    scaling: float | None = None,
+    sliding_window: int | None = None,
+    packed_layout: Layout | None = None,
+    **others: Any,
+) -> tuple[torch.Tensor, None]:
+    """(1, heads, width, d) queries, keys and values -> (1, width, heads, d).
+
+    Raises:
+        CannotPack: no layout arrived, a window is shorter than the longest prompt with its completion, or scores are changed.
+    """
+    if packed_layout is None or attention_mask is not None:
+        raise CannotPack("its layers are not told where the groups are")
+    if sliding_window is not None and sliding_window < packed_layout.longest:
+        raise CannotPack(f"its attention slides over {sliding_window} tokens")
+    if changed := [name for name in UNKNOWN if others.get(name) is not None]:
+        raise CannotPack(f"its attention has {', '.join(changed)}")
+    repeats = query.shape[1] // key.shape[1]
+    outputs = []
+    pieces = [size for prefix, width in zip(packed_layout.prefixes, packed_layout.widths, strict=True) for size in (prefix, width - prefix)]
+    queries = query.split(pieces, dim=2)
+    keys, values = key.split(packed_layout.widths, dim=2), value.split(packed_layout.widths, dim=2)
+    for number, prefix in enumerate(packed_layout.prefixes):
+        own_keys, own_values = (part.repeat_interleave(repeats, 1) for part in (keys[number], values[number]))
+        if prefix:
+            seen = own_keys[:, :, :prefix], own_values[:, :, :prefix]
+            outputs.append(scaled_dot_product_attention(queries[2 * number], *seen, None, dropout, True, scale=scaling))
+        mask = segment_mask(prefix, packed_layout.segments[number], query.dtype, query.device)
+        outputs.append(scaled_dot_product_attention(queries[2 * number + 1], own_keys, own_values, mask, dropout, scale=scaling))
+    return torch.cat(outputs, dim=2).transpose(1, 2), None
+
+
+@lru_cache(maxsize=256)
+def segment_mask(prefix: int, segments: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    """(1, 1, sum of segments, prefix + sum of segments), additive: each segment sees the prefix and itself, causally."""
+    owner = torch.repeat_interleave(torch.arange(len(segments)), torch.tensor(segments))
+    own = (owner[:, None] == owner[None, :]).tril()
+    seen = torch.cat([torch.ones((len(owner), prefix), dtype=torch.bool), own], dim=1)
+    return torch.zeros(seen.shape, dtype=dtype).masked_fill_(~seen, -torch.inf)[None, None].to(device)
+
+
+def block_mask(layout: Layout, device: torch.device) -> BlockMask:
+    """The same for FlexAttention: blocks of the row that nobody sees are not computed."""
+    group, segment = (one.to(device) for one in owners_and_segments(layout))
+
+    def seen(batch, head, query, key):
+        shared = (segment[key] == -1) | (segment[key] == segment[query])
+        return (query >= key) & (group[query] == group[key]) & shared
+
+    return create_block_mask(seen, None, None, len(group), len(group), device=device)
+
+
+@contextmanager
+def attending(model: torch.nn.Module, implementation: str) -> Iterator[None]:
+    """Every language model within `model` attends by `implementation`; afterwards as before.
+
+    Holds for a backward pass as well: gradient checkpointing computes layers again there.
+    """
+    configs = {id(part.config): part.config for part in model.modules() if isinstance(part, PreTrainedModel)}
+    before = {name: config._attn_implementation for name, config in configs.items()}
+    try:
+        for config in configs.values():
+            config._attn_implementation = implementation
+        yield
+    finally:
+        for name, config in configs.items():
+            config._attn_implementation = before[name]
+
+
+AttentionInterface.register(SDPA_PACKED, sdpa_packed)

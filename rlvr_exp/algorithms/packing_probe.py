@@ -1,0 +1,94 @@
+"""Whether a model can take packed rows at all: tried on a few tokens, against one row a completion.
+
+Models whose tokens influence each other by other ways than attention (recurrent or convolutional states), or whose
+attention ignores what it is told, give other log-probabilities packed; they are then trained row by row.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from rlvr_exp.algorithms.logprobs import model_config, score
+from rlvr_exp.algorithms.packing import ModelRows, packed, row_by_row
+from rlvr_exp.algorithms.packing_attention import FLEX, SDPA_PACKED
+
+PROMPTS, ANSWERS = (19, 12), ((5, 9, 7), (6, 8))
+"""Tokens of two prompts and of their completions."""
+TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-4}
+COARSE = 0.03
+"""Mean difference of log-probabilities that is taken for rounding: in 32 bits or more, and in fewer."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How packed rows are attended to."""
+
+    implementation: str | None
+    """None: not at all, one row a completion."""
+    reasons: tuple[str, ...]
+    """Why each implementation before it, or all, cannot be used."""
+
+
+def choose(model: torch.nn.Module, longest: int, device: torch.device, dtype: torch.dtype) -> Choice:
+    """The first implementation that agrees with one row a completion. Draws no random number, changes nothing.
+
+    Args:
+        model: as it is trained, wrapped or not.
+        longest: tokens of the longest prompt with its completion that training can meet.
+    """
+    if window := _window(model, longest):
+        return Choice(None, (f"attention reaches back {window} tokens, and {longest} are allowed",))
+    reasons = []
+    for implementation in (FLEX, SDPA_PACKED) if device.type == "cuda" else (SDPA_PACKED,):
+        reason = _difference(model, implementation, device, TOLERANCE.get(dtype, COARSE))
+        if not reason:
+            return Choice(implementation, tuple(reasons))
+        reasons.append(f"{implementation}: {reason}")
+    return Choice(None, tuple(reasons))
+
+
+def _window(model: torch.nn.Module, longest: int) -> int:
+    """The shortest reach of any layer, where it is too short; 0 otherwise. No short trial would show it."""
+    config = model_config(model).get_text_config()
+    sliding = getattr(config, "sliding_window", None) if getattr(config, "use_sliding_window", True) else None
+    reaches = [reach for reach in (sliding, getattr(config, "attention_chunk_size", None)) if reach]
+    return min((reach for reach in reaches if reach < longest), default=0)
+
+
+def _difference(model: torch.nn.Module, implementation: str, device: torch.device, tolerance: float) -> str:
+    """What keeps an implementation from being used; empty where it agrees."""
+    vocabulary = model_config(model).get_text_config().vocab_size
+    try:
+        together = _scores(model, _rows(vocabulary), device, implementation)
+        apart = (together - _scores(model, _rows(vocabulary, False), device)).abs().mean()
+    except Exception as fault:  # Whatever a model does with inputs it was not made for; the reason is told.
+        return f"{type(fault).__name__}: {fault}".splitlines()[0]
+    return "" if apart <= tolerance else f"log-probabilities differ by {apart:.2g}"
+
+
+@torch.no_grad()
+def _scores(model: torch.nn.Module, rows: ModelRows, device: torch.device, implementation: str = SDPA_PACKED) -> torch.Tensor:
+    """(samples, T) log-probabilities without dropout."""
+    was_training = model.training
+    model.eval()
+    try:
+        rows = rows.to(device)
+        return rows.placed(score(model, rows, 1.0, implementation=implementation).logprobs)
+    finally:
+        model.train(was_training)
+
+
+def _rows(vocabulary: int, together: bool = True) -> ModelRows:
+    """Two groups of made-up tokens, all different where the vocabulary is large enough."""
+    prompts: list[Sequence[int]] = []
+    answers: list[Sequence[int]] = []
+    owners, drawn = [], iter(range(7, 10_000, 13))
+    for group, (prompt, lengths) in enumerate(zip(PROMPTS, ANSWERS, strict=True)):
+        head = [next(drawn) % vocabulary for _ in range(prompt)]
+        for length in lengths:
+            prompts.append(head)
+            answers.append([next(drawn) % vocabulary for _ in range(length)])
+            owners.append(group)
+    width = max(map(len, answers))
+    return packed(prompts, answers, owners, width) if together else row_by_row(prompts, answers, width)
