@@ -1,0 +1,127 @@
+"""Proximal Policy Optimization with a value for every token (Schulman et al. 2017, arXiv 1707.06347), as it is used on
+language models since Ziegler et al. 2019 (arXiv 1909.08593): a completion is an episode, a token an action.
+
+Defaults are those of Ziegler et al. and of Huang et al. 2024 (arXiv 2403.17031): clip 0.2, gamma 1, lambda 0.95, four
+passes, one mini-batch, value loss 0.1 with clip 0.2, the KL penalty in the reward, a value head on the policy's trunk.
+
+Differences from PPO (Schulman et al. 2017):
+- The entropy bonus is 0 by default; the paper's Atari experiments use 0.01.
+- Advantages are whitened and the value loss is clipped, as in the authors' code (openai/baselines); the paper has neither.
+- Advantages, and the cut into mini-batches, are made once for a batch and hold for all its passes.
+Differences from GAE (Schulman et al. 2016):
+- Episodes are never cut: one that reaches the token limit ends there, with V = 0 after it, and its reward stands.
+Differences from token-level PPO (Ziegler et al. 2019; Ouyang et al. 2022, InstructGPT):
+- The KL coefficient is constant, where Ziegler et al. adapt it; `kl_in=loss` makes it a term of the loss ("k3" estimate).
+- Rewards are not whitened. The value starts at zero on the policy's trunk (`value_trunk=own`: on a copy of it), where
+  InstructGPT starts it from a reward model.
+- No pretraining gradients are mixed in.
+Beyond the papers: recent groups may be learned from again, each token weighted by min(c, pi_old / pi_then) (decoupled PPO,
+Hilton et al. 2021, with the truncation of IMPALA); their advantages are estimated with today's value, without a correction
+of later tokens (no V-trace). A sample without a verdict leaves the loss. The baseline of a token is its value alone: that
+prompts are answered several times over serves speed, not the baseline.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from transformers import TrainerCallback
+from trl import GRPOConfig
+
+from rlvr_exp.algorithms.base import Algorithm, Collect
+from rlvr_exp.algorithms.experience import sampled
+from rlvr_exp.algorithms.ppo_trainer import PPOTrainer
+from rlvr_exp.algorithms.replay import Recent, ReplayBuffer
+from rlvr_exp.algorithms.trajectories import Trajectories, collected
+from rlvr_exp.config.batching import Limits
+from rlvr_exp.models.policy import Policy
+from rlvr_exp.models.value_head import ActorCritic, with_value
+from rlvr_exp.rollouts.collect import Plan
+from rlvr_exp.rollouts.groups import Group, Groups
+
+
+@dataclass(frozen=True)
+class PPO(Algorithm):
+    """Built from the `algorithm` group; its fields are documented in rlvr_exp.config.ppo."""
+
+    clip_low: float
+    clip_high: float
+    gamma: float
+    gae_lambda: float
+    whiten_advantages: bool
+    iterations: int
+    minibatches: int
+    value_trunk: str
+    value_coef: float
+    value_clip: float
+    value_lr: float
+    value_warmup_steps: int
+    kl_coef: float
+    kl_in: str
+    reference_sync_steps: int
+    loss: str
+    entropy_coef: float
+    replay_steps: int
+    replay_prompts: int
+    replay_max_weight: float
+
+    @property
+    def regularised(self) -> bool:
+        """Every judged sample is learned from: the value's loss is never zero by a group's rewards being equal."""
+        return True
+
+    def plan(self) -> Plan:
+        return Plan(self.prompts_per_step, self.group_size, self.max_steps, self.iterations * self.minibatches)
+
+    def experience(self, groups: Groups, pad_id: int) -> Trajectories:
+        """The groups as trajectories; the trainer, which has the value, estimates their advantages."""
+        recent = [_recent(group) for group in groups.learned]
+        return collected(recent, len(recent), pad_id, self)
+
+    def trl_arguments(self) -> Mapping[str, Any]:
+        return {
+            **super().trl_arguments(),
+            # TRL makes the reference that a coefficient asks for.
+            "beta": self.kl_coef,
+            "sync_ref_model": self.reference_sync_steps > 0,
+            "ref_model_sync_steps": max(1, self.reference_sync_steps),
+            "ref_model_mixup_alpha": 1.0,
+            "num_iterations": self.iterations,
+            **self.trl,
+        }
+
+    def trainer(
+        self,
+        policy: Policy,
+        args: GRPOConfig,
+        optimizer: torch.optim.Optimizer,
+        collect: Collect,
+        callbacks: Sequence[TrainerCallback],
+        limits: Limits,
+    ) -> PPOTrainer:
+        """The trainer of the policy and its value, whose weights join the optimizer's."""
+        critic = with_value(policy.model, self.value_trunk)
+        add_value_weights(optimizer, critic, self.value_lr)
+        replay = ReplayBuffer(self.replay_steps, self.replay_prompts, args.seed) if self.replay_steps else None
+        common = {"args": args, "optimizer": optimizer, "collect": collect, "callbacks": callbacks, "limits": limits}
+        return PPOTrainer(self, critic, replay, policy=policy, **common)
+
+
+def add_value_weights(optimizer: torch.optim.Optimizer, critic: ActorCritic, lr: float) -> None:
+    """Give the optimizer the value's own weights, at their own rate where `lr` is not 0. Matrices of a trunk decay as the
+    policy's do; biases, norms and the output do not."""
+    own = [value for value in critic.value.parameters() if value.requires_grad]
+    output = {id(value) for value in critic.value.output.parameters()}
+    decayed = [value for value in own if value.ndim >= 2 and id(value) not in output]
+    plain = [value for value in own if value.ndim < 2 or id(value) in output]
+    rate = {"lr": lr} if lr else {}
+    decay = optimizer.param_groups[0].get("weight_decay", 0.0)
+    for values, of_group in ((decayed, decay), (plain, 0.0)):
+        if values:
+            optimizer.add_param_group({"params": values, "weight_decay": of_group, **rate})
+
+
+def _recent(group: Group) -> Recent:
+    rewards = [float("nan") if reward is None else reward for reward in group.rewards]
+    return Recent(group.id, group.prompt_ids, tuple(sampled(group)), tuple(rewards))

@@ -1,0 +1,126 @@
+"""The trainer of PPO: PolicyTrainer on a policy and its value as one module, with PPO's own loss.
+
+Before a batch is cut into mini-batches, every token's log-probability and value are computed once (`_prepared`); the
+estimates and the losses themselves are pure functions (algorithms.trajectories, algorithms.ppo_loss).
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from rlvr_exp.algorithms import ppo_loss
+from rlvr_exp.algorithms.experience import Experience
+from rlvr_exp.algorithms.gae import explained_variance
+from rlvr_exp.algorithms.replay import ReplayBuffer
+from rlvr_exp.algorithms.tally import Tally
+from rlvr_exp.algorithms.trainer import PolicyTrainer
+from rlvr_exp.algorithms.trajectories import Trajectories, collected, estimated
+from rlvr_exp.core.seeds import stream
+from rlvr_exp.models.value_head import ActorCritic
+
+ESTIMATES = ("old_logprobs", "old_values", "returns", "importance")
+"""Fields of Trajectories that the loss reads beside the advantages."""
+
+
+class PPOTrainer(PolicyTrainer):
+    """Updates a policy and its value.
+
+    Args:
+        algorithm: the PPO that made it.
+        critic: the policy's model with its value; the optimizer has the weights of both.
+        replay: groups of earlier batches; None: each batch is learned from once.
+        common: what PolicyTrainer takes.
+    """
+
+    def __init__(self, algorithm, critic: ActorCritic, replay: ReplayBuffer | None, **common: Any):
+        super().__init__(entropy_coef=algorithm.entropy_coef, **common)
+        self._ppo, self._critic, self._replay = algorithm, critic, replay
+        self._pad_id = common["policy"].pad_id
+        # TRL has put its fused head on the language model within; what it trains is this.
+        self.model = self.model_wrapped = critic
+        self._reference_in_reward = self.beta != 0.0 and algorithm.kl_in == "reward"
+        if self._reference_in_reward:
+            self.beta = 0.0  # TRL made the reference; the penalty is in the reward of each token.
+        self._tally = Tally()
+
+    @property
+    def _steps_per_experience(self) -> int:
+        return self._ppo.iterations * self._ppo.minibatches
+
+    def _minibatches(self, experience: Experience) -> list[Sequence[int]]:
+        """Groups in an order that depends on the seed and the step alone, cut into parts of one size (or one more)."""
+        groups = list(range(experience.groups))
+        stream(self.args.seed, "minibatches", self.state.global_step).shuffle(groups)
+        count = self._ppo.minibatches
+        bounds = [round(part * len(groups) / count) for part in range(count + 1)]
+        return [groups[a:b] for a, b in zip(bounds, bounds[1:], strict=False)]
+
+    def _counted(self, experience: Experience) -> torch.Tensor:
+        return (experience.weights != 0).any(1)
+
+    def _prepared(self, experience: Trajectories) -> Trajectories:
+        """With groups of earlier batches, and everything estimated."""
+        if self._replay is not None:
+            drawn = self._replay.exchange(self.state.global_step, experience.recent)
+            experience = collected([*experience.recent, *drawn], len(experience.recent), self._pad_id, self._ppo)
+        logprobs, values, *reference = self._of_all(experience, self._now)
+        given = estimated(experience, logprobs, values, reference[0] if reference else None, self._ppo)
+        self._note_estimates(given, reference)
+        return given
+
+    def _now(self, inputs: dict) -> list[torch.Tensor]:
+        """(samples, T) each: log-probabilities, values and, where it is part of the reward, the reference."""
+        rows = inputs["rows"]
+        scores = self._score(self.model, rows, inputs.get("support"))
+        found = [rows.placed(scores.logprobs), rows.unpacked(scores.output["value"])]
+        return found + ([self._reference_logprobs(inputs)] if self._reference_in_reward else [])
+
+    def _inputs(self, experience: Trajectories, groups: Sequence[int]) -> dict:
+        inputs = super()._inputs(experience, groups)
+        part = experience.select(groups)
+        return inputs | {name: getattr(part, name).to(self.accelerator.device) for name in ESTIMATES}
+
+    def training_step(self, model, inputs, num_items_in_batch=None):
+        """While the value warms up, its own weights alone take a gradient."""
+        warming = self._critic.value_alone = self.state.global_step < self._ppo.value_warmup_steps
+        loss = super().training_step(model, inputs, num_items_in_batch)
+        if warming:
+            for weight in self._critic.policy.parameters():
+                weight.grad = None
+        for name, mean in self._tally.means(self.accelerator).items():
+            self._metrics["train"][name].append(mean)
+        return loss
+
+    def _compute_loss(self, model, inputs):
+        """Sum of weight * loss over the tokens of the pass (algorithms.ppo_loss)."""
+        rows, ppo = inputs["rows"], self._ppo
+        scores = self._score(model, rows, inputs.get("support"), entropy=ppo.entropy_coef != 0.0)
+        logprobs, values = rows.placed(scores.logprobs), rows.unpacked(scores.output["value"])
+        entropies = None if scores.entropies is None else rows.placed(scores.entropies)
+        reference = inputs["ref_per_token_logps"] if self.beta else None
+        policy = ppo_loss.policy_loss(logprobs, entropies, reference, inputs, ppo)
+        value = ppo_loss.value_loss(values, inputs["old_values"], inputs["returns"], ppo.value_clip)
+        self._tally.add(
+            inputs["tool_mask"] / inputs["num_items_in_batch"],
+            {"policy/loss": policy, "value/loss": value, **ppo_loss.told(logprobs, values, reference, inputs, ppo)},
+        )
+        # A factor of zero, and not a branch: every weight takes part in every pass, as parallel plans ask.
+        loss = (0.0 if self._critic.value_alone else 1.0) * policy + ppo.value_coef * value
+        # Gradients are averaged over processes; the step's loss is the sum of theirs.
+        scale = ppo.minibatches * self.accelerator.num_processes / inputs["num_items_in_batch"]
+        return (loss * inputs["tool_mask"]).sum() * scale
+
+    def _note_estimates(self, given: Trajectories, reference: Sequence[torch.Tensor]) -> None:
+        """Once a batch: how good the value was, how far the reference is, what was replayed."""
+        learned = given.weights > 0
+        metrics = self._metrics["train"]
+        metrics["value/explained_variance"].append(explained_variance(given.old_values, given.returns, learned))
+        if reference:
+            kl = ppo_loss.kl_estimate(given.old_logprobs, reference[0])
+            metrics["kl"].append(float((given.weights * kl).sum() / given.weights.sum().clamp(min=1e-12)))
+        if self._replay is not None:
+            old = learned.clone()
+            old[: len(given.recent) * given.group_size] = False
+            metrics["replay/groups"].append(float(given.groups - len(given.recent)))
+            metrics["replay/weight"].append(float(given.importance[old].mean()))

@@ -1,0 +1,75 @@
+"""Recent groups of completions, kept to be learned from again. Holds what was sampled and paid, no advantages: those are
+estimated anew with the value of the day, and a token's weight corrects for the policy that drew it (algorithms.ppo_loss).
+"""
+
+import math
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.seeds import stream
+from rlvr_exp.rollouts.sampler import Sampled
+
+
+@dataclass(frozen=True)
+class Recent:
+    """One group as it was sampled and rewarded."""
+
+    id: int
+    prompt: tuple[int, ...]
+    samples: tuple[Sampled, ...]
+    """With the log-probabilities of the policy that drew them."""
+    rewards: tuple[float, ...]
+    """One a sample, NaN without a verdict."""
+
+
+class ReplayBuffer:
+    """The groups of the last `steps` batches.
+
+    Args:
+        prompts: groups drawn each time, fewer while there are not so many.
+        seed: draws depend on it and the step alone.
+    """
+
+    def __init__(self, steps: int, prompts: int, seed: int):
+        self._prompts, self._seed = prompts, seed
+        self._kept: deque[list[Recent]] = deque(maxlen=steps)
+
+    def exchange(self, step: int, fresh: Sequence[Recent]) -> list[Recent]:
+        """Groups of earlier batches, drawn without replacement; then `fresh` is kept and the oldest batch dropped."""
+        pool = [group for batch in self._kept for group in batch]
+        drawn = stream(self._seed, "replay", step).sample(pool, min(self._prompts, len(pool)))
+        self._kept.append(list(fresh))
+        return drawn
+
+    def metrics(self) -> dict[str, float]:
+        return {"groups": float(sum(len(batch) for batch in self._kept))}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Plain values: a missing verdict is None."""
+        return {"batches": [[_plain(group) for group in batch] for batch in self._kept]}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Raises InputError for unknown or missing keys."""
+        if set(state) != {"batches"}:
+            got = ", ".join(sorted(state)) or "no keys"
+            raise InputError(Problem("state of ReplayBuffer", "has other keys", got, "batches"))
+        self._kept.clear()
+        self._kept.extend([_group(group) for group in batch] for batch in state["batches"])
+
+
+def _plain(group: Recent) -> dict[str, Any]:
+    return {**asdict(group), "rewards": [None if math.isnan(reward) else reward for reward in group.rewards]}
+
+
+def _group(state: Mapping[str, Any]) -> Recent:
+    samples = [Sampled(**{name: _tuples(value) for name, value in one.items()}) for one in state["samples"]]
+    rewards = [math.nan if reward is None else reward for reward in state["rewards"]]
+    return Recent(state["id"], tuple(state["prompt"]), tuple(samples), tuple(rewards))
+
+
+def _tuples(value: Any) -> Any:
+    """JSON has no tuples."""
+    return tuple(_tuples(part) for part in value) if isinstance(value, list | tuple) else value

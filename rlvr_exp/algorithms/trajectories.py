@@ -1,0 +1,105 @@
+"""What PPO learns from: completions as episodes, with what was estimated for each of their tokens.
+
+Collecting (`collected`) and estimating (`estimated`) are pure functions; neither runs a model.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import torch
+
+from rlvr_exp.algorithms.aggregate import token_weights
+from rlvr_exp.algorithms.experience import Experience, completions, pad_left, support_of
+from rlvr_exp.algorithms.gae import gae, token_rewards, whiten
+from rlvr_exp.algorithms.ppo_loss import importance_weights
+from rlvr_exp.algorithms.replay import Recent
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trajectories(Experience):
+    """Groups of one batch, those drawn from the policy as it is before those replayed."""
+
+    recent: tuple[Recent, ...]
+    """The fresh groups as they were sampled."""
+    rewards: torch.Tensor
+    """(N,), NaN without a verdict"""
+    old_logprobs: torch.Tensor
+    """(N, T) under the policy before this batch's updates; the sampler's until `estimated`"""
+    old_values: torch.Tensor
+    """(N, T) V before each token, by the value before this batch's updates; zero until `estimated`"""
+    returns: torch.Tensor
+    """(N, T) what the value is fitted to; zero until `estimated`"""
+    importance: torch.Tensor
+    """(N, T) weight of each token in the policy's loss: 1 where it is fresh"""
+
+
+class Settings(Protocol):
+    """What `collected` and `estimated` read of an algorithm."""
+
+    loss: str
+    max_completion_tokens: int
+    gamma: float
+    gae_lambda: float
+    whiten_advantages: bool
+    kl_coef: float
+    replay_max_weight: float
+
+
+def collected(groups: Sequence[Recent], fresh: int, pad_id: int, settings: Settings) -> Trajectories:
+    """Groups as tensors, nothing estimated yet.
+
+    Args:
+        fresh: how many, from the first on, were drawn from the policy as it is.
+    """
+    size = len(groups[0].samples)
+    prompt_ids, prompt_mask = pad_left([list(group.prompt) for group in groups for _ in range(size)], pad_id)
+    ids, mask, logprobs = completions([group.samples for group in groups], pad_id)
+    rewards = torch.tensor([reward for group in groups for reward in group.rewards])
+    return Trajectories(
+        prompt_ids=prompt_ids,
+        prompt_mask=prompt_mask,
+        completion_ids=ids,
+        completion_mask=mask,
+        sampling_logprobs=logprobs,
+        advantages=torch.zeros_like(logprobs),
+        weights=token_weights(mask * ~rewards.isnan()[:, None], settings.loss, settings.max_completion_tokens),
+        group_size=size,
+        group_ids=torch.tensor([group.id for group in groups for _ in range(size)]),
+        support=support_of([one for group in groups for one in group.samples]),
+        off_policy=fresh < len(groups),
+        recent=tuple(groups[:fresh]),
+        rewards=rewards,
+        old_logprobs=logprobs,
+        old_values=torch.zeros_like(logprobs),
+        returns=torch.zeros_like(logprobs),
+        importance=torch.ones_like(logprobs),
+    )
+
+
+def estimated(
+    given: Trajectories,
+    logprobs: torch.Tensor,
+    values: torch.Tensor,
+    reference: torch.Tensor | None,
+    settings: Settings,
+) -> Trajectories:
+    """Advantages, returns and importance weights of every token.
+
+    Args:
+        logprobs: (N, T) under the policy before this batch's updates.
+        values: (N, T) by the value before this batch's updates.
+        reference: (N, T) log-probabilities of the reference where the KL penalty is part of the reward; None: no penalty.
+    """
+    mask = given.completion_mask
+    penalty = torch.zeros_like(values) if reference is None else settings.kl_coef * (logprobs - reference)
+    rewards = token_rewards(given.rewards.nan_to_num(0.0), mask, penalty)
+    advantages, returns = gae(rewards, values, mask, settings.gamma, settings.gae_lambda)
+    learned = given.weights > 0
+    advantages = whiten(advantages, learned) if settings.whiten_advantages else advantages * learned
+    fresh = len(given.recent) * given.group_size
+    importance = importance_weights(logprobs, given.sampling_logprobs, settings.replay_max_weight)
+    importance[:fresh] = 1.0
+    return replace(
+        given, advantages=advantages, old_logprobs=logprobs, old_values=values, returns=returns, importance=importance
+    )

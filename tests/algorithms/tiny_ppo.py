@@ -1,0 +1,106 @@
+"""PPO on a policy of a few hundred weights and a batch made by hand."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer, models
+from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+from trl import GRPOConfig
+
+from rlvr_exp.algorithms.ppo import PPO
+from rlvr_exp.algorithms.ppo_trainer import PPOTrainer
+from rlvr_exp.algorithms.replay import Recent
+from rlvr_exp.algorithms.trajectories import Trajectories, collected
+from rlvr_exp.config.batching import Limits
+from rlvr_exp.config.ppo import PPO as Options
+from rlvr_exp.models.policy import Policy
+from rlvr_exp.rollouts.sampler import Sampled
+
+GROUPS, SIZE, PROMPT, ANSWER = 4, 2, 5, 3
+EVERYTHING = 1000
+"""A limit on tokens that a whole batch stays within."""
+ONCE = {"iterations": 1, "kl_coef": 0.0, "value_coef": 1.0}
+"""One update of a batch, without a reference."""
+
+
+def policy() -> Policy:
+    torch.manual_seed(0)
+    shape = dict(vocab_size=20, hidden_size=16, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2)
+    config = Qwen3Config(**shape, num_key_value_heads=1, head_dim=8, pad_token_id=0, eos_token_id=1)
+    words = {f"w{index}": index for index in range(20)}
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=Tokenizer(models.WordLevel(words, unk_token="w2")), pad_token="w0", eos_token="w1"
+    )
+    return Policy(Qwen3ForCausalLM(config), tokenizer, (1,), chat=False, thinking=False, max_tokens=64)
+
+
+def algorithm(**options: Any) -> PPO:
+    """With the options of the schema, its defaults where nothing is said."""
+    given = {**vars(Options()), "max_steps": 1, "group_size": SIZE, **options}
+    names = PPO.__dataclass_fields__
+    return PPO(**{name: value for name, value in given.items() if name in names}, max_completion_tokens=ANSWER)
+
+
+def groups(step: int = 0, silent: tuple[int, ...] = ()) -> list[Recent]:
+    """Four groups of two that differ in the lengths of prompts and completions; the samples named have no verdict."""
+    draw = torch.Generator().manual_seed(4 + step)
+
+    def tokens(count: int) -> tuple[int, ...]:
+        return tuple(torch.randint(2, 20, (count,), generator=draw).tolist())
+
+    made = []
+    for number in range(GROUPS):
+        places = [number * SIZE + member for member in range(SIZE)]
+        samples = tuple(Sampled(tokens(1 + place % ANSWER), (-3.0,) * (1 + place % ANSWER), False) for place in places)
+        rewards = tuple(math.nan if place in silent else float(place % 3) for place in places)
+        made.append(Recent(step * 100 + number, tokens(PROMPT - number % 2), samples, rewards))
+    return made
+
+
+def batch(ppo: PPO, step: int = 0, silent: tuple[int, ...] = ()) -> Trajectories:
+    return collected(groups(step, silent), GROUPS, 0, ppo)
+
+
+def trainer(
+    folder: Path, ppo: PPO, lr: float = 1.0, tokens: int = EVERYTHING, silent: tuple[int, ...] = (), **more: Any
+) -> PPOTrainer:
+    """Plain descent at rate `lr`, so that one update shows its gradient."""
+    who = policy()
+    common = dict(
+        output_dir=str(folder),
+        per_device_train_batch_size=SIZE,
+        gradient_accumulation_steps=1,
+        steps_per_generation=1,
+        bf16=False,
+        use_cpu=True,
+        gradient_checkpointing=False,
+        save_strategy="no",
+        report_to="none",
+        disable_tqdm=True,
+        max_grad_norm=1e9,
+        learning_rate=lr,
+        lr_scheduler_type="constant",
+        model_init_kwargs=None,
+    )
+    args = GRPOConfig(**{**common, **ppo.trl_arguments(), **more})
+    optimizer = torch.optim.SGD(who.model.parameters(), lr=lr)
+    asked: list[int] = []
+
+    def collect(step: int) -> Trajectories:
+        asked.append(step)
+        return batch(ppo, step, silent)
+
+    made = ppo.trainer(who, args, optimizer, collect, [], Limits(tokens, PROMPT))
+    made.asked = asked
+    return made
+
+
+def with_options(ppo: PPO, **options: Any) -> PPO:
+    return replace(ppo, **options)
+
+
+def weights(module: torch.nn.Module) -> torch.Tensor:
+    return torch.cat([value.detach().flatten().clone() for value in module.parameters()])
