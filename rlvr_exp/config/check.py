@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from rlvr_exp.config.across import across
 from rlvr_exp.config.draft import Draft, Drafter, Drafts, field_types
 from rlvr_exp.config.names import nearest
 from rlvr_exp.config.options import Allowed, allowed_of
@@ -44,7 +45,7 @@ def check(tree: Tree) -> Checked:
     for name, node in vars(config).items():
         if stage not in STAGES or reads(stage, name):
             typer.combinations(node, (name,))
-    typer.problems += _algorithm_of_stage(config)
+    typer.problems += [*_algorithm_of_stage(config), *across(config)]
     return Checked(config, tree, typer.secrets, tuple(typer.problems))
 
 

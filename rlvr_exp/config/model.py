@@ -1,7 +1,9 @@
 """Options of the `model` group: which policy answers and how it is loaded."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from rlvr_exp.config.adapter import Adapter, adapter_problems
+from rlvr_exp.config.architecture import Architecture
 from rlvr_exp.config.options import option
 from rlvr_exp.core.errors import Problem
 
@@ -11,11 +13,19 @@ class Model:
     """A causal language model with its tokenizer."""
 
     path: str = ""
-    """Folder of a local checkpoint; empty: the hub name, or the embedded model where there is none."""
+    """Folder of a local checkpoint, whole or an adapter's; empty: the hub name, or the embedded model."""
     name: str = ""
     """Hub name, used when no path is given."""
     dtype: str = option("auto", choices=("auto", "float32", "bfloat16"))
     """Type of the weights in memory; auto: as stored."""
+    quantization: str = option("none", choices=("none", "4bit", "8bit"))
+    """Weights held in fewer bits by bitsandbytes: 4bit (NF4, QLoRA) or 8bit (LLM.int8()); training then needs an adapter."""
+    adapter: Adapter = field(default_factory=Adapter)
+    """A low-rank adapter."""
+    freeze: list[str] = field(default_factory=list)
+    """Patterns of parameter names that are not trained, such as model.layers.[01].*; a pattern that fits none is refused."""
+    gradient_checkpointing: bool = False
+    """Compute activations again in the backward pass in place of keeping them: less memory, about a third more time."""
     device_map: str = option("", choices=("", "auto"))
     """auto: spread the layers over the devices; empty: one device."""
     attention: str = option("auto", choices=("auto", "eager", "sdpa"))
@@ -24,8 +34,8 @@ class Model:
     """Word prompts as chat; auto: where the tokenizer has a template."""
     thinking: bool = False
     """Ask a chat template that knows of it to open with thinking; that wants a larger max_completion_tokens."""
-    parameters: float = option(0.0, low=0)
-    """Number of parameters, for the memory estimate of the dry plan; 0: unknown."""
+    architecture: Architecture = field(default_factory=Architecture)
+    """Shape of the decoder, for the memory table of the dry plan; a local checkpoint's own config.json comes first."""
     from_scratch: bool = False
     """Build the architecture with random weights in place of loading them."""
     max_prompt_tokens: int = option(1024, low=1)
@@ -40,7 +50,7 @@ class Model:
         return not self.path and not self.name
 
     def problems(self) -> list[Problem]:
-        found = []
+        found = list(adapter_problems(self))
         if self.from_scratch and not self.embedded:
             found.append(
                 Problem(

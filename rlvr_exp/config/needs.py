@@ -3,8 +3,10 @@
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
+from rlvr_exp.config.adapter import base, is_adapter
 from rlvr_exp.config.model import Model
 from rlvr_exp.config.paths import PACKAGE
 from rlvr_exp.config.run import SAMPLES, Verify
@@ -32,7 +34,7 @@ def missing(config: Config) -> list[Need]:
 
 def _missing(config: Config) -> Iterator[Need]:
     if reads(config.stage, "model"):
-        yield from _weights(config.model)
+        yield from weights_missing(config.model)
     if reads(config.stage, "data") and config.data.path and not Path(config.data.path).exists():
         remedy = "correct the path, or leave it out for the embedded tasks"
         yield Need(Problem("data.path", "not there", config.data.path, "an existing folder or file", "", remedy), "")
@@ -71,10 +73,21 @@ def _run(where: str, directory: str) -> Iterator[Need]:
         yield Need(Problem(where, "no run is there", directory, "a run directory, with a config.yaml"), "")
 
 
-def _weights(model: Model) -> Iterator[Need]:
-    if model.path:
+def weights_missing(model: Model) -> Iterator[Need]:
+    """What of a model's weights is not on this machine."""
+    if model.quantization != "none" and find_spec("bitsandbytes") is None:
+        command = "pip install bitsandbytes"
+        what, remedy = "bitsandbytes is not installed", f"{command}, or model.quantization=none"
+        yield Need(Problem("model.quantization", what, model.quantization, "", "", remedy), command)
+    if model.adapter.path and not _is_adapter(Path(model.adapter.path)):
+        allowed = "a folder with adapter_config.json and adapter_model.safetensors"
+        what = "no adapter is there"
+        yield Need(Problem("model.adapter.path", what, model.adapter.path, allowed, "", "correct the path"), "")
+    if is_adapter(model.path):
+        yield from _adapted(model)
+    elif model.path:
         if not _is_checkpoint(Path(model.path), model.from_scratch):
-            allowed = "a folder with config.json and weights (safetensors)"
+            allowed = "a folder with config.json and weights (safetensors), or with an adapter"
             remedy = "correct the path, or leave it out and choose model=NAME"
             yield Need(Problem("model.path", "no checkpoint is there", model.path, allowed, "", remedy), "")
     elif model.name:
@@ -87,6 +100,23 @@ def _weights(model: Model) -> Iterator[Need]:
     elif not _is_checkpoint(EMBEDDED_MODEL, model.from_scratch):
         remedy = "install rlvr_exp again, or model.path=DIR for a local checkpoint"
         yield Need(Problem("model", "the embedded model is missing", str(EMBEDDED_MODEL), "", "", remedy), "")
+
+
+def _adapted(model: Model) -> Iterator[Need]:
+    """An adapter's folder in the place of a checkpoint: its own weights, and the base that it names."""
+    if not _is_adapter(Path(model.path)):
+        yield Need(Problem("model.path", "an adapter without weights", model.path, "adapter_model.safetensors"), "")
+    named = base(model)
+    if not any(_is_checkpoint(folder, False) for folder in (Path(named), *_snapshots(named))):
+        command = "" if Path(named).is_absolute() else f"hf download {named}"
+        where_else = f"model.path=BASE model.adapter.path={model.path}"
+        what = "the base of this adapter is not on this machine"
+        remedy = f"{command}, or {where_else}" if command else where_else
+        yield Need(Problem("model.path", what, named or "none is named", "", "", remedy), command)
+
+
+def _is_adapter(folder: Path) -> bool:
+    return is_adapter(str(folder)) and any(folder.glob("adapter_model.*"))
 
 
 def _is_checkpoint(folder: Path, architecture_only: bool) -> bool:

@@ -1,22 +1,30 @@
-"""Loading a policy: a causal language model and its tokenizer, from a local folder, the embedded one, or the hub's cache.
+"""Loading a policy: a causal language model and its tokenizer, from a local folder, the embedded one, or the hub's cache;
+whole, or a base with an adapter.
 
 Never downloads by itself: whether weights are at hand is checked before a run starts (rlvr_exp.config.weights).
 """
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
+from peft import PeftModel
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
+from rlvr_exp.config.adapter import Adapter, base, continued, has_adapter
+from rlvr_exp.models.adapters import adapted, attach
 from rlvr_exp.models.embedded import EMBEDDED
+from rlvr_exp.models.freezing import freeze
+from rlvr_exp.models.quantization import quantizer, settle
 
 
 @dataclass(frozen=True)
 class Policy:
     """A model that answers, with everything needed to put text in and take text out."""
 
-    model: PreTrainedModel
+    model: PreTrainedModel | PeftModel
     tokenizer: PreTrainedTokenizerBase
     eos_ids: tuple[int, ...]
     """Every token that ends a completion; the tokenizer's own comes first."""
@@ -53,36 +61,64 @@ class Policy:
 
 
 def source(model) -> str:
-    """Where a `model` configuration node's weights are: its folder, the embedded one, or a name on the hub."""
-    return model.path or model.name or str(EMBEDDED)
+    """Where a `model` configuration node's weights are, those below an adapter: a folder or a name on the hub."""
+    place = base(model) or str(EMBEDDED)
+    return str(Path(place).resolve()) if Path(place).is_dir() else place
 
 
 def load_policy(model, seed: int) -> Policy:
     """Load what a `model` configuration node names, on the device it asks for, ready to sample and to train.
 
-    `seed` sets the initial weights where `model.from_scratch` asks for new ones.
+    `seed` sets the initial weights of a new adapter, and all where `model.from_scratch` asks for new ones.
+
+    Raises:
+        InputError: a pattern of `model.freeze` or a target of `model.adapter` fits nothing in the model.
     """
     origin = source(model)
-    tokenizer = AutoTokenizer.from_pretrained(origin, trust_remote_code=model.trust_remote_code)
-    if tokenizer.pad_token_id is None:
-        tokenizer.pad_token = tokenizer.eos_token
+    tokenizer = load_tokenizer(model)
     network = _from_scratch(model, origin, seed) if model.from_scratch else _pretrained(model, origin)
-    if not model.device_map:
+    if not model.device_map and model.quantization == "none":
         network.to("cuda" if torch.cuda.is_available() else "cpu")
     network.config.pad_token_id = network.generation_config.pad_token_id = tokenizer.pad_token_id
     longest = network.config.max_position_embeddings
     chat = model.chat_template == "always" or (model.chat_template == "auto" and tokenizer.chat_template is not None)
-    return Policy(network, tokenizer, _eos_ids(network, tokenizer), chat, model.thinking, longest)
+    ends = _eos_ids(network, tokenizer)
+    freeze(network, model.freeze)
+    whole = adapted(network, model, seed) if has_adapter(model) else network
+    return Policy(whole, tokenizer, ends, chat, model.thinking, longest)
+
+
+def add_adapter(policy: Policy, name: str, settings: Adapter, seed: int) -> Policy:
+    """The policy with a further adapter by that name on the same base, for a further role; it is the active one.
+
+    Its weights start from (seed, name). `rlvr_exp.models.adapters.activate` says which adapter samples and learns.
+    """
+    return dataclasses.replace(policy, model=attach(policy.model, settings, seed, name))
+
+
+def load_tokenizer(model) -> PreTrainedTokenizerBase:
+    """The one that stands beside the adapter where there is one: it may have been changed with it."""
+    own = Path(continued(model))
+    place = own if continued(model) and (own / "tokenizer_config.json").is_file() else source(model)
+    tokenizer = AutoTokenizer.from_pretrained(place, trust_remote_code=model.trust_remote_code)
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    return tokenizer
 
 
 def _pretrained(model, origin: str) -> PreTrainedModel:
-    return AutoModelForCausalLM.from_pretrained(
+    fewer_bits = quantizer(model, origin)
+    network = AutoModelForCausalLM.from_pretrained(
         origin,
         dtype=model.dtype if model.dtype == "auto" else getattr(torch, model.dtype),
         device_map=model.device_map or None,
         attn_implementation=None if model.attention == "auto" else model.attention,
         trust_remote_code=model.trust_remote_code,
+        quantization_config=fewer_bits,
     )
+    if fewer_bits is not None:
+        settle(network)
+    return network
 
 
 def _from_scratch(model, origin: str, seed: int) -> PreTrainedModel:

@@ -21,6 +21,8 @@ PACKAGES = (
     "transformers",
     "trl",
     "accelerate",
+    "peft",
+    "bitsandbytes",
     "datasets",
     "tokenizers",
     "safetensors",

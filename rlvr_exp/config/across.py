@@ -1,0 +1,49 @@
+"""What only several nodes together can say: combinations that cannot work, and advice on those that rarely do well."""
+
+from collections.abc import Iterator
+
+from rlvr_exp.config.adapter import continued, has_adapter
+from rlvr_exp.config.learning import schedule_problems
+from rlvr_exp.config.ranks import of_ranks
+from rlvr_exp.config.schema import Config
+from rlvr_exp.config.stages import STAGES, reads
+from rlvr_exp.core.errors import Problem
+
+RATES = {"sft": (2e-5, 2e-4)}
+"""By stage: the rate below which an adapter hardly moves, and a usual one, about ten times that of full fine-tuning."""
+RATES_OF_RL = (1e-5, 2e-5)
+
+
+def across(config: Config) -> Iterator[Problem]:
+    """Combinations of nodes that cannot work, for the stage of the configuration."""
+    if config.stage not in STAGES:
+        return
+    yield from of_ranks(config)
+    if not reads(config.stage, "optimizer"):
+        return
+    yield from schedule_problems(config.scheduler, getattr(config.algorithm, "max_steps", 0))
+    model = config.model
+    if model.quantization != "none" and not has_adapter(model):
+        what = "quantized weights take no gradient"
+        remedy = "model.adapter.kind=lora, or model.quantization=none"
+        yield Problem("model.quantization", what, model.quantization, "none without an adapter", "", remedy)
+    sync = getattr(config.algorithm, "reference_sync_steps", 0)
+    if sync and has_adapter(model):
+        what = "the reference of an adapter is its base, which stays as it is"
+        yield Problem("algorithm.reference_sync_steps", what, str(sync), "0 with an adapter", "", "drop it")
+
+
+def advice(config: Config) -> list[str]:
+    """What a person who knows the field would say about a configuration that can run."""
+    if not reads(config.stage, "optimizer") or not has_adapter(config.model):
+        return []
+    found = []
+    low, usual = RATES.get(config.stage, RATES_OF_RL)
+    if config.optimizer.lr < low:
+        found.append(
+            f"optimizer.lr={config.optimizer.lr:g} is the size for training all weights; an adapter learns little below "
+            f"{low:g}. About ten times the rate of full fine-tuning is usual: optimizer.lr={usual:g}"
+        )
+    if config.stage != "sft" and config.model.adapter.dropout and not continued(config.model):
+        found.append("model.adapter.dropout acts in updates and not in sampling: what learns is not quite what sampled")
+    return found

@@ -1,0 +1,152 @@
+"""Options of `model.adapter`, and every combination with an adapter or with quantized weights that cannot work.
+
+An adapter is new (`kind`), or it goes on: from `path` over the base that the model node names, or from a `model.path`
+that is itself an adapter's folder and names its base. What such a folder says about itself is read here, from its JSON
+alone, so that a wrong combination is told before anything heavy is loaded.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlvr_exp.config.options import option
+from rlvr_exp.core.errors import Problem
+
+if TYPE_CHECKING:
+    from rlvr_exp.config.model import Model
+
+FILE = "adapter_config.json"
+BASE = "base.json"
+"""Beside the adapter in our own checkpoints."""
+RANK = 16
+KINDS = ("none", "lora", "dora")
+
+
+@dataclass
+class Adapter:
+    """A low-rank adapter: the base stays as it is and small matrices beside its linear layers are trained."""
+
+    kind: str = option("none", choices=KINDS)
+    """A new adapter: lora (Hu et al. 2021) or dora (Liu et al. 2024); none: all weights are trained, or `path` says it."""
+    rank: int = option(0, low=0)
+    """Rank of the update; 0: 16, or that of the adapter that goes on."""
+    alpha: int = option(0, low=0)
+    """The update is scaled by alpha / rank; 0: twice the rank, or that of the adapter that goes on."""
+    dropout: float = option(0.0, low=0, high=0.9)
+    """Share of a new adapter's inputs dropped in updates; sampling never drops, so RL is best without."""
+    targets: list[str] = field(default_factory=list)
+    """Linear layers of a new adapter, by the end of their names: [q_proj,v_proj]; empty: all but the output head."""
+    path: str = ""
+    """Folder of an adapter to go on with, over the base that the model node names; empty: none."""
+
+    @property
+    def effective_rank(self) -> int:
+        return self.rank or RANK
+
+    @property
+    def effective_alpha(self) -> int:
+        return self.alpha or 2 * self.effective_rank
+
+
+def is_adapter(folder: str) -> bool:
+    return bool(folder) and (Path(folder) / FILE).is_file()
+
+
+def continued(model: "Model") -> str:
+    """Folder of the adapter that goes on; empty: none."""
+    return model.adapter.path or (model.path if is_adapter(model.path) else "")
+
+
+def has_adapter(model: "Model") -> bool:
+    return model.adapter.kind != "none" or bool(continued(model))
+
+
+def base(model: "Model") -> str:
+    """Where the weights below any adapter are: a folder or a hub name; empty: the embedded model."""
+    if is_adapter(model.path):
+        return recorded_base(model.path)
+    return model.path or model.name
+
+
+def described(folder: str) -> dict[str, Any]:
+    """What an adapter's folder says about itself; empty when it says nothing that can be read."""
+    return _read(Path(folder) / FILE)
+
+
+def recorded(folder: str) -> dict[str, Any]:
+    """What one of our checkpoints says of its adapter's base: place, quantization, fingerprint; empty for any other."""
+    return _read(Path(folder) / BASE)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        said = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def recorded_base(folder: str) -> str:
+    """The base that an adapter was trained on: a folder or a hub name."""
+    return str(described(folder).get("base_model_name_or_path") or "")
+
+
+def adapter_problems(model: "Model") -> Iterator[Problem]:
+    """What cannot work in a `model` node, with paths below it."""
+    adapter = model.adapter
+    if model.from_scratch and has_adapter(model):
+        what = "random weights are no base: an adapter's checkpoint names a base that can be loaded"
+        yield Problem("from_scratch", what, "true", remedy="drop it, or model.adapter.kind=none")
+    if model.from_scratch and model.quantization != "none":
+        yield Problem("quantization", "random weights are not quantized", model.quantization, remedy="drop it")
+    if model.quantization == "8bit" and (adapter.kind == "dora" or described(continued(model)).get("use_dora")):
+        what = "DoRA over 8-bit weights is not sound in the library"
+        yield Problem("quantization", what, "8bit", "none, 4bit", "", "model.quantization=4bit, or model.adapter.kind=lora")
+    if model.freeze and has_adapter(model):
+        remedy = "drop it; model.adapter.targets chooses the layers that learn"
+        yield Problem("freeze", "an adapter trains nothing of its base", str(model.freeze), remedy=remedy)
+    if any(target.rpartition(".")[2] == "lm_head" for target in adapter.targets):
+        what = "log-probabilities are computed from the head's own weights, so an adapter there would never learn"
+        yield Problem("adapter.targets", what, str(adapter.targets), remedy="leave lm_head out")
+    if adapter.path and is_adapter(model.path):
+        remedy = "model.path=BASE, or one of the two alone"
+        yield Problem("adapter.path", "model.path is an adapter too", f"{model.path} and {adapter.path}", remedy=remedy)
+    elif continued(model):
+        yield from _of_another_form(adapter, continued(model))
+    elif adapter.kind == "none" and (given := _given(adapter)):
+        yield Problem("adapter.kind", "no adapter is made", f"none, with {', '.join(given)}", "lora, dora")
+
+
+def _given(adapter: Adapter) -> list[str]:
+    """Options of a new adapter that were set."""
+    return [name for name in ("rank", "alpha", "dropout", "targets") if getattr(adapter, name)]
+
+
+def _of_another_form(adapter: Adapter, folder: str) -> Iterator[Problem]:
+    """An adapter that goes on keeps its form; an option that says otherwise would be ignored."""
+    said = described(folder)
+    if not said:
+        return  # Told as missing, with all else that is not on this machine.
+    own = {
+        "kind": "dora" if said.get("use_dora") else "lora",
+        "rank": said.get("r"),
+        "alpha": said.get("lora_alpha"),
+        "dropout": said.get("lora_dropout"),
+    }
+    for name, value in own.items():
+        wanted = getattr(adapter, name)
+        if wanted not in (value, 0, "none"):
+            remedy = f"model.adapter.{name}={value}, or a new adapter over a merged model"
+            yield Problem(
+                f"adapter.{name}", f"the adapter at {folder} has its own", str(wanted), str(value), "", remedy
+            )
+    targets = said.get("target_modules")
+    if adapter.targets and isinstance(targets, list) and not _same(adapter.targets, targets):
+        got, allowed = str(adapter.targets), ", ".join(sorted(targets))
+        yield Problem("adapter.targets", f"the adapter at {folder} has its own", got, allowed, "", "drop it")
+
+
+def _same(ours: list[str], theirs: list[str]) -> bool:
+    return {name.rpartition(".")[2] for name in ours} == {name.rpartition(".")[2] for name in theirs}

@@ -1,0 +1,188 @@
+"""Low-rank adapters by PEFT: LoRA (Hu et al. 2021, arXiv 2106.09685) and DoRA (Liu et al. 2024, arXiv 2402.09353).
+
+A policy's model is then a `PeftModel`: one frozen base with one or more adapters by name, of which one is active. The
+base alone, with adapters off, is the reference of such a policy. A policy with one role has the adapter `default`.
+Weights of adapters stay float32, also where the base has fewer bits: an update is often smaller than bfloat16 resolves.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from peft import LoraConfig, PeftModel, TaskType, get_peft_model
+from torch import nn
+from transformers import PreTrainedModel
+from transformers.pytorch_utils import Conv1D
+
+from rlvr_exp.config.adapter import Adapter, continued, recorded
+from rlvr_exp.config.names import nearest
+from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.hashing import content_hash
+from rlvr_exp.core.seeds import derive
+from rlvr_exp.models.quantization import quantization_of
+
+DEFAULT = "default"
+LINEAR = (nn.Linear, Conv1D)
+
+
+def adapted(network: PreTrainedModel, model, seed: int) -> PeftModel:
+    """The base with the adapter that a `model` node asks for: a new one, or the one that goes on."""
+    folder = continued(model)
+    if not folder:
+        return attach(network, model.adapter, seed)
+    _check_base(network, folder)
+    whole = PeftModel.from_pretrained(network, folder, is_trainable=True)
+    # Where it was trained before need not be where its base is now.
+    whole.peft_config[DEFAULT].base_model_name_or_path = network.name_or_path
+    return whole
+
+
+def attach(network: PreTrainedModel | PeftModel, settings: Adapter, seed: int, name: str = DEFAULT) -> PeftModel:
+    """Put a new adapter on a model, beside any that it has; the new one is active. It changes nothing until trained.
+
+    Raises:
+        InputError: a target is no linear layer of the model.
+    """
+    form = _form(network, settings)
+    with _own_numbers(derive(seed, "adapter", name)):
+        if not isinstance(network, PeftModel):
+            return get_peft_model(network, form, adapter_name=name)
+        network.add_adapter(name, form)
+    activate(network, name)
+    return network
+
+
+def activate(model: PeftModel, name: str) -> None:
+    """Sample with the named adapter and train it alone; every other keeps its weights and takes no gradient."""
+    model.set_adapter(name)
+
+
+def adapter_parameters(model: PeftModel, name: str) -> list[nn.Parameter]:
+    """The parameters of one adapter, in the model's order."""
+    own = re.compile(rf"\.lora_\w+\.{re.escape(name)}(\.|$)")
+    return [value for key, value in model.named_parameters() if own.search(key)]
+
+
+@contextmanager
+def adapters_off(model: nn.Module) -> Iterator[None]:
+    """The base alone, for as long as the context lasts; a model without adapters stays as it is."""
+    if not isinstance(model, PeftModel):
+        yield
+        return
+    with model.disable_adapter():
+        yield
+
+
+@contextmanager
+def reference_is_base(model: nn.Module, args: Any) -> Iterator[None]:
+    """Hide the KL coefficient from the making of a trainer, which would copy the adapter to serve as its reference."""
+    beta = args.beta
+    args.beta = 0.0 if isinstance(model, PeftModel) else beta
+    try:
+        yield
+    finally:
+        args.beta = beta
+
+
+@contextmanager
+def kept_precise(model: nn.Module) -> Iterator[None]:
+    """Trained weights keep their values and type over the making of a trainer, which rounds those of a quantized model."""
+    values = {name: value.data for name, value in model.named_parameters() if value.requires_grad}
+    yield
+    for name, value in model.named_parameters():
+        if name in values:
+            value.data = values[name].to(value.device)
+
+
+def base_record(model: PeftModel) -> dict[str, str]:
+    """What an adapter's checkpoint says of the base: where it was, how it was held, and what tells it apart."""
+    base = model.get_base_model()
+    return {
+        "place": base.name_or_path,
+        "dtype": str(base.dtype).removeprefix("torch."),
+        "quantization": quantization_of(base),
+        "fingerprint": fingerprint(base),
+    }
+
+
+def fingerprint(base: PreTrainedModel) -> str:
+    """Hash of a base's vectors (norms, biases): no quantization touches them, and training changes them."""
+    vectors = {
+        name.replace(".base_layer", ""): value.detach().to("cpu", torch.bfloat16).view(torch.int16).numpy().tobytes()
+        for name, value in base.named_parameters()
+        if value.ndim == 1 and ".lora_" not in name
+    }
+    return content_hash(vectors)
+
+
+def _check_base(base: PreTrainedModel, folder: str) -> None:
+    """Raises InputError where the adapter's checkpoint names another base; a foreign folder may name none."""
+    record = recorded(folder)
+    if record and record["fingerprint"] != fingerprint(base):
+        what = f"the adapter at {folder} was trained on another base"
+        remedy = "name that base: model.path=BASE model.adapter.path=ADAPTER"
+        raise InputError(Problem("model", what, base.name_or_path, record["place"], "", remedy))
+
+
+def adapter_metrics(model: nn.Module) -> Mapping[str, float]:
+    """Size of the active adapter and of the change that it makes; nothing for a model without adapters.
+
+    `adapter/norm` is the norm of its parameters; `adapter/delta` the Frobenius norm of scale * B A over all layers, 0
+    for an adapter that was never updated. The magnitudes of DoRA enter the first alone.
+    """
+    if not isinstance(model, PeftModel):
+        return {}
+    name = model.active_adapter
+    norm = torch.stack([value.detach().float().square().sum() for value in adapter_parameters(model, name)]).sum()
+    changes = [_change(layer, name) for layer in model.modules() if name in getattr(layer, "lora_A", {})]
+    return {"adapter/norm": float(norm.sqrt()), "adapter/delta": float(torch.stack(changes).sum().sqrt())}
+
+
+def _change(layer: nn.Module, name: str) -> torch.Tensor:
+    """||scale * B A||^2 from r x r products: the full matrix is never made."""
+    a, b = layer.lora_A[name].weight.detach().float(), layer.lora_B[name].weight.detach().float()
+    return layer.scaling[name] ** 2 * ((b.T @ b) * (a @ a.T)).sum()
+
+
+def _form(network: nn.Module, settings: Adapter) -> LoraConfig:
+    return LoraConfig(
+        task_type=TaskType.CAUSAL_LM,
+        r=settings.effective_rank,
+        lora_alpha=settings.effective_alpha,
+        lora_dropout=settings.dropout,
+        target_modules=_targets(network, settings.targets),
+        use_dora=settings.kind == "dora",
+    )
+
+
+def _targets(network: nn.Module, wanted: Sequence[str]) -> list[str]:
+    """Ends of names of linear layers; those of no choice are all but the output head's."""
+    base = network.get_base_model() if isinstance(network, PeftModel) else network
+    head = base.get_output_embeddings()
+    names = [
+        name.removesuffix(".base_layer")
+        for name, module in base.named_modules()
+        if isinstance(module, LINEAR) and module is not head and ".lora_" not in name
+    ]
+    ends = sorted({name.rpartition(".")[2] for name in names})
+    lost = [end for end in wanted if not any(f".{name}".endswith(f".{end}") for name in names)]
+    if lost:
+        raise InputError(*(_no_layer(end, ends) for end in lost))
+    return list(wanted) or ends
+
+
+def _no_layer(end: str, ends: Sequence[str]) -> Problem:
+    return Problem("model.adapter.targets", "no linear layer has this name", end, ", ".join(ends), nearest(end, ends))
+
+
+@contextmanager
+def _own_numbers(seed: int) -> Iterator[None]:
+    """Initial weights from their own seed; the global generator goes on as if nothing had been drawn."""
+    state = torch.get_rng_state()
+    torch.default_generator.manual_seed(seed)
+    try:
+        yield
+    finally:
+        torch.set_rng_state(state)

@@ -1,0 +1,36 @@
+"""Which weights are trained: freezing by patterns of parameter names."""
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+
+from torch import nn
+
+from rlvr_exp.config.names import nearest
+from rlvr_exp.core.errors import InputError, Problem
+
+
+def freeze(network: nn.Module, patterns: Sequence[str]) -> int:
+    """Freeze every parameter whose name fits a shell pattern; returns how many tensors that were.
+
+    A tensor with several names, such as tied embeddings and head, is frozen by each of them.
+
+    Raises:
+        InputError: a pattern fits no name, or nothing is left to train.
+    """
+    names = dict(network.named_parameters(remove_duplicate=False))
+    lost = [pattern for pattern in patterns if not any(fnmatchcase(name, pattern) for name in names)]
+    if lost:
+        raise InputError(*(_fits_nothing(pattern, names) for pattern in lost))
+    frozen = [value for name, value in names.items() if any(fnmatchcase(name, pattern) for pattern in patterns)]
+    for value in frozen:
+        value.requires_grad_(False)
+    if not any(value.requires_grad for value in names.values()):
+        problem = Problem("model.freeze", "nothing is left to train", str(list(patterns)), remedy="freeze fewer layers")
+        raise InputError(problem)
+    return len({id(value) for value in frozen})
+
+
+def _fits_nothing(pattern: str, names: Sequence[str]) -> Problem:
+    example = nearest(pattern, names) or nearest(pattern.strip("*") or pattern, names)
+    allowed = "parameter names, * and [..] as in a shell: " + ", ".join(list(names)[:3]) + ", ..."
+    return Problem("model.freeze", "fits no parameter", pattern, allowed, example)

@@ -1,0 +1,94 @@
+"""Adapters: nothing changes before training, the base never does, several stand on one base, wrong settings are told."""
+
+import pytest
+import torch
+from small_models import loaded, logits, updated, written
+
+from rlvr_exp.config.adapter import Adapter
+from rlvr_exp.core.errors import InputError
+from rlvr_exp.models.adapters import activate, adapter_metrics, adapter_parameters, adapters_off
+from rlvr_exp.models.policy import add_adapter
+from rlvr_exp.models.report import parameters
+
+LORA = Adapter(kind="lora", rank=4)
+KINDS = [LORA, Adapter(kind="dora", rank=4)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return written(tmp_path_factory.mktemp("model"))
+
+
+@pytest.mark.parametrize("adapter", KINDS, ids=lambda adapter: adapter.kind)
+def test_only_the_adapter_learns_and_without_it_the_base_answers(folder, adapter: Adapter) -> None:
+    base = loaded(folder)
+    policy = loaded(folder, adapter=adapter)
+    assert torch.allclose(logits(policy), logits(base), atol=1e-5), "a new adapter changes nothing"
+    updated(policy)
+    assert not torch.allclose(logits(policy), logits(base), atol=1e-2)
+    with adapters_off(policy.model):
+        assert torch.equal(logits(policy), logits(base))
+    assert not torch.allclose(logits(policy), logits(base), atol=1e-2), "it is on again"
+    weights = dict(policy.model.get_base_model().named_parameters())
+    for name, value in base.model.named_parameters():
+        kept = weights.get(name.replace(".weight", ".base_layer.weight"), weights.get(name))
+        assert torch.equal(kept, value) and not kept.requires_grad
+
+
+def test_what_is_trained_is_two_small_matrices_beside_each_linear_layer(folder) -> None:
+    report = parameters(loaded(folder, adapter=LORA).model)
+    inputs_and_outputs = 2 * (64 + 64 + 2 * (64 + 32) + 64 + 64 + 3 * (64 + 192))
+    assert report.trained == 4 * inputs_and_outputs
+    few = parameters(loaded(folder, adapter=Adapter(kind="lora", rank=4, targets=["q_proj", "mlp.up_proj"])).model)
+    assert few.trained == 4 * 2 * (64 + 64 + 64 + 192)
+    assert {name.split(".")[-4] for name in few.trained_by_part} == {"q_proj", "up_proj"}
+
+
+@pytest.mark.parametrize(("target", "near"), [("q_prj", "q_proj"), ("embed_tokens", ""), ("attn.q_proj", "q_proj")])
+def test_a_target_that_is_no_linear_layer_is_refused(folder, target: str, near: str) -> None:
+    with pytest.raises(InputError) as refused:
+        loaded(folder, adapter=Adapter(kind="lora", targets=["k_proj", target]))
+    (problem,) = refused.value.problems
+    assert problem.got == target and problem.nearest == near and "up_proj" in problem.allowed
+
+
+def test_initial_weights_follow_from_the_seed_and_the_name_alone(folder) -> None:
+    def start(seed: int, drawn: int) -> torch.Tensor:
+        torch.manual_seed(9)
+        torch.rand(drawn)
+        policy = loaded(folder, seed, adapter=LORA)
+        after = torch.rand(1)
+        torch.manual_seed(9)
+        torch.rand(drawn)
+        assert torch.equal(after, torch.rand(1)), "the global generator was not moved"
+        return torch.cat([value.flatten() for value in adapter_parameters(policy.model, "default")])
+
+    assert torch.equal(start(1, 0), start(1, 5))
+    assert not torch.equal(start(1, 0), start(2, 0))
+
+
+def test_two_adapters_share_a_base_and_the_idle_one_is_untouched(folder) -> None:
+    policy = add_adapter(add_adapter(loaded(folder), "writer", LORA, 0), "annotator", LORA, 0)
+    model = policy.model
+    first, second = (adapter_parameters(model, name) for name in ("writer", "annotator"))
+    assert not torch.equal(first[0], second[0]), "each role has its own start"
+    for name, busy, idle in (("writer", first, second), ("annotator", second, first)):
+        activate(model, name)
+        kept = [value.detach().clone() for value in idle]
+        moved = [value.detach().clone() for value in busy]
+        before = adapter_metrics(model)["adapter/delta"]
+        updated(policy)
+        assert all(map(torch.equal, idle, kept)) and not any(value.requires_grad for value in idle)
+        assert not any(map(torch.equal, busy, moved)) and adapter_metrics(model)["adapter/delta"] > before == 0
+
+
+def test_norm_and_delta_are_those_of_the_full_matrices(folder) -> None:
+    policy = updated(loaded(folder, adapter=Adapter(kind="lora", rank=4, alpha=12)), steps=2)
+    values = torch.cat([value.detach().flatten() for value in adapter_parameters(policy.model, "default")])
+    layers = [module for module in policy.model.modules() if hasattr(module, "get_delta_weight")]
+    assert len(layers) == 14
+    change = sum(layer.get_delta_weight("default").square().sum() for layer in layers)
+    told = adapter_metrics(policy.model)
+    assert told["adapter/norm"] == pytest.approx(float(values.norm()), rel=1e-5)
+    assert told["adapter/delta"] == pytest.approx(float(change.sqrt()), rel=1e-4)
+    assert adapter_metrics(loaded(folder).model) == {}

@@ -1,0 +1,45 @@
+"""Weights in fewer bits: how much memory they hold, and that sampling and training see the same ones."""
+
+import pytest
+import torch
+from small_models import IDS, loaded, logits, updated, written
+
+from rlvr_exp.config.adapter import Adapter
+from rlvr_exp.models.quantization import weight_bytes
+
+BITS = {"4bit": 0.40, "8bit": 0.65}
+"""The most that the weights may hold, as a share of bfloat16's."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """13 million parameters, 98% of them in linear layers."""
+    shape = {"hidden": 512, "layers": 4, "vocabulary": 512, "dtype": torch.bfloat16}
+    return written(tmp_path_factory.mktemp("model"), **shape)
+
+
+@pytest.mark.property(7)
+@pytest.mark.parametrize("bits", BITS)
+def test_quantized_weights_hold_less_memory(folder, bits: str) -> None:
+    full, few = loaded(folder).model, loaded(folder, quantization=bits).model
+    share = weight_bytes(few) / weight_bytes(full)
+    assert share <= BITS[bits]
+    few.eval()(input_ids=IDS)
+    few.train()(input_ids=IDS)
+    assert weight_bytes(few) / weight_bytes(full) <= BITS[bits], "nothing is unpacked by use"
+
+
+@pytest.mark.parametrize(("bits", "near"), [("4bit", 0.8), ("8bit", 0.99)])
+def test_quantized_weights_answer_much_like_the_full_ones(folder, bits: str, near: float) -> None:
+    full, few = (logits(loaded(folder, quantization=one)).float().flatten() for one in ("none", bits))
+    assert near < torch.cosine_similarity(full, few, dim=0) < 1 - 1e-6
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("bits", BITS)
+def test_sampling_computes_what_training_computes(folder, bits: str, dtype: str) -> None:
+    policy = loaded(folder, quantization=bits, dtype=dtype, adapter=Adapter(kind="lora", rank=4))
+    sampling = logits(policy)
+    training = policy.model.train()(input_ids=IDS).logits
+    assert training.requires_grad and torch.equal(sampling, training)
+    assert not torch.equal(logits(updated(policy)), sampling), "gradients pass after sampling"

@@ -1,0 +1,53 @@
+"""What is encoded comes back unchanged."""
+
+import ast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rlvr_exp.config.model import Model
+from rlvr_exp.models.policy import Policy, load_policy
+from rlvr_exp.tasks.arc.domain import Arc
+
+GOLDS = [task.gold for task in Arc().splits()["dev"]]
+NAMES = st.text("abcdefghijklmnopqrstuvwxyz_é", min_size=1, max_size=8).filter(lambda name: name.isidentifier())
+VALUES = st.one_of(st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.text(), st.booleans(), st.none())
+LINES = st.builds(lambda name, value: f"{name} = {value!r}", NAMES, VALUES)
+BODIES = st.lists(LINES, min_size=1, max_size=5)
+
+
+@st.composite
+def programs(draw: st.DrawFn) -> str:
+    """A function of assignments, indented by tabs or blanks, with comments and blank lines."""
+    indent = draw(st.sampled_from(["    ", "\t", "  "]))
+    comment = draw(st.text(st.characters(codec="utf-8", exclude_characters="\n\r\0"), max_size=20))
+    body = "\n".join(indent + line for line in draw(BODIES))
+    return f"def {draw(NAMES)}(x):  # {comment}\n{body}\n\n{indent}return x\n"
+
+
+@pytest.fixture(scope="module")
+def policy() -> Policy:
+    return load_policy(Model(), seed=0)
+
+
+def special(policy: Policy, text: str) -> bool:
+    """Names of special tokens stand for those tokens and not for their letters, in any text."""
+    return any(token in text for token in policy.tokenizer.all_special_tokens)
+
+
+@pytest.mark.property(6)
+@settings(max_examples=150, deadline=None)
+@given(text=st.one_of(programs(), st.sampled_from(GOLDS), st.text(max_size=60)))
+def test_texts_come_back_from_their_tokens(policy: Policy, text: str) -> None:
+    if special(policy, text):
+        return
+    assert policy.tokenizer.decode(policy.tokenizer(text).input_ids) == text
+    ids = policy.encode_completion(text)
+    assert policy.decode(ids) == text and ids[-1] in policy.eos_ids
+
+
+@settings(max_examples=20, deadline=None)
+@given(programs())
+def test_what_is_drawn_is_python(text: str) -> None:
+    assert ast.parse(text)
