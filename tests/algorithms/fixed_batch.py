@@ -1,0 +1,143 @@
+"""A fixed batch for the papers' formulas: a model of a few hundred weights, groups with rewards, and one real update."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+
+import torch
+from tokenizers import Tokenizer, models
+from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+from trl import GRPOConfig
+
+from rlvr_exp.algorithms.base import Algorithm
+from rlvr_exp.algorithms.trainer import PolicyTrainer
+from rlvr_exp.config import build, compose
+from rlvr_exp.config.batching import Limits
+from rlvr_exp.models.policy import Policy
+from rlvr_exp.rewards.compose import Rewarded
+from rlvr_exp.rollouts.groups import Group, Groups
+from rlvr_exp.rollouts.judge import Answer
+from rlvr_exp.rollouts.sampler import Sampled
+from rlvr_exp.tasks.base import Candidate
+from rlvr_exp.verifiers.base import Verdict
+
+LIMIT = 6
+"""Most tokens of a completion."""
+PROMPTS = ((5, 6, 7, 8), (9, 3), (4, 4, 11))
+LENGTHS = ((3, 1, 6), (4, 2, 2), (5, 6, 3))
+REWARDS = ((1.0, 0.0, 0.25), (0.2, 0.9, 0.4), (0.3, 0.3, 0.3))
+"""The last group is dead, unless an algorithm shapes rewards by length."""
+
+
+def policy(folder: Path) -> Policy:
+    """Loaded from disk, as a reference is."""
+    torch.manual_seed(0)
+    shape = dict(vocab_size=20, hidden_size=16, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2)
+    config = Qwen3Config(**shape, num_key_value_heads=1, head_dim=8, pad_token_id=0, eos_token_id=1)
+    Qwen3ForCausalLM(config).save_pretrained(folder)
+    words = {f"w{index}": index for index in range(20)}
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=Tokenizer(models.WordLevel(words, unk_token="w2")), pad_token="w0", eos_token="w1"
+    )
+    tokenizer.save_pretrained(folder)
+    return Policy(Qwen3ForCausalLM.from_pretrained(folder), tokenizer, (1,), chat=False, thinking=False, max_tokens=64)
+
+
+def algorithm(name: str, *words: str) -> Algorithm:
+    """As `algorithm=NAME` has it, for the size of the fixed batch."""
+    size = ["algorithm.prompts_per_step=3", "algorithm.group_size=3", "algorithm.max_steps=1"]
+    config = compose(["+stage=grpo", f"algorithm={name}", *size, *words]).config
+    return build(config.algorithm, max_completion_tokens=LIMIT)
+
+
+def answers() -> list[list[tuple[int, ...]]]:
+    """Token ids of every completion, by prompt."""
+    draw = torch.Generator().manual_seed(3)
+    return [[tuple(torch.randint(2, 20, (n,), generator=draw).tolist()) for n in row] for row in LENGTHS]
+
+
+def logprobs(model, prompt: Sequence[int], answer: Sequence[int]) -> torch.Tensor:
+    """(tokens,) of one completion, row by row and without padding."""
+    logits = model(input_ids=torch.tensor([[*prompt, *answer]])).logits[0, len(prompt) - 1 : -1]
+    return logits.log_softmax(-1).gather(-1, torch.tensor(answer)[:, None])[:, 0]
+
+
+def doubled(model) -> torch.nn.Module:
+    """A plain model with the same weights: the trainer puts a head of its own into the one it has."""
+    plain = Qwen3ForCausalLM(model.config)
+    plain.load_state_dict(model.state_dict())
+    return plain.double()
+
+
+def drawn_from(model, drift: float) -> list[list[tuple[float, ...]]]:
+    """What a sampler would have recorded of every token, `drift` away from the model as it is."""
+    draw = torch.Generator().manual_seed(7)
+    with torch.no_grad():
+        rows = [[logprobs(doubled(model), PROMPTS[p], one) for one in row] for p, row in enumerate(answers())]
+    return [[tuple((one + drift * torch.randn(len(one), generator=draw)).tolist()) for one in row] for row in rows]
+
+
+def groups(who: Algorithm, recorded, rewards=REWARDS, step: int = 1, sampled_at: int = 0) -> Groups:
+    """The batch at `step`, sampled at `sampled_at`; rewards None have no verdict."""
+    made = [_group(who, place, recorded[place], rewards[place], sampled_at) for place in range(len(PROMPTS))]
+    dead = {group.id: kind for group in made if (kind := who.group_filter().kind(group))}
+    return Groups(step, tuple(made), (), tuple(made), (), dead, {})
+
+
+def _group(who: Algorithm, place: int, recorded, rewards, step: int) -> Group:
+    task = SimpleNamespace(id=f"task {place}", family="f")
+    ids = answers()[place]
+    made = [
+        Answer(task, s, Sampled(ids[s], recorded[s], False), "", Candidate(""), _verdict(reward))
+        for s, reward in enumerate(rewards)
+    ]
+    paid = [Rewarded(reward, reward, {}) for reward in rewards]
+    seen = [None if reward is None else who.shaped(reward, len(ids[s])) for s, reward in enumerate(rewards)]
+    return Group(step, place, "", PROMPTS[place], tuple(made), tuple(paid), tuple(seen))
+
+
+def _verdict(reward: float | None) -> Verdict:
+    if reward is None:
+        return Verdict("no_verdict")
+    return Verdict("passed") if reward > 0.5 else Verdict("failed", bucket="wrong_answer")
+
+
+def trainer(folder: Path, who: Algorithm, given, tokens: int = 1000) -> PolicyTrainer:
+    """One step of plain gradient descent at rate 1, so that weights move by the gradient. `given`: the experience, or what
+    makes one of a step. A reference is moved away from the policy, so that its penalty pulls."""
+    player = policy(folder)
+    fixed = dict(
+        output_dir=str(folder / "scratch"),
+        per_device_train_batch_size=who.group_size,
+        gradient_accumulation_steps=1,
+        steps_per_generation=1,
+        bf16=False,
+        use_cpu=True,
+        gradient_checkpointing=False,
+        save_strategy="no",
+        report_to="none",
+        disable_tqdm=True,
+        max_grad_norm=1e9,
+        learning_rate=1.0,
+        lr_scheduler_type="constant",
+    )
+    args = GRPOConfig(**{**who.trl_arguments(), **fixed})
+    collect = given if callable(given) else lambda _: given
+    descent = torch.optim.SGD(player.model.parameters(), lr=1.0)
+    made = who.trainer(player, args, descent, collect, [], Limits(tokens, max(map(len, PROMPTS))))
+    if made.ref_model is not None:
+        draw = torch.Generator().manual_seed(11)
+        for value in made.ref_model.parameters():
+            value.data += 0.1 * torch.randn(value.shape, generator=draw)
+    return made
+
+
+def flat(model) -> torch.Tensor:
+    return torch.cat([value.detach().flatten().double() for value in model.parameters()])
+
+
+def gradient(made: PolicyTrainer) -> torch.Tensor:
+    """What one step hands to its optimizer."""
+    start = flat(made.model)
+    made.train()
+    return start - flat(made.model)
