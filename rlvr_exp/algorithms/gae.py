@@ -64,9 +64,11 @@ def whiten(advantages: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
 def explained_variance(values: torch.Tensor, returns: torch.Tensor, mask: torch.Tensor) -> float:
     """1 - Var(returns - values) / Var(returns) over the tokens of the mask: 1 for a perfect value, 0 for a constant.
 
-    NaN where returns do not vary.
+    NaN where returns do not vary, or nothing is chosen.
     """
     chosen = mask > 0
+    if not chosen.any():
+        return float("nan")
     total = returns[chosen].var(correction=0)
     rest = (returns - values)[chosen].var(correction=0)
     return float(1 - rest / total) if total > 0 else float("nan")

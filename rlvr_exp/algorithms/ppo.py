@@ -23,6 +23,7 @@ prompts are answered several times over serves speed, not the baseline.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -65,6 +66,8 @@ class PPO(Algorithm):
     replay_steps: int
     replay_prompts: int
     replay_max_weight: float
+    checkpoint: str = ""
+    """Folder that the policy was loaded from: a value beside it goes on. Empty: none. From the `model` node."""
 
     @property
     def regularised(self) -> bool:
@@ -102,6 +105,8 @@ class PPO(Algorithm):
     ) -> PPOTrainer:
         """The trainer of the policy and its value, whose weights join the optimizer's."""
         critic = with_value(policy.model, self.value_trunk)
+        if self.checkpoint:
+            critic.value.load(Path(self.checkpoint))
         add_value_weights(optimizer, critic, self.value_lr)
         replay = ReplayBuffer(self.replay_steps, self.replay_prompts, args.seed) if self.replay_steps else None
         common = {"args": args, "optimizer": optimizer, "collect": collect, "callbacks": callbacks, "limits": limits}

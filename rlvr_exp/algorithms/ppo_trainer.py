@@ -4,7 +4,7 @@ Before a batch is cut into mini-batches, every token's log-probability and value
 estimates and the losses themselves are pure functions (algorithms.trajectories, algorithms.ppo_loss).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -43,6 +43,10 @@ class PPOTrainer(PolicyTrainer):
         if self._reference_in_reward:
             self.beta = 0.0  # TRL made the reference; the penalty is in the reward of each token.
         self._tally = Tally()
+
+    @property
+    def kept(self) -> Mapping[str, Any]:
+        return {"value": self._critic.value} | ({} if self._replay is None else {"replay": self._replay})
 
     @property
     def _steps_per_experience(self) -> int:
