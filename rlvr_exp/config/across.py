@@ -19,7 +19,7 @@ def across(config: Config) -> Iterator[Problem]:
     if config.stage not in STAGES:
         return
     yield from of_ranks(config)
-    if not reads(config.stage, "optimizer"):
+    if not reads(config, "optimizer"):
         return
     yield from schedule_problems(config.scheduler, getattr(config.algorithm, "max_steps", 0))
     model = config.model
@@ -35,7 +35,7 @@ def across(config: Config) -> Iterator[Problem]:
 
 def advice(config: Config) -> list[str]:
     """What a person who knows the field would say about a configuration that can run."""
-    if not reads(config.stage, "optimizer") or not has_adapter(config.model):
+    if not reads(config, "optimizer") or not has_adapter(config.model):
         return []
     found = []
     low, usual = RATES.get(config.stage, RATES_OF_RL)

@@ -28,3 +28,12 @@ class Verifiers(Benchmark):
     """Folder of Dafny programs (*.dfy), as DafnyBench's ground_truth; empty: the embedded ones."""
     dafny_limit: int = option(0, low=0)
     """Programs taken from the folder, in a fixed random order; 0: all."""
+
+
+@configures("rlvr_exp.benchmarks.training.Training")
+@dataclass
+class Training(Benchmark):
+    """Rollouts, verdicts, updates and whole steps a second against trl.GRPOTrainer, with the run's own model and data."""
+
+    steps: int = option(2, low=1)
+    """Steps that are timed in each turn of a side, after one that is not."""

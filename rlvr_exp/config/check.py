@@ -16,7 +16,7 @@ from rlvr_exp.config.draft import Draft, Drafter, Drafts, field_types
 from rlvr_exp.config.names import nearest
 from rlvr_exp.config.options import Allowed, allowed_of
 from rlvr_exp.config.schema import Config
-from rlvr_exp.config.stages import STAGE_NODES, STAGES, reads
+from rlvr_exp.config.stages import STAGE_NODES, STAGES, nodes, reads
 from rlvr_exp.config.tree import Path, Tree, dotted
 from rlvr_exp.core.errors import Problem
 
@@ -39,20 +39,30 @@ def check(tree: Tree) -> Checked:
     """Type, resolve and cross-check everything, for the stage that the tree names."""
     stage = tree.values.get("stage")
     drafter = Drafter(tree)
-    draft = drafter.root(present_nodes(stage))
+    draft = drafter.root(present_nodes(stage, chosen_benchmark(tree)))
     typer = Typer(draft, tree, [*drafter.problems, *_foreign_nodes(tree, stage)])
     config = typer.make(draft)
     for name, node in vars(config).items():
-        if stage not in STAGES or reads(stage, name):
+        if stage not in STAGES or reads(config, name):
             typer.combinations(node, (name,))
     typer.problems += [*_algorithm_of_stage(config), *across(config)]
     return Checked(config, tree, typer.secrets, tuple(typer.problems))
 
 
-def present_nodes(stage: Any) -> set[str]:
-    """Nodes that a configuration of the stage has: those it reads; all that are common where the stage is unknown."""
+def chosen_benchmark(tree: Tree) -> Any:
+    """The target of the `benchmark` node, as given."""
+    node = tree.values.get("benchmark")
+    return node.get("_target_") if isinstance(node, dict) else None
+
+
+def present_nodes(stage: Any, benchmark: Any = None) -> set[str]:
+    """Nodes that a configuration of the stage has: those it reads; all that are common where the stage is unknown.
+
+    Args:
+        benchmark: the target of that node.
+    """
     names = {spec.name for spec in fields(Config)}
-    return names - (STAGE_NODES - {stage}) if stage not in STAGES else {name for name in names if reads(stage, name)}
+    return names - (STAGE_NODES - {stage}) if stage not in STAGES else names & nodes(stage, benchmark)
 
 
 def _foreign_nodes(tree: Tree, stage: Any) -> list[Problem]:

@@ -25,7 +25,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
-from rlvr_exp.config.check import Checked, check
+from rlvr_exp.config.check import Checked, check, chosen_benchmark
 from rlvr_exp.config.names import nearest
 from rlvr_exp.config.overrides import apply, no_effect
 from rlvr_exp.config.paths import conf_directory
@@ -59,7 +59,7 @@ def compose_lenient(words: Sequence[str]) -> Checked:
     if line.searchpath:
         tree.put(("run", "searchpath"), [str(folder) for folder in line.searchpath], "command line")
     checked = check(tree)
-    effects = no_effect([*choices, *values], tree.values.get("stage"))
+    effects = no_effect([*choices, *values], tree.values.get("stage"), chosen_benchmark(tree))
     return Checked(checked.config, tree, checked.secrets, _distinct([*line.problems, *effects, *checked.problems]))
 
 
@@ -203,10 +203,11 @@ class Groups:
         ranks = {"stage": 0, "experiment": 2}
         ordered = sorted(choices, key=lambda choice: ranks.get(choice.key_or_group, 1))
         overrides = Overrides(self._repository, ordered)
-        # Hydra expands the last choice first; an experiment's `${stage}` has to be known by then.
-        stage = next((choice.value() for choice in choices if choice.key_or_group == "stage"), None)
-        if isinstance(stage, str):
-            overrides.known_choices["stage"] = stage
+        # Hydra expands the last choice first; an experiment's `${stage}` and `${benchmark}` have to be known by then.
+        for name in ("stage", "benchmark"):
+            given = (choice.value() for choice in choices if choice.key_or_group == name)
+            if isinstance(chosen := next(given, self.default.get(name)), str):
+                overrides.known_choices[name] = chosen
         found, _ = _create_defaults_list(self._repository, "config", overrides, prepend_hydra=False, skip_missing=False)
         overrides.ensure_overrides_used()
         overrides.ensure_deletions_used()

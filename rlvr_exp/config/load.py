@@ -43,7 +43,7 @@ def load(path: Path) -> Config:
 
 def resolved(checked: Checked) -> dict[str, Any]:
     """What the stage reads, as nested plain values with every interpolation followed but those of secrets."""
-    present = present_nodes(checked.config.stage)
+    present = present_nodes(checked.config.stage, getattr(checked.config.benchmark, "_target_", None))
     values = {name: _plain(node) for name, node in asdict(checked.config).items() if name in present}
     for path, interpolation in checked.secrets.items():
         node = values

@@ -33,9 +33,9 @@ def missing(config: Config) -> list[Need]:
 
 
 def _missing(config: Config) -> Iterator[Need]:
-    if reads(config.stage, "model"):
+    if reads(config, "model"):
         yield from weights_missing(config.model)
-    if reads(config.stage, "data") and config.data.path and not Path(config.data.path).exists():
+    if reads(config, "data") and config.data.path and not Path(config.data.path).exists():
         remedy = "correct the path, or leave it out for the embedded tasks"
         yield Need(Problem("data.path", "not there", config.data.path, "an existing folder or file", "", remedy), "")
     if config.evaluate is not None and config.evaluate.baseline:

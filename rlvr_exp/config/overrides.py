@@ -10,7 +10,7 @@ from hydra.core.override_parser.types import Override, OverrideType
 from rlvr_exp.config.draft import field_types, is_schema
 from rlvr_exp.config.options import allowed_of
 from rlvr_exp.config.schema import Config
-from rlvr_exp.config.stages import STAGE_NODES, STAGES, reads
+from rlvr_exp.config.stages import STAGE_NODES, STAGES, nodes
 from rlvr_exp.config.targets import NoSchema, find_schema
 from rlvr_exp.config.tree import Path, Tree, dotted
 from rlvr_exp.core.errors import Problem
@@ -106,11 +106,11 @@ def _by_target(tree: Tree, at: Path) -> type | None:
         return None
 
 
-def no_effect(overrides: Sequence[Override], stage: Any) -> list[Problem]:
-    """Explicit words about nodes that the stage does not read."""
+def no_effect(overrides: Sequence[Override], stage: Any, benchmark: Any = None) -> list[Problem]:
+    """Explicit words about nodes that the stage, with the benchmark of this target, does not read."""
     if stage not in STAGES:
         return []
-    told = ", ".join(name for name in field_types(Config) if reads(stage, name))
+    told = ", ".join(name for name in field_types(Config) if name in nodes(stage, benchmark))
     return [
         Problem(
             override.input_line or "", f"has no effect under +stage={stage}", "", f"options of {told}", "", "drop it"
@@ -118,5 +118,5 @@ def no_effect(overrides: Sequence[Override], stage: Any) -> list[Problem]:
         for override in overrides
         if (node := override.key_or_group.split(".")[0].split("/")[0]) in field_types(Config)
         and node not in STAGE_NODES
-        and not reads(stage, node)
+        and node not in nodes(stage, benchmark)
     ]

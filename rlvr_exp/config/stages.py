@@ -1,6 +1,7 @@
 """The table of stages: what exists, in one line each, and which nodes of the configuration each one reads."""
 
 from dataclasses import dataclass, fields
+from typing import Any
 
 from rlvr_exp.config.algorithm import SFT, ReinforcementLearning
 from rlvr_exp.config.options import allowed_of
@@ -34,6 +35,12 @@ STAGES: dict[str, Stage] = {
         ReinforcementLearning,
         module="reinforcement",
     ),
+    "ppo": Stage(
+        "the same with a value for every token: PPO",
+        (*_ANSWERS, *_UPDATES, "reward", "curriculum"),
+        ReinforcementLearning,
+        module="reinforcement",
+    ),
     "evaluate": Stage("measure a policy: greedy and sampled pass@k with intervals", (*_ANSWERS, "evaluate")),
     "verify": Stage("judge candidates from a file, without a model", (*_JUDGES, "verify")),
     "validate": Stage("see whether golds pass and wrong programs fail, task by task", ("data", *_JUDGES, "validate")),
@@ -42,9 +49,24 @@ STAGES: dict[str, Stage] = {
 }
 
 
+MEASURED: dict[str, tuple[str, ...]] = {
+    "rlvr_exp.benchmarks.training.Training": (*_ANSWERS, *_UPDATES, "reward", "curriculum"),
+}
+"""What a benchmark reads beside its own node, by its target: that of training is a training."""
+
+
 STAGE_NODES = frozenset(STAGES) & {spec.name for spec in fields(Config) if not allowed_of(spec).node}
 """Nodes that exist under the stage of their name alone; a group of a stage's name is there, unread, under the others."""
 
 
-def reads(stage: str, node: str) -> bool:
-    return node in ALWAYS or node in STAGES[stage].reads
+def reads(of: str | Config, node: str) -> bool:
+    """Whether a stage, or the stage of a configuration with its choice of benchmark, reads a node."""
+    if isinstance(of, str):
+        return node in nodes(of)
+    return node in nodes(of.stage, getattr(of.benchmark, "_target_", None))
+
+
+def nodes(stage: str, benchmark: Any = None) -> frozenset[str]:
+    """The nodes that a stage reads; `benchmark` is the target of that node."""
+    measured = MEASURED.get(str(benchmark), ()) if stage == "benchmark" else ()
+    return frozenset((*ALWAYS, *STAGES[stage].reads, *measured))

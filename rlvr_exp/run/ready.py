@@ -21,7 +21,7 @@ def unready(config: Config, fetchable: bool) -> Iterator[Problem]:
     for name in CHECKED_BY_BUILDING:
         node = getattr(config, name)
         # A user's own class may import anything; it speaks up when the stage builds it.
-        if reads(config.stage, name) and node._target_ in SCHEMAS:
+        if reads(config, name) and node._target_ in SCHEMAS:
             yield from _problems_of(node)
     if config.run.dir and (problem := problem_with(Path(config.run.dir))):
         yield problem

@@ -1,22 +1,69 @@
 """Measure how fast the project is on this machine, in pairs with what people use today; a table of ratios."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
 from rlvr_exp.benchmarks.contest import Outcome, table
 from rlvr_exp.config import build
+from rlvr_exp.config.stages import reads
 from rlvr_exp.core.files import write_json, write_text
 from rlvr_exp.run.job import Job, Result
 
 
 def run(config: Any, job: Job) -> Result:
+    # What measures graders alone starts from a process without torch, as graders do.
+    told, text, ratios = _training(config, job) if reads(config, "model") else _verdicts(config, job)
+    write_json(job.directory / "benchmark.json", told)
+    write_text(job.directory / "benchmark.md", text + "\n")
+    job.progress(kind="note", text=text)
+    return Result(metrics={f"ratio/{name}": asdict(ratio) for name, ratio in ratios.items()})
+
+
+def _verdicts(config: Any, job: Job) -> tuple[Any, str, dict[str, Any]]:
     benchmark = build(config.benchmark, sandbox=config.sandbox)
     outcomes: list[Outcome] = []
     for name in benchmark.contests:
         job.progress(kind="phase", name=name, done=len(outcomes), total=len(benchmark.contests))
         outcomes += benchmark.contest(name)
-    text = table(outcomes)
-    write_json(job.directory / "benchmark.json", [asdict(outcome) for outcome in outcomes])
-    write_text(job.directory / "benchmark.md", text + "\n")
-    job.progress(kind="note", text=text)
-    return Result(metrics={f"ratio/{outcome.name}": asdict(outcome.ratio) for outcome in outcomes})
+    return [asdict(one) for one in outcomes], table(outcomes), {one.name: one.ratio for one in outcomes}
+
+
+def _training(config: Any, job: Job) -> tuple[Any, str, dict[str, Any]]:
+    def progress(name: str, done: int, total: int) -> None:
+        job.progress(kind="phase", name=name, done=done, total=total)
+
+    with _bench(config, job) as bench:
+        pairs = build(config.benchmark).measure(bench, progress)
+    return pairs.to_dict(), pairs.text(), {line.name: line.ratio for line in pairs.lines()}
+
+
+@contextmanager
+def _bench(config: Any, job: Job) -> Iterator[Any]:
+    """The run that the configuration describes, and a verifier and a reward more for the other side."""
+    from rlvr_exp.algorithms.arguments import shared_arguments
+    from rlvr_exp.benchmarks.bench import Bench
+    from rlvr_exp.config.batching import Limits
+    from rlvr_exp.stages.judging import built_verifier
+    from rlvr_exp.stages.reinforcement import collect_from
+    from rlvr_exp.stages.setup import prepared
+    from rlvr_exp.verifiers.guarded import Guarded
+
+    with prepared(config, job) as parts, Guarded(built_verifier(config), config.verifier.max_no_verdict_rate) as other:
+        model = parts.policy.model
+        algorithm = build(config.algorithm, max_completion_tokens=config.model.max_completion_tokens)
+        collector = collect_from(parts, config, job, algorithm)
+        yield Bench(
+            policy=parts.policy,
+            domain=parts.domain,
+            collector=collector,
+            verifier=other,
+            reward=build(config.reward),
+            curriculum=collector.curriculum,
+            algorithm=algorithm,
+            options=config.algorithm,
+            arguments=lambda scratch: shared_arguments(config, scratch, model.dtype),
+            optimizer=lambda: build(config.optimizer).make(model),
+            limits=Limits(config.algorithm.max_tokens_per_device, config.model.max_prompt_tokens),
+        )

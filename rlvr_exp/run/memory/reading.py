@@ -33,7 +33,7 @@ def layout_of(config: Config) -> Layout | None:
     shape, dtype = shape_of(config.model)
     if not shape.known:
         return None
-    trains = reads(config.stage, "optimizer")
+    trains = reads(config, "optimizer")
     prompt, completion, group, batches, sampled = _lengths(config)
     optimizer = config.optimizer
     return Layout(
@@ -62,13 +62,13 @@ def _lengths(config: Config) -> tuple[int, int, int, Batches, int]:
     """Prompt, completion, group, batches of a process, and groups that it samples at once."""
     model, algorithm = config.model, config.algorithm
     prompt, completion = model.max_prompt_tokens, model.max_completion_tokens
-    if reads(config.stage, "algorithm") and isinstance(algorithm, ReinforcementLearning):
+    if reads(config, "algorithm") and isinstance(algorithm, ReinforcementLearning):
         batches = batches_of(config)
         at_once = max(1, algorithm.rollout_batch_size // algorithm.group_size)
         return prompt, completion, algorithm.group_size, batches, min(at_once, batches.sequences)
     samples = config.evaluation.samples
     measured = max(1, config.evaluation.batch_size // samples)
-    if reads(config.stage, "algorithm") and isinstance(algorithm, SFT):
+    if reads(config, "algorithm") and isinstance(algorithm, SFT):
         return algorithm.max_sequence_tokens, 1, 1, batches_of(config), measured
     return prompt, completion, samples, Batches(measured, 1, 1), min(measured, config.evaluation.tasks or measured)
 

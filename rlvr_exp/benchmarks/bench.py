@@ -1,0 +1,160 @@
+"""What both sides of `benchmark=training` are made of, and one turn of each."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+from transformers import TrainerCallback
+from trl import GRPOConfig
+
+from rlvr_exp.algorithms.base import Algorithm
+from rlvr_exp.algorithms.experience import Experience
+from rlvr_exp.benchmarks.clock import Clock, Lap
+from rlvr_exp.benchmarks.stock import Judging, Stock, method
+from rlvr_exp.config.batching import Limits
+from rlvr_exp.curriculum.base import Curriculum
+from rlvr_exp.models.policy import Policy
+from rlvr_exp.rewards.compose import Reward
+from rlvr_exp.rollouts.collect import Collector
+from rlvr_exp.tasks.base import Domain
+from rlvr_exp.verifiers.base import Verifier
+
+
+EMPTY: Mapping[str, Any] = {}
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The run that is measured. Sides share the policy; each turn starts from its first weights."""
+
+    policy: Policy
+    domain: Domain
+    collector: Collector
+    """Ours; its verifier is ours as well."""
+    verifier: Verifier
+    """Stock's own, so that neither side finds verdicts that the other has paid for."""
+    reward: Reward
+    """Stock's own, for the same reason."""
+    curriculum: Curriculum
+    algorithm: Algorithm
+    options: Any
+    """The `algorithm` node."""
+    arguments: Callable[[Path], Mapping[str, Any]]
+    """Fields of both sides' GRPOConfig, given where TRL may write."""
+    optimizer: Callable[[], torch.optim.Optimizer]
+    limits: Limits
+
+
+class Gradient(TrainerCallback):
+    """The gradient that a step hands to its optimizer, flat and on the CPU."""
+
+    def __init__(self) -> None:
+        self.value = torch.zeros(0)
+
+    def on_pre_optimizer_step(self, args, state, control, model=None, **_):
+        parts = [value.grad.detach().float().flatten().cpu() for value in model.parameters() if value.grad is not None]
+        self.value = torch.cat(parts)
+
+
+class Sides:
+    """Turns of both sides: each some steps from the policy's first weights, on the same tasks in the same order.
+
+    Raises:
+        InputError: TRL's trainer has no algorithm like the bench's.
+    """
+
+    def __init__(self, bench: Bench):
+        self._bench, self._method = bench, method(bench.options)
+        self._first = {name: value.detach().clone() for name, value in bench.policy.model.state_dict().items()}
+        self._collected = 0
+        """Steps of ours so far; draws and tasks depend on them."""
+
+    def ours(self, steps: int, threads: int) -> tuple[list[Lap], list[int]]:
+        """A lap for each step, and the places of the tasks that were asked."""
+        clock, first = Clock(), self._collected
+        self._run_ours(lambda step: self._collect(clock), steps, threads, [clock])
+        return clock.laps, self._places(first, steps)
+
+    def next_tasks(self, steps: int) -> list[int]:
+        """The places of the tasks that our next turn will ask."""
+        return self._places(self._collected, steps)
+
+    def stock(self, asked: Sequence[int], steps: int, threads: int) -> list[Lap]:
+        """A lap for each step, on the tasks at these places."""
+        clock = Clock()
+        self._run_stock(asked, steps, threads, clock, [clock])
+        return clock.laps
+
+    def gradients(self, threads: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """(ours, stock's) of one step on the same rollouts, stored from the first weights, before clipping."""
+        self._restart(threads)
+        first, seen = self._collected, (Gradient(), Gradient())
+        stored = self._collect(Clock())
+        unclipped = {"max_grad_norm": 0.0}
+        self._run_ours(lambda step: stored, 1, threads, [seen[0]], unclipped)
+        self._run_stock(self._places(first, 1), 1, threads, Clock(), [seen[1]], unclipped, stored)
+        return seen[0].value, seen[1].value
+
+    def _collect(self, clock: Clock) -> Experience:
+        began = time.perf_counter()
+        groups = self._bench.collector.collect(self._collected)
+        self._collected += 1
+        experience = self._bench.algorithm.experience(groups, self._bench.policy.pad_id)
+        for phase, seconds in groups.seconds.items():
+            clock.add(phase, seconds)
+        clock.count(len(experience.completion_ids), int(experience.completion_mask.sum()))
+        clock.collected(time.perf_counter() - began)
+        return experience
+
+    def _places(self, first: int, steps: int) -> list[int]:
+        prompts = self._bench.options.prompts_per_step
+        return list(range(first * prompts, (first + steps) * prompts))
+
+    def _run_ours(self, collect, steps: int, threads: int, callbacks: list, more: Mapping[str, Any] = EMPTY) -> None:
+        bench = self._bench
+        self._restart(threads)
+        with TemporaryDirectory() as scratch:
+            common = {**bench.arguments(Path(scratch)), **bench.algorithm.trl_arguments(), "max_steps": steps, **more}
+            size = {"per_device_train_batch_size": bench.options.group_size, "steps_per_generation": 1}
+            args = GRPOConfig(**common, **size)
+            bench.algorithm.trainer(bench.policy, args, bench.optimizer(), collect, callbacks, bench.limits).train()
+
+    def _run_stock(
+        self,
+        asked: Sequence[int],
+        steps: int,
+        threads: int,
+        clock: Clock,
+        callbacks: list,
+        more: Mapping[str, Any] = EMPTY,
+        stored: Experience | None = None,
+    ) -> None:
+        bench = self._bench
+        self._restart(threads)
+        tasks = [bench.curriculum.pick(place, 1)[0] for place in asked]
+        judging = Judging(bench.policy, bench.domain, tasks, bench.verifier, bench.reward)
+        with TemporaryDirectory() as scratch:
+            ours = bench.algorithm.trl_arguments()
+            common = {**bench.arguments(Path(scratch)), **ours, **self._method, "max_steps": steps, **more}
+            tokens = bench.limits.tokens
+            Stock(bench.policy, bench.domain, tasks, judging, common, tokens, bench.optimizer(), clock, callbacks, stored).train()
+
+    def _restart(self, threads: int) -> None:
+        """First weights, and a model that no trainer has put a head on."""
+        model = self._bench.policy.model
+        inner = model.get_base_model() if hasattr(model, "get_base_model") else model
+        vars(inner).pop("forward", None)
+        model.load_state_dict(self._first)
+        model.zero_grad()
+        torch.set_num_threads(threads)
+
+
+def whole(laps: Sequence[Lap]) -> Lap:
+    """Laps as one."""
+    return reduce(add, laps)

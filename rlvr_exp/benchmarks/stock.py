@@ -1,0 +1,161 @@
+"""The other side of `benchmark=training`: `trl.GRPOTrainer` as it comes, with clocks around its phases.
+
+Same model, tasks, verifier, reward, batch, seed, lengths and optimizer; its micro-batches hold as many tokens as ours may.
+Nothing of it is overridden but to read the time, and to be given stored rollouts where gradients are compared.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from datasets import Dataset
+from transformers import PrinterCallback, TrainerCallback
+from trl import GRPOConfig, GRPOTrainer
+
+from rlvr_exp.algorithms.experience import Experience
+from rlvr_exp.benchmarks.clock import Clock
+from rlvr_exp.config.batching import derive
+from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.models.policy import Policy
+from rlvr_exp.rewards.base import Judged
+from rlvr_exp.rewards.compose import Reward
+from rlvr_exp.rollouts.judge import CUT
+from rlvr_exp.tasks.base import Domain, Task
+from rlvr_exp.verifiers.base import Request, Verifier
+
+LOSSES = {"grpo": "grpo", "dr_grpo": "dr_grpo", "token": "dapo"}
+"""Our aggregation of token losses -> TRL's `loss_type` that is the same."""
+NEUTRAL = {"entropy_coef": 0.0, "zero_variance": "keep", "rollout_steps": 1, "iterations": 1, "stop": []}
+"""Options whose other values TRL's trainer has not, or not in the same way."""
+
+
+def method(options: Any) -> Mapping[str, Any]:
+    """The fields of GRPOConfig that make TRL's own loss and sampling those of the `algorithm` node.
+
+    Raises:
+        InputError: TRL has no such algorithm.
+    """
+    if not hasattr(options, "advantage_scale"):
+        target = options._target_
+        raise InputError(Problem("algorithm", "trl.GRPOTrainer has nothing to compare it with", target, "algorithm=grpo"))
+    found = [
+        Problem(f"algorithm.{name}", "trl.GRPOTrainer does not do the same", str(getattr(options, name)), str(value))
+        for name, value in NEUTRAL.items()
+        if getattr(options, name) != value
+    ]
+    if options.loss not in LOSSES:
+        found.append(Problem("algorithm.loss", "trl.GRPOTrainer does not do the same", options.loss, ", ".join(LOSSES)))
+    if found:
+        raise InputError(*found)
+    return {
+        "loss_type": LOSSES[options.loss],
+        "scale_rewards": options.advantage_scale,
+        "top_k": options.top_k,
+        "top_p": options.top_p,
+        "min_p": options.min_p or None,
+    }
+
+
+class Stock(GRPOTrainer):
+    """TRL's trainer of one turn.
+
+    Args:
+        tasks: those of its steps, in order.
+        common: fields of GRPOConfig that both sides have.
+        tokens: of one forward and backward pass.
+        stored: learned from in place of rollouts of its own.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        domain: Domain,
+        tasks: Sequence[Task],
+        judged: "Judging",
+        common: Mapping[str, Any],
+        tokens: int,
+        optimizer: torch.optim.Optimizer,
+        clock: Clock,
+        callbacks: Sequence[TrainerCallback],
+        stored: Experience | None = None,
+    ):
+        self._clock, self._stored = clock, stored
+        texts = [domain.prompt(task) for task in tasks]
+        longest = max(len(policy.encode_prompt(text)) for text in texts) + common["max_completion_length"]
+        prompts = len(tasks) // common["max_steps"]
+        plan = derive(prompts * common["num_generations"], longest, tokens)
+        args = GRPOConfig(
+            **common,
+            per_device_train_batch_size=plan.micro_batch,
+            gradient_accumulation_steps=plan.accumulation,
+            steps_per_generation=plan.accumulation,
+            shuffle_dataset=False,
+            chat_template_kwargs={"enable_thinking": policy.thinking} if policy.chat else {},
+        )
+        worded = [[{"role": "user", "content": text}] for text in texts] if policy.chat else texts
+        super().__init__(
+            model=policy.model,
+            reward_funcs=[judged],
+            args=args,
+            train_dataset=Dataset.from_dict({"prompt": worded, "place": list(range(len(tasks)))}),
+            processing_class=policy.tokenizer,
+            callbacks=list(callbacks),
+            optimizers=(optimizer, None),
+        )
+        self.remove_callback(PrinterCallback)
+
+    def _generate(self, prompts):
+        with self._clock.phase("generate"):
+            generated = super()._generate(prompts)
+        return generated
+
+    def _calculate_rewards(self, inputs, prompts, completions, completion_ids_list):
+        self._clock.count(len(completion_ids_list), sum(map(len, completion_ids_list)))
+        with self._clock.phase("verify"):
+            return super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
+
+    def _generate_and_score_completions(self, inputs):
+        if self._stored is not None:
+            return self._given(self._stored)
+        began = time.perf_counter()
+        scored = super()._generate_and_score_completions(inputs)
+        self._clock.collected(time.perf_counter() - began)
+        return scored
+
+    def _given(self, stored: Experience) -> dict[str, torch.Tensor]:
+        """What TRL would have made of the stored rollouts."""
+        names = ("prompt_ids", "prompt_mask", "completion_ids", "completion_mask", "advantages")
+        given = {name: getattr(stored, name).to(self.accelerator.device) for name in names}
+        ids = torch.cat([given["prompt_ids"], given["completion_ids"]], dim=1)
+        mask = torch.cat([given["prompt_mask"], given["completion_mask"]], dim=1)
+        if self.beta != 0.0:
+            with torch.no_grad():
+                kept = given["completion_ids"].shape[1]
+                size = self.args.per_device_train_batch_size
+                reference, *_ = self._get_per_token_logps_and_entropies(self.ref_model, ids, mask, kept, batch_size=size)
+            given["ref_per_token_logps"] = reference
+        return {**given, "num_items_in_batch": given["completion_mask"].sum()}
+
+
+class Judging:
+    """Our verifier and reward as a reward function of TRL's."""
+
+    __name__ = "verified"
+
+    def __init__(self, policy: Policy, domain: Domain, tasks: Sequence[Task], verifier: Verifier, reward: Reward):
+        self._policy, self._domain, self._tasks = policy, domain, tasks
+        self._verifier, self._reward = verifier, reward
+
+    def __call__(self, completions, completion_ids, place, **_: Any) -> list[float | None]:
+        tasks = [self._tasks[index] for index in place]
+        texts = [one if isinstance(one, str) else one[0]["content"] for one in completions]
+        ended = [any(token in self._policy.eos_ids for token in ids) for ids in completion_ids]
+        candidates = [self._domain.parse(text) for text in texts]
+        asked = [Request(task.problem, one) for task, one, whole in zip(tasks, candidates, ended, strict=True) if whole]
+        verdicts = iter(self._verifier.verify(asked))
+        judged = [
+            Judged(task, text, len(ids), not whole, candidate, next(verdicts) if whole else CUT)
+            for task, text, ids, whole, candidate in zip(tasks, texts, completion_ids, ended, candidates, strict=True)
+        ]
+        return [paid.total for paid in self._reward(judged)]

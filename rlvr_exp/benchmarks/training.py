@@ -1,0 +1,76 @@
+"""`benchmark=training`: rollouts, verdicts, updates and whole steps a second, in pairs with `trl.GRPOTrainer` as it comes.
+
+Both sides train the same model on the same tasks with the same verifier, reward, batch, seed, lengths and optimizer, in
+turns of a few steps from the same weights; each is first in every other round. Stock runs with the number of threads at
+which its own step is faster. Before anything is timed both losses are fed the same rollouts: sides whose gradients differ
+are not compared.
+"""
+
+from collections.abc import Callable
+
+import torch
+
+from rlvr_exp.benchmarks.bench import Bench, Sides, whole
+from rlvr_exp.benchmarks.clock import Lap
+from rlvr_exp.benchmarks.training_table import Pairs
+from rlvr_exp.core.errors import GuardStop
+from rlvr_exp.sandbox.cores import usable
+
+ALIKE = 1e-4
+"""Norm of the gradients' difference over that of stock's, up to which the sides compute the same."""
+
+
+class Training:
+    """Args: those of the schema."""
+
+    def __init__(self, rounds: int, steps: int):
+        self._rounds, self._steps = rounds, steps
+
+    def measure(self, bench: Bench, progress: Callable[[str, int, int], None]) -> Pairs:
+        """Both sides, timed.
+
+        Raises:
+            GuardStop: their gradients differ on the same rollouts.
+        """
+        sides, own = Sides(bench), torch.get_num_threads()
+        try:
+            apart = difference(*sides.gradients(own))
+            if apart > ALIKE:
+                raise GuardStop(
+                    f"gradients of this trainer and of trl.GRPOTrainer differ by {apart:.2g} of their norm on the same rollouts, "
+                    f"allowed {ALIKE:g}: what they compute is not the same, and their speed is not compared. A model in 16 "
+                    "bits rounds that much: model.dtype=float32"
+                )
+            threads = self._fastest(sides, own, progress)
+            rounds = [self._round(sides, number, own, threads, progress) for number in range(self._rounds)]
+        finally:
+            torch.set_num_threads(own)
+        return Pairs(tuple(rounds), apart, own, threads)
+
+    def _fastest(self, sides: Sides, own: int, progress: Callable[[str, int, int], None]) -> int:
+        """The number of threads at which a step of stock's takes less time; both sides are warm afterwards."""
+        counts = sorted({1, usable()})
+        progress("warm up", 0, len(counts))
+        seconds = {}
+        for threads in counts:
+            _, asked = sides.ours(2, own)
+            seconds[threads] = sides.stock(asked, 2, threads)[-1].total
+        return min(seconds, key=seconds.__getitem__)
+
+    def _round(self, sides: Sides, number: int, own: int, threads: int, progress) -> tuple[Lap, Lap]:
+        """(ours, stock's) of one round. The first step of a turn is not counted: it makes what later ones find."""
+        progress("round", number, self._rounds)
+        steps = self._steps + 1
+        if number % 2 == 0:
+            ours, asked = sides.ours(steps, own)
+            return whole(ours[1:]), whole(sides.stock(asked, steps, threads)[1:])
+        stock = sides.stock(sides.next_tasks(steps), steps, threads)
+        ours, _ = sides.ours(steps, own)
+        return whole(ours[1:]), whole(stock[1:])
+
+
+def difference(ours: torch.Tensor, theirs: torch.Tensor) -> float:
+    """||ours - theirs|| / ||theirs||; infinite where there is nothing to compare."""
+    if ours.shape != theirs.shape or theirs.norm() == 0:
+        return float("inf")
+    return float((ours - theirs).norm() / theirs.norm())
