@@ -32,10 +32,14 @@ class Group:
     def __post_init__(self) -> None:
         """Raises ValueError where members are missing or answer different tasks."""
         if not len(self.answers) == len(self.rewarded) == len(self.rewards):
-            raise ValueError(f"group {self.id}: {len(self.answers)} answers, {len(self.rewards)} rewards; sample it again")
+            raise ValueError(
+                f"group {self.id}: {len(self.answers)} answers, {len(self.rewards)} rewards; sample it again"
+            )
         tasks = {answer.task.id for answer in self.answers}
         if len(tasks) != 1:
-            raise ValueError(f"group {self.id}: answers to {len(tasks)} tasks ({sorted(tasks)[:3]}); one prompt a group")
+            raise ValueError(
+                f"group {self.id}: answers to {len(tasks)} tasks ({sorted(tasks)[:3]}); one prompt a group"
+            )
 
     @property
     def id(self) -> int:

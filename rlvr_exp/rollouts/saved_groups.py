@@ -45,6 +45,7 @@ def from_plain(state: Mapping[str, Any], tasks: Mapping[str, Task]) -> Group:
 
 
 def _plain_answer(answer: Answer) -> dict[str, Any]:
+    """All but the wall seconds that it took, which are no part of a run's state."""
     return {
         "sample": answer.sample,
         "sampled": asdict(answer.sampled),
@@ -56,7 +57,8 @@ def _plain_answer(answer: Answer) -> dict[str, Any]:
 
 def _answer(state: Mapping[str, Any], task: Task) -> Answer:
     sampled = Sampled(**{name: _tuples(value) for name, value in state["sampled"].items()})
-    return Answer(task, state["sample"], sampled, state["text"], Candidate(**state["candidate"]), Verdict(**state["verdict"]))
+    candidate, verdict = Candidate(**state["candidate"]), Verdict(**state["verdict"])
+    return Answer(task, state["sample"], sampled, state["text"], candidate, verdict)
 
 
 def _tuples(value: Any) -> Any:

@@ -46,7 +46,7 @@ class Books:
             parts = ", ".join(f"{name} {count}" for name, count in asdict(self).items())
             raise GuardStop(
                 f"step {step}: the books do not add up: {parts}; sampled must be the sum of the others. Samples were lost or "
-                "counted twice, so the step was not trained on; rollouts/ holds what was sampled"
+                "counted twice, so the step was not trained on. Resume from the last checkpoint, and report it with config.yaml"
             )
 
     def metrics(self) -> Mapping[str, int]:

@@ -46,7 +46,7 @@ class Rollout:
     terms: Mapping[str, float]
     """Each named term's weighted share of the reward."""
     advantage: float | None
-    """Of its first token, as collected: what a reference or a value adds comes later. None where it was not trained on."""
+    """Of its first token. None where it was not trained on in this step."""
     log: str
     fate: str = "trained"
     """trained, filtered, no_verdict; or pending, and a later step's file has it again."""

@@ -62,7 +62,7 @@ class StepLog:
         """Ids of the groups that the update leaves out: dead ones, unless the loss has something else to say of them."""
         taken = {group.id for group in groups.learned}
         kept = self._regularised and not self._masked
-        return {group.id for group in groups.settled if group.id not in taken or (group.id in groups.dead and not kept)}
+        return {group.id for group in groups.settled if group.id in groups.dead and not (kept and group.id in taken)}
 
     def updated(self) -> None:
         """Note the end of an update, before anything else of its step (a checkpoint) takes time."""

@@ -12,7 +12,9 @@ from rlvr_exp.algorithms.advantages import group_advantages, leave_one_out, spre
 
 EPS = 1e-6
 reward = st.floats(-2, 2, width=32)
-rewards = st.integers(2, 6).flatmap(lambda size: st.lists(st.lists(reward, min_size=size, max_size=size), min_size=1, max_size=5))
+rewards = st.integers(2, 6).flatmap(
+    lambda size: st.lists(st.lists(reward, min_size=size, max_size=size), min_size=1, max_size=5)
+)
 METHODS = {
     "none": lambda values: group_advantages(values, "none"),
     "group": lambda values: group_advantages(values, "group"),
@@ -40,7 +42,9 @@ def test_leave_one_out_is_rloos_baseline(rows):
     for row, advantages in zip(rows, got.tolist(), strict=True):
         alive = max(row) - min(row) > EPS
         others = [statistics.fmean(row[:i] + row[i + 1 :]) for i in range(len(row))]
-        assert advantages == pytest.approx([r - o if alive else 0.0 for r, o in zip(row, others, strict=True)], abs=1e-9)
+        assert advantages == pytest.approx(
+            [r - o if alive else 0.0 for r, o in zip(row, others, strict=True)], abs=1e-9
+        )
 
 
 @given(rewards)

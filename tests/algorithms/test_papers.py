@@ -132,7 +132,13 @@ def rloo(paper: Paper, beta=0.03) -> torch.Tensor:
     return sum(prompts) / len(prompts)
 
 
-CASES = {"grpo": (grpo, 0.4), "dr_grpo": (dr_grpo, 0.4), "dapo": (dapo, 0.4), "gspo": (gspo, 5e-4), "cispo": (cispo, 1.5)}
+CASES = {
+    "grpo": (grpo, 0.4),
+    "dr_grpo": (dr_grpo, 0.4),
+    "dapo": (dapo, 0.4),
+    "gspo": (gspo, 5e-4),
+    "cispo": (cispo, 1.5),
+}
 """Formula, and how far the sampler is from the policy: enough for some ratios to be clipped and others not."""
 
 

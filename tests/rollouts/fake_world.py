@@ -1,0 +1,61 @@
+"""Tasks, answers and verdicts without a model: what a task's answers are depends on its id and each draw's key alone."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import SimpleNamespace
+from unittest import mock
+
+from rlvr_exp.core.seeds import uniform
+from rlvr_exp.curriculum.uniform import Uniform
+from rlvr_exp.rewards.compose import Reward
+from rlvr_exp.rewards.terms import AllPassed
+from rlvr_exp.rollouts.answering import Answered, Question
+from rlvr_exp.rollouts.collect import Collector, Plan
+from rlvr_exp.rollouts.group_filter import GroupFilter
+from rlvr_exp.rollouts.judge import Answer
+from rlvr_exp.rollouts.sampler import Sampled
+from rlvr_exp.tasks.base import Candidate, Task
+from rlvr_exp.verifiers.base import Verdict
+
+SHARES = (0.0, 1.0, 0.5)
+"""Of answers that pass: tasks are always failed, always solved, or something between."""
+
+
+def tasks(count: int, prompts: int) -> list[Task]:
+    """`prompts` different ones among them."""
+    return [Task(f"task{i}", "f", SHARES[i % 3], puzzle=i % prompts, problem=None) for i in range(count)]
+
+
+def fake_answer(policy, domain, verifier, questions: Sequence[Question], sampling) -> Answered:
+    rows = [tuple(_answer(q.task, sample, key) for sample, key in enumerate(q.keys)) for q in questions]
+    return Answered(tuple(rows), {"generate": 1.0, "verify": 0.5})
+
+
+def _answer(task: Task, sample: int, key) -> Answer:
+    length = 1 + int(uniform(*key, "length") * 4)
+    ids = tuple(int(uniform(*key, place) * 9) for place in range(length))
+    sampled = Sampled(ids, tuple(-uniform(*key, place) for place in range(length)), False)
+    return Answer(task, sample, sampled, f"text {ids}", Candidate("x"), _verdict(task, key))
+
+
+def _verdict(task: Task, key) -> Verdict:
+    if uniform(*key, "grader") < 0.2:
+        return Verdict("no_verdict", log="the grader broke")
+    if uniform(*key, "answer") < task.difficulty:
+        return Verdict("passed", passed=2, total=2)
+    return Verdict("failed", bucket="wrong_answer", passed=1, total=2)
+
+
+@contextmanager
+def world() -> Iterator[None]:
+    with mock.patch("rlvr_exp.rollouts.collect.answer", fake_answer):
+        yield
+
+
+def collector(asked: Sequence[Task], plan: Plan, group_filter: GroupFilter, seed: int = 0) -> Collector:
+    policy = SimpleNamespace(encode_prompt=lambda text: [ord(letter) for letter in text])
+    domain = SimpleNamespace(prompt=lambda task: f"prompt {task.puzzle}")
+    reward = Reward({"passed": AllPassed(weight=1.0)})
+    return Collector(
+        policy, domain, None, reward, Uniform(asked, seed), None, plan, group_filter, lambda total, tokens: total, seed
+    )
