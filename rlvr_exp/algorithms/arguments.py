@@ -6,7 +6,8 @@ from typing import Any
 
 import torch
 
-SCHEDULES = {"constant": "constant_with_warmup", "linear": "linear", "cosine": "cosine"}
+from rlvr_exp.algorithms.parallel_arguments import parallel_arguments
+from rlvr_exp.config import build
 
 
 def shared_arguments(config, scratch: Path, dtype: torch.dtype) -> Mapping[str, Any]:
@@ -15,22 +16,23 @@ def shared_arguments(config, scratch: Path, dtype: torch.dtype) -> Mapping[str, 
     Args:
         scratch: where TRL may write; nothing of ours lands there.
     """
-    optimizer, scheduler = config.optimizer, config.scheduler
+    optimizer = config.optimizer
     return {
         "output_dir": str(scratch),
         "seed": config.seed,
         "data_seed": config.seed,
         "learning_rate": optimizer.lr,
         "max_grad_norm": optimizer.max_grad_norm,
-        "lr_scheduler_type": SCHEDULES[scheduler.name],
-        "warmup_steps": scheduler.warmup_steps,
+        **build(config.scheduler).arguments(optimizer.lr, config.algorithm.max_steps),
         "logging_steps": config.run.log_every_steps,
         "logging_nan_inf_filter": False,
         "save_strategy": "no",
         "report_to": "none",
         "disable_tqdm": True,
         "bf16": dtype is torch.bfloat16,
-        "gradient_checkpointing": False,
+        "gradient_checkpointing": config.model.gradient_checkpointing,
+        "gradient_checkpointing_kwargs": {"use_reentrant": False},
         "dataloader_pin_memory": torch.cuda.is_available(),
         "use_cpu": not torch.cuda.is_available(),
+        **parallel_arguments(config.parallel),
     }

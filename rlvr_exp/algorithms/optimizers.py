@@ -1,12 +1,19 @@
-"""Optimizers by name: each makes a torch optimizer for a model. Schedules and gradient clipping are the trainer's."""
+"""Optimizers by name: each makes a torch optimizer for a model. Schedules and gradient clipping are the trainer's.
+
+All decay matrices alone, never norms and biases. Their options are documented in rlvr_exp.config.learning.
+"""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import nn
+
+from rlvr_exp.core.errors import InputError, Problem
+
+Parameters = list[nn.Parameter]
 
 
 class OptimizerChoice(ABC):
@@ -18,22 +25,97 @@ class OptimizerChoice(ABC):
 
 
 @dataclass(frozen=True)
-class AdamW(OptimizerChoice):
-    """Adam with decoupled weight decay (Loshchilov and Hutter 2019); norms and biases are not decayed."""
+class Split(OptimizerChoice):
+    """One torch optimizer of two groups: matrices, which are decayed, and everything else."""
 
     lr: float
-    beta1: float
-    beta2: float
-    eps: float
     weight_decay: float
 
     def make(self, model: nn.Module) -> torch.optim.Optimizer:
-        return self.of(*_split(model, lambda value: value.ndim >= 2))
+        return self.of(*split(model, lambda value: value.ndim >= 2))
 
-    def of(self, decayed: list[nn.Parameter], plain: list[nn.Parameter]) -> torch.optim.AdamW:
+    def of(self, decayed: Parameters, plain: Parameters) -> torch.optim.Optimizer:
         groups = [{"params": decayed, "weight_decay": self.weight_decay}, {"params": plain, "weight_decay": 0.0}]
-        groups = [group for group in groups if group["params"]]
+        return self._made([group for group in groups if group["params"]])
+
+    @abstractmethod
+    def _made(self, groups: list[Mapping[str, Any]]) -> torch.optim.Optimizer: ...
+
+
+@dataclass(frozen=True)
+class Adam(Split):
+    """Kingma and Ba 2015 (arXiv 1412.6980), with weight decay as an L2 penalty in the gradient."""
+
+    beta1: float
+    beta2: float
+    eps: float
+
+    def _made(self, groups: list[Mapping[str, Any]]) -> torch.optim.Optimizer:
+        return torch.optim.Adam(groups, lr=self.lr, betas=(self.beta1, self.beta2), eps=self.eps)
+
+
+@dataclass(frozen=True)
+class AdamW(Adam):
+    """Adam with decoupled weight decay (Loshchilov and Hutter 2019, arXiv 1711.05101)."""
+
+    def _made(self, groups: list[Mapping[str, Any]]) -> torch.optim.Optimizer:
         return torch.optim.AdamW(groups, lr=self.lr, betas=(self.beta1, self.beta2), eps=self.eps)
+
+
+@dataclass(frozen=True)
+class AdamW8bit(AdamW):
+    """AdamW with block-wise quantized states (Dettmers et al. 2022, arXiv 2110.02861), by bitsandbytes."""
+
+    min_8bit_size: int
+
+    def _made(self, groups: list[Mapping[str, Any]]) -> torch.optim.Optimizer:
+        """Raises InputError where bitsandbytes is not installed."""
+        try:
+            from bitsandbytes.optim import AdamW8bit as Made
+        except ModuleNotFoundError as fault:
+            remedy = "pip install bitsandbytes, or optimizer=adamw"
+            raise InputError(Problem("optimizer", "bitsandbytes is not installed", "AdamW8bit", remedy=remedy)) from fault
+        betas = (self.beta1, self.beta2)
+        return Made(groups, lr=self.lr, betas=betas, eps=self.eps, min_8bit_size=self.min_8bit_size)
+
+
+@dataclass(frozen=True)
+class SGD(Split):
+    """Descent along the gradient, with heavy-ball or Nesterov momentum; weight decay is an L2 penalty."""
+
+    momentum: float
+    nesterov: bool
+
+    def _made(self, groups: list[Mapping[str, Any]]) -> torch.optim.Optimizer:
+        return torch.optim.SGD(groups, lr=self.lr, momentum=self.momentum, nesterov=self.nesterov)
+
+
+@dataclass(frozen=True)
+class Adafactor(Split):
+    """Shazeer and Stern 2018 (arXiv 1804.04235), by Transformers, at a rate that the schedule sets.
+
+    Differs from the paper in that: the paper's relative step sizes are off, and its scaling by parameters is an option.
+    """
+
+    decay_power: float
+    clip_threshold: float
+    eps: float
+    beta1: float
+    scale_parameter: bool
+
+    def _made(self, groups: list[Mapping[str, Any]]) -> torch.optim.Optimizer:
+        from transformers.optimization import Adafactor as Made
+
+        return Made(
+            groups,
+            lr=self.lr,
+            eps=(self.eps, 1e-3),
+            clip_threshold=self.clip_threshold,
+            decay_rate=-self.decay_power,
+            beta1=self.beta1 or None,
+            scale_parameter=self.scale_parameter,
+            relative_step=False,
+        )
 
 
 @dataclass(frozen=True)
@@ -49,7 +131,7 @@ class Muon(AdamW):
 
     def make(self, model: nn.Module) -> torch.optim.Optimizer:
         outer = {id(part.weight) for part in (model.get_input_embeddings(), model.get_output_embeddings())}
-        hidden, rest = _split(model, lambda value: value.ndim == 2 and id(value) not in outer)
+        hidden, rest = split(model, lambda value: value.ndim == 2 and id(value) not in outer)
         muon = torch.optim.Muon(hidden, lr=self.matrix_lr, momentum=self.momentum, weight_decay=self.weight_decay)
         return Chained([self.of([], rest), muon])  # `lr` is the rate that is logged
 
@@ -59,7 +141,8 @@ class Chained(torch.optim.Optimizer):
 
     def __init__(self, parts: list[torch.optim.Optimizer]):
         self.parts = parts
-        super().__init__([group for part in parts for group in part.param_groups], {})
+        # A schedule that ends at a share of the rate asks for the rate: that of the first part.
+        super().__init__([group for part in parts for group in part.param_groups], {"lr": parts[0].defaults["lr"]})
         # The groups themselves, so that a learning rate set on one side is read on the other.
         self.param_groups = [group for part in parts for group in part.param_groups]
 
@@ -85,7 +168,7 @@ class Chained(torch.optim.Optimizer):
         self.param_groups = [group for part in self.parts for group in part.param_groups]
 
 
-def _split(model: nn.Module, chosen: Callable[[nn.Parameter], bool]) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
+def split(model: nn.Module, chosen: Callable[[nn.Parameter], bool]) -> tuple[Parameters, Parameters]:
     """Trained parameters for which `chosen` holds, and the others; both in the model's order."""
     trained = [value for value in model.parameters() if value.requires_grad]
     return [value for value in trained if chosen(value)], [value for value in trained if not chosen(value)]

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.config.learning import last_steps
 
 
 @dataclass(frozen=True)
@@ -73,14 +73,8 @@ class WarmupStableDecay(Schedule):
     min_ratio: float
 
     def shape(self, lr: float, steps: int) -> tuple[str, Mapping[str, Any]]:
-        """Raises InputError where warm-up and decay do not fit into the run."""
-        decay = self.decay_steps or -(-steps // 5)
-        if self.warmup_steps + decay > steps:
-            got = f"{self.warmup_steps} + {decay} of {steps} steps"
-            remedy = "a shorter scheduler.warmup_steps or scheduler.decay_steps, or a larger algorithm.max_steps"
-            raise InputError(Problem("scheduler", "warm-up and decay are longer than the run", got, remedy=remedy))
         return "warmup_stable_decay", {
-            "num_decay_steps": decay,
+            "num_decay_steps": self.decay_steps or last_steps(steps),
             "decay_type": self.decay,
             "min_lr_ratio": self.min_ratio,
         }

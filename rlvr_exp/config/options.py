@@ -24,6 +24,8 @@ class Allowed:
     high: float | None = None
     above: float | None = None
     """An exclusive lower bound."""
+    below: float | None = None
+    """An exclusive upper bound."""
     node: bool = False
     """The field is a node with `_target_`; its schema is found by that path."""
     base: type | None = None
@@ -40,17 +42,18 @@ class Allowed:
             (self.low is not None and value < self.low)
             or (self.high is not None and value > self.high)
             or (self.above is not None and value <= self.above)
+            or (self.below is not None and value >= self.below)
         )
 
     def __str__(self) -> str:
         if self.choices:
             return ", ".join(repr(choice) if choice == "" else str(choice) for choice in self.choices)
-        bounds = (("at least", self.low), ("above", self.above), ("at most", self.high))
+        bounds = (("at least", self.low), ("above", self.above), ("at most", self.high), ("below", self.below))
         return " and ".join(f"{word} {bound:g}" for word, bound in bounds if bound is not None)
 
 
 def option(default: Any, **allowed: Any) -> Any:
-    """A field with its default and its range: `choices`, or `low`, `above`, `high`."""
+    """A field with its default and its range: `choices`, or `low`, `above`, `high`, `below`."""
     metadata = {"allowed": Allowed(**allowed)}
     if isinstance(default, list | dict):
         return field(default_factory=lambda: copy.deepcopy(default), metadata=metadata)

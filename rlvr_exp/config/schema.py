@@ -5,16 +5,17 @@ from typing import Any
 
 from omegaconf import MISSING
 
-from rlvr_exp.config import reward, tracking
+from rlvr_exp.config import ppo, reward, tracking
 from rlvr_exp.config.benchmark import Benchmark
 from rlvr_exp.config.data import Data
-from rlvr_exp.config.learning import Optimizer, Parallel, Scheduler
+from rlvr_exp.config.learning import Optimizer, Scheduler
 from rlvr_exp.config.model import Model
 from rlvr_exp.config.options import node, option
+from rlvr_exp.config.parallel import Parallel
 from rlvr_exp.config.run import Compare, Evaluate, Evaluation, Run, Validate, Verify
 from rlvr_exp.config.verifier import Cache, Sandbox, Verifier
 
-BY_TARGET = (reward, tracking)
+BY_TARGET = (ppo, reward, tracking)
 """Files whose schemas are found by their targets alone: importing them is what makes them known."""
 
 
@@ -35,7 +36,7 @@ class Config:
     algorithm: Any = node()
     curriculum: Any = node()
     optimizer: Any = node(base=Optimizer)
-    scheduler: Scheduler = field(default_factory=Scheduler)
+    scheduler: Any = node(base=Scheduler)
     parallel: Parallel = field(default_factory=Parallel)
     tracking: Any = node()
     benchmark: Any = node(base=Benchmark)

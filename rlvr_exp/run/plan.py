@@ -5,35 +5,34 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_exp.config.algorithm import SFT, ReinforcementLearning
-from rlvr_exp.config.batching import derive, of_groups
 from rlvr_exp.config.model import Model
 from rlvr_exp.config.needs import EMBEDDED_MODEL, Need
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import STAGES, reads
+from rlvr_exp.run.memory.advice import memory
+from rlvr_exp.run.memory.reading import batches_of
 
-BYTES = {"float32": 4, "bfloat16": 2, "float16": 2, "auto": 2}
-"""Of one parameter; auto: most checkpoints are stored in 16 bits."""
 WRITTEN = ("config.yaml", "manifest.json", "log.txt", "summary.json", "report.html")
 
 
 def plan(config: Config, needs: list[Need]) -> str:
-    """The plan as text, one `name: value` a line."""
+    """The plan as text, one `name: value` a line, and below it the memory of each device as a table."""
     lines = [f"{name + ':':<12} {text}" for name, text in _lines(config, needs)]
+    if reads(config, "model"):
+        lines += ["", *memory(config)]
     return "\n".join(["plan (nothing is run):", *("  " + line for line in lines)])
 
 
 def _lines(config: Config, needs: list[Need]) -> Iterator[tuple[str, str]]:
     yield "stage", f"{config.stage}: {STAGES[config.stage].about}"
     yield "seed", str(config.seed)
-    if reads(config.stage, "data"):
+    if reads(config, "data"):
         limit = f", the first {config.data.limit} of each split" if config.data.limit else ""
         yield "tasks", f"{config.data._target_} from {config.data.path or 'the embedded corpus'}{limit}"
-    if reads(config.stage, "algorithm"):
+    if reads(config, "algorithm"):
         yield from _training(config)
-    if reads(config.stage, "evaluation"):
+    if reads(config, "evaluation"):
         yield "evaluation", _evaluation(config)
-    if reads(config.stage, "model"):
-        yield "memory", memory(config)
     yield "reads", ", ".join(_read(config)) or "nothing"
     yield "writes", f"{config.run.dir or 'outputs/DATE/TIME_' + config.stage}: {', '.join(_written(config))}"
     for need in needs:
@@ -43,24 +42,16 @@ def _lines(config: Config, needs: list[Need]) -> Iterator[tuple[str, str]]:
 def _training(config: Config) -> Iterator[tuple[str, str]]:
     algorithm: Any = config.algorithm
     yield "steps", str(algorithm.max_steps)
-    longest = config.model.max_prompt_tokens
     if isinstance(algorithm, ReinforcementLearning):
         prompts, group = algorithm.prompts_per_step, algorithm.group_size
-        completion, tokens = config.model.max_completion_tokens, algorithm.max_tokens_per_device
-        batches = of_groups(prompts, group, longest, completion, tokens, config.parallel.processes)
         yield "a step", f"{prompts} prompts x {group} completions = {prompts * group} completions"
         unit = f"groups of {group}"
     elif isinstance(algorithm, SFT):
-        batches = derive(
-            algorithm.batch_size,
-            algorithm.max_sequence_tokens,
-            algorithm.max_tokens_per_device,
-            config.parallel.processes,
-        )
         yield "a step", f"{algorithm.batch_size} sequences"
         unit = "sequences"
     else:
         return
+    batches = batches_of(config)
     yield (
         "batches",
         f"micro-batch of {batches.micro_batch} {unit}, accumulated {batches.accumulation} times, on each process",
@@ -71,34 +62,15 @@ def _evaluation(config: Config) -> str:
     wanted = config.evaluation
     tasks = f"{wanted.tasks} tasks" if wanted.tasks else "all tasks"
     greedy = " and greedily" if wanted.greedy else ""
-    twice = reads(config.stage, "algorithm") and not config.model.from_scratch
+    twice = reads(config, "algorithm") and not config.model.from_scratch
     when = "before and after" if twice else "once"
     return f"{tasks} of {wanted.split!r}, {wanted.samples} samples each{greedy}, {when}"
 
 
-def memory(config: Config) -> str:
-    """Memory of one device in words: weights, and in training gradients, both moments of AdamW and a reference."""
-    model = config.model
-    if not model.parameters:
-        return "unknown: set model.parameters to the number of parameters for an estimate"
-    weights = model.parameters * BYTES[model.dtype]
-    parts = {"weights": weights}
-    if reads(config.stage, "optimizer"):
-        parts |= {"gradients": weights, "optimizer": 2 * weights}
-        if getattr(config.algorithm, "kl_coef", 0):
-            parts["reference"] = weights
-    named = ", ".join(f"{name} {_gib(size)}" for name, size in parts.items())
-    return f"{_gib(sum(parts.values()))} on each device ({named}); activations and sampling caches come on top"
-
-
-def _gib(size: float) -> str:
-    return f"{size / 2**30:.2f} GiB" if size >= 2**28 else f"{size / 2**20:.1f} MiB"
-
-
 def _read(config: Config) -> Iterator[str]:
-    if reads(config.stage, "model"):
+    if reads(config, "model"):
         yield _model_source(config.model)
-    if reads(config.stage, "data"):
+    if reads(config, "data"):
         yield config.data.path or "the embedded corpus"
     if config.evaluate is not None and config.evaluate.baseline:
         yield config.evaluate.baseline
@@ -120,11 +92,11 @@ def _written(config: Config) -> Iterator[str]:
         yield config.verify.output or "verdicts.jsonl"
     if config.validate is not None:
         yield "validate.jsonl, validate.md"
-    if reads(config.stage, "benchmark"):
+    if reads(config, "benchmark"):
         yield "benchmark.json, benchmark.md"
-    if reads(config.stage, "evaluation"):
+    if reads(config, "evaluation"):
         yield "evaluation/"
-    if reads(config.stage, "algorithm"):
+    if reads(config, "algorithm"):
         yield f"metrics.jsonl, metrics.csv, checkpoints/ (every {config.run.checkpoint.every_steps} steps)"
-    if reads(config.stage, "reward"):
+    if reads(config, "reward"):
         yield "rollouts/"

@@ -1,0 +1,40 @@
+"""What several training processes rule out: stages, ways to run and optimizers that they do not go with."""
+
+from collections.abc import Iterator
+
+from rlvr_exp.config.parallel import SHARDING
+from rlvr_exp.config.schema import Config
+from rlvr_exp.config.stages import reads
+from rlvr_exp.core.errors import Problem
+
+STAGES_OF_RANKS = ("sft", "grpo", "ppo", "evaluate")
+"""Stages that share their work over processes."""
+WHOLE_MATRICES = ("rlvr_exp.algorithms.optimizers.Muon", "rlvr_exp.algorithms.optimizers.Adafactor")
+"""Optimizers whose step depends on a matrix as a whole; ZeRO hands an optimizer flat pieces of all parameters."""
+
+
+def of_ranks(config: Config) -> Iterator[Problem]:
+    """Combinations with the `parallel` node that cannot work."""
+    parallel = config.parallel
+    if not parallel.distributed:
+        return
+    if config.stage not in STAGES_OF_RANKS:
+        what = f"+stage={config.stage} runs in one process; those that share their work: {', '.join(STAGES_OF_RANKS)}"
+        yield Problem("parallel.strategy", what, parallel.strategy, "single", "", "parallel=single")
+        return
+    if config.run.inline:
+        remedy = "parallel=single, or drop run.inline"
+        yield Problem("run.inline", "several processes cannot run in this one", "true", "false", "", remedy)
+    if parallel.nodes > 1 and not config.run.dir:
+        remedy = "run.dir=DIR on a file system that all machines see"
+        yield Problem("run.dir", "several machines need one run directory", "nothing", "", "", remedy)
+    if reads(config.stage, "optimizer") and parallel.strategy in SHARDING:
+        yield from _optimizer(config)
+
+
+def _optimizer(config: Config) -> Iterator[Problem]:
+    target = getattr(config.optimizer, "_target_", "")
+    if target in WHOLE_MATRICES:
+        name = target.rpartition(".")[2]
+        what = f"{name} needs whole matrices, which {config.parallel.strategy} cuts into flat pieces"
+        yield Problem("optimizer", what, name, "", "", "optimizer=adamw, or parallel=ddp")

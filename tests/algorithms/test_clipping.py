@@ -1,0 +1,78 @@
+"""Gradient norms are tracked as they are, and clipping does what it says."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tiny_update import Bowl, trained
+from transformers import TrainerCallback
+
+from rlvr_exp.algorithms.clipping import Clipping
+
+
+class Gradients(TrainerCallback):
+    """The gradient that each optimizer step is taken on."""
+
+    def __init__(self) -> None:
+        self.seen: list[torch.Tensor] = []
+
+    def on_pre_optimizer_step(self, args, state, control, model=None, **_) -> None:
+        self.seen.append(torch.cat([value.grad.flatten() for value in model.parameters()]).double())
+
+
+def stepped(scale: float, limit: float, seed: int, steps: int = 1, every: int = 1):
+    """Gradients that the optimizer saw, the rows logged, and the gradient of the first step before clipping."""
+    bowl, seen = Bowl(seed, scale), Gradients()
+    bowl(torch.zeros(1))["loss"].backward()
+    whole = torch.cat([value.grad.flatten() for value in bowl.parameters()]).double()
+    bowl.zero_grad()
+    words = ["optimizer=sgd", "optimizer.lr=1e-6", f"optimizer.max_grad_norm={limit}", f"run.log_every_steps={every}"]
+    _, rows = trained(bowl, *words, "scheduler=constant", "scheduler.warmup_steps=0", f"algorithm.max_steps={steps}", callbacks=[seen])
+    return seen.seen, [row for row in rows if "grad_norm" in row], whole
+
+
+SCALES, LIMITS, SEEDS = st.floats(0.01, 100), st.floats(0.01, 100), st.integers(0, 50)
+
+
+@pytest.mark.property(42)
+@settings(deadline=None, max_examples=20)
+@given(scale=SCALES, seed=SEEDS)
+def test_the_logged_norm_is_the_gradients_own(scale: float, seed: int) -> None:
+    _, rows, whole = stepped(scale, 1.0, seed)
+    assert rows[0]["grad_norm"] == rows[0]["grad_norm/max"] == pytest.approx(float(whole.norm()), rel=1e-5)
+
+
+@pytest.mark.property(47)
+@settings(deadline=None, max_examples=30)
+@given(scale=SCALES, limit=LIMITS, seed=SEEDS)
+def test_clipping_bounds_the_norm_and_keeps_the_direction(scale: float, limit: float, seed: int) -> None:
+    (after,), (row,), whole = stepped(scale, limit, seed)
+    before = float(whole.norm())
+    assert float(after.norm()) <= limit * (1 + 1e-5)
+    assert float(after @ whole) == pytest.approx(float(after.norm()) * before, rel=1e-5)
+    assert row["grad_norm/after"] == pytest.approx(float(after.norm()), rel=1e-5)
+    assert row["grad_norm/clipped"] == (before > limit)
+    if before < limit * (1 - 1e-5):
+        assert torch.allclose(after, whole, rtol=1e-6)
+    elif before > limit * (1 + 1e-5):
+        assert float(after.norm()) == pytest.approx(limit, rel=1e-4)
+
+
+@pytest.mark.property(47)
+@given(norms=st.lists(st.floats(0, 10), min_size=1, max_size=20), limit=st.floats(0.1, 10))
+def test_a_row_speaks_of_every_step_since_the_last_one(norms: list[float], limit: float) -> None:
+    counted = Clipping()
+    for norm in norms:
+        counted.record(norm, min(norm, limit), limit)
+    row = counted.metrics()
+    assert row["grad_norm/clipped"] == sum(norm > limit for norm in norms) / len(norms)
+    assert math.isclose(row["grad_norm"], math.fsum(norms) / len(norms), abs_tol=1e-12)
+    assert row["grad_norm/after"] <= min(limit, row["grad_norm"]) + 1e-9 and not counted.metrics()
+
+
+def test_rows_are_rarer_than_steps() -> None:
+    seen, rows, _ = stepped(1.0, 2.0, 3, steps=6, every=3)
+    assert len(seen) == 6 and [row["step"] for row in rows] == [3, 6]
+    assert rows[0]["grad_norm/clipped"] == 1.0 and rows[0]["grad_norm/after"] == pytest.approx(2.0, rel=1e-4)

@@ -1,0 +1,72 @@
+"""Optimizers: each lowers a convex loss, and what a run logs of it is the curve."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tiny_update import Bowl, tiny_language_model, trained
+
+from rlvr_exp.algorithms.optimizers import Chained
+from rlvr_exp.config import build, compose
+from rlvr_exp.core.errors import InputError
+
+RATES = {"adam": 0.1, "adamw": 0.1, "adamw_8bit": 0.1, "sgd": 0.1, "adafactor": 0.1, "muon": 0.1}
+LINE = ["scheduler=constant", "scheduler.warmup_steps=0"]
+
+
+@pytest.mark.property(45)
+@pytest.mark.parametrize("name", RATES)
+@settings(deadline=None, max_examples=3)
+@given(seed=st.integers(0, 30), share=st.floats(0.5, 1.0))
+def test_every_optimizer_lowers_a_convex_loss_and_the_curve_is_logged(name: str, seed: int, share: float) -> None:
+    model = tiny_language_model() if name == "muon" else Bowl(seed)
+    first = float(model(torch.zeros(1))["loss"].detach())
+    words = [f"optimizer={name}", f"optimizer.lr={RATES[name] * share}", "optimizer.max_grad_norm=100", "algorithm.max_steps=30"]
+    trainer, rows = trained(model, *words, *LINE)
+    curve = [row["loss"] for row in rows if "learning_rate" in row]
+    assert len(curve) == 30 and curve[0] == pytest.approx(first, rel=1e-5)
+    assert all(b < a for a, b in zip(curve[:6], curve[1:6], strict=False)), "down from the start"
+    assert curve[-1] < 0.5 * first and float(trainer.model(torch.zeros(1))["loss"].detach()) < 0.5 * first
+
+
+@pytest.mark.parametrize("name", ["adam", "adamw", "sgd", "adafactor", "adamw_8bit"])
+def test_matrices_alone_are_decayed(name: str) -> None:
+    made = build(compose(["+stage=grpo", f"optimizer={name}", "optimizer.weight_decay=0.5"]).config.optimizer).make(Bowl())
+    decays = {tuple(value.shape): group["weight_decay"] for group in made.param_groups for value in group["params"]}
+    assert decays == {(6, 4): 0.5, (6,): 0.0}
+
+
+def test_frozen_parameters_are_left_out() -> None:
+    bowl = Bowl()
+    bowl.matrix.requires_grad_(False)
+    made = build(compose(["+stage=grpo", "optimizer=sgd"]).config.optimizer).make(bowl)
+    assert [tuple(value.shape) for group in made.param_groups for value in group["params"]] == [(6,)]
+
+
+def test_muon_is_two_optimizers_whose_state_comes_back() -> None:
+    words = ["optimizer=muon", "algorithm.max_steps=3", *LINE]
+    trainer, _ = trained(tiny_language_model(), *words)
+    chained = trainer.optimizer.optimizer
+    assert isinstance(chained, Chained)
+    other = build(compose(["+stage=grpo", "optimizer=muon"]).config.optimizer).make(tiny_language_model())
+    other.load_state_dict(chained.state_dict())
+    moment = next(iter(other.parts[1].state.values()))["momentum_buffer"]
+    assert torch.equal(moment, next(iter(chained.parts[1].state.values()))["momentum_buffer"])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["optimizer=adamw", "optimizer.beta1=1"],
+        ["optimizer=adam", "optimizer.eps=0"],
+        ["optimizer=sgd", "optimizer.momentum=1"],
+        ["optimizer=sgd", "optimizer.nesterov=true", "optimizer.momentum=0"],
+        ["optimizer=sgd", "optimizer.beta2=0.9"],
+        ["optimizer=adafactor", "optimizer.decay_power=0"],
+        ["optimizer=adamw", "optimizer.lr=0"],
+        ["optimizer=adamw", "optimizer.max_grad_norm=0"],
+    ],
+)
+def test_impossible_values_are_refused(words: list[str]) -> None:
+    with pytest.raises(InputError, match=words[1].partition("=")[0]):
+        compose(["+stage=grpo", *words])
