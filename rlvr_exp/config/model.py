@@ -23,7 +23,7 @@ class Model:
     adapter: Adapter = field(default_factory=Adapter)
     """A low-rank adapter."""
     freeze: list[str] = field(default_factory=list)
-    """Patterns of parameter names that are not trained, such as model.layers.[01].*; a pattern that fits none is refused."""
+    """Patterns of parameter names that are not trained, such as model.layers.0.*; a pattern that fits none is refused."""
     gradient_checkpointing: bool = False
     """Compute activations again in the backward pass in place of keeping them: less memory, about a third more time."""
     device_map: str = option("", choices=("", "auto"))

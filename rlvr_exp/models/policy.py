@@ -74,11 +74,8 @@ def load_policy(model, seed: int) -> Policy:
     Raises:
         InputError: a pattern of `model.freeze` or a target of `model.adapter` fits nothing in the model.
     """
-    origin = source(model)
     tokenizer = load_tokenizer(model)
-    network = _from_scratch(model, origin, seed) if model.from_scratch else _pretrained(model, origin)
-    if not model.device_map and model.quantization == "none":
-        network.to("cuda" if torch.cuda.is_available() else "cpu")
+    network = load_network(model, seed)
     network.config.pad_token_id = network.generation_config.pad_token_id = tokenizer.pad_token_id
     longest = network.config.max_position_embeddings
     chat = model.chat_template == "always" or (model.chat_template == "auto" and tokenizer.chat_template is not None)
@@ -86,6 +83,14 @@ def load_policy(model, seed: int) -> Policy:
     freeze(network, model.freeze)
     whole = adapted(network, model, seed) if has_adapter(model) else network
     return Policy(whole, tokenizer, ends, chat, model.thinking, longest)
+
+
+def load_network(model, seed: int) -> PreTrainedModel:
+    """The model alone, below any adapter, on its device."""
+    network = _from_scratch(model, source(model), seed) if model.from_scratch else _pretrained(model, source(model))
+    if not model.device_map and model.quantization == "none":
+        network.to("cuda" if torch.cuda.is_available() else "cpu")
+    return network
 
 
 def add_adapter(policy: Policy, name: str, settings: Adapter, seed: int) -> Policy:
