@@ -1,18 +1,19 @@
 """Given tasks, answered and judged: one function for training, evaluation and inference.
 
-Which tasks are asked, and what an answer is worth, is not decided here.
+A completion goes to the verifier when it ends, while the others still draw. Which tasks are asked, and what an answer is
+worth, is not decided here.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from rlvr_exp.core.seeds import Key
 from rlvr_exp.models.policy import Policy
-from rlvr_exp.rollouts.judge import Answer, judge
-from rlvr_exp.rollouts.sampler import Sampling, sample_groups
+from rlvr_exp.rollouts.judge import CUT, Answer, Read, read
+from rlvr_exp.rollouts.sampler import Keys, Sampling, stream
+from rlvr_exp.rollouts.sharing import by_all_ranks
 from rlvr_exp.tasks.base import Domain, Task
-from rlvr_exp.verifiers.base import Verifier
+from rlvr_exp.verifiers.base import Request, Verdict, Verifier
 
 
 @dataclass(frozen=True)
@@ -22,8 +23,8 @@ class Question:
     task: Task
     prompt: tuple[int, ...]
     """Token ids; never cut."""
-    keys: tuple[tuple[Key, ...], ...]
-    """The key of each wanted completion's draws, e.g. (run seed, "rollout", step, place, task id, sample)."""
+    keys: tuple[Keys, ...]
+    """The key of each wanted completion's draws, e.g. (run seed, "rollout", step, place, task id, sample); None: greedy."""
 
 
 @dataclass(frozen=True)
@@ -36,14 +37,63 @@ class Answered:
     """Wall seconds: `generate`, and `verify`, what waiting for verdicts cost once sampling had ended."""
 
 
+@by_all_ranks
 def answer(
     policy: Policy, domain: Domain, verifier: Verifier, questions: Sequence[Question], sampling: Sampling
 ) -> Answered:
     """Sample every completion that the questions ask for, and judge it."""
-    began = time.perf_counter()
-    prompts, keys = [list(one.prompt) for one in questions], [one.keys for one in questions]
-    sampled = sample_groups(policy.model, prompts, keys, sampling)
-    generated = time.perf_counter()
-    answers = judge(policy, domain, verifier, [one.task for one in questions], sampled)
-    seconds = {"generate": generated - began, "verify": time.perf_counter() - generated}
-    return Answered(tuple(map(tuple, answers)), seconds)
+    asking = _Asking(policy, domain, questions, sampling)
+    for index, verdict in verifier.as_ready(asking.requests()):
+        asking.judged(asking.submitted[index], verdict)
+    answers = tuple(tuple(asking.done[place, i] for i in range(len(one.keys))) for place, one in enumerate(questions))
+    return Answered(answers, asking.seconds())
+
+
+class _Asking:
+    """The state of one `answer`: what has ended is read and waits for its verdict."""
+
+    def __init__(self, policy: Policy, domain: Domain, questions: Sequence[Question], sampling: Sampling):
+        self._policy, self._domain, self._questions, self._sampling = policy, domain, questions, sampling
+        self._began = self._generated = time.perf_counter()
+        self._read: dict[tuple[int, int], Read] = {}
+        self.submitted: list[tuple[int, int]] = []
+        """(question, sample) of each request, in the order of their submission."""
+        self.done: dict[tuple[int, int], Answer] = {}
+
+    def requests(self) -> Iterator[Request]:
+        """A request for each completion as it ends."""
+        for batch in batches(self._questions, self._sampling.batch_size):
+            prompts, keys = [self._questions[i].prompt for i in batch], [self._questions[i].keys for i in batch]
+            for one in stream(self._policy.model, prompts, keys, self._sampling):
+                place = batch[one.prompt]
+                task = self._questions[place].task
+                self._read[place, one.sample] = found = read(self._policy, self._domain, task, one.sample, one.sampled)
+                if one.sampled.truncated:
+                    self.judged((place, one.sample), CUT)
+                else:
+                    self.submitted.append((place, one.sample))
+                    yield Request(task.problem, found.candidate)
+        self._generated = time.perf_counter()
+
+    def judged(self, place: tuple[int, int], verdict: Verdict) -> None:
+        found = vars(self._read.pop(place))
+        self.done[place] = Answer(**found, verdict=verdict, seconds=time.perf_counter() - self._began)
+
+    def seconds(self) -> dict[str, float]:
+        return {"generate": self._generated - self._began, "verify": time.perf_counter() - self._generated}
+
+
+def batches(questions: Sequence[Question], batch_size: int) -> Iterator[list[int]]:
+    """Places of the questions that are answered together, those with prompts of like length: as many as have no more
+    than `batch_size` completions, at least one."""
+    batch: list[int] = []
+    size = 0
+    for place in sorted(range(len(questions)), key=lambda place: len(questions[place].prompt)):
+        wanted = len(questions[place].keys)
+        if batch and size + wanted > batch_size:
+            yield batch
+            batch, size = [], 0
+        batch.append(place)
+        size += wanted
+    if batch:
+        yield batch

@@ -1,39 +1,36 @@
-"""From sampled tokens to judged answers: text, candidate, verdict. One home for training, evaluation and inference."""
+"""From sampled tokens to judged answers: text, candidate, verdict."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.sampler import Sampled
 from rlvr_exp.tasks.base import Candidate, Domain, Task
-from rlvr_exp.verifiers.base import Request, Verdict, Verifier
+from rlvr_exp.verifiers.base import Verdict
+
+CUT = Verdict("failed", bucket="truncated", log="the completion reached its token limit before it ended")
+"""Of a completion that was not let to its end: it is not judged."""
 
 
 @dataclass(frozen=True)
-class Answer:
-    """One completion of a task, judged."""
+class Read:
+    """One completion of a task as text, and the candidate in it."""
 
     task: Task
     sample: int
     sampled: Sampled
     text: str
     candidate: Candidate
+
+
+@dataclass(frozen=True)
+class Answer(Read):
+    """One completion of a task, judged."""
+
     verdict: Verdict
+    seconds: float = 0.0
+    """Wall seconds from the question to the verdict, the others of its batch included."""
 
 
-def judge(
-    policy: Policy, domain: Domain, verifier: Verifier, tasks: Sequence[Task], groups: Sequence[Sequence[Sampled]]
-) -> list[list[Answer]]:
-    """Judge every completion of every task; a completion cut off by the token limit fails as `truncated`."""
-    read = [[(text := policy.decode(one.ids), domain.parse(text)) for one in group] for group in groups]
-    whole = [(t, s) for t, group in enumerate(groups) for s, one in enumerate(group) if not one.truncated]
-    verdicts = verifier.verify([Request(tasks[t].problem, read[t][s][1]) for t, s in whole])
-    by_place = dict(zip(whole, verdicts, strict=True))
-    cut = Verdict("failed", bucket="truncated", log="the completion reached its token limit before it ended")
-    return [
-        [
-            Answer(task, s, one, *read[t][s], by_place.get((t, s), cut))
-            for s, one in enumerate(groups[t])
-        ]
-        for t, task in enumerate(tasks)
-    ]
+def read(policy: Policy, domain: Domain, task: Task, sample: int, sampled: Sampled) -> Read:
+    text = policy.decode(sampled.ids)
+    return Read(task, sample, sampled, text, domain.parse(text))

@@ -1,31 +1,49 @@
 """The sampling loop for a local engine: several completions for each prompt, the prompt computed once.
 
-A group of G completions is decoded as one row. The row's cache holds the prompt once and then G new columns a step,
-and a mask lets a completion see the prompt and itself alone: any causal model that takes a 4-D attention mask can do
-it, and the cache is a fraction of what G separate rows would need.
-
-Every draw takes its number from the caller's key and the token's position by inverting the cumulative distribution;
-no global generator is read or moved (DESIGN.md, "Determinism").
+Completions leave the batch the moment they end, and are handed out while the others still draw. Every draw takes its
+number from the caller's key and the token's position; no global generator is read or moved (DESIGN.md, "Determinism"), so
+at equal weights it does not matter what else is in the batch.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
-from transformers import DynamicCache, PreTrainedModel
+from torch import nn
+from transformers import PreTrainedModel
 
 from rlvr_exp.core.seeds import Key, derive
+from rlvr_exp.models.policy import Policy
+from rlvr_exp.rollouts.draw import Drawn, Filters, draw
+from rlvr_exp.rollouts.sampler_groups import GroupDecoder
+from rlvr_exp.rollouts.sampler_rows import RowDecoder
+from rlvr_exp.rollouts.sampler_trial import takes_groups
+from rlvr_exp.rollouts.stopping import Decode, Watcher
+
+Keys = Sequence[Key] | None
+"""What a completion's draws depend on, e.g. (run seed, "rollout", step, place, task id, sample); None: greedy."""
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """How tokens are drawn. `temperature` 0 means greedy."""
+    """How completions are drawn and when they end."""
 
-    temperature: float
+    filters: Filters
     max_new_tokens: int
     eos_ids: tuple[int, ...]
-    pad_id: int
+    stop: tuple[str, ...] = ()
+    """Texts that end a completion; they stay part of it."""
+    decode: Decode | None = None
+    """Token ids to text; needed for `stop`."""
+    batch_size: int = 512
+    """Completions drawn at once where more are wanted; all of a prompt's stay together."""
+
+    @classmethod
+    def of(cls, options, policy: Policy, max_new_tokens: int, batch_size: int) -> "Sampling":
+        """As the `algorithm` or the `evaluation` node says (rlvr_exp.config.sampling.Drawing)."""
+        filters = Filters(options.temperature, options.top_k, options.top_p, options.min_p)
+        return cls(filters, max_new_tokens, policy.eos_ids, tuple(options.stop), policy.decode, batch_size)
 
 
 @dataclass(frozen=True)
@@ -34,150 +52,127 @@ class Sampled:
 
     ids: tuple[int, ...]
     logprobs: tuple[float, ...]
-    """Log-probability of each drawn token under the distribution it was drawn from (after temperature)."""
+    """Log-probability of each drawn token under the distribution it was drawn from: after temperature and filters."""
     truncated: bool
     """True when the token limit ended it."""
+    support: tuple[tuple[int, ...], ...] | None = None
+    """For each drawn token the ids that filters had kept; None: the whole vocabulary."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A completion that has ended: sample `sample` of prompt `prompt`."""
+
+    prompt: int
+    sample: int
+    sampled: Sampled
 
 
 def sample_groups(
-    model: PreTrainedModel,
-    prompts: Sequence[Sequence[int]],
-    keys: Sequence[Sequence[Sequence[Key]]],
-    sampling: Sampling,
+    model: nn.Module, prompts: Sequence[Sequence[int]], keys: Sequence[Sequence[Keys]], sampling: Sampling
 ) -> list[list[Sampled]]:
-    """Draw `len(keys[p])` completions for each prompt p; all prompts must ask for the same number.
+    """All completions of each prompt, in the order of its keys; see `stream`."""
+    found = {(one.prompt, one.sample): one.sampled for one in stream(model, prompts, keys, sampling)}
+    return [[found[place, sample] for sample in range(len(wanted))] for place, wanted in enumerate(keys)]
+
+
+def stream(
+    model: nn.Module, prompts: Sequence[Sequence[int]], keys: Sequence[Sequence[Keys]], sampling: Sampling
+) -> Iterator[Finished]:
+    """Draw `len(keys[p])` completions for each prompt p, all in one batch, each handed out as soon as it ends.
 
     Args:
+        model: a causal language model, or a wrapper around one that leaves its modules in place (PEFT).
         prompts: token ids of each prompt, unpadded, at least one token long.
-        keys: for each prompt and sample the key of its draws, e.g. (run seed, "rollout", step, task id, sample).
-
-    Returns:
-        For each prompt its completions in the order of its keys.
+        keys: for each prompt and sample the key of its draws.
     """
-    group = len(keys[0])
-    if any(len(row) != group for row in keys):
-        raise ValueError(f"sample_groups: every prompt needs the same number of samples, got {[len(k) for k in keys]}")
-    uniforms = torch.from_numpy(_uniforms(keys, sampling.max_new_tokens)).to(model.device)
-    was_training = model.training
-    model.eval()
+    inner = causal_model(model)
+    was_training = inner.training
+    inner.eval()
+    batch = _Batch(inner, prompts, keys, sampling)
     try:
-        with torch.inference_mode():
-            return _decode(model, prompts, uniforms, sampling)
+        while batch.going:
+            with torch.inference_mode():
+                finished = batch.step()
+            yield from finished
     finally:
-        model.train(was_training)
+        inner.train(was_training)
 
 
-def _uniforms(keys: Sequence[Sequence[Sequence[Key]]], length: int) -> np.ndarray:
-    """Shape (prompts, group, length): the number of a draw depends on its key and its position alone."""
-    rows = [[np.random.Generator(np.random.Philox(derive(*key))).random(length) for key in row] for row in keys]
-    return np.asarray(rows, dtype=np.float64)
-
-
-def _decode(model: PreTrainedModel, prompts, uniforms: torch.Tensor, sampling: Sampling) -> list[list[Sampled]]:
-    batch = _Batch(model, prompts, uniforms.shape[1], sampling)
-    logits = batch.prefill()
-    for step in range(sampling.max_new_tokens):
-        drawn, logprobs = _draw(logits, uniforms[batch.active, :, step], sampling.temperature)
-        batch.record(step, drawn, logprobs)
-        if step + 1 == sampling.max_new_tokens or not batch.drop_ended():
-            break
-        logits = batch.forward(step)
-    return batch.completions()
+def causal_model(model: nn.Module) -> PreTrainedModel:
+    """The language model inside whatever is wrapped around it."""
+    for module in model.modules():
+        if isinstance(module, PreTrainedModel):
+            return module
+    raise TypeError(f"no Transformers model in a {type(model).__name__}: the sampler has nothing to run")
 
 
 class _Batch:
-    """Groups being decoded: what was drawn, and the cache and mask of those that still draw."""
+    """Completions being drawn. Completion i is sample `sample[i]` of prompt `owner[i]`."""
 
-    def __init__(self, model: PreTrainedModel, prompts, group: int, sampling: Sampling):
-        self.model, self.group, self.pad_id = model, group, sampling.pad_id
-        device = model.device
-        self.ids, self.seen = _left_padded(prompts, sampling.pad_id, device)
-        self.lengths = self.seen.sum(1)
-        rows = len(prompts)
-        shape = (rows, group, sampling.max_new_tokens)
-        self.tokens = torch.full(shape, sampling.pad_id, device=device)
-        self.logprobs = torch.zeros(shape, device=device)
-        self.counts = torch.zeros((rows, group), dtype=torch.long, device=device)
-        self.alive = torch.ones((rows, group), dtype=torch.bool, device=device)
-        self.active = torch.arange(rows, device=device)
-        """Rows that still draw, in the order of the cache."""
-        self.eos = torch.tensor(sampling.eos_ids, device=device)
-        self.cache = DynamicCache(config=model.config)
-        hidden = torch.finfo(model.dtype).min
-        others = ~torch.eye(group, dtype=torch.bool, device=device)
-        self.mask = torch.zeros((rows, 1, group, self.ids.shape[1]), dtype=model.dtype, device=device)
-        self.mask.masked_fill_(~self.seen.bool()[:, None, None, :], hidden)
-        self.own = torch.zeros((group, group), dtype=model.dtype, device=device).masked_fill_(others, hidden)
-        """What the columns of one step add to the mask: a completion sees its own token alone."""
+    def __init__(self, model: PreTrainedModel, prompts, keys, sampling: Sampling):
+        self._model, self._sampling = model, sampling
+        self._owner = np.repeat(np.arange(len(prompts)), [len(row) for row in keys])
+        self._sample = np.concatenate([np.arange(len(row)) for row in keys])
+        self._uniforms = torch.from_numpy(uniforms(keys, sampling.max_new_tokens)).to(model.device)
+        longest = max(map(len, prompts)) + sampling.max_new_tokens
+        decoder = GroupDecoder if takes_groups(model, longest) else RowDecoder
+        self._decoder = decoder(model, prompts, self._owner, sampling.max_new_tokens)
+        self._live = np.arange(len(self._owner))
+        self._eos = np.array(sampling.eos_ids)
+        watch = [Watcher(sampling.stop, sampling.decode) for _ in self._live] if sampling.stop else []
+        self._watchers: list[Watcher] = watch
+        self._ids = np.zeros((len(self._live), sampling.max_new_tokens), dtype=np.int64)
+        self._logprobs = np.zeros(self._ids.shape, dtype=np.float32)
+        self._support: list[list[tuple[int, ...]]] = [[] for _ in self._live]
+        self._tokens = torch.empty(0)
+        self._drawn = 0
 
-    def prefill(self) -> torch.Tensor:
-        """(rows, group, vocabulary) logits of the first token; each prompt is computed once."""
-        positions = (self.seen.cumsum(1) - 1).clamp(min=0)
-        output = self.model(
-            input_ids=self.ids,
-            attention_mask=self.seen,
-            position_ids=positions,
-            past_key_values=self.cache,
-            use_cache=True,
-            logits_to_keep=1,
-        )
-        return output.logits[:, -1:, :].expand(-1, self.group, -1)
+    @property
+    def going(self) -> bool:
+        return len(self._live) > 0
 
-    def record(self, step: int, drawn: torch.Tensor, logprobs: torch.Tensor) -> None:
-        drawn = torch.where(self.alive[self.active], drawn, self.pad_id)
-        self.tokens[self.active, :, step] = drawn
-        self.logprobs[self.active, :, step] = logprobs
-        self.counts[self.active] += self.alive[self.active]
-        self.alive[self.active] &= ~torch.isin(drawn, self.eos)
+    def step(self) -> list[Finished]:
+        """Draw one token of each live completion; those that ended with it."""
+        logits = self._decoder.step(self._live, self._tokens) if self._drawn else self._first()
+        index = torch.from_numpy(self._live).to(logits.device)
+        drawn = draw(logits, self._uniforms[index, self._drawn], self._sampling.filters)
+        ended = self._record(drawn)
+        self._drawn += 1
+        left = ended if self._drawn < self._sampling.max_new_tokens else np.ones_like(ended)
+        finished = [self._finished(i, bool(end)) for i, end in zip(self._live[left], ended[left], strict=True)]
+        self._tokens = drawn.ids[torch.from_numpy(~left).to(drawn.ids.device)]
+        self._live = self._live[~left]
+        return finished
 
-    def drop_ended(self) -> bool:
-        """Groups whose completions have all ended leave the batch and the cache; False when none is left."""
-        keep = self.alive[self.active].any(1)
-        if keep.any() and not keep.all():
-            kept = keep.nonzero().flatten()
-            self.cache.batch_select_indices(kept)
-            self.active, self.mask = self.active[kept], self.mask[kept]
-        return bool(keep.any())
+    def _first(self) -> torch.Tensor:
+        logits = self._decoder.prefill()
+        return logits[torch.from_numpy(self._owner).to(logits.device)]
 
-    def forward(self, step: int) -> torch.Tensor:
-        """(rows, group, vocabulary) logits after the tokens of `step`."""
-        rows = len(self.active)
-        self.mask = torch.cat([self.mask, self.own.expand(rows, 1, -1, -1)], dim=-1)
-        return self.model(
-            input_ids=self.tokens[self.active, :, step],
-            attention_mask=self.mask,
-            position_ids=(self.lengths[self.active, None] + step).expand(-1, self.group),
-            past_key_values=self.cache,
-            use_cache=True,
-        ).logits
+    def _record(self, drawn: Drawn) -> np.ndarray:
+        """Note what was drawn; which completions it ended."""
+        ids = self._ids[self._live, self._drawn] = drawn.ids.cpu().numpy()
+        self._logprobs[self._live, self._drawn] = drawn.logprobs.cpu().numpy()
+        for i, kept in zip(self._live, drawn.support() or (), strict=False):
+            self._support[i].append(kept)
+        ended = np.isin(ids, self._eos)
+        if self._watchers:
+            found = [self._watchers[i].ends(int(token)) for i, token in zip(self._live, ids, strict=True)]
+            ended |= np.array(found)
+        return ended
 
-    def completions(self) -> list[list[Sampled]]:
-        tokens, logprobs = self.tokens.tolist(), self.logprobs.tolist()
-        counts, alive = self.counts.tolist(), self.alive.tolist()
-        return [
-            [Sampled(tuple(tokens[p][s][:n]), tuple(logprobs[p][s][:n]), truncated=alive[p][s]) for s, n in enumerate(row)]
-            for p, row in enumerate(counts)
-        ]
+    def _finished(self, i: int, ended: bool) -> Finished:
+        support = tuple(self._support[i]) if self._sampling.filters.narrow else None
+        ids, logprobs = self._ids[i, : self._drawn], self._logprobs[i, : self._drawn]
+        sampled = Sampled(tuple(ids.tolist()), tuple(logprobs.tolist()), not ended, support)
+        return Finished(int(self._owner[i]), int(self._sample[i]), sampled)
 
 
-def _draw(logits: torch.Tensor, uniforms: torch.Tensor, temperature: float) -> tuple[torch.Tensor, torch.Tensor]:
-    """Invert the cumulative distribution at the given numbers; shapes (rows, group, vocabulary) and (rows, group)."""
-    logits = logits.float()
-    if temperature == 0:
-        drawn = logits.argmax(-1)
-        return drawn, torch.zeros_like(uniforms, dtype=logits.dtype)
-    scores = torch.log_softmax(logits / temperature, dim=-1)
-    cumulative = scores.double().exp().cumsum(-1)
-    targets = uniforms.unsqueeze(-1) * cumulative[..., -1:]
-    drawn = torch.searchsorted(cumulative, targets, right=True).squeeze(-1).clamp(max=logits.shape[-1] - 1)
-    return drawn, scores.gather(-1, drawn.unsqueeze(-1)).squeeze(-1)
-
-
-def _left_padded(prompts: Sequence[Sequence[int]], pad_id: int, device) -> tuple[torch.Tensor, torch.Tensor]:
-    width = max(len(prompt) for prompt in prompts)
-    ids = torch.full((len(prompts), width), pad_id, device=device)
-    seen = torch.zeros((len(prompts), width), dtype=torch.long, device=device)
-    for row, prompt in enumerate(prompts):
-        ids[row, width - len(prompt) :] = torch.tensor(prompt, device=device)
-        seen[row, width - len(prompt) :] = 1
-    return ids, seen
+def uniforms(keys: Sequence[Sequence[Keys]], length: int) -> np.ndarray:
+    """(completions, length): the number of a draw depends on its key and its position alone; NaN for a greedy one."""
+    rows = [
+        np.full(length, np.nan) if key is None else np.random.Generator(np.random.Philox(derive(*key))).random(length)
+        for row in keys
+        for key in row
+    ]
+    return np.asarray(rows, dtype=np.float64)

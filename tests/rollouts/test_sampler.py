@@ -2,65 +2,79 @@
 
 import pytest
 import torch
-from transformers import Qwen3Config, Qwen3ForCausalLM
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rollout_models import EOS, VOCABULARY, keys, plain_logits, prompts, tiny_model
+from transformers import GPT2Config, GPT2LMHeadModel, MistralConfig, MistralForCausalLM
 
-from rlvr_exp.rollouts.sampler import Sampling, sample_groups
+from rlvr_exp.rollouts.draw import Filters
+from rlvr_exp.rollouts.sampler import Sampling, sample_groups, stream
 
-PAD, EOS = 0, 1
+FILTERS = st.builds(
+    Filters,
+    temperature=st.sampled_from([0.3, 0.7, 1.0, 2.0]),
+    top_k=st.sampled_from([0, 0, 2, 5, 100]),
+    top_p=st.sampled_from([1.0, 1.0, 0.3, 0.8, 0.95]),
+    min_p=st.sampled_from([0.0, 0.0, 0.05, 0.4]),
+)
 
 
 @pytest.fixture(scope="module")
-def model() -> Qwen3ForCausalLM:
-    torch.manual_seed(0)
-    shape = dict(vocab_size=30, hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2)
-    return Qwen3ForCausalLM(Qwen3Config(**shape, num_key_value_heads=1, head_dim=8, max_position_embeddings=128))
+def model():
+    return tiny_model()
 
 
-def prompts(count: int) -> list[list[int]]:
-    generator = torch.Generator().manual_seed(3)
-    lengths = torch.randint(2, 9, (count,), generator=generator).tolist()
-    return [torch.randint(2, 30, (n,), generator=generator).tolist() for n in lengths]
+def draw(model, asked, named, filters=None, limit=12, **more):
+    return sample_groups(model, asked, named, Sampling(filters or Filters(), limit, (EOS,), **more))
 
 
-def keys(count: int, group: int, seed: int = 0) -> list[list[tuple]]:
-    return [[(seed, "test", p, s) for s in range(group)] for p in range(count)]
+@given(FILTERS, st.integers(1, 3), st.integers(1, 4), st.integers(0, 9))
+@settings(max_examples=40, deadline=None)
+def test_the_recorded_probability_is_that_of_the_filtered_distribution(model, filters, count, group, seed):
+    asked = prompts(count)
+    for prompt, drawn in zip(asked, draw(model, asked, keys(count, group, seed), filters), strict=True):
+        for one in drawn:
+            scores = plain_logits(model, prompt, one.ids) / filters.temperature
+            for place, (token, recorded) in enumerate(zip(one.ids, one.logprobs, strict=True)):
+                kept = list(one.support[place]) if one.support else list(range(VOCABULARY))
+                wanted = scores[place, token] - scores[place, kept].logsumexp(-1)
+                assert abs(wanted - recorded) < 1e-4
+                assert token in kept
+            assert (one.support is not None) == filters.narrow
 
 
-def draw(model, asked, named, temperature=1.0, limit=12):
-    return sample_groups(model, asked, named, Sampling(temperature, limit, (EOS,), PAD))
+@given(FILTERS, st.integers(0, 9), st.data())
+@settings(max_examples=25, deadline=None)
+def test_draws_depend_on_their_key_and_not_on_the_batch(model, filters, seed, data):
+    asked, named = prompts(5), keys(5, 3, seed)
+    together = draw(model, asked, named, filters)
+    chosen = data.draw(st.lists(st.integers(0, 4), min_size=1, max_size=5, unique=True))
+    samples = data.draw(st.lists(st.integers(0, 2), min_size=1, max_size=4))
+    again = draw(model, [asked[p] for p in chosen], [[named[p][s] for s in samples] for p in chosen], filters)
+    for place, p in enumerate(chosen):
+        assert [one.ids for one in again[place]] == [together[p][s].ids for s in samples]
 
 
-def test_recorded_log_probabilities_are_the_models_own(model):
-    asked = prompts(4)
-    for prompt, group in zip(asked, draw(model, asked, keys(4, 3), temperature=0.7), strict=True):
-        for one in group:
-            ids = torch.tensor([prompt + list(one.ids)])
-            logits = model(input_ids=ids).logits[0, len(prompt) - 1 : -1].float() / 0.7
-            wanted = logits.log_softmax(-1).gather(-1, torch.tensor(one.ids)[:, None])[:, 0]
-            assert torch.allclose(wanted, torch.tensor(one.logprobs), atol=1e-5)
+@pytest.mark.property(11)
+@given(st.integers(0, 2**31), st.integers(2, 6))
+@settings(max_examples=25, deadline=None)
+def test_samples_of_a_task_differ_and_another_seed_gives_others(model, seed, group):
+    """Sampling diversity."""
+    asked = prompts(2)
+    first = draw(model, asked, keys(2, group, seed), limit=8)
+    assert all(len({one.ids for one in drawn}) > 1 for drawn in first)
+    assert draw(model, asked, keys(2, group, seed + 1), limit=8) != first
+    assert draw(model, asked, keys(2, group, seed), limit=8) == first
 
 
-def test_draws_depend_on_their_key_and_not_on_the_batch(model):
-    asked, named = prompts(5), keys(5, 3)
-    together = draw(model, asked, named)
-    for place in range(5):
-        alone = draw(model, asked[place : place + 1], named[place : place + 1])
-        assert [one.ids for one in alone[0]] == [one.ids for one in together[place]]
-    assert draw(model, asked, keys(5, 3, seed=1)) != together
-
-
-def test_samples_of_a_group_differ_and_equal_keys_agree(model):
-    asked = prompts(1)
-    group = draw(model, asked, [[(0, s) for s in (1, 2, 1)]])[0]
-    assert group[0] == group[2]
-    assert group[0].ids != group[1].ids
-
-
-def test_greedy_takes_the_most_likely_token(model):
+def test_greedy_and_sampled_completions_share_a_batch(model):
     asked = prompts(3)
-    for prompt, (one,) in zip(asked, draw(model, asked, keys(3, 1), temperature=0), strict=True):
-        ids = torch.tensor([prompt + list(one.ids)])
-        assert model(input_ids=ids).logits[0, len(prompt) - 1 : -1].argmax(-1).tolist() == list(one.ids)
+    mixed = draw(model, asked, [[None, *row] for row in keys(3, 2)], Filters(0.7, top_p=0.9))
+    alone = draw(model, asked, keys(3, 2), Filters(0.7, top_p=0.9))
+    for prompt, (greedy, *sampled), wanted in zip(asked, mixed, alone, strict=True):
+        assert plain_logits(model, prompt, greedy.ids).argmax(-1).tolist() == list(greedy.ids)
+        assert set(greedy.logprobs) == {0.0}
+        assert [one.ids for one in sampled] == [one.ids for one in wanted]
 
 
 def test_a_completion_ends_with_its_end_token_or_is_truncated(model):
@@ -72,11 +86,29 @@ def test_a_completion_ends_with_its_end_token_or_is_truncated(model):
         assert not one.truncated or len(one.ids) == 40
 
 
+def test_completions_are_handed_out_as_they_end(model):
+    asked, named = prompts(8), keys(8, 4)
+    lengths = [len(one.sampled.ids) for one in stream(model, asked, named, Sampling(Filters(), 40, (EOS,)))]
+    assert lengths == sorted(lengths)
+    assert len(set(lengths)) > 3
+
+
+def test_a_reader_that_stops_early_leaves_the_model_as_it_was(model):
+    was = model.config._attn_implementation
+    model.train()
+    reader = stream(model, prompts(2), keys(2, 2), Sampling(Filters(), 40, (EOS,)))
+    next(reader)
+    assert model.config._attn_implementation == was, "between two steps the attention is the model's own"
+    reader.close()
+    assert model.training
+    model.eval()
+
+
 def test_sampling_follows_the_distribution(model):
     prompt = prompts(1)[0]
     drawn = draw(model, [prompt], [[(5, s) for s in range(4000)]], limit=1)[0]
-    counts = torch.bincount(torch.tensor([one.ids[0] for one in drawn]), minlength=30) / 4000
-    wanted = model(input_ids=torch.tensor([prompt])).logits[0, -1].softmax(-1)
+    counts = torch.bincount(torch.tensor([one.ids[0] for one in drawn]), minlength=VOCABULARY) / 4000
+    wanted = plain_logits(model, prompt, drawn[0].ids)[0].softmax(-1)
     assert (counts - wanted).abs().max() < 0.03
 
 
@@ -89,6 +121,35 @@ def test_no_global_generator_is_read_or_moved(model):
     assert draw(model, prompts(2), keys(2, 2)) == first
 
 
-def test_groups_of_unequal_size_are_refused(model):
-    with pytest.raises(ValueError, match=r"same number of samples, got \[1, 2\]"):
-        draw(model, prompts(2), [[(0,)], [(0,), (1,)]])
+def test_prompts_may_ask_for_different_numbers(model):
+    asked, named = prompts(3), keys(3, 4)
+    whole = draw(model, asked, named)
+    part = draw(model, asked, [named[0], named[1][:1], named[2][:2]])
+    assert [[one.ids for one in row] for row in part] == [
+        [one.ids for one in row[:size]] for row, size in zip(whole, (4, 1, 2), strict=True)
+    ]
+
+
+def _gpt2():
+    return GPT2LMHeadModel(GPT2Config(vocab_size=VOCABULARY, n_embd=16, n_layer=2, n_head=2, n_positions=64)).eval()
+
+
+def _windowed():
+    shape = {"vocab_size": VOCABULARY, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2}
+    shape |= {"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 8}
+    return MistralForCausalLM(MistralConfig(**shape, sliding_window=6)).eval()
+
+
+@pytest.mark.parametrize("make, by_rows", [(_gpt2, False), (_windowed, True)])
+def test_architectures_whose_attention_is_their_own_are_sampled_by_rows_and_say_so_once(make, by_rows, recwarn):
+    torch.manual_seed(1)
+    other = make()
+    asked = prompts(3)
+    groups = draw(other, asked, keys(3, 3))
+    assert draw(other, asked, keys(3, 3)) == groups
+    assert len([one for one in recwarn if "row by row" in str(one.message)]) == by_rows
+    for prompt, drawn in zip(asked, groups, strict=True):
+        for one in drawn:
+            scores = plain_logits(other, prompt, one.ids).log_softmax(-1)
+            wanted = scores.gather(-1, torch.tensor(one.ids)[:, None])[:, 0]
+            assert torch.allclose(wanted, torch.tensor(one.logprobs), atol=1e-4)

@@ -1,0 +1,89 @@
+"""From logits and one random number a row to a token, its log-probability and the tokens that it was drawn from.
+
+Filters act in Transformers' order: temperature, top-k, top-p, min-p, each on what the one before it has kept, renormalised.
+(vLLM applies min-p before top-k and top-p; with min-p and top-p both set its sets may be smaller.) The log-probability is
+that of the distribution after all of them. A draw inverts the cumulative distribution in the order of the vocabulary:
+no generator is read, and a row's draw depends on that row alone.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+
+
+@dataclass(frozen=True)
+class Filters:
+    """What is left of a distribution to draw from; the options are documented in rlvr_exp.config.sampling."""
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    min_p: float = 0.0
+
+    @property
+    def narrow(self) -> bool:
+        """Some tokens may not be drawn."""
+        return self.top_k > 0 or self.top_p < 1.0 or self.min_p > 0.0
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """One token a row."""
+
+    ids: torch.Tensor
+    """(rows,)"""
+    logprobs: torch.Tensor
+    """(rows,) float32"""
+    kept: torch.Tensor | None
+    """(rows, vocabulary) what could be drawn; None: everything."""
+
+    def support(self) -> list[tuple[int, ...]] | None:
+        """The ids of `kept`, a row each."""
+        if self.kept is None:
+            return None
+        counts = self.kept.sum(1).tolist()
+        parts = self.kept.nonzero()[:, 1].split(counts)
+        return [tuple(part.tolist()) for part in parts]
+
+
+def draw(logits: torch.Tensor, uniforms: torch.Tensor, filters: Filters) -> Drawn:
+    """One token for each row of logits.
+
+    Args:
+        logits: (rows, vocabulary)
+        uniforms: (rows,) float64 in [0, 1); NaN asks for the likeliest token, whose log-probability counts as 0.
+    """
+    scores = logits.float()
+    if filters.temperature != 1.0:
+        scores = scores / filters.temperature
+    kept = keep(scores, filters) if filters.narrow else None
+    if kept is not None:
+        scores = scores.masked_fill(~kept, -torch.inf)
+    highest, likeliest = scores.max(-1)
+    cumulative = (scores - highest[:, None]).exp_().cumsum(-1, dtype=torch.float64)
+    total = cumulative[:, -1]
+    greedy = uniforms.isnan()
+    # Below the total even where rounding says otherwise: what lies beyond it has no probability.
+    targets = torch.minimum(uniforms.nan_to_num(0.0) * total, total.nextafter(torch.zeros_like(total)))
+    ids = torch.searchsorted(cumulative, targets[:, None], right=True)[:, 0]
+    ids = torch.where(greedy, likeliest, ids)
+    logprobs = scores.gather(-1, ids[:, None])[:, 0] - highest - total.log().float()
+    return Drawn(ids, logprobs.masked_fill(greedy, 0.0), kept)
+
+
+def keep(scores: torch.Tensor, filters: Filters) -> torch.Tensor:
+    """(rows, vocabulary) which tokens may be drawn, from scores after temperature. The likeliest always may."""
+    kept = torch.ones_like(scores, dtype=torch.bool)
+    if filters.top_k:
+        least = scores.topk(min(filters.top_k, scores.shape[-1]), dim=-1).values[:, -1:]
+        kept = scores >= least
+    if filters.top_p < 1.0:
+        ordered, places = scores.masked_fill(~kept, -torch.inf).sort(dim=-1, descending=True, stable=True)
+        shares = ordered.softmax(-1)
+        likelier = shares.cumsum(-1) - shares
+        likelier[:, 0] = 0.0
+        kept = kept & torch.zeros_like(kept).scatter(-1, places, likelier < filters.top_p)
+    if filters.min_p > 0.0:
+        kept = kept & (scores >= scores.amax(-1, keepdim=True) + math.log(filters.min_p))
+    return kept

@@ -1,0 +1,80 @@
+"""Decoding groups with their prompts computed and stored once; see rlvr_exp.rollouts.cache."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+from transformers import PreTrainedModel
+
+from rlvr_exp.rollouts.cache import NAME, GroupCache
+
+PREFILL_TOKENS = 4096
+"""Prompt tokens of one forward pass, a longer prompt apart."""
+
+
+class GroupDecoder:
+    """Logits of the next token, for the prompts and then for completions as they grow.
+
+    Args:
+        model: the causal language model itself, not a wrapper of it.
+        owner: (completions,) the prompt of each completion, ascending.
+        limit: the most tokens that a completion is given.
+    """
+
+    def __init__(self, model: PreTrainedModel, prompts: Sequence[Sequence[int]], owner: np.ndarray, limit: int):
+        self._model, self._prompts, self._owner = model, prompts, owner
+        self._lengths = np.array([len(prompt) for prompt in prompts])
+        self._cache = GroupCache(self._lengths.tolist(), owner, limit, model.dtype, model.device)
+        self._drawn = 0
+
+    def prefill(self) -> torch.Tensor:
+        """(prompts, vocabulary)"""
+        return torch.cat([self._prefill(first, last) for first, last in self._chunks()])
+
+    def step(self, live: np.ndarray, tokens: torch.Tensor) -> torch.Tensor:
+        """(live, vocabulary) after one more token of each completion in `live`, ascending."""
+        self._cache.step(live)
+        positions = torch.from_numpy(self._lengths[self._owner[live]] + self._drawn)
+        self._drawn += 1
+        return self._forward(tokens, positions)
+
+    def _prefill(self, first: int, last: int) -> torch.Tensor:
+        self._cache.prefill(first, last)
+        lengths = self._lengths[first:last]
+        tokens = torch.tensor([token for prompt in self._prompts[first:last] for token in prompt])
+        positions = torch.from_numpy(np.concatenate([np.arange(length) for length in lengths]))
+        return self._forward(tokens, positions, torch.from_numpy(np.cumsum(lengths) - 1))
+
+    def _forward(
+        self, tokens: torch.Tensor, positions: torch.Tensor, wanted: torch.Tensor | int = 0
+    ) -> torch.Tensor:
+        device = self._model.device
+        with grouped_attention(self._model):
+            output = self._model(
+                input_ids=tokens.to(device)[None],
+                position_ids=positions.to(device)[None],
+                use_cache=False,
+                logits_to_keep=wanted if isinstance(wanted, int) else wanted.to(device),
+                group_cache=self._cache,
+            )
+        return output.logits[0]
+
+    def _chunks(self) -> Iterator[tuple[int, int]]:
+        first = 0
+        while first < len(self._lengths):
+            fitting = int(np.searchsorted(np.cumsum(self._lengths[first:]), PREFILL_TOKENS, side="right"))
+            last = first + max(1, fitting)
+            yield first, last
+            first = last
+
+
+@contextmanager
+def grouped_attention(model: PreTrainedModel) -> Iterator[None]:
+    """The model's attention is that of rlvr_exp.rollouts.cache meanwhile."""
+    own = model.config._attn_implementation
+    model.config._attn_implementation = NAME
+    try:
+        yield
+    finally:
+        model.config._attn_implementation = own

@@ -1,0 +1,54 @@
+"""Decoding with one row a completion, for architectures whose attention cannot be computed by groups: state-space and
+sliding-window layers, attention sinks. Prompts are computed once; their part of the cache is then repeated."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from transformers import DynamicCache, PreTrainedModel
+
+
+class RowDecoder:
+    """See rlvr_exp.rollouts.sampler_groups.GroupDecoder, whose place it takes."""
+
+    def __init__(self, model: PreTrainedModel, prompts: Sequence[Sequence[int]], owner: np.ndarray, limit: int):
+        self._model, self._prompts, self._owner = model, prompts, owner
+        self._cache = DynamicCache(config=model.config)
+        self._held = np.arange(len(owner))
+        """(rows,) the completion that stands in each row."""
+        width = max(len(prompt) for prompt in prompts)
+        self._lengths = np.array([len(prompt) for prompt in prompts])
+        self._seen = torch.from_numpy(np.arange(width) >= (width - self._lengths)[:, None]).to(model.device).long()
+
+    def prefill(self) -> torch.Tensor:
+        """(prompts, vocabulary)"""
+        width = self._seen.shape[1]
+        ids = torch.tensor([[0] * (width - len(prompt)) + list(prompt) for prompt in self._prompts])
+        logits = self._forward(ids, (self._seen.cumsum(1) - 1).clamp(min=0))
+        self._select(self._owner)
+        return logits
+
+    def step(self, live: np.ndarray, tokens: torch.Tensor) -> torch.Tensor:
+        """(live, vocabulary)"""
+        if len(live) < len(self._held):
+            self._select(np.searchsorted(self._held, live))
+            self._held = live
+        positions = self._seen.sum(1, keepdim=True)
+        self._seen = torch.nn.functional.pad(self._seen, (0, 1), value=1)
+        return self._forward(tokens[:, None], positions)
+
+    def _select(self, rows: np.ndarray) -> None:
+        kept = torch.from_numpy(rows).to(self._model.device)
+        self._cache.batch_select_indices(kept)
+        self._seen = self._seen[kept]
+
+    def _forward(self, ids: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+        output = self._model(
+            input_ids=ids.to(self._model.device),
+            attention_mask=self._seen,
+            position_ids=positions,
+            past_key_values=self._cache,
+            use_cache=True,
+            logits_to_keep=1,
+        )
+        return output.logits[:, -1]

@@ -1,0 +1,72 @@
+"""Whether an architecture can be decoded by groups: asked of the model itself once, on a few tokens.
+
+What an architecture declares is not enough: one that computes its attention in another way, or drops an argument on the
+way to it, would sample from another distribution than the one that is trained.
+"""
+
+import warnings
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import torch
+from transformers import PreTrainedModel
+
+from rlvr_exp.rollouts.cache import CannotGroup
+from rlvr_exp.rollouts.sampler_groups import GroupDecoder
+
+TOLERANCE = {torch.float32: 1e-3, torch.float64: 1e-3}
+"""Mean difference of log-probabilities by dtype; for the rest:"""
+ROUGH = 0.1
+_KNOWN: WeakKeyDictionary[PreTrainedModel, dict[int, bool]] = WeakKeyDictionary()
+
+
+def takes_groups(model: PreTrainedModel, longest: int) -> bool:
+    """Whether GroupDecoder serves this model for sequences up to `longest` tokens; a model that it does not serve is
+    told of once."""
+    known = _KNOWN.setdefault(model, {})
+    window = _window(model, longest)
+    if window not in known:
+        reason = _reason(model, longest)
+        known[window] = not reason
+        if reason:
+            text = f"{type(model).__name__} is sampled row by row, slower and with more memory: {reason}"
+            warnings.warn(text, RuntimeWarning, stacklevel=2)
+    return known[window]
+
+
+def _window(model: PreTrainedModel, longest: int) -> int:
+    """Sequences below the sliding window do not feel it."""
+    window = getattr(model.config, "sliding_window", None)
+    return 0 if window is None or longest <= window else 1
+
+
+def _reason(model: PreTrainedModel, longest: int) -> str:
+    """Why not; empty where groups can be decoded."""
+    config = model.config
+    if not type(model)._supports_attention_backend or config.get_text_config() is not config:
+        return "its attention is not exchangeable"
+    kinds = set(getattr(config, "layer_types", None) or ["full_attention"]) - {"full_attention"}
+    if kinds - ({"sliding_attention"} if not _window(model, longest) else set()):
+        return f"it has layers of kind {', '.join(sorted(kinds))}"
+    try:
+        gap = _gap(model)
+    except (CannotGroup, TypeError) as fault:  # TypeError: an argument that its forward pass does not know
+        return str(fault)
+    allowed = TOLERANCE.get(model.dtype, ROUGH)
+    return "" if gap <= allowed else f"log-probabilities would be off by {gap:.2g}"
+
+
+@torch.inference_mode()
+def _gap(model: PreTrainedModel) -> float:
+    """Mean difference of the log-probabilities after two prompts, two completions each, from those of plain passes."""
+    first = max(0, min(3, model.config.vocab_size - 12))
+    prompts = [list(range(first, first + 7)), list(range(first + 2, first + 6))]
+    tokens = [[first + 1, first + 8], [first + 5, first + 3], [first + 4, first + 9], [first + 10, first + 6]]
+    owner, live = np.array([0, 0, 1, 1]), np.arange(4)
+    decoder = GroupDecoder(model, prompts, owner, 2)
+    decoder.prefill()
+    for place in range(2):
+        logits = decoder.step(live, torch.tensor([row[place] for row in tokens]))
+    rows = [prompts[owner[i]] + tokens[i] for i in live]
+    plain = [model(input_ids=torch.tensor([row], device=model.device)).logits[0, -1] for row in rows]
+    return (logits.float().log_softmax(-1) - torch.stack(plain).float().log_softmax(-1)).abs().mean().item()

@@ -1,0 +1,43 @@
+"""Stop strings: found in the text that tokens make, so that it does not matter how a text is cut into tokens.
+
+A token's text depends on its neighbours (a character may be spread over several tokens, a leading space may vanish), so
+a completion is decoded from a few tokens before the new one, and what that adds is searched together with the end of the
+text before it: the cost of a token does not grow with the completion.
+"""
+
+from collections.abc import Callable, Sequence
+
+Decode = Callable[[Sequence[int]], str]
+INCOMPLETE = "\N{REPLACEMENT CHARACTER}"
+"""What a tokenizer decodes the first bytes of a character to."""
+
+
+class Watcher:
+    """Reads one completion as it grows.
+
+    Args:
+        stops: texts that end it.
+        decode: token ids to text, as the completion will be read.
+    """
+
+    def __init__(self, stops: Sequence[str], decode: Decode):
+        self._stops, self._decode = tuple(stops), decode
+        self._reach = max(map(len, self._stops)) - 1
+        self._ids: list[int] = []
+        self._from = self._read = 0
+        self._tail = ""
+
+    def ends(self, token: int) -> bool:
+        """Whether some stop string is whole with this token."""
+        self._ids.append(token)
+        before, now = self._decode(self._ids[self._from : self._read]), self._decode(self._ids[self._from :])
+        if not now.startswith(before):  # a tokenizer that rewrites what it has told: all of it is read again
+            return self._found(self._decode(self._ids))
+        text = self._tail + now[len(before) :]
+        if not now.endswith(INCOMPLETE):
+            self._from, self._read = self._read, len(self._ids)
+            self._tail = text[max(0, len(text) - self._reach) :]
+        return self._found(text)
+
+    def _found(self, text: str) -> bool:
+        return any(stop in text for stop in self._stops)

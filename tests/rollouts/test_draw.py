@@ -1,0 +1,78 @@
+"""Filters and draws on given logits, held against Transformers' own."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from transformers import MinPLogitsWarper, TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
+
+from rlvr_exp.rollouts.draw import Filters, draw, keep
+
+ROWS, VOCABULARY = 6, 50
+
+
+def logits(seed: int, scale: float = 3.0) -> torch.Tensor:
+    return torch.randn(ROWS, VOCABULARY, generator=torch.Generator().manual_seed(seed)) * scale
+
+
+def by_transformers(scores: torch.Tensor, filters: Filters) -> torch.Tensor:
+    """Scores in generate's order; -inf where a token may not be drawn."""
+    warpers = [TemperatureLogitsWarper(filters.temperature)] if filters.temperature != 1.0 else []
+    warpers += [TopKLogitsWarper(filters.top_k)] if filters.top_k else []
+    warpers += [TopPLogitsWarper(filters.top_p)] if filters.top_p < 1 else []
+    warpers += [MinPLogitsWarper(filters.min_p)] if filters.min_p else []
+    for warper in warpers:
+        scores = warper(None, scores)
+    return scores
+
+
+@given(
+    st.integers(0, 999),
+    st.builds(
+        Filters,
+        temperature=st.floats(0.1, 3.0),
+        top_k=st.integers(0, 60),
+        top_p=st.floats(0.05, 1.0),
+        min_p=st.floats(0.0, 1.0),
+    ),
+    st.integers(0, 999),
+)
+@settings(max_examples=150, deadline=None)
+def test_filters_and_probabilities_are_those_of_transformers(seed, filters, draws):
+    numbers = torch.rand(ROWS, generator=torch.Generator().manual_seed(draws), dtype=torch.float64)
+    drawn = draw(logits(seed), numbers, filters)
+    wanted = by_transformers(logits(seed), filters)
+    assert torch.equal(drawn.kept if filters.narrow else torch.isfinite(wanted), torch.isfinite(wanted))
+    own = wanted.log_softmax(-1).gather(-1, drawn.ids[:, None])[:, 0]
+    assert torch.allclose(own, drawn.logprobs, atol=1e-5)
+
+
+@given(st.integers(0, 999), st.sampled_from([0.0, 0.5, 1 - 2**-53]), st.integers(1, 3))
+@settings(deadline=None)
+def test_what_is_filtered_out_is_never_drawn(seed, number, top_k):
+    scores = logits(seed, 30.0)
+    drawn = draw(scores, torch.full((ROWS,), number, dtype=torch.float64), Filters(top_k=top_k))
+    assert drawn.kept.gather(-1, drawn.ids[:, None]).all()
+    assert [set(row) for row in drawn.support()] == [set(row.nonzero()[:, 0].tolist()) for row in drawn.kept]
+
+
+def test_ties_with_the_last_of_the_likeliest_stay():
+    scores = torch.tensor([[3.0, 2.0, 2.0, 1.0]])
+    assert keep(scores, Filters(top_k=2)).tolist() == [[True, True, True, False]]
+
+
+@pytest.mark.parametrize("filters", [Filters(), Filters(0.2, top_k=3)])
+def test_greedy_rows_take_the_likeliest_beside_rows_that_draw(filters):
+    scores = logits(1)
+    numbers = torch.tensor([float("nan"), 0.1, float("nan"), 0.9, 0.5, 0.3], dtype=torch.float64)
+    drawn = draw(scores, numbers, filters)
+    assert drawn.ids[[0, 2]].tolist() == scores.argmax(-1)[[0, 2]].tolist()
+    assert drawn.logprobs[[0, 2]].tolist() == [0.0, 0.0]
+    assert (drawn.logprobs[[1, 3, 4, 5]] < 0).all()
+
+
+def test_sixteen_bit_logits_are_drawn_from_in_full_precision():
+    scores = logits(2).bfloat16()
+    drawn = draw(scores, torch.full((ROWS,), 0.4, dtype=torch.float64), Filters())
+    wanted = scores.float().log_softmax(-1).gather(-1, drawn.ids[:, None])[:, 0]
+    assert torch.allclose(drawn.logprobs, wanted, atol=1e-5)

@@ -1,0 +1,73 @@
+"""Stop strings are found in the text, however it is cut into tokens."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rollout_models import EOS, keys, prompts, tiny_model
+from transformers import AutoTokenizer
+
+from rlvr_exp.models.embedded import EMBEDDED
+from rlvr_exp.rollouts.draw import Filters
+from rlvr_exp.rollouts.sampler import Sampling, sample_groups
+from rlvr_exp.rollouts.stopping import Watcher
+
+TOKENIZER = AutoTokenizer.from_pretrained(EMBEDDED)
+BYTES = [TOKENIZER.convert_tokens_to_ids(token) for token in TOKENIZER.backend_tokenizer.pre_tokenizer.pre_tokenize_str("é→")[0][0]]
+"""Tokens of single bytes, parts of characters."""
+TOKENS = st.lists(st.one_of(st.integers(2, len(TOKENIZER) - 1), st.sampled_from([b for b in BYTES if b])), max_size=25)
+
+
+def decode(ids) -> str:
+    return TOKENIZER.decode(list(ids), skip_special_tokens=True)
+
+
+def first_end(ids: list[int], stops: list[str]) -> int | None:
+    """By reading the whole text again after each token."""
+    return next((n for n in range(len(ids)) if any(stop in decode(ids[: n + 1]) for stop in stops)), None)
+
+
+@given(TOKENS, st.data())
+@settings(max_examples=150, deadline=None)
+def test_a_completion_ends_with_the_token_that_completes_a_stop_string(ids, data):
+    text = decode(ids)
+    parts = [text[a : a + n] for a in range(len(text)) for n in (1, 2, 5, 9) if a + n <= len(text)]
+    drawn = st.one_of(st.sampled_from(parts), st.text(max_size=3)) if parts else st.text(max_size=3)
+    stops = [stop for stop in data.draw(st.lists(drawn, max_size=3)) if stop and "\ufffd" not in stop] or ["\n\n"]
+    watcher = Watcher(stops, decode)
+    assert next((n for n, token in enumerate(ids) if watcher.ends(token)), None) == first_end(ids, stops)
+
+
+def test_a_character_of_several_tokens_is_waited_for():
+    ids = TOKENIZER("a→b", add_special_tokens=False).input_ids
+    assert len(ids) > 3, "the arrow is several tokens"
+    watcher = Watcher(["→"], decode)
+    assert [watcher.ends(token) for token in ids].index(True) == first_end(ids, ["→"])
+
+
+def test_a_tokenizer_that_rewrites_its_text_is_read_again():
+    words = {2: "don", 3: " '", 4: "t", 5: "."}
+
+    def tidy(ids) -> str:
+        return "".join(words[token] for token in ids).replace(" 't", "'t")
+
+    watcher = Watcher(["don't"], tidy)
+    assert [watcher.ends(token) for token in (2, 3, 4, 5)] == [False, False, True, True]
+
+
+def test_sampled_ids_end_at_the_stop_string_and_are_not_truncated():
+    model, letters = tiny_model(), "_.abcdefghijklmnopqrstuvwxyzABC"
+
+    def spell(ids) -> str:
+        return "".join(letters[token] for token in ids)
+
+    plain = sample_groups(model, prompts(4), keys(4, 4), Sampling(Filters(), 30, (EOS,)))
+    stopped = sample_groups(model, prompts(4), keys(4, 4), Sampling(Filters(), 30, (EOS,), ("e", "qr"), spell))
+    cut = 0
+    for one, short in zip([o for g in plain for o in g], [o for g in stopped for o in g], strict=True):
+        assert one.ids[: len(short.ids)] == short.ids, "the draws before the stop are the same"
+        text = spell(short.ids)
+        ends = text.endswith(("e", "qr"))
+        assert ends or short.ids == one.ids
+        assert not any(stop in text[:-1] for stop in ("e", "qr"))
+        cut += ends
+        assert short.truncated == (not ends and short.ids[-1] != EOS)
+    assert cut >= 4
