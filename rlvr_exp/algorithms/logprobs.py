@@ -111,7 +111,7 @@ def _kept(support: torch.Tensor, vocabulary: int) -> torch.Tensor:
 
 
 def model_config(model: torch.nn.Module) -> Any:
-    """The configuration of the model within what a trainer may have wrapped around it."""
-    while not hasattr(model, "config"):
+    """The configuration of the model within what a trainer may have wrapped around it (DeepSpeed's has one of its own)."""
+    while not hasattr(getattr(model, "config", None), "get_text_config"):
         model = model.module
     return model.config

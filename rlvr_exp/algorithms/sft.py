@@ -10,7 +10,10 @@ from transformers import PrinterCallback, TrainerCallback
 from trl import SFTConfig, SFTTrainer
 from trl.trainer.sft_trainer import DataCollatorForLanguageModeling
 
+from rlvr_exp.algorithms.clipping import MeasuredClipping
+from rlvr_exp.algorithms.under_deepspeed import UnderDeepSpeed
 from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.models.adapters import kept_precise
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.tasks.base import Domain, Task
 
@@ -58,7 +61,7 @@ class SFT:
         }
 
 
-class ImitationTrainer(SFTTrainer):
+class ImitationTrainer(MeasuredClipping, UnderDeepSpeed, SFTTrainer):
     """Imitates tokenised examples."""
 
     def __init__(
@@ -70,16 +73,17 @@ class ImitationTrainer(SFTTrainer):
         held_out: Dataset,
         callbacks: Sequence[TrainerCallback],
     ):
-        super().__init__(
-            model=policy.model,
-            args=args,
-            train_dataset=train,
-            eval_dataset=held_out,
-            processing_class=policy.tokenizer,
-            data_collator=DataCollatorForLanguageModeling(pad_token_id=policy.pad_id),
-            callbacks=list(callbacks),
-            optimizers=(optimizer, None),
-        )
+        with kept_precise(policy.model):
+            super().__init__(
+                model=policy.model,
+                args=args,
+                train_dataset=train,
+                eval_dataset=held_out,
+                processing_class=policy.tokenizer,
+                data_collator=DataCollatorForLanguageModeling(pad_token_id=policy.pad_id),
+                callbacks=list(callbacks),
+                optimizers=(optimizer, None),
+            )
         self.remove_callback(PrinterCallback)
 
 

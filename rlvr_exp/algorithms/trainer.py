@@ -11,8 +11,9 @@ Sampling, judging and advantages are not this class's business.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from typing import Any
 
 import torch
 from accelerate.utils import DistributedType
@@ -22,7 +23,9 @@ from trl import GRPOConfig, GRPOTrainer
 
 from rlvr_exp.algorithms.clipping import MeasuredClipping
 from rlvr_exp.algorithms.experience import Experience
+from rlvr_exp.algorithms.gathering import figures_stay_local
 from rlvr_exp.algorithms.logprobs import Scores, score
+from rlvr_exp.algorithms.under_deepspeed import UnderDeepSpeed
 from rlvr_exp.algorithms.packing import ModelRows, packed, row_by_row
 from rlvr_exp.algorithms.packing_attention import attending
 from rlvr_exp.algorithms.packing_probe import Choice, choose
@@ -30,12 +33,13 @@ from rlvr_exp.algorithms.warm_up import longest_part, warm_up
 from rlvr_exp.config.batching import Limits, Piece, micro_batches, pieces
 from rlvr_exp.models.adapters import adapters_off, kept_precise, reference_is_base
 from rlvr_exp.models.policy import Policy
+from rlvr_exp.models.whole import copy_weights
 
 Collect = Callable[[int], Experience]
 _LOG = logging.getLogger(__name__)
 
 
-class PolicyTrainer(MeasuredClipping, GRPOTrainer):
+class PolicyTrainer(MeasuredClipping, UnderDeepSpeed, GRPOTrainer):
     """Updates `policy` on what `collect(step)` returns, step counted from 0.
 
     Args:
@@ -68,7 +72,7 @@ class PolicyTrainer(MeasuredClipping, GRPOTrainer):
         self.remove_callback(PrinterCallback)
         if self.ref_model is not None:
             # The reference is the policy as it starts, wherever its weights came from; TRL loads it anew by name.
-            self.ref_model.load_state_dict(self.model.state_dict())
+            copy_weights(self.model, self.accelerator.unwrap_model(self.ref_model))
         self._entropy_coef = entropy_coef
         self._collect = collect
         self._limits = limits
@@ -78,6 +82,8 @@ class PolicyTrainer(MeasuredClipping, GRPOTrainer):
         self._pass: dict = {}
         self._scores: Scores | None = None
         """Of the last forward pass, with the model's own output."""
+        self.told: Callable[[Experience], None] = lambda experience: None
+        """Called with each experience as it is learned from, before its first update."""
 
     def training_step(self, model, inputs, num_items_in_batch=None):
         """All passes of one update; their losses add up."""
@@ -86,6 +92,7 @@ class PolicyTrainer(MeasuredClipping, GRPOTrainer):
         place = self.state.global_step % self._steps_per_experience
         if place == 0 or not self._updates:
             experience = self._prepared(self._collect(self.state.global_step))
+            self.told(experience)
             cuts = [self._parts(experience, groups) for groups in self._minibatches(experience)]
             self._updates = [[self._micro_batch(experience, part) for part in parts] for parts in cuts]
         losses, passes = [], self._updates[place % len(self._updates)]
@@ -93,6 +100,11 @@ class PolicyTrainer(MeasuredClipping, GRPOTrainer):
             with self._passing(model, last=number == len(passes)):
                 losses.append(super().training_step(model, micro_batch, num_items_in_batch))
         return torch.stack(losses).sum()
+
+    @property
+    def kept(self) -> Mapping[str, Any]:
+        """What belongs to a checkpoint beside the policy, by name (rlvr_exp.run.checkpoints)."""
+        return {}
 
     @property
     def _steps_per_experience(self) -> int:
@@ -208,6 +220,7 @@ class PolicyTrainer(MeasuredClipping, GRPOTrainer):
             # TRL divides by the number of items: scaled so that weights of a token average to one over the step.
             "tool_mask": part.weights * tokens,
             "num_items_in_batch": tokens,
+            "sampling_logps": part.sampling_logprobs,
         }
         if self.num_iterations > 1 or part.off_policy:
             inputs["old_per_token_logps"] = part.sampling_logprobs
@@ -240,11 +253,20 @@ class PolicyTrainer(MeasuredClipping, GRPOTrainer):
         TRL's own bonus is a mean over each micro-batch, so that it would change with their number.
         """
         self._pass = inputs
-        loss = super()._compute_loss(model, inputs)
+        with figures_stay_local(self.accelerator):
+            loss = super()._compute_loss(model, inputs)
         if self._entropy_coef:
             bonus = (inputs["tool_mask"] * self._entropies).sum() / inputs["num_items_in_batch"]
             loss = loss - self._entropy_coef * bonus
+        self._metrics["train"]["kl/old"].append(self._moved(inputs))
         return loss
+
+    def _moved(self, inputs: dict) -> float:
+        """KL from the policy that drew the pass's tokens to the policy as it is: the mean over those learned from of r - 1 -
+        log r, r their ratio (Schulman's k3). On fresh samples it is how far the sampler and the trainer are apart."""
+        learned = inputs["completion_mask"] * (inputs["tool_mask"] > 0)
+        ratio = (inputs["rows"].placed(self._scores.logprobs.detach()) - inputs["sampling_logps"]) * learned
+        return ((ratio.exp() - 1 - ratio).sum() / learned.sum().clamp(min=1)).item()
 
     def _reference_logprobs(self, inputs: dict) -> torch.Tensor:
         """(samples, T) under the reference; that of a policy with an adapter is its base: no second copy."""

@@ -11,6 +11,7 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 from rlvr_exp.core.errors import GuardStop, Interrupted
 from rlvr_exp.models.policy import Policy
+from rlvr_exp.rollouts.sharing import any_rank
 from rlvr_exp.run.checkpoints import Checkpoints
 from rlvr_exp.run.job import Job
 from rlvr_exp.run.tracking import Tracker
@@ -19,11 +20,22 @@ NAMES = {
     "loss": "loss",
     "eval_loss": "held_out/loss",
     "grad_norm": "grad_norm",
+    "grad_norm/max": "grad_norm/max",
+    "grad_norm/after": "grad_norm/after",
+    "grad_norm/clipped": "grad_norm/clipped",
     "learning_rate": "learning_rate",
     "kl": "kl",
     "clip_ratio/low_mean": "clip/low",
     "clip_ratio/high_mean": "clip/high",
+    "cispo_clip_ratio": "clip/high",
     "num_tokens": "tokens/seen",
+    "policy/loss": "policy/loss",
+    "value/loss": "value/loss",
+    "value/clipped": "value/clipped",
+    "value/explained_variance": "value/explained_variance",
+    "kl/old": "kl/old",
+    "replay/groups": "replay/groups",
+    "replay/weight": "replay/weight",
     "mean_token_accuracy": "token_accuracy",
 }
 """TRL's name of a metric -> ours. What is not listed is not logged."""
@@ -53,7 +65,7 @@ class Metrics(TrainerCallback):
         row = {NAMES[name]: float(value) for name, value in (logs or {}).items() if name in NAMES and value is not None}
         if not row:
             return
-        row |= self._time(state.global_step) | self._extra()
+        row |= self._once(state.global_step)
         self._tracker.log(state.global_step, row)
         self._job.progress(kind="step", step=state.global_step, total=state.max_steps, **_shown(row))
         for name in ("loss", "grad_norm"):
@@ -63,14 +75,14 @@ class Metrics(TrainerCallback):
                     "in rollouts/; no checkpoint is written from weights that are not finite"
                 )
 
-    def _time(self, step: int) -> dict[str, float]:
-        """Wall seconds of one step since the last row; nothing for a second row of the same step."""
+    def _once(self, step: int) -> dict[str, float]:
+        """Wall seconds of one step since the last row, and what is added; nothing for a second row of the same step."""
         if step == self._logged_step:
             return {}
         now = time.perf_counter()
         each = (now - self._logged_at) / (step - self._logged_step)
         self._logged_at, self._logged_step = now, step
-        return {"time/step": each}
+        return {"time/step": each, **self._extra()}
 
 
 def _shown(row: Mapping[str, float]) -> dict[str, object]:
@@ -89,9 +101,10 @@ class Saving(TrainerCallback):
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_):
         # Rows of metrics may be rarer than steps; a run that ends here tells the step that its checkpoint has.
         self._job.steps = state.global_step
-        if self._checkpoints.due(state.global_step) or self._job.interrupted:
+        stopping = any_rank(self._job.interrupted)  # All ranks stop at one step, whenever each was told.
+        if self._checkpoints.due(state.global_step) or stopping:
             self._checkpoints.save(state.global_step, self._policy)
-        if self._job.interrupted:
+        if stopping:
             raise Interrupted(f"stopped at step {state.global_step} of {state.max_steps}; a checkpoint was written")
 
     def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_):

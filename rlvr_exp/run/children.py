@@ -1,8 +1,9 @@
-"""A stage in a child process: started, listened to, asked to stop, and never left behind.
+"""The processes of a run: started, listened to, asked to stop, and never left behind.
 
-The child has two pipes: on one it sends progress as JSON lines; the other is its life line, whose write end only the
-parent holds, so that the child sees the parent's death however it comes (rlvr_exp.run.lifeline). Its output goes to a
-log file. Never imports torch.
+A child has two pipes: on one it sends progress as JSON lines (rank 0's are heard); the other is its life line, whose
+write end only the parent holds, so that the child sees the parent's death however it comes (rlvr_exp.run.lifeline). Its
+output goes to a log file. When one of several ends badly, the others, which would wait for it for ever, are killed.
+Never imports torch.
 """
 
 import json
@@ -11,12 +12,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import rlvr_exp
+from rlvr_exp.run.family import Child, Family
 
 LOG = "log.txt"
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -27,60 +29,81 @@ Listener = Callable[[Mapping[str, Any]], None]
 
 @dataclass(frozen=True)
 class Ended:
-    """How a child ended."""
+    """How a run's processes ended."""
 
     returncode: int
-    """Its exit code; negative: the signal that killed it."""
+    """Exit code of the rank that ended the run; negative: the signal that killed it."""
     asked: bool
-    """It was asked to stop."""
+    """They were asked to stop."""
+    rank: int = 0
+    """Place, among this machine's, of the process that failed first; 0 where none did."""
 
 
-def run_child(
-    module: str, arguments: Sequence[str], directory: Path, env: Mapping[str, str], listen: Listener
+def log_name(rank: int) -> str:
+    """The log of one of this machine's processes."""
+    return LOG if rank == 0 else f"log.rank{rank}.txt"
+
+
+def run_children(
+    module: str, arguments: Sequence[str], directory: Path, envs: Sequence[Mapping[str, str]], listen: Listener
 ) -> Ended:
-    """Run `python -m module *arguments PROGRESS_FD LIFE_FD` to its end; both descriptors are numbers it inherits.
+    """Run `python -m module *arguments PROGRESS_FD LIFE_FD`, once for each environment, to the end of all.
 
-    Signals that ask for a stop are passed on as SIGTERM while it runs; the second of them kills the child.
+    Both descriptors are numbers that the child inherits. Signals that ask for a stop are passed on as SIGTERM while
+    they run; the second of them kills them.
 
     Args:
-        directory: where its standard output and error go, as log.txt.
-        listen: called with each event it sends.
+        directory: where their standard output and error go, as `log_name` says.
+        listen: called with each event that the first of them sends.
     """
     progress_in, progress_out = os.pipe()
     life_in, life_out = os.pipe()
-    try:
-        with open(directory / LOG, "ab") as log:
-            child = subprocess.Popen(
-                [sys.executable, "-m", module, *arguments, str(progress_out), str(life_in)],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env=dict(env),
-                pass_fds=(progress_out, life_in),
-                start_new_session=True,  # A terminal's Ctrl-C reaches the parent alone, which passes it on once.
-            )
-        os.close(progress_out)
-        with _stopping(child) as asked, open(progress_in, encoding="utf-8", errors="replace") as events:
-            _listen(events, listen)
-            child.wait()
-        return Ended(child.returncode, bool(asked))
-    finally:
-        os.close(life_in)
-        os.close(life_out)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    command = [sys.executable, "-m", module, *arguments]
+    with ExitStack() as stack:
+        stack.callback(os.close, life_in)
+        stack.callback(os.close, life_out)
+        events = stack.enter_context(open(progress_in, encoding="utf-8", errors="replace"))
+        family = Family()
+        asked = stack.enter_context(_stopping(family))
+        try:
+            for rank, env in enumerate(envs):
+                log = directory / log_name(rank)
+                family.add(_start(command, log, env, nowhere if rank else progress_out, life_in))
+        finally:
+            os.close(progress_out)
+            os.close(nowhere)
+        family.watch()
+        _listen(events, listen)
+        family.wait()
+        return Ended(family.returncode, bool(asked), family.failed)
+
+
+def _start(command: Sequence[str], log: Path, env: Mapping[str, str], progress: int, life: int) -> Child:
+    with open(log, "ab") as out:
+        return subprocess.Popen(
+            [*command, str(progress), str(life)],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            env=dict(env),
+            pass_fds=(progress, life),
+            start_new_session=True,  # A terminal's Ctrl-C reaches the parent alone, which passes it on once.
+        )
 
 
 @contextmanager
-def _stopping(child: subprocess.Popen[bytes]) -> Iterator[list[int]]:
-    """Pass signals on while the child runs; gives the list of those that came. A child is never left running."""
+def _stopping(family: Family) -> Iterator[list[int]]:
+    """Pass signals on while the children run; gives the list of those that came. None is ever left running."""
     asked: list[int] = []
 
     def stop(number: int, _frame: object) -> None:
         asked.append(number)
         if len(asked) == 1:
             print("stopping: the run first keeps what it has; once more to kill it", file=sys.stderr, flush=True)
-            child.send_signal(signal.SIGTERM)
+            family.ask_to_stop()
         else:
-            child.kill()
+            family.kill()
 
     previous = {number: signal.signal(number, stop) for number in SIGNALS}
     try:
@@ -88,9 +111,7 @@ def _stopping(child: subprocess.Popen[bytes]) -> Iterator[list[int]]:
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
-        if child.poll() is None:
-            child.kill()
-            child.wait()
+        family.kill()
 
 
 def _listen(lines: Iterator[str], listen: Listener) -> None:
@@ -99,14 +120,15 @@ def _listen(lines: Iterator[str], listen: Listener) -> None:
             listen(json.loads(line))
 
 
-def child_environment(threads: int) -> dict[str, str]:
+def child_environment(threads: int, processes: int = 1) -> dict[str, str]:
     """The environment of a training process.
 
     Args:
         threads: compute threads; 0: what the caller's OMP_NUM_THREADS says, else chosen for the machine.
+        processes: training processes that share the machine.
     """
     env = dict(os.environ)
-    count = str(threads) if threads else env.get("OMP_NUM_THREADS", str(automatic_threads()))
+    count = str(threads) if threads else env.get("OMP_NUM_THREADS", str(max(1, automatic_threads() // processes)))
     env.update(OMP_NUM_THREADS=count, MKL_NUM_THREADS=count, OPENBLAS_NUM_THREADS=count, PYTHONFAULTHANDLER="1")
     # Threads that spin while they wait take the verifiers' cores: on 2 cores a step took 20 s in place of 2.
     env.update(OMP_WAIT_POLICY="PASSIVE", KMP_BLOCKTIME="0", GOMP_SPINCOUNT="0")

@@ -1,6 +1,7 @@
 """One run as its parent sees it: claim the directory, write what is known, run the stage, tell how it ended.
 
-The stage runs in a child process, or in this one where `run.inline` asks for it. Never imports torch itself.
+The stage runs in child processes, one or as many as ranks, or in this one where `run.inline` asks for it. Never imports
+torch itself.
 """
 
 import signal
@@ -19,9 +20,10 @@ from rlvr_exp.config.stages import reads
 from rlvr_exp.core.errors import DONE, FAULT, INTERRUPTED
 from rlvr_exp.core.files import write_text
 from rlvr_exp.run import manifest
-from rlvr_exp.run.children import LOG, Ended, child_environment, run_child
+from rlvr_exp.run.children import Ended, child_environment, log_name, run_children
 from rlvr_exp.run.directory import claimed
 from rlvr_exp.run.job import Job, Result
+from rlvr_exp.run.ranks import environments, remove_scratch
 from rlvr_exp.run.report import write_report
 from rlvr_exp.run.summary import STATUS, read_summary, write_summary
 
@@ -60,12 +62,12 @@ def execute(checked: Checked, command: Sequence[str], directory: Path, inline: I
         print(f"run directory: {directory}", flush=True)
         start = time.monotonic()
         if inline is None:
-            code = _in_child(config, directory, start)
+            code, rank = _in_children(config, directory, start)
         else:
-            code = _inline(config, directory, inline)
+            code, rank = _inline(config, directory, inline), 0
         summary = read_summary(directory) or {}
         code = _report(directory, code)
-        _tell(code, directory, summary)
+        _tell(code, directory / log_name(rank), summary)
         return Outcome(directory, code, summary)
 
 
@@ -91,16 +93,24 @@ def _inline(config: Config, directory: Path, inline: Inline) -> int:
         return inline(config, Job(directory, progress.event))
 
 
-def _in_child(config: Config, directory: Path, start: float) -> int:
+def _in_children(config: Config, directory: Path, start: float) -> tuple[int, int]:
+    """The run's exit code, and the rank that decided it."""
     with _progress(config) as progress:
-        env = child_environment(config.parallel.threads)
-        ended = run_child(LAUNCH, [str(directory)], directory, env, progress.event)
-    code = exit_code(ended)
-    if read_summary(directory) is None:
+        shared = child_environment(config.parallel.threads, config.parallel.processes)
+        envs = environments(config.parallel, shared)
+        ended = run_children(LAUNCH, [str(directory)], directory, envs, progress.event)
+    remove_scratch(directory)
+    code, told = exit_code(ended), read_summary(directory)
+    if told is None or ended.rank:
         code = FAULT if code == DONE else code
-        result = Result(reason=_how_it_went(ended))
+        result = _unfinished(told or {}, _how_it_went(ended, directory))
         write_summary(directory, config.stage, code, time.monotonic() - start, result)
-    return code
+    return code, ended.rank
+
+
+def _unfinished(told: dict[str, Any], reason: str) -> Result:
+    """What rank 0 still told, with the reason for which the run really ended: it can only have seen another rank leave."""
+    return Result(told.get("before", {}), {}, told.get("metrics", {}), told.get("steps", 0), reason)
 
 
 def exit_code(ended: Ended) -> int:
@@ -110,22 +120,29 @@ def exit_code(ended: Ended) -> int:
     return INTERRUPTED if ended.asked else FAULT
 
 
-def _how_it_went(ended: Ended) -> str:
+def _how_it_went(ended: Ended, directory: Path) -> str:
+    whose = f"rank {ended.rank}" if ended.rank else "the stage's process"
     if ended.asked:
-        return "the stage's process was stopped before it could finish a step"
-    if ended.returncode >= 0:
-        return f"the stage's process ended with code {ended.returncode} and no summary"
-    name = signal.Signals(-ended.returncode).name
-    hint = "; the machine may have run out of memory" if name == "SIGKILL" else ""
-    return f"the stage's process was killed by {name}{hint}"
+        return f"{whose} was stopped before it could finish a step"
+    if ended.returncode < 0:
+        name = signal.Signals(-ended.returncode).name
+        hint = "; the machine may have run out of memory" if name == "SIGKILL" else ""
+        return f"{whose} was killed by {name}{hint}"
+    if ended.rank:
+        last = [line for line in _lines(directory / log_name(ended.rank)) if line.strip()][-1:]
+        return f"{whose}: {last[0].strip() if last else f'ended with code {ended.returncode}'}"
+    return f"{whose} ended with code {ended.returncode} and no summary"
 
 
-def _tell(code: int, directory: Path, summary: dict[str, Any]) -> None:
-    """The last lines that a person sees."""
-    if code == FAULT and (directory / LOG).is_file():
-        lines = (directory / LOG).read_text(encoding="utf-8", errors="replace").splitlines()
-        print(*lines[-TAIL:], sep="\n", file=sys.stderr)
-        print(f"the whole log: {directory / LOG}", file=sys.stderr)
+def _lines(log: Path) -> list[str]:
+    return log.read_text(encoding="utf-8", errors="replace").splitlines() if log.is_file() else []
+
+
+def _tell(code: int, log: Path, summary: dict[str, Any]) -> None:
+    """The last lines that a person sees. `log`: of the process that decided how the run ended."""
+    if code == FAULT and log.is_file():
+        print(*_lines(log)[-TAIL:], sep="\n", file=sys.stderr)
+        print(f"the whole log: {log}", file=sys.stderr)
     if code != DONE:
         print(f"{summary.get('status')}: {summary.get('reason')}", file=sys.stderr, flush=True)
         return
@@ -133,4 +150,4 @@ def _tell(code: int, directory: Path, summary: dict[str, Any]) -> None:
         before = summary["before"].get(metric)
         rose = f"{before['value']:.1%} -> " if before else ""
         print(f"{metric}: {rose}{rate['value']:.1%} [{rate['low']:.1%}, {rate['high']:.1%}], {rate['n']} tasks")
-    print(f"completed: {directory / 'report.html'}", flush=True)
+    print(f"completed: {log.parent / 'report.html'}", flush=True)

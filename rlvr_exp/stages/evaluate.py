@@ -9,6 +9,7 @@ from rlvr_exp.core.errors import InputError, Problem
 from rlvr_exp.evaluation.metrics import METRICS, Scored, latency, task_values, verdict_counts
 from rlvr_exp.evaluation.paired import paired
 from rlvr_exp.evaluation.saved import load
+from rlvr_exp.rollouts.sharing import added
 from rlvr_exp.run.job import Job, Result
 from rlvr_exp.stages.judging import system_metrics
 from rlvr_exp.stages.setup import measured, prepared
@@ -21,7 +22,7 @@ def run(config, job: Job) -> Result:
     baseline = _baseline(config) if config.evaluate.baseline else []
     with prepared(config, job) as parts:
         rates = measured(parts, config, job, "after")
-        counted = system_metrics(parts.verifier)
+        counted = added(system_metrics(parts.verifier))
     scored = load(job.directory, "after")
     metrics: dict[str, object] = {**counted}
     for mode in ("greedy", "sampled"):

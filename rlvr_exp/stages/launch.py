@@ -1,4 +1,5 @@
-"""The child process of a run: `python -m rlvr_exp.stages.launch RUN_DIR PROGRESS_FD LIFE_FD`, started by the parent.
+"""A child process of a run: `python -m rlvr_exp.stages.launch RUN_DIR PROGRESS_FD LIFE_FD`, started by the parent, once or
+as many times as there are ranks (rlvr_exp.run.ranks).
 
 Runs the stage of RUN_DIR/config.yaml, writes summary.json, and maps failures to exit codes. Knows no stage by name.
 """
@@ -15,11 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_exp.config import Config, load
+from rlvr_exp.config.options import SCHEMAS
 from rlvr_exp.config.stages import STAGES
 from rlvr_exp.core.errors import DONE, FAULT, InputError, RlvrError
-from rlvr_exp.run import lifeline
+from rlvr_exp.run import lifeline, ranks
 from rlvr_exp.run.job import Job, Result
 from rlvr_exp.run.summary import write_summary
+
+FILES = "rlvr_exp.run.tracking.Files"
 
 
 def main(arguments: list[str]) -> int:
@@ -27,13 +31,15 @@ def main(arguments: list[str]) -> int:
     directory, progress, life = Path(arguments[0]), int(arguments[1]), int(arguments[2])
     lifeline.hold(life)
     os.set_inheritable(progress, False)
-    job = Job(directory, _sender(progress))
     try:
         config = load(directory / "config.yaml")
     except InputError as fault:
         print(fault, file=sys.stderr, flush=True)
         return fault.exit_code
-    return run_stage(config, job)
+    with ranks.own_directory(directory) as own:
+        if ranks.rank():
+            config.tracking = None if config.tracking is None else SCHEMAS[FILES]()  # One viewer hears of the run once.
+        return run_stage(config, Job(own, _sender(progress)))
 
 
 def run_stage(config: Config, job: Job) -> int:
@@ -58,7 +64,8 @@ def _to_the_end(config: Config, job: Job) -> int:
     code = DONE
     try:
         module = importlib.import_module(f"rlvr_exp.stages.{STAGES[config.stage].module or config.stage}")
-        result = module.run(config, job)
+        with ranks.joined(config.parallel):
+            result = module.run(config, job)
     except RlvrError as stop:
         result, code = _unfinished(job, str(stop)), stop.exit_code
         print(stop, file=sys.stderr, flush=True)

@@ -14,6 +14,7 @@ from rlvr_exp.config.batching import Limits
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.models.adapters import adapter_metrics
 from rlvr_exp.rollouts.collect import Collector
+from rlvr_exp.rollouts.groups import Groups
 from rlvr_exp.rollouts.sampler import Sampling
 from rlvr_exp.rollouts.sharing import added
 from rlvr_exp.run.callbacks import Metrics, Saving
@@ -29,7 +30,8 @@ from rlvr_exp.stages.setup import Parts, measured, prepared, training_tasks
 
 def run(config, job: Job) -> Result:
     with prepared(config, job) as parts:
-        algorithm = build(config.algorithm, max_completion_tokens=config.model.max_completion_tokens)
+        longest, folder = config.model.max_completion_tokens, config.model.path
+        algorithm = build(config.algorithm, max_completion_tokens=longest, checkpoint=folder)
         collector = collect_from(parts, config, job, algorithm)
         before = job.before = measured(parts, config, job, "before")
         steps, final = train(parts, config, job, algorithm, collector)
@@ -57,15 +59,20 @@ def collect_from(parts: Parts, config, job: Job, algorithm: Algorithm) -> Collec
 def train(parts: Parts, config, job: Job, algorithm: Algorithm, collector: Collector) -> tuple[int, dict[str, float]]:
     """Update the policy for the configured steps; returns the steps done and the last row of metrics."""
     log = StepLog(algorithm.regularised, algorithm.group_filter().mode != "keep")
+    groups: Groups
     stateful = {"reward": collector.reward, "collector": collector}
     checkpoints = Checkpoints(job.directory, config.run.checkpoint, stateful)
 
     def experience(step: int) -> Experience:
+        nonlocal groups
         groups = collector.collect(step)
         learned = algorithm.experience(groups, parts.policy.pad_id)
-        write_rollouts(job.directory, step + 1, rollout_rows(groups, learned, algorithm.regularised))
         log.record(groups, learned)
         return learned
+
+    def told(learned: Experience) -> None:
+        """With the advantages that the update learns with, which an algorithm may have estimated by its model."""
+        write_rollouts(job.directory, groups.step + 1, rollout_rows(groups, learned, algorithm.regularised))
 
     def row() -> dict[str, float]:
         normalizer = {f"reward/normalizer_{name}": value for name, value in collector.reward.metrics().items()}
@@ -82,6 +89,8 @@ def train(parts: Parts, config, job: Job, algorithm: Algorithm, collector: Colle
                 [Metrics(tracker, job, row, log.updated), Saving(checkpoints, parts.policy, job)],
                 Limits(config.algorithm.max_tokens_per_device, config.model.max_prompt_tokens),
             )
+            trainer.told = told
+            checkpoints.add(trainer.kept)
             trainer.train()
             steps = trainer.state.global_step
     finally:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import torch
 
 from rlvr_exp.config import build
+from rlvr_exp.config.across import advice
+from rlvr_exp.config.stages import reads
 from rlvr_exp.core.errors import InputError, Problem
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.evaluation.measure import measure
@@ -14,6 +16,8 @@ from rlvr_exp.evaluation.metrics import Rate
 from rlvr_exp.evaluation.saved import save
 from rlvr_exp.evaluation.separation import check_separation
 from rlvr_exp.models.policy import Policy, load_policy
+from rlvr_exp.models.report import parameters
+from rlvr_exp.rollouts.sharing import rank
 from rlvr_exp.run import manifest
 from rlvr_exp.run.job import Job
 from rlvr_exp.run.rollout_files import When
@@ -50,9 +54,20 @@ def prepared(config, job: Job) -> Iterator[Parts]:
             job.directory,
             data={name: {"tasks": len(tasks), "fingerprint": domain.fingerprint(name)} for name, tasks in domain.splits().items()},
             device=device(),
+            model=_told(policy, config, job),
             verifier=ready(verifier, job),
         )
         yield Parts(domain, policy, verifier, held_out)
+
+
+def _told(policy: Policy, config, job: Job) -> dict[str, object]:
+    """The policy's parameters, for the manifest; a run that trains a part of them says so aloud, with any advice."""
+    counted = parameters(policy.model)
+    if reads(config, "optimizer") and counted.trained < counted.total:
+        job.progress(kind="note", text=str(counted))
+    for text in advice(config):
+        job.progress(kind="note", text=text)
+    return counted.to_dict()
 
 
 def device() -> dict[str, object]:
@@ -96,7 +111,8 @@ def training_tasks(parts: Parts, config, job: Job) -> list[Task]:
     if left_out:
         text = f"{left_out} of {len(tasks)} train tasks are left out: their prompts pass {limit} tokens"
         job.progress(kind="note", text=text)
-    check_golds(parts.domain, parts.verifier, fitting, config.verifier.validate, job)
+    if rank() == 0:  # Once is enough; where a gold fails, this rank ends the run.
+        check_golds(parts.domain, parts.verifier, fitting, config.verifier.validate, job)
     return fitting
 
 

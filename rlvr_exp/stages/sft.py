@@ -3,7 +3,6 @@
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from transformers import AutoModelForCausalLM
 from trl import SFTConfig
 
 from rlvr_exp.algorithms.arguments import shared_arguments
@@ -12,9 +11,11 @@ from rlvr_exp.config import build
 from rlvr_exp.config.batching import derive
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.evaluation.separation import check_separation
+from rlvr_exp.models.adapters import adapter_metrics
+from rlvr_exp.models.whole import whole_weights
 from rlvr_exp.run import manifest
 from rlvr_exp.run.callbacks import Metrics, Saving
-from rlvr_exp.run.checkpoints import Checkpoints
+from rlvr_exp.run.checkpoints import Checkpoints, restore
 from rlvr_exp.run.job import Job, Result
 from rlvr_exp.run.tracking import Tracker
 from rlvr_exp.stages.setup import Parts, measured, prepared, split_tasks, training_tasks
@@ -53,7 +54,7 @@ def train(parts: Parts, config, job: Job) -> tuple[int, dict[str, float]]:
                 build(config.optimizer).make(policy.model),
                 examples,
                 held_out,
-                [Metrics(tracker, job), Saving(checkpoints, policy, job), stop],
+                [Metrics(tracker, job, lambda: adapter_metrics(policy.model)), Saving(checkpoints, policy, job), stop],
             )
             trainer.train()
             steps = trainer.state.global_step
@@ -61,16 +62,15 @@ def train(parts: Parts, config, job: Job) -> tuple[int, dict[str, float]]:
         tracker.close()
     if steps == 0 or checkpoints.best is None:
         raise GuardStop(f"{steps} of {config.algorithm.max_steps} steps were trained and held-out loss was never measured")
-    trusted = config.model.trust_remote_code
-    best = AutoModelForCausalLM.from_pretrained(checkpoints.best, dtype=policy.model.dtype, trust_remote_code=trusted)
-    policy.model.load_state_dict(best.state_dict())
+    with whole_weights(policy.model, write=True):
+        restore(policy, checkpoints.best, config.model.trust_remote_code)
     return steps, tracker.last | {"held_out/best_loss": stop.best_loss, "held_out/best_step": stop.best_step}
 
 
 def trainer_arguments(parts: Parts, config, algorithm, scratch: Path) -> SFTConfig:
     settings = config.algorithm
     plan = derive(
-        settings.batch_size, settings.max_sequence_tokens, settings.max_tokens_per_device, config.parallel.processes
+        settings.batch_size, settings.max_sequence_tokens, settings.max_tokens_per_device, config.parallel.world
     )
     return SFTConfig(
         **{**shared_arguments(config, scratch, parts.policy.model.dtype), **algorithm.trl_arguments()},

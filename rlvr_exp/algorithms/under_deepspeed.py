@@ -1,0 +1,25 @@
+"""What our trainers need beyond Transformers' own to run under DeepSpeed: their optimizer, and their weights whole."""
+
+from typing import Any
+
+import torch
+from accelerate.utils import DistributedType
+
+from rlvr_exp.models.whole import sharded_by
+
+
+class UnderDeepSpeed:
+    """Put before a Transformers Trainer. Seam of the pinned Transformers: `create_optimizer(model)` sets `self.optimizer`,
+    and `self.model_wrapped` is DeepSpeed's engine once training has begun."""
+
+    def __init__(self, *args: Any, optimizers: tuple[torch.optim.Optimizer, Any], **kwargs: Any):
+        self._given = optimizers[0]
+        super().__init__(*args, optimizers=optimizers, **kwargs)
+        if self.accelerator.distributed_type == DistributedType.DEEPSPEED and self.accelerator.deepspeed_plugin.zero_stage == 3:
+            sharded_by(self.model, self)
+
+    def create_optimizer(self, model: torch.nn.Module | None = None) -> torch.optim.Optimizer:
+        """The one that was given: Transformers drops it when it sets up DeepSpeed, and would make its default instead."""
+        if self.optimizer is None:
+            self.optimizer = self._given
+        return self.optimizer

@@ -1,0 +1,73 @@
+"""The whole weights of a policy whose parameters are spread over the ranks (ZeRO-3), for sampling and saving.
+
+Gathered once for a block and not at every layer of every token: sampling by the layer took hours for a step where this
+takes one exchange. Holds the whole model beside the shard for that long. The identity for every other policy.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import torch
+from torch import nn
+
+_trainers: dict[nn.Module, Any] = {}
+"""They outlive training: what a trainer's engine has done to its model lasts as well."""
+
+
+def sharded_by(model: nn.Module, trainer: Any) -> None:
+    """Note whose `model_wrapped` is the DeepSpeed engine of a model: its hooks would release what a block has gathered."""
+    _trainers[model] = trainer
+
+
+def is_sharded(model: nn.Module) -> bool:
+    return any(hasattr(value, "ds_id") for value in model.parameters())
+
+
+@contextmanager
+def whole_weights(model: nn.Module, write: bool = False) -> Iterator[None]:
+    """Every parameter of `model` is whole inside the block. Collective: all ranks enter, and none alone.
+
+    Args:
+        write: what rank 0 writes into the parameters inside the block is what all ranks hold after it.
+    """
+    if not is_sharded(model):
+        yield
+        return
+    import deepspeed
+    from trl.models.utils import add_hooks, remove_hooks
+
+    trainer = _trainers.get(model)
+    with (
+        deepspeed.zero.GatheredParameters(list(model.parameters()), modifier_rank=0 if write else None),
+        _loading_whole() if write else nullcontext(),
+    ):
+        if trainer is None:  # A model that only scores, as a reference does: it is never sampled from.
+            yield
+            return
+        remove_hooks(trainer.model_wrapped)
+        try:
+            yield
+        finally:
+            add_hooks(trainer.model_wrapped)
+
+
+@torch.no_grad()
+def copy_weights(source: nn.Module, target: nn.Module) -> None:
+    """Give `target` the weights of `source`, a model of the same form; either may be spread over the ranks."""
+    with whole_weights(source), whole_weights(target, write=True):
+        for theirs, own in zip(source.parameters(), target.parameters(), strict=True):
+            own.copy_(theirs)
+
+
+@contextmanager
+def _loading_whole() -> Iterator[None]:
+    """A further model that is loaded inside the block is not spread: Transformers would, for as long as it knows of ZeRO-3."""
+    from transformers.integrations import deepspeed as known
+
+    config = known._hf_deepspeed_config_weak_ref
+    known.unset_hf_deepspeed_config()
+    try:
+        yield
+    finally:
+        known._hf_deepspeed_config_weak_ref = config

@@ -1,0 +1,84 @@
+"""Work shared by the ranks of a run: each takes its share, then all hold all results, in the order of the whole.
+
+What is decided from the results (advantages, filters, books, the curriculum) is then the same on every rank, because it
+is the same computation on the same values: ranks cannot diverge. Alone, a process takes everything and nothing is sent.
+Every function here but `rank`, `ranks` and `mine` is collective: all ranks call it, in the same order.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import wraps
+from typing import Any, TypeVar
+
+import torch.distributed as dist
+
+from rlvr_exp.models.whole import whole_weights
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Answer = TypeVar("Answer", bound=Callable[..., Any])
+
+
+def ranks() -> int:
+    return dist.get_world_size() if dist.is_initialized() else 1
+
+
+def rank() -> int:
+    return dist.get_rank() if dist.is_initialized() else 0
+
+
+def mine(items: Sequence[Item]) -> list[Item]:
+    """This rank's share, dealt one by one: neighbours in a sorted list, which take alike long, go to different ranks."""
+    return list(items[rank() :: ranks()])
+
+
+def in_order(shares: Sequence[Sequence[Result]]) -> list[Result]:
+    """What the ranks made of their shares, as `mine` dealt them, in the order of the whole."""
+    longest = max(map(len, shares))
+    return [share[place] for place in range(longest) for share in shares if place < len(share)]
+
+
+def by_all_ranks(answer: Answer) -> Answer:
+    """Around a function that answers questions: each rank answers its share with the weights whole, all get all answers.
+
+    `answer(policy, domain, verifier, questions, ...)` returns a dataclass with `answers`, one for each question, and
+    `seconds`; the seconds become those of the slowest rank. A rank without a share answers nothing, and waits.
+    """
+
+    @wraps(answer)
+    def together(policy: Any, domain: Any, verifier: Any, questions: Sequence[Any], *rest: Any, **named: Any) -> Any:
+        with whole_weights(policy.model):
+            own = answer(policy, domain, verifier, mine(questions), *rest, **named)
+        if ranks() == 1:
+            return own
+        all_of_them = _of_all((list(own.answers), dict(own.seconds)))
+        names = dict.fromkeys(name for _, seconds in all_of_them for name in seconds)
+        slowest = {name: max(seconds.get(name, 0.0) for _, seconds in all_of_them) for name in names}
+        return replace(own, answers=tuple(in_order([answers for answers, _ in all_of_them])), seconds=slowest)
+
+    return together
+
+
+def any_rank(flag: bool) -> bool:
+    """Whether it holds on any rank: ranks that were told to stop at different moments stop at one."""
+    return flag if ranks() == 1 else any(_of_all(flag))
+
+
+def agreed(value: Result) -> Result:
+    """Rank 0's value."""
+    return value if ranks() == 1 else _of_all(value)[0]
+
+
+def added(counters: Mapping[str, float]) -> dict[str, float]:
+    """Counters summed over the ranks; those that are rates (`..._rate`) are averaged."""
+    if ranks() == 1:
+        return dict(counters)
+    rows: list[Mapping[str, float]] = _of_all(dict(counters))
+    sums = {name: sum(row.get(name, 0.0) for row in rows) for name in dict.fromkeys(name for row in rows for name in row)}
+    return {name: value / ranks() if name.endswith("_rate") else value for name, value in sums.items()}
+
+
+def _of_all(value: Any) -> list[Any]:
+    found = [None] * ranks()
+    dist.all_gather_object(found, value)
+    return found

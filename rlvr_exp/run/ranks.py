@@ -1,0 +1,127 @@
+"""The processes that train together, as their parent starts them and as each of them sees itself.
+
+A rank learns who it is from its environment (the names that torch, Accelerate and DeepSpeed read). Rank 0 writes the run
+directory; every other rank is given a folder of its own inside it that ends with the run, so that no file has two
+writers. Never imports torch at the top: the parent reads this file.
+"""
+
+import os
+import shutil
+import socket
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+
+from rlvr_exp.config.parallel import SHARDING, Parallel
+from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.files import write_text
+
+NAMES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+SCRATCH = ".ranks"
+"""Folder of the run directory that holds those of the ranks above 0 while the run goes on."""
+HELD = ("manifest.json",)
+"""Files of the run directory that a stage expects to find."""
+
+
+def environments(parallel: Parallel, shared: Mapping[str, str]) -> list[dict[str, str]]:
+    """The environment of each process of this machine: the shared one, and who the process is.
+
+    Names left over from whatever started the parent (a scheduler, a launcher) are dropped: a single process that found
+    them would wait for others.
+    """
+    base = {name: value for name, value in shared.items() if name not in NAMES}
+    if not parallel.distributed:
+        return [base]
+    port = parallel.port or free_port()
+    if parallel.nodes == 1 and os.path.isdir("/sys/class/net/lo"):
+        base.setdefault("GLOO_SOCKET_IFNAME", "lo")  # A host whose own name has no address cannot be met by it.
+    place = {
+        "WORLD_SIZE": str(parallel.world),
+        "LOCAL_WORLD_SIZE": str(parallel.processes),
+        "MASTER_ADDR": parallel.address or "127.0.0.1",
+        "MASTER_PORT": str(port),
+    }
+    first = parallel.node * parallel.processes
+    return [
+        {**base, **place, "RANK": str(first + local), "LOCAL_RANK": str(local)} for local in range(parallel.processes)
+    ]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def rank() -> int:
+    """This process's number among all of the run; 0 where it is alone."""
+    return int(os.environ.get("RANK", "0"))
+
+
+@contextmanager
+def own_directory(run_directory: Path) -> Iterator[Path]:
+    """Where this process writes: the run directory for rank 0, a folder that is dropped afterwards for the others.
+
+    Checkpoints are read from the run directory by all.
+    """
+    if rank() == 0:
+        yield run_directory
+        return
+    own = run_directory / SCRATCH / str(rank())
+    own.mkdir(parents=True)
+    for name in HELD:
+        write_text(own / name, (run_directory / name).read_text(encoding="utf-8"))
+    (own / "checkpoints").symlink_to((run_directory / "checkpoints").absolute())
+    yield own
+
+
+def remove_scratch(run_directory: Path) -> None:
+    """What the ranks above 0 wrote; called by the parent once none of them lives."""
+    shutil.rmtree(run_directory / SCRATCH, ignore_errors=True)
+
+
+@contextmanager
+def joined(parallel: Parallel) -> Iterator[None]:
+    """This process meets the others for as long as the block runs; nothing for one that trains alone.
+
+    Raises:
+        InputError: there is no device for it.
+    """
+    if not parallel.distributed:
+        yield
+        return
+    import torch.distributed as dist
+
+    dist.init_process_group(_backend(), timeout=timedelta(seconds=parallel.timeout_s))
+    if parallel.strategy in SHARDING:
+        _without_compiler()
+    try:
+        yield
+    finally:
+        dist.destroy_process_group()
+
+
+def _backend() -> str:
+    """Take this rank's device. Objects travel by gloo also where tensors travel by NCCL."""
+    import torch
+
+    if not torch.cuda.is_available():
+        return "gloo"
+    local, there = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
+    if local >= there:
+        what = "more processes than devices"
+        allowed = f"1 to {there}"
+        raise InputError(Problem("parallel.processes", what, os.environ["LOCAL_WORLD_SIZE"], allowed))
+    torch.cuda.set_device(local)
+    return "cpu:gloo,cuda:nccl"
+
+
+def _without_compiler() -> None:
+    """DeepSpeed would look for a compiler, and compile collectives of its own for CPUs at first use; gloo's do."""
+    import deepspeed
+
+    deepspeed.ops.__compatible_ops__ = {}
+    # DeepSpeed calls what torch has renamed, thousands of times a step, and a line of the log each.
+    warnings.filterwarnings("ignore", category=FutureWarning, module=r"torch\.distributed\.c10d_logger")

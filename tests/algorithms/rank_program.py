@@ -1,0 +1,58 @@
+"""What a rank does in tests/algorithms/test_ranks.py: updates on given experience, written as JSON by rank 0.
+
+Started by rlvr_exp.run.children: python -m rank_program OUT STRATEGY,STRATEGY PROGRESS_FD LIFE_FD; alone in one process
+for STRATEGY=single.
+"""
+
+import json
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import torch
+from test_trainer_seams import EVERYTHING, experience, trainer
+
+from rlvr_exp.algorithms.parallel_arguments import parallel_arguments
+from rlvr_exp.algorithms.trainer import PolicyTrainer
+from rlvr_exp.config.parallel import Parallel
+from rlvr_exp.models.whole import whole_weights
+from rlvr_exp.rollouts.sharing import rank
+from rlvr_exp.run import lifeline
+from rlvr_exp.run.ranks import joined
+
+STEPS = 5
+FED = {"uneven": ((1,), EVERYTHING), "cut": ((), 12), "one live": ((0, 1, 3), EVERYTHING), "dead": ((0, 1, 2, 3), 12)}
+"""By name: dead groups, and tokens of a pass. With one live group, a rank of two has nothing to learn from."""
+
+
+def trace(parallel: Parallel, fed: str) -> dict[str, list[float]]:
+    """Loss and gradient norm of each step, and the weights at the end."""
+    dead, tokens = FED[fed]
+    more = {**parallel_arguments(parallel), "max_steps": STEPS, "learning_rate": 0.1, "logging_steps": 1}
+    with TemporaryDirectory() as folder:
+        made, who, _ = trainer(folder, experience(dead), tokens, kind=WithAdam, **more)
+        made.train()
+    rows = [row for row in made.state.log_history if "grad_norm" in row]
+    with whole_weights(who.model):
+        weights = torch.cat([value.detach().flatten() for value in who.model.parameters()])
+    return {"loss": [row["loss"] for row in rows], "grad_norm": [row["grad_norm"] for row in rows], "weights": weights.tolist()}
+
+
+class WithAdam(PolicyTrainer):
+    """Its steps depend on the steps before: a difference shows."""
+
+    def __init__(self, policy, args, _optimizer, *rest):
+        super().__init__(policy, args, torch.optim.AdamW(policy.model.parameters(), lr=0.01), *rest)
+
+
+def main(out: str, strategies: str, _progress: str, life: str) -> None:
+    lifeline.hold(int(life))
+    plans = [Parallel(strategy=name, processes=2) for name in strategies.split(",")]
+    with joined(max(plans, key=lambda plan: plan.strategy)):
+        traces = {plan.strategy: {fed: trace(plan, fed) for fed in FED} for plan in plans}
+        if rank() == 0:
+            Path(out).write_text(json.dumps(traces))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
