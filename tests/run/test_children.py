@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rlvr_exp.run.children import Ended, automatic_threads, child_environment, physical_cores, run_child
+from rlvr_exp.run.children import Ended, automatic_threads, child_environment, physical_cores, run_children
 
 ROOT = Path(__file__).parents[2]
 HEAD = """
@@ -37,10 +37,10 @@ time.sleep(60)
 PARENT = """
 import os, sys
 from pathlib import Path
-from rlvr_exp.run.children import run_child
+from rlvr_exp.run.children import run_children
 def listen(event):
     Path("heard").write_text(str(event["pid"]))
-run_child("child_program", ["."], Path("."), os.environ, listen)
+run_children("child_program", ["."], Path("."), [os.environ], listen)
 """
 
 
@@ -52,7 +52,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], 
 
 
 def run(tmp_path: Path, listen: Callable[..., None] = lambda event: None) -> Ended:
-    return run_child("child_program", [str(tmp_path)], tmp_path, os.environ, listen)
+    return run_children("child_program", [str(tmp_path)], tmp_path, [os.environ], listen)
 
 
 def signals(*numbers: int) -> Callable[..., None]:
@@ -155,6 +155,7 @@ def test_threads_do_not_fight_with_the_verifiers(monkeypatch: pytest.MonkeyPatch
     monkeypatch.delenv("OMP_NUM_THREADS")
     assert child_environment(3)["OMP_NUM_THREADS"] == child_environment(3)["MKL_NUM_THREADS"] == "3"
     assert child_environment(0)["OMP_NUM_THREADS"] == str(automatic_threads())
+    assert child_environment(0, processes=64)["OMP_NUM_THREADS"] == "1", "shared by the ranks"
     assert child_environment(0)["OMP_WAIT_POLICY"] == "PASSIVE"
     monkeypatch.setenv("OMP_NUM_THREADS", "5")
     assert child_environment(0)["OMP_NUM_THREADS"] == "5", "what the caller says"
