@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from rlvr_exp.config.adapter import continued, has_adapter
+from rlvr_exp.config.adapter import continued, has_adapter, recorded
 from rlvr_exp.config.learning import schedule_problems
 from rlvr_exp.config.ranks import of_ranks
 from rlvr_exp.config.schema import Config
@@ -35,8 +35,20 @@ def across(config: Config) -> Iterator[Problem]:
 
 def advice(config: Config) -> list[str]:
     """What a person who knows the field would say about a configuration that can run."""
-    if not reads(config, "optimizer") or not has_adapter(config.model):
+    model = config.model
+    if not reads(config, "model") or not has_adapter(model):
         return []
+    found = []
+    trained_over = recorded(continued(model)).get("quantization", model.quantization)
+    if trained_over != model.quantization:
+        found.append(
+            f"the adapter was trained over weights in {trained_over} and stands over weights in {model.quantization}: "
+            f"model.quantization={trained_over} is the policy that was trained"
+        )
+    return found + (_on_training(config) if reads(config, "optimizer") else [])
+
+
+def _on_training(config: Config) -> list[str]:
     found = []
     low, usual = RATES.get(config.stage, RATES_OF_RL)
     if config.optimizer.lr < low:

@@ -129,6 +129,9 @@ def _of_another_form(adapter: Adapter, folder: str) -> Iterator[Problem]:
     said = described(folder)
     if not said:
         return  # Told as missing, with all else that is not on this machine.
+    if said.get("peft_type", "LORA") != "LORA":
+        yield Problem("adapter.path", f"the adapter at {folder} is of another kind", said["peft_type"], "LoRA or DoRA")
+        return
     own = {
         "kind": "dora" if said.get("use_dora") else "lora",
         "rank": said.get("r"),

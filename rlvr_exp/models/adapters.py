@@ -89,6 +89,9 @@ def reference_is_base(model: nn.Module, args: Any) -> Iterator[None]:
 @contextmanager
 def kept_precise(model: nn.Module) -> Iterator[None]:
     """Trained weights keep their values and type over the making of a trainer, which rounds those of a quantized model."""
+    if quantization_of(model) == "none":
+        yield
+        return
     values = {name: value.data for name, value in model.named_parameters() if value.requires_grad}
     yield
     for name, value in model.named_parameters():

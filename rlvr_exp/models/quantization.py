@@ -6,6 +6,7 @@ Quantized weights are never trained and never written: a checkpoint holds the ad
 
 import logging
 from collections.abc import Iterator
+from functools import cache
 
 import torch
 from torch import nn
@@ -58,6 +59,7 @@ def settle(network: PreTrainedModel) -> None:
             module.train()
 
 
+@cache
 def _always_training(kind: type[nn.Module]) -> type[nn.Module]:
     """The layer with one way to compute: the one that its training mode has."""
 

@@ -48,6 +48,6 @@ def parameters(model: nn.Module) -> Parameters:
 
 
 def _size(value: nn.Parameter) -> int:
-    """Numbers in a parameter; two to a byte in a 4-bit one, whose own shape is that of its bytes."""
+    """Numbers in a parameter. The shape of a 4-bit one is that of its bytes, and one spread over ranks holds nothing."""
     state = getattr(value, "quant_state", None)
-    return value.numel() if state is None else state.shape.numel()
+    return getattr(value, "ds_numel", value.numel()) if state is None else state.shape.numel()

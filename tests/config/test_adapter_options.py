@@ -77,6 +77,19 @@ def test_an_adapter_that_goes_on_keeps_its_form(adapter: Path, place: str) -> No
     assert refused(*words, "model.quantization=4bit") == []
 
 
+def test_an_adapter_of_another_kind_is_refused(adapter: Path) -> None:
+    said = json.loads((adapter / "adapter_config.json").read_text())
+    (adapter / "adapter_config.json").write_text(json.dumps(said | {"peft_type": "IA3"}))
+    assert refused("+stage=evaluate", f"model.path={adapter}") == ["model.adapter.path"]
+
+
+def test_other_bits_than_those_of_training_are_told(adapter: Path) -> None:
+    (adapter / "base.json").write_text(json.dumps({"quantization": "4bit"}))
+    words = ["+stage=evaluate", f"model.path={adapter}"]
+    assert "model.quantization=4bit" in advice(compose(words).config)[0]
+    assert advice(compose([*words, "model.quantization=4bit"]).config) == []
+
+
 def test_two_adapters_at_once_are_refused(adapter: Path) -> None:
     assert refused("+stage=grpo", f"model.path={adapter}", f"model.adapter.path={adapter}") == ["model.adapter.path"]
 

@@ -9,6 +9,8 @@ from rlvr_exp.core.errors import InputError
 from rlvr_exp.models.adapters import activate, adapter_metrics, adapter_parameters, adapters_off
 from rlvr_exp.models.policy import add_adapter
 from rlvr_exp.models.report import parameters
+from rlvr_exp.rollouts.draw import Filters
+from rlvr_exp.rollouts.sampler import Sampling, sample_groups
 
 LORA = Adapter(kind="lora", rank=4)
 KINDS = [LORA, Adapter(kind="dora", rank=4)]
@@ -80,6 +82,24 @@ def test_two_adapters_share_a_base_and_the_idle_one_is_untouched(folder) -> None
         updated(policy)
         assert all(map(torch.equal, idle, kept)) and not any(value.requires_grad for value in idle)
         assert not any(map(torch.equal, busy, moved)) and adapter_metrics(model)["adapter/delta"] > before == 0
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_the_adapter_samples(folder, dtype: str) -> None:
+    policy = updated(loaded(folder, adapter=LORA, dtype=dtype), steps=3)
+    prompt = [5, 9, 300]
+    ((one,),) = sample_groups(policy.model, [prompt], [[(0, "draw")]], Sampling(Filters(1.0), 5, policy.eos_ids))
+    place = range(len(prompt) - 1, len(prompt) - 1 + len(one.ids))
+
+    def scored() -> torch.Tensor:
+        with torch.no_grad():
+            scores = policy.model(input_ids=torch.tensor([prompt + list(one.ids)])).logits.float().log_softmax(-1)
+        return scores[0, place, list(one.ids)]
+
+    recorded = torch.tensor(one.logprobs)
+    assert torch.allclose(scored(), recorded, atol=1e-4 if dtype == "float32" else 0.1)
+    with adapters_off(policy.model):
+        assert not torch.allclose(scored(), recorded, atol=0.2)
 
 
 def test_norm_and_delta_are_those_of_the_full_matrices(folder) -> None:
