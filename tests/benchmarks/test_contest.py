@@ -2,7 +2,13 @@
 
 import time
 
+import pytest
+
 from rlvr_exp.benchmarks.contest import in_turns, one_by_one, remembered, table
+
+
+def quiet(name, done, total):
+    assert 0 <= done < total
 
 
 def sleeper(seconds, answer="passed"):
@@ -18,7 +24,7 @@ def numbers(turn):
 
 
 def test_a_side_ten_times_slower_is_found_so():
-    outcome = in_turns("a", "b", sleeper(0.01), sleeper(0.1), numbers, rounds=3, floor=5)
+    outcome = in_turns("a", "b", sleeper(0.01), sleeper(0.1), numbers, rounds=3, floor=5, progress=quiet)
     assert 5 < outcome.ratio.value < 12
     assert outcome.holds
     assert outcome.differing == 0
@@ -34,13 +40,13 @@ def test_sides_take_turns_in_going_first_and_see_the_same_candidates():
 
         return judge
 
-    in_turns("a", "b", side("ours"), side("theirs"), numbers, rounds=2, floor=1)
+    in_turns("a", "b", side("ours"), side("theirs"), numbers, rounds=2, floor=1, progress=quiet)
     assert [name for name, _ in seen] == ["ours", "theirs", "theirs", "ours"]
     assert seen[0][1] == seen[1][1] != seen[2][1] == seen[3][1]
 
 
 def test_disagreement_fails_a_contest_however_fast():
-    outcome = in_turns("a", "b", sleeper(0.0), sleeper(0.05, "failed"), numbers, rounds=2, floor=2)
+    outcome = in_turns("a", "b", sleeper(0.0), sleeper(0.05, "failed"), numbers, rounds=2, floor=2, progress=quiet)
     assert outcome.differing == 6
     assert not outcome.holds
     assert "NO" in table([outcome])
@@ -55,7 +61,7 @@ def test_one_by_one_takes_the_median_leaves_timeouts_out_and_counts_who_disagree
         time.sleep(0.05)
         return "passed"
 
-    outcome = one_by_one("a", "b", ours, theirs, range(20), workers=2, floor=2)
+    outcome = one_by_one("a", "b", ours, theirs, range(20), workers=2, floor=2, progress=quiet)
     assert 2 < outcome.ratio.value < 6
     assert outcome.differing == 1
     assert "18 passed" in outcome.note
@@ -71,6 +77,19 @@ def test_a_side_that_remembers_is_found_faster_the_second_time():
         time.sleep(0.02 * len(fresh) + 0.001)
         return ["passed"] * len(candidates)
 
-    outcome = remembered("a", side, numbers, rounds=2, floor=10)
+    outcome = remembered("a", side, numbers, rounds=2, floor=10, progress=quiet)
     assert outcome.ratio.value > 10
     assert outcome.against == "the first pass"
+
+
+def test_each_turn_is_told_and_may_be_refused():
+    told = []
+
+    def stop(*event):
+        told.append(event)
+        if event[1] == 2:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        in_turns("a", "b", sleeper(0.0), sleeper(0.0), numbers, rounds=5, floor=1, progress=stop)
+    assert told == [("a", 0, 5), ("a", 1, 5), ("a", 2, 5)]
