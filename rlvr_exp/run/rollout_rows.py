@@ -24,7 +24,7 @@ def rollout_rows(groups: Groups, learned: Experience, regularised: bool) -> list
     """One row a sample at hand: those sampled earlier that the step learns from, then those sampled in it."""
     trained = trained_rows(learned, regularised).tolist()
     first = learned.advantages[:, 0].tolist()
-    places = [(group.id, member) for group in groups.learned for member in range(len(group.answers))]
+    places = [(group, row % learned.group_size) for row, group in enumerate(learned.group_ids.tolist())]
     advantages = {place: value for place, value, counts in zip(places, first, trained, strict=True) if counts}
     step = _Step(groups.step + 1, frozenset(group.id for group in groups.waiting), advantages)
     return [row for place, group in enumerate(groups.at_hand) for row in _rows(step, place, group)]
