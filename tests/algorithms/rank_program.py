@@ -1,28 +1,36 @@
-"""What a rank does in tests/algorithms/test_ranks.py: updates on given experience, written as JSON by rank 0.
+"""What each rank does in tests/algorithms/test_ranks.py; it writes what it found to OUT.RANK, as JSON.
 
-Started by rlvr_exp.run.children: python -m rank_program OUT STRATEGY,STRATEGY PROGRESS_FD LIFE_FD; alone in one process
-for STRATEGY=single.
+All in one pair of processes, since each import of torch and TRL costs seconds. Started by rlvr_exp.run.children:
+python -m rank_program OUT STRATEGY,STRATEGY,STRATEGY PROGRESS_FD LIFE_FD.
 """
 
 import json
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 
 import torch
+from roles_in_turn import trained
 from test_trainer_seams import EVERYTHING, experience, trainer
 
 from rlvr_exp.algorithms.parallel_arguments import parallel_arguments
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.config.parallel import Parallel
 from rlvr_exp.models.whole import whole_weights
-from rlvr_exp.rollouts.sharing import rank
+from rlvr_exp.rollouts.answering import Answered
+from rlvr_exp.rollouts.sharing import added, agreed, any_rank, by_all_ranks, rank
 from rlvr_exp.run import lifeline
 from rlvr_exp.run.ranks import joined
 
 STEPS = 5
 FED = {"uneven": ((1,), EVERYTHING), "cut": ((), 12), "one live": ((0, 1, 3), EVERYTHING), "dead": ((0, 1, 2, 3), 12)}
 """By name: dead groups, and tokens of a pass. With one live group, a rank of two has nothing to learn from."""
+
+TURNS = {
+    "in turn": [("default", 2), ("critic", 1), ("default", 2), ("critic", 3)],
+    "one after the other": [("default", 4), ("critic", 4)],
+}
 
 
 def trace(parallel: Parallel, fed: str) -> dict[str, list[float]]:
@@ -45,13 +53,33 @@ class WithAdam(PolicyTrainer):
         super().__init__(policy, args, torch.optim.AdamW(policy.model.parameters(), lr=0.01), *rest)
 
 
+def shares() -> dict[str, object]:
+    """What the ranks make of five questions and of one, and what they agree on."""
+
+    @by_all_ranks
+    def answer(policy, domain, verifier, questions, seconds):
+        return Answered(tuple(f"{question} by {rank()}" for question in questions), {"generate": seconds} if questions else {})
+
+    who = SimpleNamespace(model=torch.nn.Linear(1, 1))
+    five, one = answer(who, None, None, "abcde", 1.0 + rank()), answer(who, None, None, "a", 1.0)
+    return {
+        "five": list(five.answers),
+        "slowest": five.seconds,
+        "one": list(one.answers),
+        "any": [any_rank(rank() == 1), any_rank(False)],
+        "agreed": agreed(rank()),
+        "added": added({"asked": 1.0 + rank(), "hit_rate": 0.5 * rank()}),
+    }
+
+
 def main(out: str, strategies: str, _progress: str, life: str) -> None:
     lifeline.hold(int(life))
     plans = [Parallel(strategy=name, processes=2) for name in strategies.split(",")]
     with joined(max(plans, key=lambda plan: plan.strategy)):
-        traces = {plan.strategy: {fed: trace(plan, fed) for fed in FED} for plan in plans}
-        if rank() == 0:
-            Path(out).write_text(json.dumps(traces))
+        found: dict[str, object] = {plan.strategy: {fed: trace(plan, fed) for fed in FED} for plan in plans}
+        found["shares"] = shares()
+        found["roles"] = {name: vars(trained(plans[1], turns)) for name, turns in TURNS.items()}
+        Path(f"{out}.{rank()}").write_text(json.dumps(found))
 
 
 if __name__ == "__main__":
