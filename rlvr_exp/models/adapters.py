@@ -22,6 +22,7 @@ from rlvr_exp.core.errors import InputError, Problem
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.seeds import derive
 from rlvr_exp.models.quantization import quantization_of
+from rlvr_exp.models.whole import gathered
 
 DEFAULT = "default"
 LINEAR = (nn.Linear, Conv1D)
@@ -132,21 +133,22 @@ def _check_base(base: PreTrainedModel, folder: str) -> None:
 def adapter_metrics(model: nn.Module) -> Mapping[str, float]:
     """Size of the active adapter and of the change that it makes; nothing for a model without adapters.
 
-    `adapter/norm` is the norm of its parameters; `adapter/delta` the Frobenius norm of scale * B A over all layers, 0
-    for an adapter that was never updated. The magnitudes of DoRA enter the first alone.
+    `adapter/norm` is the norm of all A and B; `adapter/delta` the Frobenius norm of scale * B A over all layers, 0 for an
+    adapter that was never updated. The magnitudes of DoRA enter neither.
     """
     if not isinstance(model, PeftModel):
         return {}
-    name = model.active_adapter
-    norm = torch.stack([value.detach().float().square().sum() for value in adapter_parameters(model, name)]).sum()
-    changes = [_change(layer, name) for layer in model.modules() if name in getattr(layer, "lora_A", {})]
-    return {"adapter/norm": float(norm.sqrt()), "adapter/delta": float(torch.stack(changes).sum().sqrt())}
+    layers = [layer for layer in model.modules() if model.active_adapter in getattr(layer, "lora_A", {})]
+    with gathered(adapter_parameters(model, model.active_adapter)):
+        squares = torch.stack([_squares(layer, model.active_adapter) for layer in layers]).sum(0).sqrt()
+    return {"adapter/norm": float(squares[0]), "adapter/delta": float(squares[1])}
 
 
-def _change(layer: nn.Module, name: str) -> torch.Tensor:
-    """||scale * B A||^2 from r x r products: the full matrix is never made."""
+def _squares(layer: nn.Module, name: str) -> torch.Tensor:
+    """||A||^2 + ||B||^2 and ||scale * B A||^2, the latter from r x r products: the full matrix is never made."""
     a, b = layer.lora_A[name].weight.detach().float(), layer.lora_B[name].weight.detach().float()
-    return layer.scaling[name] ** 2 * ((b.T @ b) * (a @ a.T)).sum()
+    inner, outer = a @ a.T, b.T @ b
+    return torch.stack([inner.trace() + outer.trace(), layer.scaling[name] ** 2 * (outer * inner).sum()])
 
 
 def _form(network: nn.Module, settings: Adapter) -> LoraConfig:

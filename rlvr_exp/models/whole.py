@@ -4,7 +4,7 @@ Gathered once for a block and not at every layer of every token: sampling by the
 takes one exchange. Holds the whole model beside the shard for that long. The identity for every other policy.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -50,6 +50,18 @@ def whole_weights(model: nn.Module, write: bool = False) -> Iterator[None]:
             yield
         finally:
             add_hooks(trainer.model_wrapped)
+
+
+@contextmanager
+def gathered(values: Sequence[nn.Parameter]) -> Iterator[None]:
+    """Some parameters whole inside the block, to read. Collective; nothing to do where no rank holds a part of them."""
+    if not any(hasattr(value, "ds_id") for value in values):
+        yield
+        return
+    import deepspeed
+
+    with deepspeed.zero.GatheredParameters(list(values)):
+        yield
 
 
 @torch.no_grad()

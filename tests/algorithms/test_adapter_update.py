@@ -110,7 +110,9 @@ def test_one_step_moves_the_adapter_by_its_gradient_and_nothing_else(folder, tmp
     moved = [before[name] - value for name, value in who.model.named_parameters() if value.requires_grad]
     got, wanted = (torch.cat([value.flatten() for value in values]) for values in (moved, wanted))
     assert (got - wanted).norm() < 1e-5 * wanted.norm()
-    assert all(torch.equal(value, before[name]) for name, value in who.model.named_parameters() if not value.requires_grad)
+    assert all(
+        torch.equal(value, before[name]) for name, value in who.model.named_parameters() if not value.requires_grad
+    )
 
 
 def test_the_reference_is_the_base_also_of_an_adapter_that_goes_on(folder, tmp_path):
@@ -127,7 +129,9 @@ def test_the_reference_is_the_base_also_of_an_adapter_that_goes_on(folder, tmp_p
     told = torch.cat([batch["ref_per_token_logps"] for batch in made._updates[0]])
     assert torch.allclose(told * mask, base * mask, atol=1e-5)
     assert not torch.allclose(own * mask, base * mask, atol=1e-2) and "ref_per_token_logps" in inputs
-    assert all(value.requires_grad for value in adapter_parameters(who.model, "default")), "on again after the reference"
+    assert all(value.requires_grad for value in adapter_parameters(who.model, "default")), (
+        "on again after the reference"
+    )
 
 
 def load_like(folder: Path) -> Policy:
@@ -144,4 +148,6 @@ def test_an_adapter_over_quantized_weights_keeps_its_precision(folder, tmp_path,
     after = adapter_parameters(who.model, "default")
     assert all(value.dtype == torch.float32 for value in after) and not any(map(torch.equal, after, before))
     with adapters_off(who.model), torch.no_grad():
-        assert torch.equal(log_probabilities(who), log_probabilities(policy(folder, Adapter(), False, quantization=bits)))
+        assert torch.equal(
+            log_probabilities(who), log_probabilities(policy(folder, Adapter(), False, quantization=bits))
+        )

@@ -112,3 +112,8 @@ def test_norm_and_delta_are_those_of_the_full_matrices(folder) -> None:
     assert told["adapter/norm"] == pytest.approx(float(values.norm()), rel=1e-5)
     assert told["adapter/delta"] == pytest.approx(float(change.sqrt()), rel=1e-4)
     assert adapter_metrics(loaded(folder).model) == {}
+
+
+def test_the_norm_of_dora_leaves_its_magnitudes_out(folder) -> None:
+    lora, dora = (adapter_metrics(loaded(folder, adapter=adapter).model) for adapter in KINDS)
+    assert lora == pytest.approx(dora) and lora["adapter/delta"] == 0 < lora["adapter/norm"]
