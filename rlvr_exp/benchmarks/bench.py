@@ -25,7 +25,6 @@ from rlvr_exp.rollouts.collect import Collector
 from rlvr_exp.tasks.base import Domain
 from rlvr_exp.verifiers.base import Verifier
 
-
 EMPTY: Mapping[str, Any] = {}
 
 

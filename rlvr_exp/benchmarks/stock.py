@@ -26,12 +26,21 @@ from rlvr_exp.verifiers.base import Request, Verifier
 
 LOSSES = {"grpo": "grpo", "dr_grpo": "dr_grpo", "token": "dapo"}
 """Our aggregation of token losses -> TRL's `loss_type` that is the same."""
-NEUTRAL = {"entropy_coef": 0.0, "zero_variance": "keep", "rollout_steps": 1, "iterations": 1, "stop": []}
-"""Options whose other values TRL's trainer has not, or not in the same way."""
+NEUTRAL: Mapping[str, Any] = {
+    "entropy_coef": 0.0,
+    "zero_variance": "keep",
+    "rollout_steps": 1,
+    "iterations": 1,
+    "stop": [],
+    "top_k": 0,
+    "top_p": 1.0,
+    "min_p": 0.0,
+}
+"""Options whose other values TRL's trainer has not, or not in the same way: it does not renormalise over kept tokens."""
 
 
 def method(options: Any) -> Mapping[str, Any]:
-    """The fields of GRPOConfig that make TRL's own loss and sampling those of the `algorithm` node.
+    """The fields of GRPOConfig that make TRL's own loss that of the `algorithm` node.
 
     Raises:
         InputError: TRL has no such algorithm.
@@ -48,13 +57,7 @@ def method(options: Any) -> Mapping[str, Any]:
         found.append(Problem("algorithm.loss", "trl.GRPOTrainer does not do the same", options.loss, ", ".join(LOSSES)))
     if found:
         raise InputError(*found)
-    return {
-        "loss_type": LOSSES[options.loss],
-        "scale_rewards": options.advantage_scale,
-        "top_k": options.top_k,
-        "top_p": options.top_p,
-        "min_p": options.min_p or None,
-    }
+    return {"loss_type": LOSSES[options.loss], "scale_rewards": options.advantage_scale}
 
 
 class Stock(GRPOTrainer):
