@@ -28,13 +28,18 @@ def of_ranks(config: Config) -> Iterator[Problem]:
     if parallel.nodes > 1 and not config.run.dir:
         remedy = "run.dir=DIR on a file system that all machines see"
         yield Problem("run.dir", "several machines need one run directory", "nothing", "", "", remedy)
-    if reads(config.stage, "optimizer") and parallel.strategy in SHARDING:
-        yield from _optimizer(config)
+    if config.model.device_map:
+        what = "spreads the layers of one process over devices, which each process of several has one of"
+        yield Problem("model.device_map", what, config.model.device_map, "empty", "", "drop it, or parallel=single")
+    if reads(config, "optimizer") and parallel.strategy in SHARDING:
+        yield from _under_zero(config)
 
 
-def _optimizer(config: Config) -> Iterator[Problem]:
-    target = getattr(config.optimizer, "_target_", "")
+def _under_zero(config: Config) -> Iterator[Problem]:
+    strategy, target = config.parallel.strategy, getattr(config.optimizer, "_target_", "")
     if target in WHOLE_MATRICES:
-        name = target.rpartition(".")[2]
-        what = f"{name} needs whole matrices, which {config.parallel.strategy} cuts into flat pieces"
-        yield Problem("optimizer", what, name, "", "", "optimizer=adamw, or parallel=ddp")
+        what = f"needs whole matrices, which {strategy} cuts into flat pieces"
+        yield Problem("optimizer", what, target.rpartition(".")[2], "", "", "optimizer=adamw, or parallel=ddp")
+    if strategy == "zero3" and config.model.quantization != "none":
+        what = "weights in few bits cannot be spread over processes by DeepSpeed"
+        yield Problem("model.quantization", what, config.model.quantization, "none", "", "parallel=zero2")

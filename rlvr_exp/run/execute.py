@@ -23,7 +23,7 @@ from rlvr_exp.run import manifest
 from rlvr_exp.run.children import Ended, child_environment, log_name, run_children
 from rlvr_exp.run.directory import claimed
 from rlvr_exp.run.job import Job, Result
-from rlvr_exp.run.ranks import environments, remove_scratch
+from rlvr_exp.run.ranks import environments, of_node, remove_scratch
 from rlvr_exp.run.report import write_report
 from rlvr_exp.run.summary import STATUS, read_summary, write_summary
 
@@ -55,6 +55,7 @@ def execute(checked: Checked, command: Sequence[str], directory: Path, inline: I
         InputError: the directory cannot be claimed; nothing was written.
     """
     config = checked.config
+    directory = of_node(config.parallel, directory)
     with claimed(directory):
         write_text(directory / "config.yaml", to_yaml(checked))
         created = datetime.now().astimezone().isoformat(timespec="seconds")
@@ -66,7 +67,7 @@ def execute(checked: Checked, command: Sequence[str], directory: Path, inline: I
         else:
             code, rank = _inline(config, directory, inline), 0
         summary = read_summary(directory) or {}
-        code = _report(directory, code)
+        code = _report(directory, code) if config.parallel.node == 0 else code
         _tell(code, directory / log_name(rank), summary)
         return Outcome(directory, code, summary)
 
@@ -84,7 +85,7 @@ def _report(directory: Path, code: int) -> int:
 def _progress(config: Config) -> Any:
     from rlvr_exp.run.progress import Progress  # Only once a run starts: the light path stays light.
 
-    steps = config.algorithm.max_steps if reads(config.stage, "algorithm") else 0
+    steps = config.algorithm.max_steps if reads(config, "algorithm") else 0
     return closing(Progress(steps, config.stage, sys.stdout.isatty()))
 
 
@@ -101,9 +102,11 @@ def _in_children(config: Config, directory: Path, start: float) -> tuple[int, in
         ended = run_children(LAUNCH, [str(directory)], directory, envs, progress.event)
     remove_scratch(directory)
     code, told = exit_code(ended), read_summary(directory)
+    # Only the first machine's first process measures anything; of the others it is good that they ended well.
+    silent_for_good = config.parallel.node > 0 and code == DONE
     if told is None or ended.rank:
-        code = FAULT if code == DONE else code
-        result = _unfinished(told or {}, _how_it_went(ended, directory))
+        code = FAULT if code == DONE and not silent_for_good else code
+        result = _unfinished(told or {}, "" if silent_for_good else _how_it_went(ended, directory))
         write_summary(directory, config.stage, code, time.monotonic() - start, result)
     return code, ended.rank
 
@@ -150,4 +153,5 @@ def _tell(code: int, log: Path, summary: dict[str, Any]) -> None:
         before = summary["before"].get(metric)
         rose = f"{before['value']:.1%} -> " if before else ""
         print(f"{metric}: {rose}{rate['value']:.1%} [{rate['low']:.1%}, {rate['high']:.1%}], {rate['n']} tasks")
-    print(f"completed: {log.parent / 'report.html'}", flush=True)
+    report = log.parent / "report.html"
+    print(f"completed: {report if report.exists() else log.parent}", flush=True)

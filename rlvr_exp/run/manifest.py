@@ -23,6 +23,7 @@ PACKAGES = (
     "accelerate",
     "peft",
     "bitsandbytes",
+    "deepspeed",
     "datasets",
     "tokenizers",
     "safetensors",

@@ -55,16 +55,24 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def of_node(parallel: Parallel, run_directory: Path) -> Path:
+    """Where this machine writes: the run directory itself for the first, a folder inside it for every other."""
+    return run_directory / f"node_{parallel.node}" if parallel.node else run_directory
+
+
 def rank() -> int:
     """This process's number among all of the run; 0 where it is alone."""
     return int(os.environ.get("RANK", "0"))
 
 
 @contextmanager
-def own_directory(run_directory: Path) -> Iterator[Path]:
+def own_directory(run_directory: Path, parallel: Parallel) -> Iterator[Path]:
     """Where this process writes: the run directory for rank 0, a folder that is dropped afterwards for the others.
 
     Checkpoints are read from the run directory by all.
+
+    Args:
+        run_directory: this machine's part of it, as `of_node` says.
     """
     if rank() == 0:
         yield run_directory
@@ -73,7 +81,8 @@ def own_directory(run_directory: Path) -> Iterator[Path]:
     own.mkdir(parents=True)
     for name in HELD:
         write_text(own / name, (run_directory / name).read_text(encoding="utf-8"))
-    (own / "checkpoints").symlink_to((run_directory / "checkpoints").absolute())
+    first = run_directory.parent if parallel.node else run_directory
+    (own / "checkpoints").symlink_to((first / "checkpoints").absolute())
     yield own
 
 
@@ -96,7 +105,7 @@ def joined(parallel: Parallel) -> Iterator[None]:
 
     dist.init_process_group(_backend(), timeout=timedelta(seconds=parallel.timeout_s))
     if parallel.strategy in SHARDING:
-        _without_compiler()
+        _with_deepspeed()
     try:
         yield
     finally:
@@ -118,10 +127,12 @@ def _backend() -> str:
     return "cpu:gloo,cuda:nccl"
 
 
-def _without_compiler() -> None:
-    """DeepSpeed would look for a compiler, and compile collectives of its own for CPUs at first use; gloo's do."""
+def _with_deepspeed() -> None:
+    """Let DeepSpeed know of the ranks: a model that is loaded spread over them has to, before any is trained."""
     import deepspeed
 
+    # It would look for a compiler, and compile collectives of its own for CPUs at first use; gloo's do.
     deepspeed.ops.__compatible_ops__ = {}
+    deepspeed.init_distributed()
     # DeepSpeed calls what torch has renamed, thousands of times a step, and a line of the log each.
     warnings.filterwarnings("ignore", category=FutureWarning, module=r"torch\.distributed\.c10d_logger")

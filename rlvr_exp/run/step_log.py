@@ -55,6 +55,9 @@ class StepLog:
         if groups.sampled:
             row |= _rewards(groups.sampled) | _verdicts(groups.sampled) | _kinds(groups.sampled)
         row |= {f"time/{phase}": seconds for phase, seconds in groups.seconds.items()}
+        if groups.sampled and groups.seconds.get("generate"):
+            tokens = sum(len(answer.sampled.ids) for group in groups.sampled for answer in group.answers)
+            row["time/tokens_per_second"] = tokens / groups.seconds["generate"]
         self._rows.append(row)
         self._collected_at = time.perf_counter()
 

@@ -36,7 +36,7 @@ def main(arguments: list[str]) -> int:
     except InputError as fault:
         print(fault, file=sys.stderr, flush=True)
         return fault.exit_code
-    with ranks.own_directory(directory) as own:
+    with ranks.own_directory(directory, config.parallel) as own:
         if ranks.rank():
             config.tracking = None if config.tracking is None else SCHEMAS[FILES]()  # One viewer hears of the run once.
         return run_stage(config, Job(own, _sender(progress)))
