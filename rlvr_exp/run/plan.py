@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_exp.config.algorithm import SFT, ReinforcementLearning
+from rlvr_exp.config.batching import derive, micro_batches, pieces
 from rlvr_exp.config.model import Model
 from rlvr_exp.config.needs import EMBEDDED_MODEL, Need
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import STAGES, reads
 from rlvr_exp.run.memory.advice import memory
-from rlvr_exp.run.memory.reading import batches_of
 
 WRITTEN = ("config.yaml", "manifest.json", "log.txt", "summary.json", "report.html")
 
@@ -45,17 +45,23 @@ def _training(config: Config) -> Iterator[tuple[str, str]]:
     if isinstance(algorithm, ReinforcementLearning):
         prompts, group = algorithm.prompts_per_step, algorithm.group_size
         yield "a step", f"{prompts} prompts x {group} completions = {prompts * group} completions"
-        unit = f"groups of {group}"
+        yield "passes", _passes(config)
     elif isinstance(algorithm, SFT):
         yield "a step", f"{algorithm.batch_size} sequences"
-        unit = "sequences"
-    else:
-        return
-    batches = batches_of(config)
-    yield (
-        "batches",
-        f"micro-batch of {batches.micro_batch} {unit}, accumulated {batches.accumulation} times, on each process",
-    )
+        longest, tokens = algorithm.max_sequence_tokens, algorithm.max_tokens_per_device
+        batches = derive(algorithm.batch_size, longest, tokens, config.parallel.world)
+        cut = f"{batches.micro_batch} sequences, accumulated {batches.accumulation} times"
+        yield "batches", f"micro-batch of {cut}, on each process"
+
+
+def _passes(config: Config) -> str:
+    """How the trainer would cut a step in which every prompt and completion is as long as any may be."""
+    algorithm, model, world = config.algorithm, config.model, config.parallel.world
+    answers = dict.fromkeys(range(algorithm.group_size), model.max_completion_tokens)
+    limit, prompts = algorithm.max_tokens_per_device, algorithm.prompts_per_step
+    longest = pieces([model.max_prompt_tokens] * prompts, [answers] * prompts, limit)
+    count = len(micro_batches(longest, limit, world)) // world
+    return f"of at most {limit} tokens, {count} on each process at the longest lengths, fewer at shorter ones"
 
 
 def _evaluation(config: Config) -> str:

@@ -22,6 +22,7 @@ def test_every_optimizer_lowers_a_convex_loss_and_the_curve_is_logged(name: str,
     model = tiny_language_model() if name == "muon" else Bowl(seed)
     first = float(model(torch.zeros(1))["loss"].detach())
     words = [f"optimizer={name}", f"optimizer.lr={RATES[name] * share}", "optimizer.max_grad_norm=100", "algorithm.max_steps=30"]
+    words += ["optimizer.matrix_lr=0.2"] if name == "muon" else []
     trainer, rows = trained(model, *words, *LINE)
     curve = [row["loss"] for row in rows if "learning_rate" in row]
     assert len(curve) == 30 and curve[0] == pytest.approx(first, rel=1e-5)

@@ -1,10 +1,10 @@
-"""The dry plan: what a run would do, with the trainer's own batches and an estimate of memory."""
+"""The dry plan: what a run would do, cut as the trainer would cut it."""
 
 import pytest
 
 from rlvr_exp.config import compose
 from rlvr_exp.config.needs import missing
-from rlvr_exp.run.plan import memory, plan
+from rlvr_exp.run.plan import plan
 
 
 def lines(*words: str) -> dict[str, str]:
@@ -18,7 +18,8 @@ def test_a_training_plan() -> None:
         "+stage=grpo", "algorithm.prompts_per_step=30", "model.max_prompt_tokens=100", "model.max_completion_tokens=50"
     )
     assert told["a step"] == "30 prompts x 8 completions = 240 completions"
-    assert told["batches"] == "micro-batch of 30 groups of 8, accumulated 1 times, on each process"
+    assert told["passes"].startswith("of at most 16384 tokens, 1 on each process")
+    assert lines("+stage=grpo", "algorithm.max_tokens_per_device=3072")["passes"].startswith("of at most 3072 tokens, 16 on")
     assert (
         "checkpoints/" in told["writes"]
         and "400 tasks of 'test'" in told["evaluation"]
@@ -38,20 +39,10 @@ def test_sequences_are_the_unit_of_imitation() -> None:
 
 def test_an_evaluation_trains_nothing() -> None:
     told = lines("+stage=evaluate", "run.dir=here")
-    assert "steps" not in told and "optimizer" not in told["memory"] and told["writes"].startswith("here:")
+    assert "steps" not in told and "optimizer" not in " ".join(told) and told["writes"].startswith("here:")
     assert "checkpoints" not in told["writes"]
 
 
 def test_what_is_missing_comes_with_its_command(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     assert lines("+stage=grpo", "model=qwen14b")["to fetch"].endswith("hf download Qwen/Qwen3-14B")
-
-
-def test_memory_of_a_device() -> None:
-    def of(*words: str) -> str:
-        return memory(compose(["model=qwen14b", "model.parameters=1073741824", *words]).config).split(" on each")[0]
-
-    assert of("+stage=evaluate") == "2.00 GiB"
-    assert of("+stage=grpo") == "8.00 GiB" and of("+stage=grpo", "algorithm.kl_coef=0.1") == "10.00 GiB"
-    assert of("+stage=grpo", "model.dtype=float32") == "16.00 GiB"
-    assert "unknown" in memory(compose(["+stage=evaluate", "model.parameters=0"]).config)

@@ -6,8 +6,15 @@ attention, o, norm, gate and up, SiLU, product, down. `b` is the width of a numb
 
 from rlvr_exp.run.memory.layout import Layout
 
+HELD = 2**26
+"""Logits that are held at once (rlvr_exp/algorithms/logprobs.py)."""
+PREFILL = 4096
+"""Prompt tokens of one pass of the sampler (rlvr_exp/rollouts/sampler_groups.py)."""
 TILE_TOKENS, TILE_VOCABULARY = 4096, 32768
 """One tile of TRL's fused head (trl/kernels/chunked_logprob.py and trl/trainer/utils.py)."""
+
+READERS = (("q_proj", "k_proj", "v_proj"), ("o_proj",), ("gate_proj", "up_proj"), ("down_proj",))
+"""Matrices that read the same input."""
 
 
 def layer(layout: Layout) -> float:
@@ -18,7 +25,7 @@ def layer(layout: Layout) -> float:
     norms = 2 * _norm(shape.hidden, b, whole)
     if shape.qk_norm:
         norms += _norm(queries, b, whole) + _norm(keys, b, whole)
-    attention = 4 * b * queries + 4 * shape.heads  # q, repeated k and v, output, log-sum-exp
+    attention = 4 * b * queries + 4 * shape.heads  # q, repeated k and v, outputs, log-sum-exp
     mlp = 3 * b * shape.intermediate  # gate, its SiLU, up
     return norms + attention + mlp + _inputs(layout)
 
@@ -29,30 +36,33 @@ def _norm(size: int, b: int, trained: bool) -> float:
 
 
 def _inputs(layout: Layout) -> float:
-    """Inputs of matrices, kept where the matrix or its adapter takes a gradient. o's input is attention's output."""
+    """Inputs of matrices, kept where the matrix or its adapter takes a gradient."""
     shape, b = layout.shape, layout.width
     if layout.adapter is None:
-        return b * (2 * shape.hidden + shape.intermediate)
+        return b * (2 * shape.hidden + shape.heads * shape.head_dim + shape.intermediate)
     targets = [name for name in shape.matrices() if name in layout.adapter.targets]
-    if b == 2 and not layout.partitions_updates:
-        # A float32 adapter under autocast keeps a 16-bit copy of its input, one for each matrix.
+    if precise(layout):
+        # Under autocast a 16-bit copy of the input is kept, one for each matrix.
         return sum(b * (shape.matrices()[name][1] + layout.adapter.rank) for name in targets)
     return sum(b * (_shared(name, targets, layout) + layout.adapter.rank) for name in targets)
 
 
+def precise(layout: Layout) -> bool:
+    """An adapter in float32 beside a base in 16 bits, as PEFT makes it; DeepSpeed turns it to the base's type."""
+    return layout.adapter is not None and layout.width == 2 and not layout.partitions_updates
+
+
 def _shared(name: str, targets: list[str], layout: Layout) -> int:
-    """Columns of a matrix's input, counted once where several matrices read it, and not where it is kept anyway."""
-    groups = (("q_proj", "k_proj", "v_proj"), ("gate_proj", "up_proj"), ("down_proj",))
-    for members in groups:
-        if name in members:
-            first = next(member for member in members if member in targets)
-            return layout.shape.matrices()[name][1] if name == first else 0
-    return 0
+    """Columns of a matrix's input, counted once where several matrices read it."""
+    readers = next(names for names in READERS if name in names)
+    first = next(reader for reader in readers if reader in targets)
+    return layout.shape.matrices()[name][1] if name == first else 0
 
 
 def mask(layout: Layout) -> float:
-    """The packed rows' additive mask."""
-    return layout.micro_groups * layout.row**2 * layout.width
+    """Additive masks of a pass, one for each form of a group: its segments see the prompt and themselves."""
+    segments = {(prompt, count * layout.completion) for prompt, count in layout.groups}
+    return layout.width * sum(segment * (prompt - 1 + segment) for prompt, segment in segments)
 
 
 def saved(layout: Layout) -> float:
@@ -65,28 +75,57 @@ def saved(layout: Layout) -> float:
 
 def one_layer(layout: Layout) -> float:
     """The backward pass of one layer: what it saved, and the gradients that flow through its MLP."""
+    return layout.tokens * layer(layout) + flowing(layout) + mask(layout)
+
+
+def flowing(layout: Layout) -> float:
+    """Gradients on their way through a layer, at its MLP. Those of a float32 adapter's input are in float32 as well."""
     shape, b = layout.shape, layout.width
-    flowing = b * (2 * shape.hidden + shape.intermediate)
-    return layout.tokens * (layer(layout) + flowing) + mask(layout)
+    return layout.tokens * (b * (2 * shape.hidden + shape.intermediate) + (4 * shape.intermediate if precise(layout) else 0))
 
 
 def forward(layout: Layout) -> float:
     """A pass without gradients: the residual stream and the widest moment of one layer."""
+    return layout.tokens * widest(layout, mixed=True) + mask(layout)
+
+
+def widest(layout: Layout, mixed: bool) -> float:
+    """Per token, without gradients: embeddings, residual stream, normalised input, and what the MLP holds at once.
+
+    Args:
+        mixed: under autocast; without it an adapter's own product is in float32, and so is its sum with the base's.
+    """
     shape, b = layout.shape, layout.width
-    return layout.tokens * (b * 2 * shape.hidden + 3 * b * shape.intermediate) + mask(layout)
+    stream = 4 * b * shape.hidden
+    if layout.adapter is None:
+        return stream + 3 * b * shape.intermediate
+    if not precise(layout):
+        return stream + 4 * b * shape.intermediate
+    return stream + 4 * shape.hidden + (2 * b + 2 * (b if mixed else 4)) * shape.intermediate
+
+
+def held(layout: Layout) -> bool:
+    """Logits of a pass are few enough to be held whole (rlvr_exp.algorithms.logprobs)."""
+    return layout.scored * layout.shape.vocabulary <= HELD
 
 
 def tile(layout: Layout) -> float:
-    """The head's projection of some tokens on some of the vocabulary, and the hidden states at scored positions."""
+    """Logits of a pass without gradients: whole, in float32 and as log-probabilities; or a tile, and what it reads."""
+    if held(layout):
+        return layout.scored * layout.shape.vocabulary * (layout.width + 4 + 4)
     columns = min(TILE_VOCABULARY, layout.shape.vocabulary)
-    return min(TILE_TOKENS, layout.scored) * columns * layout.width + layout.scored * layout.shape.hidden * layout.width
+    return (min(TILE_TOKENS, layout.scored) * columns + layout.scored * layout.shape.hidden) * layout.width
 
 
 def head(layout: Layout) -> float:
-    """The head's backward pass: a tile, float32 gradients of hidden states, and of its weight where it is trained."""
-    shape = layout.shape
-    weight = (4 + layout.width) * shape.vocabulary * shape.hidden if layout.adapter is None else 0
-    return tile(layout) + layout.scored * shape.hidden * (4 + layout.width) + weight
+    """The head's backward pass: gradients of logits or a tile, float32 gradients of hidden states, and of its weight
+    where it is trained."""
+    shape, b = layout.shape, layout.width
+    if held(layout):
+        weight = b * shape.vocabulary * shape.hidden if layout.adapter is None else 0
+        return tile(layout) + layout.scored * shape.vocabulary * 4 + weight
+    weight = (4 + b) * shape.vocabulary * shape.hidden if layout.adapter is None else 0
+    return tile(layout) + layout.scored * shape.hidden * (4 + b) + weight
 
 
 def cache_token(layout: Layout) -> int:
@@ -101,15 +140,14 @@ def cache(layout: Layout) -> float:
 
 
 def decode(layout: Layout) -> float:
-    """The larger of prefill, which runs the widest layer over the prompts, and a step over the full cache."""
-    shape, b = layout.shape, layout.width
-    rows, columns = layout.sampled_groups, layout.prompt + layout.group * layout.completion
-    prefill = rows * layout.prompt * b * (2 * shape.hidden + 3 * shape.intermediate)
-    # Keys and values of one layer, repeated to every query head.
-    step = rows * columns * b * (2 * shape.heads * shape.head_dim + layout.group)
-    return max(prefill, step)
+    """The larger of a prefill pass, and of growing one layer's keys, which lie there twice meanwhile."""
+    columns = layout.prompt + layout.group * layout.completion
+    grown = layout.sampled_groups * columns * cache_token(layout) / (2 * layout.shape.layers)
+    tokens = max(layout.prompt, min(PREFILL, layout.sampled_groups * layout.prompt))
+    return max(tokens * widest(layout, mixed=False), grown)
 
 
 def sampling_logits(layout: Layout) -> float:
-    """Logits, scaled float32 log-probabilities and the float64 cumulative sum from which a token is drawn."""
-    return layout.sampled_groups * layout.group * layout.shape.vocabulary * (layout.width + 4 + 4 + 8 + 8)
+    """Logits, in float32, less their largest as shares, and the float64 cumulative sum from which a token is drawn."""
+    extra = 4 if layout.width == 2 else 0
+    return layout.sampled_groups * layout.group * layout.shape.vocabulary * (layout.width + extra + 4 + 8)

@@ -1,9 +1,13 @@
-"""The memory block of the dry plan: the table, the first line that does not fit, and the nearest settings that do."""
+"""The memory block of the dry plan: the table, the first line that does not fit, and what would."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from rlvr_exp.config.schema import Config
+from rlvr_exp.run.memory import counts
 from rlvr_exp.run.memory.layout import GIB, Layout
+from rlvr_exp.run.memory.nearest import nearest
+from rlvr_exp.run.memory.phases import Lines
 from rlvr_exp.run.memory.reading import layout_of
 from rlvr_exp.run.memory.table import estimate, table, too_large
 
@@ -18,23 +22,62 @@ def memory(config: Config) -> Iterator[str]:
     if layout is None:
         yield "memory: unknown: no config.json of this model is here; set model.architecture.* from its public one"
         return
-    device = config.parallel.device_memory_gib
-    found = estimate(layout)
+    device, found = config.parallel.device_memory_gib, estimate(layout)
     yield f"memory of {_devices(layout)}: {_plan(layout)}"
     yield from table(found, device)
+    yield from _misfit(layout, found, device)
+    if layout.partitions_weights:
+        yield _without_gather(layout, config.parallel.link_gb_s)
+    elif layout.processes > 1 and layout.quantization and layout.adapter:
+        yield from _beside(layout, device, config.parallel.link_gb_s)
+
+
+def _misfit(layout: Layout, found: dict[str, Lines], device: float) -> Iterator[str]:
     over = too_large(found, device)
-    if over:
-        phase, line = over
-        total, size = sum(found[phase].values()), found[phase][line]
-        yield f"does not fit: {phase}, {total / GIB:.1f} GiB of {device:g}; its largest line is {line}, {size / GIB:.1f} GiB"
+    if over is None:
+        return
+    phase, line = over
+    total, size = sum(found[phase].values()) / GIB, found[phase][line] / GIB
+    yield f"does not fit: {phase}, {total:.1f} GiB of {device:g}; its largest line is {line}, {size:.1f} GiB"
+    settings = nearest(layout, device)
+    for words in settings:
+        yield f"would fit with: {words}"
+    if not settings:
+        yield "nothing near would fit: a smaller model, shorter lengths, or devices with more memory"
+
+
+def _beside(layout: Layout, device: float, link: float) -> Iterator[str]:
+    """The same adapter over weights in their own type, spread by ZeRO-3."""
+    other = replace(layout, quantization="", strategy="zero3")
+    lines = estimate(other)["rollout"]
+    total = sum(lines.values()) / GIB
+    verdict = "fits" if total <= device else f"does not fit into {device:g}"
+    held = (lines["weights"] + lines["gathered weights"]) / GIB
+    yield (
+        f"beside it: model.quantization=none parallel=zero3, an adapter over {layout.dtype}: a rollout holds the gathered "
+        f"model beside the shard, {held:.1f} GiB, {total:.1f} in all: {verdict}"
+    )
+    yield _without_gather(other, link)
+
+
+def _without_gather(layout: Layout, link: float) -> str:
+    """What sampling layer by layer would be bound by: each token of the batch waits for the other devices' weights."""
+    missing = counts.weights(layout) * (1 - 1 / layout.processes)
+    rate = layout.sampled_groups * layout.group / (missing / (link * 1e9))
+    return (
+        f"without the gather each step of sampling would fetch {missing / GIB:.1f} GiB over the link ({link:g} GB/s): at most "
+        f"{rate:.0f} tokens/s a device; not offered"
+    )
 
 
 def _devices(layout: Layout) -> str:
-    return f"each of {layout.processes} devices" if layout.processes > 1 else "the device"
+    return f"each of {layout.processes} devices, all alike" if layout.processes > 1 else "the device"
 
 
 def _plan(layout: Layout) -> str:
     stored = f"{layout.quantization} weights" if layout.quantization else layout.dtype
     learned = f"{'DoRA' if layout.adapter.dora else 'LoRA'} of rank {layout.adapter.rank}" if layout.adapter else "all weights"
     what = f"{stored}, {learned} trained" if layout.trains else stored
-    return f"{layout.shape.parameters / 1e9:.2f} billion parameters in {what}, {layout.strategy}"
+    size = layout.shape.parameters
+    count = f"{size / 1e9:.2f} billion" if size >= 1e9 else f"{size / 1e6:.2f} million"
+    return f"{count} parameters in {what}, {layout.strategy}"

@@ -116,9 +116,8 @@ def update(layout: Layout) -> float:
 
 
 def inspected(layout: Layout) -> float:
-    """A weight, the largest, with its absolute value and two comparisons."""
-    largest = max(layout.shape.vocabulary * layout.shape.hidden, largest_matrix(layout))
-    return largest * (layout.width + 2.0)
+    """The largest trained weight, its absolute value and two comparisons."""
+    return largest_trained(layout) * (trained_width(layout) + 2.0)
 
 
 def largest_trained(layout: Layout) -> int:

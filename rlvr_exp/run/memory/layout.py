@@ -28,8 +28,10 @@ class Layout:
     prompt: int
     completion: int
     group: int
-    micro_groups: int
-    """Groups of one forward and backward pass; each is one packed row."""
+    limit: int
+    """Tokens of one forward and backward pass at most."""
+    share: int
+    """Groups that one process learns from in a step."""
     sampled_groups: int
     """Groups that one device decodes at once."""
     quantization: str = ""
@@ -47,8 +49,6 @@ class Layout:
     """Under ZeRO-3 the whole model is gathered for sampling."""
     offload: bool = False
     trains: bool = True
-    accumulates: bool = True
-    """A step has several passes, so that gradients lie there while the next one runs."""
 
     @property
     def width(self) -> int:
@@ -64,16 +64,27 @@ class Layout:
         return self.strategy.startswith("zero")
 
     @property
-    def row(self) -> int:
-        """Tokens of one packed row: the prompt but its last token, then G segments."""
-        return self.prompt - 1 + self.group * self.completion
+    def groups(self) -> list[tuple[int, int]]:
+        """Of a pass as full as any can be: tokens of each prompt, and completions of the longest length that share it."""
+        together = min(self.group, max(1, (self.limit - self.prompt) // self.completion))
+        whole = self.prompt + together * self.completion
+        count = max(1, min(self.share, self.limit // whole))
+        rest = self.limit - count * whole
+        more = count < self.share or together < self.group
+        tail = [(rest - self.completion, 1)] if more and rest > self.completion + 1 else []
+        return [(self.prompt, together)] * count + tail
+
+    @property
+    def accumulates(self) -> bool:
+        """A step has several passes, so that gradients lie there while the next one runs."""
+        return self.scored < self.share * self.group * self.completion
 
     @property
     def tokens(self) -> int:
-        """Tokens of one forward and backward pass."""
-        return self.micro_groups * self.row
+        """Of a full pass: each prompt but its last token, then its completions."""
+        return sum(prompt - 1 + count * self.completion for prompt, count in self.groups)
 
     @property
     def scored(self) -> int:
-        """Positions of a pass whose log-probability is asked for."""
-        return self.micro_groups * self.group * self.completion
+        """Positions of a full pass whose log-probability is asked for."""
+        return sum(count * self.completion for _, count in self.groups)

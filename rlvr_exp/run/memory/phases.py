@@ -31,8 +31,8 @@ def _standing(layout: Layout) -> Lines:
 
 
 def load(layout: Layout) -> Lines:
-    """Weights arrive in their own type; a matrix is quantised after it arrived."""
-    lines = {"weights": counts.shard(layout), "adapter": counts.adapter(layout)}
+    """Weights arrive whole and in their own type; a matrix is quantised after it arrived, and ZeRO-3 spreads them later."""
+    lines = {"weights": counts.weights(layout), "adapter": counts.adapter(layout)}
     if layout.quantization:
         lines["temporaries"] = counts.largest_matrix(layout) * layout.width
     return lines
@@ -66,7 +66,7 @@ def backward(layout: Layout) -> Lines:
     held = gradients if layout.accumulates else 0.0
     saved, layer = activations.saved(layout), activations.one_layer(layout)
     at_head = {"gradients": held, "activations": saved, "logits": activations.head(layout)}
-    entering = {"gradients": held, "activations": saved + (layer if layout.checkpointing else 0.0)}
+    entering = {"gradients": held, "activations": saved + (layer if layout.checkpointing else activations.flowing(layout))}
     leaving = {"gradients": gradients, "activations": layer}
     largest = max(at_head, entering, leaving, key=lambda lines: sum(lines.values()))
     return _with_live(_standing(layout) | largest, layout)
@@ -78,8 +78,9 @@ def optimizer(layout: Layout) -> Lines:
 
 
 def checkpoint(layout: Layout) -> Lines:
-    """Writing: every weight is looked at for values that are not finite, one at a time."""
-    return _standing(layout) | {"temporaries": counts.inspected(layout)}
+    """Writing: every trained weight is looked at for values that are not finite, one at a time; ZeRO-3 gathers first."""
+    lines = _standing(layout) | {"temporaries": counts.inspected(layout)}
+    return lines | ({"gathered weights": counts.weights(layout)} if layout.partitions_weights else {})
 
 
 def live(layout: Layout) -> float:

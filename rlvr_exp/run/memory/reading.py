@@ -5,7 +5,6 @@ from pathlib import Path
 from rlvr_exp.config.adapter import base, continued, described, has_adapter
 from rlvr_exp.config.algorithm import SFT, ReinforcementLearning
 from rlvr_exp.config.architecture import Architecture, read_architecture
-from rlvr_exp.config.batching import Batches, derive, of_groups
 from rlvr_exp.config.model import Model
 from rlvr_exp.config.needs import EMBEDDED_MODEL
 from rlvr_exp.config.schema import Config
@@ -34,7 +33,7 @@ def layout_of(config: Config) -> Layout | None:
     if not shape.known:
         return None
     trains = reads(config, "optimizer")
-    prompt, completion, group, batches, sampled = _lengths(config)
+    prompt, completion, group, limit, share, sampled = _lengths(config)
     optimizer = config.optimizer
     return Layout(
         shape=shape,
@@ -42,8 +41,8 @@ def layout_of(config: Config) -> Layout | None:
         prompt=prompt,
         completion=completion,
         group=group,
-        micro_groups=batches.micro_batch,
-        accumulates=batches.accumulation > 1,
+        limit=limit,
+        share=share,
         sampled_groups=sampled,
         quantization=config.model.quantization.replace("none", ""),
         adapter=_adapter(config.model, shape),
@@ -58,31 +57,24 @@ def layout_of(config: Config) -> Layout | None:
     )
 
 
-def _lengths(config: Config) -> tuple[int, int, int, Batches, int]:
-    """Prompt, completion, group, batches of a process, and groups that it samples at once."""
-    model, algorithm = config.model, config.algorithm
-    prompt, completion = model.max_prompt_tokens, model.max_completion_tokens
-    if reads(config, "algorithm") and isinstance(algorithm, ReinforcementLearning):
-        batches = batches_of(config)
-        at_once = max(1, algorithm.rollout_batch_size // algorithm.group_size)
-        return prompt, completion, algorithm.group_size, batches, min(at_once, batches.sequences)
-    samples = config.evaluation.samples
-    measured = max(1, config.evaluation.batch_size // samples)
+def _lengths(config: Config) -> tuple[int, int, int, int, int, int]:
+    """Prompt, completion, group, tokens of a pass, groups of a process in a step, and groups that it samples at once."""
+    model, algorithm, measured = config.model, config.algorithm, config.evaluation
+    prompt, completion, world = model.max_prompt_tokens, model.max_completion_tokens, config.parallel.world
+    sampled = max(1, measured.batch_size // measured.samples)
     if reads(config, "algorithm") and isinstance(algorithm, SFT):
-        return algorithm.max_sequence_tokens, 1, 1, batches_of(config), measured
-    return prompt, completion, samples, Batches(measured, 1, 1), min(measured, config.evaluation.tasks or measured)
+        share, answer = -(-algorithm.batch_size // world), min(completion, algorithm.max_sequence_tokens - 1)
+        return algorithm.max_sequence_tokens - answer, answer, 1, algorithm.max_tokens_per_device, share, sampled
+    if reads(config, "algorithm") and isinstance(algorithm, ReinforcementLearning):
+        group, share = algorithm.group_size, -(-algorithm.prompts_per_step // world)
+        at_once = min(share, max(1, algorithm.rollout_batch_size // group))
+        return prompt, completion, group, algorithm.max_tokens_per_device, share, max(at_once, _together(config))
+    return prompt, completion, measured.samples, 1, 1, min(sampled, measured.tasks or sampled)
 
 
-def batches_of(config: Config) -> Batches:
-    """What one process does in a step, as the trainers derive it."""
-    algorithm, processes = config.algorithm, config.parallel.world
-    if isinstance(algorithm, SFT):
-        tokens = algorithm.max_tokens_per_device
-        return derive(algorithm.batch_size, algorithm.max_sequence_tokens, tokens, processes)
-    lengths = config.model.max_prompt_tokens, config.model.max_completion_tokens
-    return of_groups(
-        algorithm.prompts_per_step, algorithm.group_size, *lengths, algorithm.max_tokens_per_device, processes
-    )
+def _together(config: Config) -> int:
+    """Groups of the training's size that hold as many completions as the evaluation samples at once."""
+    return max(1, config.evaluation.batch_size // config.algorithm.group_size)
 
 
 def _adapter(model: Model, shape: Architecture) -> Adapter | None:

@@ -1,41 +1,42 @@
-"""The estimate in words: a table of phases, what does not fit, and what would."""
+"""The estimate as a table: one row a line, one column a phase."""
 
 from collections.abc import Iterator
 
 from rlvr_exp.run.memory.layout import GIB, Layout
 from rlvr_exp.run.memory.phases import PHASES, Lines, reserve
 
+MIB = 2**20
 RESERVE = "context, fragmentation"
+SAMPLING_ALONE = ("load", "rollout")
+"""Phases of a run that trains nothing."""
 
 
 def estimate(layout: Layout) -> dict[str, Lines]:
     """Bytes of every line of every phase that the run has; the reserve is one of them."""
-    phases = PHASES if layout.trains else {name: PHASES[name] for name in ("load", "rollout")}
-    lines = {name: phase(layout) for name, phase in phases.items()}
+    names = PHASES if layout.trains else SAMPLING_ALONE
+    lines = {name: PHASES[name](layout) for name in names}
     return {name: {**found, RESERVE: reserve(found)} for name, found in lines.items()}
 
 
 def table(found: dict[str, Lines], device_gib: float) -> Iterator[str]:
-    """One row a line, one column a phase, in GiB; lines that are zero everywhere are left out."""
+    """In GiB, or in MiB where every line but the reserve is small; lines that are zero everywhere are left out."""
     names = dict.fromkeys(name for lines in found.values() for name, size in lines.items() if size)
-    shown = sorted(names, key=lambda name: name == RESERVE)
-    yield _row("GiB", list(found))
-    for name in shown:
-        yield _row(name, [_gib(lines.get(name, 0.0)) for lines in found.values()])
+    small = all(size < GIB for lines in found.values() for name, size in lines.items() if name != RESERVE)
+    unit, said = (MIB, "MiB") if small else (GIB, "GiB")
+    yield _row(said, list(found))
+    for name in sorted(names, key=lambda name: name == RESERVE):
+        yield _row(name, [_number(lines.get(name, 0.0), unit) for lines in found.values()])
     totals = [sum(lines.values()) for lines in found.values()]
-    yield _row("total", [_gib(total) for total in totals])
-    yield _row(f"of {device_gib:g}", ["fits" if total <= device_gib * GIB else "TOO MUCH" for total in totals])
+    yield _row("total", [_number(total, unit) for total in totals])
+    yield _row(f"of {device_gib:g} GiB", ["fits" if total <= device_gib * GIB else "TOO MUCH" for total in totals])
 
 
 def _row(name: str, cells: list[str]) -> str:
     return f"{name:<24}" + "".join(f"{cell:>12}" for cell in cells)
 
 
-def _gib(size: float) -> str:
-    """Two decimals; what is smaller than that is told apart from nothing."""
-    if not size:
-        return "-"
-    return f"{size / GIB:.2f}" if size >= 0.005 * GIB else f"{size / GIB:.5f}"
+def _number(size: float, unit: int) -> str:
+    return f"{size / unit:.2f}" if size else "-"
 
 
 def too_large(found: dict[str, Lines], device_gib: float) -> tuple[str, str] | None:

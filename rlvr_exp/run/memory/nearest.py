@@ -1,0 +1,96 @@
+"""The nearest settings that fit: the fewest changes, and of those the mildest, each as words of the command line."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+
+from rlvr_exp.run.memory.layout import GIB, Adapter, Layout
+from rlvr_exp.run.memory.table import estimate
+
+RANK = 16
+"""Of an adapter where none was asked for; the default of model.adapter.rank."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One setting, another way."""
+
+    words: str
+    apply: Callable[[Layout], Layout]
+
+
+def nearest(layout: Layout, device_gib: float, wanted: int = 2) -> list[str]:
+    """Words of up to `wanted` sets of changes, of different kinds, after which every phase fits."""
+    found: dict[tuple[int, ...], str] = {}
+    kinds = [[None, *changes] for changes in _kinds(layout)]
+    ranked = sorted(product(*(range(len(kind)) for kind in kinds)), key=lambda pick: (_changed(pick), sum(pick)))
+    for pick in ranked:
+        chosen = tuple(number for number, place in enumerate(pick) if place)
+        if not chosen or any(set(known) <= set(chosen) for known in found):
+            continue
+        changes = [kind[place] for kind, place in zip(kinds, pick, strict=True) if place]
+        if _fits(changes, layout, device_gib):
+            found[chosen] = " ".join(change.words for change in changes if change)
+        if len(found) == wanted:
+            break
+    return list(found.values())
+
+
+def _changed(pick: tuple[int, ...]) -> int:
+    return sum(place > 0 for place in pick)
+
+
+def _fits(changes: list[Change | None], layout: Layout, device_gib: float) -> bool:
+    for change in changes:
+        layout = change.apply(layout) if change else layout
+    if layout.quantization and (layout.partitions_weights or (layout.trains and not layout.adapter)):
+        return False  # Quantized weights are neither spread nor trained.
+    return all(sum(lines.values()) <= device_gib * GIB for lines in estimate(layout).values())
+
+
+def _kinds(layout: Layout) -> Iterator[list[Change]]:
+    """Changes of each kind from the mildest: what costs time alone comes first, what changes the policy last."""
+    if layout.trains and not layout.checkpointing:
+        yield [Change("model.gradient_checkpointing=true", lambda now: replace(now, checkpointing=True))]
+    yield [_sampled(groups, layout) for groups in _halves(layout.sampled_groups, 1)]
+    if not layout.trains:
+        yield [_quantized(bits) for bits in ("4bit", "8bit") if not layout.quantization]
+        return
+    yield [_pass(tokens) for tokens in _halves(layout.limit, layout.prompt + layout.completion)]
+    yield [_spread(name) for name in ("zero2", "zero3") if name != layout.strategy]
+    if layout.optimizer in ("Adam", "AdamW"):
+        yield [Change("optimizer=adamw_8bit", lambda now: replace(now, optimizer="AdamW8bit"))]
+    if not layout.adapter:
+        yield [Change("model.adapter.kind=lora optimizer.lr=2e-5", _adapted)]
+    yield [_quantized(bits) for bits in ("4bit", "8bit") if not layout.quantization]
+
+
+def _halves(start: int, least: int) -> Iterator[int]:
+    while start // 2 >= least:
+        start //= 2
+        yield start
+
+
+def _sampled(groups: int, layout: Layout) -> Change:
+    words = f"evaluation.batch_size={groups * layout.group}"
+    return Change(words, lambda now: replace(now, sampled_groups=groups))
+
+
+def _pass(tokens: int) -> Change:
+    return Change(f"algorithm.max_tokens_per_device={tokens}", lambda now: replace(now, limit=tokens))
+
+
+def _spread(strategy: str) -> Change:
+    def apply(now: Layout) -> Layout:
+        processes = max(2, now.processes)
+        return replace(now, strategy=strategy, processes=processes, share=-(-now.share * now.processes // processes))
+
+    return Change(f"parallel={strategy}", apply)
+
+
+def _quantized(bits: str) -> Change:
+    return Change(f"model.quantization={bits}", lambda now: replace(now, quantization=bits))
+
+
+def _adapted(now: Layout) -> Layout:
+    return replace(now, adapter=Adapter(RANK, tuple(now.shape.matrices())), reference=False)
