@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
+from trl.trainer.callbacks import SyncRefModelCallback
 
 from rlvr_exp.algorithms import ppo_loss
 from rlvr_exp.algorithms.experience import Experience
@@ -43,6 +44,9 @@ class PPOTrainer(PolicyTrainer):
         if self._reference_in_reward:
             self.beta = 0.0  # TRL made the reference; the penalty is in the reward of each token.
         self._tally = Tally()
+        for callback in self.callback_handler.callbacks:
+            if isinstance(callback, SyncRefModelCallback):
+                callback.sync_target_model = _sync_policy
 
     @property
     def kept(self) -> Mapping[str, Any]:
@@ -128,3 +132,8 @@ class PPOTrainer(PolicyTrainer):
             old[: len(given.recent) * given.group_size] = False
             metrics["replay/groups"].append(float(given.groups - len(given.recent)))
             metrics["replay/weight"].append(float(given.importance[old].mean()))
+
+
+def _sync_policy(critic: ActorCritic, reference: torch.nn.Module, share: float) -> None:
+    """The reference becomes the policy alone: it has no value."""
+    SyncRefModelCallback.sync_target_model(critic.policy, reference, share)

@@ -247,6 +247,25 @@ class PolicyTrainer(MeasuredClipping, UnderDeepSpeed, GRPOTrainer):
         with self.accelerator.autocast():
             return score(model, rows, self.temperature, kept, entropy, way, **options)
 
+    @torch.no_grad()
+    def scored(self, prompts: Sequence[list[int]], answers: Sequence[list[int]], owners: Sequence[int]) -> torch.Tensor:
+        """(samples, T) log-probabilities of completions of one length, the way that training computes them.
+
+        Args:
+            prompts: of each sample.
+            owners: the number of each sample's prompt; samples of one prompt are neighbours.
+        """
+        model = self.model_wrapped
+        if self._choice is None:
+            self._begin(model)
+        was_training = model.training
+        model.eval()
+        try:
+            rows = self._made_rows(prompts, answers, owners, len(answers[0]))
+            return rows.placed(self._score(model, rows).logprobs)
+        finally:
+            model.train(was_training)
+
     def _compute_loss(self, model, inputs):
         """TRL's loss, and the entropy bonus under the same weights as everything else.
 

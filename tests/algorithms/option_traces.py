@@ -1,0 +1,146 @@
+"""What a run does with the options of its algorithm, in three parts that are compared in turn: what is sampled, what is
+made of it, and what two or three updates of a model of a few hundred weights leave behind."""
+
+import gc
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import fixed_batch
+import torch
+from tokenizers import pre_tokenizers
+from trl import GRPOConfig
+
+from rlvr_exp.algorithms.base import Algorithm
+from rlvr_exp.algorithms.experience import Experience
+from rlvr_exp.config import build
+from rlvr_exp.config.batching import Limits
+from rlvr_exp.core.seeds import uniform
+from rlvr_exp.curriculum.ordered import Ordered
+from rlvr_exp.models.policy import Policy
+from rlvr_exp.rewards.compose import Reward
+from rlvr_exp.rewards.terms import AllPassed, CasesPassed
+from rlvr_exp.rollouts import answering
+from rlvr_exp.rollouts.collect import Collector
+from rlvr_exp.rollouts.sampler import Sampling
+from rlvr_exp.tasks.base import Candidate, Task
+from rlvr_exp.verifiers.base import Direct, Request, Verdict
+
+gc.freeze()  # Transformers collects before every run; what imports left behind need not be looked at again.
+
+LIMIT = fixed_batch.LIMIT
+TASKS = [
+    Task(f"task{i}", "f", float(i), puzzle=f"w{3 + i} w4", problem="hopeless" if i % 2 else "open") for i in range(6)
+]
+"""Every other one is always failed, so that its groups are dead."""
+SMALL = {"prompts_per_step": 2, "group_size": 3, "max_steps": 2}
+
+
+class Grader(Direct):
+    name, version = "grader", "1"
+
+    def judge(self, request: Request) -> Verdict:
+        lot = uniform(request.problem, request.candidate.text)
+        if request.problem == "hopeless":
+            return Verdict("failed", bucket="wrong_answer", passed=0, total=4)
+        if lot < 0.05:
+            return Verdict("no_verdict", log="the grader broke")
+        if lot < 0.5:
+            return Verdict("passed", passed=4, total=4)
+        return Verdict("failed", bucket="wrong_answer", passed=int(lot * 8) - 4, total=4)
+
+
+def options_of(schema: type, **given: Any) -> Any:
+    """A node of the schema, small and with the given options."""
+    return schema(**{**SMALL, **given})
+
+
+def trace(options: Any) -> Iterator[Any]:
+    """The parts of a run's trace, each made when it is asked for."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield _sampled(options, Path(folder))
+        yield _made(options, Path(folder))
+        yield _trained(options, Path(folder))
+
+
+def built(options: Any) -> Algorithm:
+    return build(options, max_completion_tokens=LIMIT, checkpoint="")
+
+
+def _policy(folder: Path) -> Policy:
+    made = fixed_batch.policy(folder / "policy")
+    made.tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    # Many tokens end a completion, so that few run into the limit.
+    return replace(made, eos_ids=tuple(range(1, 8)))
+
+
+def _collector(options: Any, who: Algorithm, policy: Policy) -> Collector:
+    return Collector(
+        policy=policy,
+        domain=SimpleNamespace(prompt=lambda task: task.puzzle, parse=Candidate),
+        verifier=Grader(),
+        reward=Reward({"passed": AllPassed(weight=1.0), "cases": CasesPassed(weight=0.2)}),
+        curriculum=Ordered(TASKS, 0),
+        sampling=Sampling.of(options, policy, LIMIT, options.rollout_batch_size),
+        plan=who.plan(),
+        group_filter=who.group_filter(),
+        shape=who.shaped,
+        seed=0,
+    )
+
+
+def _sampled(options: Any, folder: Path) -> Any:
+    """Every step's groups by an untrained policy, and how many batches the sampler was given."""
+    who = built(options)
+    collector = _collector(options, who, _policy(folder))
+    steps = range(0, options.max_steps, who.plan().iterations)
+    with mock.patch.object(answering, "stream", wraps=answering.stream) as sampler:
+        walked = [collector.collect(step) for step in steps]
+    drawn = [[(g.id, g.rewards, [a.sampled for a in g.answers]) for g in groups.learned] for groups in walked]
+    return drawn, [len(groups.sampled) for groups in walked], sampler.call_count
+
+
+def _made(options: Any, folder: Path) -> Any:
+    """The first step's advantages and weights."""
+    who = built(options)
+    learned = who.experience(_collector(options, who, _policy(folder)).collect(0), 0)
+    return [learned.advantages.tolist(), learned.weights.tolist()]
+
+
+def _trained(options: Any, folder: Path) -> Any:
+    """The weights that the run's updates leave, and how many passes they took."""
+    who, policy = built(options), _policy(folder)
+    collector = _collector(options, who, policy)
+
+    def collect(step: int) -> Experience:
+        return who.experience(collector.collect(step), policy.pad_id)
+
+    descent = torch.optim.SGD(policy.model.parameters(), lr=0.5)
+    limits = Limits(options.max_tokens_per_device, 4)
+    made = who.trainer(policy, _arguments(who, folder), descent, collect, [], limits)
+    with mock.patch.object(made, "_compute_loss", wraps=made._compute_loss) as passes:
+        made.train()
+    return [value.tolist() for value in policy.model.parameters()], passes.call_count
+
+
+def _arguments(who: Algorithm, folder: Path) -> GRPOConfig:
+    fixed: Mapping[str, Any] = dict(
+        output_dir=str(folder / "scratch"),
+        per_device_train_batch_size=who.group_size,
+        gradient_accumulation_steps=1,
+        steps_per_generation=1,
+        bf16=False,
+        use_cpu=True,
+        gradient_checkpointing=False,
+        save_strategy="no",
+        report_to="none",
+        disable_tqdm=True,
+        max_grad_norm=5.0,
+        learning_rate=0.5,
+        lr_scheduler_type="constant",
+    )
+    return GRPOConfig(**{**who.trl_arguments(), **fixed})

@@ -1,0 +1,141 @@
+"""No option of an algorithm is dead: each one, changed, changes what a run samples, what it makes of it or what it learns.
+
+The options are found in the schemas: a new one without an entry below fails. `algorithm.trl` is handed on to TRL whole.
+"""
+
+import dataclasses
+from functools import cache
+from typing import Any
+
+import pytest
+from option_traces import options_of, trace
+
+from rlvr_exp.config.algorithm import RatioMethod, ReinforcementLearning
+from rlvr_exp.config.options import SCHEMAS, allowed_of
+from rlvr_exp.config.stages import STAGES
+
+assert STAGES  # Imported for the schemas that it registers.
+PASSED_ON = {"_target_", "trl"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """An option's other value, and what has to be set for it to matter."""
+
+    to: Any
+    base: tuple[tuple[str, Any], ...] = ()
+
+
+def change(to: Any, **base: Any) -> Change:
+    return Change(to, tuple(base.items()))
+
+
+FOLLOWED = {"iterations": 3, "max_steps": 3, "kl_coef": 0.5}
+"""Several updates on the same samples: ratios leave 1, the policy leaves its reference."""
+REPLAYED = {"iterations": 1, "max_steps": 3, "replay_steps": 1, "replay_prompts": 1}
+
+COMMON = {
+    "temperature": change(0.5),
+    "top_k": change(2),
+    "top_p": change(0.3),
+    "min_p": change(0.9),
+    "stop": change([f"w{word}" for word in range(8, 15)]),
+    "max_steps": change(3),
+    "prompts_per_step": change(3),
+    "group_size": change(4),
+    "max_tokens_per_device": change(8, **FOLLOWED),
+    "rollout_batch_size": change(3),
+    "zero_variance": change("mask"),
+    "zero_variance_eps": change(0.5),
+    "resample_budget": change(1, zero_variance="resample"),
+    "rollout_steps": change(2, rollout_steps=1),
+    "iterations": change(2, iterations=1),
+    "kl_coef": change(0.9, **FOLLOWED),
+    "reference_sync_steps": change(1, kl_coef=0.5, max_steps=3, iterations=1, rollout_steps=1),
+    "entropy_coef": change(0.3, **FOLLOWED),
+    "clip_low": change(1e-9, **FOLLOWED),
+    "clip_high": change(9.0, **FOLLOWED),
+    "loss": change("dr_grpo"),
+    "advantage_scale": change("none"),
+    "overlong_share": change(0.9),
+}
+OWN = {
+    "CISPO": {"clip_high": change(1e-9, **FOLLOWED)},
+    "RLOO": {"kl_coef": change(0.9, max_steps=2)},
+    "PPO": {
+        "gamma": change(0.5, **FOLLOWED),
+        "gae_lambda": change(0.2, **FOLLOWED),
+        "whiten_advantages": change(False, **FOLLOWED),
+        "minibatches": change(2, **FOLLOWED),
+        "value_trunk": change("own", **FOLLOWED),
+        "value_coef": change(0.7, **FOLLOWED),
+        "value_clip": change(1e-6, **FOLLOWED),
+        "value_lr": change(0.05, **FOLLOWED),
+        "value_warmup_steps": change(1, **FOLLOWED),
+        "kl_in": change("loss", **FOLLOWED),
+        "kl_coef": change(0.9, iterations=1, max_steps=3),
+        "replay_steps": change(2, **REPLAYED),
+        "replay_prompts": change(2, **REPLAYED),
+        "replay_max_weight": change(0.1, **REPLAYED),
+    },
+}
+SCHEMAS_OF_RL = {schema.__name__: schema for schema in SCHEMAS.values() if issubclass(schema, ReinforcementLearning)}
+LEAVES = [
+    (name, spec.name)
+    for name, schema in SCHEMAS_OF_RL.items()
+    for spec in dataclasses.fields(schema)
+    if spec.name not in PASSED_ON
+]
+
+
+@cache
+def parts(name: str, options: tuple[tuple[str, Any], ...]) -> list:
+    """What was made of a trace so far, and what makes the rest."""
+    return [[], trace(options_of(SCHEMAS_OF_RL[name], **dict(options)))]
+
+
+def part(kept: list, number: int) -> Any:
+    """The trace's part, made once."""
+    made, rest = kept
+    while len(made) <= number:
+        made.append(next(rest))
+    return made[number]
+
+
+def differ(name: str, base: tuple[tuple[str, Any], ...], changed: dict[str, Any]) -> bool:
+    other = [[], trace(options_of(SCHEMAS_OF_RL[name], **changed))]
+    return any(part(parts(name, base), number) != part(other, number) for number in range(3))
+
+
+@pytest.mark.parametrize(("name", "leaf"), LEAVES, ids=lambda part: part)
+def test_a_changed_option_changes_the_run(name, leaf):
+    entry = OWN.get(name, {}).get(leaf) or COMMON.get(leaf)
+    assert entry, f"{name}.{leaf}: a new option; say here what it changes"
+    schema = SCHEMAS_OF_RL[name]
+    known = {spec.name: spec for spec in dataclasses.fields(schema)}
+    base = tuple((option, value) for option, value in entry.base if option in known)
+    to = "keep" if leaf == "zero_variance" and schema().zero_variance == "resample" else entry.to
+    before, after = options_of(schema, **dict(base)), options_of(schema, **{**dict(base), leaf: to})
+    for value in to if isinstance(to, list) else [to]:
+        assert allowed_of(known[leaf]).permits(value)
+    assert getattr(before, leaf) != to and not before.problems() and not after.problems()
+    assert differ(name, base, {**dict(base), leaf: to}), f"{name}.{leaf} does nothing"
+
+
+@pytest.mark.parametrize("name", SCHEMAS_OF_RL)
+def test_equal_options_give_equal_traces(name):
+    """Otherwise any two traces would differ."""
+    base = tuple((option, value) for option, value in FOLLOWED.items() if hasattr(SCHEMAS_OF_RL[name](), option))
+    assert not differ(name, base, dict(base))
+
+
+@pytest.mark.parametrize("name", [name for name, schema in SCHEMAS_OF_RL.items() if issubclass(schema, RatioMethod)])
+@pytest.mark.parametrize(
+    ("given", "where"),
+    [
+        ({"zero_variance": "keep", "resample_budget": 3}, "resample_budget"),
+        ({"kl_coef": 0.0, "reference_sync_steps": 2}, "reference_sync_steps"),
+    ],
+)
+def test_a_combination_without_effect_is_refused(name, given, where):
+    assert [problem.where for problem in options_of(SCHEMAS_OF_RL[name], **given).problems()] == [where]
