@@ -5,6 +5,7 @@ import torch
 from small_models import IDS, loaded, logits, updated, written
 
 from rlvr_exp.config.adapter import Adapter
+from rlvr_exp.models.policy import Policy
 from rlvr_exp.models.quantization import weight_bytes
 
 BITS = {"4bit": 0.40, "8bit": 0.65}
@@ -42,4 +43,16 @@ def test_sampling_computes_what_training_computes(folder, bits: str, dtype: str)
     sampling = logits(policy)
     training = policy.model.train()(input_ids=IDS).logits
     assert training.requires_grad and torch.equal(sampling, training)
-    assert not torch.equal(logits(updated(policy)), sampling), "gradients pass after sampling"
+    assert not torch.equal(logits(updated(policy)), sampling)
+
+
+@pytest.mark.parametrize("bits", BITS)
+def test_gradients_pass_after_sampling_as_before(folder, bits: str) -> None:
+    fresh, sampled = (loaded(folder, quantization=bits, adapter=Adapter(kind="lora", rank=4)) for _ in range(2))
+    logits(sampled)
+    assert torch.equal(gradient(sampled), gradient(fresh))
+
+
+def gradient(policy: Policy) -> torch.Tensor:
+    policy.model.train()(input_ids=IDS, labels=IDS).loss.backward()
+    return torch.cat([value.grad.flatten() for value in policy.model.parameters() if value.requires_grad])
