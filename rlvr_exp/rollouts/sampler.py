@@ -17,6 +17,7 @@ from rlvr_exp.core.seeds import Key, derive
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.draw import Drawn, Filters, draw
 from rlvr_exp.rollouts.sampler_groups import GroupDecoder
+from rlvr_exp.rollouts.sampler_linears import packed_linears
 from rlvr_exp.rollouts.sampler_rows import RowDecoder
 from rlvr_exp.rollouts.sampler_trial import takes_groups
 from rlvr_exp.rollouts.stopping import Decode, Watcher
@@ -89,14 +90,42 @@ def stream(
     inner = causal_model(model)
     was_training = inner.training
     inner.eval()
-    batch = _Batch(inner, prompts, keys, sampling)
     try:
-        while batch.going:
-            with torch.inference_mode():
-                finished = batch.step()
-            yield from finished
+        batch = _Batch(inner, prompts, keys, sampling)
+        with packed_linears(inner):
+            while batch.going:
+                with torch.inference_mode():
+                    finished = batch.step()
+                yield from finished
     finally:
         inner.train(was_training)
+
+
+def score(
+    model: nn.Module, prompts: Sequence[Sequence[int]], answers: Sequence[Sequence[Sequence[int]]], temperature: float
+) -> torch.Tensor:
+    """(completions, tokens) log-probabilities of given completions, computed the way that sampling computes them.
+
+    Args:
+        answers: for each prompt its completions as token ids, all of one length.
+    """
+    inner = causal_model(model)
+    was_training = inner.training
+    inner.eval()
+    owner = np.repeat(np.arange(len(prompts)), [len(row) for row in answers])
+    tokens = torch.tensor([ids for row in answers for ids in row], device=inner.device)
+    live, scores = np.arange(len(owner)), []
+    try:
+        decoder = _decoder(inner, prompts, owner, tokens.shape[1])
+        with packed_linears(inner), torch.inference_mode():
+            logits = decoder.prefill()[torch.from_numpy(owner).to(inner.device)]
+            for place in range(tokens.shape[1]):
+                logits = logits if place == 0 else decoder.step(live, tokens[:, place - 1])
+                chances = (logits.float() / temperature).log_softmax(-1)
+                scores.append(chances.gather(-1, tokens[:, place : place + 1].to(logits.device)))
+    finally:
+        inner.train(was_training)
+    return torch.cat(scores, dim=1).cpu()
 
 
 def causal_model(model: nn.Module) -> PreTrainedModel:
@@ -107,6 +136,11 @@ def causal_model(model: nn.Module) -> PreTrainedModel:
     raise TypeError(f"no Transformers model in a {type(model).__name__}: the sampler has nothing to run")
 
 
+def _decoder(model: PreTrainedModel, prompts: Sequence[Sequence[int]], owner: np.ndarray, limit: int):
+    kind = GroupDecoder if takes_groups(model, max(map(len, prompts)) + limit) else RowDecoder
+    return kind(model, prompts, owner, limit)
+
+
 class _Batch:
     """Completions being drawn. Completion i is sample `sample[i]` of prompt `owner[i]`."""
 
@@ -115,9 +149,7 @@ class _Batch:
         self._owner = np.repeat(np.arange(len(prompts)), [len(row) for row in keys])
         self._sample = np.concatenate([np.arange(len(row)) for row in keys])
         self._uniforms = torch.from_numpy(uniforms(keys, sampling.max_new_tokens)).to(model.device)
-        longest = max(map(len, prompts)) + sampling.max_new_tokens
-        decoder = GroupDecoder if takes_groups(model, longest) else RowDecoder
-        self._decoder = decoder(model, prompts, self._owner, sampling.max_new_tokens)
+        self._decoder = _decoder(model, prompts, self._owner, sampling.max_new_tokens)
         self._live = np.arange(len(self._owner))
         self._eos = np.array(sampling.eos_ids)
         watch = [Watcher(sampling.stop, sampling.decode) for _ in self._live] if sampling.stop else []

@@ -9,6 +9,7 @@ from trl import GRPOConfig
 from rlvr_exp.algorithms.arguments import shared_arguments
 from rlvr_exp.algorithms.base import Algorithm
 from rlvr_exp.algorithms.experience import Experience
+from rlvr_exp.algorithms.probing import Probing
 from rlvr_exp.config import build
 from rlvr_exp.config.batching import Limits
 from rlvr_exp.core.errors import GuardStop
@@ -76,7 +77,8 @@ def train(parts: Parts, config, job: Job, algorithm: Algorithm, collector: Colle
 
     def row() -> dict[str, float]:
         normalizer = {f"reward/normalizer_{name}": value for name, value in collector.reward.metrics().items()}
-        return {**log.metrics(), **normalizer, **adapter_metrics(parts.policy.model), **added(system_metrics(parts.verifier))}
+        measured_now = {**log.metrics(), **normalizer, **adapter_metrics(parts.policy.model), **probing.metrics()}
+        return {**measured_now, **added(system_metrics(parts.verifier))}
 
     tracker = Tracker(job.directory, build(config.tracking))
     try:
@@ -90,6 +92,9 @@ def train(parts: Parts, config, job: Job, algorithm: Algorithm, collector: Colle
                 Limits(config.algorithm.max_tokens_per_device, config.model.max_prompt_tokens),
             )
             trainer.told = told
+            prompts = [parts.policy.encode_prompt(parts.domain.prompt(task)) for task in parts.held_out[:2]]
+            probing = Probing(config.run.probe, trainer, parts.policy, prompts)
+            trainer.add_callback(probing)
             checkpoints.add(trainer.kept)
             trainer.train()
             steps = trainer.state.global_step

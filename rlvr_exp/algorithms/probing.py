@@ -1,0 +1,45 @@
+"""The probe of rlvr_exp.rollouts.probe, taken at the start of training, after its first step and every so many steps."""
+
+from collections.abc import Mapping
+
+import torch
+from transformers import TrainerCallback
+
+from rlvr_exp.algorithms.trainer import PolicyTrainer
+from rlvr_exp.models.policy import Policy
+from rlvr_exp.rollouts.probe import Probe, Sequences
+
+
+class Probing(TrainerCallback):
+    """A trainer callback; `metrics` has `sync/probe_gap` where the last step was probed.
+
+    Args:
+        options: the `run.probe` node.
+        prompts: token ids of a few prompts, the same in every part of a run.
+    """
+
+    def __init__(self, options, trainer: PolicyTrainer, policy: Policy, prompts: list[list[int]]):
+        self._every = options.every_steps
+        self._trainer, self._sequences = trainer, Sequences.of(prompts)
+        self.probe = Probe(
+            policy.model, policy.model, self._sequences, self._trained, trainer.temperature, options.tolerance
+        )
+        self._gap: float | None = None
+
+    def on_train_begin(self, args, state, control, **_):
+        if self._every:
+            self.probe.check(state.global_step)
+
+    def on_step_end(self, args, state, control, **_):
+        due = self._every and (state.global_step == 1 or state.global_step % self._every == 0)
+        self._gap = self.probe.check(state.global_step) if due else None
+
+    def metrics(self) -> Mapping[str, float]:
+        return {} if self._gap is None else {"sync/probe_gap": self._gap}
+
+    def _trained(self) -> torch.Tensor:
+        """(completions, tokens) as the trainer scores them."""
+        answers = [list(ids) for row in self._sequences.answers for ids in row]
+        owners = [place for place, row in enumerate(self._sequences.answers) for _ in row]
+        prompts = [list(self._sequences.prompts[owner]) for owner in owners]
+        return self._trainer.scored(prompts, answers, owners).cpu()

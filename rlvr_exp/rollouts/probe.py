@@ -1,0 +1,162 @@
+"""Whether the weights that sample are the weights that train.
+
+Fixed sequences are scored along the sampler's own path (prompts computed once, then token by token from the cache) and by
+the trainer. A gap above tolerance stops the run and names its cause, found by scoring again: without the adapter, in
+another dtype, or as the trainer scored at an earlier step. Never draws a random number; the sequences depend on the
+prompts alone, so that a run which goes on from a checkpoint measures what it would have measured.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from rlvr_exp.core.errors import GuardStop
+from rlvr_exp.models.adapters import adapters_off
+from rlvr_exp.models.whole import gathered, whole_weights
+from rlvr_exp.rollouts.sampler import causal_model, score
+
+ANSWERS, TOKENS, PROMPT = 4, 12, 256
+"""Completions of each prompt, their length, and how much of a prompt is used."""
+FINE, ROUGH = 1e-3, 0.1
+_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """What is scored: completions that repeat parts of their prompt."""
+
+    prompts: tuple[tuple[int, ...], ...]
+    answers: tuple[tuple[tuple[int, ...], ...], ...]
+
+    @classmethod
+    def of(cls, prompts: Sequence[Sequence[int]]) -> "Sequences":
+        cut = tuple(tuple(prompt[:PROMPT]) for prompt in prompts)
+        return cls(cut, tuple(tuple(_part(prompt, i) for i in range(ANSWERS)) for prompt in cut))
+
+
+def _part(prompt: Sequence[int], number: int) -> tuple[int, ...]:
+    start = number * len(prompt) // ANSWERS
+    return tuple(prompt[(start + place) % len(prompt)] for place in range(TOKENS))
+
+
+class Probe:
+    """Compares the engine with the trainer.
+
+    Args:
+        engine: the model that samples.
+        learner: the model that is trained: the same object for a local engine.
+        trained: the trainer's log-probabilities of the sequences, (completions, tokens), as of now.
+        temperature: that both sides score at.
+        tolerance: 0 for one that suits the dtype.
+    """
+
+    def __init__(
+        self,
+        engine: nn.Module,
+        learner: nn.Module,
+        sequences: Sequences,
+        trained: Callable[[], torch.Tensor],
+        temperature: float,
+        tolerance: float,
+    ):
+        self._engine, self._learner, self._sequences = engine, learner, sequences
+        self._trained, self._temperature = trained, temperature
+        self.tolerance = tolerance or _suiting(causal_model(engine), causal_model(learner))
+        self._before: dict[int, torch.Tensor] = {}
+        """The trainer's scores by step."""
+
+    def check(self, step: int) -> float:
+        """The mean difference of log-probabilities.
+
+        Raises:
+            GuardStop: it is above tolerance, or an adapter that has been trained changes nothing.
+        """
+        sampled, trained = self._sampled(), self._trained()
+        gap = _gap(sampled, trained)
+        if not gap <= self.tolerance:  # NaN, too
+            raise GuardStop(
+                f"step {step}: the engine that samples is not the policy that is trained: their log-probabilities of the same "
+                f"tokens differ by {gap:.3g} on average, and {self.tolerance:g} is taken for rounding (run.probe.tolerance). "
+                f"Cause: {self._cause(sampled, gap)}"
+            )
+        self._check_adapter(step, sampled, trained, gap)
+        self._before[step] = trained
+        return gap
+
+    def _sampled(self) -> torch.Tensor:
+        with whole_weights(self._engine):
+            return score(self._engine, self._sequences.prompts, self._sequences.answers, self._temperature)
+
+    def _cause(self, sampled: torch.Tensor, gap: float) -> str:
+        """The first account under which the two agree."""
+        limit = min(self.tolerance, gap / 4)
+        with adapters_off(self._learner):
+            if _gap(sampled, self._trained()) <= limit:
+                return "adapter ignored: it samples from the base. Load the adapter into the engine, and again after each step"
+        stale = min(self._before, key=lambda step: _gap(sampled, self._before[step]), default=None)
+        if stale is not None and _gap(sampled, self._before[stale]) <= limit:
+            return f"stale weights: it has those of step {stale}. Hand it the trained weights after each step"
+        own, engines = causal_model(self._learner).dtype, causal_model(self._engine).dtype
+        for dtype in _DTYPES:
+            # Two ways of rounding in few bits are apart themselves, so that an engine known to be in them need not agree.
+            enough = gap if dtype == engines else limit
+            if dtype != own and self._gap_in(dtype, sampled) < enough:
+                return f"wrong dtype: it computes in {_name(dtype)}, the trainer in {_name(own)}. Give both one dtype"
+        return "neither an adapter left out, another dtype nor older weights; look for layers that are scaled, tied or masked otherwise"
+
+    def _gap_in(self, dtype: torch.dtype, sampled: torch.Tensor) -> float:
+        with _cast(self._learner, dtype):
+            return _gap(sampled, self._trained())
+
+    def _check_adapter(self, step: int, sampled: torch.Tensor, trained: torch.Tensor, gap: float) -> None:
+        """Once trained, an adapter changes scores, and the engine's are nearer to those with it than to those without."""
+        if not self._adapter_moved():
+            return
+        with adapters_off(self._learner):
+            base = self._trained()
+        if torch.equal(base, trained):
+            raise GuardStop(
+                f"step {step}: the adapter changes nothing: its weights are not zero, and the policy scores as its base does. "
+                "Its layers are not in the model's forward pass: look at model.adapter.targets and what wraps the model"
+            )
+        if 4 * _gap(sampled, base) < gap:
+            raise GuardStop(
+                f"step {step}: adapter ignored: the engine scores as the base does (off by {_gap(sampled, base):.2g}), not as the "
+                f"trained policy ({gap:.2g}). Load the adapter into the engine, and again after each step"
+            )
+
+    def _adapter_moved(self) -> bool:
+        """Whether the weights of an adapter that start at zero (B of B A) no longer are."""
+        named = [value for name, value in self._learner.named_parameters() if ".lora_B." in name and value.requires_grad]
+        with gathered(named):
+            return any(bool(value.any()) for value in named)
+
+
+def _gap(one: torch.Tensor, other: torch.Tensor) -> float:
+    return (one - other).abs().mean().item()
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def _suiting(*models) -> float:
+    """Quantised layers round what goes into them, by what else is in the batch."""
+    fine = all(model.dtype in (torch.float32, torch.float64) and not getattr(model, "is_quantized", False) for model in models)
+    return FINE if fine else ROUGH
+
+
+@contextmanager
+def _cast(model: nn.Module, dtype: torch.dtype) -> Iterator[None]:
+    """The model's floating-point weights in another dtype meanwhile; the very tensors come back."""
+    kept = [(value, value.data) for value in model.parameters() if value.is_floating_point()]
+    try:
+        for value, data in kept:
+            value.data = data.to(dtype)
+        yield
+    finally:
+        for value, data in kept:
+            value.data = data
