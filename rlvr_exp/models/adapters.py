@@ -3,6 +3,7 @@
 A policy's model is then a `PeftModel`: one frozen base with one or more adapters by name, of which one is active. The
 base alone, with adapters off, is the reference of such a policy. A policy with one role has the adapter `default`.
 Weights of adapters stay float32, also where the base has fewer bits: an update is often smaller than bfloat16 resolves.
+Only DeepSpeed holds them in the base's type, with a float32 copy of its own.
 """
 
 import re
