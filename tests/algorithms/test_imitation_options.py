@@ -1,0 +1,76 @@
+"""No option of imitation is dead: each one, changed, changes what is learned from, how it is cut, or when training stops."""
+
+import dataclasses
+import gc
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import fixed_batch
+import pytest
+import torch
+from tokenizers import pre_tokenizers
+
+from rlvr_exp.algorithms.sft import EarlyStop, ImitationTrainer
+from rlvr_exp.config import build, compose
+from rlvr_exp.config.algorithm import SFT
+from rlvr_exp.stages.sft import trainer_arguments
+from rlvr_exp.tasks.base import Task
+
+gc.freeze()  # Transformers collects before every run; what imports left behind need not be looked at again.
+
+SMALL = {
+    "max_steps": 3,
+    "batch_size": 2,
+    "max_tokens_per_device": 60,
+    "max_sequence_tokens": 20,
+    "eval_every_steps": 1,
+    "patience": 5,
+}
+CHANGES = {
+    "max_steps": 2,
+    "batch_size": 4,
+    "max_tokens_per_device": 20,
+    "max_sequence_tokens": 5,
+    "eval_every_steps": 2,
+    "patience": 1,
+}
+TASKS = [
+    Task(f"task{i}", "f", 0.0, puzzle=f"w{2 + i} w4", problem=None, gold=" ".join(f"w{3 + j}" for j in range(i)))
+    for i in range(1, 7)
+]
+LEAVES = [spec.name for spec in dataclasses.fields(SFT) if spec.name not in ("_target_", "trl")]
+
+
+def run(folder: Path, options: dict[str, Any]) -> tuple:
+    """How much is learned from, in how many passes, measured how often, and for how many steps; at a rate that changes
+    nothing, so that held-out loss does not go on falling."""
+    config = compose(["+stage=sft", *(f"algorithm.{name}={value}" for name, value in options.items())]).config
+    policy = fixed_batch.policy(folder / "policy")
+    policy.tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    who, parts = build(config.algorithm), SimpleNamespace(policy=policy)
+    rows, _ = who.examples(policy, SimpleNamespace(prompt=lambda task: task.puzzle), TASKS)
+    stop = EarlyStop(config.algorithm.patience, lambda step: None)
+    args = trainer_arguments(parts, config, who, folder / "scratch")
+    descent = torch.optim.SGD(policy.model.parameters(), lr=1e-12)
+    made = ImitationTrainer(policy, args, descent, rows, rows, [stop])
+    with mock.patch.object(stop, "on_evaluate", wraps=stop.on_evaluate) as evaluated:
+        with mock.patch.object(made, "training_step", wraps=made.training_step) as passes:
+            made.train()
+    return len(rows), passes.call_count, evaluated.call_count, made.state.global_step
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory) -> tuple:
+    return run(tmp_path_factory.mktemp("plain"), SMALL)
+
+
+@pytest.mark.parametrize("leaf", LEAVES)
+def test_a_changed_option_changes_the_run(leaf, plain, tmp_path):
+    assert leaf in CHANGES, f"{leaf}: a new option; say here what it changes"
+    assert run(tmp_path, {**SMALL, leaf: CHANGES[leaf]}) != plain
+
+
+def test_equal_options_give_equal_runs(plain, tmp_path):
+    assert run(tmp_path, SMALL) == plain

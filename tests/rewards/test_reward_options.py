@@ -1,0 +1,79 @@
+"""No option of a reward is dead: each one, changed, changes what some answer is paid, or is refused as a whole.
+
+The options are found in the schemas: a new one without an entry below fails.
+"""
+
+import dataclasses
+from typing import Any
+
+import pytest
+from judged_samples import answer, failed, passed, rejected
+
+from rlvr_exp.config import build, compose
+from rlvr_exp.config.options import SCHEMAS, allowed_of
+from rlvr_exp.core.errors import InputError
+from rlvr_exp.verifiers.base import Verdict
+
+ANSWERS = [passed(10), passed(300), failed(share=7), failed("parse"), failed("timeout", 3, 50), rejected()]
+ANSWERS.append(answer(Verdict("failed", bucket="parse"), text=None))
+CHANGES: dict[str, dict[str, Any]] = {
+    "CasesPassed": {"weight": 0.1},
+    "AllPassed": {"weight": 2.0},
+    "Syntax": {"weight": 0.0},
+    "Length": {"weight": 0.02, "scale_tokens": 20},
+    "Severity": {"weight": 0.2},
+    "Identity": {},
+    "RunningScale": {},
+    "Reward": {"terms": "one switched off", "normalizer": "another"},
+}
+REWARDS = {schema.__name__: schema for target, schema in SCHEMAS.items() if ".rewards." in target}
+LEAVES = [
+    (name, spec.name)
+    for name, schema in REWARDS.items()
+    for spec in dataclasses.fields(schema)
+    if spec.name != "_target_"
+]
+TERMS = {
+    "CasesPassed": "cases_passed",
+    "AllPassed": "all_passed",
+    "Syntax": "syntax",
+    "Length": "length",
+    "Severity": "severity",
+}
+
+
+def paid(*words: str) -> list[float | None]:
+    return [one.total for one in build(compose(["+stage=grpo", *words]).config.reward)(ANSWERS)]
+
+
+def override(name: str, leaf: str) -> str:
+    """The words that change the option."""
+    if name == "Reward":
+        return {"terms": "reward.terms.severity.weight=0", "normalizer": "reward=normalized"}[leaf]
+    return f"reward.terms.{TERMS[name]}.{leaf}={CHANGES[name][leaf]}"
+
+
+@pytest.mark.parametrize(("name", "leaf"), LEAVES, ids=lambda part: part)
+def test_a_changed_option_changes_what_is_paid(name, leaf):
+    assert leaf in CHANGES.get(name, {}), f"{name}.{leaf}: a new option; say here what it changes"
+    spec = {each.name: each for each in dataclasses.fields(REWARDS[name])}[leaf]
+    if name != "Reward":
+        assert allowed_of(spec).permits(CHANGES[name][leaf]) and REWARDS[name]().__dict__[leaf] != CHANGES[name][leaf]
+    assert paid(override(name, leaf)) != paid()
+
+
+def test_every_schema_of_rewards_has_an_entry():
+    assert set(CHANGES) == set(REWARDS)
+
+
+def test_equal_options_pay_equally():
+    assert paid() == paid()
+
+
+def test_the_running_scale_has_no_options_and_is_not_the_identity():
+    assert paid("reward=normalized") == paid("reward=normalized") != paid("reward=default")
+
+
+def test_weights_that_let_a_wrong_answer_earn_most_are_refused():
+    with pytest.raises(InputError, match="a wrong answer can earn"):
+        paid("reward.terms.all_passed.weight=0", "reward.terms.cases_passed.weight=0", "reward.terms.severity.weight=0")
