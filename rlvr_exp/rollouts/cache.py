@@ -19,7 +19,7 @@ NAME = "rlvr_exp_groups"
 """Of the attention function in Transformers' table."""
 _PROMPT, _EMPTY = -1, -2
 """Owners of a column that is no completion's."""
-_AHEAD = 64
+_AHEAD = 16
 """Tokens of each completion that there is room for at first; room then grows by half."""
 _SPARSE = 0.75
 """Share of live groups below which the others leave the cache."""

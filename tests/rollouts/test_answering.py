@@ -1,0 +1,125 @@
+"""Answers come back in the order they were asked in, and are judged while others still draw."""
+
+import threading
+from concurrent.futures import Future
+from types import SimpleNamespace
+
+import pytest
+from rollout_models import EOS, keys, prompts, tiny_model
+
+from rlvr_exp.core.errors import GuardStop
+from rlvr_exp.rollouts import answering
+from rlvr_exp.rollouts.answering import Question, answer, batches
+from rlvr_exp.rollouts.draw import Filters
+from rlvr_exp.rollouts.sampler import Sampling, sample_groups
+from rlvr_exp.tasks.base import Candidate
+from rlvr_exp.verifiers.base import Direct, Request, Verdict, Verifier
+from rlvr_exp.verifiers.guarded import Guarded
+
+SAMPLING = Sampling(Filters(), 30, (EOS,), batch_size=9)
+POLICY = SimpleNamespace(model=tiny_model(), decode=lambda ids: " ".join(map(str, ids)))
+DOMAIN = SimpleNamespace(parse=lambda text: Candidate(text))
+
+
+class Counting(Direct):
+    """Passes candidates with an even number of tokens; `silent`: has no verdict at all."""
+
+    name, version = "counting", "1"
+
+    def __init__(self, silent: bool = False):
+        self.silent, self.seen = silent, []
+
+    def judge(self, request: Request) -> Verdict:
+        self.seen.append((request.problem, request.candidate.text))
+        if self.silent:
+            return Verdict("no_verdict", log="broken")
+        even = len(request.candidate.text.split()) % 2 == 0
+        return Verdict("passed") if even else Verdict("failed", "wrong_answer")
+
+
+def questions(count: int = 5, size: int = 4) -> list[Question]:
+    rows = zip(prompts(count), keys(count, size), strict=True)
+    return [Question(SimpleNamespace(id=f"t{i}", problem=i), tuple(p), tuple(k)) for i, (p, k) in enumerate(rows)]
+
+
+def test_every_answer_is_that_of_its_question_and_key():
+    asked, verifier = questions(), Counting()
+    got = answer(POLICY, DOMAIN, verifier, asked, SAMPLING)
+    plain = sample_groups(POLICY.model, [q.prompt for q in asked], [q.keys for q in asked], SAMPLING)
+    for question, answers, drawn in zip(asked, got.answers, plain, strict=True):
+        assert [one.sampled.ids for one in answers] == [one.ids for one in drawn]
+        assert [one.sample for one in answers] == list(range(4))
+        for one in answers:
+            assert one.task is question.task
+            assert one.text == one.candidate.text == " ".join(map(str, one.sampled.ids))
+            passed = not one.sampled.truncated and len(one.sampled.ids) % 2 == 0
+            assert (one.verdict.outcome == "passed") == passed
+
+
+def test_truncated_answers_fail_unjudged():
+    verifier = Counting()
+    got = answer(POLICY, DOMAIN, verifier, questions(), SAMPLING)
+    flat = [one for row in got.answers for one in row]
+    cut = [one for one in flat if one.sampled.truncated]
+    assert cut
+    assert {one.verdict.bucket for one in cut} == {"truncated"}
+    assert len(verifier.seen) == len(flat) - len(cut)
+
+
+def test_completions_are_submitted_while_others_draw(monkeypatch):
+    """What has ended is with the verifier before the sampler goes on."""
+    handed, verifier = [], Counting()
+    real = answering.stream
+
+    def watched(*given):
+        for one in real(*given):
+            yield one
+            handed.append((one.sampled.truncated, len(verifier.seen)))
+
+    monkeypatch.setattr(answering, "stream", watched)
+    answer(POLICY, DOMAIN, verifier, questions(), SAMPLING)
+    submitted = 0
+    for truncated, seen in handed:
+        submitted += not truncated
+        assert seen == submitted
+
+
+def test_verdicts_that_come_late_and_in_another_order_find_their_answers():
+    class Late(Verifier):
+        name, version = "late", "1"
+
+        def submit(self, request):
+            future: Future = Future()
+            tokens = len(request.candidate.text.split())
+            verdict = Verdict("failed", "wrong_answer", log=request.candidate.text)
+            threading.Timer(0.2 / tokens, future.set_result, [verdict]).start()
+            return future
+
+        def close(self):
+            pass
+
+    got = answer(POLICY, DOMAIN, Late(), questions(3), SAMPLING)
+    judged = [one for row in got.answers for one in row if not one.sampled.truncated]
+    assert judged
+    assert all(one.verdict.log == one.text for one in judged)
+    assert got.seconds["verify"] > 0
+    assert all(0 < one.seconds <= sum(got.seconds.values()) for one in judged)
+
+
+def test_a_grader_without_verdicts_stops_the_run():
+    with pytest.raises(GuardStop, match="had no verdict"):
+        answer(POLICY, DOMAIN, Guarded(Counting(silent=True), 0.1), questions(8, 8), SAMPLING)
+
+
+def test_no_questions_no_answers():
+    assert answer(POLICY, DOMAIN, Counting(), [], SAMPLING).answers == ()
+
+
+def test_batches_keep_a_question_whole_and_put_like_lengths_together():
+    asked = questions(5, 4)
+    made = list(batches(asked, 9))
+    assert sorted(i for batch in made for i in batch) == list(range(5))
+    assert all(len(batch) <= 2 for batch in made)
+    lengths = [len(asked[i].prompt) for batch in made for i in batch]
+    assert lengths == sorted(lengths)
+    assert [len(batch) for batch in batches(asked, 1)] == [1] * 5
