@@ -8,8 +8,11 @@ from accelerate import Accelerator
 
 @contextmanager
 def figures_stay_local(accelerator: Accelerator) -> Iterator[None]:
-    """Inside the block `gather` returns what it is given. What TRL's loss gathers are the least and the largest clipped share
-    of a sample, which no row of metrics has; means are reduced, which goes on across ranks."""
+    """Inside the block `gather` returns what it is given.
+
+    What TRL's loss gathers are the least and the largest clipped share of a sample, which no row of metrics has; means
+    are reduced, which goes on across ranks.
+    """
     accelerator.gather = lambda value: value  # type: ignore[method-assign]
     try:
         yield

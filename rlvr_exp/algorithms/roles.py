@@ -5,8 +5,8 @@ callbacks stay where they are; between turns that loop stands still at the end o
 adapters of the others take no gradient and belong to no running optimizer: they stay bit for bit as they were.
 
 Each role has an optimizer of its own, and under DeepSpeed an engine of its own over the one model. One engine with a
-parameter group for each role would not do: ZeRO steps all its groups at once, and Adam moves parameters whose gradient is
-zero for as long as their moments are not.
+parameter group for each role would not do: ZeRO steps all its groups at once, and Adam moves parameters whose gradient
+is zero for as long as their moments are not.
 """
 
 import threading
@@ -69,7 +69,7 @@ class _Ended(BaseException):
 
 
 class _Turns(TrainerCallback):
-    """One trainer's loop on a thread of its own. Exactly one thread of the run works at any time: the one whose turn it is.
+    """One trainer's loop on a thread of its own. One thread of the run works at any time: the one whose turn it is.
 
     A thread, because a trainer's loop can be left and entered again in no other way without giving up what it holds.
     """

@@ -9,17 +9,23 @@ from rlvr_exp.models.whole import sharded_by
 
 
 class UnderDeepSpeed:
-    """Put before a Transformers Trainer. Seam of the pinned Transformers: `create_optimizer(model)` sets `self.optimizer`,
-    and `self.model_wrapped` is DeepSpeed's engine once training has begun."""
+    """Put before a Transformers Trainer.
+
+    Seams of the pinned Transformers: `create_optimizer(model)` sets `self.optimizer`, and `self.model_wrapped` is
+    DeepSpeed's engine once training has begun.
+    """
 
     def __init__(self, *args: Any, optimizers: tuple[torch.optim.Optimizer, Any], **kwargs: Any):
         self._given = optimizers[0]
         super().__init__(*args, optimizers=optimizers, **kwargs)
-        if self.accelerator.distributed_type == DistributedType.DEEPSPEED and self.accelerator.deepspeed_plugin.zero_stage == 3:
+        if (
+            self.accelerator.distributed_type == DistributedType.DEEPSPEED
+            and self.accelerator.deepspeed_plugin.zero_stage == 3
+        ):
             sharded_by(self.model, self)
 
     def create_optimizer(self, model: torch.nn.Module | None = None) -> torch.optim.Optimizer:
-        """The one that was given: Transformers drops it when it sets up DeepSpeed, and would make its default instead."""
+        """The one that was given: Transformers drops it when it sets up DeepSpeed, and would make its own default."""
         if self.optimizer is None:
             self.optimizer = self._given
         return self.optimizer

@@ -16,7 +16,7 @@ _trainers: dict[nn.Module, Any] = {}
 
 
 def sharded_by(model: nn.Module, trainer: Any) -> None:
-    """Note whose `model_wrapped` is the DeepSpeed engine of a model: its hooks would release what a block has gathered."""
+    """Note whose `model_wrapped` is the DeepSpeed engine of a model: its hooks would release what was gathered."""
     _trainers[model] = trainer
 
 
@@ -74,7 +74,7 @@ def copy_weights(source: nn.Module, target: nn.Module) -> None:
 
 @contextmanager
 def _loading_whole() -> Iterator[None]:
-    """A further model that is loaded inside the block is not spread: Transformers would, for as long as it knows of ZeRO-3."""
+    """A further model that is loaded inside the block is not spread, as Transformers does once it knows of ZeRO-3."""
     from transformers.integrations import deepspeed as known
 
     config = known._hf_deepspeed_config_weak_ref

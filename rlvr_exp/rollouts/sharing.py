@@ -28,7 +28,7 @@ def rank() -> int:
 
 
 def mine(items: Sequence[Item]) -> list[Item]:
-    """This rank's share, dealt one by one: neighbours in a sorted list, which take alike long, go to different ranks."""
+    """This rank's share, dealt one by one: neighbours in a sorted list, which take alike long, go to several ranks."""
     return list(items[rank() :: ranks()])
 
 
@@ -39,7 +39,7 @@ def in_order(shares: Sequence[Sequence[Result]]) -> list[Result]:
 
 
 def by_all_ranks(answer: Answer) -> Answer:
-    """Around a function that answers questions: each rank answers its share with the weights whole, all get all answers.
+    """Around a function that answers questions: each rank answers its share with the weights whole, all get all.
 
     `answer(policy, domain, verifier, questions, ...)` returns a dataclass with `answers`, one for each question, and
     `seconds`; the seconds become those of the slowest rank. A rank without a share answers nothing, and waits.
@@ -74,7 +74,9 @@ def added(counters: Mapping[str, float]) -> dict[str, float]:
     if ranks() == 1:
         return dict(counters)
     rows: list[Mapping[str, float]] = _of_all(dict(counters))
-    sums = {name: sum(row.get(name, 0.0) for row in rows) for name in dict.fromkeys(name for row in rows for name in row)}
+    sums = {
+        name: sum(row.get(name, 0.0) for row in rows) for name in dict.fromkeys(name for row in rows for name in row)
+    }
     return {name: value / ranks() if name.endswith("_rate") else value for name, value in sums.items()}
 
 

@@ -73,7 +73,7 @@ def execute(checked: Checked, command: Sequence[str], directory: Path, inline: I
 
 
 def _report(directory: Path, code: int) -> int:
-    """Write the report; where that fails the run is whole all the same, and only a good exit code turns into a fault."""
+    """Write the report; where that fails the run is whole all the same: only a good exit code turns into a fault."""
     try:
         write_report(directory)
     except Exception:
@@ -112,7 +112,7 @@ def _in_children(config: Config, directory: Path, start: float) -> tuple[int, in
 
 
 def _unfinished(told: dict[str, Any], reason: str) -> Result:
-    """What rank 0 still told, with the reason for which the run really ended: it can only have seen another rank leave."""
+    """What rank 0 still told, with the reason for which the run really ended: it may only have seen another leave."""
     return Result(told.get("before", {}), {}, told.get("metrics", {}), told.get("steps", 0), reason)
 
 

@@ -1,7 +1,7 @@
 """The processes that train together, as their parent starts them and as each of them sees itself.
 
-A rank learns who it is from its environment (the names that torch, Accelerate and DeepSpeed read). Rank 0 writes the run
-directory; every other rank is given a folder of its own inside it that ends with the run, so that no file has two
+A rank learns who it is from its environment (the names that torch, Accelerate and DeepSpeed read). Rank 0 writes the
+run directory; every other rank is given a folder of its own inside it that ends with the run, so that no file has two
 writers. Never imports torch at the top: the parent reads this file.
 """
 

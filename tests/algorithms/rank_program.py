@@ -43,7 +43,11 @@ def trace(parallel: Parallel, fed: str) -> dict[str, list[float]]:
     rows = [row for row in made.state.log_history if "grad_norm" in row]
     with whole_weights(who.model):
         weights = torch.cat([value.detach().flatten() for value in who.model.parameters()])
-    return {"loss": [row["loss"] for row in rows], "grad_norm": [row["grad_norm"] for row in rows], "weights": weights.tolist()}
+    return {
+        "loss": [row["loss"] for row in rows],
+        "grad_norm": [row["grad_norm"] for row in rows],
+        "weights": weights.tolist(),
+    }
 
 
 class WithAdam(PolicyTrainer):
@@ -58,7 +62,9 @@ def shares() -> dict[str, object]:
 
     @by_all_ranks
     def answer(policy, domain, verifier, questions, seconds):
-        return Answered(tuple(f"{question} by {rank()}" for question in questions), {"generate": seconds} if questions else {})
+        return Answered(
+            tuple(f"{question} by {rank()}" for question in questions), {"generate": seconds} if questions else {}
+        )
 
     who = SimpleNamespace(model=torch.nn.Linear(1, 1))
     five, one = answer(who, None, None, "abcde", 1.0 + rank()), answer(who, None, None, "a", 1.0)

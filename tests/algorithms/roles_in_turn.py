@@ -68,7 +68,9 @@ def _flat(who: Policy, name: str) -> torch.Tensor:
 
 
 def _state(who: Policy, name: str, made: dict[str, PolicyTrainer]) -> list[torch.Tensor]:
-    return [_flat(who, name), *(value.clone() for value in _moments(made[name]))] if name in made else [_flat(who, name)]
+    return (
+        [_flat(who, name), *(value.clone() for value in _moments(made[name]))] if name in made else [_flat(who, name)]
+    )
 
 
 def _moments(trainer: PolicyTrainer) -> Iterator[torch.Tensor]:

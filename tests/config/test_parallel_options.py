@@ -11,8 +11,16 @@ from rlvr_exp.config.compose import compose_lenient
     [
         (["+stage=grpo", "parallel.processes=2"], "parallel.processes", "parallel=ddp"),
         (["+stage=grpo", "parallel.strategy=ddp", "parallel.offload=true"], "parallel.offload", "no effect"),
-        (["+stage=grpo", "parallel=ddp", "parallel.deepspeed.steps_per_print=1"], "parallel.deepspeed", "does not run under ddp"),
-        (["+stage=grpo", "parallel=zero2", "parallel.deepspeed.optimizer.type=Adam"], "parallel.deepspeed.optimizer", "set optimizer"),
+        (
+            ["+stage=grpo", "parallel=ddp", "parallel.deepspeed.steps_per_print=1"],
+            "parallel.deepspeed",
+            "does not run under ddp",
+        ),
+        (
+            ["+stage=grpo", "parallel=zero2", "parallel.deepspeed.optimizer.type=Adam"],
+            "parallel.deepspeed.optimizer",
+            "set optimizer",
+        ),
         (
             ["+stage=grpo", "parallel=zero3", "parallel.deepspeed.zero_optimization.stage=1"],
             "parallel.deepspeed.zero_optimization.stage",
@@ -24,7 +32,11 @@ from rlvr_exp.config.compose import compose_lenient
         (["+stage=grpo", "parallel=ddp", "model.device_map=auto"], "model.device_map", "layers"),
         (["+stage=verify", "verify.input=samples", "parallel=ddp"], "parallel.strategy", "runs in one process"),
         (["+stage=grpo", "parallel=ddp", "parallel.nodes=2", "run.dir=x"], "parallel.address", "place to meet"),
-        (["+stage=grpo", "parallel=ddp", "parallel.nodes=2", "parallel.address=a", "parallel.port=1"], "run.dir", "one run directory"),
+        (
+            ["+stage=grpo", "parallel=ddp", "parallel.nodes=2", "parallel.address=a", "parallel.port=1"],
+            "run.dir",
+            "one run directory",
+        ),
         (["+stage=grpo", "parallel=ddp", "parallel.node=1"], "parallel.node", "there is one machine"),
     ],
 )

@@ -8,8 +8,9 @@ import pytest
 
 SCRIPT = Path(__file__).parents[2] / "launchers" / "slurm.sh"
 STAND_INS = {
-    "scontrol": 'echo first; echo second',
-    "srun": 'while [[ $1 == --* ]]; do shift; done; for ((n = 0; n < SLURM_JOB_NUM_NODES; n++)); do SLURM_NODEID=$n "$@"; done',
+    "scontrol": "echo first; echo second",
+    "srun": """while [[ $1 == --* ]]; do shift; done
+    for ((n = 0; n < SLURM_JOB_NUM_NODES; n++)); do SLURM_NODEID=$n "$@"; done""",
 }
 
 

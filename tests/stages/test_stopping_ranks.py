@@ -18,7 +18,9 @@ def ranks_of(parent: int) -> dict[str, int]:
     for pid in descendants(parent):
         words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
         if b"rlvr_exp.stages.launch" in words:
-            env = dict(part.split(b"=", 1) for part in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0") if b"=" in part)
+            env = dict(
+                part.split(b"=", 1) for part in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0") if b"=" in part
+            )
             found[env[b"RANK"].decode()] = pid
     return found
 
