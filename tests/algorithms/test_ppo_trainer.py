@@ -208,3 +208,21 @@ def test_one_weight_for_every_token_of_a_batch():
     given = collected(groups(), GROUPS, 0, algorithm())
     assert torch.allclose(given.weights, given.completion_mask / given.completion_mask.sum())
     assert given.completion_ids.shape[1] == ANSWER and EVERYTHING > given.completion_ids.numel()
+
+
+def test_a_value_beside_the_policys_checkpoint_goes_on(tmp_path):
+    first = trainer(tmp_path, algorithm(**ONCE), lr=0.1)
+    first.train()
+    first.kept["value"].save(tmp_path)
+    again = trainer(tmp_path, algorithm(**ONCE, checkpoint=str(tmp_path)))
+    assert weights(again.kept["value"]).abs().sum() > 0
+    assert torch.equal(weights(again.kept["value"]), weights(first.kept["value"]))
+    assert (weights(trainer(tmp_path, algorithm(**ONCE)).kept["value"]) == 0).all()
+
+
+def test_minibatches_beyond_the_groups_are_empty_updates(tmp_path):
+    made = trainer(tmp_path, algorithm(**{**ONCE, "minibatches": GROUPS + 2, "max_steps": GROUPS + 2}), lr=0.1)
+    before = weights(made.model)
+    made.train()
+    assert made.asked == [0] and not torch.equal(weights(made.model), before)
+    assert torch.isfinite(weights(made.model)).all()
