@@ -1,10 +1,13 @@
 """A checkpoint holds the policy: written, loaded again in any form, it answers alike."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 from small_models import IDS, loaded, logits, updated, written
 
 from rlvr_exp.config.adapter import Adapter
@@ -14,7 +17,6 @@ from rlvr_exp.models.policy import Policy, add_adapter
 from rlvr_exp.rollouts.draw import Filters
 from rlvr_exp.rollouts.sampler import Sampled, Sampling, sample_groups
 from rlvr_exp.run.checkpoints import Checkpoints, restore
-
 
 LORA = {"adapter": Adapter(kind="lora", rank=4)}
 FORMS = {
@@ -45,11 +47,19 @@ def sampled(policy: Policy) -> Sampled:
     return one
 
 
+def in_every_form(test: Callable) -> Callable:
+    for form in FORMS:
+        test = example(form=form, seed=0, steps=2)(test)
+    return test
+
+
 @pytest.mark.property(9)
-@pytest.mark.parametrize("form", FORMS)
-def test_a_checkpoint_loads_as_it_was_written(base: Path, tmp_path: Path, form: str) -> None:
-    policy = updated(loaded(base, **FORMS[form]), steps=2)
-    folder = saved(tmp_path, policy)
+@settings(max_examples=4, deadline=None)
+@given(form=st.sampled_from(list(FORMS)), seed=st.integers(0, 99), steps=st.integers(1, 3))
+@in_every_form
+def test_a_checkpoint_loads_as_it_was_written(base: Path, tmp_path_factory, form: str, seed: int, steps: int) -> None:
+    policy = updated(loaded(base, seed, **FORMS[form]), steps)
+    folder = saved(tmp_path_factory.mktemp("run"), policy)
     again = loaded(folder, **{name: value for name, value in FORMS[form].items() if name in HELD})
     assert torch.equal(logits(again), logits(policy))
     assert not torch.equal(logits(again), logits(loaded(base))), "training is in it"
