@@ -51,27 +51,34 @@ def sdpa_packed(
     if changed := [name for name in UNKNOWN if others.get(name) is not None]:
         raise CannotPack(f"its attention has {', '.join(changed)}")
     repeats = query.shape[1] // key.shape[1]
+    masks = segment_masks(packed_layout, query.dtype, query.device)
+    widths, prefixes = packed_layout.widths, packed_layout.prefixes
+    pieces = [size for prefix, width in zip(prefixes, widths, strict=True) for size in (prefix, width - prefix)]
+    queries, keys, values = query.split(pieces, dim=2), key.split(widths, dim=2), value.split(widths, dim=2)
     outputs = []
-    pieces = [size for prefix, width in zip(packed_layout.prefixes, packed_layout.widths, strict=True) for size in (prefix, width - prefix)]
-    queries = query.split(pieces, dim=2)
-    keys, values = key.split(packed_layout.widths, dim=2), value.split(packed_layout.widths, dim=2)
-    for number, prefix in enumerate(packed_layout.prefixes):
-        own_keys, own_values = (part.repeat_interleave(repeats, 1) for part in (keys[number], values[number]))
+    for number, prefix in enumerate(prefixes):
+        own = [part.repeat_interleave(repeats, 1) for part in (keys[number], values[number])]
         if prefix:
-            seen = own_keys[:, :, :prefix], own_values[:, :, :prefix]
+            seen = [part[:, :, :prefix] for part in own]
             outputs.append(scaled_dot_product_attention(queries[2 * number], *seen, None, dropout, True, scale=scaling))
-        mask = segment_mask(prefix, packed_layout.segments[number], query.dtype, query.device)
-        outputs.append(scaled_dot_product_attention(queries[2 * number + 1], own_keys, own_values, mask, dropout, scale=scaling))
+        after = queries[2 * number + 1]
+        outputs.append(scaled_dot_product_attention(after, *own, masks[number], dropout, scale=scaling))
     return torch.cat(outputs, dim=2).transpose(1, 2), None
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1)
+def segment_masks(layout: Layout, dtype: torch.dtype, device: torch.device) -> list[torch.Tensor]:
+    """For each group what its segments see. Kept for the layers of one pass, and no longer: long ones are large."""
+    groups = zip(layout.prefixes, layout.segments, strict=True)
+    return [segment_mask(prefix, segments, dtype, device) for prefix, segments in groups]
+
+
 def segment_mask(prefix: int, segments: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
     """(1, 1, sum of segments, prefix + sum of segments), additive: each segment sees the prefix and itself, causally."""
-    owner = torch.repeat_interleave(torch.arange(len(segments)), torch.tensor(segments))
-    own = (owner[:, None] == owner[None, :]).tril()
-    seen = torch.cat([torch.ones((len(owner), prefix), dtype=torch.bool), own], dim=1)
-    return torch.zeros(seen.shape, dtype=dtype).masked_fill_(~seen, -torch.inf)[None, None].to(device)
+    owner = torch.repeat_interleave(torch.arange(len(segments)), torch.tensor(segments)).to(device)
+    seen = torch.ones((len(owner), prefix + len(owner)), dtype=torch.bool, device=device)
+    seen[:, prefix:] = (owner[:, None] == owner[None, :]).tril()
+    return torch.zeros(seen.shape, dtype=dtype, device=device).masked_fill_(~seen, -torch.inf)[None, None]
 
 
 def block_mask(layout: Layout, device: torch.device) -> BlockMask:
@@ -82,7 +89,8 @@ def block_mask(layout: Layout, device: torch.device) -> BlockMask:
         shared = (segment[key] == -1) | (segment[key] == segment[query])
         return (query >= key) & (group[query] == group[key]) & shared
 
-    return create_block_mask(seen, None, None, len(group), len(group), device=device)
+    # Compiled, so that GPUs never hold the mask of every pair of tokens that it is made from.
+    return create_block_mask(seen, None, None, len(group), len(group), device=device, _compile=device.type == "cuda")
 
 
 @contextmanager

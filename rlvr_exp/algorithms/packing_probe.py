@@ -40,7 +40,7 @@ def choose(model: torch.nn.Module, longest: int, device: torch.device, dtype: to
     if window := _window(model, longest):
         return Choice(None, (f"attention reaches back {window} tokens, and {longest} are allowed",))
     reasons = []
-    for implementation in (FLEX, SDPA_PACKED) if device.type == "cuda" else (SDPA_PACKED,):
+    for implementation in (FLEX, SDPA_PACKED) if device.type == "cuda" and not _dropout(model) else (SDPA_PACKED,):
         reason = _difference(model, implementation, device, TOLERANCE.get(dtype, COARSE))
         if not reason:
             return Choice(implementation, tuple(reasons))
@@ -54,6 +54,11 @@ def _window(model: torch.nn.Module, longest: int) -> int:
     sliding = getattr(config, "sliding_window", None) if getattr(config, "use_sliding_window", True) else None
     reaches = [reach for reach in (sliding, getattr(config, "attention_chunk_size", None)) if reach]
     return min((reach for reach in reaches if reach < longest), default=0)
+
+
+def _dropout(model: torch.nn.Module) -> float:
+    """Dropout of attention weights, which FlexAttention does not have; the trial is made without."""
+    return getattr(model_config(model).get_text_config(), "attention_dropout", 0.0)
 
 
 def _difference(model: torch.nn.Module, implementation: str, device: torch.device, tolerance: float) -> str:

@@ -1,0 +1,53 @@
+"""Models that cannot take packed rows are found out by trying, and trained one completion a row with the right result."""
+
+import pytest
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM
+from trl.trainer.utils import add_fused_lm_head
+
+from rlvr_exp.algorithms.logprobs import score
+from rlvr_exp.algorithms.packing import row_by_row
+from rlvr_exp.algorithms.packing_probe import choose
+
+LONGEST = 40
+COMMON = {"vocab_size": 64, "hidden_size": 32, "num_hidden_layers": 2, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+DENSE = {"intermediate_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8}
+MODELS = {
+    "llama": (DENSE, ""),
+    "gpt2": ({"n_head": 4}, ""),
+    "gemma3_text": ({**DENSE, "sliding_window": LONGEST}, ""),
+    "mistral": ({**DENSE, "sliding_window": 16}, "reaches back 16 tokens"),
+    "gemma2": (DENSE, "softcap"),
+    "bloom": ({"n_head": 4}, "differ by"),  # ALiBi
+    "mamba": ({"state_size": 4}, "differ by"),
+}
+
+
+def made(name: str):
+    torch.manual_seed(0)
+    model = AutoModelForCausalLM.from_config(AutoConfig.for_model(name, **COMMON, **MODELS[name][0])).eval()
+    for value in model.parameters():
+        if value.ndim >= 2:
+            torch.nn.init.normal_(value, std=0.2)
+    add_fused_lm_head(model, outputs=("log_probs", "entropy"))
+    return model
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_what_cannot_be_packed_is_found(name):
+    why = MODELS[name][1]
+    choice = choose(made(name), LONGEST, torch.device("cpu"), torch.float32)
+    assert choice.implementation == (None if why else "sdpa_packed")
+    assert why in " ".join(choice.reasons)
+
+
+@pytest.mark.parametrize("name", ["bloom", "mamba", "gemma2"])
+def test_one_completion_a_row_is_what_the_model_says_of_it_alone(name):
+    model, prompts, answers = made(name), [[3, 4, 5, 6, 7, 8], [9, 10]], [[11, 12, 13], [14, 15, 16, 17, 18]]
+    rows = row_by_row(prompts, answers, 5)
+    with torch.no_grad():
+        got = rows.placed(score(model, rows, 1.0).logprobs)
+        for number, (prompt, answer) in enumerate(zip(prompts, answers, strict=True)):
+            alone = model(input_ids=torch.tensor([prompt + answer])).logits[0].log_softmax(-1)
+            wanted = alone[len(prompt) - 1 : -1].gather(-1, torch.tensor(answer)[:, None])[:, 0]
+            assert torch.allclose(got[number, : len(answer)], wanted, atol=1e-5)
