@@ -31,7 +31,7 @@ def _lines(config: Config, needs: list[Need]) -> Iterator[tuple[str, str]]:
         yield "tasks", f"{config.data._target_} from {config.data.path or 'the embedded corpus'}{limit}"
     if reads(config, "algorithm"):
         yield from _training(config)
-    if reads(config, "evaluation"):
+    if reads(config, "evaluation") and config.stage != "benchmark":
         yield "evaluation", _evaluation(config)
     yield "reads", ", ".join(_read(config)) or "nothing"
     yield "writes", f"{config.run.dir or 'outputs/DATE/TIME_' + config.stage}: {', '.join(_written(config))}"
@@ -41,7 +41,7 @@ def _lines(config: Config, needs: list[Need]) -> Iterator[tuple[str, str]]:
 
 def _training(config: Config) -> Iterator[tuple[str, str]]:
     algorithm: Any = config.algorithm
-    yield "steps", str(algorithm.max_steps)
+    yield "steps", "those of the rounds" if config.stage == "benchmark" else str(algorithm.max_steps)
     if isinstance(algorithm, ReinforcementLearning):
         prompts, group = algorithm.prompts_per_step, algorithm.group_size
         yield "a step", f"{prompts} prompts x {group} completions = {prompts * group} completions"
@@ -100,6 +100,7 @@ def _written(config: Config) -> Iterator[str]:
         yield "validate.jsonl, validate.md"
     if reads(config, "benchmark"):
         yield "benchmark.json, benchmark.md"
+        return
     if reads(config, "evaluation"):
         yield "evaluation/"
     if reads(config, "algorithm"):
