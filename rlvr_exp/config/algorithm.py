@@ -21,8 +21,8 @@ class ReinforcementLearning(Drawing):
     """Completions sampled for each task."""
     max_tokens_per_device: int = option(16384, low=1)
     """Tokens of one forward and backward pass; micro-batches and accumulation follow from it."""
-    rollout_batch_size: int = option(512, low=1, outside=True)
-    """Completions sampled at once, in whole groups; what is drawn does not depend on it."""
+    rollout_batch_size: int = option(0, low=0, outside=True)
+    """Completions sampled at once, in whole groups; 0: as many as evaluation.batch_size. What is drawn does not depend on it."""
 
     def problems(self) -> list[Problem]:
         found = self.drawing_problems()

@@ -49,7 +49,7 @@ def collect_from(parts: Parts, config, job: Job, algorithm: Algorithm) -> Collec
         verifier=parts.verifier,
         reward=build(config.reward),
         curriculum=build(config.curriculum, tasks=training_tasks(parts, config, job), seed=config.seed),
-        sampling=Sampling.of(options, parts.policy, longest, options.rollout_batch_size),
+        sampling=Sampling.of(options, parts.policy, longest, options.rollout_batch_size or config.evaluation.batch_size),
         plan=algorithm.plan(),
         group_filter=algorithm.group_filter(),
         shape=algorithm.shaped,
