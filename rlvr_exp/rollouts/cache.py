@@ -148,7 +148,7 @@ class GroupCache:
         if held is None:
             held = self._layers[layer] = _Layer(self._new(key), self._new(value))
         for into, new in ((held.keys, key), (held.values, value)):
-            into.view(-1, *into.shape[2:]).index_copy_(0, self._now.write, new.transpose(0, 1))
+            into.view(-1, *into.shape[2:]).index_copy_(0, self._now.write.to(into.device), new.transpose(0, 1))
         if isinstance(self._now, _Prefill):
             return self._attend_prompts(query, key, value, scaling)
         return self._attend_step(held, query, scaling)
@@ -168,19 +168,19 @@ class GroupCache:
         shared, size = query.shape[0] // heads, query.shape[-1]
         tokens = query.transpose(0, 1)
         if step.take is not None:
-            tokens = tokens.index_select(0, step.take)
+            tokens = tokens.index_select(0, step.take.to(tokens.device))
         # Query heads that share their keys become further queries of one head: keys are read once, and not repeated.
         tokens = tokens.reshape(rows, step.slots, heads, shared, size).permute(0, 2, 3, 1, 4)
         answers = scaled_dot_product_attention(
             tokens.reshape(rows, heads, shared * step.slots, size),
             held.keys[:, : step.width].transpose(1, 2),
             held.values[:, : step.width].transpose(1, 2),
-            attn_mask=self._mask_of(shared),
+            attn_mask=self._mask_of(shared).to(tokens.device),
             scale=scaling,
         )
         answers = answers.view(rows, heads, shared, step.slots, -1).permute(0, 3, 1, 2, 4)
         answers = answers.reshape(rows * step.slots, heads * shared, -1)
-        return answers if step.back is None else answers.index_select(0, step.back)
+        return answers if step.back is None else answers.index_select(0, step.back.to(answers.device))
 
     def _mask_of(self, shared: int) -> torch.Tensor:
         """(rows, 1, shared * slots, width), one for all layers."""
@@ -204,8 +204,9 @@ class GroupCache:
         rows = self._row_of[groups]
         kept = self._index(rows)
         self._used, self._columns = self._used[rows], self._columns[kept]
-        for held in self._layers.values():
-            held.keys, held.values = held.keys[kept], held.values[kept]
+        for held in self._layers.values():  # Layers may be spread over devices.
+            own = kept.to(held.keys.device)
+            held.keys, held.values = held.keys[own], held.values[own]
         self._row_of[groups] = np.arange(len(groups))
 
     def _grow(self, width: int) -> None:

@@ -118,11 +118,12 @@ def score(
     try:
         decoder = _decoder(inner, prompts, owner, tokens.shape[1])
         with packed_linears(inner), torch.inference_mode():
-            logits = decoder.prefill()[torch.from_numpy(owner).to(inner.device)]
+            logits = decoder.prefill()
+            logits = logits[torch.from_numpy(owner).to(logits.device)]
             for place in range(tokens.shape[1]):
                 logits = logits if place == 0 else decoder.step(live, tokens[:, place - 1])
                 chances = (logits.float() / temperature).log_softmax(-1)
-                scores.append(chances.gather(-1, tokens[:, place : place + 1].to(logits.device)))
+                scores.append(chances.gather(-1, tokens[:, place : place + 1].to(chances.device)))
     finally:
         inner.train(was_training)
     return torch.cat(scores, dim=1).cpu()
@@ -148,7 +149,7 @@ class _Batch:
         self._model, self._sampling = model, sampling
         self._owner = np.repeat(np.arange(len(prompts)), [len(row) for row in keys])
         self._sample = np.concatenate([np.arange(len(row)) for row in keys])
-        self._uniforms = torch.from_numpy(uniforms(keys, sampling.max_new_tokens)).to(model.device)
+        self._uniforms = uniforms(keys, sampling.max_new_tokens)
         self._decoder = _decoder(model, prompts, self._owner, sampling.max_new_tokens)
         self._live = np.arange(len(self._owner))
         self._eos = np.array(sampling.eos_ids)
@@ -167,8 +168,8 @@ class _Batch:
     def step(self) -> list[Finished]:
         """Draw one token of each live completion; those that ended with it."""
         logits = self._decoder.step(self._live, self._tokens) if self._drawn else self._first()
-        index = torch.from_numpy(self._live).to(logits.device)
-        drawn = draw(logits, self._uniforms[index, self._drawn], self._sampling.filters)
+        numbers = torch.from_numpy(self._uniforms[self._live, self._drawn]).to(logits.device)
+        drawn = draw(logits, numbers, self._sampling.filters)
         ended = self._record(drawn)
         self._drawn += 1
         left = ended if self._drawn < self._sampling.max_new_tokens else np.ones_like(ended)

@@ -38,9 +38,9 @@ class RowDecoder:
         return self._forward(tokens[:, None], positions)
 
     def _select(self, rows: np.ndarray) -> None:
-        kept = torch.from_numpy(rows).to(self._model.device)
+        kept = torch.from_numpy(rows)
         self._cache.batch_select_indices(kept)
-        self._seen = self._seen[kept]
+        self._seen = self._seen[kept.to(self._seen.device)]
 
     def _forward(self, ids: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
         output = self._model(
