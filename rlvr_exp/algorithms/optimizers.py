@@ -140,11 +140,23 @@ class Chained(torch.optim.Optimizer):
     """Several optimizers of disjoint parameters behind one: a scheduler and a checkpoint see a single optimizer."""
 
     def __init__(self, parts: list[torch.optim.Optimizer]):
-        self.parts = parts
+        self.parts: list[torch.optim.Optimizer] = []
         # A schedule that ends at a share of the rate asks for the rate: that of the first part.
         super().__init__([group for part in parts for group in part.param_groups], {"lr": parts[0].defaults["lr"]})
-        # The groups themselves, so that a learning rate set on one side is read on the other.
-        self.param_groups = [group for part in parts for group in part.param_groups]
+        self.parts = parts
+        self._share()
+
+    def _share(self) -> None:
+        """The groups themselves, so that a learning rate set on one side is read on the other."""
+        self.param_groups = [group for part in self.parts for group in part.param_groups]
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Further parameters go to the first part."""
+        if not self.parts:  # torch's own constructor, which notes the groups that there are.
+            super().add_param_group(param_group)
+            return
+        self.parts[0].add_param_group(param_group)
+        self._share()
 
     def step(self, closure: Callable[[], float] | None = None) -> float | None:
         loss = None if closure is None else closure()
@@ -165,7 +177,7 @@ class Chained(torch.optim.Optimizer):
             raise ValueError(f"Chained: state of {len(self.parts)} optimizers wanted, got keys {sorted(state_dict)}")
         for part, state in zip(self.parts, state_dict["parts"], strict=True):
             part.load_state_dict(state)
-        self.param_groups = [group for part in self.parts for group in part.param_groups]
+        self._share()
 
 
 def split(model: nn.Module, chosen: Callable[[nn.Parameter], bool]) -> tuple[Parameters, Parameters]:

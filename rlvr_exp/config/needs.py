@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from rlvr_exp.config.adapter import base, is_adapter
+from rlvr_exp.config.learning import AdamW8bit
 from rlvr_exp.config.model import Model
 from rlvr_exp.config.paths import PACKAGE
 from rlvr_exp.config.run import SAMPLES, Verify
@@ -38,6 +39,10 @@ def _missing(config: Config) -> Iterator[Need]:
     if reads(config, "data") and config.data.path and not Path(config.data.path).exists():
         remedy = "correct the path, or leave it out for the embedded tasks"
         yield Need(Problem("data.path", "not there", config.data.path, "an existing folder or file", "", remedy), "")
+    if reads(config, "optimizer") and isinstance(config.optimizer, AdamW8bit) and find_spec("bitsandbytes") is None:
+        command = "pip install bitsandbytes"
+        remedy = f"{command}, or optimizer=adamw"
+        yield Need(Problem("optimizer", "bitsandbytes is not installed", "adamw_8bit", "", "", remedy), command)
     if config.evaluate is not None and config.evaluate.baseline:
         yield from _run("evaluate.baseline", config.evaluate.baseline)
     if config.verify is not None:

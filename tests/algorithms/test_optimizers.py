@@ -55,6 +55,15 @@ def test_muon_is_two_optimizers_whose_state_comes_back() -> None:
     assert torch.equal(moment, next(iter(chained.parts[1].state.values()))["momentum_buffer"])
 
 
+def test_what_joins_muon_later_is_stepped() -> None:
+    made = build(compose(["+stage=grpo", "optimizer=muon"]).config.optimizer).make(tiny_language_model())
+    late = torch.nn.Parameter(torch.ones(3))
+    made.add_param_group({"params": [late], "weight_decay": 0.0})
+    late.grad = torch.ones(3)
+    made.step()
+    assert (late < 1).all() and any(value is late for group in made.param_groups for value in group["params"])
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -79,3 +79,9 @@ def test_the_output_of_a_verification_is_a_plain_file_of_its_own(output: str, tm
     words = ["+stage=verify", f"verify.input={tmp_path}/in.jsonl", f"verify.output={output.format(tmp_path)}"]
     with pytest.raises(InputError, match="verify.output: is "):
         compose(words)
+
+
+def test_an_optimizers_package_comes_with_its_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rlvr_exp.config.needs.find_spec", lambda name: None)
+    (need,) = missing(compose(["+stage=grpo", "optimizer=adamw_8bit"]).config)
+    assert need.command == "pip install bitsandbytes" and "optimizer=adamw" in need.problem.remedy

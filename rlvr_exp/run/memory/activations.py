@@ -60,8 +60,8 @@ def _shared(name: str, targets: list[str], layout: Layout) -> int:
 
 
 def mask(layout: Layout) -> float:
-    """Additive masks of a pass, one for each form of a group: its segments see the prompt and themselves."""
-    segments = {(prompt, count * layout.completion) for prompt, count in layout.groups}
+    """Additive masks of a pass, one for each group: its segments see the prompt and themselves."""
+    segments = [(prompt, count * layout.completion) for prompt, count in layout.groups]
     return layout.width * sum(segment * (prompt - 1 + segment) for prompt, segment in segments)
 
 
@@ -70,7 +70,7 @@ def saved(layout: Layout) -> float:
     shape, tokens = layout.shape, layout.tokens
     each = layout.width * shape.hidden if layout.checkpointing else layer(layout)
     last = _norm(shape.hidden, layout.width, layout.adapter is None)
-    return tokens * (shape.layers * each + last) + mask(layout)
+    return tokens * layout.decoders * (shape.layers * each + last) + mask(layout)
 
 
 def one_layer(layout: Layout) -> float:

@@ -34,6 +34,13 @@ def shard(layout: Layout) -> float:
     return weights(layout) / layout.processes if layout.partitions_weights else weights(layout)
 
 
+def value_network(layout: Layout) -> float:
+    """A second decoder: the model without a head of its own."""
+    head = 0 if layout.shape.tied_embeddings else layout.shape.vocabulary * layout.shape.hidden * layout.width
+    whole = weights(layout) - head
+    return whole / layout.processes if layout.partitions_weights else whole
+
+
 def largest_matrix(layout: Layout) -> int:
     """Numbers of a layer's largest matrix."""
     return max(rows * columns for rows, columns in layout.shape.matrices().values())
@@ -53,7 +60,11 @@ def trained(layout: Layout) -> int:
     """Parameters that take a gradient."""
     if not layout.trains:
         return 0
-    return adapter_parameters(layout) if layout.adapter else layout.shape.parameters
+    if layout.adapter:
+        return layout.decoders * adapter_parameters(layout)
+    shape = layout.shape
+    head = 0 if shape.tied_embeddings else shape.vocabulary * shape.hidden
+    return shape.parameters + (layout.decoders - 1) * (shape.parameters - head)
 
 
 def trained_width(layout: Layout) -> int:
@@ -63,7 +74,7 @@ def trained_width(layout: Layout) -> int:
 
 def adapter(layout: Layout) -> float:
     share = layout.processes if layout.partitions_weights else 1
-    return adapter_parameters(layout) * trained_width(layout) / share
+    return layout.decoders * adapter_parameters(layout) * trained_width(layout) / share
 
 
 def gradients(layout: Layout) -> float:
@@ -90,11 +101,11 @@ def _moments(layout: Layout, width: int) -> float:
         case "SGD":
             return width * count if layout.momentum else 0.0
         case "Adafactor":
-            return _factored(layout) + (4.0 * count if layout.momentum else 0.0)
+            return layout.decoders * _factored(layout) + (4.0 * count if layout.momentum else 0.0)
         case "AdamW8bit":
             return 2 * count * (1 + 4 / STATE_BLOCK)
         case "Muon":
-            return width * (2 * count - _hidden_matrices(layout))
+            return width * (2 * count - layout.decoders * _hidden_matrices(layout))
         case _:
             return 2.0 * width * count
 

@@ -42,6 +42,8 @@ class Layout:
     """SGD and Adafactor keep a first moment."""
     reference: bool = False
     """A second copy of the model is held for the KL penalty."""
+    value_network: bool = False
+    """PPO's value has a decoder of its own, trained as the policy's is."""
     checkpointing: bool = False
     strategy: str = "single"
     processes: int = 1
@@ -53,6 +55,11 @@ class Layout:
     @property
     def width(self) -> int:
         return WIDTH[self.dtype]
+
+    @property
+    def decoders(self) -> int:
+        """Networks that are trained."""
+        return 2 if self.value_network else 1
 
     @property
     def partitions_weights(self) -> bool:

@@ -18,7 +18,7 @@ from trl.trainer.utils import add_fused_lm_head
 
 from rlvr_exp.algorithms.logprobs import score
 from rlvr_exp.algorithms.packing import packed
-from rlvr_exp.algorithms.packing_attention import attending, segment_mask
+from rlvr_exp.algorithms.packing_attention import attending
 from rlvr_exp.algorithms.packing_probe import choose
 from rlvr_exp.config import Config, build, compose
 from rlvr_exp.models.adapters import attach
@@ -126,7 +126,6 @@ class Update:
 
     def forget(self) -> None:
         self._model.zero_grad()
-        segment_mask.cache_clear()
 
 
 def peaks(config: Config, layout: Layout, device: str) -> dict[str, float]:

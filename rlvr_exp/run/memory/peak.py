@@ -34,7 +34,8 @@ class Peak(TorchDispatchMode):
         self.highest = self.now
 
     def _count(self, value: Any) -> None:
-        if not isinstance(value, torch.Tensor) or value.device.type == "meta":
+        # Weights packed for a CPU's kernels have no storage to look at; a device does without them.
+        if not isinstance(value, torch.Tensor) or value.device.type == "meta" or value.layout is not torch.strided:
             return
         storage = value.untyped_storage()
         key = storage._cdata

@@ -25,6 +25,7 @@ def _standing(layout: Layout) -> Lines:
     return {
         "weights": counts.shard(layout),
         "reference": counts.shard(layout) if layout.reference and layout.adapter is None else 0.0,
+        "value network": counts.value_network(layout) if layout.value_network else 0.0,
         "adapter": counts.adapter(layout),
         "optimizer states": counts.states(layout),
     }
@@ -104,5 +105,5 @@ PHASES: dict[str, Callable[[Layout], Lines]] = {
 
 def reserve(lines: Lines) -> float:
     """What a device needs beyond the tensors of a phase."""
-    standing = lines.get("weights", 0.0) + lines.get("reference", 0.0)
+    standing = sum(lines.get(name, 0.0) for name in ("weights", "reference", "value network"))
     return CONTEXT + FRAGMENTATION * (sum(lines.values()) - standing)

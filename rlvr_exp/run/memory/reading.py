@@ -49,6 +49,7 @@ def layout_of(config: Config) -> Layout | None:
         optimizer=type(optimizer).__name__ if trains else "",
         momentum=bool(getattr(optimizer, "momentum", 0.0)) if trains else False,
         reference=trains and getattr(config.algorithm, "kl_coef", 0) > 0,
+        value_network=trains and getattr(config.algorithm, "value_trunk", "") == "own",
         checkpointing=config.model.gradient_checkpointing,
         strategy=config.parallel.strategy,
         offload=config.parallel.offload,
@@ -67,7 +68,7 @@ def _lengths(config: Config) -> tuple[int, int, int, int, int, int]:
         return algorithm.max_sequence_tokens - answer, answer, 1, algorithm.max_tokens_per_device, share, sampled
     if reads(config, "algorithm") and isinstance(algorithm, ReinforcementLearning):
         group, share = algorithm.group_size, -(-algorithm.prompts_per_step // world)
-        at_once = min(share, max(1, algorithm.rollout_batch_size // group))
+        at_once = min(share, max(1, (algorithm.rollout_batch_size or measured.batch_size) // group))
         return prompt, completion, group, algorithm.max_tokens_per_device, share, max(at_once, _together(config))
     return prompt, completion, measured.samples, 1, 1, min(sampled, measured.tasks or sampled)
 

@@ -115,6 +115,14 @@ def test_optimizers_by_the_memory_of_their_states() -> None:
     assert counts.states(layout(*model, "optimizer=sgd", "optimizer.momentum=0")) == 0
 
 
+def test_a_value_of_its_own_is_a_second_network() -> None:
+    words = ["+stage=ppo", "model=qwen_coder_1_5b", "algorithm.kl_coef=0"]
+    shared, own = (layout_of(compose([*words, f"algorithm.value_trunk={trunk}"]).config) for trunk in ("shared", "own"))
+    assert shared and own
+    assert counts.trained(own) == 2 * counts.trained(shared) and counts.value_network(own) == counts.weights(shared)
+    assert total(own, "backward") > 1.5 * total(shared, "backward")
+
+
 def test_longer_lengths_hold_more_and_checkpointing_less() -> None:
     base = layout("model=llama8b")
     assert activations.cache(base) == 4 * (6144 + 8 * 1024) * 2 * 32 * 8 * 128 * 2
