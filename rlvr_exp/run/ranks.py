@@ -106,10 +106,9 @@ def joined(parallel: Parallel) -> Iterator[None]:
     dist.init_process_group(_backend(), timeout=timedelta(seconds=parallel.timeout_s))
     if parallel.strategy in SHARDING:
         _with_deepspeed()
-    try:
-        yield
-    finally:
-        dist.destroy_process_group()
+    yield
+    # Not after a failure: the others would see this rank leave while it still says why, and end before it.
+    dist.destroy_process_group()
 
 
 def _backend() -> str:
