@@ -32,6 +32,9 @@ def words_for(file: str) -> list[list[str]]:
     if group == "experiment":
         stages = MADE_FOR.get(option, STAGES)
         return [[f"+stage={stage}", f"+experiment={option}", *NEEDED.get(stage, [])] for stage in stages]
+    if group.count("/") == 2:  # What an experiment says about one choice of a stage's own group.
+        _, experiment, stage = group.split("/")
+        return [[f"+stage={stage}", f"{stage}={option}", f"+experiment={experiment}"]]
     if group.startswith("experiment/"):  # What an experiment says about one stage.
         return [[f"+stage={option}", f"+experiment={group.partition('/')[2]}"]]
     needed = NEEDED.get(file, [])
