@@ -2,9 +2,10 @@
 
     .venv/bin/python launchers/submitit_jobs.py --set gpus_per_node=2 --set timeout_min=600 +stage=grpo seed=0,1,2
 
-Words are those of `python -m rlvr_exp --multirun`. All jobs are checked before any is submitted; each is a run of its own in
-its own run directory, which is printed with its number. --set gives parameters of submitit's executor; --cluster local runs
-the jobs on this machine, --wait stays until all have ended and ends with 1 where one has failed. Works from any folder.
+Words are those of `python -m rlvr_exp --multirun`. All jobs are checked before any is submitted; each is a run of its
+own in its own run directory, which is printed with its number. --set gives parameters of submitit's executor; --cluster
+local runs the jobs on this machine, --wait stays until all have ended and ends with 1 where one has failed. Works from
+any folder.
 """
 
 import argparse

@@ -77,7 +77,9 @@ class Parallel:
     def _of_nodes(self) -> Iterator[Problem]:
         if self.nodes == 1:
             if self.address:
-                yield Problem("address", "one machine needs none", self.address, "", "", "drop it, or set parallel.nodes")
+                yield Problem(
+                    "address", "one machine needs none", self.address, "", "", "drop it, or set parallel.nodes"
+                )
             if self.node:
                 yield Problem("node", "there is one machine", str(self.node), "0", "", "set parallel.nodes")
             return
@@ -85,14 +87,18 @@ class Parallel:
             yield Problem("nodes", "one machine only under parallel=single", str(self.nodes), "1", "", "parallel=ddp")
         if not self.address or not self.port:
             remedy = "parallel.address=HOST parallel.port=29500, the same on every machine"
-            yield Problem("address", "several machines need a place to meet", f"{self.address}:{self.port}", "", "", remedy)
+            yield Problem(
+                "address", "several machines need a place to meet", f"{self.address}:{self.port}", "", "", remedy
+            )
         if self.node >= self.nodes:
             yield Problem("node", "there are fewer machines", str(self.node), f"0 to {self.nodes - 1}")
 
     def _of_deepspeed(self) -> Iterator[Problem]:
         if self.deepspeed and self.strategy not in SHARDING:
             remedy = "parallel=zero2, zero3 or zero3_offload"
-            yield Problem("deepspeed", f"DeepSpeed does not run under {self.strategy}", str(self.deepspeed), "", "", remedy)
+            yield Problem(
+                "deepspeed", f"DeepSpeed does not run under {self.strategy}", str(self.deepspeed), "", "", remedy
+            )
         for key, ours in OURS.items():
             if (value := _at(self.deepspeed, key)) is not None:
                 yield Problem(f"deepspeed.{key}", "set by the framework", str(value), "", "", f"set {ours}")

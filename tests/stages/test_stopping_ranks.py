@@ -46,7 +46,7 @@ def test_a_rank_killed_in_a_step_ends_the_run_with_1_and_nothing_alive(tmp_path)
 
 
 def test_an_interrupt_stops_all_ranks_at_one_step_with_its_checkpoint(tmp_path):
-    parent = start(tmp_path, *LONG, "parallel=ddp")
+    parent = start(tmp_path, *LONG, "parallel=zero3")
     wait_for_checkpoint(tmp_path, parent)
     os.kill(parent.pid, signal.SIGINT)
     _, said = parent.communicate(timeout=120)
