@@ -96,7 +96,7 @@ def weights_missing(model: Model) -> Iterator[Need]:
             remedy = "correct the path, or leave it out and choose model=NAME"
             yield Need(Problem("model.path", "no checkpoint is there", model.path, allowed, "", remedy), "")
     elif model.name:
-        if not any(_is_checkpoint(folder, model.from_scratch) for folder in _snapshots(model.name)):
+        if not any(_is_checkpoint(folder, model.from_scratch) for folder in snapshots(model.name)):
             command = f"hf download {model.name}"
             remedy = f"{command}, or model.path=DIR for a local checkpoint"
             yield Need(
@@ -112,7 +112,7 @@ def _adapted(model: Model) -> Iterator[Need]:
     if not _is_adapter(Path(model.path)):
         yield Need(Problem("model.path", "an adapter without weights", model.path, "adapter_model.safetensors"), "")
     named = base(model)
-    if not any(_is_checkpoint(folder, False) for folder in (Path(named), *_snapshots(named))):
+    if not any(_is_checkpoint(folder, False) for folder in (Path(named), *snapshots(named))):
         command = "" if Path(named).is_absolute() else f"hf download {named}"
         where_else = f"model.path=BASE model.adapter.path={model.path}"
         what = "the base of this adapter is not on this machine"
@@ -130,7 +130,7 @@ def _is_checkpoint(folder: Path, architecture_only: bool) -> bool:
     return architecture_only or any(path for pattern in WEIGHTS for path in folder.glob(pattern))
 
 
-def _snapshots(name: str) -> Iterator[Path]:
+def snapshots(name: str) -> Iterator[Path]:
     """Folders of the hub's cache that may hold the model."""
     cache = os.environ.get("HF_HUB_CACHE") or os.path.join(_hub_home(), "hub")
     yield from (Path(cache) / f"models--{name.replace('/', '--')}" / "snapshots").glob("*")

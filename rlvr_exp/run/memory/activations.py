@@ -136,18 +136,18 @@ def cache_token(layout: Layout) -> int:
 
 def cache(layout: Layout) -> float:
     """Each prompt once, then G columns a step."""
-    return layout.sampled_groups * (layout.prompt + layout.group * layout.completion) * cache_token(layout)
+    return layout.drawn.tokens * cache_token(layout)
 
 
 def decode(layout: Layout) -> float:
     """The larger of a prefill pass, and of growing one layer's keys, which lie there twice meanwhile."""
-    columns = layout.prompt + layout.group * layout.completion
-    grown = layout.sampled_groups * columns * cache_token(layout) / (2 * layout.shape.layers)
-    tokens = max(layout.prompt, min(PREFILL, layout.sampled_groups * layout.prompt))
+    drawn = layout.drawn
+    grown = cache(layout) / (2 * layout.shape.layers)
+    tokens = max(drawn.prompt, min(PREFILL, drawn.groups * drawn.prompt))
     return max(tokens * widest(layout, mixed=False), grown)
 
 
 def sampling_logits(layout: Layout) -> float:
     """Logits, in float32, less their largest as shares, and the float64 cumulative sum from which a token is drawn."""
     extra = 4 if layout.width == 2 else 0
-    return layout.sampled_groups * layout.group * layout.shape.vocabulary * (layout.width + extra + 4 + 8)
+    return layout.drawn.groups * layout.drawn.size * layout.shape.vocabulary * (layout.width + extra + 4 + 8)

@@ -63,7 +63,7 @@ def _beside(layout: Layout, device: float, link: float) -> Iterator[str]:
 def _without_gather(layout: Layout, link: float) -> str:
     """What sampling layer by layer would be bound by: each token of the batch waits for the other devices' weights."""
     missing = counts.weights(layout) * (1 - 1 / layout.processes)
-    rate = layout.sampled_groups * layout.group / (missing / (link * 1e9))
+    rate = layout.drawn.groups * layout.drawn.size / (missing / (link * 1e9))
     return (
         f"without the gather each step of sampling would fetch {missing / GIB:.1f} GiB over the link ({link:g} GB/s): at most "
         f"{rate:.0f} tokens/s a device; not offered"

@@ -20,6 +20,23 @@ class Adapter:
 
 
 @dataclass(frozen=True)
+class Drawn:
+    """What one device samples at once: groups of completions, each with its prompt held once."""
+
+    groups: int
+    size: int
+    """Completions of a group."""
+    prompt: int
+    completion: int
+    """The longest allowed, in tokens."""
+
+    @property
+    def tokens(self) -> int:
+        """Columns of the cache."""
+        return self.groups * (self.prompt + self.size * self.completion)
+
+
+@dataclass(frozen=True)
 class Layout:
     """One training process and what it is asked to do. Lengths are the longest allowed, in tokens."""
 
@@ -32,8 +49,8 @@ class Layout:
     """Tokens of one forward and backward pass at most."""
     share: int
     """Groups that one process learns from in a step."""
-    sampled_groups: int
-    """Groups that one device decodes at once."""
+    drawn: Drawn
+    """The more of what training and evaluation sample at once."""
     quantization: str = ""
     """"", "8bit" or "4bit"."""
     adapter: Adapter | None = None

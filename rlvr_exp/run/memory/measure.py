@@ -154,10 +154,10 @@ def peaks(config: Config, layout: Layout, device: str) -> dict[str, float]:
 
 def roll_out(model: nn.Module, layout: Layout) -> None:
     """Sampling at the longest lengths: no token ends a completion."""
-    sampling = Sampling(Filters(), layout.completion, (-1,), batch_size=layout.sampled_groups * layout.group)
-    prompts = [[1] * layout.prompt] * layout.sampled_groups
-    keys = [[("measure", group, sample) for sample in range(layout.group)] for group in range(layout.sampled_groups)]
-    sample_groups(model, prompts, keys, sampling)
+    drawn = layout.drawn
+    sampling = Sampling(Filters(), drawn.completion, (-1,), batch_size=drawn.groups * drawn.size)
+    keys = [[("measure", group, sample) for sample in range(drawn.size)] for group in range(drawn.groups)]
+    sample_groups(model, [[1] * drawn.prompt] * drawn.groups, keys, sampling)
 
 
 @contextmanager

@@ -52,7 +52,7 @@ def _kinds(layout: Layout) -> Iterator[list[Change]]:
     """Changes of each kind from the mildest: what costs time alone comes first, what changes the policy last."""
     if layout.trains and not layout.checkpointing:
         yield [Change("model.gradient_checkpointing=true", lambda now: replace(now, checkpointing=True))]
-    yield [_sampled(groups, layout) for groups in _halves(layout.sampled_groups, 1)]
+    yield [_sampled(groups, layout) for groups in _halves(layout.drawn.groups, 1)]
     if not layout.trains:
         yield [_quantized(bits) for bits in ("4bit", "8bit") if not layout.quantization]
         return
@@ -72,8 +72,8 @@ def _halves(start: int, least: int) -> Iterator[int]:
 
 
 def _sampled(groups: int, layout: Layout) -> Change:
-    words = f"evaluation.batch_size={groups * layout.group}"
-    return Change(words, lambda now: replace(now, sampled_groups=groups))
+    words = f"evaluation.batch_size={groups * layout.drawn.size}"
+    return Change(words, lambda now: replace(now, drawn=replace(now.drawn, groups=groups)))
 
 
 def _pass(tokens: int) -> Change:

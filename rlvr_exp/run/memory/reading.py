@@ -6,19 +6,24 @@ from rlvr_exp.config.adapter import base, continued, described, has_adapter
 from rlvr_exp.config.algorithm import SFT, ReinforcementLearning
 from rlvr_exp.config.architecture import Architecture, read_architecture
 from rlvr_exp.config.model import Model
-from rlvr_exp.config.needs import EMBEDDED_MODEL
+from rlvr_exp.config.needs import EMBEDDED_MODEL, snapshots
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import reads
-from rlvr_exp.run.memory.layout import WIDTH, Adapter, Layout
+from rlvr_exp.run.memory.layout import WIDTH, Adapter, Drawn, Layout
 
 
 def shape_of(model: Model) -> tuple[Architecture, str]:
     """The model's shape and the type that its weights are held in.
 
-    A folder's own config.json comes before the preset's numbers; the type is "bfloat16" where nothing says it, as most
-    checkpoints are stored.
+    A config.json at hand, in a folder or in the hub's cache, comes before the preset's numbers; the type is "bfloat16"
+    where nothing says it, as most checkpoints are stored.
+
+    Raises:
+        ValueError: the file cannot be read.
     """
-    folder = EMBEDDED_MODEL if model.embedded else Path(base(model))
+    named = base(model)
+    folders = [EMBEDDED_MODEL] if model.embedded else [Path(named), *snapshots(named)]
+    folder = next((path for path in folders if (path / "config.json").is_file()), folders[0])
     try:
         found, stored = read_architecture(folder)
     except (OSError, ValueError, KeyError) as fault:
@@ -33,7 +38,7 @@ def layout_of(config: Config) -> Layout | None:
     if not shape.known:
         return None
     trains = reads(config, "optimizer")
-    prompt, completion, group, limit, share, sampled = _lengths(config)
+    prompt, completion, group, limit, share = _lengths(config)
     optimizer = config.optimizer
     return Layout(
         shape=shape,
@@ -43,7 +48,7 @@ def layout_of(config: Config) -> Layout | None:
         group=group,
         limit=limit,
         share=share,
-        sampled_groups=sampled,
+        drawn=_drawn(config, share),
         quantization=config.model.quantization.replace("none", ""),
         adapter=_adapter(config.model, shape),
         optimizer=type(optimizer).__name__ if trains else "",
@@ -58,24 +63,29 @@ def layout_of(config: Config) -> Layout | None:
     )
 
 
-def _lengths(config: Config) -> tuple[int, int, int, int, int, int]:
-    """Prompt, completion, group, tokens of a pass, groups of a process in a step, and groups that it samples at once."""
-    model, algorithm, measured = config.model, config.algorithm, config.evaluation
-    prompt, completion, world = model.max_prompt_tokens, model.max_completion_tokens, config.parallel.world
-    sampled = max(1, measured.batch_size // measured.samples)
+def _lengths(config: Config) -> tuple[int, int, int, int, int]:
+    """Prompt, completion and group of what is learned from, tokens of a pass, and groups of a process in a step."""
+    model, algorithm, world = config.model, config.algorithm, config.parallel.world
+    completion = model.max_completion_tokens
     if reads(config, "algorithm") and isinstance(algorithm, SFT):
-        share, answer = -(-algorithm.batch_size // world), min(completion, algorithm.max_sequence_tokens - 1)
-        return algorithm.max_sequence_tokens - answer, answer, 1, algorithm.max_tokens_per_device, share, sampled
+        answer, share = min(completion, algorithm.max_sequence_tokens - 1), -(-algorithm.batch_size // world)
+        return algorithm.max_sequence_tokens - answer, answer, 1, algorithm.max_tokens_per_device, share
     if reads(config, "algorithm") and isinstance(algorithm, ReinforcementLearning):
-        group, share = algorithm.group_size, -(-algorithm.prompts_per_step // world)
-        at_once = min(share, max(1, (algorithm.rollout_batch_size or measured.batch_size) // group))
-        return prompt, completion, group, algorithm.max_tokens_per_device, share, max(at_once, _together(config))
-    return prompt, completion, measured.samples, 1, 1, min(sampled, measured.tasks or sampled)
+        share = -(-algorithm.prompts_per_step // world)
+        return model.max_prompt_tokens, completion, algorithm.group_size, algorithm.max_tokens_per_device, share
+    return model.max_prompt_tokens, completion, 1, 1, 1
 
 
-def _together(config: Config) -> int:
-    """Groups of the training's size that hold as many completions as the evaluation samples at once."""
-    return max(1, config.evaluation.batch_size // config.algorithm.group_size)
+def _drawn(config: Config, share: int) -> Drawn:
+    """What is sampled at once, in training or in evaluation, whichever is more."""
+    model, algorithm, measured = config.model, config.algorithm, config.evaluation
+    lengths = model.max_prompt_tokens, model.max_completion_tokens
+    tasks = max(1, measured.batch_size // measured.samples)
+    found = [Drawn(min(tasks, measured.tasks or tasks), measured.samples, *lengths)]
+    if reads(config, "algorithm") and isinstance(algorithm, ReinforcementLearning):
+        at_once = max(1, algorithm.rollout_batch_size // algorithm.group_size)
+        found.append(Drawn(min(share, at_once), algorithm.group_size, *lengths))
+    return max(found, key=lambda drawn: drawn.tokens)
 
 
 def _adapter(model: Model, shape: Architecture) -> Adapter | None:

@@ -36,7 +36,9 @@ def _row(name: str, cells: list[str]) -> str:
 
 
 def _number(size: float, unit: int) -> str:
-    return f"{size / unit:.2f}" if size else "-"
+    if not size:
+        return "-"
+    return f"{size / unit:.2f}" if size >= 0.1 * unit else f"{size / unit:.4f}"
 
 
 def too_large(found: dict[str, Lines], device_gib: float) -> tuple[str, str] | None:
