@@ -18,6 +18,7 @@ from rlvr_exp.algorithms.tally import Tally
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.algorithms.trajectories import Trajectories, collected, estimated
 from rlvr_exp.core.seeds import stream
+from rlvr_exp.models.adapters import adapters_off
 from rlvr_exp.models.value_head import ActorCritic
 
 ESTIMATES = ("old_logprobs", "old_values", "returns", "importance")
@@ -83,6 +84,11 @@ class PPOTrainer(PolicyTrainer):
         scores = self._score(self.model, rows, inputs.get("support"))
         found = [rows.placed(scores.logprobs), rows.unpacked(scores.output["value"])]
         return found + ([self._reference_logprobs(inputs)] if self._reference_in_reward else [])
+
+    def _reference_logprobs(self, inputs: dict) -> torch.Tensor:
+        """The reference of a policy with an adapter is its base, also where a value stands beside it."""
+        with adapters_off(self._critic.policy):
+            return super()._reference_logprobs(inputs)
 
     def _inputs(self, experience: Trajectories, groups: Sequence[int]) -> dict:
         inputs = super()._inputs(experience, groups)

@@ -1,6 +1,7 @@
 """PPO's update on a tiny policy: its gradient by hand, what each loss moves and leaves, and how a batch is used."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -8,7 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_ppo import ANSWER, EVERYTHING, GROUPS, ONCE, SIZE, algorithm, batch, groups, policy, trainer, weights
 
+from rlvr_exp.algorithms.optimizers import AdamW, Muon
+from rlvr_exp.algorithms.ppo import add_value_weights
 from rlvr_exp.algorithms.trajectories import collected, estimated
+from rlvr_exp.config.adapter import Adapter
+from rlvr_exp.models.adapters import attach
 from rlvr_exp.models.value_head import OWN, SHARED, with_value
 
 
@@ -112,8 +117,6 @@ def test_the_values_loss_leaves_a_policy_with_its_own_trunk_as_it_is(tmp_path):
 
 
 def silenced(experience):
-    from dataclasses import replace
-
     return replace(experience, advantages=torch.zeros_like(experience.advantages))
 
 
@@ -124,6 +127,27 @@ def test_the_values_rate_is_its_own(tmp_path):
         made.train()
     assert torch.equal(weights(usual._critic.policy), weights(other._critic.policy))
     assert torch.allclose(2 * weights(usual._critic.value), weights(other._critic.value))
+
+
+RATES = {"lr": 0.1, "weight_decay": 0.5, "beta1": 0.9, "beta2": 0.99, "eps": 1e-8}
+
+
+@pytest.mark.parametrize("choice", [AdamW(**RATES), Muon(**RATES, matrix_lr=0.02, momentum=0.9)], ids=["adamw", "muon"])
+@pytest.mark.parametrize("lr", [0.0, 0.3])
+def test_the_values_weights_join_any_optimizer_and_a_trunks_matrices_decay_as_the_policys(choice, lr):
+    critic = with_value(policy().model, OWN)
+    optimizer = choice.make(critic.policy)
+    policys = optimizer.param_groups[0]["weight_decay"]
+    add_value_weights(optimizer, critic, lr)
+    held = {id(value): group for group in optimizer.param_groups for value in group["params"]}
+    assert set(held) == {id(value) for value in critic.parameters()}
+    for name, value in critic.value.named_parameters():
+        decays = value.ndim >= 2 and not name.startswith("output")
+        assert held[id(value)]["lr"] == (lr or 0.1) and held[id(value)]["weight_decay"] == (policys if decays else 0.0), name
+    before = weights(critic.value)
+    critic(input_ids=torch.tensor([[3, 4, 5]])).value.sum().backward()
+    optimizer.step()
+    assert not torch.equal(weights(critic.value), before)
 
 
 def test_every_pass_and_minibatch_is_an_update_on_one_batch(tmp_path):
@@ -226,3 +250,17 @@ def test_minibatches_beyond_the_groups_are_empty_updates(tmp_path):
     made.train()
     assert made.asked == [0] and not torch.equal(weights(made.model), before)
     assert torch.isfinite(weights(made.model)).all()
+
+
+@pytest.mark.parametrize("kl_in", ["reward", "loss"])
+def test_the_reference_of_an_adapter_is_its_base_and_only_adapter_and_value_move(tmp_path, kl_in):
+    plain = policy()
+    who = replace(plain, model=attach(plain.model, Adapter(kind="lora", rank=2, targets=["q_proj", "v_proj"]), seed=0))
+    ppo = algorithm(kl_coef=0.1, kl_in=kl_in, iterations=2, max_steps=4)
+    made = trainer(tmp_path, ppo, lr=1.0, who=who, logging_steps=1)
+    before = {name: value.detach().clone() for name, value in made.model.named_parameters()}
+    made.train()
+    moved = {name for name, value in made.model.named_parameters() if not torch.equal(value, before[name])}
+    assert moved and all("lora_" in name or name.startswith("value.") for name in moved)
+    distances = [row["kl"] for row in made.state.log_history if "kl" in row]
+    assert abs(distances[0]) < 1e-9 < 1e-7 < distances[-1], "from the base, which stays where it is"

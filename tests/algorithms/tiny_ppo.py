@@ -65,10 +65,16 @@ def batch(ppo: PPO, step: int = 0, silent: tuple[int, ...] = ()) -> Trajectories
 
 
 def trainer(
-    folder: Path, ppo: PPO, lr: float = 1.0, tokens: int = EVERYTHING, silent: tuple[int, ...] = (), **more: Any
+    folder: Path,
+    ppo: PPO,
+    lr: float = 1.0,
+    tokens: int = EVERYTHING,
+    silent: tuple[int, ...] = (),
+    who: Policy | None = None,
+    **more: Any,
 ) -> PPOTrainer:
     """Plain descent at rate `lr`, so that one update shows its gradient."""
-    who = policy()
+    who = who or policy()
     common = dict(
         output_dir=str(folder),
         per_device_train_batch_size=SIZE,
@@ -86,7 +92,7 @@ def trainer(
         model_init_kwargs=None,
     )
     args = GRPOConfig(**{**common, **ppo.trl_arguments(), **more})
-    optimizer = torch.optim.SGD(who.model.parameters(), lr=lr)
+    optimizer = torch.optim.SGD([value for value in who.model.parameters() if value.requires_grad], lr=lr)
     asked: list[int] = []
 
     def collect(step: int) -> Trajectories:
