@@ -37,7 +37,7 @@ def test_every_update_tells_its_losses_clips_and_distances(run):
     for row in rows:
         assert wanted <= set(row) and all(math.isfinite(row[name]) for name in wanted)
     sampled = [row for row in rows if "samples/sampled" in row]
-    assert [row["step"] for row in sampled] == [1, 3], "two passes over each batch"
+    assert [row["step"] for row in sampled] == [1, 3], "two updates on each batch"
     for row in sampled:
         assert row["samples/trained"] + row["samples/no_verdict"] == row["samples/sampled"] == 32
         assert {"value/explained_variance", "kl", "entropy", "replay/groups"} <= set(row)
