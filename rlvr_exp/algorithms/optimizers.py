@@ -74,7 +74,9 @@ class AdamW8bit(AdamW):
             from bitsandbytes.optim import AdamW8bit as Made
         except ModuleNotFoundError as fault:
             remedy = "pip install bitsandbytes, or optimizer=adamw"
-            raise InputError(Problem("optimizer", "bitsandbytes is not installed", "AdamW8bit", remedy=remedy)) from fault
+            raise InputError(
+                Problem("optimizer", "bitsandbytes is not installed", "AdamW8bit", remedy=remedy)
+            ) from fault
         betas = (self.beta1, self.beta2)
         return Made(groups, lr=self.lr, betas=betas, eps=self.eps, min_8bit_size=self.min_8bit_size)
 

@@ -51,7 +51,9 @@ class Architecture:
         missing = [name for name, value in numbers.items() if not value]
         if self.known and missing:
             remedy = "copy all numbers from the model's config.json"
-            return [Problem("layers", "a shape is given whole or not at all", f"no {', '.join(missing)}", remedy=remedy)]
+            return [
+                Problem("layers", "a shape is given whole or not at all", f"no {', '.join(missing)}", remedy=remedy)
+            ]
         if not self.known and len(missing) < len(numbers):
             return [Problem("layers", "a shape is given whole or not at all", "0", "1 or more", remedy="set it too")]
         if self.known and self.heads % self.kv_heads:

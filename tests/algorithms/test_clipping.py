@@ -29,7 +29,9 @@ def stepped(scale: float, limit: float, seed: int, steps: int = 1, every: int = 
     whole = torch.cat([value.grad.flatten() for value in bowl.parameters()]).double()
     bowl.zero_grad()
     words = ["optimizer=sgd", "optimizer.lr=1e-6", f"optimizer.max_grad_norm={limit}", f"run.log_every_steps={every}"]
-    _, rows = trained(bowl, *words, "scheduler=constant", "scheduler.warmup_steps=0", f"algorithm.max_steps={steps}", callbacks=[seen])
+    _, rows = trained(
+        bowl, *words, "scheduler=constant", "scheduler.warmup_steps=0", f"algorithm.max_steps={steps}", callbacks=[seen]
+    )
     return seen.seen, [row for row in rows if "grad_norm" in row], whole
 
 

@@ -29,7 +29,9 @@ def every_leaf() -> list[tuple[str, str, str]]:
     found = []
     for group in ("optimizer", "scheduler"):
         for option in group_options()[group]:
-            names = [spec.name for spec in dataclasses.fields(SCHEMAS[target(group, option)]) if spec.name != "_target_"]
+            names = [
+                spec.name for spec in dataclasses.fields(SCHEMAS[target(group, option)]) if spec.name != "_target_"
+            ]
             found += [(group, option, name) for name in names]
     return found
 
@@ -39,7 +41,9 @@ def trace(group: str, option: str, *words: str) -> tuple[tuple[float, ...], ...]
     """Loss, rate and norm after clipping of each step."""
     model = tiny_language_model() if option == "muon" else Bowl()
     still = ["scheduler=constant", "scheduler.warmup_steps=0"] if group == "optimizer" else ["scheduler.warmup_steps=0"]
-    beside = [word for word in ACTS_WITH.get(option, []) if word.partition("=")[0] not in {w.partition("=")[0] for w in words}]
+    beside = [
+        word for word in ACTS_WITH.get(option, []) if word.partition("=")[0] not in {w.partition("=")[0] for w in words}
+    ]
     said = {word.partition("=")[0]: word for word in [*STEPS, *still, f"{group}={option}", *beside, *words]}
     _, rows = trained(model, *said.values())
     return tuple((row["loss"], row["learning_rate"], row["grad_norm/after"]) for row in rows if "learning_rate" in row)

@@ -1,5 +1,7 @@
 """Optimizers: each lowers a convex loss, and what a run logs of it is the curve."""
 
+import itertools
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -21,18 +23,25 @@ LINE = ["scheduler=constant", "scheduler.warmup_steps=0"]
 def test_every_optimizer_lowers_a_convex_loss_and_the_curve_is_logged(name: str, seed: int, share: float) -> None:
     model = tiny_language_model() if name == "muon" else Bowl(seed)
     first = float(model(torch.zeros(1))["loss"].detach())
-    words = [f"optimizer={name}", f"optimizer.lr={RATES[name] * share}", "optimizer.max_grad_norm=100", "algorithm.max_steps=30"]
+    words = [
+        f"optimizer={name}",
+        f"optimizer.lr={RATES[name] * share}",
+        "optimizer.max_grad_norm=100",
+        "algorithm.max_steps=30",
+    ]
     words += ["optimizer.matrix_lr=0.2"] if name == "muon" else []
     trainer, rows = trained(model, *words, *LINE)
     curve = [row["loss"] for row in rows if "learning_rate" in row]
     assert len(curve) == 30 and curve[0] == pytest.approx(first, rel=1e-5)
-    assert all(b < a for a, b in zip(curve[:6], curve[1:6], strict=False)), "down from the start"
+    assert all(b < a for a, b in itertools.pairwise(curve)), "down from the start"
     assert curve[-1] < 0.5 * first and float(trainer.model(torch.zeros(1))["loss"].detach()) < 0.5 * first
 
 
 @pytest.mark.parametrize("name", ["adam", "adamw", "sgd", "adafactor", "adamw_8bit"])
 def test_matrices_alone_are_decayed(name: str) -> None:
-    made = build(compose(["+stage=grpo", f"optimizer={name}", "optimizer.weight_decay=0.5"]).config.optimizer).make(Bowl())
+    made = build(compose(["+stage=grpo", f"optimizer={name}", "optimizer.weight_decay=0.5"]).config.optimizer).make(
+        Bowl()
+    )
     decays = {tuple(value.shape): group["weight_decay"] for group in made.param_groups for value in group["params"]}
     assert decays == {(6, 4): 0.5, (6,): 0.0}
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiny_update import logged_rows
 
 from rlvr_exp.config import compose
 from rlvr_exp.core.errors import InputError
-from tiny_update import logged_rows
 
 LR = 0.25
 
@@ -57,11 +57,20 @@ def test_every_group_follows_the_curve_from_its_own_rate() -> None:
     from tiny_update import tiny_language_model, trained
 
     words = ["optimizer=muon", "optimizer.lr=0.1", "optimizer.matrix_lr=0.4", "scheduler=polynomial"]
-    trainer, _ = trained(tiny_language_model(), *words, "scheduler.power=1", "scheduler.min_ratio=0.5", "scheduler.warmup_steps=0", "algorithm.max_steps=2")
+    trainer, _ = trained(
+        tiny_language_model(),
+        *words,
+        "scheduler.power=1",
+        "scheduler.min_ratio=0.5",
+        "scheduler.warmup_steps=0",
+        "algorithm.max_steps=2",
+    )
     assert [group["lr"] for group in trainer.optimizer.param_groups] == pytest.approx([0.05, 0.2])
 
 
-@pytest.mark.parametrize("words", [["scheduler.warmup_steps=4", "scheduler.decay_steps=3"], ["scheduler.warmup_steps=5"]])
+@pytest.mark.parametrize(
+    "words", [["scheduler.warmup_steps=4", "scheduler.decay_steps=3"], ["scheduler.warmup_steps=5"]]
+)
 def test_a_decay_that_does_not_fit_is_refused(words: list[str]) -> None:
     line = ["+stage=grpo", "scheduler=warmup_stable_decay", "algorithm.max_steps=5", *words]
     with pytest.raises(InputError, match="longer than the run"):

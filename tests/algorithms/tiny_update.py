@@ -14,7 +14,6 @@ from rlvr_exp.algorithms.clipping import MeasuredClipping
 from rlvr_exp.config import build, compose
 from rlvr_exp.run.callbacks import Metrics
 
-
 gc.freeze()  # Transformers collects before every run; what imports left behind need not be looked at again.
 
 

@@ -81,7 +81,9 @@ def one_layer(layout: Layout) -> float:
 def flowing(layout: Layout) -> float:
     """Gradients on their way through a layer, at its MLP. Those of a float32 adapter's input are in float32 as well."""
     shape, b = layout.shape, layout.width
-    return layout.tokens * (b * (2 * shape.hidden + shape.intermediate) + (4 * shape.intermediate if precise(layout) else 0))
+    return layout.tokens * (
+        b * (2 * shape.hidden + shape.intermediate) + (4 * shape.intermediate if precise(layout) else 0)
+    )
 
 
 def forward(layout: Layout) -> float:

@@ -76,7 +76,11 @@ def _devices(layout: Layout) -> str:
 
 def _plan(layout: Layout) -> str:
     stored = f"{layout.quantization} weights" if layout.quantization else layout.dtype
-    learned = f"{'DoRA' if layout.adapter.dora else 'LoRA'} of rank {layout.adapter.rank}" if layout.adapter else "all weights"
+    learned = (
+        f"{'DoRA' if layout.adapter.dora else 'LoRA'} of rank {layout.adapter.rank}"
+        if layout.adapter
+        else "all weights"
+    )
     what = f"{stored}, {learned} trained" if layout.trains else stored
     size = layout.shape.parameters
     count = f"{size / 1e9:.2f} billion" if size >= 1e9 else f"{size / 1e6:.2f} million"

@@ -64,6 +64,10 @@ class Layout:
     checkpointing: bool = False
     strategy: str = "single"
     processes: int = 1
+    bucket: float = 5e8
+    """Numbers that ZeRO sends at once (reduce_bucket_size)."""
+    live: float = 1e9
+    """Numbers that ZeRO-3 holds gathered at most while layers run (stage3_max_live_parameters)."""
     gather: bool = True
     """Under ZeRO-3 the whole model is gathered for sampling."""
     offload: bool = False

@@ -148,7 +148,9 @@ def peaks(config: Config, layout: Layout, device: str) -> dict[str, float]:
             found["backward"] = measure(update.backward)
             found["optimizer"] = measure(update.update)
             update.forget()
-            found["checkpoint"] = measure(lambda: [torch.isfinite(x).all() for x in model.parameters() if x.requires_grad])
+            found["checkpoint"] = measure(
+                lambda: [torch.isfinite(x).all() for x in model.parameters() if x.requires_grad]
+            )
     return found
 
 

@@ -16,8 +16,6 @@ CONTEXT = 0.75 * GIB
 """CUDA context, cuBLAS and NCCL workspaces of one process."""
 FRAGMENTATION = 0.05
 """Share of what comes and goes that the allocator holds beyond what is asked for."""
-LIVE_PARAMETERS = 1e9
-"""Parameters that DeepSpeed's ZeRO-3 holds gathered at most (stage3_max_live_parameters)."""
 
 
 def _standing(layout: Layout) -> Lines:
@@ -28,6 +26,7 @@ def _standing(layout: Layout) -> Lines:
         "value network": counts.value_network(layout) if layout.value_network else 0.0,
         "adapter": counts.adapter(layout),
         "optimizer states": counts.states(layout),
+        "ZeRO's bucket": layout.bucket * layout.width if layout.partitions_weights and layout.trains else 0.0,
     }
 
 
@@ -41,11 +40,15 @@ def load(layout: Layout) -> Lines:
 
 def rollout(layout: Layout) -> Lines:
     """Sampling: ZeRO-3 with a gather holds the whole model beside the shard."""
-    lines = _standing(layout) | {
-        "KV cache": activations.cache(layout),
-        "activations": activations.decode(layout),
-        "logits": activations.sampling_logits(layout),
-    }
+    lines = (
+        _standing(layout)
+        | _opened(layout)
+        | {
+            "KV cache": activations.cache(layout),
+            "activations": activations.decode(layout),
+            "logits": activations.sampling_logits(layout),
+        }
+    )
     if layout.partitions_weights:
         lines["gathered weights"] = counts.weights(layout) if layout.gather else live(layout)
     return lines
@@ -53,10 +56,14 @@ def rollout(layout: Layout) -> Lines:
 
 def logprobs(layout: Layout) -> Lines:
     """A pass without gradients: one layer's activations at a time."""
-    lines = _standing(layout) | {
-        "activations": activations.forward(layout),
-        "logits": activations.tile(layout),
-    }
+    lines = (
+        _standing(layout)
+        | _opened(layout)
+        | {
+            "activations": activations.forward(layout),
+            "logits": activations.tile(layout),
+        }
+    )
     return _with_live(lines, layout)
 
 
@@ -67,10 +74,16 @@ def backward(layout: Layout) -> Lines:
     held = gradients if layout.accumulates else 0.0
     saved, layer = activations.saved(layout), activations.one_layer(layout)
     at_head = {"gradients": held, "activations": saved, "logits": activations.head(layout)}
-    entering = {"gradients": held, "activations": saved + (layer if layout.checkpointing else activations.flowing(layout))}
+    entering = {
+        "gradients": held,
+        "activations": saved + (layer if layout.checkpointing else activations.flowing(layout)),
+    }
     leaving = {"gradients": gradients, "activations": layer}
     largest = max(at_head, entering, leaving, key=lambda lines: sum(lines.values()))
-    return _with_live(_standing(layout) | largest, layout)
+    lines = _standing(layout) | _opened(layout) | largest
+    if layout.partitions_updates:
+        lines["ZeRO's bucket"] = layout.bucket * layout.width
+    return _with_live(lines, layout)
 
 
 def optimizer(layout: Layout) -> Lines:
@@ -86,7 +99,12 @@ def checkpoint(layout: Layout) -> Lines:
 
 def live(layout: Layout) -> float:
     """What ZeRO-3 holds gathered while layers run."""
-    return min(LIVE_PARAMETERS, layout.shape.parameters) * layout.width
+    return min(layout.live, layout.shape.parameters) * layout.width
+
+
+def _opened(layout: Layout) -> Lines:
+    """A quantised matrix in its own type while it is multiplied by."""
+    return {"temporaries": counts.largest_matrix(layout) * layout.width if layout.quantization else 0.0}
 
 
 def _with_live(lines: Lines, layout: Layout) -> Lines:

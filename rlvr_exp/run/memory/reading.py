@@ -58,9 +58,17 @@ def layout_of(config: Config) -> Layout | None:
         checkpointing=config.model.gradient_checkpointing,
         strategy=config.parallel.strategy,
         offload=config.parallel.offload,
+        **_zero(config),
         processes=config.parallel.world,
         trains=trains,
     )
+
+
+def _zero(config: Config) -> dict[str, float]:
+    """What DeepSpeed's own settings say; its defaults are the layout's."""
+    given = config.parallel.deepspeed.get("zero_optimization") or {}
+    names = {"bucket": "reduce_bucket_size", "live": "stage3_max_live_parameters"}
+    return {ours: float(given[theirs]) for ours, theirs in names.items() if theirs in given}
 
 
 def _lengths(config: Config) -> tuple[int, int, int, int, int]:

@@ -107,7 +107,10 @@ def test_partitioning_divides_what_it_says() -> None:
 
 def test_optimizers_by_the_memory_of_their_states() -> None:
     model = ["model=qwen_coder_1_5b"]
-    size = {name: counts.states(layout(*model, f"optimizer={name}")) for name in ("adamw", "adamw_8bit", "sgd", "adafactor", "muon")}
+    size = {
+        name: counts.states(layout(*model, f"optimizer={name}"))
+        for name in ("adamw", "adamw_8bit", "sgd", "adafactor", "muon")
+    }
     parameters = 1_543_714_304
     assert size["adamw"] == 4 * parameters and size["sgd"] == 2 * parameters
     assert size["adamw_8bit"] == pytest.approx(2 * parameters * (1 + 4 / 256))
