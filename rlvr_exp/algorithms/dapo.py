@@ -3,7 +3,8 @@
 The objective is its eq. 8: the ratio and the group's advantage of eq. 9, clipped to [1 - 0.2, 1 + 0.28] ("clip-higher",
 eq. 10); prompts whose answers are all alike are replaced by others (dynamic sampling, eq. 11: `zero_variance=resample`);
 the loss is a mean over tokens (eq. 12); rewards fall over the last fifth of the completion limit (soft overlong
-punishment, eq. 13; the paper's cache is 4096 of 20480 tokens). No KL term. A batch of rollouts serves 16 updates.
+punishment, eq. 13; the paper's cache is 4096 of 20480 tokens), so that a right answer at the limit can earn less than a short
+wrong one. No KL term. A batch of rollouts serves 16 updates.
 
 Differences from the paper:
 - Eq. 11 counts correct answers; here a group is alike when its rewards are, by max - min <= `zero_variance_eps`.

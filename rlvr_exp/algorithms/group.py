@@ -80,9 +80,9 @@ class RatioAlgorithm(GroupAlgorithm):
     def group_filter(self) -> GroupFilter:
         return GroupFilter(self.zero_variance, self.zero_variance_eps, self.resample_budget)
 
+    @abstractmethod
     def clipping(self) -> Mapping[str, Any]:
         """The method's own fields of GRPOConfig: the ratio's level, where it is clipped, the form of the loss."""
-        raise NotImplementedError
 
     def trl_arguments(self) -> Mapping[str, Any]:
         return {

@@ -52,6 +52,7 @@ class Collector:
     """Samples and judges; holds everything a step needs but the algorithm.
 
     Args:
+        tasks: what the curriculum chooses from; groups of a saved state are found again among them.
         shape: the algorithm's own change of rewards.
         seed: of the run; draws depend on (seed, step, place, task, sample) alone.
     """
@@ -63,6 +64,7 @@ class Collector:
         verifier: Verifier,
         reward: Reward,
         curriculum: Curriculum,
+        tasks: Sequence[Task],
         sampling: Sampling,
         plan: Plan,
         group_filter: GroupFilter,
@@ -72,7 +74,7 @@ class Collector:
         self.policy, self.domain, self.verifier, self.reward = policy, domain, verifier, reward
         self.curriculum, self.sampling, self.plan, self.filter = curriculum, sampling, plan, group_filter
         self.seed = seed
-        self._shape = shape
+        self._tasks, self._shape = tasks, shape
         self._asked = 0
         """Tasks asked so far in the run."""
         self._waiting: tuple[Group, ...] = ()
@@ -142,11 +144,8 @@ class Collector:
         """Plain values: tasks asked so far, and the groups that wait."""
         return {"asked": self._asked, "waiting": [as_plain(group) for group in self._waiting]}
 
-    def load_state_dict(self, state: Mapping[str, Any], tasks: Mapping[str, Task]) -> None:
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on where the state was taken.
-
-        Args:
-            tasks: the run's tasks by id; those of waiting groups are looked up here.
 
         Raises:
             InputError: unknown or missing keys, or a task that the data has no longer.
@@ -156,7 +155,12 @@ class Collector:
             remedy = "resume with the version that wrote the checkpoint"
             raise InputError(Problem("state of Collector", "has other keys", got, "asked, waiting", remedy=remedy))
         self._asked = state["asked"]
+        tasks = {task.id: task for task in self._tasks} if state["waiting"] else {}
         self._waiting = tuple(from_plain(group, tasks) for group in state["waiting"])
+
+    def metrics(self) -> dict[str, float]:
+        """Tasks asked so far in the run, and groups that wait."""
+        return {"asked": float(self._asked), "waiting": float(len(self._waiting))}
 
 
 def _further(alive: int, sampled: int, wanted: int) -> int:

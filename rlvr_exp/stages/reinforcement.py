@@ -43,12 +43,14 @@ def run(config, job: Job) -> Result:
 def collect_from(parts: Parts, config, job: Job, algorithm: Algorithm) -> Collector:
     """The collector of a run: its tasks come from the curriculum, its draws from the run's seed."""
     options, longest = config.algorithm, config.model.max_completion_tokens
+    tasks = training_tasks(parts, config, job)
     return Collector(
         policy=parts.policy,
         domain=parts.domain,
         verifier=parts.verifier,
         reward=build(config.reward),
-        curriculum=build(config.curriculum, tasks=training_tasks(parts, config, job), seed=config.seed),
+        curriculum=build(config.curriculum, tasks=tasks, seed=config.seed),
+        tasks=tasks,
         sampling=Sampling.of(options, parts.policy, longest, options.rollout_batch_size or config.evaluation.batch_size),
         plan=algorithm.plan(),
         group_filter=algorithm.group_filter(),

@@ -85,6 +85,7 @@ def _collector(options: Any, who: Algorithm, policy: Policy) -> Collector:
         verifier=Grader(),
         reward=Reward({"passed": AllPassed(weight=1.0), "cases": CasesPassed(weight=0.2)}),
         curriculum=Ordered(TASKS, 0),
+        tasks=TASKS,
         sampling=Sampling.of(options, policy, LIMIT, options.rollout_batch_size or 100),
         plan=who.plan(),
         group_filter=who.group_filter(),

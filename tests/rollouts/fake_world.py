@@ -57,5 +57,5 @@ def collector(asked: Sequence[Task], plan: Plan, group_filter: GroupFilter, seed
     domain = SimpleNamespace(prompt=lambda task: f"prompt {task.puzzle}")
     reward = Reward({"passed": AllPassed(weight=1.0)})
     return Collector(
-        policy, domain, None, reward, Uniform(asked, seed), None, plan, group_filter, lambda total, tokens: total, seed
+        policy, domain, None, reward, Uniform(asked, seed), asked, None, plan, group_filter, lambda total, tokens: total, seed
     )
