@@ -72,8 +72,8 @@ def test_an_updates_gradient_is_the_papers_in_any_split(tmp_path_factory, tokens
     assert wanted.norm() > 1e-3 and (got - wanted).norm() <= 1e-5 * wanted.norm() + 1e-7
 
 
-def parts_moved(tmp_path, **options) -> dict[str, bool]:
-    made = trainer(tmp_path, algorithm(**{**ONCE, **options}), lr=0.1)
+def parts_moved(tmp_path, decay: float = 0.0, **options) -> dict[str, bool]:
+    made = trainer(tmp_path, algorithm(**{**ONCE, **options}), lr=0.1, decay=decay)
     before = {name: value.detach().clone() for name, value in made.model.named_parameters()}
     made.train()
     changed = {name: not torch.equal(value, before[name]) for name, value in made.model.named_parameters()}
@@ -94,7 +94,8 @@ def test_a_step_updates_policy_and_value_together(tmp_path):
 @pytest.mark.property(14)
 @pytest.mark.parametrize("trunk", [SHARED, OWN])
 def test_while_the_value_warms_up_the_policy_is_bit_equal(tmp_path, trunk):
-    found = parts_moved(tmp_path, value_trunk=trunk, value_warmup_steps=2, max_steps=2, iterations=2)
+    """Weight decay included: what takes no gradient is not touched."""
+    found = parts_moved(tmp_path, 0.1, value_trunk=trunk, value_warmup_steps=2, max_steps=2, iterations=2)
     assert found == {"policy": False, "head": True, "trunk": trunk == OWN}
     assert parts_moved(tmp_path, value_trunk=trunk, value_warmup_steps=1, max_steps=2, iterations=2)["policy"]
 

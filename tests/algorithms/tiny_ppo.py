@@ -71,6 +71,7 @@ def trainer(
     tokens: int = EVERYTHING,
     silent: tuple[int, ...] = (),
     who: Policy | None = None,
+    decay: float = 0.0,
     **more: Any,
 ) -> PPOTrainer:
     """Plain descent at rate `lr`, so that one update shows its gradient."""
@@ -92,7 +93,7 @@ def trainer(
         model_init_kwargs=None,
     )
     args = GRPOConfig(**{**common, **ppo.trl_arguments(), **more})
-    optimizer = torch.optim.SGD([value for value in who.model.parameters() if value.requires_grad], lr=lr)
+    optimizer = torch.optim.SGD([value for value in who.model.parameters() if value.requires_grad], lr=lr, weight_decay=decay)
     asked: list[int] = []
 
     def collect(step: int) -> Trajectories:
