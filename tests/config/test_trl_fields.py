@@ -42,7 +42,8 @@ def test_wrong_types_are_told_without_the_library() -> None:
 def test_every_key_that_a_refusal_names_exists() -> None:
     known = set(field_types(Config)) | {"reward.terms.NAME.weight"}
     for target, schema in SCHEMAS.items():
-        rooms = {".optimizers.": "optimizer", ".algorithms.": "algorithm", ".WandB": "tracking"}
+        rooms = {".schedules.": "scheduler", ".optimizers.": "optimizer"}
+        rooms |= {".algorithms.": "algorithm", ".WandB": "tracking"}
         group = next((group for part, group in rooms.items() if part in target), "?")
         known |= {f"{group}.{name}" for name in field_types(schema)}
     for node, schema in field_types(Config).items():
