@@ -91,7 +91,7 @@ def _drawn(config: Config, share: int) -> Drawn:
     tasks = max(1, measured.batch_size // measured.samples)
     found = [Drawn(min(tasks, measured.tasks or tasks), measured.samples, *lengths)]
     if reads(config, "algorithm") and isinstance(algorithm, ReinforcementLearning):
-        at_once = max(1, algorithm.rollout_batch_size // algorithm.group_size)
+        at_once = max(1, (algorithm.rollout_batch_size or measured.batch_size) // algorithm.group_size)
         found.append(Drawn(min(share, at_once), algorithm.group_size, *lengths))
     return max(found, key=lambda drawn: drawn.tokens)
 
