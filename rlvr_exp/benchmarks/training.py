@@ -6,12 +6,11 @@ which its own step is faster. Before anything is timed both losses are fed the s
 are not compared.
 """
 
-from collections.abc import Callable
-
 import torch
 
 from rlvr_exp.benchmarks.bench import Bench, Sides, whole
 from rlvr_exp.benchmarks.clock import Lap
+from rlvr_exp.benchmarks.contest import Progress
 from rlvr_exp.benchmarks.training_table import Pairs
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.sandbox.cores import usable
@@ -26,7 +25,7 @@ class Training:
     def __init__(self, rounds: int, steps: int):
         self._rounds, self._steps = rounds, steps
 
-    def measure(self, bench: Bench, progress: Callable[[str, int, int], None]) -> Pairs:
+    def measure(self, bench: Bench, progress: Progress) -> Pairs:
         """Both sides, timed.
 
         Raises:
@@ -47,26 +46,25 @@ class Training:
             torch.set_num_threads(own)
         return Pairs(tuple(rounds), apart, own, threads)
 
-    def _fastest(self, sides: Sides, own: int, progress: Callable[[str, int, int], None]) -> int:
+    def _fastest(self, sides: Sides, own: int, progress: Progress) -> int:
         """The number of threads at which a step of stock's takes less time; both sides are warm afterwards."""
         counts = sorted({1, usable()})
-        progress("warm up", 0, len(counts))
         seconds = {}
-        for threads in counts:
+        for done, threads in enumerate(counts):
+            progress("warm up", done, len(counts))
             _, asked = sides.ours(2, own)
             seconds[threads] = sides.stock(asked, 2, threads)[-1].total
         return min(seconds, key=seconds.__getitem__)
 
-    def _round(self, sides: Sides, number: int, own: int, threads: int, progress) -> tuple[Lap, Lap]:
+    def _round(self, sides: Sides, number: int, own: int, threads: int, progress: Progress) -> tuple[Lap, Lap]:
         """(ours, stock's) of one round. The first step of a turn is not counted: it makes what later ones find."""
-        progress("round", number, self._rounds)
-        steps = self._steps + 1
-        if number % 2 == 0:
-            ours, asked = sides.ours(steps, own)
-            return whole(ours[1:]), whole(sides.stock(asked, steps, threads)[1:])
-        stock = sides.stock(sides.next_tasks(steps), steps, threads)
-        ours, _ = sides.ours(steps, own)
-        return whole(ours[1:]), whole(stock[1:])
+        steps, turns = self._steps + 1, 2 * self._rounds
+        asked = sides.next_tasks(steps)
+        laps: dict[str, list[Lap]] = {}
+        for turn, side in enumerate(("ours", "stock") if number % 2 == 0 else ("stock", "ours")):
+            progress("turn", 2 * number + turn, turns)
+            laps[side] = sides.ours(steps, own)[0] if side == "ours" else sides.stock(asked, steps, threads)
+        return whole(laps["ours"][1:]), whole(laps["stock"][1:])
 
 
 def difference(ours: torch.Tensor, theirs: torch.Tensor) -> float:

@@ -1,5 +1,7 @@
 """Packed groups give the log-probabilities and the gradient of one row a completion."""
 
+import shutil
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -11,14 +13,14 @@ from trl.trainer.utils import add_fused_lm_head
 from rlvr_exp.algorithms import logprobs
 from rlvr_exp.algorithms.logprobs import score
 from rlvr_exp.algorithms.packing import packed, row_by_row
-from rlvr_exp.algorithms.packing_attention import CannotPack, block_mask, segment_mask
+from rlvr_exp.algorithms.packing_attention import FLEX, SDPA_PACKED, CannotPack, attending, block_mask, segment_mask
 
 VOCABULARY = 40
 
 
 def tiny(**more) -> Qwen3ForCausalLM:
     torch.manual_seed(0)
-    shape = dict(vocab_size=VOCABULARY, hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2)
+    shape = {"vocab_size": VOCABULARY, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
     config = Qwen3Config(**shape, num_key_value_heads=1, head_dim=8, max_position_embeddings=128, **more)
     model = Qwen3ForCausalLM(config)
     add_fused_lm_head(model, outputs=("log_probs", "entropy"))
@@ -75,8 +77,6 @@ def test_gradient_checkpointing_changes_nothing():
         model = tiny().train()
         if checkpointing:
             model.gradient_checkpointing_enable()
-        from rlvr_exp.algorithms.packing_attention import SDPA_PACKED, attending
-
         with attending(model, SDPA_PACKED):
             found.append(learned(model, rows)[2])
     assert torch.allclose(*found, atol=1e-6)
@@ -116,7 +116,16 @@ def test_the_block_mask_sees_what_the_segment_masks_see():
 
 
 def test_a_window_shorter_than_a_completion_with_its_prompt_is_refused():
-    window = dict(use_sliding_window=True, sliding_window=4, max_window_layers=0)
+    window = {"use_sliding_window": True, "sliding_window": 4, "max_window_layers": 0}
     prompts, answers, owners, width = batch([(4, [2, 3])])
     with pytest.raises(CannotPack, match="slides over 4 tokens"):
         score(tiny(**window), packed(prompts, answers, owners, width), 1.0)
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="FlexAttention is compiled")
+def test_flex_attention_says_what_sdpa_says():
+    prompts, answers, owners, width = batch([(40, [12, 13]), (60, [11, 25, 9])])
+    model, rows = tiny().eval(), packed(prompts, answers, owners, width)
+    with torch.no_grad():  # On CPUs it has no backward pass.
+        found = [score(model, rows, 1.0, implementation=way).logprobs for way in (FLEX, SDPA_PACKED)]
+    assert torch.allclose(*found, atol=1e-5)

@@ -24,7 +24,7 @@ EVERYTHING = 1000
 
 def policy() -> Policy:
     torch.manual_seed(0)
-    shape = dict(vocab_size=20, hidden_size=16, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2)
+    shape = {"vocab_size": 20, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
     config = Qwen3Config(**shape, num_key_value_heads=1, head_dim=8, pad_token_id=0, eos_token_id=1)
     words = {f"w{index}": index for index in range(20)}
     tokenizer = PreTrainedTokenizerFast(
