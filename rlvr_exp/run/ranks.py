@@ -78,6 +78,7 @@ def own_directory(run_directory: Path, parallel: Parallel) -> Iterator[Path]:
         yield run_directory
         return
     own = run_directory / SCRATCH / str(rank())
+    shutil.rmtree(own, ignore_errors=True)  # A parent that was killed has not removed it.
     own.mkdir(parents=True)
     for name in HELD:
         write_text(own / name, (run_directory / name).read_text(encoding="utf-8"))

@@ -56,6 +56,12 @@ class WithAdam(PolicyTrainer):
     def __init__(self, policy, args, _optimizer, *rest):
         super().__init__(policy, args, torch.optim.AdamW(policy.model.parameters(), lr=0.01), *rest)
 
+    def _begin(self, model):
+        """With the pass at the longest lengths that devices of their own have first; no strategy learns from it."""
+        super()._begin(model)
+        if self.accelerator.num_processes > 1:
+            self._warm_up(model)
+
 
 def shares() -> dict[str, object]:
     """What the ranks make of five questions and of one, and what they agree on."""

@@ -42,7 +42,7 @@ def test_a_rank_killed_in_a_step_ends_the_run_with_1_and_nothing_alive(tmp_path)
     summary = summary_of(tmp_path)
     assert summary["status"] == "failed" and summary["before"]
     assert summary["reason"].startswith("rank 1 was killed by SIGKILL") and summary["reason"] in said
-    assert not (tmp_path / "run" / ".ranks").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["run"] and not (tmp_path / "run" / ".ranks").exists()
 
 
 def test_an_interrupt_stops_all_ranks_at_one_step_with_its_checkpoint(tmp_path):
