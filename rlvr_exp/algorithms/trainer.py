@@ -285,7 +285,7 @@ class PolicyTrainer(MeasuredClipping, UnderDeepSpeed, GRPOTrainer):
         log r, r their ratio (Schulman's k3). On fresh samples it is how far the sampler and the trainer are apart."""
         learned = inputs["completion_mask"] * (inputs["tool_mask"] > 0)
         ratio = (inputs["rows"].placed(self._scores.logprobs.detach()) - inputs["sampling_logps"]) * learned
-        return ((ratio.exp() - 1 - ratio).sum() / learned.sum().clamp(min=1)).item()
+        return ((ratio.expm1() - ratio).sum() / learned.sum().clamp(min=1)).item()
 
     def _reference_logprobs(self, inputs: dict) -> torch.Tensor:
         """(samples, T) under the reference; that of a policy with an adapter is its base: no second copy."""

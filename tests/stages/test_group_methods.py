@@ -52,4 +52,5 @@ def test_groups_that_wait_are_trained_on_later(run):
 def test_every_row_has_the_figures_of_an_update(run):
     for row in metrics_of(run):
         assert {"entropy", "grad_norm", "grad_norm/after", "clip/low", "clip/high", "kl/old", "loss"} <= set(row)
-    assert metrics_of(run)[1]["kl/old"] > 0, "the second step of a batch is off its policy"
+    # The first step's learning rate is 0; the last one is the second of its batch.
+    assert metrics_of(run)[-1]["kl/old"] > 1e-8 > abs(metrics_of(run)[0]["kl/old"])
