@@ -11,7 +11,7 @@ from rlvr_exp.rollouts.probe import Probe, Sequences
 
 
 class Probing(TrainerCallback):
-    """A trainer callback; `metrics` has `sync/probe_gap` where the last step was probed.
+    """A trainer callback; `metrics` has `sync/probe_gap` in rows of steps that were probed.
 
     Args:
         options: the `run.probe` node.
@@ -31,11 +31,13 @@ class Probing(TrainerCallback):
             self.probe.check(state.global_step)
 
     def on_step_end(self, args, state, control, **_):
-        due = self._every and (state.global_step == 1 or state.global_step % self._every == 0)
-        self._gap = self.probe.check(state.global_step) if due else None
+        if self._every and (state.global_step == 1 or state.global_step % self._every == 0):
+            self._gap = self.probe.check(state.global_step)
 
     def metrics(self) -> Mapping[str, float]:
-        return {} if self._gap is None else {"sync/probe_gap": self._gap}
+        """The gap, where one was measured since the last call."""
+        gap, self._gap = self._gap, None
+        return {} if gap is None else {"sync/probe_gap": gap}
 
     def _trained(self) -> torch.Tensor:
         """(completions, tokens) as the trainer scores them."""
