@@ -17,7 +17,13 @@ STEPS, PROMPTS, SIZE = 4, 4, 4
 @pytest.fixture(scope="module")
 def run(tmp_path_factory) -> Path:
     place = tmp_path_factory.mktemp("dapo")
-    sizes = {"max_steps": STEPS, "prompts_per_step": PROMPTS, "group_size": SIZE, "rollout_steps": 2, "resample_budget": 3}
+    sizes = {
+        "max_steps": STEPS,
+        "prompts_per_step": PROMPTS,
+        "group_size": SIZE,
+        "rollout_steps": 2,
+        "resample_budget": 3,
+    }
     words = ["+stage=grpo", "+experiment=quick", "algorithm=dapo", *(f"algorithm.{k}={v}" for k, v in sizes.items())]
     command = [*PROGRAM, *words, "evaluation.tasks=4", "verifier.validate=2", "run.dir=run"]
     done = subprocess.run(command, cwd=place, env=ENVIRONMENT, capture_output=True, text=True, timeout=600)
