@@ -48,10 +48,10 @@ def value_loss(values: torch.Tensor, old: torch.Tensor, returns: torch.Tensor, c
 
 
 def kl_estimate(logprobs: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-    """exp(d) - d - 1 with d = other - logprobs: for tokens drawn from the policy an unbiased estimate of KL(policy || other),
+    """exp(d) - 1 - d with d = other - logprobs: for tokens drawn from the policy an unbiased estimate of KL(policy || other),
     never negative."""
     difference = other - logprobs
-    return difference.exp() - difference - 1
+    return difference.expm1() - difference
 
 
 def importance_weights(old: torch.Tensor, behaviour: torch.Tensor, limit: float) -> torch.Tensor:

@@ -73,7 +73,9 @@ class PPOTrainer(PolicyTrainer):
         if self._replay is not None:
             drawn = self._replay.exchange(self.state.global_step, experience.recent)
             experience = collected([*experience.recent, *drawn], len(experience.recent), self._pad_id, self._ppo)
+        self.model.eval()  # As the sampler ran: without dropout.
         logprobs, values, *reference = self._of_all(experience, self._now)
+        self.model.train()
         given = estimated(experience, logprobs, values, reference[0] if reference else None, self._ppo)
         self._note_estimates(given, reference)
         return given
