@@ -6,6 +6,7 @@ gated MLP. Anything else has no shape here, and the plan says so in place of a w
 """
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,26 @@ class Architecture:
             "up_proj": (self.intermediate, self.hidden),
             "down_proj": (self.hidden, self.intermediate),
         }
+
+    def named(self) -> Iterator[tuple[str, int]]:
+        """Every parameter's name in Transformers and its size; tied embeddings once, by their first name."""
+        yield "model.embed_tokens.weight", self.vocabulary * self.hidden
+        for layer in range(self.layers):
+            yield from ((f"model.layers.{layer}.{name}", size) for name, size in self._named_in_a_layer())
+        yield "model.norm.weight", self.hidden
+        if not self.tied_embeddings:
+            yield "lm_head.weight", self.vocabulary * self.hidden
+
+    def _named_in_a_layer(self) -> Iterator[tuple[str, int]]:
+        for name, (rows, columns) in self.matrices().items():
+            part = "self_attn" if name in ("q_proj", "k_proj", "v_proj", "o_proj") else "mlp"
+            yield f"{part}.{name}.weight", rows * columns
+            if self.attention_bias and name in ("q_proj", "k_proj", "v_proj"):
+                yield f"self_attn.{name}.bias", rows
+        for name in ("q_norm", "k_norm") if self.qk_norm else ():
+            yield f"self_attn.{name}.weight", self.head_dim
+        for name in ("input_layernorm", "post_attention_layernorm"):
+            yield f"{name}.weight", self.hidden
 
     @property
     def layer_matrices(self) -> int:

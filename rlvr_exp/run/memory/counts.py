@@ -64,7 +64,7 @@ def trained(layout: Layout) -> int:
         return layout.decoders * adapter_parameters(layout)
     shape = layout.shape
     head = 0 if shape.tied_embeddings else shape.vocabulary * shape.hidden
-    return shape.parameters + (layout.decoders - 1) * (shape.parameters - head)
+    return shape.parameters - layout.frozen + (layout.decoders - 1) * (shape.parameters - head - layout.frozen)
 
 
 def trained_width(layout: Layout) -> int:

@@ -57,6 +57,8 @@ class Layout:
     optimizer: str = "AdamW"
     momentum: bool = True
     """SGD and Adafactor keep a first moment."""
+    frozen: int = 0
+    """Numbers that `model.freeze` leaves out of training."""
     reference: bool = False
     """A second copy of the model is held for the KL penalty."""
     value_network: bool = False
@@ -68,8 +70,6 @@ class Layout:
     """Numbers that ZeRO sends at once (reduce_bucket_size)."""
     live: float = 1e9
     """Numbers that ZeRO-3 holds gathered at most while layers run (stage3_max_live_parameters)."""
-    gather: bool = True
-    """Under ZeRO-3 the whole model is gathered for sampling."""
     offload: bool = False
     trains: bool = True
 

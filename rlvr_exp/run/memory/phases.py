@@ -39,7 +39,7 @@ def load(layout: Layout) -> Lines:
 
 
 def rollout(layout: Layout) -> Lines:
-    """Sampling: ZeRO-3 with a gather holds the whole model beside the shard."""
+    """Sampling: ZeRO-3 gathers the whole model, which then lies beside the shard."""
     lines = (
         _standing(layout)
         | _opened(layout)
@@ -50,7 +50,7 @@ def rollout(layout: Layout) -> Lines:
         }
     )
     if layout.partitions_weights:
-        lines["gathered weights"] = counts.weights(layout) if layout.gather else live(layout)
+        lines["gathered weights"] = counts.weights(layout)
     return lines
 
 

@@ -1,5 +1,6 @@
 """From a checked configuration to a layout: which shape, which lengths, which plan."""
 
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from rlvr_exp.config.adapter import base, continued, described, has_adapter
@@ -51,6 +52,7 @@ def layout_of(config: Config) -> Layout | None:
         drawn=_drawn(config, share),
         quantization=config.model.quantization.replace("none", ""),
         adapter=_adapter(config.model, shape),
+        frozen=_frozen(config.model.freeze, shape),
         optimizer=type(optimizer).__name__ if trains else "",
         momentum=bool(getattr(optimizer, "momentum", 0.0)) if trains else False,
         reference=trains and getattr(config.algorithm, "kl_coef", 0) > 0,
@@ -94,6 +96,11 @@ def _drawn(config: Config, share: int) -> Drawn:
         at_once = max(1, (algorithm.rollout_batch_size or measured.batch_size) // algorithm.group_size)
         found.append(Drawn(min(share, at_once), algorithm.group_size, *lengths))
     return max(found, key=lambda drawn: drawn.tokens)
+
+
+def _frozen(patterns: list[str], shape: Architecture) -> int:
+    """Numbers of the parameters whose names fit a pattern, as rlvr_exp.models.freezing takes them."""
+    return sum(size for name, size in shape.named() if any(fnmatchcase(name, pattern) for pattern in patterns))
 
 
 def _adapter(model: Model, shape: Architecture) -> Adapter | None:

@@ -38,6 +38,19 @@ def test_presets_have_the_published_number_of_parameters(model: str, parameters:
     assert layout(f"model={model}").shape.parameters == parameters
 
 
+@pytest.mark.parametrize("model", ["qwen14b", "llama8b", "qwen_coder_1_5b", "tiny"])
+def test_named_parameters_add_up(model: str) -> None:
+    shape = layout(f"model={model}").shape
+    assert sum(size for _, size in shape.named()) == shape.parameters
+
+
+def test_what_is_frozen_has_no_gradient() -> None:
+    given = layout("model=qwen_coder_1_5b", "model.freeze=['model.layers.[0-9].*','model.embed_tokens.*']")
+    assert counts.trained(given) == given.shape.parameters - given.frozen
+    layers = 10 * (given.shape.layer_matrices + given.shape.layer_vectors)
+    assert given.frozen == layers + given.shape.vocabulary * given.shape.hidden
+
+
 def test_a_checkpoints_own_file_comes_before_the_preset(tmp_path: Path) -> None:
     tiny, dtype = read_architecture(EMBEDDED_MODEL)
     assert (tiny.layers, tiny.parameters, dtype) == (5, 1_115_840, "bfloat16")
