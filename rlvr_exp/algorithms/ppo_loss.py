@@ -91,5 +91,10 @@ def told(
     old = given["old_logprobs"]
     low, high = clipped(logprobs, old, given["advantages"], settings.clip_low, settings.clip_high)
     far = (values - given["old_values"]).abs() > (settings.value_clip or torch.inf)
-    figures = {"clip_ratio/low_mean": low, "clip_ratio/high_mean": high, "value/clipped": far, "kl/old": kl_estimate(old, logprobs)}
+    figures = {
+        "clip_ratio/low_mean": low,
+        "clip_ratio/high_mean": high,
+        "value/clipped": far,
+        "kl/old": kl_estimate(old, logprobs),
+    }
     return figures if reference is None else figures | {"kl": kl_estimate(logprobs, reference)}

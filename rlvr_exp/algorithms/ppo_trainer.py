@@ -5,6 +5,7 @@ estimates and the losses themselves are pure functions (algorithms.trajectories,
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -63,7 +64,7 @@ class PPOTrainer(PolicyTrainer):
         stream(self.args.seed, "minibatches", self.state.global_step).shuffle(groups)
         count = self._ppo.minibatches
         bounds = [round(part * len(groups) / count) for part in range(count + 1)]
-        return [groups[a:b] for a, b in zip(bounds, bounds[1:], strict=False)]
+        return [groups[a:b] for a, b in pairwise(bounds)]
 
     def _counted(self, experience: Experience) -> torch.Tensor:
         return (experience.weights != 0).any(1)

@@ -74,7 +74,9 @@ class PPO(ReinforcementLearning):
     def _of_group_loss(self) -> Iterator[Problem]:
         for name in self.trl:
             if name in OF_GROUP_LOSS:
-                yield Problem(f"trl.{name}", "read by the loss of the group methods alone", str(self.trl[name]), remedy="drop it")
+                yield Problem(
+                    f"trl.{name}", "read by the loss of the group methods alone", str(self.trl[name]), remedy="drop it"
+                )
 
     def _size(self) -> Iterator[Problem]:
         if self.group_size < 2:
@@ -87,9 +89,18 @@ class PPO(ReinforcementLearning):
         remedy = "set algorithm.kl_coef above 0, or drop it"
         if self.reference_sync_steps:
             what = "without a KL penalty there is no reference to renew"
-            yield Problem("reference_sync_steps", what, str(self.reference_sync_steps), "0 while algorithm.kl_coef=0", "", remedy)
+            yield Problem(
+                "reference_sync_steps", what, str(self.reference_sync_steps), "0 while algorithm.kl_coef=0", "", remedy
+            )
         if self.kl_in != "reward":
-            yield Problem("kl_in", "without a KL penalty it acts nowhere", self.kl_in, "reward while algorithm.kl_coef=0", "", remedy)
+            yield Problem(
+                "kl_in",
+                "without a KL penalty it acts nowhere",
+                self.kl_in,
+                "reward while algorithm.kl_coef=0",
+                "",
+                remedy,
+            )
 
     def _replay(self) -> Iterator[Problem]:
         if self.replay_steps and self.replay_prompts:

@@ -62,7 +62,9 @@ class ValueHead(nn.Module):
         if {name: value.shape for name, value in found.items()} != wanted:
             other = OWN if any(name.startswith("trunk.") for name in found) else SHARED
             remedy = f"algorithm.value_trunk={other} and the model settings of that run, or remove the file"
-            raise InputError(Problem("algorithm.value_trunk", "the saved value has other weights", str(file), remedy=remedy))
+            raise InputError(
+                Problem("algorithm.value_trunk", "the saved value has other weights", str(file), remedy=remedy)
+            )
         self.load_state_dict(found, strict=False)
         return True
 
@@ -87,7 +89,9 @@ class ActorCritic(nn.Module):
 
     def _own(self, inputs: dict[str, Any]) -> torch.Tensor:
         """Hidden states of the value's own trunk, which attends as the policy does."""
-        return self.value.trunk(**{name: part for name, part in inputs.items() if name not in OF_THE_HEAD}).last_hidden_state
+        return self.value.trunk(
+            **{name: part for name, part in inputs.items() if name not in OF_THE_HEAD}
+        ).last_hidden_state
 
     def gradient_checkpointing_enable(self, *args: Any, **kwargs: Any) -> None:
         for part in (self.policy, self.value.trunk):

@@ -2,6 +2,7 @@
 
 import math
 import statistics
+from itertools import pairwise
 
 import pytest
 import torch
@@ -78,7 +79,7 @@ def test_whitened_advantages_have_mean_zero_and_deviation_one_and_keep_their_ord
     if max(kept) - min(kept) > 1e-3:
         assert statistics.pstdev(got) == pytest.approx(1, abs=1e-4)
     order = sorted(range(len(kept)), key=kept.__getitem__)
-    assert all(got[a] <= got[b] + 1e-9 for a, b in zip(order, order[1:], strict=False))
+    assert all(got[a] <= got[b] + 1e-9 for a, b in pairwise(order))
 
 
 def test_explained_variance_is_one_for_a_perfect_value_zero_for_a_constant_and_unknown_without_variance():

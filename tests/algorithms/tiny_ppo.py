@@ -93,7 +93,9 @@ def trainer(
         model_init_kwargs=None,
     )
     args = GRPOConfig(**{**common, **ppo.trl_arguments(), **more})
-    optimizer = torch.optim.SGD([value for value in who.model.parameters() if value.requires_grad], lr=lr, weight_decay=decay)
+    optimizer = torch.optim.SGD(
+        [value for value in who.model.parameters() if value.requires_grad], lr=lr, weight_decay=decay
+    )
     asked: list[int] = []
 
     def collect(step: int) -> Trajectories:

@@ -88,7 +88,9 @@ def test_a_value_of_another_trunk_is_refused_with_the_option_that_fits(tmp_path:
 def test_a_value_on_an_adapted_policy_keeps_the_base_frozen(tmp_path: Path):
     from peft import LoraConfig, get_peft_model
 
-    critic = with_value(get_peft_model(policy(), LoraConfig(r=2, target_modules=["q_proj"], task_type="CAUSAL_LM")), OWN)
+    critic = with_value(
+        get_peft_model(policy(), LoraConfig(r=2, target_modules=["q_proj"], task_type="CAUSAL_LM")), OWN
+    )
     critic(input_ids=IDS).value.sum().backward()
     learned = [name for name, value in critic.value.named_parameters() if value.grad is not None]
     assert all("lora_" in name or name.startswith("output.") for name in learned) and len(learned) > 2

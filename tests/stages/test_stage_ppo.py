@@ -3,6 +3,7 @@
 import json
 import math
 import subprocess
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,7 @@ def test_rollouts_hold_the_advantages_that_were_learned_with(run):
     first = read_rollouts(files[1])
     by_reward = sorted((one.reward, one.advantage) for one in first if one.advantage is not None)
     assert len({advantage for _, advantage in by_reward}) > 1
-    assert all(a[1] <= b[1] + 0.2 for a, b in zip(by_reward, by_reward[1:], strict=False)), "at first V is 0 everywhere"
+    assert all(a[1] <= b[1] + 0.2 for a, b in pairwise(by_reward)), "at first V is 0 everywhere"
 
 
 def test_a_checkpoint_is_the_plain_policy_with_the_value_and_the_replay_beside_it(run):
