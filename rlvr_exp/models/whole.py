@@ -13,6 +13,8 @@ from torch import nn
 
 _trainers: dict[nn.Module, Any] = {}
 """They outlive training: what a trainer's engine has done to its model lasts as well."""
+_whole: dict[nn.Module, bool] = {}
+"""Models that are whole now, and whether what is written into them is kept."""
 
 
 def sharded_by(model: nn.Module, trainer: Any) -> None:
@@ -30,26 +32,42 @@ def whole_weights(model: nn.Module, write: bool = False) -> Iterator[None]:
 
     Args:
         write: what rank 0 writes into the parameters inside the block is what all ranks hold after it.
+
+    Raises:
+        ValueError: writing was asked for inside a block that does not write.
     """
-    if not is_sharded(model):
+    if not is_sharded(model) or model in _whole:
+        if write and not _whole.get(model, True):
+            raise ValueError("whole_weights: what is written inside a block that only reads would be lost")
         yield
         return
     import deepspeed
-    from trl.models.utils import add_hooks, remove_hooks
 
-    trainer = _trainers.get(model)
     with (
         deepspeed.zero.GatheredParameters(list(model.parameters()), modifier_rank=0 if write else None),
         _loading_whole() if write else nullcontext(),
+        _without_hooks(model),
     ):
-        if trainer is None:  # A model that only scores, as a reference does: it is never sampled from.
-            yield
-            return
-        remove_hooks(trainer.model_wrapped)
+        _whole[model] = write
         try:
             yield
         finally:
-            add_hooks(trainer.model_wrapped)
+            del _whole[model]
+
+
+@contextmanager
+def _without_hooks(model: nn.Module) -> Iterator[None]:
+    from trl.models.utils import add_hooks, remove_hooks
+
+    trainer = _trainers.get(model)
+    if trainer is None:  # A model that only scores, as a reference does: it is never sampled from.
+        yield
+        return
+    remove_hooks(trainer.model_wrapped)
+    try:
+        yield
+    finally:
+        add_hooks(trainer.model_wrapped)
 
 
 @contextmanager

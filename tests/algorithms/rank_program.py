@@ -41,7 +41,7 @@ def trace(parallel: Parallel, fed: str) -> dict[str, list[float]]:
         made, who, _ = trainer(folder, experience(dead), tokens, kind=WithAdam, **more)
         made.train()
     rows = [row for row in made.state.log_history if "grad_norm" in row]
-    with whole_weights(who.model):
+    with whole_weights(who.model), whole_weights(who.model):  # One inside the other, as a probe within a rollout.
         weights = torch.cat([value.detach().flatten() for value in who.model.parameters()])
     return {
         "loss": [row["loss"] for row in rows],
