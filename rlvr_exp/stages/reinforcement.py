@@ -79,7 +79,8 @@ def train(parts: Parts, config, job: Job, algorithm: Algorithm, collector: Colle
 
     def row() -> dict[str, float]:
         normalizer = {f"reward/normalizer_{name}": value for name, value in collector.reward.metrics().items()}
-        measured_now = {**log.metrics(), **normalizer, **adapter_metrics(parts.policy.model), **probing.metrics()}
+        collected = {f"collected/{name}": value for name, value in collector.metrics().items()}
+        measured_now = {**log.metrics(), **collected, **normalizer, **adapter_metrics(parts.policy.model), **probing.metrics()}
         return {**measured_now, **added(system_metrics(parts.verifier))}
 
     tracker = Tracker(job.directory, build(config.tracking))

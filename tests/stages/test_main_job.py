@@ -52,11 +52,13 @@ def test_one_row_of_metrics_a_step_and_the_same_as_csv(run):
     rows = metrics_of(run)
     assert [row["step"] for row in rows] == [1, 2, 3]
     wanted = {"loss", "grad_norm", "learning_rate", "entropy", "kl", "reward/mean", "success/mean"}
+    wanted |= {"clip/low", "clip/high", "kl/old", "grad_norm/after", "grad_norm/clipped"}
     wanted |= {"time/generate", "time/verify", "time/update", "time/step"}
     for row in rows:
         assert wanted <= set(row) and all(math.isfinite(row[name]) for name in wanted)
         parts = row["samples/trained"] + row["samples/filtered"] + row["samples/no_verdict"]
-        assert parts == row["samples/sampled"] == 8 * 4
+        assert parts == row["samples/sampled"] == 8 * 4 and row["samples/pending"] == row["collected/waiting"] == 0
+        assert row["collected/asked"] == 8 * row["step"]
     with open(run / "metrics.csv") as file:
         assert [int(row["step"]) for row in csv.DictReader(file)] == [1, 2, 3]
 
