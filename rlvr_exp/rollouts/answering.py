@@ -6,14 +6,21 @@ worth, is not decided here.
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+
+import torch
+from torch import nn
 
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.judge import CUT, Answer, Read, read
-from rlvr_exp.rollouts.sampler import Keys, Sampling, stream
+from rlvr_exp.rollouts.sampler import Keys, Sampling, causal_model, stream
 from rlvr_exp.rollouts.sharing import by_all_ranks
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier
+
+SMALL = 20_000_000
+"""Parameters up to which a model samples with one thread."""
 
 
 @dataclass(frozen=True)
@@ -62,18 +69,22 @@ class _Asking:
 
     def requests(self) -> Iterator[Request]:
         """A request for each completion as it ends."""
-        for batch in batches(self._questions, self._sampling.batch_size):
-            prompts, keys = [self._questions[i].prompt for i in batch], [self._questions[i].keys for i in batch]
-            for one in stream(self._policy.model, prompts, keys, self._sampling):
-                place = batch[one.prompt]
-                task = self._questions[place].task
-                self._read[place, one.sample] = found = read(self._policy, self._domain, task, one.sample, one.sampled)
-                if one.sampled.truncated:
-                    self.judged((place, one.sample), CUT)
-                else:
-                    self.submitted.append((place, one.sample))
-                    yield Request(task.problem, found.candidate)
+        with beside_workers(self._policy.model):
+            for batch in batches(self._questions, self._sampling.batch_size):
+                yield from self._requests(batch)
         self._generated = time.perf_counter()
+
+    def _requests(self, batch: Sequence[int]) -> Iterator[Request]:
+        prompts, keys = [self._questions[i].prompt for i in batch], [self._questions[i].keys for i in batch]
+        for one in stream(self._policy.model, prompts, keys, self._sampling):
+            place = batch[one.prompt]
+            task = self._questions[place].task
+            self._read[place, one.sample] = found = read(self._policy, self._domain, task, one.sample, one.sampled)
+            if one.sampled.truncated:
+                self.judged((place, one.sample), CUT)
+            else:
+                self.submitted.append((place, one.sample))
+                yield Request(task.problem, found.candidate)
 
     def judged(self, place: tuple[int, int], verdict: Verdict) -> None:
         found = vars(self._read.pop(place))
@@ -81,6 +92,19 @@ class _Asking:
 
     def seconds(self) -> dict[str, float]:
         return {"generate": self._generated - self._began, "verify": time.perf_counter() - self._generated}
+
+
+@contextmanager
+def beside_workers(model: nn.Module) -> Iterator[None]:
+    """One thread for a small model on CPU: the verifier's workers need the other cores meanwhile, and threads that wait for
+    each other on cores that are taken come to a crawl (ten times slower was seen). A large one has use for them all."""
+    inner, threads = causal_model(model), torch.get_num_threads()
+    small = inner.device.type == "cpu" and sum(value.numel() for value in inner.parameters()) <= SMALL
+    torch.set_num_threads(1 if small else threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def batches(questions: Sequence[Question], batch_size: int) -> Iterator[list[int]]:

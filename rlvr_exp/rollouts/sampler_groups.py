@@ -9,7 +9,7 @@ from transformers import PreTrainedModel
 
 from rlvr_exp.rollouts.cache import NAME, GroupCache
 
-PREFILL_TOKENS = 4096
+PREFILL_TOKENS = 2048
 """Prompt tokens of one forward pass, a longer prompt apart."""
 
 

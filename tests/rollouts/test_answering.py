@@ -5,6 +5,7 @@ from concurrent.futures import Future
 from types import SimpleNamespace
 
 import pytest
+import torch
 from rollout_models import EOS, keys, prompts, tiny_model
 
 from rlvr_exp.core.errors import GuardStop
@@ -82,6 +83,26 @@ def test_completions_are_submitted_while_others_draw(monkeypatch):
     for truncated, seen in handed:
         submitted += not truncated
         assert seen == submitted
+
+
+def test_a_small_model_samples_with_one_thread_and_the_others_come_back(monkeypatch):
+    seen, real, before = set(), answering.stream, torch.get_num_threads()
+
+    def watched(*given):
+        seen.add(torch.get_num_threads())
+        yield from real(*given)
+
+    monkeypatch.setattr(answering, "stream", watched)
+    try:
+        torch.set_num_threads(2)
+        answer(POLICY, DOMAIN, Counting(), questions(2), SAMPLING)
+        assert (seen, torch.get_num_threads()) == ({1}, 2)
+        seen.clear()
+        monkeypatch.setattr(answering, "SMALL", 10)
+        answer(POLICY, DOMAIN, Counting(), questions(2), SAMPLING)
+        assert (seen, torch.get_num_threads()) == ({2}, 2)
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_verdicts_that_come_late_and_in_another_order_find_their_answers():
