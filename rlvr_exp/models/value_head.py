@@ -9,6 +9,8 @@ Never knows of rewards, advantages or losses.
 import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -84,8 +86,8 @@ class ActorCritic(nn.Module):
         with _last_hidden(self.policy.get_decoder()) as hidden:
             output = self.policy(**inputs)
         read = hidden[0] if self.value.trunk is None else self._own(inputs)
-        output["value"] = self.value(read.detach() if self.value_alone and self.value.trunk is None else read)
-        return output
+        value = self.value(read.detach() if self.value_alone and self.value.trunk is None else read)
+        return _with_value(type(output))(**output, value=value)
 
     def _own(self, inputs: dict[str, Any]) -> torch.Tensor:
         """Hidden states of the value's own trunk, which attends as the policy does."""
@@ -116,6 +118,13 @@ def with_value(policy: PreTrainedModel, trunk: str) -> ActorCritic:
     value = ValueHead(policy.config.get_text_config().hidden_size, own)
     value.output.to(policy.device, torch.float32)
     return ActorCritic(policy, value)
+
+
+@cache
+def _with_value(kind: type) -> type:
+    """That class of outputs with a further field: DistributedDataParallel makes them anew from their fields."""
+    own = {"__annotations__": {"value": torch.Tensor | None}, "value": None, "__module__": __name__}
+    return dataclass(type(f"{kind.__name__}WithValue", (kind,), own))
 
 
 @contextmanager
