@@ -8,25 +8,17 @@ from trl import GRPOConfig
 
 from rlvr_exp.algorithms.arguments import shared_arguments
 from rlvr_exp.algorithms.base import Algorithm
-from rlvr_exp.algorithms.experience import Experience
 from rlvr_exp.algorithms.probing import Probing
 from rlvr_exp.config import build
 from rlvr_exp.config.batching import Limits
-from rlvr_exp.core.errors import GuardStop
-from rlvr_exp.models.adapters import adapter_metrics
 from rlvr_exp.rollouts.collect import Collector
-from rlvr_exp.rollouts.groups import Groups
 from rlvr_exp.rollouts.sampler import Sampling
-from rlvr_exp.rollouts.sharing import added
 from rlvr_exp.run.callbacks import Metrics, Saving
 from rlvr_exp.run.checkpoints import Checkpoints
 from rlvr_exp.run.job import Job, Result
-from rlvr_exp.run.rollout_files import write_rollouts
-from rlvr_exp.run.rollout_rows import rollout_rows
-from rlvr_exp.run.step_log import StepLog
 from rlvr_exp.run.tracking import Tracker
-from rlvr_exp.stages.judging import system_metrics
 from rlvr_exp.stages.setup import Parts, measured, prepared, training_tasks
+from rlvr_exp.stages.steps import Steps
 
 
 def run(config, job: Job) -> Result:
@@ -51,7 +43,9 @@ def collect_from(parts: Parts, config, job: Job, algorithm: Algorithm) -> Collec
         reward=build(config.reward),
         curriculum=build(config.curriculum, tasks=tasks, seed=config.seed),
         tasks=tasks,
-        sampling=Sampling.of(options, parts.policy, longest, options.rollout_batch_size or config.evaluation.batch_size),
+        sampling=Sampling.of(
+            options, parts.policy, longest, options.rollout_batch_size or config.evaluation.batch_size
+        ),
         plan=algorithm.plan(),
         group_filter=algorithm.group_filter(),
         shape=algorithm.shaped,
@@ -61,27 +55,12 @@ def collect_from(parts: Parts, config, job: Job, algorithm: Algorithm) -> Collec
 
 def train(parts: Parts, config, job: Job, algorithm: Algorithm, collector: Collector) -> tuple[int, dict[str, float]]:
     """Update the policy for the configured steps; returns the steps done and the last row of metrics."""
-    log = StepLog(algorithm.regularised, algorithm.group_filter().mode != "keep")
-    groups: Groups
+    learning = Steps(parts, job, algorithm, collector)
     stateful = {"reward": collector.reward, "collector": collector}
     checkpoints = Checkpoints(job.directory, config.run.checkpoint, stateful)
 
-    def experience(step: int) -> Experience:
-        nonlocal groups
-        groups = collector.collect(step)
-        learned = algorithm.experience(groups, parts.policy.pad_id)
-        log.record(groups, learned)
-        return learned
-
-    def told(learned: Experience) -> None:
-        """With the advantages that the update learns with, which an algorithm may have estimated by its model."""
-        write_rollouts(job.directory, groups.step + 1, rollout_rows(groups, learned, algorithm.regularised))
-
     def row() -> dict[str, float]:
-        normalizer = {f"reward/normalizer_{name}": value for name, value in collector.reward.metrics().items()}
-        collected = {f"collected/{name}": value for name, value in collector.metrics().items()}
-        measured_now = {**log.metrics(), **collected, **normalizer, **adapter_metrics(parts.policy.model), **probing.metrics()}
-        return {**measured_now, **added(system_metrics(parts.verifier))}
+        return {**learning.row(), **probing.metrics()}
 
     tracker = Tracker(job.directory, build(config.tracking))
     try:
@@ -90,11 +69,11 @@ def train(parts: Parts, config, job: Job, algorithm: Algorithm, collector: Colle
                 parts.policy,
                 trainer_arguments(parts, config, algorithm, Path(scratch)),
                 build(config.optimizer).make(parts.policy.model),
-                experience,
-                [Metrics(tracker, job, row, log.updated), Saving(checkpoints, parts.policy, job)],
+                learning.experience,
+                [Metrics(tracker, job, row, learning.log.updated), Saving(checkpoints, parts.policy, job)],
                 Limits(config.algorithm.max_tokens_per_device, config.model.max_prompt_tokens),
             )
-            trainer.told = told
+            trainer.told = learning.told
             prompts = [parts.policy.encode_prompt(parts.domain.prompt(task)) for task in parts.held_out[:2]]
             probing = Probing(config.run.probe, trainer, parts.policy, prompts)
             trainer.add_callback(probing)
@@ -103,12 +82,7 @@ def train(parts: Parts, config, job: Job, algorithm: Algorithm, collector: Colle
             steps = trainer.state.global_step
     finally:
         tracker.close()
-    if log.steps_with_signal == 0:
-        raise GuardStop(
-            f"{steps} of {config.algorithm.max_steps} steps were done and none had anything to learn from: in every group "
-            "all rewards were equal. Look at rollouts/: a policy that always fails or always passes needs other tasks, "
-            "a higher algorithm.temperature or a reward that tells its answers apart"
-        )
+    learning.check(steps, config.algorithm.max_steps)
     return steps, tracker.last
 
 

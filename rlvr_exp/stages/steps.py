@@ -1,0 +1,52 @@
+"""The steps of a run as its trainer asks for them: what each one learns from, the rollouts it leaves, its row of metrics."""
+
+from rlvr_exp.algorithms.base import Algorithm
+from rlvr_exp.algorithms.experience import Experience
+from rlvr_exp.core.errors import GuardStop
+from rlvr_exp.models.adapters import adapter_metrics
+from rlvr_exp.rollouts.collect import Collector
+from rlvr_exp.rollouts.groups import Groups
+from rlvr_exp.rollouts.sharing import added
+from rlvr_exp.run.job import Job
+from rlvr_exp.run.rollout_files import write_rollouts
+from rlvr_exp.run.rollout_rows import rollout_rows
+from rlvr_exp.run.step_log import StepLog
+from rlvr_exp.stages.judging import system_metrics
+from rlvr_exp.stages.setup import Parts
+
+
+class Steps:
+    """Between the collector and the trainer."""
+
+    def __init__(self, parts: Parts, job: Job, algorithm: Algorithm, collector: Collector):
+        self._parts, self._directory, self._algorithm, self._collector = parts, job.directory, algorithm, collector
+        self.log = StepLog(algorithm.regularised, algorithm.group_filter().mode != "keep")
+        self._groups: Groups | None = None
+
+    def experience(self, step: int) -> Experience:
+        """What the step, counted from 0, learns from. Raises GuardStop where its books do not add up."""
+        self._groups = self._collector.collect(step)
+        learned = self._algorithm.experience(self._groups, self._parts.policy.pad_id)
+        self.log.record(self._groups, learned)
+        return learned
+
+    def told(self, learned: Experience) -> None:
+        """Writes the rollouts, with the advantages that the update learns with: a model may have had a part in them."""
+        rows = rollout_rows(self._groups, learned, self._algorithm.regularised)
+        write_rollouts(self._directory, self._groups.step + 1, rows)
+
+    def row(self) -> dict[str, float]:
+        """What happened since the last row."""
+        normalizer = {f"reward/normalizer_{name}": value for name, value in self._collector.reward.metrics().items()}
+        collected = {f"collected/{name}": value for name, value in self._collector.metrics().items()}
+        counted = added(system_metrics(self._parts.verifier))
+        return {**self.log.metrics(), **collected, **normalizer, **adapter_metrics(self._parts.policy.model), **counted}
+
+    def check(self, done: int, wanted: int) -> None:
+        """Raises GuardStop where no step had anything to learn from."""
+        if self.log.steps_with_signal == 0:
+            raise GuardStop(
+                f"{done} of {wanted} steps were done and none had anything to learn from: in every group all rewards were "
+                "equal. Look at rollouts/: a policy that always fails or always passes needs other tasks, a higher "
+                "algorithm.temperature or a reward that tells its answers apart"
+            )
