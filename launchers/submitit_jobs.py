@@ -25,7 +25,7 @@ from rlvr_exp.run.sweep import job_directories
 
 
 class Run:
-    """One run, as submitit calls it on the machine that the job was given: with this checkout, in a process of its own."""
+    """One run, as submitit calls it on the machine that the job was given: this checkout, in a process of its own."""
 
     def __init__(self, words: list[str]):
         self.command = [sys.executable, "-m", "rlvr_exp", *words]

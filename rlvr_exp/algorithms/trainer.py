@@ -25,10 +25,10 @@ from rlvr_exp.algorithms.clipping import MeasuredClipping
 from rlvr_exp.algorithms.experience import Experience
 from rlvr_exp.algorithms.gathering import figures_stay_local
 from rlvr_exp.algorithms.logprobs import Scores, score
-from rlvr_exp.algorithms.under_deepspeed import UnderDeepSpeed
 from rlvr_exp.algorithms.packing import ModelRows, packed, row_by_row
 from rlvr_exp.algorithms.packing_attention import attending
 from rlvr_exp.algorithms.packing_probe import Choice, choose
+from rlvr_exp.algorithms.under_deepspeed import UnderDeepSpeed
 from rlvr_exp.algorithms.warm_up import longest_part, warm_up
 from rlvr_exp.config.batching import Limits, Piece, micro_batches, pieces
 from rlvr_exp.models.adapters import adapters_off, kept_precise, reference_is_base

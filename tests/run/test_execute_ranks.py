@@ -1,4 +1,4 @@
-"""A run of two processes from its parent's side: whoever of them fails decides its code, its reason and what is shown."""
+"""A run of two processes from its parent's side: who of them fails decides its code, its reason and what is shown."""
 
 import json
 import os
@@ -23,7 +23,7 @@ def run(config, job):
     job.progress(kind="note", text=f"rank {os.environ['RANK']} in {job.directory.name}")
     if os.environ["RANK"] == os.environ["WHO"]:
         time.sleep(0.3)
-        {"fault": lambda: 1 / 0, "guard": stop, "kill": lambda: os.kill(os.getpid(), 9), "done": lambda: 0}[os.environ["HOW"]]()
+        ENDS[os.environ["HOW"]]()
     elif os.environ["HOW"] != "done":
         time.sleep(1)
         raise RuntimeError("Connection closed by peer")
@@ -31,6 +31,8 @@ def run(config, job):
 
 def stop():
     raise GuardStop("graders fail")
+
+ENDS = {"fault": lambda: 1 / 0, "guard": stop, "kill": lambda: os.kill(os.getpid(), 9), "done": lambda: 0}
 
 launch.ranks.joined = lambda parallel: contextlib.nullcontext()  # What they do needs no torch.
 stage = types.ModuleType("rlvr_exp.stages.evaluate")
@@ -65,7 +67,9 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         ("kill", 1, "failed", "was killed by SIGKILL"),
     ],
 )
-def test_the_rank_that_failed_first_tells_why(run, capfd, who: int, how: str, code: int, status: str, reason: str) -> None:
+def test_the_rank_that_failed_first_tells_why(
+    run, capfd, who: int, how: str, code: int, status: str, reason: str
+) -> None:
     outcome = run(who, how)
     summary = json.loads((outcome.directory / "summary.json").read_text())
     assert outcome.code == code and outcome.summary == summary
