@@ -18,6 +18,7 @@ from rlvr_exp.algorithms.experience import Experience
 from rlvr_exp.benchmarks.clock import Clock, Lap
 from rlvr_exp.benchmarks.stock import Judging, Stock, method
 from rlvr_exp.config.batching import Limits
+from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.curriculum.base import Curriculum
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rewards.compose import Reward
@@ -26,6 +27,8 @@ from rlvr_exp.tasks.base import Domain
 from rlvr_exp.verifiers.base import Verifier
 
 EMPTY: Mapping[str, Any] = {}
+TRIES = 10
+"""Batches sampled at most to find one with a gradient."""
 
 
 @dataclass(frozen=True)
@@ -91,10 +94,21 @@ class Sides:
         return clock.laps
 
     def gradients(self, threads: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """(ours, stock's) of one step on the same rollouts, stored from the first weights, before clipping."""
+        """(ours, stock's) of one step on the same rollouts, stored from the first weights, before clipping.
+
+        Raises:
+            GuardStop: no batch of the first few had anything to learn from.
+        """
         self._restart(threads)
-        first, seen = self._collected, (Gradient(), Gradient())
-        stored = self._collect(Clock())
+        seen, stored = (Gradient(), Gradient()), self._collect(Clock())
+        while not stored.live().any():
+            if self._collected >= TRIES:
+                raise GuardStop(
+                    f"in every group of {TRIES} batches all rewards were equal: there is no gradient to compare. Take more "
+                    "algorithm.prompts_per_step, a larger algorithm.group_size, or tasks that the policy solves at times"
+                )
+            stored = self._collect(Clock())
+        first = self._collected - 1
         unclipped = {"max_grad_norm": 0.0}
         self._run_ours(lambda step: stored, 1, threads, [seen[0]], unclipped)
         self._run_stock(self._places(first, 1), 1, threads, Clock(), [seen[1]], unclipped, stored)

@@ -1,6 +1,6 @@
 """Both sides of benchmark=training compute one gradient, and are not compared where they do not."""
 
-from contextlib import contextmanager
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -9,42 +9,44 @@ import torch
 from rlvr_exp.benchmarks.bench import Sides
 from rlvr_exp.benchmarks.stock import method
 from rlvr_exp.benchmarks.training import Training, difference
-from rlvr_exp.config import compose
+from rlvr_exp.config import build, compose
 from rlvr_exp.core.errors import GuardStop, InputError
 from rlvr_exp.run.job import Job
 from rlvr_exp.stages.benchmark import _bench
 
 WORDS = ["+stage=benchmark", "benchmark=training", "+experiment=quick", "verifier.validate=0", "algorithm.prompts_per_step=2"]
-WORDS += ["model.max_completion_tokens=8"]
+WORDS += ["model.max_completion_tokens=16"]
 
 
-@contextmanager
-def bench_of(tmp_path, *words: str):
-    config = compose([*WORDS, *words]).config
-    (tmp_path / "manifest.json").write_text("{}")
-    with _bench(config, Job(tmp_path, lambda event: None)) as bench:
-        yield bench
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    (folder / "manifest.json").write_text("{}")
+    with _bench(compose(WORDS).config, Job(folder, lambda event: None)) as made:
+        yield made
 
 
 def sharpened(logits, labels, temperature, support=None, entropy=False):
     return (1.01 * logits).log_softmax(-1).gather(-1, labels[:, None]).squeeze(-1), None
 
 
-def test_both_sides_are_timed_on_the_same_completions(tmp_path):
-    with bench_of(tmp_path) as bench:
-        pairs = Training(2, 1).measure(bench, lambda *_: None)
+def test_both_sides_are_timed_on_the_same_completions(bench, monkeypatch):
+    monkeypatch.setattr("rlvr_exp.benchmarks.training.usable", lambda: 1)
+    pairs = Training(2, 1).measure(bench, lambda *_: None)
     assert pairs.apart <= 1e-4
     assert all(lap.samples == 8 and lap.total > 0 and lap.tokens > 0 for pair in pairs.rounds for lap in pair)
 
 
-def test_another_aggregation_in_several_passes_has_one_gradient_as_well(tmp_path):
-    with bench_of(tmp_path, "algorithm.loss=token", "algorithm.max_tokens_per_device=300") as bench:
-        assert difference(*Sides(bench).gradients(1)) <= 1e-4
+def test_another_aggregation_in_several_passes_has_one_gradient_as_well(bench):
+    options = compose([*WORDS, "algorithm.loss=token"]).config.algorithm
+    algorithm = build(options, max_completion_tokens=16)
+    other = replace(bench, options=options, algorithm=algorithm, limits=replace(bench.limits, tokens=300))
+    assert difference(*Sides(other).gradients(1)) <= 1e-4
 
 
-def test_sides_with_other_gradients_are_not_compared(tmp_path, monkeypatch):
+def test_sides_with_other_gradients_are_not_compared(bench, monkeypatch):
     monkeypatch.setattr("rlvr_exp.algorithms.logprobs.token_logprobs", sharpened)
-    with bench_of(tmp_path) as bench, pytest.raises(GuardStop, match="gradients .* differ by"):
+    with pytest.raises(GuardStop, match="gradients .* differ by"):
         Training(2, 1).measure(bench, lambda *_: None)
 
 
