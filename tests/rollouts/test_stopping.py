@@ -13,7 +13,8 @@ from rlvr_exp.rollouts.stopping import Watcher
 TOKENIZER = AutoTokenizer.from_pretrained(EMBEDDED)
 BYTES = [TOKENIZER.convert_tokens_to_ids(token) for token in TOKENIZER.backend_tokenizer.pre_tokenizer.pre_tokenize_str("é→")[0][0]]
 """Tokens of single bytes, parts of characters."""
-TOKENS = st.lists(st.one_of(st.integers(2, len(TOKENIZER) - 1), st.sampled_from([b for b in BYTES if b])), max_size=25)
+ANY = st.integers(2, len(TOKENIZER) - 1)
+TOKENS = st.lists(st.one_of(ANY, ANY, ANY, st.sampled_from([b for b in BYTES if b])), max_size=25)
 
 
 def decode(ids) -> str:
@@ -29,9 +30,11 @@ def first_end(ids: list[int], stops: list[str]) -> int | None:
 @settings(max_examples=150, deadline=None)
 def test_a_completion_ends_with_the_token_that_completes_a_stop_string(ids, data):
     text = decode(ids)
-    parts = [text[a : a + n] for a in range(len(text)) for n in (1, 2, 5, 9) if a + n <= len(text)]
-    drawn = st.one_of(st.sampled_from(parts), st.text(max_size=3)) if parts else st.text(max_size=3)
-    stops = [stop for stop in data.draw(st.lists(drawn, max_size=3)) if stop and "\ufffd" not in stop] or ["\n\n"]
+    ends = [len(decode(ids[:n])) for n in range(1, len(ids))]
+    across = [text[max(0, end - back) : end + on] for end in ends for back, on in ((1, 1), (2, 3), (9, 2))]
+    within = [text[a : a + n] for a in range(len(text)) for n in (1, 3)]
+    drawn = [st.sampled_from(some) for some in (across, within) if some] + [st.text(min_size=1, max_size=3)]
+    stops = [stop for stop in data.draw(st.lists(st.one_of(drawn), max_size=2)) if stop and "\ufffd" not in stop] or ["\n\n"]
     watcher = Watcher(stops, decode)
     assert next((n for n, token in enumerate(ids) if watcher.ends(token)), None) == first_end(ids, stops)
 
