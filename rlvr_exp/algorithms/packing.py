@@ -83,7 +83,9 @@ class ModelRows:
         return values.flatten(0, 1)[self.places]
 
 
-def packed(prompts: Sequence[Sequence[int]], answers: Sequence[Sequence[int]], owners: Sequence[int], width: int) -> ModelRows:
+def packed(
+    prompts: Sequence[Sequence[int]], answers: Sequence[Sequence[int]], owners: Sequence[int], width: int
+) -> ModelRows:
     """All samples in one row.
 
     Args:
@@ -100,7 +102,9 @@ def packed(prompts: Sequence[Sequence[int]], answers: Sequence[Sequence[int]], o
         rows = list(members)
         prompt = prompts[rows[0]]
         if any(prompts[row] != prompt for row in rows):
-            raise ValueError(f"packed: samples of group {owners[rows[0]]} differ in their prompt; groups must be contiguous")
+            raise ValueError(
+                f"packed: samples of group {owners[rows[0]]} differ in their prompt; groups must be contiguous"
+            )
         ids += prompt[:-1]
         positions += range(len(prompt) - 1)
         for row in rows:

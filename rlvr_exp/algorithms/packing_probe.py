@@ -73,7 +73,9 @@ def _difference(model: torch.nn.Module, implementation: str, device: torch.devic
 
 
 @torch.no_grad()
-def _scores(model: torch.nn.Module, rows: ModelRows, device: torch.device, implementation: str = SDPA_PACKED) -> torch.Tensor:
+def _scores(
+    model: torch.nn.Module, rows: ModelRows, device: torch.device, implementation: str = SDPA_PACKED
+) -> torch.Tensor:
     """(samples, T) log-probabilities without dropout."""
     was_training = model.training
     model.eval()

@@ -120,12 +120,16 @@ class PolicyTrainer(MeasuredClipping, UnderDeepSpeed, GRPOTrainer):
         longest = self._limits.prompt + self.max_completion_length
         self._choice = choose(model, longest, self.accelerator.device, self.model.dtype)
         if self._choice.implementation is None:
-            _LOG.warning("completions are computed one by one, their prompt with each: %s", "; ".join(self._choice.reasons))
+            _LOG.warning(
+                "completions are computed one by one, their prompt with each: %s", "; ".join(self._choice.reasons)
+            )
         if self.accelerator.device.type == "cuda":
             self._warm_up(model)
 
     def _warm_up(self, model) -> None:
-        prompts, answers, owners = longest_part(self._limits, self.num_generations, self.max_completion_length, self._shared)
+        prompts, answers, owners = longest_part(
+            self._limits, self.num_generations, self.max_completion_length, self._shared
+        )
         rows = self._made_rows(prompts, answers, owners, self.max_completion_length)
         with self._passing(model, last=False):
             warm_up(model, lambda: self._score(model, rows).logprobs.sum(), self.accelerator.backward)
@@ -137,7 +141,10 @@ class PolicyTrainer(MeasuredClipping, UnderDeepSpeed, GRPOTrainer):
         # DeepSpeed keeps its own account of when a step is whole.
         alone = last or self.accelerator.distributed_type == DistributedType.DEEPSPEED
         way = self._choice.implementation if self._choice else None
-        with nullcontext() if alone else self.accelerator.no_sync(model), attending(self.model, way) if way else nullcontext():
+        with (
+            nullcontext() if alone else self.accelerator.no_sync(model),
+            attending(self.model, way) if way else nullcontext(),
+        ):
             yield
 
     def _prepare_inputs(self, generation_batch):
@@ -183,7 +190,11 @@ class PolicyTrainer(MeasuredClipping, UnderDeepSpeed, GRPOTrainer):
             for part in self._cut(experience, everything, processes=1):
                 inputs = self._micro_batch(experience, part)
                 groups = sorted({piece.group for piece in part})
-                rows = [group * experience.group_size + sample for group in groups for sample in range(experience.group_size)]
+                rows = [
+                    group * experience.group_size + sample
+                    for group in groups
+                    for sample in range(experience.group_size)
+                ]
                 made = read(inputs)
                 found = found or [one.new_zeros(experience.completion_ids.shape) for one in made]
                 for whole, one in zip(found, made, strict=True):
@@ -193,7 +204,9 @@ class PolicyTrainer(MeasuredClipping, UnderDeepSpeed, GRPOTrainer):
     def _micro_batch(self, experience: Experience, part: Sequence[Piece]) -> dict:
         """One pass: the inputs of its groups, and the rows of the samples that are computed. An empty part adds exactly
         nothing, from the cheapest sample there is."""
-        groups = sorted({piece.group for piece in part}) or [int(experience.prompt_mask.sum(1).argmin()) // experience.group_size]
+        groups = sorted({piece.group for piece in part}) or [
+            int(experience.prompt_mask.sum(1).argmin()) // experience.group_size
+        ]
         inputs = self._inputs(experience, groups)
         size = experience.group_size
         samples = sorted(groups.index(piece.group) * size + sample for piece in part for sample in piece.samples)
@@ -240,7 +253,9 @@ class PolicyTrainer(MeasuredClipping, UnderDeepSpeed, GRPOTrainer):
         rows = packed(prompts, answers, owners, width) if self._shared else row_by_row(prompts, answers, width)
         return rows.to(self.accelerator.device)
 
-    def _score(self, model, rows: ModelRows, support: torch.Tensor | None = None, entropy: bool = False, **options) -> Scores:
+    def _score(
+        self, model, rows: ModelRows, support: torch.Tensor | None = None, entropy: bool = False, **options
+    ) -> Scores:
         """One forward pass. `support`: (samples, T, K) ids that were kept when each token was drawn."""
         kept = None if support is None else rows.chosen(support)
         way = self._choice.implementation if self._choice else None
@@ -308,7 +323,9 @@ class PolicyTrainer(MeasuredClipping, UnderDeepSpeed, GRPOTrainer):
 
 def _unpadded(ids: torch.Tensor, mask: torch.Tensor, rows: Sequence[int]) -> list[list[int]]:
     tokens, real = ids[rows].tolist(), mask[rows].tolist()
-    return [[token for token, there in zip(row, seen, strict=True) if there] for row, seen in zip(tokens, real, strict=True)]
+    return [
+        [token for token, there in zip(row, seen, strict=True) if there] for row, seen in zip(tokens, real, strict=True)
+    ]
 
 
 def _judged_elsewhere(**_: object) -> list[float]:

@@ -156,7 +156,9 @@ class Sides:
             ours = bench.algorithm.trl_arguments()
             common = {**bench.arguments(Path(scratch)), **ours, **self._method, "max_steps": steps, **more}
             tokens = bench.limits.tokens
-            Stock(bench.policy, bench.domain, tasks, judging, common, tokens, bench.optimizer(), clock, callbacks, stored).train()
+            Stock(
+                bench.policy, bench.domain, tasks, judging, common, tokens, bench.optimizer(), clock, callbacks, stored
+            ).train()
 
     def _restart(self, threads: int) -> None:
         """First weights, and a model that no trainer has put a head on."""

@@ -47,7 +47,9 @@ def method(options: Any) -> Mapping[str, Any]:
     """
     if not hasattr(options, "advantage_scale"):
         target = options._target_
-        raise InputError(Problem("algorithm", "trl.GRPOTrainer has nothing to compare it with", target, "algorithm=grpo"))
+        raise InputError(
+            Problem("algorithm", "trl.GRPOTrainer has nothing to compare it with", target, "algorithm=grpo")
+        )
     found = [
         Problem(f"algorithm.{name}", "trl.GRPOTrainer does not do the same", str(getattr(options, name)), str(value))
         for name, value in NEUTRAL.items()
@@ -136,7 +138,9 @@ class Stock(GRPOTrainer):
             with torch.no_grad():
                 kept = given["completion_ids"].shape[1]
                 size = self.args.per_device_train_batch_size
-                reference, *_ = self._get_per_token_logps_and_entropies(self.ref_model, ids, mask, kept, batch_size=size)
+                reference, *_ = self._get_per_token_logps_and_entropies(
+                    self.ref_model, ids, mask, kept, batch_size=size
+                )
             given["ref_per_token_logps"] = reference
         return {**given, "num_items_in_batch": given["completion_mask"].sum()}
 

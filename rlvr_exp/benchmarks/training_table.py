@@ -62,7 +62,10 @@ class Pairs:
     def text(self) -> str:
         """Markdown that reads well as text."""
         heads = ("phase", "unit", "ours", "stock", "ratio [95%]", "floor", "holds")
-        body = [(line.name, line.unit, f"{line.ours:.4g}", f"{line.stock:.4g}", str(line.ratio), *_held(line)) for line in self.lines()]
+        body = [
+            (line.name, line.unit, f"{line.ours:.4g}", f"{line.stock:.4g}", str(line.ratio), *_held(line))
+            for line in self.lines()
+        ]
         shares = [("side", *PHASES, "s/step"), *(self._shared(side) for side in (0, 1))]
         return "\n".join([*_table([heads, *body]), "", *_table(shares), "", *self.notes()])
 
@@ -102,5 +105,7 @@ def _held(line: Line) -> tuple[str, str]:
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in rows]
+    lines = [
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in rows
+    ]
     return [lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *lines[1:]]

@@ -20,7 +20,13 @@ VOCABULARY = 40
 
 def tiny(**more) -> Qwen3ForCausalLM:
     torch.manual_seed(0)
-    shape = {"vocab_size": VOCABULARY, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+    shape = {
+        "vocab_size": VOCABULARY,
+        "hidden_size": 16,
+        "intermediate_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+    }
     config = Qwen3Config(**shape, num_key_value_heads=1, head_dim=8, max_position_embeddings=128, **more)
     model = Qwen3ForCausalLM(config)
     add_fused_lm_head(model, outputs=("log_probs", "entropy"))
@@ -92,7 +98,9 @@ def test_tiled_head_and_held_logits_agree(monkeypatch):
             scores = score(model, rows, 1.0, entropy=True)
             rows.placed(scores.logprobs).sum().backward()
             gradient = torch.cat([value.grad.flatten() for value in model.parameters()])
-            found.append(torch.cat([rows.placed(scores.logprobs).flatten(), rows.placed(scores.entropies).flatten(), gradient]))
+            found.append(
+                torch.cat([rows.placed(scores.logprobs).flatten(), rows.placed(scores.entropies).flatten(), gradient])
+            )
     assert all(torch.allclose(found[0], other, atol=1e-5) for other in found[1:])
 
 
@@ -105,7 +113,9 @@ def test_rows_of_different_prompts_in_a_group_are_refused():
 def test_the_block_mask_sees_what_the_segment_masks_see():
     prompts, answers, owners, width = batch([(4, [2, 3]), (1, [1]), (6, [1, 5])])
     layout = packed(prompts, answers, owners, width).layout
-    seen = create_mask(block_mask(layout, torch.device("cpu")).mask_mod, 1, 1, sum(layout.widths), sum(layout.widths))[0, 0]
+    seen = create_mask(block_mask(layout, torch.device("cpu")).mask_mod, 1, 1, sum(layout.widths), sum(layout.widths))[
+        0, 0
+    ]
     wanted, start = torch.zeros_like(seen), 0
     for prefix, segments, size in zip(layout.prefixes, layout.segments, layout.widths, strict=True):
         wanted[start : start + prefix, start : start + prefix] = torch.ones(prefix, prefix).tril().bool()

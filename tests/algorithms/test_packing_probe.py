@@ -10,7 +10,14 @@ from rlvr_exp.algorithms.packing import row_by_row
 from rlvr_exp.algorithms.packing_probe import choose
 
 LONGEST = 40
-COMMON = {"vocab_size": 64, "hidden_size": 32, "num_hidden_layers": 2, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+COMMON = {
+    "vocab_size": 64,
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "pad_token_id": 0,
+}
 DENSE = {"intermediate_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8}
 MODELS = {
     "llama": (DENSE, ""),

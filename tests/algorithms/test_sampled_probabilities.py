@@ -25,8 +25,16 @@ FILTERS = {
 def peaked() -> Qwen3ForCausalLM:
     """A random model whose distributions are far from even, so that filters leave something out."""
     torch.manual_seed(0)
-    shape = {"vocab_size": 24, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
-    model = Qwen3ForCausalLM(Qwen3Config(**shape, num_key_value_heads=1, head_dim=8, eos_token_id=1, initializer_range=0.8))
+    shape = {
+        "vocab_size": 24,
+        "hidden_size": 16,
+        "intermediate_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+    }
+    model = Qwen3ForCausalLM(
+        Qwen3Config(**shape, num_key_value_heads=1, head_dim=8, eos_token_id=1, initializer_range=0.8)
+    )
     add_fused_lm_head(model, outputs=("log_probs", "entropy"))
     return model
 

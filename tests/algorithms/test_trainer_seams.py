@@ -24,7 +24,13 @@ EVERYTHING = 1000
 
 def policy() -> Policy:
     torch.manual_seed(0)
-    shape = {"vocab_size": 20, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+    shape = {
+        "vocab_size": 20,
+        "hidden_size": 16,
+        "intermediate_size": 32,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+    }
     config = Qwen3Config(**shape, num_key_value_heads=1, head_dim=8, pad_token_id=0, eos_token_id=1)
     words = {f"w{index}": index for index in range(20)}
     tokenizer = PreTrainedTokenizerFast(
@@ -194,14 +200,17 @@ def test_the_ratio_is_one_where_only_some_tokens_were_kept(tmp_path):
     made, who, _ = trainer(tmp_path, replace(given, support=support), 25, temperature=0.6)
     made._begin(made.model)
     (got,) = made._of_all(
-        made._collect(0), lambda inputs: [inputs["rows"].placed(made._score(made.model, inputs["rows"], inputs["support"]).logprobs)]
+        made._collect(0),
+        lambda inputs: [inputs["rows"].placed(made._score(made.model, inputs["rows"], inputs["support"]).logprobs)],
     )
     ids = torch.cat([given.prompt_ids, given.completion_ids], dim=1)
     mask = torch.cat([given.prompt_mask, given.completion_mask], dim=1)
     logits = who.model(input_ids=ids, attention_mask=mask).logits[:, -ANSWER - 1 : -1] / 0.6
     kept = torch.zeros_like(logits, dtype=torch.bool).scatter(-1, support.clamp(min=0), True)
     kept[..., 0] = (support == 0).any(-1)
-    wanted = logits.masked_fill(~kept, -torch.inf).log_softmax(-1).gather(-1, given.completion_ids[..., None]).squeeze(-1)
+    wanted = (
+        logits.masked_fill(~kept, -torch.inf).log_softmax(-1).gather(-1, given.completion_ids[..., None]).squeeze(-1)
+    )
     assert torch.allclose(got, wanted * given.completion_mask, atol=1e-5)
 
 

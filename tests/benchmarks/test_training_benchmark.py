@@ -14,7 +14,13 @@ from rlvr_exp.core.errors import GuardStop, InputError
 from rlvr_exp.run.job import Job
 from rlvr_exp.stages.benchmark import _bench
 
-WORDS = ["+stage=benchmark", "benchmark=training", "+experiment=quick", "verifier.validate=0", "algorithm.prompts_per_step=2"]
+WORDS = [
+    "+stage=benchmark",
+    "benchmark=training",
+    "+experiment=quick",
+    "verifier.validate=0",
+    "algorithm.prompts_per_step=2",
+]
 WORDS += ["model.max_completion_tokens=16"]
 
 
@@ -51,10 +57,16 @@ def test_sides_with_other_gradients_are_not_compared(bench, monkeypatch):
 
 
 def test_what_stock_does_not_do_is_named():
-    options = compose([*WORDS, "algorithm.loss=dapo", "algorithm.entropy_coef=0.1", "algorithm.top_p=0.9"]).config.algorithm
+    options = compose(
+        [*WORDS, "algorithm.loss=dapo", "algorithm.entropy_coef=0.1", "algorithm.top_p=0.9"]
+    ).config.algorithm
     with pytest.raises(InputError) as refused:
         method(options)
-    assert {problem.where for problem in refused.value.problems} == {"algorithm.loss", "algorithm.entropy_coef", "algorithm.top_p"}
+    assert {problem.where for problem in refused.value.problems} == {
+        "algorithm.loss",
+        "algorithm.entropy_coef",
+        "algorithm.top_p",
+    }
     with pytest.raises(InputError, match="nothing to compare"):
         method(SimpleNamespace(_target_="rlvr_exp.algorithms.ppo.PPO"))
 

@@ -32,7 +32,9 @@ def test_shares_add_up_and_the_largest_binds():
 def test_the_text_says_what_was_drawn_and_which_floors_do_not_hold():
     text = pairs().text()
     assert "200 ours, 400 stock's" in text and "update binds: 50%" in text
-    held = {line.split("|")[1].strip(): line.split("|")[-2].strip() for line in text.splitlines() if line.count("|") > 7}
+    held = {
+        line.split("|")[1].strip(): line.split("|")[-2].strip() for line in text.splitlines() if line.count("|") > 7
+    }
     assert (held["rollouts"], held["update"], held["step"]) == ("NO", "yes", "yes")
 
 
