@@ -1,4 +1,4 @@
-"""What each rank does in tests/algorithms/test_ranks.py; it writes what it found to OUT.RANK, as JSON.
+"""What each rank does in tests/algorithms/test_learning_ranks.py; it writes what it found to OUT.RANK, as JSON.
 
 All in one pair of processes, since each import of torch and TRL costs seconds. Started by rlvr_exp.run.children:
 python -m rank_program OUT STRATEGY,STRATEGY,STRATEGY PROGRESS_FD LIFE_FD.

@@ -1,10 +1,10 @@
 """Optimizers: each lowers a convex loss, and what a run logs of it is the curve."""
 
-import itertools
+from statistics import fmean
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from tiny_update import Bowl, tiny_language_model, trained
 
@@ -13,12 +13,14 @@ from rlvr_exp.config import build, compose
 from rlvr_exp.core.errors import InputError
 
 RATES = {"adam": 0.1, "adamw": 0.1, "adamw_8bit": 0.1, "sgd": 0.1, "adafactor": 0.1, "muon": 0.1}
+NO_SHRINKING = (Phase.explicit, Phase.reuse, Phase.generate)
+"""Each example is a training."""
 LINE = ["scheduler=constant", "scheduler.warmup_steps=0"]
 
 
 @pytest.mark.property(45)
 @pytest.mark.parametrize("name", RATES)
-@settings(deadline=None, max_examples=3)
+@settings(deadline=None, max_examples=3, phases=NO_SHRINKING)
 @given(seed=st.integers(0, 30), share=st.floats(0.5, 1.0))
 def test_every_optimizer_lowers_a_convex_loss_and_the_curve_is_logged(name: str, seed: int, share: float) -> None:
     model = tiny_language_model() if name == "muon" else Bowl(seed)
@@ -33,7 +35,8 @@ def test_every_optimizer_lowers_a_convex_loss_and_the_curve_is_logged(name: str,
     trainer, rows = trained(model, *words, *LINE)
     curve = [row["loss"] for row in rows if "learning_rate" in row]
     assert len(curve) == 30 and curve[0] == pytest.approx(first, rel=1e-5)
-    assert all(b < a for a, b in itertools.pairwise(curve)), "down from the start"
+    # Momentum overshoots a minimum: not every step is down, each third of the run is below the first on average.
+    assert max(fmean(curve[10:20]), fmean(curve[20:])) < 0.8 * fmean(curve[:10])
     assert curve[-1] < 0.5 * first and float(trainer.model(torch.zeros(1))["loss"].detach()) < 0.5 * first
 
 

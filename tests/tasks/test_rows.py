@@ -4,7 +4,7 @@ import gzip
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rlvr_exp.core.errors import InputError
@@ -164,6 +164,7 @@ JSON = st.recursive(
 KEYS = sorted({key for row in ROWS.values() for key in row} | {"limits", "atol", "files", "tests"})
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(st.sampled_from(KEYS), JSON), st.sampled_from(sorted(FORMATS)))
 def test_no_row_raises(row, kind):
     assert isinstance(read(row, kind), Row | Malformed)
