@@ -11,5 +11,5 @@ source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/setup.sh"
 setup
 bring_dafny again
 cd "$root"
-# A file's tests share their workers, so they stay in one process.
-exec "$python" -m pytest --numprocesses 2 --dist loadfile "$@"
+# A file's tests share their workers, so they stay in one process; in order, since the files with few tests are the slow ones.
+exec "$python" -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder "$@"

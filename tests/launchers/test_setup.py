@@ -194,4 +194,4 @@ def test_test_launcher_passes_its_words_to_pytest(checkout: Path) -> None:
     command = ["bash", str(checkout / "launchers" / "test.sh"), "tests/core", "-k", "a b"]
     done = subprocess.run(command, capture_output=True, text=True, cwd="/")
     assert done.returncode == 7, done.stderr
-    assert done.stdout == f"ran {checkout} --numprocesses 2 --dist loadfile tests/core -k a b\n"
+    assert done.stdout == f"ran {checkout} --numprocesses 2 --dist loadfile --no-loadscope-reorder tests/core -k a b\n"
