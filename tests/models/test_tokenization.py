@@ -1,6 +1,7 @@
 """What is encoded comes back unchanged."""
 
 import ast
+import keyword
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +12,9 @@ from rlvr_exp.models.policy import Policy, load_policy
 from rlvr_exp.tasks.arc.domain import Arc
 
 GOLDS = [task.gold for task in Arc().splits()["dev"]]
-NAMES = st.text("abcdefghijklmnopqrstuvwxyz_é", min_size=1, max_size=8).filter(lambda name: name.isidentifier())
+NAMES = st.text("abcdefghijklmnopqrstuvwxyz_é", min_size=1, max_size=8).filter(
+    lambda name: name.isidentifier() and not keyword.iskeyword(name)
+)
 VALUES = st.one_of(st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.text(), st.booleans(), st.none())
 LINES = st.builds(lambda name, value: f"{name} = {value!r}", NAMES, VALUES)
 BODIES = st.lists(LINES, min_size=1, max_size=5)
