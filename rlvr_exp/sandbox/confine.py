@@ -72,15 +72,11 @@ def _limit(jail: "Jail", memory_mb: int, cpu_s: float) -> None:
         (resource.RLIMIT_CPU, int(cpu_s) + 2),  # the zygote watches the exact limit; this is the floor below it
         (resource.RLIMIT_DATA, jail.base_data + (memory_mb << 20)),
         (resource.RLIMIT_AS, jail.base_bytes + (memory_mb << 20) + (_LIBRARIES if jail.packages else 0)),
-        *_ALWAYS,
         (resource.RLIMIT_NPROC, _tasks(jail)),
     )
     for which, value in limits:
         value = _at_most(which, value)
         resource.setrlimit(which, (value, value))
-    # Programs that ask for a deep stack first thing are honest; the address space bounds it.
-    hard = _HARD[resource.RLIMIT_STACK]
-    resource.setrlimit(resource.RLIMIT_STACK, (_at_most(resource.RLIMIT_STACK, _STACK), hard))
 
 
 def _at_most(which: int, value: int) -> int:
@@ -88,9 +84,15 @@ def _at_most(which: int, value: int) -> int:
     return value if hard == resource.RLIM_INFINITY else min(value, hard)
 
 
-def shrink_stacks() -> None:
-    """Of the threads that the forks of this process start."""
+def limit_forks() -> None:
+    """In the zygote: the limits that all its forks have in common."""
     _thread.stack_size(_THREAD_STACK)
+    for which, value in _ALWAYS:
+        value = _at_most(which, value)
+        resource.setrlimit(which, (value, value))
+    # Programs that ask for a deep stack first thing are honest; the address space bounds it.
+    hard = _HARD[resource.RLIMIT_STACK]
+    resource.setrlimit(resource.RLIMIT_STACK, (_at_most(resource.RLIMIT_STACK, _STACK), hard))
 
 
 def _tasks(jail: "Jail") -> int:

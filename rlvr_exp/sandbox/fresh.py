@@ -25,13 +25,13 @@ import os
 import random
 import signal
 import sys
-import tempfile
 import threading
 import time
 import types
 import warnings
 from _sitebuiltins import Quitter, _Helper
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from rlvr_exp.sandbox.imports import Attributes, Imports, seed_numpys_generator
@@ -40,8 +40,8 @@ from rlvr_exp.sandbox.reporter import SOURCE
 
 _WATCHED = [
     importlib.import_module(name)
-    for name in "bisect cmath collections copy datetime decimal fractions functools heapq io itertools json math"
-    " operator os posixpath random re statistics string struct sys textwrap threading time warnings".split()
+    for name in "bisect collections copy datetime decimal fractions functools heapq io itertools json math"
+    " operator os posixpath random re string struct sys textwrap threading time warnings".split()
 ]
 """Loaded once here, free in every fork; and put back where a case changes their attributes."""
 for _name in "array dataclasses contextlib enum abc typing".split():
@@ -56,22 +56,39 @@ _TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
 _RECURSION = 1000 + 32
 """Python's own limit, and the frames below a candidate."""
 _SEED, _UMASK = 0, 0o077
+_SPARES = 4
+_spares: list[types.ModuleType] = []
 
 
 def begin(source: str) -> None:
     """What holds for all cases of a candidate."""
     sys.argv[:] = [SOURCE]
     sys.setrecursionlimit(_RECURSION)
-    seed_numpys_generator()
-    random.seed(_SEED)  # a fork seeds itself from the clock: unseeded candidates would be judged by luck
-    tempfile.tempdir = None  # what the worker found for itself is closed to candidates
+    _seed()
     linecache.cache[SOURCE] = (len(source), None, source.splitlines(keepends=True), SOURCE)  # inspect, tracebacks
+
+
+@cache
+def _seed() -> None:
+    """Unseeded candidates would be judged by luck. The zygote's seeds are its forks', which seed nothing by themselves."""
+    seed_numpys_generator()
+    random.seed(_SEED)
+
+
+def keep_spares() -> None:
+    """Builtins for a candidate's first modules: to make them touches each builtin there is."""
+    _spares.extend(_own_builtins() for _ in range(_SPARES))
+
+
+def _own_builtins() -> types.ModuleType:
+    own = types.ModuleType("builtins")
+    own.__dict__.update(_BUILTINS)
+    return own
 
 
 def new_module(name: str) -> types.ModuleType:
     """An empty module, known as `name` and as `__main__`. A candidate that patches builtins patches its own."""
-    own = types.ModuleType("builtins")
-    own.__dict__.update(_BUILTINS)
+    own = _spares.pop() if _spares else _own_builtins()
     module = types.ModuleType(name)
     module.__dict__.update(__builtins__=own, __file__=SOURCE)
     if name != "__main__":
@@ -96,11 +113,17 @@ def is_open(stream: Any) -> bool:
 
 
 class Baseline:
-    """The process as it is now, to be put back after each case. Objects are taken by reference before any case runs."""
+    """The process as it is now, to be put back after each case. Objects are taken by reference before any case runs.
+
+    Raises:
+        RuntimeError: the current directory, which is emptied after each case, is not empty and so not a candidate's.
+    """
 
     def __init__(self, noise: Noise) -> None:
         self._noise = noise
         self._home = os.getcwd()
+        if os.listdir(self._home):
+            raise RuntimeError(f"{self._home} holds files: a candidate's own folder is empty when it begins")
         self._imports = Imports(self._home)
         self._attributes = [Attributes(module.__name__, module) for module in _WATCHED]
         lists = (sys.path, sys.argv, sys.path_hooks, gc.callbacks, warnings.filters)
@@ -146,7 +169,6 @@ class Baseline:
         self._restore_decimal()
         warnings.onceregistry.clear()
         warnings._filters_mutated()
-        tempfile.tempdir = None
         self._restore_signals()
 
     def _restore_decimal(self) -> None:

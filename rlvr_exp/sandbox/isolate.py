@@ -89,7 +89,6 @@ def settle(jail: Jail, packages: Sequence[str]) -> None:
     kernel.prctl(kernel.CHILD_SUBREAPER, 1)
     jail.base_bytes, jail.base_data = confine.own_memory()
     jail.packages = bool(packages)
-    confine.shrink_stacks()
     jail.tree = Processes()
     # When memory runs out, the kernel should take a candidate and not the trainer.
     _try(users.write, "/proc/self/oom_score_adj", "1000")
@@ -102,6 +101,7 @@ def settle(jail: Jail, packages: Sequence[str]) -> None:
     jail.facts["own_namespaces"] = jail.level == "strict"
     jail.facts["scratch_bounded"] = all(scratch.bounded for scratch in jail.scratch)
     os.umask(0o077)
+    confine.limit_forks()
     kernel.prctl(kernel.DUMPABLE, 0)  # no candidate with the same user id reads or traces the zygote
 
 

@@ -20,6 +20,10 @@ _CAPABILITY_VERSION = 0x20080522
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _fork = ctypes.PyDLL(None, use_errno=True).fork
+_prctl, _unshare, _mount, _umount2, _capset, _setns = (
+    _libc[name] for name in ("prctl", "unshare", "mount", "umount2", "capset", "setns")
+)
+"""Looked up here, so that forks need not."""
 
 
 class Refused(Exception):
@@ -36,21 +40,21 @@ def fork() -> int:
 
 
 def prctl(option: int, value: int) -> None:
-    _check(_libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0), f"prctl {option}")
+    _check(_prctl(option, ctypes.c_ulong(value), 0, 0, 0), f"prctl {option}")
 
 
 def unshare(namespaces: int) -> None:
-    _check(_libc.unshare(namespaces), "unshare")
+    _check(_unshare(namespaces), "unshare")
 
 
 def mount(source: str, target: str, kind: str | None, flags: int, options: str = "") -> None:
     encoded = [part.encode() if part is not None else None for part in (source, target, kind)]
-    _check(_libc.mount(*encoded, ctypes.c_ulong(flags), options.encode()), f"mount on {target}")
+    _check(_mount(*encoded, ctypes.c_ulong(flags), options.encode()), f"mount on {target}")
 
 
 def unmount(target: str) -> None:
     """At once for everybody; its memory goes with the last user."""
-    _check(_libc.umount2(target.encode(), _DETACH), f"unmount of {target}")
+    _check(_umount2(target.encode(), _DETACH), f"unmount of {target}")
 
 
 def change_root(target: str) -> None:
@@ -74,7 +78,7 @@ def start_guard(stack: mmap.mmap) -> None:
 
 def join(namespace: int, kind: int) -> None:
     """Enter the namespace behind a descriptor."""
-    _check(_libc.setns(namespace, kind), "setns")
+    _check(_setns(namespace, kind), "setns")
 
 
 def remount_read_only(target: str) -> None:
@@ -93,7 +97,7 @@ def make_read_only(target: str) -> None:
 
 def drop_capabilities() -> None:
     """All of this thread's, for good."""
-    _check(_libc.capset(_OWN_CAPABILITIES, _NO_CAPABILITIES), "capset")
+    _check(_capset(_OWN_CAPABILITIES, _NO_CAPABILITIES), "capset")
 
 
 class _MountAttributes(ctypes.Structure):

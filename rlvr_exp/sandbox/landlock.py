@@ -21,12 +21,12 @@ LOOK, LIST = _READ | _READ_DIR | _EXECUTE, _READ_DIR
 TRUNCATES, SCOPES = 3, 6
 """Versions that deny truncating, and that keep signals in."""
 
-_libc = ctypes.CDLL(None, use_errno=True)
+_syscall = ctypes.CDLL(None, use_errno=True).syscall
 
 
 def version() -> int:
     """0: the kernel has none, or keeps it off."""
-    return max(0, _libc.syscall(_CREATE, None, ctypes.c_size_t(0), _VERSION))
+    return max(0, _syscall(_CREATE, None, ctypes.c_size_t(0), _VERSION))
 
 
 class Rules:
@@ -40,7 +40,7 @@ class Rules:
         files = (1 << (13 + (abi >= 2) + (abi >= TRUNCATES) + (abi >= 5))) - 1
         attributes = struct.pack("=QQQ", files, 3, 3)[: 24 if abi >= SCOPES else 16 if abi >= 4 else 8]
         self._all = files
-        self._fd = _checked(_libc.syscall(_CREATE, attributes, ctypes.c_size_t(len(attributes)), 0))
+        self._fd = _checked(_syscall(_CREATE, attributes, ctypes.c_size_t(len(attributes)), 0))
         self._flags = _QUIET if abi >= 7 else 0
 
     def allow(self, path: str, rights: int | None = None) -> None:
@@ -53,13 +53,13 @@ class Rules:
             wanted = (self._all & ~_EXECUTE if rights is None else rights) & self._all
             if not stat.S_ISDIR(os.fstat(fd).st_mode):
                 wanted &= _OF_FILES
-            _checked(_libc.syscall(_ADD, self._fd, _BENEATH, struct.pack("=Qi", wanted, fd), 0))
+            _checked(_syscall(_ADD, self._fd, _BENEATH, struct.pack("=Qi", wanted, fd), 0))
         finally:
             os.close(fd)
 
     def take_on(self) -> None:
         """For this process and all it becomes, for good; needs no_new_privs."""
-        _checked(_libc.syscall(_RESTRICT, self._fd, self._flags))
+        _checked(_syscall(_RESTRICT, self._fd, self._flags))
 
 
 def _checked(returned: int) -> int:

@@ -14,10 +14,10 @@ FLOOD = 500
 
 
 class _Capped(io.RawIOBase):
-    """Writes on until `seen[0]`, of all streams, reaches `limit`, and again when it is a flood."""
+    """Writes on until what all streams of a noise have seen reaches its limit, and again when it is a flood."""
 
-    def __init__(self, name: str, fd: int, limit: int, seen: list[int]):
-        self.name, self._fd, self._limit, self._seen = name, fd, limit, seen
+    def __init__(self, name: str, fd: int, noise: "Noise"):
+        self.name, self._fd, self._noise = name, fd, noise
 
     def writable(self) -> bool:
         return True
@@ -26,9 +26,10 @@ class _Capped(io.RawIOBase):
         return self._fd
 
     def write(self, data: memoryview) -> int:
-        room = max(0, self._limit - self._seen[0])
-        self._seen[0] += len(data)
-        shown = bytes(data if self._seen[0] > FLOOD * self._limit else data[:room])
+        noise = self._noise
+        room = max(0, noise.limit - noise.seen)
+        noise.seen += len(data)
+        shown = bytes(data if noise.seen > FLOOD * noise.limit else data[:room])
         while shown:
             shown = shown[os.write(self._fd, shown) :]
         return len(data)
@@ -38,12 +39,12 @@ class Noise:
     """`limit`: bytes that standard output and standard error may show together."""
 
     def __init__(self, limit: int):
-        self._limit, self._seen = limit, [0]
+        self.limit, self.seen = limit, 0
 
     def open(self) -> None:
         """Fresh streams in sys; what the ones before still hold is flushed with their end."""
         for name, fd in (("stdout", 1), ("stderr", 2)):
-            buffer = io.BufferedWriter(_Capped(f"<{name}>", fd, self._limit, self._seen))
+            buffer = io.BufferedWriter(_Capped(f"<{name}>", fd, self))
             stream = io.TextIOWrapper(
                 buffer, encoding="utf-8", errors="surrogateescape", newline="\n", line_buffering=fd == 2
             )

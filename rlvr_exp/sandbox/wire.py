@@ -140,16 +140,17 @@ def _base_content(value: Any, kind: type) -> Any:
     raise NotPlain(f"a {kind.__name__} is not plain data")
 
 
-def _loads(data: bytes, builders: dict[str, Callable[[Any], Any]]) -> Any:
-    def untag(pairs: list[tuple[str, Any]]) -> Any:
-        if len(pairs) != 1 or pairs[0][0] not in builders:
-            raise ValueError("unknown tag")
-        return builders[pairs[0][0]](pairs[0][1])
-
+def _loads(data: bytes, scan: Callable[[str, int], tuple[Any, int]]) -> Any:
     try:
-        return json.loads(data.decode("ascii"), object_pairs_hook=untag, parse_constant=_refuse)
+        text = data.decode("ascii")
+        value, end = scan(text, 0)
+    except StopIteration as fault:
+        raise ValueError(f"not an encoded value: nothing at {fault.value}") from fault
     except (RecursionError, TypeError, AttributeError, OverflowError) as fault:
         raise ValueError(f"not an encoded value: {fault}") from fault
+    if end != len(text):
+        raise ValueError(f"not an encoded value: more of it at {end}")
+    return value
 
 
 def _refuse(name: str) -> Any:
@@ -189,13 +190,30 @@ _COMMON: dict[str, Callable[[Any], Any]] = {
     "b": bytes.fromhex,
     "t": _items,
 }
-_UNTRUSTED = _COMMON | {
-    "d": lambda value: Pairs(_pairs(value)),
-    "s": lambda value: Bag(False, _items(value)),
-    "z": lambda value: Bag(True, _items(value)),
-}
-_NATIVE = _COMMON | {
-    "d": lambda value: dict(_pairs(value)),
-    "s": lambda value: set(_items(value)),
-    "z": lambda value: frozenset(_items(value)),
-}
+def _scanner(builders: dict[str, Callable[[Any], Any]]) -> Callable[[str, int], tuple[Any, int]]:
+    """(value, end) of what begins at a place. Made once: a decoder made for each text costs more than the text."""
+
+    def untag(pairs: list[tuple[str, Any]]) -> Any:
+        if len(pairs) != 1 or pairs[0][0] not in builders:
+            raise ValueError("unknown tag")
+        return builders[pairs[0][0]](pairs[0][1])
+
+    return json.JSONDecoder(object_pairs_hook=untag, parse_constant=_refuse).scan_once
+
+
+_UNTRUSTED = _scanner(
+    _COMMON
+    | {
+        "d": lambda value: Pairs(_pairs(value)),
+        "s": lambda value: Bag(False, _items(value)),
+        "z": lambda value: Bag(True, _items(value)),
+    }
+)
+_NATIVE = _scanner(
+    _COMMON
+    | {
+        "d": lambda value: dict(_pairs(value)),
+        "s": lambda value: set(_items(value)),
+        "z": lambda value: frozenset(_items(value)),
+    }
+)

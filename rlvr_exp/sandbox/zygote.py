@@ -78,6 +78,8 @@ class Zygote:
         hidden = {"rlvr_exp", self._program.__name__.partition(".")[0]}
         for name in [name for name in sys.modules if name.partition(".")[0] in hidden]:
             del sys.modules[name]  # a candidate that imports the project finds nothing
+        if hasattr(self._program, "rehearse"):
+            self._program.rehearse()
         gc.collect()
         gc.freeze()
         gc.disable()

@@ -1,11 +1,16 @@
 """The harness of Python functions, driven in this process."""
 
+import json
 import signal
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
-from rlvr_exp.sandbox import calls, wire
+from rlvr_exp.sandbox import calls, fresh, wire
+from rlvr_exp.sandbox.noise import Noise
 from rlvr_exp.sandbox.reporter import Reporter
 
 
@@ -47,3 +52,39 @@ def test_a_case_past_its_time_before_its_record_is_a_timeout(timer):
     for index in range(2):
         assert calls._timed(0.05, lambda *_: burn(5.0), index, 7, reporter)
     assert sent == [["error", 0, "timeout"], ["error", 1, "timeout"]]
+
+
+REHEARSAL = """
+import builtins, json, sys
+from rlvr_exp.sandbox import calls, wire
+main, out, sent = sys.modules["__main__"], sys.stdout, []
+if sys.argv[1] == "rehearsed":
+    calls.rehearse()
+    assert sys.modules["builtins"] is builtins and sys.modules["__main__"] is main and calls.MODULE not in sys.modules
+code = "import random\\nseen = []\\ndef f(x):\\n    print(x)\\n    seen.append(x)\\n    return seen, random.random(), dir(__builtins__)"
+calls.run(calls.pack(code, "f", [calls.pack_case((n,)) for n in range(6)], 1 << 20, 3), lambda r: sent.append(r.decode()))
+sys.stdout.flush()
+out.write(json.dumps(sent))
+"""
+ROOT = str(Path(__file__).resolve().parents[2])
+
+
+def rehearsal(how: str, home: Path) -> tuple[str, list[str]]:
+    """What the candidate showed of what it printed, and its records."""
+    command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {ROOT!r}){REHEARSAL}", how]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60, cwd=home).stdout
+    shown, bracket, records = printed.partition("[")
+    return shown, json.loads(bracket + records)
+
+
+def test_a_rehearsed_process_judges_as_a_fresh_one(tmp_path):
+    shown, records = rehearsal("rehearsed", tmp_path)
+    assert (shown, records) == rehearsal("fresh", tmp_path)
+    assert shown == "0\n1" and len(records) == 7, "six cases, more than there are spare builtins, and the end"
+
+
+def test_only_a_folder_that_was_empty_is_emptied(tmp_path, monkeypatch):
+    (tmp_path / "mine").write_text("keep")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(RuntimeError, match="holds files"):
+        fresh.Baseline(Noise(0))
