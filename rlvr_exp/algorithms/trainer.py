@@ -32,6 +32,7 @@ from rlvr_exp.algorithms.under_deepspeed import UnderDeepSpeed
 from rlvr_exp.algorithms.warm_up import longest_part, warm_up
 from rlvr_exp.config.batching import Limits, Piece, micro_batches, pieces
 from rlvr_exp.models.adapters import adapters_off, kept_precise, reference_is_base
+from rlvr_exp.models.linears import trained_linears
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.models.whole import copy_weights
 
@@ -144,6 +145,7 @@ class PolicyTrainer(MeasuredClipping, UnderDeepSpeed, GRPOTrainer):
         with (
             nullcontext() if alone else self.accelerator.no_sync(model),
             attending(self.model, way) if way else nullcontext(),
+            trained_linears(self.model),
         ):
             yield
 
@@ -259,7 +261,9 @@ class PolicyTrainer(MeasuredClipping, UnderDeepSpeed, GRPOTrainer):
         """One forward pass. `support`: (samples, T, K) ids that were kept when each token was drawn."""
         kept = None if support is None else rows.chosen(support)
         way = self._choice.implementation if self._choice else None
-        with self.accelerator.autocast():
+        # With a gradient `_passing` has done it, for the backward pass as well.
+        fast = nullcontext() if torch.is_grad_enabled() else trained_linears(model)
+        with self.accelerator.autocast(), fast:
             return score(model, rows, self.temperature, kept, entropy, way, **options)
 
     @torch.no_grad()

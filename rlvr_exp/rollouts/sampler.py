@@ -14,10 +14,10 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from rlvr_exp.core.seeds import Key, derive
+from rlvr_exp.models.linears import packed_linears
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.draw import Drawn, Filters, draw
 from rlvr_exp.rollouts.sampler_groups import GroupDecoder
-from rlvr_exp.rollouts.sampler_linears import packed_linears
 from rlvr_exp.rollouts.sampler_rows import RowDecoder
 from rlvr_exp.rollouts.sampler_trial import takes_groups
 from rlvr_exp.rollouts.stopping import Decode, Watcher

@@ -60,6 +60,7 @@ COMMON = {
     "overlong_share": change(0.9),
 }
 OWN = {
+    "GSPO": {"clip_low": change(0.9, **FOLLOWED)},
     "CISPO": {"clip_high": change(1e-9, **FOLLOWED)},
     "RLOO": {"kl_coef": change(0.9, max_steps=2)},
     "PPO": {

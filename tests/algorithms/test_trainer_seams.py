@@ -7,6 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models
+from torch.nn.functional import linear
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 from trl import GRPOConfig
 
@@ -226,6 +227,24 @@ def test_an_experience_is_prepared_once_and_before_it_is_cut(tmp_path):
     got = gradient(tmp_path, given, 12, kind=Prepares)
     assert len(prepared) == 1
     assert (got - 2 * by_hand(given)).norm() <= 1e-5 * got.norm()
+
+
+@pytest.mark.parametrize("checkpointed", [False, True])
+def test_no_linear_layer_of_a_step_takes_pytorchs_way(tmp_path, monkeypatch, checkpointed):
+    plain = []
+
+    def own(layer: torch.nn.Linear, given: torch.Tensor) -> torch.Tensor:
+        plain.append(layer)
+        return linear(given, layer.weight)
+
+    monkeypatch.setattr(torch.nn.Linear, "forward", own)
+    monkeypatch.setattr("rlvr_exp.algorithms.trainer.choose", lambda *_: Choice("sdpa_packed", ()))
+    given = experience()
+    more = {"gradient_checkpointing": checkpointed, "gradient_checkpointing_kwargs": {"use_reentrant": False}}
+    got = gradient(tmp_path, given, 30, **more)
+    assert not plain, "oneDNN computes them, forward and again in the backward pass"
+    wanted = by_hand(given)
+    assert plain and (got - wanted).norm() <= 1e-5 * got.norm()
 
 
 def test_the_longest_pass_changes_neither_weights_nor_random_numbers(tmp_path):

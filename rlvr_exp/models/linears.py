@@ -1,0 +1,104 @@
+"""Linear layers of a model on CPU by oneDNN, for sampling and for training.
+
+PyTorch multiplies float32 matrices by MKL, which uses half of what AMD's cores can do; oneDNN uses all of it. The result
+is float32 all the same and differs by rounding alone. The op is the one that torch.compile puts in a frozen graph's
+linear layers; where a build lacks it nothing changes. Equal inputs on equally many threads give equal bits.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+from torch.autograd.function import once_differentiable
+from torch.nn.functional import linear
+
+Forward = Callable[[torch.Tensor], torch.Tensor]
+
+
+@contextmanager
+def packed_linears(model: nn.Module) -> Iterator[None]:
+    """Meanwhile the float32 linear layers on CPU compute with copies of their weights as they are now, packed for the
+    few rows of a decoding step; no gradients."""
+    with _replaced(model, _packed):
+        yield
+
+
+@contextmanager
+def trained_linears(model: nn.Module) -> Iterator[None]:
+    """Meanwhile the float32 linear layers on CPU, and their gradients, are computed from their weights where they are.
+
+    Holds for a backward pass as well: gradient checkpointing computes layers again there.
+    """
+    with _replaced(model, _trained):
+        yield
+
+
+@contextmanager
+def _replaced(model: nn.Module, made: Callable[[nn.Linear], Forward]) -> Iterator[None]:
+    """Layers that are replaced already stay as they are."""
+    found = [module for module in model.modules() if _suits(module)]
+    for module in found:
+        module.forward = made(module)
+    try:
+        yield
+    finally:
+        for module in found:
+            del module.forward
+
+
+def _suits(module: nn.Module) -> bool:
+    """Exactly PyTorch's own layer, not a quantised one, nor one that something else has wrapped or cut in shards."""
+    if type(module) is not nn.Linear or "forward" in vars(module) or not torch.backends.mkldnn.is_available():
+        return False
+    weight = module.weight
+    plain = type(weight) is nn.Parameter and weight.device.type == "cpu" and weight.dtype == torch.float32
+    return plain and weight.numel() > 0 and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+
+
+def _packed(module: nn.Linear) -> Forward:
+    weight, bias = torch.ops.mkldnn._reorder_linear_weight(module.weight.detach()), module.bias
+    return lambda x: _times(x, weight, bias)
+
+
+def _trained(module: nn.Linear) -> Forward:
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        if x.dtype != torch.float32 or x.numel() == 0 or torch.is_autocast_enabled("cpu"):
+            return linear(x, module.weight, module.bias)
+        return _Linear.apply(x, module.weight, module.bias)
+
+    return forward
+
+
+def _times(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
+    """x weight^T + bias; any of them may be transposed in memory."""
+    return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+
+
+class _Linear(torch.autograd.Function):
+    """x W^T + b with the gradients of all three: dx = g W, dW = g^T x, db = the sum of g over rows."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+        ctx.save_for_backward(x, weight)
+        return _times(x, weight, bias)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        x, weight = ctx.saved_tensors
+        for_x, for_weight, for_bias = ctx.needs_input_grad
+        rows = grad.reshape(-1, grad.shape[-1])
+        return (
+            _times(rows, weight.t()).view(x.shape) if for_x else None,
+            _outer(rows, x.reshape(-1, x.shape[-1])) if for_weight else None,
+            rows.sum(0) if for_bias else None,
+        )
+
+
+def _outer(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    """left^T right, of many rows and few columns; oneDNN is up to twice as fast where the result is wide, not tall."""
+    if left.shape[1] <= right.shape[1]:
+        return _times(left.t(), right.t())
+    return _times(right.t(), left.t()).t()
