@@ -1,0 +1,130 @@
+"""Folders that say of themselves whether they are whole: `checkpoint.json` holds the checksum of every other file and of
+itself.
+
+`seal` closes a folder; `check_sound` finds a file that was cut short, changed, emptied, taken away, put there later or
+exchanged, and names the first. `check_if_ours` lets folders of others pass. Never repairs.
+"""
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.hashing import content_hash
+
+NAME = "checkpoint.json"
+FORMAT = 2
+STEP = re.compile(r"step_(\d{6,})")
+"""Name of a checkpoint's folder."""
+MARKS = (NAME, "state.json", "training")
+"""What lies in every checkpoint of ours; one of them may be what is missing."""
+OTHER = "name another checkpoint, or bring this folder here again"
+SEAL = "seal"
+"""Key of the hash over everything else that the manifest says."""
+
+
+def seal(folder: Path, about: Mapping[str, Any]) -> None:
+    """Write the manifest: what is said `about` the folder, and size and SHA-256 of each file. All of it is on the disk when
+    this returns."""
+    files = _files(folder)
+    said: dict[str, Any] = {
+        "format": FORMAT,
+        **about,
+        "bytes": {name: path.stat().st_size for name, path in files.items()},
+        "sha256": {name: _checksum(path) for name, path in files.items()},
+    }
+    (folder / NAME).write_text(_text({**said, SEAL: content_hash(said)}), encoding="utf-8")
+    for path in [*files.values(), folder / NAME, *{path.parent for path in files.values()}]:
+        _to_disk(path)
+
+
+def check_sound(folder: Path) -> dict[str, Any]:
+    """What the manifest of a sound folder says.
+
+    Raises:
+        InputError: naming the first file that is not as it was written.
+    """
+    said = _manifest(folder)
+    found = _files(folder)
+    for name, size in said["bytes"].items():
+        if name not in found:
+            raise _wrong(folder / name, "missing")
+        if found[name].stat().st_size != size:
+            raise _wrong(folder / name, _length(found[name].stat().st_size, size))
+        if _checksum(found[name]) != said["sha256"][name]:
+            raise _wrong(folder / name, "does not hold what was written: its checksum is another")
+    if strangers := sorted(found.keys() - said["bytes"].keys()):
+        raise _wrong(folder / strangers[0], "was not there when the checkpoint was written")
+    return said
+
+
+def check_if_ours(path: str | Path) -> None:
+    """`check_sound` where the path is one of our checkpoints, or a role's folder in one. Raises InputError."""
+    folder = Path(path).resolve()
+    if marks(folder):
+        check_sound(folder)
+    elif marks(folder.parent) > 1:
+        check_sound(folder.parent)
+
+
+def marks(folder: Path) -> int:
+    """How much there is to tell a checkpoint of ours by; none for any other folder."""
+    placed = folder.parent.name == "checkpoints" and STEP.fullmatch(folder.name) is not None
+    return placed + sum((folder / name).exists() for name in MARKS)
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    path = folder / NAME
+    if not path.is_file():
+        raise _wrong(path, "missing")
+    try:
+        text = path.read_text(encoding="utf-8")
+        said = json.loads(text)
+        given = said.pop(SEAL)
+        whole = content_hash(said) == given and _text({**said, SEAL: given}) == text
+    except (ValueError, KeyError, AttributeError, TypeError) as fault:
+        raise _wrong(path, "empty" if not path.stat().st_size else "damaged: it cannot be read") from fault
+    if not whole:
+        raise _wrong(path, "damaged: it does not hold what was written")
+    if said["format"] != FORMAT:
+        remedy = "use the version of rlvr_exp that wrote it"
+        raise InputError(Problem(str(path), "another format", str(said["format"]), str(FORMAT), "", remedy))
+    return said
+
+
+def _length(got: int, written: int) -> str:
+    if not got:
+        return f"empty: {written} bytes were written"
+    return f"{'cut short' if got < written else 'too long'}: {got} bytes of {written}"
+
+
+def _wrong(path: Path, what: str) -> InputError:
+    return InputError(Problem(str(path), what, remedy=OTHER))
+
+
+def _files(folder: Path) -> dict[str, Path]:
+    """Every file but the manifest, by its path inside the folder, sorted."""
+    there = (path for path in folder.rglob("*") if path.is_file() or path.is_symlink())
+    named = {path.relative_to(folder).as_posix(): path for path in there}
+    return {name: named[name] for name in sorted(named) if name != NAME}
+
+
+def _text(said: Mapping[str, Any]) -> str:
+    return json.dumps(said, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _checksum(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _to_disk(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
