@@ -19,6 +19,7 @@ from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import STAGE_NODES, STAGES, nodes, reads
 from rlvr_exp.config.tree import Path, Tree, dotted
 from rlvr_exp.core.errors import Problem
+from rlvr_exp.core.secrets import shows_secret
 
 SECRET = re.compile(r"(^|_)(token|secret|password|passwd|api_key|credentials?)$")
 WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
@@ -143,6 +144,8 @@ class Typer:
         if self._container is None:
             self._container = OmegaConf.create(self._root.plain(), flags={"allow_objects": True})
         node = OmegaConf.select(self._container, dotted(path), throw_on_resolution_failure=True)
+        if isinstance(value, str) and shows_secret(str(node)):  # Whatever the key is called.
+            self.secrets[path] = value
         return OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
 
     def _guard_secrets(self, path: Path, value: Any) -> None:
@@ -150,7 +153,10 @@ class Typer:
         if isinstance(value, dict):
             for name, part in value.items():
                 self._guard_secrets((*path, str(name)), part)
-        if not (isinstance(value, str) and value and SECRET.search(path[-1])):
+        if isinstance(value, list):
+            for part in value:
+                self._guard_secrets(path, part)
+        if not (isinstance(value, str) and value and (SECRET.search(path[-1]) or shows_secret(value))):
             return
         if value.startswith("${"):
             self.secrets[path] = value

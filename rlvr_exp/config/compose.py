@@ -27,6 +27,7 @@ from yaml import YAMLError
 
 from rlvr_exp.config.check import Checked, check, chosen_benchmark
 from rlvr_exp.config.names import nearest
+from rlvr_exp.config.of_run import lay_run
 from rlvr_exp.config.overrides import apply, no_effect
 from rlvr_exp.config.paths import conf_directory
 from rlvr_exp.config.schema import Config
@@ -55,6 +56,7 @@ def compose_lenient(words: Sequence[str]) -> Checked:
     tree = groups.load(choices, line)
     if tree is None:
         return Checked(Config(), Tree(), {}, _distinct(line.problems))
+    line.searchpath += [folder for folder in lay_run(tree, choices, values) if folder not in line.searchpath]
     values = apply(tree, values, line.problems)
     if line.searchpath:
         tree.put(("run", "searchpath"), [str(folder) for folder in line.searchpath], "command line")

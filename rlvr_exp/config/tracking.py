@@ -11,15 +11,23 @@ class Files:
     """The run directory's files alone."""
 
 
+@dataclass
+class Viewer:
+    """What every viewer has."""
+
+    samples: int = option(4, low=0)
+    """Samples of each logged step shown with their verdicts: the best and the worst paid, then others by chance."""
+
+
 @configures("rlvr_exp.run.tracking.TensorBoard")
 @dataclass
-class TensorBoard:
+class TensorBoard(Viewer):
     """TensorBoard event files in the run directory."""
 
 
 @configures("rlvr_exp.run.tracking.WandB")
 @dataclass
-class WandB:
+class WandB(Viewer):
     """Weights & Biases."""
 
     project: str = "rlvr_exp"

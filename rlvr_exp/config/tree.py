@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from rlvr_exp.core.secrets import masked
+
 Path = tuple[str, ...]
 
 
@@ -66,8 +68,8 @@ class Tree:
             value = self.get(path) if value is None else value
         except KeyError:
             return self.origin(path)
-        origin = self.origin(path)
-        return f"{value!r} ({origin})" if origin else repr(value)
+        origin, told = self.origin(path), masked(repr(value))
+        return f"{told} ({origin})" if origin else told
 
     def _parent(self, path: Path) -> dict[str, Any]:
         node = self.values

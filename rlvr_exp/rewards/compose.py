@@ -16,7 +16,7 @@ from rlvr_exp.rewards.normalize import Identity, Normalizer
 
 @dataclass(frozen=True)
 class Rewarded:
-    """What one answer is paid; everything None or empty where there is no verdict."""
+    """What one answer is paid; everything None or empty where there is no verdict, or a term is no finite number."""
 
     total: float | None
     """After the normaliser: what the algorithm sees."""
@@ -36,6 +36,7 @@ class Reward:
     def __init__(self, terms: Mapping[str, Term], normalizer: Normalizer | None = None):
         self.terms = {name: term for name, term in terms.items() if term.weight != 0}
         self.normalizer = normalizer or Identity()
+        self._unsound: list[str] = []
         _check_weights(self.terms)
         _check_order(self.terms)
 
@@ -50,7 +51,17 @@ class Reward:
     def _shares(self, answer: Judged) -> dict[str, float]:
         if answer.verdict.outcome == "no_verdict":
             return {}
-        return {name: term.weight * term(answer) for name, term in self.terms.items()}
+        terms = {name: term.weight * term(answer) for name, term in self.terms.items()}
+        unsound = [f"{name}={value}" for name, value in terms.items() if not math.isfinite(value)]
+        if unsound:  # It would spoil every baseline, and the normaliser for good.
+            self._unsound.append(f"reward of an answer to {answer.task.id}: {', '.join(unsound)}")
+            return {}
+        return terms
+
+    def take_unsound(self) -> list[str]:
+        """Answers since the last call that a term could not pay with a finite number, in words."""
+        found, self._unsound = self._unsound, []
+        return found
 
     def state_dict(self) -> dict[str, float]:
         return self.normalizer.state_dict()

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import torch
 
+from rlvr_exp.core.errors import GuardStop
+
 
 @dataclass(frozen=True)
 class Filters:
@@ -53,6 +55,9 @@ def draw(logits: torch.Tensor, uniforms: torch.Tensor, filters: Filters) -> Draw
     Args:
         logits: (rows, vocabulary)
         uniforms: (rows,) float64 in [0, 1); NaN asks for the likeliest token, whose log-probability counts as 0.
+
+    Raises:
+        GuardStop: a row has no distribution, its logits being no numbers.
     """
     scores = logits.float()
     if filters.temperature != 1.0:
@@ -63,6 +68,11 @@ def draw(logits: torch.Tensor, uniforms: torch.Tensor, filters: Filters) -> Draw
     highest, likeliest = scores.max(-1)
     cumulative = (scores - highest[:, None]).exp_().cumsum(-1, dtype=torch.float64)
     total = cumulative[:, -1]
+    if not bool(total.isfinite().all()):
+        raise GuardStop(
+            "the policy's logits are no numbers: its weights, or what they make of a prompt, are past the range of their "
+            "type. Lower optimizer.lr and resume from the last checkpoint, or load sound weights"
+        )
     greedy = uniforms.isnan()
     # Below the total even where rounding says otherwise: what lies beyond it has no probability.
     targets = torch.minimum(uniforms.nan_to_num(0.0) * total, total.nextafter(torch.zeros_like(total)))

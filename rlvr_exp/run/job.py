@@ -35,7 +35,13 @@ class Job:
         self.before: Mapping[str, Any] = {}
         self.metrics: Mapping[str, Any] = {}
         self.steps = 0
+        self.sign: Callable[[], None] = lambda: None
+        """Called at each progress: the watchdog's, where there is one."""
         self._send = send
+
+    def tell(self, kind: str, text: str) -> None:
+        """Tell the parent something beside progress: an `alarm`, for standard error, or the `reason` why the run ended."""
+        self._send({"kind": kind, "text": text})
 
     def progress(self, **event: Any) -> None:
         """Tell the parent how far the run is; the events are those of rlvr_exp.run.progress.Progress.
@@ -44,6 +50,7 @@ class Job:
             Interrupted: the run was asked to stop, within a phase that has no step to finish (an evaluation).
         """
         self._send(event)
+        self.sign()
         if event.get("kind") == "step":
             self.steps = int(event["step"])
         if self.interrupted and event.get("kind") == "phase":

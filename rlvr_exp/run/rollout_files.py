@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from rlvr_exp.core.errors import InputError, Problem
 from rlvr_exp.core.files import replacing
+from rlvr_exp.run.guards_disk import writing
 
 When = Literal["before", "after"]
 STEP_FILE = re.compile(r"step_(\d{6,})\.jsonl\.gz")
@@ -124,7 +125,7 @@ def _refilled(rows: Iterable[dict[str, Any]], key: str) -> Iterator[dict[str, An
 def _write(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     # no name and no time in the header: a resumed run writes the same bytes as an uninterrupted one
     packed = gzip.compress("".join(json.dumps(row, allow_nan=False) + "\n" for row in rows).encode("ascii"), 6, mtime=0)
-    with replacing(path) as temporary:
+    with writing(path), replacing(path) as temporary:
         temporary.write_bytes(packed)
 
 

@@ -10,11 +10,14 @@ import io
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rlvr_exp.core.files import write_text
+from rlvr_exp.run.guards_disk import writing
+from rlvr_exp.run.rollout_files import Rollout
+from rlvr_exp.run.tracking_samples import table
 from rlvr_exp.run.tracking_sinks import Files, Sink, TensorBoard, WandB
 
 __all__ = ["Files", "Sink", "TensorBoard", "Tracker", "WandB", "read_metrics"]
@@ -54,6 +57,11 @@ class Tracker:
         """The metrics of the row logged last, without its step; empty before any."""
         return {name: value for name, value in self._rows[-1].items() if name != "step"} if self._rows else {}
 
+    @property
+    def last_step(self) -> int:
+        """The step of that row; 0 before any."""
+        return int(self._rows[-1]["step"]) if self._rows else 0
+
     def log(self, step: int, metrics: Mapping[str, float]) -> None:
         """Add to the row of a step; it is on its way to the disk when this returns.
 
@@ -63,11 +71,19 @@ class Tracker:
         """
         self._refuse(step, metrics)
         added = {name: _finite(value) for name, value in metrics.items()}
-        if self._rows and self._rows[-1]["step"] == step:
-            self._replace_last(added)
-        else:
-            self._append({"step": int(step), **added})
+        with writing(self._jsonl):
+            if self._rows and self._rows[-1]["step"] == step:
+                self._replace_last(added)
+            else:
+                self._append({"step": int(step), **added})
         self._sink.log(step, {name: value for name, value in added.items() if value is not None})
+
+    def samples(self, rows: Sequence[Rollout], seed: int) -> None:
+        """Show the viewer a few of a step's samples; the step has its row already, or they are not shown."""
+        sink = self._sink
+        wanted = getattr(sink, "samples", 0)  # A viewer of a user's own may know of none.
+        if sink is not None and wanted and rows and self._rows and self._rows[-1]["step"] == rows[0].step:
+            sink.table(rows[0].step, table(rows, wanted, seed))
 
     def _refuse(self, step: int, metrics: Mapping[str, float]) -> None:
         if self._sink is None:
@@ -140,9 +156,15 @@ def _csv_text(rows: list[Mapping[str, Any]], columns: list[str]) -> str:
 
 
 def _write_at(path: Path, offset: int, text: str) -> None:
-    """One write of whole lines, so that a killed run leaves at most its last line short."""
+    """One write of whole lines, so that a killed run leaves at most its last line short, and a full disk none."""
+    data = memoryview(text.encode("utf-8"))
     handle = os.open(path, os.O_WRONLY)
     try:
-        os.pwrite(handle, text.encode("utf-8"), offset)
+        done = 0
+        while done < len(data):
+            done += os.pwrite(handle, data[done:], offset + done)
+    except OSError:
+        os.ftruncate(handle, offset)
+        raise
     finally:
         os.close(handle)

@@ -82,6 +82,21 @@ def test_a_missing_verdict_is_paid_nothing_and_counted_nowhere():
     assert first.total == pytest.approx(-last.total) and scale.metrics()["count"] == 2
 
 
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_a_term_that_is_no_number_spoils_neither_the_others_nor_the_normaliser(value):
+    class Broken(Severity):
+        def __call__(self, judged):
+            return value if judged.correct else 0.0
+
+    scale = RunningScale()
+    paid = Reward({"all_passed": AllPassed(1.0), "broken": Broken(0.1)}, scale)
+    first, last = paid([passed(), failed()])
+    assert (first.total, first.sum, first.terms) == (None, None, {}) and math.isfinite(last.total)
+    assert scale.metrics()["count"] == 1
+    (told,) = paid.take_unsound()
+    assert "broken=" in told and passed().task.id in told and paid.take_unsound() == []
+
+
 @pytest.mark.parametrize(
     ("weights", "said"),
     [

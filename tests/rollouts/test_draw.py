@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import MinPLogitsWarper, TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 
+from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.rollouts.draw import Filters, draw, keep
 
 ROWS, VOCABULARY = 6, 50
@@ -76,3 +77,11 @@ def test_sixteen_bit_logits_are_drawn_from_in_full_precision():
     drawn = draw(scores, torch.full((ROWS,), 0.4, dtype=torch.float64), Filters())
     wanted = scores.float().log_softmax(-1).gather(-1, drawn.ids[:, None])[:, 0]
     assert torch.allclose(drawn.logprobs, wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize("broken", [float("nan"), float("inf")])
+def test_logits_that_are_no_numbers_stop_the_run_with_a_remedy(broken):
+    scores = logits(0)
+    scores[2, 7] = broken
+    with pytest.raises(GuardStop, match="logits are no numbers.*Lower optimizer.lr"):
+        draw(scores, torch.zeros(ROWS, dtype=torch.float64), Filters())

@@ -1,0 +1,58 @@
+"""Stages that look at an earlier run take their options from it: its own config.yaml stands below the words of the
+command line.
+
+`+stage=rescore rescore.run=DIR sandbox.cpu_s=4` judges as DIR did, but for the limit. A group that the words choose
+(`verifier=pytest`) is taken as chosen, with nothing of the run's.
+"""
+
+import sys
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from hydra.core.override_parser.types import Override
+
+from rlvr_exp.config.tree import Tree
+
+TAKEN: Mapping[str, tuple[str, ...]] = {
+    "rescore": ("data", "verifier", "sandbox"),
+    "replay": ("data", "verifier", "sandbox", "reward", "algorithm", "model"),
+}
+"""Stage -> the nodes that it takes from the run that its option `run` names, beside the seed."""
+
+
+def lay_run(tree: Tree, choices: Collection[Override], values: Sequence[Override]) -> list[Path]:
+    """Put the run's nodes in the place of the groups' first options; nothing where there is no such run.
+
+    Args:
+        choices: groups chosen on the command line; they stay.
+        values: the words that are still to be laid, among them the one that names the run.
+
+    Returns:
+        Folders with the run's own classes, which can be imported now.
+    """
+    stage = tree.values.get("stage")
+    named = [str(value.value()) for value in values if value.key_or_group == f"{stage}.run"]
+    if stage not in TAKEN or not named:
+        return []
+    path = Path(named[-1]) / "config.yaml"
+    given = _read(path)
+    chosen = {choice.key_or_group for choice in choices}
+    for name in ("seed", *TAKEN[stage]):
+        if name in given and name not in chosen:
+            if name in tree.values:
+                tree.remove((name,))
+            tree.put((name,), given[name], str(path))
+    folders = [str(folder) for folder in (given.get("run") or {}).get("searchpath") or ()]
+    sys.path += [folder for folder in folders if folder not in sys.path]
+    return [Path(folder) for folder in folders]
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    """Empty where it cannot be read: rlvr_exp.config.needs says so."""
+    try:
+        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError):
+        return {}
+    return found if isinstance(found, dict) else {}

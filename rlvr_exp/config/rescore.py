@@ -1,0 +1,39 @@
+"""Options of +stage=rescore and +stage=replay, which look at what an earlier run wrote."""
+
+from dataclasses import dataclass
+
+from rlvr_exp.config.options import option
+from rlvr_exp.core.errors import Problem
+
+
+@dataclass
+class Rescore:
+    """Options of +stage=rescore."""
+
+    run: str = ""
+    """Run directory whose rollouts are judged again; its data, verifier and sandbox are taken, but for what is given
+    here."""
+    output: str = ""
+    """Old and new verdicts, one JSON object a line, in the order of the rollouts; empty: rescored.jsonl in this run's
+    own directory."""
+
+    def problems(self) -> list[Problem]:
+        if self.output.endswith(".gz"):
+            return [Problem("output", "is written as plain text, so that it can be gone on with", self.output)]
+        return []
+
+
+@dataclass
+class Replay:
+    """Options of +stage=replay."""
+
+    run: str = ""
+    """Run directory of the step; its data, verifier, sandbox, reward and algorithm are taken, but for what is given
+    here."""
+    step: int = option(1, low=1)
+    """The step to repeat, counted from 1 as in the metrics."""
+    update: bool = True
+    """Also sample and learn up to the step again, from the newest checkpoint before it, and compare the row of
+    metrics."""
+    breakpoint: bool = False
+    """Stop in the debugger with everything by name; needs run.inline=true."""

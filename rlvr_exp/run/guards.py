@@ -1,0 +1,46 @@
+"""The guards of a training as one callback of its trainer: skipped updates, signs of life, what is running out.
+
+Which updates are skipped is rlvr_exp.algorithms.guarded_update's, the deadline rlvr_exp.run.watchdog's, forecasts
+rlvr_exp.run.guards_trend's; here they are asked at the right moments of a step.
+"""
+
+from collections.abc import Mapping
+
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from rlvr_exp.algorithms.guarded_update import UpdateGuard
+from rlvr_exp.config.guards import Guards as Options
+from rlvr_exp.core.phase import UPDATE, go_over
+from rlvr_exp.run.guards_trend import Trends
+from rlvr_exp.run.job import Job
+
+
+class Guards(TrainerCallback):
+    """
+    Args:
+        options: the `run.guards` node.
+
+    Attributes:
+        updates: counts skipped updates; give it to the trainer as its `guard`, and to its checkpoints.
+    """
+
+    def __init__(self, options: Options, job: Job):
+        self.updates = UpdateGuard(options.max_skipped)
+        self._job, self._trends = job, Trends(job.directory, options.trend_steps)
+
+    def on_step_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_):
+        """Raises GuardStop past the skipped updates that are borne: here, once the last one stands in its row."""
+        self.updates.check(state.global_step)
+        self._job.sign()
+        go_over(UPDATE)
+
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_):
+        for line in self._trends.step(state.global_step, state.max_steps):
+            self._job.progress(kind="note", text=line)
+
+    def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_):
+        self.updates.check(state.global_step, ended=True)
+
+    def metrics(self) -> Mapping[str, float]:
+        """For the row of a step."""
+        return {**self.updates.metrics(), **self._trends.metrics()}

@@ -1,0 +1,123 @@
+"""Early warning: memory, open files or disk that will be used up before the run is.
+
+Measures this process each step, and forecasts by the median of all pairwise slopes (Theil 1950, Sen 1968), which a
+few odd steps do not move. Growth that has stopped warns of nothing: what counts is the smaller of the slopes over the
+whole window and over its later half. Tells once a resource; never stops a run.
+"""
+
+import os
+import resource
+import shutil
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+MB = 1 << 20
+CGROUP = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current"))
+
+
+@dataclass(frozen=True)
+class Use:
+    """One resource at one moment, in one unit."""
+
+    used: float
+    left: float
+    """Until it is used up."""
+
+
+class Trends:
+    """The use of a process's resources over its last steps.
+
+    Args:
+        directory: of the run; its disk is watched.
+        window: steps that a slope is taken over, nothing being forecast before there are so many; 0: nothing at all.
+    """
+
+    def __init__(self, directory: Path, window: int):
+        self._directory, self._window = directory, window
+        self._seen: dict[str, deque[float]] = {}
+        self._warned: set[str] = set()
+        self._row: dict[str, float] = {}
+
+    def step(self, done: int, total: int) -> list[str]:
+        """Measure after a step; returns a line for each resource that would not last, once each in a run."""
+        return self.take(measure(self._directory), done, total)
+
+    def take(self, uses: Mapping[str, Use], done: int, total: int) -> list[str]:
+        """The same of measurements made elsewhere."""
+        self._row = {f"system/{NAMES[name]}": use.used for name, use in uses.items()}
+        warnings = []
+        for name, use in uses.items():
+            seen = self._seen.setdefault(name, deque(maxlen=max(1, self._window)))
+            seen.append(use.used)
+            growth = lasting(seen) if 0 < self._window <= len(seen) else 0.0
+            if growth > 0 and use.left < growth * (total - done):
+                self._row[f"system/steps_left/{name}"] = use.left / growth
+                if name not in self._warned:
+                    self._warned.add(name)
+                    warnings.append(_line(name, use, growth, done, total))
+        return warnings
+
+    def metrics(self) -> dict[str, float]:
+        """Of the last step: what is used, and where it would not last how many steps it would."""
+        return self._row
+
+
+NAMES = {"memory": "rss_mb", "files": "open_files", "disk": "disk_used_mb"}
+"""Resource -> its metric."""
+REMEDIES = {
+    "memory": "look for what keeps growing, or give it a machine with more, and resume from a checkpoint there",
+    "files": "raise `ulimit -n`, and look for what is opened and never closed",
+    "disk": "make room, or lower run.checkpoint.keep or raise run.checkpoint.every_steps",
+}
+UNITS = {"memory": "MB", "files": "open files", "disk": "MB"}
+
+
+def _line(name: str, use: Use, growth: float, done: int, total: int) -> str:
+    steps = use.left / growth
+    return (
+        f"warning: {name} will be used up in about {steps:.0f} steps, at step {done + steps:.0f} of {total}: "
+        f"{use.used:.0f} {UNITS[name]} are used, {use.left:.0f} are left, {growth:.3g} more a step. Remedy: "
+        f"{REMEDIES[name]}"
+    )
+
+
+def lasting(values: Sequence[float]) -> float:
+    """Growth a step that has lasted to the end of the window."""
+    values = list(values)
+    return min(slope(values), slope(values[len(values) // 2 :]))
+
+
+def slope(values: Sequence[float]) -> float:
+    """The median of the slopes between all pairs; 0 of fewer than two values."""
+    pairs = [
+        (values[later] - values[first]) / (later - first)
+        for first in range(len(values))
+        for later in range(first + 1, len(values))
+    ]
+    return median(pairs) if pairs else 0.0
+
+
+def measure(directory: Path) -> dict[str, Use]:
+    """This process now, and the disk that holds a folder."""
+    disk = shutil.disk_usage(directory)
+    files, most = len(os.listdir("/proc/self/fd")), resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return {
+        "memory": Use(pages * os.sysconf("SC_PAGE_SIZE") / MB, memory_left() / MB),
+        "files": Use(files, (most if most != resource.RLIM_INFINITY else float("inf")) - files),
+        "disk": Use(disk.used / MB, disk.free / MB),
+    }
+
+
+def memory_left() -> float:
+    """Bytes that this process may still take: the machine's, or the container's where that is less."""
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    there = next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable"))
+    try:
+        most, current = (path.read_text().strip() for path in CGROUP)
+    except OSError:
+        return there
+    return there if most == "max" else min(there, int(most) - int(current))

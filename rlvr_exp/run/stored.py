@@ -1,0 +1,50 @@
+"""What a run stored of its sampling, for stages that look at it again: its rollouts and what identifies them. Never
+writes."""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.run.rollout_files import Rollout, read_rollouts, rollout_steps
+
+
+@dataclass(frozen=True)
+class Stored:
+    """The rollouts of one run directory.
+
+    Raises:
+        InputError: there are none.
+    """
+
+    directory: Path
+
+    def __post_init__(self) -> None:
+        if not self.files:
+            raise InputError(Problem(str(self.directory), "holds no rollouts", remedy="name a run that has rollouts/"))
+
+    @property
+    def files(self) -> dict[int, Path]:
+        """By step, ascending."""
+        return rollout_steps(self.directory)
+
+    def fingerprint(self) -> str:
+        """Of all files and their names."""
+        digest = hashlib.blake2b(digest_size=16)
+        for path in self.files.values():
+            digest.update(path.name.encode() + hashlib.blake2b(path.read_bytes()).digest())
+        return digest.hexdigest()
+
+    def step(self, number: int) -> list[Rollout]:
+        """Raises InputError where that step has no file, naming those that have."""
+        files = self.files
+        if number not in files:
+            there = f"{min(files)} to {max(files)}" if len(files) == max(files) - min(files) + 1 else str(list(files))
+            raise InputError(Problem("replay.step", "the run has no rollouts of this step", str(number), there))
+        return read_rollouts(files[number])
+
+    def rows(self) -> Iterator[Rollout]:
+        """Every row, in the order of the steps."""
+        for path in self.files.values():
+            yield from read_rollouts(path)

@@ -1,0 +1,36 @@
+"""A few samples of a step as a table for viewers: the best and the worst paid, and some by chance.
+
+The rollouts hold all of them; which ones are shown depends on the run's seed alone.
+"""
+
+from collections.abc import Sequence
+
+from rlvr_exp.core.seeds import derive
+from rlvr_exp.run.rollout_files import Rollout
+
+COLUMNS = ("task", "group", "sample", "outcome", "bucket", "reward", "prompt", "completion", "log")
+MOST_TEXT = 2000
+"""Characters of a text that are shown."""
+
+
+def table(rows: Sequence[Rollout], count: int, seed: int) -> list[list[object]]:
+    """At most `count` samples, a row of COLUMNS each."""
+    return [[_cell(row, name) for name in COLUMNS] for row in chosen(rows, count, seed)]
+
+
+def chosen(rows: Sequence[Rollout], count: int, seed: int) -> list[Rollout]:
+    """The best paid, the worst paid, then others by chance; ties are broken by chance too."""
+    mixed = sorted(rows, key=lambda row: derive(seed, "samples", row.step, row.group, row.sample))
+    paid = sorted((row for row in mixed if row.reward is not None), key=lambda row: row.reward or 0.0)
+    wanted = [*paid[-1:], *paid[:1], *mixed]
+    found: dict[tuple[int, int], Rollout] = {}
+    for row in wanted:
+        found.setdefault((row.group, row.sample), row)
+    return list(found.values())[:count]
+
+
+def _cell(row: Rollout, name: str) -> object:
+    value = getattr(row, name)
+    if isinstance(value, str) and len(value) > MOST_TEXT:
+        return f"{value[:MOST_TEXT]} [... {len(value) - MOST_TEXT} characters more]"
+    return "" if value is None else value

@@ -1,0 +1,129 @@
+"""Finds a process of a run that stands still: past a deadline the phase it is in and the stacks of all its threads
+are told.
+
+They go to log.txt and to standard error, once for each time that it stands still. The run is not touched unless it is
+configured to end. A thread looks; where code that holds Python's lock keeps even that from running, the interpreter's
+own timer writes the stacks a little later (then without the phase). Knows no trainer: any progress of a job is a sign
+of life.
+"""
+
+import faulthandler
+import os
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rlvr_exp.config.guards import Guards
+from rlvr_exp.core.errors import GUARD
+from rlvr_exp.core.phase import current
+from rlvr_exp.run.job import Job, Result
+from rlvr_exp.run.summary import write_summary
+
+LOG = "log.txt"
+LATER_S = 30.0
+"""How much later than the thread the interpreter's own timer comes."""
+LOOKS = 20
+"""Times that the thread looks within a deadline, at most every five seconds."""
+
+
+class Watchdog:
+    """Watches the process it is made in, from `start` to `stop`.
+
+    Args:
+        job: the run; whatever progress it tells is a sign of life, and `alive` is.
+        stage: for the summary of a run that is ended here.
+    """
+
+    def __init__(self, options: Guards, job: Job, stage: str):
+        self._deadline, self._ends = options.step_deadline_s, options.stop_past_deadline
+        self._job, self._stage = job, stage
+        self._began = self._sign = time.monotonic()
+        self._told = False
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
+
+    def start(self) -> None:
+        self._job.sign = self.alive
+        self.alive()
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._over.set()
+        self._thread.join()
+        self._job.sign = lambda: None
+        faulthandler.cancel_dump_traceback_later()
+
+    def alive(self) -> None:
+        """Something was finished: the time begins anew."""
+        self._sign, self._told = time.monotonic(), False
+        # Standard error of a child is its log.
+        faulthandler.dump_traceback_later(self._deadline + LATER_S, exit=self._ends, file=sys.__stderr__)
+
+    def _watch(self) -> None:
+        while not self._over.wait(min(5.0, self._deadline / LOOKS)):
+            if not self._told and time.monotonic() - self._sign > self._deadline:
+                self._told = True
+                self._tell()
+
+    def _tell(self) -> None:
+        faulthandler.cancel_dump_traceback_later()
+        head = self._head()
+        tell(self._job, f"{head}\n{stacks()}")
+        if self._ends and not self._over.is_set():
+            # The main thread cannot be asked: it is what stands still.
+            ended = Result(self._job.before, {}, self._job.metrics, self._job.steps, head)
+            write_summary(self._job.directory, self._stage, GUARD, time.monotonic() - self._began, ended)
+            os._exit(GUARD)
+
+    def _head(self) -> str:
+        name, seconds = current()
+        still = time.monotonic() - self._sign
+        return (
+            f"watchdog: no sign of progress for {still:.0f} s, after step {self._job.steps}; last phase: {name}, for "
+            f"{seconds:.0f} s. The stacks of all threads are in {LOG}. Where steps may take so long, raise "
+            f"run.guards.step_deadline_s={self._deadline:g}"
+        )
+
+
+@contextmanager
+def watched(options: Guards, job: Job, stage: str) -> Iterator[None]:
+    """A watchdog for as long as the block runs; none where the deadline is 0."""
+    if not options.step_deadline_s:
+        yield
+        return
+    watchdog = Watchdog(options, job, stage)
+    watchdog.start()
+    try:
+        yield
+    finally:
+        watchdog.stop()
+
+
+def stacks() -> str:
+    """What every thread of this process is doing, the latest call first."""
+    with tempfile.TemporaryFile("w+") as file:
+        faulthandler.dump_traceback(file, all_threads=True)
+        file.seek(0)
+        return file.read()
+
+
+def tell(job: Job, text: str) -> None:
+    """To log.txt of the run directory, and to the standard error that a person sees."""
+    print(text, file=sys.stderr, flush=True)
+    if not _is_stderr(job.directory / LOG):
+        with open(job.directory / LOG, "a", encoding="utf-8") as log:
+            log.write(text + "\n")
+        return
+    job.tell("alarm", text)
+
+
+def _is_stderr(log: Path) -> bool:
+    """In a child of a run standard error is the log, and the person's is the parent's."""
+    try:
+        return os.path.samestat(os.fstat(sys.stderr.fileno()), os.stat(log))
+    except (OSError, ValueError):
+        return False
