@@ -1,6 +1,6 @@
 """Old verdicts against new ones: every completion is counted once, and rates are over tasks."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlvr_exp.evaluation.rescored import SCORE, VERDICT, Judged, Rescored, change
@@ -16,6 +16,7 @@ ROW = st.tuples(st.integers(1, 4), st.sampled_from("abc"), st.integers(0, 1), VE
 ROWS = st.lists(ROW, max_size=40)
 
 
+@settings(deadline=None)
 @given(ROWS)
 def test_the_table_holds_every_completion_once(rows):
     told = Rescored()

@@ -4,7 +4,7 @@ import random
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlvr_exp.run.guards_trend import Trends, Use, lasting, measure, slope
@@ -20,6 +20,7 @@ def told(uses: list[float], left: float, window: int = 40, name: str = "memory")
     return lines, trends.metrics()
 
 
+@settings(deadline=None)
 @given(st.floats(-5, 5), st.floats(0, 1000), st.integers(2, 40))
 def test_the_slope_of_a_line_is_its_own_whatever_a_few_points_do(rate: float, start: float, count: int) -> None:
     values = [start + rate * step for step in range(count)]

@@ -4,7 +4,7 @@ shows."""
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlvr_exp.run.rollout_files import Rollout
@@ -23,6 +23,7 @@ def rows(rewards):
     return [replace(ROW, sample=place, reward=reward) for place, reward in enumerate(rewards)]
 
 
+@settings(deadline=None)
 @given(REWARDS, st.integers(1, 8), st.integers(0, 9))
 def test_the_best_and_the_worst_come_first_and_none_comes_twice(rewards, count, seed):
     found = chosen(rows(rewards), count, seed)

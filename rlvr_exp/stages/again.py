@@ -1,0 +1,122 @@
+"""A step's sampling and update made again, from the newest sound checkpoint before it, as the run made them.
+
+The run goes on from that checkpoint in a folder of its own and ends after the step; then rollouts and the row of
+metrics are held against what was written. The run itself is only read. Exact where a resume is: on CPU, under the
+same versions.
+"""
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from rlvr_exp.config import build
+from rlvr_exp.config import load as load_config
+from rlvr_exp.config.options import SCHEMAS
+from rlvr_exp.core.errors import InputError, Interrupted
+from rlvr_exp.core.sealed import check_sound
+from rlvr_exp.run import manifest
+from rlvr_exp.run.job import Job
+from rlvr_exp.run.resume import steps_of
+from rlvr_exp.run.rollout_files import read_rollouts, rollout_steps
+from rlvr_exp.run.tracking import read_metrics
+from rlvr_exp.stages.reinforcement import collect_from, train
+from rlvr_exp.stages.setup import prepared
+
+MACHINE = ("time/", "system/")
+"""Metrics that no two runs share."""
+FILES = "rlvr_exp.run.tracking.Files"
+
+
+@dataclass(frozen=True)
+class Again:
+    """What came of it."""
+
+    checkpoint: str
+    """What the run went on from; empty: nothing was made again."""
+    why: str = ""
+    """Why nothing was."""
+    samples: int = 0
+    """Samples of the step that were drawn or judged otherwise."""
+    metrics: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
+    """Metrics of the step that differ: as written, as now."""
+
+    @property
+    def differences(self) -> int:
+        return self.samples + len(self.metrics)
+
+
+class UntilStep(Job):
+    """A job whose training is asked to stop at the end of one step, or with the run that it is a part of."""
+
+    def __init__(self, directory: Path, last: int, whole: Job):
+        self._last, self._whole = last, whole
+        super().__init__(directory, lambda event: whole.sign())
+
+    @property
+    def interrupted(self) -> bool:
+        return self.steps >= self._last or self._whole.interrupted
+
+    @interrupted.setter
+    def interrupted(self, value: bool) -> None:
+        """Only the step decides."""
+
+
+def made_again(run: Path, step: int, job: Job) -> Again:
+    """Sample and learn from the checkpoint up to the step, in the folder `again` of the job's directory."""
+    found = checkpoint_before(run, step)
+    if found is None:
+        return Again("", f"no sound checkpoint before step {step} is there")
+    config = load_config(run / "config.yaml")
+    if config.parallel.distributed:
+        return Again("", "the run had several processes, and this is one")
+    config.tracking = SCHEMAS[FILES]()
+    scratch = job.directory / "again"
+    _prepare(run, found, scratch)
+    part = UntilStep(scratch, step, job)
+    with prepared(config, part) as parts:
+        longest = config.model.max_completion_tokens
+        algorithm = build(config.algorithm, max_completion_tokens=longest, checkpoint=config.model.path)
+        try:
+            train(parts, config, part, algorithm, collect_from(parts, config, part, algorithm))
+        except Interrupted:
+            if job.interrupted:
+                raise
+    shutil.rmtree(scratch / "checkpoints")  # Of the step itself; the run has those that it kept.
+    return compared(run, scratch, step, found)
+
+
+def checkpoint_before(run: Path, step: int) -> Path | None:
+    """The newest sound checkpoint of a step before this one."""
+    for path in steps_of(run):
+        if int(path.name.partition("_")[2]) < step:
+            try:
+                check_sound(path)
+            except InputError:
+                continue
+            return path.resolve()
+    return None
+
+
+def _prepare(run: Path, checkpoint: Path, scratch: Path) -> None:
+    (scratch / "checkpoints").mkdir(parents=True)
+    for name in ("config.yaml", manifest.NAME, "metrics.jsonl"):
+        shutil.copy(run / name, scratch / name)
+    manifest.go_on(scratch, checkpoint, [], datetime.now().astimezone().isoformat(timespec="seconds"))
+
+
+def compared(run: Path, scratch: Path, step: int, checkpoint: Path) -> Again:
+    """Of the same step in both folders."""
+    old, new = (read_rollouts(rollout_steps(folder)[step]) for folder in (run, scratch))
+    differing = sum(one != other for one, other in zip(old, new, strict=False)) + abs(len(old) - len(new))
+    before, after = (_row(folder, step) for folder in (run, scratch))
+    names = [name for name in dict.fromkeys((*before, *after)) if not name.startswith(MACHINE)]
+    metrics = {name: (before.get(name), after.get(name)) for name in names if before.get(name) != after.get(name)}
+    return Again(str(checkpoint), "", differing, metrics)
+
+
+def _row(directory: Path, step: int) -> Mapping[str, Any]:
+    """Empty where rows are rarer than steps and this one has none."""
+    return next((row for row in read_metrics(directory) if row["step"] == step), {})

@@ -1,0 +1,254 @@
+"""Repeat one step of a run from its rollouts, for debugging: judge, pay and compare with what was written then.
+
+Verdicts, rewards, advantages and what became of each sample are made again by the same code that made them, and every
+field that comes out another is told. Earlier steps' rollouts bring the reward's normaliser to where it was. What a
+model has a part in (PPO's values, RLOO's penalty) is not in the rollouts, and is said to be left out. Samples nothing
+and writes nothing into the run.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rlvr_exp.algorithms.base import Algorithm
+from rlvr_exp.algorithms.experience import Experience
+from rlvr_exp.algorithms.group import GroupAlgorithm
+from rlvr_exp.algorithms.rloo import RLOO
+from rlvr_exp.config import Config, build
+from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.files import write_json, write_text
+from rlvr_exp.rewards.base import Judged
+from rlvr_exp.rewards.compose import Reward, Rewarded
+from rlvr_exp.rollouts.groups import Group, Groups
+from rlvr_exp.rollouts.judge import CUT, Answer
+from rlvr_exp.rollouts.sampler import Sampled
+from rlvr_exp.run import manifest
+from rlvr_exp.run.job import Job, Result
+from rlvr_exp.run.rollout_files import Rollout
+from rlvr_exp.run.rollout_rows import rollout_rows
+from rlvr_exp.run.stored import Stored
+from rlvr_exp.stages.again import Again, made_again
+from rlvr_exp.stages.fitting import all_tasks, check_fit
+from rlvr_exp.stages.judging import built_verifier, ready
+from rlvr_exp.tasks.base import Candidate, Domain, Task
+from rlvr_exp.verifiers.base import Request, Verdict, Verifier
+
+COMPARED = ("outcome", "bucket", "rule", "passed", "total", "reward", "terms", "advantage", "fate")
+"""Fields of a rollout that are made again."""
+TOLERANCE = 1e-6
+"""Relative: rewards are sums of floats, written and read in full."""
+SHOWN = 20
+"""Differences told to a person; replay.json has all."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One field of one sample that comes out another."""
+
+    group: int
+    sample: int
+    task: str
+    field: str
+    logged: Any
+    now: Any
+
+
+def run(config: Config, job: Job) -> Result:
+    source, options = Stored(Path(config.replay.run)), config.replay
+    logged = source.step(options.step)
+    domain: Domain = build(config.data)
+    tasks = {task.id: task for task in all_tasks(domain)}
+    _check_tasks(logged, tasks)
+    algorithm: Algorithm = build(config.algorithm, max_completion_tokens=config.model.max_completion_tokens)
+    reward: Reward = build(config.reward)
+    left_out = left_out_of(algorithm)
+    with built_verifier(config) as verifier:
+        check_fit(verifier, tasks.values())
+        manifest.extend(job.directory, verifier=ready(verifier, job), input={"run": options.run, "step": options.step})
+        job.progress(kind="phase", name="judge", done=0, total=len(logged))
+        judged = judged_again(logged, domain, tasks, verifier)
+        job.progress(kind="phase", name="judge", done=len(logged), total=len(logged))
+        warm(reward, source, options.step)
+        groups = groups_of(logged, judged, tasks, reward, algorithm)
+        experience = algorithm.experience(groups, pad_id=0)
+        rows = rollout_rows(groups, experience, algorithm.regularised)
+        differences = compared(logged, rows, left_out)
+        if options.breakpoint:
+            _look(logged, rows, groups, experience, differences, domain, verifier, reward, algorithm)
+    again = made_again(source.directory, options.step, job) if options.update else Again("", "replay.update=false")
+    return _told(job, options.step, logged, differences, left_out, again)
+
+
+def left_out_of(algorithm: Algorithm) -> dict[str, str]:
+    """Field -> why it cannot be made again from rollouts alone."""
+    if not isinstance(algorithm, GroupAlgorithm):
+        why = "advantages come from a value that the rollouts do not hold"
+    elif isinstance(algorithm, RLOO) and algorithm.kl_coef:
+        why = "the penalty in the advantages comes from the reference that the rollouts do not hold"
+    else:
+        return {}
+    return {"advantage": why, "fate": why}
+
+
+def _check_tasks(rows: Sequence[Rollout], tasks: dict[str, Task]) -> None:
+    missing = sorted({row.task for row in rows} - tasks.keys())
+    if missing:
+        what = f"{len(missing)} tasks of the step are not in it"
+        raise InputError(Problem("data", what, missing[0], "the data of the run", "", "data.path=DIR, data.limit=0"))
+
+
+def judged_again(
+    rows: Sequence[Rollout], domain: Domain, tasks: dict[str, Task], verifier: Verifier
+) -> list[tuple[Candidate, Verdict]]:
+    """The candidate of each row and its verdict now; what was cut at its limit is not judged, as then."""
+    candidates = [domain.parse(row.completion) for row in rows]
+    asked = [place for place, row in enumerate(rows) if not row.truncated]
+    requests = [Request(tasks[rows[place].task].problem, candidates[place]) for place in asked]
+    verdicts = dict(zip(asked, verifier.verify(requests), strict=True))
+    return [(candidate, verdicts.get(place, CUT)) for place, candidate in enumerate(candidates)]
+
+
+def warm(reward: Reward, source: Stored, step: int) -> None:
+    """Bring the normaliser to where it stood before the step, by what earlier steps were paid."""
+    for earlier in (number for number in source.files if number < step):
+        paid = [sum(row.terms.values()) for row in source.step(earlier) if not row.waited and row.reward is not None]
+        reward.normalizer(paid)
+
+
+def groups_of(
+    rows: Sequence[Rollout],
+    judged: Sequence[tuple[Candidate, Verdict]],
+    tasks: dict[str, Task],
+    reward: Reward,
+    algorithm: Algorithm,
+) -> Groups:
+    """The step's groups as they stood before its update. Tokens are counted and not known: no advantage here reads
+    them."""
+    answers = [_answer(row, tasks[row.task], *one) for row, one in zip(rows, judged, strict=True)]
+    paid = _paid(rows, answers, reward)
+    members: dict[int, list[int]] = {}
+    for place, row in enumerate(rows):
+        members.setdefault(row.group, []).append(place)
+    made = [
+        _group(number, *([part[i] for i in places] for part in (rows, answers, paid)), algorithm)
+        for number, places in members.items()
+    ]
+    pending = {number for number, places in members.items() if rows[places[0]].fate == "pending"}
+    step = rows[0].step - 1
+    filter_ = algorithm.group_filter()
+    return Groups(
+        step=step,
+        learned=tuple(group for number, group in zip(members, made, strict=True) if number not in pending),
+        sampled=tuple(group for group in made if group.step == step),
+        waited=tuple(group for group in made if group.step != step),
+        waiting=tuple(group for number, group in zip(members, made, strict=True) if number in pending),
+        dead={group.id: kind for group in made if (kind := filter_.kind(group))},
+        seconds={},
+    )
+
+
+def _answer(row: Rollout, task: Task, candidate: Candidate, verdict: Verdict) -> Answer:
+    drawn = Sampled((0,) * row.tokens, (0.0,) * row.tokens, row.truncated)
+    return Answer(task, row.sample, drawn, row.completion, candidate, verdict)
+
+
+def _paid(rows: Sequence[Rollout], answers: Sequence[Answer], reward: Reward) -> list[Rewarded]:
+    """Those sampled in the step are paid together, as then; those of earlier steps keep what they were paid."""
+    fresh = [place for place, row in enumerate(rows) if not row.waited]
+    judged = [
+        Judged(one.task, one.text, len(one.sampled.ids), one.sampled.truncated, one.candidate, one.verdict)
+        for one in (answers[place] for place in fresh)
+    ]
+    now = dict(zip(fresh, reward(judged), strict=True))
+    return [now[place] if place in now else _kept(row) for place, row in enumerate(rows)]
+
+
+def _kept(row: Rollout) -> Rewarded:
+    return Rewarded(row.reward, None if row.reward is None else sum(row.terms.values()), dict(row.terms))
+
+
+def _group(
+    number: int, rows: Sequence[Rollout], answers: Sequence[Answer], paid: Sequence[Rewarded], algorithm: Algorithm
+) -> Group:
+    pairs = zip(paid, rows, strict=True)
+    rewards = tuple(None if one.total is None else algorithm.shaped(one.total, row.tokens) for one, row in pairs)
+    first = rows[0]
+    return Group(first.step - 1 - first.waited, number, first.prompt, (0,), tuple(answers), tuple(paid), rewards)
+
+
+def compared(logged: Sequence[Rollout], now: Sequence[Rollout], left_out: dict[str, str]) -> list[Difference]:
+    """Every field that differs, in the order of the file."""
+    by_place = {(row.group, row.sample): row for row in now}
+    found = []
+    for old in logged:
+        new = by_place[old.group, old.sample]
+        for name in COMPARED:
+            before, after = getattr(old, name), getattr(new, name)
+            if name not in left_out and not _same(before, after):
+                found.append(Difference(old.group, old.sample, old.task, name, before, after))
+    return found
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_same(one[name], other[name]) for name in one)
+    if isinstance(one, float) and isinstance(other, float):
+        return abs(one - other) <= TOLERANCE * max(1.0, abs(one), abs(other))
+    return one == other
+
+
+def _look(
+    logged: Sequence[Rollout],
+    rows: Sequence[Rollout],
+    groups: Groups,
+    experience: Experience,
+    differences: Sequence[Difference],
+    domain: Domain,
+    verifier: Verifier,
+    reward: Reward,
+    algorithm: Algorithm,
+) -> None:
+    """A debugger with the pieces by their names here: what was written and what is made now, and what made it."""
+    breakpoint()
+
+
+def _told(
+    job: Job,
+    step: int,
+    logged: Sequence[Rollout],
+    differences: Sequence[Difference],
+    left_out: dict[str, str],
+    again: Again,
+) -> Result:
+    counts = Counter(one.field for one in differences)
+    metrics = {"samples": len(logged), "differences": len(differences) + again.differences}
+    metrics |= {"update/samples": again.samples, "update/metrics": len(again.metrics)} if again.checkpoint else {}
+    metrics |= {f"differences/{name}": counts[name] for name in COMPARED if name not in left_out}
+    text = "\n".join([_text(step, logged, differences, left_out), *_of_update(step, again)])
+    whole = {"step": step, "metrics": metrics, "left_out": left_out, "update": asdict(again)}
+    write_json(job.directory / "replay.json", {**whole, "differences": [asdict(one) for one in differences]})
+    write_text(job.directory / "replay.md", text + "\n")
+    job.progress(kind="note", text=text)
+    return Result(metrics=metrics)
+
+
+def _text(step: int, logged: Sequence[Rollout], differences: Sequence[Difference], left_out: dict[str, str]) -> str:
+    fields = [name for name in COMPARED if name not in left_out]
+    head = f"step {step}: {len(logged)} samples made again, compared in {', '.join(fields)}: {len(differences)} differ"
+    lines = [
+        f"  group {one.group} sample {one.sample} ({one.task}): {one.field} was {one.logged!r}, is {one.now!r}"
+        for one in differences[:SHOWN]
+    ]
+    more = [f"  and {len(differences) - SHOWN} more in replay.json"] if len(differences) > SHOWN else []
+    why = [f"  not compared: {', '.join(left_out)}: {next(iter(left_out.values()))}"] if left_out else []
+    return "\n".join([head, *lines, *more, *why])
+
+
+def _of_update(step: int, again: Again) -> list[str]:
+    if not again.checkpoint:
+        return [f"the update was not made again: {again.why}"]
+    found = f"{again.samples} samples and {len(again.metrics)} metrics differ"
+    head = f"sampled and learned again from {Path(again.checkpoint).name} to step {step}: {found}"
+    return [head, *(f"  {name} was {old!r}, is {new!r}" for name, (old, new) in list(again.metrics.items())[:SHOWN])]

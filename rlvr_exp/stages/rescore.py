@@ -1,0 +1,203 @@
+"""Judge the stored rollouts of a run again: a new version of the verifier, other limits. No model, no torch.
+
+Old and new verdicts stand side by side in `rescored.jsonl`, row by row in the order of the rollouts, and those that
+changed with their whole text in `changed.jsonl`; the run itself is read and never written. Equal answers to one task
+are judged once. Past `verifier.max_no_verdict_rate` it ends with exit 3, once every row is answered.
+"""
+
+import json
+import sys
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rlvr_exp.config import Config, build
+from rlvr_exp.core.errors import InputError, Interrupted, Problem, RlvrError
+from rlvr_exp.core.files import write_json, write_text
+from rlvr_exp.evaluation.rescored import Judged, Rescored, change
+from rlvr_exp.run import manifest
+from rlvr_exp.run.in_order import Asked, InOrder
+from rlvr_exp.run.job import Job, Result
+from rlvr_exp.run.rollout_files import Rollout
+from rlvr_exp.run.row_output import RowFile, shown
+from rlvr_exp.run.stored import Stored
+from rlvr_exp.stages.fitting import all_tasks, check_fit
+from rlvr_exp.stages.judging import built_verifier, ready, system_metrics
+from rlvr_exp.stages.verify import decides
+from rlvr_exp.tasks.base import Candidate, Domain, Task
+from rlvr_exp.verifiers.base import Request, Verdict, Verifier, settled
+from rlvr_exp.verifiers.guarded import Silence
+
+KEYS = ("id", "step", "task", "waited", "old", "new", "changed", "log")
+CUT = Verdict("failed", bucket="truncated", log="the completion reached its token limit before it ended")
+"""As rlvr_exp.rollouts.judge has it, which imports torch."""
+EVERY = 50
+"""Rows between messages of progress."""
+
+
+class RescoredFile(RowFile):
+    """rescored.jsonl."""
+
+    option = "rescore.output"
+
+    @staticmethod
+    def fits(row: Any) -> bool:
+        return tuple(row) == KEYS
+
+
+def run(config: Config, job: Job) -> Result:
+    source = Stored(Path(config.rescore.run))
+    domain: Domain = build(config.data)
+    tasks = {task.id: task for task in all_tasks(domain)}
+    fingerprint, total = source.fingerprint(), _checked(source, tasks)
+    with built_verifier(config) as verifier:
+        check_fit(verifier, tasks.values())
+        told = ready(verifier, job)
+        made = {"rollouts": fingerprint, "verifier": decides(config, told)}
+        target = Path(config.rescore.output or job.directory / "rescored.jsonl")
+        with RescoredFile(target, made) as out:
+            described = {"run": str(source.directory), "rollouts": fingerprint, "rows": total}
+            manifest.extend(job.directory, verifier=told, input=described, output=str(target))
+            judging = Rescoring(domain, verifier, tasks, out, job, total, config.verifier.max_no_verdict_rate)
+            return judging.run(source.rows())
+
+
+def _checked(source: Stored, tasks: Mapping[str, Task]) -> int:
+    """The number of rows. Raises InputError where the data lacks the task of any: its verdict would be of something
+    else."""
+    total, missing = 0, dict[str, int]()
+    for row in source.rows():
+        total += 1
+        if row.task not in tasks:
+            missing[row.task] = missing.get(row.task, 0) + 1
+    if missing:
+        what = f"{sum(missing.values())} rollouts answer tasks that the data has not"
+        got = f"{len(missing)} tasks, first {next(iter(missing))}"
+        raise InputError(Problem("data", what, got, "the data of the run", "", "data.path=DIR, data.limit=0"))
+    return total
+
+
+class Rescoring:
+    """One pass over the rollouts; rows that the output has already are counted and not judged again."""
+
+    def __init__(
+        self,
+        domain: Domain,
+        verifier: Verifier,
+        tasks: Mapping[str, Task],
+        out: RescoredFile,
+        job: Job,
+        total: int,
+        max_rate: float,
+    ):
+        self._domain, self._verifier, self._tasks, self._out = domain, verifier, tasks, out
+        self._job, self._total = job, total
+        self._flight, self._rows = InOrder(), deque[Rollout]()
+        self._asked: dict[tuple[str, Candidate], Future[Verdict]] = {}
+        self._silence = Silence(verifier.name, max_rate, least=1)
+        self._counted = Rescored()
+        self._before = out.rows
+
+    def run(self, rows: Iterator[Rollout]) -> Result:
+        """Judge all. Raises GuardStop and Interrupted, with what is judged on the disk."""
+        if self._before:
+            self._job.progress(kind="note", text=f"going on after the {self._before} rows of {self._out.path}")
+        known = self._out.existing()
+        self._progress()
+        with open(self._job.directory / "changed.jsonl", "w", encoding="utf-8") as changed:
+            self._changed = changed
+            for index, row in enumerate(rows):
+                if index < self._before:
+                    self._count(row, next(known))
+                    continue
+                self._ask(row)
+                self._take_while(lambda: self._flight.full)
+            self._take_while(lambda: len(self._flight) > 0)
+        return self._told()
+
+    def _ask(self, row: Rollout) -> None:
+        task, candidate = self._tasks[row.task], self._domain.parse(row.completion)
+        if row.truncated:
+            verdict = settled(CUT)
+        else:
+            key = row.task, candidate
+            if key not in self._asked:
+                self._asked[key] = self._verifier.submit(Request(task.problem, candidate))
+            verdict = self._asked[key]
+        self._rows.append(row)
+        self._flight.ask(None, verdict, len(row.completion))
+
+    def _take_while(self, waiting: Callable[[], bool]) -> None:
+        while True:
+            for asked in self._flight.take():
+                self._answer(self._rows.popleft(), _verdict(asked))
+            if self._job.interrupted:
+                done = f"stopped after {self._out.rows} of {self._total} rows"
+                raise Interrupted(f"{done}; the same command with this rescore.output goes on there: {self._out.path}")
+            if not waiting():
+                return
+            self._flight.wait()
+
+    def _answer(self, row: Rollout, verdict: Verdict) -> None:
+        old, new = _stored(row), Judged(verdict.outcome, verdict.bucket, verdict.rule, verdict.passed, verdict.total)
+        written = {
+            "id": f"{row.step:06d}/{row.group}/{row.sample}",
+            "step": row.step,
+            "task": row.task,
+            "waited": row.waited,
+            "old": asdict(old),
+            "new": asdict(new),
+            "changed": change(old, new),
+            "log": shown(verdict.log),
+        }
+        self._out.write(written)
+        self._count(row, written)
+        if self._out.rows % EVERY == 0:
+            self._progress()
+
+    def _count(self, row: Rollout, written: Mapping[str, Any]) -> None:
+        self._counted.add(row.step, row.task, row.waited, Judged(**written["old"]), Judged(**written["new"]))
+        self._silence.count(written["new"]["outcome"], written["log"])
+        if written["changed"] and not row.waited:
+            whole = {**written, "old_log": row.log, "prompt": row.prompt, "completion": row.completion}
+            self._changed.write(json.dumps(whole) + "\n")
+
+    def _progress(self) -> None:
+        with suppress(Interrupted):  # `_take_while` sees it too, with what is judged on the disk.
+            self._job.progress(kind="phase", name="rescore", done=self._out.rows, total=self._total)
+
+    def _told(self) -> Result:
+        self._progress()
+        told, directory = self._counted, self._job.directory
+        write_json(directory / "rescore.json", told.to_dict())
+        write_text(directory / "rescore.md", told.text())
+        self._job.progress(kind="note", text=told.text())
+        distinct = {"distinct": float(len(self._asked)), "system/rows_from_before": float(self._before)}
+        metrics = self._job.metrics = {**told.metrics(), **distinct, **system_metrics(self._verifier)}
+        self._silence.check()
+        rates = told.rates()
+        return Result(
+            before={"success": rates["old"]} if "old" in rates else {},
+            after={"success": rates["new"]} if "new" in rates else {},
+            metrics=metrics,
+        )
+
+
+def _verdict(asked: Asked) -> Verdict:
+    """A verifier that fails on one answer is at fault for that one: the rest goes on."""
+    try:
+        return asked.verdict.result()
+    except RlvrError:
+        raise
+    except Exception as fault:  # Told on the row and, whole, in the log.
+        traceback.print_exception(fault, file=sys.stderr)
+        return Verdict("no_verdict", log=f"the verifier failed: {type(fault).__name__}: {fault}")
+
+
+def _stored(row: Rollout) -> Judged:
+    return Judged(row.outcome, row.bucket, row.rule, row.passed, row.total)

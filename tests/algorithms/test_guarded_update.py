@@ -1,0 +1,142 @@
+"""An update with a loss, gradient or reward that is no finite number leaves weights and optimizer as they are, and is
+counted."""
+
+import copy
+import json
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tiny_update import Bowl, tiny_language_model, trained
+from transformers import TrainerCallback
+
+from rlvr_exp.algorithms.guarded_update import CAUSES, UpdateGuard
+from rlvr_exp.core.errors import GuardStop, InputError
+
+OPTIMIZERS = ("sgd", "adam", "adamw", "adafactor", "muon")
+FAULTS = ("loss nan", "loss inf", "gradient nan", "gradient inf", "reward")
+CAUSE = {fault: fault.split()[0] for fault in FAULTS}
+
+
+class Sick(TrainerCallback):
+    """Makes chosen steps sick, keeps what was there after each, and stands for the run's guards."""
+
+    def __init__(self, faults: dict[int, str], most: int = 5):
+        self.updates = UpdateGuard(most)
+        self._faults = faults
+        self.fault = ""
+        self.after: list[tuple[dict, dict]] = []
+        self.rows: list[dict[str, float]] = []
+
+    def on_step_begin(self, args, state, control, **_):
+        self.updates.check(state.global_step)
+        self.fault = self._faults.get(state.global_step + 1, "")
+        self.updates.rewards(["cases=nan"] if self.fault == "reward" else [])
+
+    def on_step_end(self, args, state, control, model=None, optimizer=None, **_):
+        self.after.append(copy.deepcopy((model.state_dict(), optimizer.state_dict())))
+        self.rows.append(self.updates.metrics())
+
+    def on_train_end(self, args, state, control, **_):
+        self.updates.check(state.global_step, ended=True)
+
+
+def sick(model, callback: Sick):
+    """The model with the faults in what it computes; a gradient's comes behind a loss that is finite."""
+    plain = type(model).forward
+
+    def forward(row):
+        loss = plain(model, row)["loss"]
+        what, _, size = callback.fault.partition(" ")
+        if what == "loss":
+            loss = loss + torch.tensor(float(size))  # Its gradient stays finite: a constant is added.
+        elif what == "gradient":
+            loss.register_hook(lambda grad: grad * float(size))
+        return {"loss": loss}
+
+    model.forward = forward
+    return model
+
+
+def run(faults: dict[int, str], *words: str, model=None, steps: int = 6, most: int = 5):
+    callback = Sick(faults, most)
+    size = [f"algorithm.max_steps={steps}", "scheduler.warmup_steps=0"]
+    _, rows = trained(sick(model or Bowl(), callback), *size, *words, callbacks=[callback])
+    return callback, rows
+
+
+def flat(state) -> str:
+    """Every number of a nested state, so that two are equal exactly where their texts are."""
+    return json.dumps(state, default=lambda value: value.tolist(), sort_keys=True)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_a_skipped_update_leaves_weights_and_optimizer_untouched(optimizer: str, fault: str) -> None:
+    model = tiny_language_model() if optimizer == "muon" else None
+    callback, rows = run({3: fault}, f"optimizer={optimizer}", "scheduler=cosine", model=model)
+    weights, states = zip(*callback.after, strict=True)
+    assert flat(weights[2]) == flat(weights[1]) and flat(states[2]) == flat(states[1])
+    assert flat(weights[1]) != flat(weights[0]) and flat(weights[3]) != flat(weights[2]), "the others move"
+    assert all(value.isfinite().all() for value in weights[-1].values())
+    assert [row["guard/skipped"] for row in callback.rows] == [0, 0, 1, 0, 0, 0]
+    assert {name for name in CAUSES if callback.rows[2][f"guard/{name}"]} == {CAUSE[fault]}
+
+
+@settings(deadline=None, max_examples=6)
+@given(st.dictionaries(st.integers(1, 6), st.sampled_from(FAULTS), max_size=4))
+def test_sound_steps_are_those_of_a_run_without_the_sick_ones(faults: dict[int, str]) -> None:
+    """Bit for bit: the schedule and the optimizer's count of steps stand still while an update is skipped."""
+    callback, _ = run(faults, "optimizer=adamw", "scheduler=constant")
+    weights = [flat(weights) for step, (weights, _) in enumerate(callback.after, 1) if step not in faults]
+    alone, _ = run({}, "optimizer=adamw", "scheduler=constant", steps=6 - len(faults))
+    assert weights == [flat(weights) for weights, _ in alone.after]
+    assert sum(row["guard/skipped"] for row in callback.rows) == len(faults)
+
+
+def test_a_row_has_the_mean_loss_of_the_updates_that_were_taken() -> None:
+    words = ["optimizer=sgd", "optimizer.lr=1e-9", "scheduler=constant", "run.log_every_steps=3"]
+    _, sound = run({}, *words)
+    _, some = run({2: "loss nan"}, *words)
+    _, none = run({1: "loss inf", 2: "gradient nan", 3: "reward"}, *words)
+    losses = [[row["loss"] for row in rows if "learning_rate" in row] for rows in (sound, some, none)]
+    assert losses[1] == pytest.approx(losses[0], rel=1e-4)
+    assert math.isnan(losses[2][0]) and losses[2][1] == pytest.approx(losses[0][1], rel=1e-4), "and none lasts"
+
+
+@pytest.mark.parametrize("most", [0, 2])
+def test_too_many_in_a_row_stop_the_run_with_step_figure_and_remedy(most: int) -> None:
+    faults = dict.fromkeys(range(2, 3 + most), "gradient inf")
+    with pytest.raises(GuardStop) as stop:
+        run(faults, most=most)
+    assert stop.value.exit_code == 3
+    told = str(stop.value)
+    assert f"step {2 + most}: the last {most + 1} updates were skipped, from step 2 on" in told
+    for text in ("norm is inf", "those of step 1", "optimizer.lr", "run.guards.max_skipped"):
+        assert text in told
+
+
+def test_borne_ones_do_not_stop_it_and_sound_ones_begin_the_count_anew() -> None:
+    callback, _ = run({1: "loss nan", 2: "loss nan", 4: "loss nan", 5: "loss nan"}, most=2)
+    assert len(callback.after) == 6
+
+
+def test_a_run_that_took_no_update_at_all_is_stopped_at_its_end() -> None:
+    with pytest.raises(GuardStop, match="none of 2 updates was taken"):
+        run({1: "loss nan", 2: "loss nan"}, steps=2)
+
+
+def test_the_count_is_part_of_a_checkpoint() -> None:
+    guard, again = UpdateGuard(1), UpdateGuard(1)
+    guard.skipped(7, loss=True, norm=math.nan)
+    again.load_state_dict(json.loads(json.dumps(guard.state_dict())))
+    for one in (guard, again):
+        one.skipped(8, loss=True, norm=math.nan)
+        with pytest.raises(GuardStop, match="the last 2 updates were skipped, from step 7 on"):
+            one.check(8)
+    counts = {"guard/skipped": 2, "guard/reward": 0, "guard/loss": 2, "guard/gradient": 0}
+    assert guard.metrics() == again.metrics() == counts
+    with pytest.raises(InputError, match="has other keys"):
+        again.load_state_dict({"skipped": 1})

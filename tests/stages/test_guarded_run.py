@@ -1,0 +1,61 @@
+"""A real run whose reward is broken and slow: its updates are skipped and counted, the watchdog tells where it
+stands, and it ends with 3, its directory whole."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from program import ENVIRONMENT, PROGRAM
+
+from rlvr_exp.run.rollout_files import read_rollouts, rollout_steps
+
+pytestmark = pytest.mark.slow
+
+TERM = '''
+import math, time
+from dataclasses import dataclass
+from rlvr_exp.rewards.base import Span, Term
+
+class Broken(Term):
+    when_correct = when_wrong = Span(0, 0)
+
+    @dataclass
+    class Config:
+        weight: float = 1.0
+
+    def __init__(self, weight):
+        self.weight, self._slept = weight, False
+
+    def __call__(self, judged):
+        if not self._slept:
+            self.standing_still()
+        return math.nan
+
+    def standing_still(self):
+        self._slept = True
+        time.sleep(4)
+'''
+
+
+def test_skipped_updates_are_counted_told_and_end_the_run(tmp_path: Path) -> None:
+    (tmp_path / "breakage.py").write_text(TERM)
+    words = ["+stage=grpo", "+experiment=quick", f"hydra.searchpath=[{tmp_path}]", "evaluation.tasks=2", "run.dir=run"]
+    words += ["+reward.terms.broken={_target_: breakage.Broken}", "algorithm.max_steps=9"]
+    words += ["run.guards.max_skipped=1", "run.guards.step_deadline_s=2", "run.checkpoint.every_steps=1"]
+    done = subprocess.run([*PROGRAM, *words], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True)
+    run = tmp_path / "run"
+    summary, log = json.loads((run / "summary.json").read_text()), (run / "log.txt").read_text()
+    assert done.returncode == 3, done.stderr + log
+    assert summary["status"] == "stopped" and "the last 2 updates were skipped, from step 1 on" in summary["reason"]
+    assert "broken=nan" in summary["reason"] and "run.guards.max_skipped=1" in summary["reason"]
+    assert done.stderr.count(summary["reason"]) == 1 and "Traceback" not in done.stderr
+    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    assert [(row["step"], row["guard/skipped"], row["guard/reward"], row["loss"]) for row in rows] == [
+        (1, 1.0, 1.0, None), (2, 1.0, 1.0, None)
+    ]  # fmt: skip
+    for text in (log, done.stderr):
+        assert "watchdog: no sign of progress" in text and "standing_still" in text and "last phase: " in text
+    weights = [(run / "checkpoints" / f"step_{step:06d}" / "model.safetensors").read_bytes() for step in (1, 2)]
+    assert weights[0] == weights[1], "as it was before the first update"
+    assert all(row.reward is None for row in read_rollouts(rollout_steps(run)[1]))

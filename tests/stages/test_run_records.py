@@ -1,0 +1,287 @@
+"""One short real run, looked at again: no secret in any of its files, judged again alike, each step made again alike.
+"""
+
+import gzip
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from program import ENVIRONMENT, PROGRAM
+
+from rlvr_exp.config import build, compose
+from rlvr_exp.config.compose import compose_lenient
+from rlvr_exp.config.data import Data
+from rlvr_exp.core.errors import GuardStop, InputError, Interrupted
+from rlvr_exp.run import manifest
+from rlvr_exp.run.job import Job, Result
+from rlvr_exp.run.ready import unready
+from rlvr_exp.run.rollout_files import read_rollouts, rollout_steps, write_rollouts
+from rlvr_exp.run.stored import Stored
+from rlvr_exp.stages import replay, rescore
+
+pytestmark = pytest.mark.slow
+
+SECRETS = {
+    "WANDB_API_KEY": "planted-wandb-key-0123456789",
+    "HF_TOKEN": "hf_" + "plantedtoken" * 3,
+    "JUDGE_PASSWORD": "planted password of a judge",
+    "AWS_SECRET": "AKIA" + "PLANTED7" * 2,
+}
+SIZE = ["algorithm.max_steps=3", "data.limit=40", "evaluation.tasks=2", "evaluation.samples=1"]
+SIZE += ["run.checkpoint.every_steps=1"]
+LENIENT = '''
+from dataclasses import dataclass
+from rlvr_exp.verifiers.base import Direct, Verdict
+
+class Lenient(Direct):
+    """Passes whatever holds the word."""
+    name, version = "lenient", "1"
+
+    @dataclass
+    class Config:
+        word: str = "def"
+
+    def __init__(self, word):
+        self._word = word
+
+    def judge(self, request):
+        if self._word == "broken":
+            return Verdict("no_verdict", log="no oracle")
+        text = request.candidate.text or ""
+        if self._word in text:
+            return Verdict("passed", passed=1, total=1)
+        return Verdict("failed", "wrong_answer", total=1)
+'''
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> Path:
+    """A run directory with rollouts of three steps, tracked by W&B, under an environment full of secrets."""
+    place = tmp_path_factory.mktemp("made")
+    home = {name: str(place / "home") for name in ("HOME", "XDG_CONFIG_HOME")}
+    words = ["+stage=grpo", "+experiment=quick", *SIZE, "tracking=wandb", "reward=normalized", "run.dir=run"]
+    env = {**ENVIRONMENT, **home, **SECRETS, "WANDB_MODE": "offline"}
+    done = subprocess.run([*PROGRAM, *words], cwd=place, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr + (place / "run" / "log.txt").read_text()
+    return place / "run"
+
+
+@pytest.fixture(autouse=True)
+def one_corpus(monkeypatch) -> None:
+    """The corpus takes seconds to build and is the same in every test."""
+    for module in (rescore, replay):
+        monkeypatch.setattr(module, "build", once)
+
+
+def once(node, **more):
+    if not isinstance(node, Data):
+        return build(node, **more)
+    if repr(node) not in KNOWN:
+        KNOWN[repr(node)] = build(node)
+    return KNOWN[repr(node)]
+
+
+KNOWN: dict[str, object] = {}
+
+
+def job_in(directory: Path, stage: str) -> tuple[Job, list[dict]]:
+    events: list[dict] = []
+    manifest.begin(directory, stage, 0, [], "")
+    return Job(directory, events.append), events
+
+
+def sums(directory: Path) -> dict[Path, str]:
+    return {path: hashlib.sha256(path.read_bytes()).hexdigest() for path in directory.rglob("*") if path.is_file()}
+
+
+def rows_of(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_no_file_of_a_run_holds_a_secret(made: Path) -> None:
+    files = [path for path in made.rglob("*") if path.is_file()]
+    assert {"metrics.jsonl", "log.txt", "manifest.json", "config.yaml", "report.html"} <= {path.name for path in files}
+    assert any(path.suffix == ".wandb" for path in files)
+    for path in files:
+        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        assert [name for name, value in SECRETS.items() if value.encode() in content] == [], path
+
+
+def test_wandb_has_the_metrics_and_samples_of_the_run(made: Path) -> None:
+    (written,) = made.glob("wandb/offline-run-*/run-*.wandb")
+    names = {name for row in rows_of(made / "metrics.jsonl") for name in row} - {"step"}
+    kept = written.read_bytes()
+    assert [name for name in names if name.encode() not in kept] == []
+    assert b"max_steps" in kept and str(made / "checkpoints").encode() in kept, "configuration and paths"
+    assert len(list(made.glob("wandb/offline-run-*/files/media/table/samples*.table.json"))) == 3
+
+
+@pytest.fixture(scope="module")
+def rescored(made: Path, tmp_path_factory) -> Path:
+    """The directory of a rescoring with nothing changed, by the command."""
+    place = tmp_path_factory.mktemp("rescored")
+    words = ["+stage=rescore", f"rescore.run={made}", "run.dir=again"]
+    before = sums(made)
+    done = subprocess.run([*PROGRAM, *words], cwd=place, env=ENVIRONMENT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "100.00% agree" in done.stdout and sums(made) == before, "the run is read and never written"
+    return place / "again"
+
+
+def test_an_unchanged_verifier_agrees_in_full(made: Path, rescored: Path) -> None:
+    rows, stored = rows_of(rescored / "rescored.jsonl"), list(Stored(made).rows())
+    assert len(rows) == len(stored) > 0 and all(row["old"] == row["new"] and not row["changed"] for row in rows)
+    assert [(row["step"], row["task"]) for row in rows] == [(row.step, row.task) for row in stored]
+    metrics = json.loads((rescored / "summary.json").read_text())["metrics"]
+    assert metrics["agreement"] == 1.0 and metrics["changed"] == 0 and 0 < metrics["distinct"] <= len(rows)
+    assert (rescored / "changed.jsonl").read_text() == ""
+    told = json.loads((rescored / "rescore.json").read_text())
+    assert [step["step"] for step in told["steps"]] == list(rollout_steps(made))
+    assert all(step["old"] == step["new"] and step["old"]["n"] > 0 for step in told["steps"])
+
+
+def test_it_goes_on_after_a_kill_in_the_middle_of_a_line(made: Path, rescored: Path, tmp_path: Path) -> None:
+    whole, output = (rescored / "rescored.jsonl").read_bytes(), tmp_path / "out.jsonl"
+    lines = whole.splitlines(keepends=True)
+    half = len(lines) // 2
+    output.write_bytes(b"".join(lines[:half]) + lines[half][:20])
+    (tmp_path / "out.jsonl.made.json").write_bytes((rescored / "rescored.jsonl.made.json").read_bytes())
+    job, events = job_in(tmp_path / "run", "rescore")
+    result = rescore.run(compose(["+stage=rescore", f"rescore.run={made}", f"rescore.output={output}"]).config, job)
+    assert output.read_bytes() == whole and result.metrics["system/rows_from_before"] == half
+    assert result.metrics["completions"] == len([row for row in map(json.loads, lines) if not row["waited"]])
+    with pytest.raises(InputError, match=r"was made with another verifier.sandbox.cpu_s"):
+        words = ["+stage=rescore", f"rescore.run={made}", f"rescore.output={output}", "sandbox.cpu_s=9"]
+        rescore.run(compose(words).config, job)
+
+
+@pytest.fixture
+def lenient(tmp_path: Path, monkeypatch) -> list[str]:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (tmp_path / "own" / "verifier").mkdir(parents=True)
+    (tmp_path / "own" / "leniency.py").write_text(LENIENT)
+    (tmp_path / "own" / "verifier" / "lenient.yaml").write_text("_target_: leniency.Lenient\n")
+    return [f"hydra.searchpath=[{tmp_path / 'own'}]", "verifier=lenient"]
+
+
+def rescore_with(made: Path, place: Path, *words: str) -> Result:
+    job, _ = job_in(place, "rescore")
+    return rescore.run(compose(["+stage=rescore", f"rescore.run={made}", *words]).config, job)
+
+
+def test_another_verifier_shows_what_changed_and_never_what_was_cut(made: Path, tmp_path: Path, lenient) -> None:
+    result = rescore_with(made, tmp_path / "run", *lenient, "verifier.word=''")
+    told = json.loads((tmp_path / "run" / "rescore.json").read_text())
+    counts = {(row["old"], row["new"]): row["completions"] for row in told["table"]}
+    stored = [row for row in Stored(made).rows() if not row.waited]
+    changed = [row for row in stored if row.outcome != "passed" and not row.truncated]
+    assert result.metrics["changed"] == result.metrics["gained"] == len(changed) > 0
+    assert {new for _, new in counts} <= {"passed", "truncated"} and sum(counts.values()) == len(stored)
+    shown = rows_of(tmp_path / "run" / "changed.jsonl")
+    verdicts = [row for row in shown if row["changed"] == "verdict"]
+    assert [row["completion"] for row in verdicts] == [row.completion for row in changed]
+    assert all(row["prompt"] and row["new"]["outcome"] == "passed" != row["old"]["outcome"] for row in verdicts)
+    rates = (result.before["success"], result.after["success"])
+    assert rates[1].value > rates[0].value and all(rate.low <= rate.value <= rate.high for rate in rates)
+
+
+def test_a_broken_grader_ends_with_the_guard_once_all_is_answered(made: Path, tmp_path: Path, lenient) -> None:
+    with pytest.raises(GuardStop, match="no oracle"):
+        rescore_with(made, tmp_path / "run", *lenient, "verifier.word=broken")
+    assert len(rows_of(tmp_path / "run" / "rescored.jsonl")) == len(list(Stored(made).rows()))
+
+
+def test_an_interrupt_keeps_what_is_judged(made: Path, tmp_path: Path, lenient) -> None:
+    job, _ = job_in(tmp_path / "run", "rescore")
+    job.interrupted = True
+    with pytest.raises(Interrupted, match="goes on there"):
+        rescore.run(compose(["+stage=rescore", f"rescore.run={made}", *lenient]).config, job)
+
+
+def test_options_are_the_run_s_own_but_for_what_is_given(made: Path) -> None:
+    config = compose(["+stage=rescore", f"rescore.run={made}", "sandbox.cpu_s=9"]).config
+    assert config.sandbox.cpu_s == 9 and config.data.limit == 40 and not config.cache.enabled
+    config = compose(["+stage=replay", f"replay.run={made}"]).config
+    assert config.algorithm.max_steps == 3 and config.reward.normalizer is not None
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "not given"),
+        (["rescore.run=nowhere"], "no run is there"),
+        (["rescore.run={bare}"], "the run holds no rollouts"),
+    ],
+)
+def test_what_cannot_be_rescored_is_told_before_anything_starts(made: Path, tmp_path: Path, words, said) -> None:
+    (tmp_path / "config.yaml").write_text((made / "config.yaml").read_text())
+    config = compose(["+stage=rescore", *(word.format(bare=tmp_path) for word in words)]).config
+    assert said in str([str(problem) for problem in unready(config, fetchable=False)])
+
+
+def test_other_data_is_refused_by_the_tasks_that_it_lacks(made: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="rollouts answer tasks that the data has not"):
+        rescore_with(made, tmp_path / "run", "data.limit=1")
+
+
+def replayed(made: Path, place: Path, step: int, *words: str) -> tuple[Result, dict]:
+    job, _ = job_in(place, "replay")
+    result = replay.run(compose(["+stage=replay", f"replay.run={made}", f"replay.step={step}", *words]).config, job)
+    return result, json.loads((place / "replay.json").read_text())
+
+
+@pytest.mark.parametrize("step", [1, 2, 3])
+def test_a_step_comes_out_as_it_was(made: Path, tmp_path: Path, step: int) -> None:
+    """With a normaliser, whose state comes from the steps before."""
+    result, told = replayed(made, tmp_path / "run", step, "replay.update=false")
+    assert told["differences"] == [] and told["left_out"] == {} and told["update"]["checkpoint"] == ""
+    assert result.metrics["samples"] == len(read_rollouts(rollout_steps(made)[step])) > 0
+
+
+def test_its_update_comes_out_as_it_was_from_a_checkpoint_steps_before(made: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(made, tmp_path / "copy", symlinks=True)
+    shutil.rmtree(copy / "checkpoints" / "step_000002")
+    result, told = replayed(copy, tmp_path / "run", 3)
+    assert told["update"]["checkpoint"].endswith("step_000001")
+    assert told["update"]["samples"] == 0 and told["update"]["metrics"] == {} and result.metrics["differences"] == 0
+    rows = rows_of(copy / "metrics.jsonl")
+    rows[-1]["loss"] += 1.0
+    (copy / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    _, told = replayed(copy, tmp_path / "other", 3)
+    assert list(told["update"]["metrics"]) == ["loss"] and told["update"]["samples"] == 0
+
+
+def test_what_differs_is_told_by_sample_and_field(made: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    (copy / "config.yaml").write_text((made / "config.yaml").read_text())
+    rows = read_rollouts(rollout_steps(made)[1])
+    place = next(index for index, row in enumerate(rows) if row.outcome == "failed" and not row.truncated)
+    rows[place] = replace(rows[place], outcome="passed", bucket=None, reward=7.0)
+    write_rollouts(copy, 1, rows)
+    _, told = replayed(copy, tmp_path / "run", 1)
+    assert "no sound checkpoint before step 1" in told["update"]["why"]
+    found = {(one["group"], one["sample"], one["field"]) for one in told["differences"]}
+    where = (rows[place].group, rows[place].sample)
+    assert {(*where, "outcome"), (*where, "bucket"), (*where, "reward")} <= found
+    assert {(group, sample) for group, sample, _ in found} == {where}, "others are as they were"
+
+
+def test_the_debugger_has_the_pieces_by_name(made: Path, tmp_path: Path, monkeypatch) -> None:
+    seen = {}
+    monkeypatch.setattr(sys, "breakpointhook", lambda: seen.update(sys._getframe(1).f_locals))
+    replayed(made, tmp_path / "run", 2, "replay.breakpoint=true", "run.inline=true", "replay.update=false")
+    assert {"logged", "rows", "groups", "experience", "differences", "domain", "verifier", "reward"} <= set(seen)
+    assert seen["experience"].groups == len(seen["groups"].learned) and seen["differences"] == []
+
+
+def test_a_debugger_without_a_terminal_and_a_step_that_is_not_there_are_refused(made: Path, tmp_path: Path) -> None:
+    (problem,) = compose_lenient(["+stage=replay", f"replay.run={made}", "replay.breakpoint=true"]).problems
+    assert problem.remedy == "run.inline=true"
+    with pytest.raises(InputError, match="no rollouts of this step[\\s\\S]*1 to 3"):
+        replayed(made, tmp_path / "run", 9)
