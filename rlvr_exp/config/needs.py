@@ -49,6 +49,13 @@ def _missing(config: Config) -> Iterator[Need]:
         yield from _rows(config.verify)
     for run in config.compare.runs if config.compare is not None else ():
         yield from _run("compare.runs", run)
+    if config.report is not None:
+        if config.report.run:
+            yield from _run("report.run", config.report.run)
+        else:
+            yield Need(Problem("report.run", "not given", "nothing", "a run directory", "", "report.run=DIR"), "")
+        for run in config.report.beside:
+            yield from _run("report.beside", run)
 
 
 def _rows(verify: Verify) -> Iterator[Need]:

@@ -12,6 +12,7 @@ from rlvr_exp.config.learning import Optimizer, Scheduler
 from rlvr_exp.config.model import Model
 from rlvr_exp.config.options import node, option
 from rlvr_exp.config.parallel import Parallel
+from rlvr_exp.config.report import Report
 from rlvr_exp.config.run import Compare, Evaluate, Evaluation, Run, Validate, Verify
 from rlvr_exp.config.verifier import Cache, Sandbox, Verifier
 
@@ -50,3 +51,5 @@ class Config:
     """Only under +stage=validate."""
     compare: Compare | None = None
     """Only under +stage=compare."""
+    report: Report | None = None
+    """Only under +stage=report."""

@@ -45,6 +45,7 @@ STAGES: dict[str, Stage] = {
     "verify": Stage("judge candidates from a file, without a model", (*_JUDGES, "verify")),
     "validate": Stage("see whether golds pass and wrong programs fail, task by task", ("data", *_JUDGES, "validate")),
     "compare": Stage("lay runs side by side: differing options and metrics", ("compare",)),
+    "report": Stage("write a run's report.html anew, with its diagnosis; of a killed run too", ("report",)),
     "benchmark": Stage("measure speed in pairs with what people use today", ("benchmark", "sandbox")),
 }
 

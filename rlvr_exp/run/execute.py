@@ -23,9 +23,10 @@ from rlvr_exp.run import manifest
 from rlvr_exp.run.children import Ended, child_environment, log_name, run_children
 from rlvr_exp.run.directory import claimed
 from rlvr_exp.run.job import Job, Result
+from rlvr_exp.run.progress import printable
 from rlvr_exp.run.ranks import environments, of_node, remove_scratch
 from rlvr_exp.run.report import write_report
-from rlvr_exp.run.summary import STATUS, read_summary, write_summary
+from rlvr_exp.run.summary import STATUS, read_summary, with_diagnosis, write_summary
 
 LAUNCH = "rlvr_exp.stages.launch"
 """Module that runs a stage in a child; named, not imported: it stands above this room."""
@@ -67,19 +68,24 @@ def execute(checked: Checked, command: Sequence[str], directory: Path, inline: I
         else:
             code, rank = _inline(config, directory, inline), 0
         summary = read_summary(directory) or {}
-        code = _report(directory, code) if config.parallel.node == 0 else code
+        if config.parallel.node == 0 and config.stage != "report":  # A report is of another run.
+            code, cause = _report(directory, code)
+            summary = with_diagnosis(directory, summary, cause) if cause else summary
         _tell(code, directory / log_name(rank), summary)
         return Outcome(directory, code, summary)
 
 
-def _report(directory: Path, code: int) -> int:
-    """Write the report; where that fails the run is whole all the same: only a good exit code turns into a fault."""
+def _report(directory: Path, code: int) -> tuple[int, str]:
+    """Write the report; where that fails the run is whole all the same: only a good exit code turns into a fault.
+
+    Returns:
+        The exit code, and the first cause of a run that did not learn.
+    """
     try:
-        write_report(directory)
+        return code, write_report(directory).blame
     except Exception:
         traceback.print_exc()
-        return code or FAULT
-    return code
+        return code or FAULT, ""
 
 
 def _progress(config: Config) -> Any:
@@ -146,6 +152,8 @@ def _tell(code: int, log: Path, summary: dict[str, Any]) -> None:
     if code == FAULT and log.is_file():
         print(*_lines(log)[-TAIL:], sep="\n", file=sys.stderr)
         print(f"the whole log: {log}", file=sys.stderr)
+    if "diagnosis" in summary:
+        print(f"why it did not learn: {printable(summary['diagnosis'])}", file=sys.stderr, flush=True)
     if code != DONE:
         print(f"{summary.get('status')}: {summary.get('reason')}", file=sys.stderr, flush=True)
         return

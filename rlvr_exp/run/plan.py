@@ -84,6 +84,8 @@ def _read(config: Config) -> Iterator[str]:
         yield from config.compare.runs
     if config.verify is not None:
         yield config.verify.input
+    if config.report is not None:
+        yield from (config.report.run, *config.report.beside)
 
 
 def _model_source(model: Model) -> str:
@@ -94,6 +96,8 @@ def _written(config: Config) -> Iterator[str]:
     yield from WRITTEN
     if config.compare is not None:
         yield "compare.json, compare.md"
+    if config.report is not None:
+        yield f"{config.report.run}/report.html"
     if config.verify is not None:
         yield config.verify.output or "verdicts.jsonl"
     if config.validate is not None:

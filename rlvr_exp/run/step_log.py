@@ -121,9 +121,12 @@ def _verdicts(groups: Sequence[Group]) -> dict[str, float]:
 
 
 def _kinds(groups: Sequence[Group]) -> dict[str, float]:
-    """Groups by their outcomes: all passed, none passed, nothing judged, or some of each."""
+    """Groups by their outcomes: all passed, none passed, nothing judged, or some of each; and how hard their tasks are."""
     kinds = Counter(_kind([answer.verdict.outcome for answer in group.answers]) for group in groups)
-    return {f"groups/{kind}": kinds[kind] / len(groups) for kind in (SOLVED, FAILED, SILENT, MIXED)}
+    difficulty = fmean(group.answers[0].task.difficulty for group in groups)
+    return {f"groups/{kind}": kinds[kind] / len(groups) for kind in (SOLVED, FAILED, SILENT, MIXED)} | {
+        "tasks/difficulty": difficulty
+    }
 
 
 def _kind(outcomes: list[str]) -> str:

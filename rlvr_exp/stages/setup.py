@@ -20,6 +20,7 @@ from rlvr_exp.models.report import parameters
 from rlvr_exp.rollouts.sharing import rank
 from rlvr_exp.run import manifest
 from rlvr_exp.run.job import Job
+from rlvr_exp.run.report.known_tasks import note_tasks
 from rlvr_exp.run.rollout_files import When
 from rlvr_exp.stages.fitting import all_tasks, check_fit
 from rlvr_exp.stages.golds import check_golds
@@ -132,4 +133,5 @@ def measured(parts: Parts, config, job: Job, when: When) -> dict[str, Rate]:
         seed=config.seed,
         progress=progress,
     )
+    note_tasks(job.directory, parts.held_out)
     return save(job.directory, when, scored, {task.id: parts.domain.prompt(task) for task in parts.held_out})

@@ -1,127 +1,25 @@
 """The report: one self-contained page whose curves are the data, for whole, partial and hostile runs."""
 
+import dataclasses
 import json
 import math
 import re
-from html.parser import HTMLParser
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from report_pages import CONFIG, HOSTILE, coordinates, evaluation, log, report, rollouts, whole_run
 
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.files import write_json
-from rlvr_exp.evaluation.metrics import Scored
 from rlvr_exp.evaluation.saved import save
 from rlvr_exp.run.report import series, write_report
-from rlvr_exp.run.rollout_files import Rollout, write_rollouts
 from rlvr_exp.run.tracking import Files, Tracker
-
-HOSTILE = '</pre><script>alert(1)</script><img src="https://example.com/x.png"> & "quoted" \'too\''
-PROMPT = "I\n12\n34\nO\n21\n43\nT\n56\n78\nP\n"
-CONFIG = """stage: grpo
-seed: 7
-model: {path: '', name: tiny}
-data: {_target_: rlvr_exp.tasks.arc.domain.Arc, prompt: {style: bare, grid: compact, shots: 0}}
-algorithm: {_target_: rlvr_exp.algorithms.grpo.GRPO}
-"""
-
-
-class Page(HTMLParser):
-    """Tags with their attributes, the texts by enclosing tag, and the charts by title."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.tags, self.stack, self.charts, self.texts, self._title = [], [], {}, [], ""
-        self.feed(text)
-
-    def handle_starttag(self, tag, attributes):
-        named = dict(attributes)
-        self.tags.append((tag, named))
-        if tag not in ("meta", "path", "br"):
-            self.stack.append(tag)
-        if tag == "figcaption":
-            self._title = ""
-        if "data-chart" in named:
-            self.charts[self._title] = {**json.loads(named["data-chart"]), "paths": []}
-        if tag == "path" and self.charts and "c" in named["class"].split()[-1]:
-            self.charts[self._title]["paths"].append(named)
-
-    def handle_endtag(self, tag):
-        if tag in self.stack:
-            while self.stack.pop() != tag:
-                pass
-
-    def handle_data(self, data):
-        if self.stack and self.stack[-1] == "figcaption":
-            self._title += data
-        if self.stack and self.stack[-1] not in ("style", "script"):
-            self.texts.append((self.stack[-1], data))
-
-    @property
-    def text(self):
-        return " ".join(text for _, text in self.texts)
-
-
-def report(run_dir):
-    path = write_report(run_dir)
-    text = path.read_text(encoding="utf-8")
-    assert path.name == "report.html" and len(text) < 1_500_000
-    return Page(text)
-
-
-def scored(task, mode, sample, outcome, completion):
-    bucket = "wrong_answer" if outcome == "failed" else None
-    family = "rotate+crop" if int(task[1:]) % 2 else "flip"
-    return Scored(task, family, mode, sample, outcome, bucket, completion, 9, f"log of {task}", 0.25)
-
-
-def evaluation(passing, word):
-    answers = [("greedy", 0), *(("sampled", sample) for sample in range(8))]
-    return [
-        scored(f"t{i}", mode, sample, "passed" if i in passing else "failed", f"{word} answer of t{i}")
-        for i in range(12)
-        for mode, sample in answers
-    ]
-
-
-def log(run_dir, steps=40):
-    with Tracker(run_dir, Files()) as tracker:
-        for step in range(1, steps + 1):
-            row = {"reward/mean": math.sin(step / 9), "success/mean": step / (2 * steps), "entropy": 0.2 - step / 1e3}
-            row |= {"kl": math.nan if step == 3 else 1e-4 * step, "groups/mixed": 0.6, "groups/failed": 0.4}
-            row |= {"time/generate": 0.8, "time/verify": 0.1, "time/update": 1.2, "time/step": 2.1, "odd/metric": 4.0}
-            tracker.log(step, row)
-
-
-def rollouts(run_dir, step, completion="def solve(g): return g"):
-    verdicts = (("passed", None), ("failed", "timeout"), ("failed", "memory"), ("passed", None))
-    rows = [
-        Rollout(step, f"t{group}", "flip", group, sample, PROMPT, completion, 9, False, *verdict, rule=None, passed=1,
-                total=2, reward=0.1 * sample, terms={"cases": 0.5}, advantage=0.0, log="a log")
-        for group in range(2)
-        for sample, verdict in enumerate(verdicts)
-    ]  # fmt: skip
-    write_rollouts(run_dir, step, rows)
 
 
 @pytest.fixture
 def whole(tmp_path):
-    """A finished grpo run: t0..t4 pass before, t3..t9 after."""
-    (tmp_path / "config.yaml").write_text(CONFIG)
-    write_json(tmp_path / "manifest.json", {"command": ["python", "-m", "rlvr_exp", "+stage=grpo", "a b"]})
-    prompts = {f"t{i}": PROMPT for i in range(12)}
-    rates = {when: save(tmp_path, when, evaluation(passing, when), prompts)
-             for when, passing in (("before", range(5)), ("after", range(3, 10)))}  # fmt: skip
-    log(tmp_path)
-    for step in range(1, 41):
-        rollouts(tmp_path, step)
-    plain = {when: {name: rate.to_dict() for name, rate in of.items()} for when, of in rates.items()}
-    write_json(
-        tmp_path / "summary.json",
-        {"stage": "grpo", "status": "completed", "reason": "", "steps": 40, "seconds": 200.4, **plain, "metrics": {}},
-    )
-    return tmp_path
+    return whole_run(tmp_path)
 
 
 def test_the_page_asks_the_network_for_nothing(whole):
@@ -136,11 +34,22 @@ def test_the_page_asks_the_network_for_nothing(whole):
 
 
 def test_what_a_run_printed_stays_text(whole):
+    """Hostile text wherever a run puts text: names, options, tasks, families, answers, logs, reasons, commands, metrics."""
     (whole / "config.yaml").write_text(CONFIG.replace("tiny", json.dumps(HOSTILE)))
-    rollouts(whole, 41, HOSTILE)
+    rollouts(whole, 41, HOSTILE, log_text=HOSTILE, task=HOSTILE, family=HOSTILE)
+    write_json(whole / "manifest.json", {"command": [HOSTILE], "hardware": {HOSTILE: HOSTILE}})
+    write_json(
+        whole / "summary.json", {"stage": "grpo", "status": "stopped", "reason": HOSTILE, "metrics": {HOSTILE: 1}}
+    )
+    with open(whole / "metrics.jsonl", "a", encoding="utf-8") as metrics:
+        metrics.write(json.dumps({"step": 41, HOSTILE: 1.0, "system/rss" + HOSTILE: 2.0}) + "\n")
+    hostile = [dataclasses.replace(one, task=one.task + HOSTILE, family=HOSTILE, completion=HOSTILE, log=HOSTILE)
+               for one in evaluation(range(4), "after")]  # fmt: skip
+    save(whole, "after", hostile, {one.task: HOSTILE for one in hostile})
     page = report(whole)
-    assert sum(tag == "script" for tag, _ in page.tags) == 1
-    assert ("pre", HOSTILE) in page.texts
+    assert sum(tag == "script" for tag, _ in page.tags) == 1 and not [1 for tag, _ in page.tags if tag == "img"]
+    assert not [named for _, named in page.tags if any(name.startswith("on") for name in named)]
+    assert ("pre", HOSTILE) in page.texts and ("p", HOSTILE) in page.texts
     assert HOSTILE in [text for tag, text in page.texts if tag == "dd"]
 
 
@@ -161,10 +70,6 @@ def test_the_table_holds_the_rates_their_intervals_and_the_paired_change(whole):
     assert greedy.startswith("pass@1, greedy") and "41.7%" in greedy and "58.3%" in greedy
     assert f"{100 * rate['low']:.1f} to {100 * rate['high']:.1f}" in greedy
     assert f"+16.7 points   {100 * change['low']:+.1f} to {100 * change['high']:+.1f}; 5 tasks won, 3 lost" in greedy
-
-
-def coordinates(path):
-    return [(float(x), float(y)) for x, y in re.findall(r"[ML]([\d.]+) ([-\d.]+)", path["d"])]
 
 
 @pytest.mark.parametrize("title, metric", [("Reward", "reward/mean"), ("KL to the reference", "kl")])
@@ -262,7 +167,8 @@ def test_an_evaluation_alone(tmp_path):
     save(tmp_path, "after", evaluation(range(4), "after"), {f"t{i}": "no puzzle" for i in range(12)})
     page = report(tmp_path)
     assert "Measured" in page.text and "Before and after" not in page.text and "33.3%" in page.text
-    assert page.text.count("after answer of") == 9 and not page.charts
+    cards = page.text[page.text.index("Answers on held-out tasks") : page.text.index("All answers to a few tasks")]
+    assert cards.count("after answer of") == 9 and not page.charts
 
 
 def test_the_difference_to_a_baseline_is_shown_with_its_interval(tmp_path):
@@ -298,7 +204,7 @@ def test_many_rollout_files_are_counted_in_equal_spaces_up_to_the_last(tmp_path)
     for step in range(1, 603):
         rollouts(tmp_path, step)
     (title,) = report(tmp_path).charts
-    assert title == "Verdicts on training completions (1 step in 3)"
+    assert title == "Verdicts on training completions (1 step in 3)", "said so"
     assert "Answers of the last training step" in (tmp_path / "report.html").read_text()
     assert "step 602" in report(tmp_path).text
 

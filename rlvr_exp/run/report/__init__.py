@@ -1,21 +1,49 @@
-"""`report.html`: one self-contained page about a run, written from what its directory holds.
+"""`report.html`: one self-contained page about a run, written from what its directory holds, and the diagnosis on it.
 
 Works for a run of any stage, and for one that is still going on or was cut short: what is not there is not shown.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from rlvr_exp.core.files import write_text
-from rlvr_exp.run.report.data import read_run
+from rlvr_exp.run.report.data import evidence, read_run
+from rlvr_exp.run.report.diagnosis import Diagnosis, diagnose
+from rlvr_exp.run.report.known_tasks import look_up_tasks
 from rlvr_exp.run.report.page import page
 
 
-def write_report(run_dir: Path) -> Path:
-    """Write the page into the run directory and return its path.
+@dataclass(frozen=True)
+class Report:
+    """A report as it was written."""
+
+    path: Path
+    diagnosis: Diagnosis
+    trains: bool
+    """The run is one that trains."""
+
+    @property
+    def blame(self) -> str:
+        """The first cause of a run that did not learn, in one line; '' where it learned or nothing wrong was found."""
+        learned = self.diagnosis.outcome == "rose"
+        return self.diagnosis.headline if self.trains and self.diagnosis.findings and not learned else ""
+
+
+def write_report(run_dir: Path, others: Sequence[Path] = ()) -> Report:
+    """Write the page into the run directory, and nothing else.
+
+    Args:
+        others: directories of runs to be drawn beside this one.
 
     Raises:
         InputError: no such directory, or one of its files is damaged; names the file.
     """
+    run = read_run(run_dir)
+    prompts = {row["task"]: row["prompt"] for answers in run.answers.values() for row in answers}
+    known = look_up_tasks(run_dir, prompts)
+    seen = evidence(run, {task: one.gold for task, one in known.items() if one.gold is not None})
+    found = diagnose(seen)
     path = run_dir / "report.html"
-    write_text(path, page(read_run(run_dir)))
-    return path
+    write_text(path, page(run, known, found, [read_run(other) for other in others]))
+    return Report(path, found, seen.trains)

@@ -16,14 +16,27 @@ SMOOTH_FROM = 12
 """Points from which a running mean is drawn over the raw ones."""
 
 
-def line_chart(title: str, steps: Sequence[int], columns: Mapping[str, Values], percent: bool = False) -> str:
-    """Curves over steps: raw points, and a running mean once there are enough. '' without a finite number."""
+Band = Sequence[tuple[float, float, float]]
+"""(step, low, high) of an interval."""
+
+
+def line_chart(
+    title: str,
+    steps: Sequence[int],
+    columns: Mapping[str, Values],
+    percent: bool = False,
+    band: Band = (),
+    note: str = "",
+) -> str:
+    """Curves over steps: raw points, and a running mean once there are enough; `band` is the first curve's interval. ''
+    without a finite number."""
     steps, columns = thinned(steps, columns)
     known = [value for values in columns.values() for value in values if value is not None]
     if not known:
         return ""
-    x, y = step_axis(steps), value_axis([0.0, *known] if percent else known)
-    drawn = []
+    ends = [end for _, low, high in band for end in (low, high)]
+    x, y = step_axis(steps), value_axis([*([0.0] if percent else []), *known, *ends])
+    drawn = [f'<path class="band c1" d="{_area(band, x, y)}"/>'] if band else []
     for color, values in enumerate(columns.values(), 1):
         smooth = len(values) >= SMOOTH_FROM
         drawn.append(f'<path class="points c{color}" d="{_points(steps, values, x, y)}"/>')
@@ -32,7 +45,7 @@ def line_chart(title: str, steps: Sequence[int], columns: Mapping[str, Values], 
         )
     last = _last(columns, percent) if len(columns) == 1 else ""
     legend = _legend((name, color, "") for color, name in enumerate(columns, 1)) if len(columns) > 1 else ""
-    return _figure(title, last, _plot(drawn, x, y, steps, columns, percent), legend)
+    return _figure(title, last, _plot(drawn, x, y, steps, columns, percent), legend, note)
 
 
 @dataclass(frozen=True)
@@ -96,8 +109,9 @@ def _plot(
     )
 
 
-def _figure(title: str, last: str, plot: str, legend: str) -> str:
-    return f"<figure><figcaption>{escape(title)}<b>{escape(last)}</b></figcaption>{plot}{legend}</figure>"
+def _figure(title: str, last: str, plot: str, legend: str, note: str = "") -> str:
+    below = f'<p class="note">{escape(note)}</p>' if note else ""
+    return f"<figure><figcaption>{escape(title)}<b>{escape(last)}</b></figcaption>{plot}{legend}{below}</figure>"
 
 
 def _legend(items: Iterable[tuple[str, int, str]]) -> str:
@@ -109,6 +123,14 @@ def _points(steps: Sequence[int], values: Values, x: Axis, y: Axis) -> str:
     """A dot is a stroke of no length with a round cap, which stays round however the drawing is stretched."""
     at = zip(steps, values, strict=True)
     return "".join(f"M{_across(x, step)} {_down(y, value)}h.01" for step, value in at if value is not None)
+
+
+def _area(band: Band, x: Axis, y: Axis) -> str:
+    """Along the high ends and back along the low ones; one interval alone is as wide as a stroke."""
+    inside = [(min(max(step, x.low), x.high), low, high) for step, low, high in band]
+    there = [f"{_across(x, step)} {_down(y, high)}" for step, _, high in inside]
+    back = [f"{_across(x, step)} {_down(y, low)}" for step, low, _ in reversed(inside)]
+    return f"M{'L'.join([*there, *back])}z"
 
 
 def _line(steps: Sequence[int], values: Values, x: Axis, y: Axis) -> str:

@@ -5,27 +5,58 @@ no chart claims is drawn under "More metrics": nothing that was logged is hidden
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rlvr_exp.run.report.charts import Part, line_chart, stacked_chart
+from rlvr_exp.run.report.intervals import band
+from rlvr_exp.run.report.tally import Tally
 from rlvr_exp.run.tracking import Row
 
+
+@dataclass(frozen=True)
+class Panel:
+    """One chart: the metrics whose names end as the pattern says."""
+
+    title: str
+    pattern: str
+    percent: bool = False
+    of_groups: Callable[[Tally], Sequence[float]] | None = None
+    """The same number of each group of a step, for an interval."""
+    note: str = ""
+    """Said of reinforcement learning alone."""
+
+
 MAIN = (
-    ("Reward", r"reward(/mean)?$", False),
-    ("Success rate while training", r"(success(_rate|/rate|/mean)?|solve_rate)$", True),
+    Panel("Reward", r"reward(/mean)?$", of_groups=lambda one: one.group_reward),
+    Panel(
+        "Success rate while training",
+        r"(success(_rate|/rate|/mean)?|solve_rate)$",
+        percent=True,
+        of_groups=lambda one: one.group_success,
+    ),
 )
 CURVES = (
-    ("Loss", r"loss(/mean)?$", False),
-    ("Entropy per token", r"entropy(/mean)?$", False),
-    ("KL to the reference", r"kl(/mean)?$", False),
-    ("Completion length in tokens", r"tokens/completion_mean$", False),
-    ("Gradient norm", r"grad(ient)?_norm$", False),
-    ("Learning rate", r"(learning_rate|lr)$", False),
+    Panel("Loss", r"loss(/mean)?$", note="Of a policy gradient: near 0 is normal, and it need not fall."),
+    Panel("Entropy per token", r"entropy(/mean)?$"),
+    Panel("KL to the reference", r"kl(/mean)?$"),
+    Panel("Difficulty of the tasks asked", r"tasks/difficulty$"),
+    Panel("Completion length in tokens", r"tokens/completion_mean$", of_groups=lambda one: one.group_tokens),
+    Panel("Gradient norm", r"grad(ient)?_norm$"),
+    Panel("Learning rate", r"(learning_rate|lr)$"),
+)
+BANDED = "Shaded: 95% interval of the mean over tasks."
+MACHINE = (
+    Panel("Tokens generated per second", r"tokens_per_second$"),
+    Panel("Resident memory in MB", r"rss_mb$"),
+    Panel("Open files", r"open_files$"),
 )
 PHASES = ("generate", "verify", "update")
 TOTALS = ("time/step", "time/total", "time/elapsed")
 """Sums of phases: drawing them beside the phases would count time twice."""
+RATE = "_per_second"
+"""What is no time, though it is named so for the machine it depends on."""
 MOST_CHARTS = 60
 
 GROUPS = {
@@ -41,19 +72,25 @@ VERDICTS = {
 OTHER = 8
 
 
-def main_charts(metrics: Sequence[Row]) -> str:
+def main_charts(metrics: Sequence[Row], tallies: Sequence[Tally]) -> str:
     """Reward and success."""
-    return "".join(_chart(metrics, panel) for panel in MAIN)
+    return "".join(_chart(metrics, panel, tallies) for panel in MAIN)
 
 
-def curve_charts(metrics: Sequence[Row]) -> str:
+def curve_charts(metrics: Sequence[Row], tallies: Sequence[Tally]) -> str:
     """What tells a healthy run from a sick one: loss, entropy, KL, length, gradient norm, learning rate."""
-    return "".join(_chart(metrics, panel) for panel in CURVES)
+    return "".join(_chart(metrics, panel, tallies) for panel in CURVES)
+
+
+def machine_charts(metrics: Sequence[Row]) -> str:
+    """Throughput and memory, as far as they were logged."""
+    return "".join(_chart(metrics, panel, machine=True) for panel in MACHINE)
 
 
 def other_charts(metrics: Sequence[Row]) -> tuple[str, int]:
     """One small chart for each metric that no other chart shows, and how many of those do not fit the page."""
-    claimed = {name for panel in (*MAIN, *CURVES) for name in _names(metrics, panel[1])}
+    claimed = {name for panel in (*MAIN, *CURVES) for name in _names(metrics, panel.pattern)}
+    claimed |= {name for panel in MACHINE for name in _names(metrics, panel.pattern, machine=True)}
     rest = [
         name
         for name in _columns(metrics)
@@ -86,14 +123,14 @@ def group_chart(metrics: Sequence[Row]) -> str:
     return stacked_chart("Groups of samples", [row["step"] for row in rows], parts, share=True) if parts else ""
 
 
-def verdict_chart(verdicts: Mapping[int, Mapping[str, int]], every: int) -> str:
+def verdict_chart(tallies: Sequence[Tally], every: int) -> str:
     """Share of the training completions that met each verdict, over steps; `every` how many-th file was counted."""
-    steps = list(verdicts)
-    met = {name for counts in verdicts.values() for name, count in counts.items() if count}
+    steps = [one.step for one in tallies]
+    met = {name for one in tallies for name, count in one.verdicts.items() if count}
     parts = []
     for name in [*VERDICTS, *sorted(met - VERDICTS.keys())]:
         if name in met:
-            values = [verdicts[step].get(name, 0) for step in steps]
+            values = [one.verdicts.get(name, 0) for one in tallies]
             parts.append(Part(words(name), values, VERDICTS.get(name, OTHER), f"{sum(values):,}"))
     title = "Verdicts on training completions" + (f" (1 step in {every})" if every > 1 else "")
     return stacked_chart(title, steps, parts, share=True) if parts else ""
@@ -111,21 +148,24 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {rest:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
-def _chart(metrics: Sequence[Row], panel: tuple[str, str, bool]) -> str:
-    title, pattern, percent = panel
-    names = _names(metrics, pattern)
-    title = title if len(names) != 1 or names[0].count("/") < 2 else f"{title} ({names[0]})"
-    return _lines(metrics, title, names[:OTHER], percent) if names else ""
+def _chart(metrics: Sequence[Row], panel: Panel, tallies: Sequence[Tally] = (), machine: bool = False) -> str:
+    names = _names(metrics, panel.pattern, machine)
+    title = panel.title if len(names) != 1 or names[0].count("/") < 2 else f"{panel.title} ({names[0]})"
+    shade = band(tallies, panel.of_groups) if panel.of_groups and len(names) == 1 else ()
+    note = " ".join(filter(None, (panel.note if tallies else "", BANDED if shade else "")))
+    return _lines(metrics, title, names[:OTHER], panel.percent, shade, note) if names else ""
 
 
-def _lines(metrics: Sequence[Row], title: str, names: Sequence[str], percent: bool) -> str:
+def _lines(
+    metrics: Sequence[Row], title: str, names: Sequence[str], percent: bool, shade: Any = (), note: str = ""
+) -> str:
     rows = [row for row in metrics if any(row.get(name) is not None for name in names)]
     columns: dict[str, Any] = {name: [row.get(name) for row in rows] for name in names}
-    return line_chart(title, [row["step"] for row in rows], columns, percent) if rows else ""
+    return line_chart(title, [row["step"] for row in rows], columns, percent, shade, note) if rows else ""
 
 
-def _names(metrics: Sequence[Row], pattern: str) -> list[str]:
-    return [name for name in _columns(metrics) if re.search(rf"(^|/|_){pattern}", name) and not _machine(name)]
+def _names(metrics: Sequence[Row], pattern: str, machine: bool = False) -> list[str]:
+    return [name for name in _columns(metrics) if re.search(rf"(^|/|_){pattern}", name) and _machine(name) is machine]
 
 
 def _columns(metrics: Sequence[Row]) -> list[str]:
@@ -138,4 +178,5 @@ def _machine(name: str) -> bool:
 
 def _phase(name: str) -> str | None:
     """The phase that a metric times, None for another metric."""
-    return name.removeprefix("time/") if name.startswith("time/") and name not in TOTALS else None
+    times = name.startswith("time/") and name not in TOTALS and not name.endswith(RATE)
+    return name.removeprefix("time/") if times else None

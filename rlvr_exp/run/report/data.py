@@ -1,9 +1,10 @@
 """What the report shows, read from a run directory. Whatever a stage does not write, or not yet, is simply empty."""
 
+import fcntl
 import json
 import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,15 @@ from typing import Any
 import yaml
 
 from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.run.report.evidence import Evidence, Share
+from rlvr_exp.run.report.tally import Tally, as_rollouts, tally
 from rlvr_exp.run.rollout_files import Rollout, evaluation_path, read_evaluation, read_rollouts, rollout_steps
 from rlvr_exp.run.tracking import Row, read_metrics
 
 WHENS = ("before", "after")
-MOST_FILES = 300
-"""Rollout files that are counted; of more, equally spaced ones, so that the report of a long run takes seconds."""
+MOST_FILES, MOST_BYTES, MOST_KEPT = 300, 64 << 20, 24
+"""Rollout files that are counted, their packed bytes, and the files of those whose rows are kept as well; of more, equally
+spaced ones with the first and the last among them, so that the report of a long run takes seconds and bounded memory."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,9 @@ class RunData:
     """One run directory, as far as it is written."""
 
     name: str
+    directory: Path
+    running: bool
+    """A process is at work on it."""
     config_text: str
     config: Mapping[str, Any]
     manifest: Mapping[str, Any]
@@ -33,10 +40,12 @@ class RunData:
     """By when: rates, families, verdict counts and latency of an evaluation."""
     answers: Mapping[str, Sequence[Mapping[str, Any]]]
     """By when, before first: the scored completions of an evaluation."""
-    verdicts: Mapping[int, Mapping[str, int]]
-    """By step: how many training completions met which verdict."""
-    verdicts_every: int
+    tallies: Sequence[Tally]
+    """Of the training completions, by step."""
+    tallies_every: int
     """Every how many-th rollout file was counted; 1 unless there are very many."""
+    rollouts: Sequence[Rollout]
+    """All completions of some of the steps."""
     last_rollouts: Sequence[Rollout]
 
 
@@ -50,33 +59,100 @@ def read_run(run_dir: Path) -> RunData:
         raise InputError(Problem(str(run_dir), "no such directory", remedy="name a run directory"))
     config = run_dir / "config.yaml"
     text = config.read_text(encoding="utf-8") if config.exists() else ""
-    verdicts, every, last = _rollouts(run_dir)
+    summary = _json(run_dir / "summary.json")
+    tallies, every, kept = _rollouts(run_dir)
     return RunData(
         name=run_dir.resolve().name,
+        directory=run_dir,
+        running=not summary and _held(run_dir),
         config_text=text,
         config=_parsed(config, yaml.safe_load, text),
         manifest=_json(run_dir / "manifest.json"),
-        summary=_json(run_dir / "summary.json"),
-        metrics=read_metrics(run_dir),
+        summary=summary,
+        metrics=_metrics(run_dir),
         numbers={when: found for when in WHENS if (found := _json(run_dir / "evaluation" / f"{when}.json"))},
         answers={when: read_evaluation(run_dir, when) for when in WHENS if evaluation_path(run_dir, when).exists()},
-        verdicts=verdicts,
-        verdicts_every=every,
-        last_rollouts=last,
+        tallies=tallies,
+        tallies_every=every,
+        rollouts=kept,
+        last_rollouts=[row for row in kept if row.step == kept[-1].step] if kept else [],
     )
 
 
-def _rollouts(run_dir: Path) -> tuple[dict[int, Counter[str]], int, list[Rollout]]:
-    """Verdict counts by step, every how many-th file they are from, and the last step's rows."""
+def evidence(run: RunData, golds: Mapping[str, str]) -> Evidence:
+    """What the diagnosis reasons from; `golds` by task, as far as they are known."""
+    last = int(run.metrics[-1]["step"] or 0) if run.metrics else 0
+    rows = {when: as_rollouts(0 if when == "before" else last, answers) for when, answers in run.answers.items()}
+    measured = {when: tally(found[0].step, found) for when, found in rows.items() if found}
+    return Evidence(
+        metrics=run.metrics,
+        tallies=run.tallies,
+        rollouts=run.rollouts,
+        before=measured.get("before"),
+        after=measured.get("after"),
+        measured=[row for found in rows.values() for row in found],
+        changed=_changed(run),
+        change=run.numbers.get("after", {}).get("change", {}),
+        golds=golds,
+        config=run.config,
+        summary=run.summary,
+        manifest=run.manifest,
+    )
+
+
+def _changed(run: RunData) -> Share:
+    """Answers whose text is another after training, of those asked both times."""
+    texts = [
+        {(row["task"], row["mode"], row["sample"]): row["completion"] for row in run.answers.get(when, ())}
+        for when in WHENS
+    ]
+    both = texts[0].keys() & texts[1].keys()
+    return Share(sum(texts[0][key] != texts[1][key] for key in both), len(both))
+
+
+def _rollouts(run_dir: Path) -> tuple[list[Tally], int, list[Rollout]]:
+    """Tallies, every how many-th file they are from, and the rows that are kept."""
     files = list(rollout_steps(run_dir).items())
-    every = max(1, math.ceil(len(files) / MOST_FILES))
-    verdicts: dict[int, Counter[str]] = {}
-    rows: list[Rollout] = []
-    # counted from the end, so that the last step is among them
-    for step, path in sorted(files[::-1][::every]):
+    size = sum(path.stat().st_size for _, path in files)
+    every = max(1, math.ceil(len(files) / MOST_FILES), math.ceil(size / MOST_BYTES))
+    counted = _spaced(files, every)
+    whole = {step for step, _ in _spaced(counted, max(1, math.ceil(len(counted) / MOST_KEPT)))}
+    tallies: list[Tally] = []
+    kept: list[Rollout] = []
+    for step, path in counted:
         rows = read_rollouts(path)
-        verdicts[step] = Counter(row.bucket or row.outcome for row in rows if not row.waited)
-    return verdicts, every, rows
+        tallies.append(tally(step, rows))
+        if step in whole:
+            kept += rows
+    return tallies, every, kept
+
+
+def _spaced(files: Sequence[tuple[int, Path]], every: int) -> list[tuple[int, Path]]:
+    """Every so many-th, counted from the end, and the first."""
+    return sorted({*files[::-1][::every], *files[:1]})
+
+
+def _held(run_dir: Path) -> bool:
+    """Whether a process has the run: its lock is held until it ends, however it ends."""
+    lock = run_dir / ".lock"
+    if not lock.is_file():
+        return False
+    handle = os.open(lock, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+    return False
+
+
+def _metrics(run_dir: Path) -> list[Row]:
+    try:
+        return read_metrics(run_dir)
+    except ValueError as fault:
+        path = run_dir / "metrics.jsonl"
+        raise InputError(Problem(str(path), "cannot be read", got=str(fault), remedy="restore the file")) from fault
 
 
 def _json(path: Path) -> dict[str, Any]:
@@ -91,3 +167,8 @@ def _parsed(path: Path, parse: Any, text: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InputError(Problem(str(path), "holds no mapping", got=type(value).__name__, remedy="restore the file"))
     return value
+
+
+def own_rows(rows: Sequence[Rollout]) -> Iterator[Rollout]:
+    """Those sampled in the step that has them: each completion once."""
+    return (row for row in rows if not row.waited)

@@ -4,21 +4,33 @@ import base64
 import hashlib
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.run.report import curves, outcome, samples
+from rlvr_exp.run.report import beside, curves, difficulty, logs, nbest, outcome, samples
 from rlvr_exp.run.report.data import RunData
+from rlvr_exp.run.report.diagnosis import Diagnosis
+from rlvr_exp.run.report.diagnosis_part import diagnosis_section
+from rlvr_exp.run.report.differences import differences
+from rlvr_exp.run.report.known_tasks import Known
 
 STYLE, SCRIPT = (Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
+UNFINISHED = "not finished"
+MOST_VALUE = 200
+"""Characters of an option's value."""
 GROUPS = ("model", "data", "verifier", "reward", "algorithm", "curriculum", "optimizer")
 """Nodes of the configuration named in the head, where the stage has them."""
 
 
-def page(run: RunData) -> str:
-    """The whole document. It asks the network for nothing, and its policy forbids it to."""
+def page(run: RunData, known: Mapping[str, Known], diagnosis: Diagnosis, others: Sequence[RunData] = ()) -> str:
+    """The whole document. It asks the network for nothing, and its policy forbids it to; it can be read without its script.
+
+    Args:
+        known: the tasks behind its answers.
+        others: runs to be drawn beside this one.
+    """
     digest = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
     return (
@@ -27,23 +39,31 @@ def page(run: RunData) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="color-scheme" content="light dark">'
         f"<title>{escape(_stage(run))}: {escape(run.name)}</title><style>{STYLE}</style></head>"
-        f"<body><main>{_head(run)}{_sections(run)}</main><script>{SCRIPT}</script></body></html>\n"
+        f"<body><main>{_head(run)}{_sections(run, known, diagnosis, others)}</main><script>{SCRIPT}</script></body></html>\n"
     )
 
 
-def _sections(run: RunData) -> str:
+def _sections(run: RunData, known: Mapping[str, Known], diagnosis: Diagnosis, others: Sequence[RunData]) -> str:
     more, left_out = curves.other_charts(run.metrics)
     left = f"<p class='note'>{left_out} more metrics are in metrics.csv.</p>" if left_out else ""
     parts = [
+        _section("Diagnosis", diagnosis_section(diagnosis, outcome.trains(run))),
         _section("Before and after" if outcome.trains(run) else "Measured", outcome.rate_table(run)),
         _section("Against the baseline", outcome.baseline_table(run)),
-        _section("Training", _charts("big", curves.main_charts(run.metrics))),
-        _section("Health", _charts("", curves.curve_charts(run.metrics))),
+        _section("Beside other runs", beside.beside(run, others)),
+        _section("Options that differ from the defaults", _differences(run)),
+        _section("Training", _charts("big", curves.main_charts(run.metrics, run.tallies))),
+        _section("Health", _charts("", curves.curve_charts(run.metrics, run.tallies))),
         _section("Verdicts and time", _charts("", _stacked(run))),
+        _section("Throughput and memory", _charts("", curves.machine_charts(run.metrics)) + _machine(run)),
         _section("Held-out verdicts", outcome.verdict_table(run)),
+        _section("Difficulty", difficulty.difficulty_rows(run, known)),
         _section("Families", outcome.family_rows(run)),
+        _folded("Families in training", difficulty.training_families(run)),
         _section("Numbers", outcome.number_table(run)),
+        _section("Verifier logs", logs.log_table(run)),
         *(_section(title, body) for title, body in samples.sections(run)),
+        _section("All answers to a few tasks", nbest.lists(run, known)),
         _folded("More metrics", _charts("", more) + left),
         _folded("Configuration", f"<pre>{escape(run.config_text)}</pre>" if run.config_text else ""),
         _folded("Manifest", f"<pre>{escape(json.dumps(run.manifest, indent=2))}</pre>" if run.manifest else ""),
@@ -52,8 +72,38 @@ def _sections(run: RunData) -> str:
 
 
 def _stacked(run: RunData) -> str:
-    verdicts = curves.verdict_chart(run.verdicts, run.verdicts_every)
+    verdicts = curves.verdict_chart(run.tallies, run.tallies_every)
     return verdicts + curves.group_chart(run.metrics) + curves.phase_chart(run.metrics)
+
+
+def _differences(run: RunData) -> str:
+    found = differences(run.config)
+    if not found:
+        return '<p class="note">None: the run has its stage\'s defaults.</p>' if run.config else ""
+    rows = "".join(
+        f"<tr><th>{escape(key)}</th><td>{escape(_value(ours))}</td><td>{escape(_value(usual))}</td></tr>"
+        for key, (ours, usual) in found.items()
+    )
+    return (
+        f'<div class="wide"><table class="options"><tr><th></th><th>here</th><th>default</th></tr>{rows}</table></div>'
+    )
+
+
+def _value(value: Any) -> str:
+    text = value if isinstance(value, str) and value else json.dumps(value, default=str)
+    return text if len(text) <= MOST_VALUE else f"{text[:MOST_VALUE]}..."
+
+
+def _machine(run: RunData) -> str:
+    """What the run had, in one line."""
+    hardware = run.manifest.get("hardware") or {}
+    device = run.manifest.get("device") or {}
+    parts = [
+        f"{name.replace('_', ' ')}: {value}"
+        for name, value in {**hardware, **device}.items()
+        if value not in ([], None)
+    ]
+    return f'<p class="note">{escape("; ".join(parts))}</p>' if parts and run.metrics else ""
 
 
 def _charts(kind: str, charts: str) -> str:
@@ -70,7 +120,7 @@ def _folded(title: str, body: str) -> str:
 
 
 def _head(run: RunData) -> str:
-    status = str(run.summary.get("status", "not finished"))
+    status = str(run.summary.get("status", UNFINISHED))
     reason = run.summary.get("reason")
     facts = "".join(
         f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in _facts(run).items()
@@ -91,6 +141,8 @@ def _stage(run: RunData) -> str:
 def _facts(run: RunData) -> dict[str, str]:
     """What was run, in the words of the configuration and the manifest."""
     facts = {}
+    if run.running:
+        facts["now"] = "running"
     if "seconds" in run.summary:
         facts["duration"] = curves.duration(float(run.summary["seconds"]))
     steps = run.summary.get("steps") or (run.metrics[-1]["step"] if run.metrics else None)

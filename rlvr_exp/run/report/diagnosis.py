@@ -1,0 +1,108 @@
+"""Why a run does not learn: causes with their evidence, the first one first, or that nothing wrong was found.
+
+Pure functions of the evidence. The order is that of causes and effects. What blocks learning comes before what holds it
+back. Then what is so from the start before what came later, for that comes of the updates, and those of a broken pipeline
+are no better than it. From the start: the place in the pipeline, from the draw of an answer to the weights. Later: the
+updates themselves, then what happened first.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rlvr_exp.run.report.diagnosis_cost import costs
+from rlvr_exp.run.report.diagnosis_judging import judging
+from rlvr_exp.run.report.diagnosis_reward import rewarding
+from rlvr_exp.run.report.diagnosis_sampling import sampling
+from rlvr_exp.run.report.diagnosis_update import updating
+from rlvr_exp.run.report.evidence import Evidence, trend
+from rlvr_exp.run.report.finding import Finding, Weight
+
+PIPELINE = (
+    "golds", "sampling", "empty", "repeats", "contradiction", "one_answer", "entropy_collapse", "truncation", "parse", "no_verdict", "rejected",
+    "alike", "none_pass", "reward_not_finite", "constant_reward", "reward_hacking", "dead_failed",
+    "dead_solved", "advantages", "learning_rate", "untrained", "no_gradient", "clipped", "unmoved", "ratio",
+    "kl_holds", "entropy_bonus", "exploding", "kl", "stopped",
+)  # fmt: skip
+"""Causes that are so from the start, upstream first."""
+DURING = (
+    "no_verdict",
+    "reward_not_finite",
+    "entropy_bonus",
+    "exploding",
+    "kl",
+    "ratio",
+    "one_answer",
+    "reward_hacking",
+)
+"""Causes that can begin in the midst of a run and bring all others about."""
+NOTHING = "Nothing wrong was found"
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    findings: tuple[Finding, ...]
+    """Causes, the first one first."""
+    notes: tuple[Finding, ...]
+    """What is worth knowing and no cause."""
+    outcome: str
+    """rose, fell, level or unknown: verified success, held out where it was measured, else in training."""
+    told: str
+    """That outcome in words."""
+
+    @property
+    def headline(self) -> str:
+        """The first cause in one line, or that there is none."""
+        return self.findings[0].title if self.findings else NOTHING
+
+
+def diagnose(seen: Evidence) -> Diagnosis:
+    found = [*sampling(seen), *judging(seen), *rewarding(seen), *updating(seen)]
+    found += _stopped(seen) if not found else ()
+    outcome, told = _outcome(seen)
+    return Diagnosis(tuple(_ranked(found)), tuple(costs(seen)), outcome, told)
+
+
+def _ranked(found: Sequence[Finding]) -> Iterator[Finding]:
+    """Ordered, each cause once: the first of those that go by one name."""
+    seen: set[str] = set()
+    for finding in sorted(found, key=_place):
+        if finding.cause not in seen:
+            seen.add(finding.cause)
+            yield finding
+
+
+def _place(finding: Finding) -> tuple[int, ...]:
+    later, upstream = finding.onset > 1, PIPELINE.index(finding.cause)
+    if not later:
+        return (-finding.weight, later, upstream)
+    driving = DURING.index(finding.cause) if finding.cause in DURING else len(DURING)
+    return (-finding.weight, later, driving, finding.onset, upstream)
+
+
+def _stopped(seen: Evidence) -> Iterator[Finding]:
+    """A run that did not come to its end by itself, for a reason that no other finding explains."""
+    if seen.summary.get("status") in ("stopped", "failed") and seen.reason:
+        first = seen.reason.splitlines()[0]
+        yield Finding(
+            "stopped",
+            f"The run {seen.summary['status']}: {first[:200]}",
+            seen.reason,
+            "The message says what to do; log.txt has the rest.",
+            Weight.BLOCKS,
+        )
+
+
+def _outcome(seen: Evidence) -> tuple[str, str]:
+    for metric in ("pass_at_1", "pass_at_1_greedy"):
+        if metric in seen.change:
+            change = seen.change[metric]
+            low, high = change["low"], change["high"]
+            words = (
+                f"Held-out success changed by {100 * change['value']:+.1f} points [{100 * low:+.1f}, {100 * high:+.1f}]"
+            )
+            return ("rose" if low > 0 else "fell" if high < 0 else "level"), words
+    moved = trend(seen.tallies, lambda one: one.group_success)
+    if moved is None:
+        return "unknown", "Success was not measured twice"
+    words = f"Success in training went from {moved.first:.1%} to {moved.last:.1%}"
+    return ("rose" if moved.rose else "fell" if moved.fell else "level"), words

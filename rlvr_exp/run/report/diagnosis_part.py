@@ -1,0 +1,55 @@
+"""The diagnosis as HTML: the first cause in full, the others in turn, each with what shows it and three completions."""
+
+from collections.abc import Iterable
+from html import escape
+
+from rlvr_exp.run.report.curves import words
+from rlvr_exp.run.report.diagnosis import NOTHING, Diagnosis
+from rlvr_exp.run.report.finding import Finding, Weight
+from rlvr_exp.run.rollout_files import Rollout
+
+MOST_TEXT = 600
+WEIGHTS = {Weight.BLOCKS: "blocks learning", Weight.HOLDS_BACK: "holds it back", Weight.NOTE: "note"}
+OUTCOMES = {"rose": "The policy learned.", "fell": "The policy got worse.", "level": "No change shows.", "unknown": ""}
+
+
+def diagnosis_section(found: Diagnosis, trains: bool) -> str:
+    """'' for a run that does not train and has nothing wrong."""
+    if not trains and not found.findings:
+        return ""
+    told = f"<p>{OUTCOMES[found.outcome]} {escape(found.told)}.</p>" if trains else ""
+    causes = "".join(_card(finding, number) for number, finding in enumerate(found.findings, 1))
+    if not causes:
+        causes = f'<p class="well"><b>{NOTHING}</b> in the metrics and samples of this run.</p>'
+    notes = "".join(_card(finding, 0) for finding in found.notes)
+    return told + causes + notes
+
+
+def _card(finding: Finding, number: int) -> str:
+    first = " first" if number == 1 else ""
+    tag = "first cause" if number == 1 else WEIGHTS[finding.weight]
+    since = f"from step {finding.onset:,}" if finding.onset > 1 else "from the start" if finding.weight else ""
+    head = f'<h3><span class="tag">{tag}</span> {escape(finding.title)} <small>{since}</small></h3>'
+    body = f"<p>{escape(finding.why)}</p><p><b>What to do:</b> {escape(finding.remedy)}</p>"
+    samples = _samples(finding.samples, number == 1)
+    name = f'<p class="none">cause: <code>{escape(finding.cause)}</code></p>'
+    return f'<article class="sample cause{first}" data-cause="{escape(finding.cause)}">{head}{body}{samples}{name}</article>'
+
+
+def _samples(rows: Iterable[Rollout], shown: bool) -> str:
+    items = "".join(_sample(row) for row in rows)
+    return f"<details{' open' if shown else ''}><summary>samples</summary>{items}</details>" if items else ""
+
+
+def _sample(row: Rollout) -> str:
+    verdict = words(row.bucket or row.rule or row.outcome)
+    paid = "" if row.reward is None else f", reward {row.reward:.3g}"
+    place = f"step {row.step}" if row.fate != "measured" else "held out"
+    log = f'<div class="log"><pre>{escape(row.log[:MOST_TEXT])}</pre></div>' if row.log.strip() else ""
+    more = len(row.completion) - MOST_TEXT
+    left = f'<p class="none">&hellip; {more:,} more characters</p>' if more > 0 else ""
+    return (
+        f'<div><h4><span class="verdict {escape(row.outcome)}">{escape(verdict)}</span> <small>{place}, task '
+        f"{escape(row.task)}, {row.tokens} tokens{paid}</small></h4><pre>{escape(row.completion[:MOST_TEXT]) or '(empty)'}</pre>"
+        f"{left}{log}</div>"
+    )

@@ -1,0 +1,43 @@
+"""What was asked for beyond the defaults: the options of a run that differ from those of its stage."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from rlvr_exp.config.compose import compose_lenient
+from rlvr_exp.config.load import resolved
+from rlvr_exp.config.options import SCHEMAS
+from rlvr_exp.config.stages import STAGES
+
+OWN = ("stage", "run.dir", "run.searchpath")
+"""Options that differ in every run."""
+ABSENT = "(none)"
+
+
+def differences(config: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """By dotted key: (the run's value, the default). A node of another class is held against that class's own defaults."""
+    stage = config.get("stage")
+    if stage not in STAGES:
+        return {}
+    usual = resolved(compose_lenient([f"+stage={stage}"]))
+    return {key: pair for key, pair in _differing(config, usual, "") if key not in OWN}
+
+
+def _differing(given: Mapping[str, Any], usual: Mapping[str, Any], above: str) -> Iterator[tuple[str, tuple[Any, Any]]]:
+    usual = _of_class(given, usual)
+    for name in [*given, *(name for name in usual if name not in given)]:
+        key, ours, theirs = f"{above}{name}", given.get(name, ABSENT), usual.get(name, ABSENT)
+        if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
+            yield from _differing(ours, theirs, f"{key}.")
+        elif isinstance(ours, Mapping) and ours:
+            yield from _differing(ours, {}, f"{key}.")
+        elif type(ours) is not type(theirs) or ours != theirs:
+            yield key, (ours, theirs)
+
+
+def _of_class(given: Mapping[str, Any], usual: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The defaults that a node's class has where another class is the usual one; its name still differs."""
+    target = given.get("_target_")
+    if target is None or target == usual.get("_target_") or target not in SCHEMAS:
+        return usual
+    return {**asdict(SCHEMAS[target]()), "_target_": usual.get("_target_", ABSENT)}

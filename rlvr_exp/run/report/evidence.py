@@ -1,0 +1,205 @@
+"""What a diagnosis reasons from, and the sums that its parts share: windows of a run, shares with their intervals.
+
+Pure: knows rows of metrics, tallies of completions and the run's own words; reads no file.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from statistics import NormalDist, fmean, median, stdev
+from typing import Any
+
+from rlvr_exp.run.report.tally import Tally
+from rlvr_exp.run.rollout_files import Rollout
+from rlvr_exp.run.tracking import Row
+
+_Z = NormalDist().inv_cdf(0.975)
+
+
+@dataclass(frozen=True)
+class Share:
+    """A count of trials with Wilson's 95% interval (1927), which holds at none and all too."""
+
+    count: int
+    of: int
+
+    @property
+    def value(self) -> float:
+        return self.count / self.of if self.of else 0.0
+
+    @property
+    def low(self) -> float:
+        return max(0.0, self._centre - self._half) if self.count else 0.0
+
+    @property
+    def high(self) -> float:
+        return min(1.0, self._centre + self._half) if self.count < self.of else 1.0
+
+    @property
+    def _centre(self) -> float:
+        weight = _Z * _Z / self.of if self.of else math.inf
+        return (self.value + weight / 2) / (1 + weight) if self.of else 0.5
+
+    @property
+    def _half(self) -> float:
+        weight = _Z * _Z / self.of if self.of else math.inf
+        spread = self.value * (1 - self.value) / self.of + weight / (4 * self.of) if self.of else 0.0
+        return _Z / (1 + weight) * math.sqrt(spread) if self.of else 0.5
+
+    def __str__(self) -> str:
+        return f"{self.count:,} of {self.of:,} ({self.value:.0%})"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One run, as far as it is written. Everything may be empty."""
+
+    metrics: Sequence[Row] = ()
+    tallies: Sequence[Tally] = ()
+    """Of the training steps, in order; all of them, or equally spaced ones of very many."""
+    rollouts: Sequence[Rollout] = ()
+    """Completions of some of these steps, whole groups, the first and the last step among them."""
+    before: Tally | None = None
+    """The held-out tasks, measured before training, likewise `after`."""
+    after: Tally | None = None
+    measured: Sequence[Rollout] = ()
+    """The completions of both measurements."""
+    changed: Share = Share(0, 0)
+    """Answers whose text differs before and after, of those asked both times."""
+    change: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Paired differences of held-out rates since before, by metric."""
+    golds: Mapping[str, str] = field(default_factory=dict)
+    """The gold answers that are known, by task."""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    summary: Mapping[str, Any] = field(default_factory=dict)
+    manifest: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def series(self) -> Sequence[Tally]:
+        """The completions over time: those of training, else those of the measurements."""
+        return self.tallies or [one for one in (self.before, self.after) if one is not None]
+
+    @property
+    def samples(self) -> Sequence[Rollout]:
+        return self.rollouts or self.measured
+
+    @property
+    def trains(self) -> bool:
+        return "algorithm" in self.config and self.config.get("stage") != "benchmark"
+
+    @property
+    def steps(self) -> int:
+        """Steps done, as far as known."""
+        last = [int(self.metrics[-1]["step"] or 0)] if self.metrics else []
+        return max([int(self.summary.get("steps") or 0), *last, *(one.step for one in self.tallies[-1:])])
+
+    @property
+    def reason(self) -> str:
+        """Why the run ended where it did, in its own words."""
+        return str(self.summary.get("reason") or "")
+
+    def option(self, path: str, default: Any = None) -> Any:
+        """An option of the run by its dotted path."""
+        node: Any = self.config
+        for part in path.split("."):
+            if not isinstance(node, Mapping) or part not in node:
+                return default
+            node = node[part]
+        return node
+
+    def column(self, name: str) -> list[tuple[int, float]]:
+        """(step, value) of a metric where it is a number."""
+        return [(int(row["step"] or 0), value) for row in self.metrics if (value := row.get(name)) is not None]
+
+
+def early(values: Sequence[Any]) -> Sequence[Any]:
+    """The first tenth, at least one."""
+    return values[: max(1, len(values) // 10)]
+
+
+def late(values: Sequence[Any]) -> Sequence[Any]:
+    """The last third, at least one."""
+    return values[-max(1, len(values) // 3) :]
+
+
+LEAST = {"samples": 64, "groups": 24}
+"""What the last part of a short run must hold, so that a share of it means something."""
+
+
+def recent(tallies: Sequence[Tally], of: str = "samples") -> Sequence[Tally]:
+    """The last third, or as many more of the last steps as it takes to have enough."""
+    part = late(tallies)
+    while len(part) < len(tallies) and sum(getattr(one, of) for one in part) < LEAST[of]:
+        part = tallies[-len(part) - 1 :]
+    return part
+
+
+def share(tallies: Sequence[Tally], count: Callable[[Tally], int], of: str = "samples") -> Share:
+    """Pooled over steps."""
+    return Share(sum(map(count, tallies)), sum(getattr(one, of) for one in tallies))
+
+
+def beginning(tallies: Sequence[Tally]) -> Sequence[Tally]:
+    """The first step, whose samples no update has touched, or as many as it takes to have two dozen."""
+    part = tallies[:1]
+    while len(part) < len(tallies) and sum(one.samples for one in part) < LEAST["groups"]:
+        part = tallies[: len(part) + 1]
+    return part
+
+
+def onset(tallies: Sequence[Tally], count: Callable[[Tally], int], least: float, of: str = "samples") -> int:
+    """The first step in which the share reaches `least`; 0: it was so from the start."""
+    if share(beginning(tallies), count, of).value >= least:
+        return 0
+    reached = (one.step for one in tallies if getattr(one, of) and count(one) / getattr(one, of) >= least)
+    return next(reached, tallies[-1].step if tallies else 0)
+
+
+@dataclass(frozen=True)
+class Trend:
+    """How a mean over groups moved from the start of a run to its end."""
+
+    first: float
+    last: float
+    error: float
+    """Standard error of the difference."""
+
+    @property
+    def rise(self) -> float:
+        return self.last - self.first
+
+    @property
+    def rose(self) -> bool:
+        return self.rise > 3 * self.error
+
+    @property
+    def fell(self) -> bool:
+        return -self.rise > 3 * self.error
+
+
+def trend(tallies: Sequence[Tally], read: Callable[[Tally], Sequence[float]]) -> Trend | None:
+    """Of the groups of the early and the late steps; None where there are too few to tell."""
+    if len(tallies) < 2:
+        return None
+    first, last = ([value for one in part for value in read(one)] for part in (early(tallies), late(tallies)))
+    if len(first) < 2 or len(last) < 2:
+        return None
+    error = math.sqrt(sum(stdev(part) ** 2 / len(part) for part in (first, last)))
+    return Trend(fmean(first), fmean(last), error)
+
+
+def middle(points: Sequence[tuple[int, float]]) -> float:
+    """The median value; not a number of nothing."""
+    return median(value for _, value in points) if points else math.nan
+
+
+def some(rows: Iterator[Rollout] | Sequence[Rollout], count: int = 3) -> tuple[Rollout, ...]:
+    """A few rows, of different tasks and texts where there are such."""
+    rows = list(rows)
+    chosen: list[Rollout] = []
+    for tell in (lambda row: row.task, lambda row: row.completion, lambda row: id(row)):
+        for row in rows:
+            if len(chosen) < count and tell(row) not in {tell(one) for one in chosen} and row not in chosen:
+                chosen.append(row)
+    return tuple(chosen)

@@ -1,0 +1,59 @@
+"""What the report and the diagnosis know of the held-out tasks: how hard each one is, and its gold answer.
+
+A run that measures leaves them in evaluation/tasks.json. Those of a run without that file are looked up in its data; data that
+are no longer there, or that have changed, are no fault: a task counts as known only where its prompt is still the one that was
+answered.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from rlvr_exp.config import build, load
+from rlvr_exp.core.errors import InputError
+from rlvr_exp.core.files import write_json
+from rlvr_exp.tasks.base import Domain, Task
+
+NAME = "evaluation/tasks.json"
+
+
+@dataclass(frozen=True)
+class Known:
+    difficulty: float
+    """By the domain's own measure; larger is harder."""
+    gold: str | None
+
+
+def note_tasks(run_dir: Path, tasks: Sequence[Task]) -> None:
+    """Write down what is asked in an evaluation of this run."""
+    write_json(run_dir / NAME, {task.id: asdict(_known(task)) for task in tasks})
+
+
+def look_up_tasks(run_dir: Path, prompts: Mapping[str, str]) -> dict[str, Known]:
+    """By id.
+
+    Args:
+        prompts: those that were answered, by task.
+    """
+    noted = run_dir / NAME
+    if noted.is_file():
+        return {task: Known(**known) for task, known in json.loads(noted.read_text(encoding="utf-8")).items()}
+    if not prompts or not (run_dir / "config.yaml").is_file():
+        return {}
+    try:
+        domain: Domain = build(load(run_dir / "config.yaml").data)
+        return dict(_found(domain, prompts))
+    except InputError:
+        return {}
+
+
+def _found(domain: Domain, prompts: Mapping[str, str]) -> Iterable[tuple[str, Known]]:
+    for tasks in domain.splits().values():
+        for task in tasks:
+            if task.id in prompts and domain.prompt(task) == prompts[task.id]:
+                yield task.id, _known(task)
+
+
+def _known(task: Task) -> Known:
+    return Known(float(task.difficulty), task.gold)

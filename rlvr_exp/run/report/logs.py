@@ -1,0 +1,43 @@
+"""What the verifier said: the commonest logs of completions that did not pass, each with its count and whole once."""
+
+from collections import Counter
+from collections.abc import Sequence
+from html import escape
+
+from rlvr_exp.run.report.curves import words
+from rlvr_exp.run.report.data import RunData, own_rows
+from rlvr_exp.run.report.tally import as_rollouts
+from rlvr_exp.run.rollout_files import Rollout
+
+MOST, MOST_CHARACTERS = 12, 1500
+
+
+def log_table(run: RunData) -> str:
+    """Of training completions, else of held-out answers; '' where nothing was said."""
+    rows = list(own_rows(run.rollouts)) or [row for answers in run.answers.values() for row in as_rollouts(0, answers)]
+    unpassed = [row for row in rows if row.outcome != "passed"]
+    found = repeated_logs(unpassed, MOST)
+    if not found:
+        return ""
+    items = "".join(
+        f'<li><span class="verdict {escape(row.outcome)}">{escape(words(verdict))}</span> <b>{count:,}</b> '
+        f"<details><summary><code>{escape(line[:160])}</code></summary><pre>{escape(row.log[:MOST_CHARACTERS])}</pre>"
+        f"<p class='none'>task {escape(row.task)}, answer:</p><pre>{escape(row.completion[:MOST_CHARACTERS])}</pre></details></li>"
+        for verdict, line, count, row in found
+    )
+    steps = len({row.step for row in rows})
+    whence = f"{len(unpassed):,} completions that did not pass, of {steps:,} {'step' if steps == 1 else 'steps'}"
+    return f'<p class="note">The commonest first lines of the logs of {whence}.</p><ul class="logs">{items}</ul>'
+
+
+def repeated_logs(rows: Sequence[Rollout], most: int) -> list[tuple[str, str, int, Rollout]]:
+    """(verdict, first line of the log, count, one row) of the commonest logs, most met first."""
+    counts: Counter[tuple[str, str]] = Counter()
+    shown: dict[tuple[str, str], Rollout] = {}
+    for row in rows:
+        line = next((line.strip() for line in row.log.splitlines() if line.strip()), "")
+        if line:
+            key = (row.bucket or row.outcome, line)
+            counts[key] += 1
+            shown.setdefault(key, row)
+    return [(*key, count, shown[key]) for key, count in counts.most_common(most)]

@@ -1,0 +1,137 @@
+"""What the completions of one step add up to: the numbers that charts and the diagnosis of long runs are made from.
+
+Pure functions of rows. A tally is small however long the completions are, so that every step of a run can be kept.
+"""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from rlvr_exp.run.rollout_files import Rollout
+
+EQUAL = 1e-6
+"""Rewards no further apart than this are equal: the default of algorithm.zero_variance_eps."""
+
+
+@dataclass(frozen=True)
+class Tally:
+    """One step's completions, counted. An evaluation is a step too: its tasks are its groups."""
+
+    step: int
+    samples: int
+    verdicts: Mapping[str, int]
+    """By bucket where there is one, else by outcome."""
+    truncated: int
+    """Completions that reached their token limit."""
+    empty: int
+    """Completions without a character that is no blank."""
+    families: Mapping[str, tuple[int, int]]
+    """(passed, judged) of each family."""
+    tasks: Mapping[str, tuple[int, int]]
+    """(passed, judged) of each task."""
+    group_success: Sequence[float]
+    """Share of passes in each group that has a verdict."""
+    group_reward: Sequence[float]
+    """Mean reward of each group that has one, before the normaliser, which takes the level out."""
+    group_tokens: Sequence[float]
+    """Mean length of each group's completions."""
+    groups: int
+    one_text: int
+    """Groups of two and more whose completions are all one text. (Texts cut short are alike for being short.)"""
+    dead_solved: int
+    """Groups whose rewards are all equal, some member of which passed."""
+    dead_failed: int
+    """Groups whose rewards are all equal, none of which passed."""
+    mixed: int
+    """Groups with a reward for a passed and for a failed member."""
+    mixed_equal: int
+    """Mixed groups in which all are paid the same."""
+    mixed_inverted: int
+    """Mixed groups in which failed members are paid as much as passed ones, or more, on average, but not all the same."""
+
+    def met(self, *verdicts: str) -> int:
+        """Completions with one of these verdicts."""
+        return sum(self.verdicts.get(verdict, 0) for verdict in verdicts)
+
+
+def tally(step: int, rows: Iterable[Rollout]) -> Tally:
+    """Count a step's rows, but for those sampled in an earlier step, which that one has counted."""
+    own = [row for row in rows if not row.waited]
+    groups: dict[int, list[Rollout]] = defaultdict(list)
+    for row in own:
+        groups[row.group].append(row)
+    members = list(groups.values())
+    kinds = Counter(kind for group in members for kind in _kinds(group))
+    judged = [[row.outcome == "passed" for row in group if row.outcome != "no_verdict"] for group in members]
+    paid = [[_paid(row) for row in group if row.reward is not None] for group in members]
+    return Tally(
+        step=step,
+        samples=len(own),
+        verdicts=Counter(row.bucket or row.outcome for row in own),
+        truncated=sum(row.truncated for row in own),
+        empty=sum(not row.completion.strip() for row in own),
+        families=_passed(own, "family"),
+        tasks=_passed(own, "task"),
+        group_success=[fmean(group) for group in judged if group],
+        group_reward=[fmean(group) for group in paid if group],
+        group_tokens=[fmean(row.tokens for row in group) for group in members],
+        groups=len(members),
+        one_text=kinds["one_text"],
+        dead_solved=kinds["dead_solved"],
+        dead_failed=kinds["dead_failed"],
+        mixed=kinds["mixed"],
+        mixed_equal=kinds["mixed_equal"],
+        mixed_inverted=kinds["mixed_inverted"],
+    )
+
+
+def as_rollouts(step: int, answers: Iterable[Mapping[str, Any]]) -> list[Rollout]:
+    """The sampled answers of an evaluation as rows without a reward, each task a group; greedy ones where there are no others."""
+    answers = list(answers)
+    sampled = [answer for answer in answers if answer["mode"] == "sampled"] or answers
+    places = {task: place for place, task in enumerate(dict.fromkeys(answer["task"] for answer in sampled))}
+    return [_as_rollout(step, places[answer["task"]], answer) for answer in sampled]
+
+
+def _as_rollout(step: int, group: int, answer: Mapping[str, Any]) -> Rollout:
+    return Rollout(
+        step=step, task=answer["task"], family=answer["family"], group=group, sample=answer["sample"],
+        prompt=answer["prompt"], completion=answer["completion"], tokens=answer["tokens"],
+        truncated=answer["bucket"] == "truncated", outcome=answer["outcome"], bucket=answer["bucket"], rule=None,
+        passed=0, total=0, reward=None, terms={}, advantage=None, log=answer["log"], fate="measured",
+    )  # fmt: skip
+
+
+def _paid(row: Rollout) -> float:
+    return math.fsum(row.terms.values()) if row.terms else float(row.reward or 0.0)
+
+
+def _passed(rows: Iterable[Rollout], key: str) -> dict[str, tuple[int, int]]:
+    counts: dict[str, list[int]] = {}
+    for row in rows:
+        if row.outcome != "no_verdict":
+            count = counts.setdefault(getattr(row, key), [0, 0])
+            count[0] += row.outcome == "passed"
+            count[1] += 1
+    return {name: (passed, judged) for name, (passed, judged) in counts.items()}
+
+
+def _kinds(group: Sequence[Rollout]) -> Iterable[str]:
+    if len(group) > 1 and len({row.completion for row in group}) == 1 and not group[0].truncated:
+        yield "one_text"
+    right, wrong = ([row.reward for row in group if row.reward is not None and (row.outcome == "passed") is passed]
+                    for passed in (True, False))  # fmt: skip
+    if not right and not wrong:
+        return
+    spread = max(*right, *wrong, float("-inf")) - min(*right, *wrong, float("inf"))
+    if spread <= EQUAL:
+        yield "dead_solved" if right else "dead_failed"
+    if right and wrong:
+        yield "mixed"
+        if spread <= EQUAL:
+            yield "mixed_equal"
+        elif fmean(right) <= fmean(wrong):
+            yield "mixed_inverted"

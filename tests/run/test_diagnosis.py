@@ -1,0 +1,290 @@
+"""The diagnosis names the first cause: runs in memory, each sick in one way, and healthy ones of many kinds."""
+
+import dataclasses
+import random
+import zlib
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sick_world import World
+
+from rlvr_exp.run.report.diagnosis import PIPELINE, diagnose
+from rlvr_exp.run.report.evidence import Evidence, Share
+from rlvr_exp.run.report.finding import Weight
+from rlvr_exp.run.report.tally import tally
+
+LATE = 12
+"""The step in which what happens during a run begins."""
+FAILED = {"outcome": "failed", "reward": -0.09, "terms": {}}
+
+
+def failing(bucket, log="", **more):
+    return lambda row: {**FAILED, "bucket": bucket, "log": log or f"a log about {bucket}", **more}
+
+
+def silent(row):
+    return {"outcome": "no_verdict", "bucket": None, "reward": None, "terms": {}, "log": "worker cannot be reached"}
+
+
+def one_text(row):
+    """All members of a group answer alike; what passes depends on the task."""
+    passed = zlib.crc32(row.task.encode()) % 4 == 0
+    return {"completion": f"answer to {row.task}", "outcome": "passed" if passed else "failed",
+            "bucket": None if passed else "wrong_answer", "reward": float(passed), "terms": {}, "passed": int(passed)}  # fmt: skip
+
+
+def garbage(row):
+    return failing("parse", "line 1: invalid syntax", completion="()(((,,, 3 3 3")(row)
+
+
+def since(step, change):
+    return lambda row: change(row) if row.step >= step else {}
+
+
+def hacked(row):
+    """Long answers are paid, and they grow longer; success stays."""
+    tokens = 10 + 2 * row.step + row.sample
+    return {"tokens": tokens, "reward": tokens / 20, "terms": {"long": tokens / 20}}
+
+
+def flaky(row):
+    passed = random.Random(f"{row.step} {row.group} {row.sample} flaky").random() < 0.5
+    return {"task": f"t{row.group}", "completion": f"the usual answer {row.sample % 3}",
+            "outcome": "passed" if passed else "failed", "bucket": None if passed else "wrong_answer",
+            "reward": float(passed), "terms": {}, "passed": int(passed)}  # fmt: skip
+
+
+def collapsing(step):
+    return {"entropy": 0.4 if step < LATE else 0.001}
+
+
+def rate(value):
+    return lambda step: {"learning_rate": value}
+
+
+SICK = {
+    # The eight of the issue.
+    "zero learning rate": ("learning_rate", World(row=rate(0.0), gain=0.0)),
+    "wrong parser": ("parse", World(change=failing("parse", "no <answer> tag"))),
+    "verifier down": ("no_verdict", World(change=silent)),
+    "entropy collapse": ("entropy_collapse", World(change=since(LATE, one_text), row=collapsing, gain=0.0)),
+    "truncation": ("truncation", World(change=failing("truncated", truncated=True, completion="def sol"))),
+    "constant reward": ("constant_reward", World(change=lambda row: {"reward": 0.5, "terms": {"x": 0.5}})),
+    "hacked reward": ("reward_hacking", World(change=hacked, gain=0.0)),
+    "exploding rate": ("exploding", World(change=since(4, garbage), row=lambda step: {"learning_rate": 1.0})),
+    # Others.
+    "tiny learning rate": ("learning_rate", World(row=rate(1e-12), gain=0.0)),
+    "warm-up without end": (
+        "learning_rate",
+        World(row=lambda step: {"learning_rate": 6e-9 * step}, config={"scheduler": {"warmup_steps": 10**5}}),
+    ),
+    "nothing arrives": ("unmoved", World(changed=Share(0, 800), gain=0.0)),
+    "loss is no number": ("exploding", World(row=lambda step: {"loss": None} if step > 5 else {})),
+    "reward is no number": ("reward_not_finite", World(row=lambda step: {"reward/mean": None, "guard/reward": 1.0})),
+    "gradients explode": ("exploding", World(row=lambda step: {"grad_norm": 0.2 * 3.0**step})),
+    "no gradient": ("no_gradient", World(row=lambda step: {"grad_norm": 0.0})),
+    "clipped away": ("clipped", World(row=lambda step: {"grad_norm": 3.0, "grad_norm/after": 1e-6})),
+    "KL blow-up": ("kl", World(row=lambda step: {"kl": 1e-4 * 2**step})),
+    "stale sampler": ("ratio", World(row=lambda step: {"kl/old": 0.3})),
+    "cold sampling": ("entropy_collapse", World(change=one_text, row=lambda step: {"entropy": 1e-4})),
+    "one seed for all samples": ("repeats", World(change=one_text)),
+    "hot sampling": (
+        "sampling",
+        World(change=garbage, row=lambda step: {"entropy": 5.0}, config={"algorithm": {"temperature": 5.0}}),
+    ),
+    "a stop string at once": (
+        "sampling",
+        World(change=failing("parse", completion="def"), config={"algorithm": {"stop": ["def"]}}),
+    ),
+    "empty answers": ("empty", World(change=failing("parse", "no program in the answer", completion="", tokens=1))),
+    "too hard": ("dead_failed", World(rate=-1.0, gain=0.0, change=failing("wrong_answer"))),
+    "too easy": ("dead_solved", World(rate=2.0, gain=0.0, change=lambda row: {"reward": 1.0, "terms": {}})),
+    "limits too tight": ("alike", World(change=failing("timeout", "over 0.001 s of CPU"))),
+    "a package missing": ("alike", World(change=failing("runtime_error", "ModuleNotFoundError: No module named 'numpy'"))),
+    "all called cheats": ("rejected", World(change=lambda row: {"outcome": "rejected", "bucket": None, "rule": "reads_files"})),
+    "verifier throws dice": ("contradiction", World(change=flaky)),
+    "reward upside down": ("reward_hacking", World(change=lambda row: {"reward": -row.reward, "terms": {}})),
+    "advantages upside down": ("advantages", World(change=lambda row: {"advantage": -(row.reward - 0.3)})),
+    "a hole in the verifier": (
+        "one_answer",
+        World(change=since(8, lambda row: {"completion": "raise SystemExit(0)", "outcome": "passed", "bucket": None})),
+    ),
+    "verifier dies half-way": ("no_verdict", World(change=since(LATE, silent))),
+    "golds refused": ("golds", World(change=failing("wrong_answer", completion="the gold"), gold="the gold\n")),
+    "nothing ever passes": ("none_pass", World(rate=-1.0, gain=0.0)),
+    "held by the reference": (
+        "kl_holds",
+        World(row=lambda step: {"kl": 1e-5}, config={"algorithm": {"kl_coef": 5.0}}, gain=0.0),
+    ),
+    "entropy bonus": (
+        "entropy_bonus",
+        World(change=since(4, garbage), row=lambda step: {"entropy": 0.4 * step}, config={"algorithm": {"entropy_coef": 0.5}}),
+    ),
+    "hot on both sides": (
+        "sampling",
+        World(change=garbage, config={"algorithm": {"temperature": 4.0}, "evaluation": {"temperature": 4.0}}),
+    ),
+    "policy breaks at once": ("exploding", World(change=since(2, garbage), steps=6)),
+    "answers grow past the limit": (
+        "truncation",
+        World(change=since(LATE, failing("truncated", truncated=True)), row=lambda step: {"learning_rate": 1e-4}, rate=-1, gain=0),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("sickness", SICK)
+def test_the_first_cause_is_named(sickness):
+    cause, world = SICK[sickness]
+    found = diagnose(world.evidence())
+    assert found.findings, "nothing was found"
+    assert found.findings[0].cause == cause, [(one.cause, one.title, one.onset) for one in found.findings]
+
+
+NEED_STEPS = {
+    "warm-up without end", "nothing arrives", "held by the reference", "nothing ever passes", "gradients explode", "KL blow-up",
+    "entropy collapse", "verifier dies half-way", "answers grow past the limit", "a hole in the verifier", "loss is no number",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("sickness", sorted(SICK.keys() - NEED_STEPS))
+def test_in_a_short_run_too(sickness):
+    """Six steps of 32 completions."""
+    cause, world = SICK[sickness]
+    found = diagnose(dataclasses.replace(world, steps=6, size=4).evidence())
+    assert found.findings and found.findings[0].cause == cause, [(one.cause, one.title) for one in found.findings]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    rate=st.floats(0.15, 0.7),
+    gain=st.floats(-0.05, 0.25),
+    steps=st.integers(1, 40),
+    groups=st.integers(4, 16),
+    size=st.sampled_from([4, 8]),
+)
+def test_a_healthy_run_raises_no_alarm(seed, rate, gain, steps, groups, size):
+    world = World(steps=steps, groups=groups, size=size, rate=rate, gain=gain, seed=seed)
+    # A first step within the warm-up has a rate of zero, and a run of that step alone learns nothing.
+    found = diagnose(dataclasses.replace(world, row=lambda step: {"learning_rate": 1e-4}).evidence())
+    assert [(one.cause, one.title) for one in found.findings] == []
+
+
+def test_nothing_at_all_is_no_alarm():
+    found = diagnose(Evidence())
+    assert found.findings == found.notes == () and found.headline == "Nothing wrong was found"
+
+
+def test_every_sample_is_evidence_of_its_cause():
+    for cause, of in {"parse": "wrong parser", "truncation": "truncation", "no_verdict": "verifier down"}.items():
+        first = diagnose(SICK[of][1].evidence()).findings[0]
+        assert len(first.samples) == 3 and len({row.task for row in first.samples}) == 3
+        assert all(
+            cause in ((row.bucket or row.outcome), "truncation" if row.truncated else "") for row in first.samples
+        )
+
+
+def test_a_parser_that_refuses_programs_is_told_from_a_policy_that_writes_none():
+    refused = diagnose(World(change=failing("parse", "no <answer> tag")).evidence()).findings[0]
+    scribbled = diagnose(World(change=lambda row: garbage(row)).evidence()).findings[0]
+    assert "it is the parser that refuses them" in refused.why and "parser that refuses" not in scribbled.why
+
+
+def test_counts_are_those_of_the_rows():
+    found = diagnose(World(steps=3, change=failing("parse")).evidence()).findings[0]
+    assert "64 of 64 (100%) completions" in found.title
+    found = diagnose(
+        World(steps=3, change=lambda row: failing("parse", completion="?")(row) if row.sample else {}).evidence()
+    ).findings[0]
+    assert f"{56:,} of 64" in found.title or "57 of 64" in found.title
+
+
+def test_what_was_so_from_the_start_comes_before_what_came_later():
+    """A reward that pays length from the first step breaks the policy in the twelfth."""
+
+    def change(row):
+        paid = hacked(row)
+        return {**garbage(row), **paid} if row.step >= LATE else paid
+
+    causes = [one.cause for one in diagnose(World(change=change, gain=0.0).evidence()).findings]
+    assert causes[0] == "reward_hacking" and "parse" in causes
+
+
+def test_each_cause_has_its_place():
+    found = {cause for cause, _ in SICK.values()}
+    assert found <= set(PIPELINE)
+    assert len(set(PIPELINE)) == len(PIPELINE)
+
+
+@pytest.mark.parametrize(
+    ("reason", "cause"),
+    [
+        (
+            "16 of 16 gold answers of the training tasks do not pass:\nt1: failed (parse): no tag\nt2: failed (parse)\nx",
+            "parse",
+        ),
+        ("3 of 16 gold answers of the training tasks do not pass:\nt1: no_verdict: gone\nx", "no_verdict"),
+        ("9 of 16 gold answers of the training tasks do not pass:\nt1: failed (timeout): slow\nx", "golds"),
+        (
+            "verifier python_io: 30 of 64 requests had no verdict, allowed share 0.05. Last reason: gone. Fix the cause, or",
+            "no_verdict",
+        ),
+        ("step 3: loss is nan. Lower optimizer.lr, or look at this step's samples", "exploding"),
+        (
+            "step 9: the last 6 updates were skipped, from step 4 on: the loss is not a finite number. Weights",
+            "exploding",
+        ),
+        ("step 0: the engine that samples is not the policy that is trained: their log-probabilities", "ratio"),
+        ("a message of another kind", "stopped"),
+    ],
+)
+def test_a_run_that_stopped_before_it_sampled_is_diagnosed_by_its_reason(reason, cause):
+    seen = Evidence(config={"stage": "grpo", "algorithm": {}}, summary={"status": "stopped", "reason": reason})
+    first = diagnose(seen).findings[0]
+    assert first.cause == cause and first.weight is Weight.BLOCKS
+
+
+def test_a_supervised_run_is_judged_by_its_measurements():
+    world = World()
+    before, after = (
+        tally(step, rows)
+        for step, rows in (
+            (0, world._step(1)),
+            (9, [dataclasses.replace(row, **garbage(row)) for row in world._step(2)]),
+        )
+    )
+    seen = Evidence(
+        metrics=[{"step": step, "loss": 2.0 + step, "learning_rate": 1.0} for step in range(1, 10)],
+        before=before, after=after, config={"stage": "sft", "algorithm": {}, "optimizer": {"lr": 1.0}},
+    )  # fmt: skip
+    assert diagnose(seen).findings[0].cause == "exploding"
+
+
+def test_costs_are_notes_and_no_causes():
+    slow = World(row=lambda step: {"time/verify": 1.5})
+    growing = World(steps=40, row=lambda step: {"system/rss_mb": 1000.0 + 50 * step})
+    assert [one.cause for one in diagnose(slow.evidence()).notes] == ["slow_verifier"]
+    assert [one.cause for one in diagnose(growing.evidence()).notes] == ["growth"]
+    assert not diagnose(slow.evidence()).findings and not diagnose(growing.evidence()).findings
+
+
+def test_memory_that_settles_is_no_note():
+    settled = World(steps=40, row=lambda step: {"system/rss_mb": 1000.0 + 50 * min(step, 10) + step % 3})
+    assert not diagnose(settled.evidence()).notes
+
+
+def test_the_outcome_is_that_of_the_held_out_tasks():
+    change = {"pass_at_1": {"value": 0.05, "low": 0.02, "high": 0.08}}
+    assert diagnose(World(change_held_out=change).evidence()).outcome == "rose"
+    assert (
+        diagnose(World(change_held_out={"pass_at_1": {"value": 0.0, "low": -0.02, "high": 0.02}}).evidence()).outcome
+        == "level"
+    )
+    assert diagnose(World(gain=0.5, rate=0.1).evidence()).outcome == "rose"
+
+
+@given(st.integers(0, 50), st.integers(0, 50))
+def test_a_share_lies_within_its_interval(count, more):
+    found = Share(count, count + more)
+    assert 0.0 <= found.low <= found.value <= found.high <= 1.0 or found.of == 0
