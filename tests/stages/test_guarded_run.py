@@ -34,7 +34,7 @@ class Broken(Term):
 
     def standing_still(self):
         self._slept = True
-        time.sleep(4)
+        time.sleep(3)
 '''
 
 
