@@ -2,6 +2,7 @@
 # Run the tests of this checkout in the environment that launchers/local.sh uses, made first where it is missing.
 #
 #   bash launchers/test.sh                      everything
+#   bash launchers/test.sh -m exact             every kill of every stage that trains, resumed and compared bit for bit
 #   bash launchers/test.sh tests/core -k hash   arguments go to pytest; paths are relative to the checkout
 #
 # Where Dafny is missing it is installed (as root, with apt); without it the tests that need it are skipped and say so.

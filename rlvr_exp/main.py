@@ -169,8 +169,9 @@ def _refuse_what_cannot_run(configs: Sequence["Config"], fetchable: bool = False
 
 def _directory(config: "Config") -> Path:
     from rlvr_exp.run.directory import default_directory
+    from rlvr_exp.run.resume import directory_of
 
-    return Path(config.run.dir) if config.run.dir else default_directory(config.stage, datetime.now())
+    return directory_of(config) or default_directory(config.stage, datetime.now())
 
 
 def _run(checked: "Checked", words: Sequence[str], directory: Path) -> "Outcome":
@@ -200,7 +201,8 @@ def _sweep(asked: Asked) -> int:
         return max(_dry(config) for config in configs)
     _refuse_what_cannot_run(configs)
     swept = [job.swept for job in jobs]
-    directories = job_directories([config.run.dir for config in configs], swept, datetime.now())
+    resuming = any(config.run.resume for config in configs)
+    directories = job_directories([config.run.dir for config in configs], swept, datetime.now(), resuming)
 
     def start(index: int) -> "Outcome":
         return _run(jobs[index].checked, jobs[index].words, directories[index])

@@ -4,6 +4,7 @@ A part of every trainer, since Transformers clips inside its loop and reports th
 is Pascanu et al. 2013 (arXiv 1211.5063), algorithm 1, by torch: the whole gradient is scaled, its direction is kept.
 """
 
+import math
 from collections.abc import Mapping
 from statistics import fmean
 
@@ -20,6 +21,12 @@ class Clipping:
 
     def record(self, before: float, after: float, limit: float) -> None:
         self._steps.append((before, after, before > limit))
+
+    def state_dict(self) -> dict[str, object]:
+        return {"steps": list(self._steps)}
+
+    def load_state_dict(self, state: Mapping[str, list]) -> None:
+        self._steps = [tuple(step) for step in state["steps"]]
 
     def metrics(self) -> Mapping[str, float]:
         """Means over the steps since the last call, and the share of them that were clipped; nothing without steps."""
@@ -41,14 +48,15 @@ class MeasuredClipping:
     Seams of the pinned Transformers: `_clip_grad_norm(model)` returns the norm before, `log(logs)` has every row.
     """
 
-    _clipping: Clipping | None = None
+    def __init__(self, *args, **kwargs):
+        self.clipping = Clipping()
+        super().__init__(*args, **kwargs)
 
     def _clip_grad_norm(self, model: nn.Module):
         before = super()._clip_grad_norm(model)
         limit = self.args.max_grad_norm
-        if self._clipping is None:
-            self._clipping = Clipping()
-        self._clipping.record(float(before), self._norm_after(model, float(before), limit), limit)
+        if math.isfinite(float(before)):  # Any other update is skipped (rlvr_exp.algorithms.guarded_update).
+            self.clipping.record(float(before), self._norm_after(model, float(before), limit), limit)
         return before
 
     def _norm_after(self, model: nn.Module, before: float, limit: float) -> float:
@@ -58,8 +66,8 @@ class MeasuredClipping:
         return float(grad_norm(model))
 
     def log(self, logs: dict[str, float], *args, **kwargs) -> None:
-        if "grad_norm" in logs and self._clipping is not None:
-            logs = {**logs, **self._clipping.metrics()}
+        if "grad_norm" in logs:
+            logs = {**logs, **self.clipping.metrics()}
         super().log(logs, *args, **kwargs)
 
 

@@ -52,7 +52,8 @@ class PPOTrainer(PolicyTrainer):
 
     @property
     def kept(self) -> Mapping[str, Any]:
-        return {"value": self._critic.value} | ({} if self._replay is None else {"replay": self._replay})
+        replay = {} if self._replay is None else {"replay": self._replay}
+        return {**super().kept, "value": self._critic.value, **replay}
 
     @property
     def _steps_per_experience(self) -> int:

@@ -34,6 +34,13 @@ class Probing(TrainerCallback):
         if self._every and (state.global_step == 1 or state.global_step % self._every == 0):
             self._gap = self.probe.check(state.global_step)
 
+    def state_dict(self) -> dict[str, float | None]:
+        """What the next row still has to tell; the probe itself begins anew."""
+        return {"gap": self._gap}
+
+    def load_state_dict(self, state: Mapping[str, float | None]) -> None:
+        self._gap = state["gap"]
+
     def metrics(self) -> Mapping[str, float]:
         """The gap, where one was measured since the last call."""
         gap, self._gap = self._gap, None

@@ -1,6 +1,6 @@
 """Supervised fine-tuning on gold completions, on TRL's SFTTrainer. The loss is on the completion alone."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,8 @@ from trl import SFTConfig, SFTTrainer
 from trl.trainer.sft_trainer import DataCollatorForLanguageModeling
 
 from rlvr_exp.algorithms.clipping import MeasuredClipping
+from rlvr_exp.algorithms.guarded_update import GuardedUpdate
+from rlvr_exp.algorithms.resumable import Resumable
 from rlvr_exp.algorithms.under_deepspeed import UnderDeepSpeed
 from rlvr_exp.core.errors import InputError, Problem
 from rlvr_exp.models.adapters import kept_precise
@@ -30,7 +32,6 @@ class SFT:
     max_tokens_per_device: int
     max_sequence_tokens: int
     eval_every_steps: int
-    patience: int
     trl: Mapping[str, Any]
 
     def examples(self, policy: Policy, domain: Domain, tasks: Sequence[Task]) -> tuple[Dataset, dict[str, int]]:
@@ -61,7 +62,7 @@ class SFT:
         }
 
 
-class ImitationTrainer(MeasuredClipping, UnderDeepSpeed, SFTTrainer):
+class ImitationTrainer(Resumable, GuardedUpdate, MeasuredClipping, UnderDeepSpeed, SFTTrainer):
     """Imitates tokenised examples."""
 
     def __init__(
@@ -85,21 +86,3 @@ class ImitationTrainer(MeasuredClipping, UnderDeepSpeed, SFTTrainer):
                 optimizers=(optimizer, None),
             )
         self.remove_callback(PrinterCallback)
-
-
-class EarlyStop(TrainerCallback):
-    """Stops when held-out loss has not fallen for `patience` measurements; tells `on_better` of each new best step."""
-
-    def __init__(self, patience: int, on_better: Callable[[int], None]):
-        self.patience, self._on_better = patience, on_better
-        self.best_loss, self.best_step, self._waited = float("inf"), 0, 0
-
-    def on_evaluate(self, args, state, control, metrics=None, **_):
-        loss = metrics["eval_loss"]
-        if loss < self.best_loss:
-            self.best_loss, self.best_step, self._waited = loss, state.global_step, 0
-            self._on_better(state.global_step)
-            return
-        self._waited += 1
-        if self._waited >= self.patience:
-            control.should_training_stop = True

@@ -24,10 +24,14 @@ from trl import GRPOConfig, GRPOTrainer
 from rlvr_exp.algorithms.clipping import MeasuredClipping
 from rlvr_exp.algorithms.experience import Experience
 from rlvr_exp.algorithms.gathering import figures_stay_local
+from rlvr_exp.algorithms.guarded_update import GuardedUpdate
 from rlvr_exp.algorithms.logprobs import Scores, score
 from rlvr_exp.algorithms.packing import ModelRows, packed, row_by_row
 from rlvr_exp.algorithms.packing_attention import attending
 from rlvr_exp.algorithms.packing_probe import Choice, choose
+from rlvr_exp.algorithms.reference import Reference
+from rlvr_exp.algorithms.resumable import Resumable
+from rlvr_exp.algorithms.saved_updates import as_plain, from_plain
 from rlvr_exp.algorithms.under_deepspeed import UnderDeepSpeed
 from rlvr_exp.algorithms.warm_up import longest_part, warm_up
 from rlvr_exp.config.batching import Limits, Piece, micro_batches, pieces
@@ -40,7 +44,7 @@ Collect = Callable[[int], Experience]
 _LOG = logging.getLogger(__name__)
 
 
-class PolicyTrainer(MeasuredClipping, UnderDeepSpeed, GRPOTrainer):
+class PolicyTrainer(Resumable, GuardedUpdate, MeasuredClipping, UnderDeepSpeed, GRPOTrainer):
     """Updates `policy` on what `collect(step)` returns, step counted from 0.
 
     Args:
@@ -78,6 +82,8 @@ class PolicyTrainer(MeasuredClipping, UnderDeepSpeed, GRPOTrainer):
         self._collect = collect
         self._limits = limits
         self._choice: Choice | None = None
+        self._chosen_before: Choice | None = None
+        """By the run that this one goes on with: other weights could decide otherwise, and round otherwise."""
         self._updates: list[list[dict]] = []
         """Micro-batches of each update that the experience serves, in turn."""
         self._pass: dict = {}
@@ -105,7 +111,22 @@ class PolicyTrainer(MeasuredClipping, UnderDeepSpeed, GRPOTrainer):
     @property
     def kept(self) -> Mapping[str, Any]:
         """What belongs to a checkpoint beside the policy, by name (rlvr_exp.run.checkpoints)."""
-        return {}
+        follows = self.ref_model is not None and self.args.sync_ref_model
+        return {"reference": Reference(self.accelerator.unwrap_model(self.ref_model))} if follows else {}
+
+    def own_state(self) -> Mapping[str, Any]:
+        """How rows are made, and what is left of the experience in use: it is not sampled, scored or estimated again."""
+        in_use = self.state.global_step % self._steps_per_experience != 0
+        return {
+            "choice": None if self._choice is None else [self._choice.implementation, self._choice.reasons],
+            "device": self.accelerator.device.type,
+            "updates": as_plain(self._updates) if in_use else [],
+        }
+
+    def load_own_state(self, state: Mapping[str, Any]) -> None:
+        if state["choice"] is not None and state["device"] == self.accelerator.device.type:
+            self._chosen_before = Choice(*state["choice"])
+        self._updates = from_plain(state["updates"])
 
     @property
     def _steps_per_experience(self) -> int:
@@ -119,7 +140,8 @@ class PolicyTrainer(MeasuredClipping, UnderDeepSpeed, GRPOTrainer):
     def _begin(self, model) -> None:
         """Before step 1: how rows are made, and on devices with memory of their own whether the longest fit."""
         longest = self._limits.prompt + self.max_completion_length
-        self._choice = choose(model, longest, self.accelerator.device, self.model.dtype)
+        device = self.accelerator.device
+        self._choice = self._chosen_before or choose(model, longest, device, self.model.dtype)
         if self._choice.implementation is None:
             _LOG.warning(
                 "completions are computed one by one, their prompt with each: %s", "; ".join(self._choice.reasons)

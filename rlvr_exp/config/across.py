@@ -18,7 +18,13 @@ def across(config: Config) -> Iterator[Problem]:
     """Combinations of nodes that cannot work, for the stage of the configuration."""
     if config.stage not in STAGES:
         return
+    if config.run.resume and STAGES[config.stage].algorithm is None:
+        what = "only stages that train have checkpoints to go on from"
+        yield Problem("run.resume", what, f"+stage={config.stage}", ", ".join(n for n, s in STAGES.items() if s.algorithm))
     yield from of_ranks(config)
+    if config.replay is not None and config.replay.breakpoint and not config.run.inline:
+        what = "a debugger needs the terminal, which a run's own process has not"
+        yield Problem("replay.breakpoint", what, "true", "with run.inline=true", "", "run.inline=true")
     if not reads(config, "optimizer"):
         return
     yield from schedule_problems(config.scheduler, getattr(config.algorithm, "max_steps", 0))

@@ -176,7 +176,7 @@ class SFT:
     """Imitation of gold completions; the prompt is masked."""
 
     max_steps: int = option(150, low=1)
-    """Update steps; fewer when held-out loss stops falling."""
+    """Update steps."""
     batch_size: int = option(64, low=1)
     """Sequences in one step."""
     max_tokens_per_device: int = option(16384, low=1)
@@ -185,8 +185,6 @@ class SFT:
     """Longest prompt with its completion; longer ones are left out and counted."""
     eval_every_steps: int = option(50, low=1)
     """Steps between measurements of held-out loss."""
-    patience: int = option(5, low=1)
-    """Measurements without a better held-out loss after which training stops."""
     trl: dict[str, Any] = field(default_factory=dict)
     """Further fields of the trainer's SFTConfig, by their own names."""
 

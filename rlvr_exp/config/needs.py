@@ -7,13 +7,15 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from rlvr_exp.config.adapter import base, is_adapter
+from rlvr_exp.config.infer import STDIN, Infer
 from rlvr_exp.config.learning import AdamW8bit
 from rlvr_exp.config.model import Model
 from rlvr_exp.config.paths import PACKAGE
 from rlvr_exp.config.run import SAMPLES, Verify
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import reads
-from rlvr_exp.core.errors import Problem
+from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.sealed import check_if_ours
 
 EMBEDDED_MODEL = PACKAGE / "assets" / "models" / "tiny"
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
@@ -34,7 +36,7 @@ def missing(config: Config) -> list[Need]:
 
 
 def _missing(config: Config) -> Iterator[Need]:
-    if reads(config, "model"):
+    if reads(config, "model") and config.replay is None:
         yield from weights_missing(config.model)
     if reads(config, "data") and config.data.path and not Path(config.data.path).exists():
         remedy = "correct the path, or leave it out for the embedded tasks"
@@ -47,6 +49,13 @@ def _missing(config: Config) -> Iterator[Need]:
         yield from _run("evaluate.baseline", config.evaluate.baseline)
     if config.verify is not None:
         yield from _rows(config.verify)
+    if config.infer is not None:
+        yield from _questions(config.infer)
+    if config.rescore is not None:
+        yield from _rollouts("rescore.run", config.rescore.run)
+        yield from _output("rescore.output", config.rescore.output)
+    if config.replay is not None:
+        yield from _rollouts("replay.run", config.replay.run)
     for run in config.compare.runs if config.compare is not None else ():
         yield from _run("compare.runs", run)
     if config.report is not None:
@@ -62,15 +71,30 @@ def _rows(verify: Verify) -> Iterator[Need]:
     if not verify.input:
         remedy = "verify.input=FILE.jsonl, or verify.input=samples to try it out"
         yield Need(Problem("verify.input", "not given", "nothing", "a file of JSON lines", "", remedy), "")
-    elif verify.input != SAMPLES and not Path(verify.input).is_file():
-        what = "not a regular file" if Path(verify.input).exists() else "not there"
-        yield Need(Problem("verify.input", what, verify.input, "a file of JSON lines", "", "correct the path"), "")
-    output = Path(verify.output)
-    if verify.output and output.exists() and not output.is_file():
-        yield Need(Problem("verify.output", "not a regular file", verify.output, "a file, new or of this input"), "")
-    elif verify.output and not _can_be_written(output):
+    elif verify.input != SAMPLES:
+        yield from _input("verify.input", verify.input)
+    yield from _output("verify.output", verify.output)
+
+
+def _questions(infer: Infer) -> Iterator[Need]:
+    if infer.input and infer.input != STDIN:
+        yield from _input("infer.input", infer.input)
+    yield from _output("infer.output", infer.output)
+
+
+def _input(where: str, given: str) -> Iterator[Need]:
+    if not Path(given).is_file():
+        what = "not a regular file" if Path(given).exists() else "not there"
+        yield Need(Problem(where, what, given, "a file of JSON lines", "", "correct the path"), "")
+
+
+def _output(where: str, given: str) -> Iterator[Need]:
+    """`given`: empty for the run directory's own file."""
+    if given and Path(given).exists() and not Path(given).is_file():
+        yield Need(Problem(where, "not a regular file", given, "a file, new or of this input"), "")
+    elif given and not _can_be_written(Path(given)):
         remedy = "choose a folder that can be written"
-        yield Need(Problem("verify.output", "cannot be written", verify.output, "", "", remedy), "")
+        yield Need(Problem(where, "cannot be written", given, "", "", remedy), "")
 
 
 def _can_be_written(path: Path) -> bool:
@@ -80,13 +104,29 @@ def _can_be_written(path: Path) -> bool:
     return own and above.is_dir() and os.access(above, os.W_OK | os.X_OK)
 
 
+def _rollouts(where: str, directory: str) -> Iterator[Need]:
+    if not directory:
+        yield Need(Problem(where, "not given", "nothing", "a run directory", "", f"{where}=DIR"), "")
+    elif not (Path(directory) / "config.yaml").is_file():
+        yield from _run(where, directory)
+    elif not any((Path(directory) / "rollouts").glob("step_*.jsonl.gz")):
+        allowed = "a run directory with rollouts/, as +stage=grpo and +stage=ppo write them"
+        yield Need(Problem(where, "the run holds no rollouts", directory, allowed), "")
+
+
 def _run(where: str, directory: str) -> Iterator[Need]:
     if not (Path(directory) / "config.yaml").is_file():
         yield Need(Problem(where, "no run is there", directory, "a run directory, with a config.yaml"), "")
 
 
 def weights_missing(model: Model) -> Iterator[Need]:
-    """What of a model's weights is not on this machine."""
+    """What of a model's weights is not on this machine, or not as it was written."""
+    for folder in filter(None, (model.path, model.adapter.path)):
+        try:
+            check_if_ours(folder)
+        except InputError as fault:
+            yield from (Need(problem, "") for problem in fault.problems)
+            return
     if model.quantization != "none" and find_spec("bitsandbytes") is None:
         command = "pip install bitsandbytes"
         what, remedy = "bitsandbytes is not installed", f"{command}, or model.quantization=none"

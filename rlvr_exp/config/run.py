@@ -3,8 +3,10 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from rlvr_exp.config.guards import Guards
 from rlvr_exp.config.options import option
 from rlvr_exp.config.sampling import Drawing
+from rlvr_exp.config.select import Select
 from rlvr_exp.core.errors import Problem
 
 
@@ -30,12 +32,19 @@ class Probe:
     fewer."""
 
 
+AUTO = "auto"
+"""The value of `run.resume` that goes on where there is something to go on with."""
+
+
 @dataclass
 class Run:
     """The run itself."""
 
     dir: str = ""
     """Run directory; empty: outputs/DATE/TIME_STAGE, below multirun/ for a sweep."""
+    resume: str = ""
+    """A run directory to go on in, from its newest sound checkpoint; auto: in run.dir where it holds one, and begin where it
+    holds none; empty: begin."""
     dry: bool = False
     """Compose, check and print the plan; run nothing."""
     inline: bool = False
@@ -44,10 +53,23 @@ class Run:
     """Steps between rows of metrics."""
     checkpoint: Checkpoint = field(default_factory=Checkpoint)
     """When the state of training is written."""
+    select: Select = field(default_factory=Select)
+    """Which checkpoint is the best one, and when training stops early."""
     probe: Probe = field(default_factory=Probe)
     """When the engine that samples is held against the trainer."""
+    guards: Guards = field(default_factory=Guards)
+    """What stops a run, or warns."""
     searchpath: list[str] = field(default_factory=list)
     """Folders with further YAML and the classes it names; written by hydra.searchpath=[DIR,...]."""
+
+    def problems(self) -> list[Problem]:
+        if self.resume == AUTO and not self.dir:
+            remedy = "run.dir=DIR, the same each time"
+            return [Problem("resume", "auto needs a run directory to look in", AUTO, "", "", remedy)]
+        if self.resume not in ("", AUTO) and self.dir and Path(self.resume).resolve() != Path(self.dir).resolve():
+            what = "goes on in the directory that it names"
+            return [Problem("resume", what, f"{self.resume}, with run.dir={self.dir}", "", "", "drop run.dir")]
+        return []
 
 
 @dataclass

@@ -8,11 +8,13 @@ from omegaconf import MISSING
 from rlvr_exp.config import ppo, reward, tracking
 from rlvr_exp.config.benchmark import Benchmark
 from rlvr_exp.config.data import Data
+from rlvr_exp.config.infer import Infer
 from rlvr_exp.config.learning import Optimizer, Scheduler
 from rlvr_exp.config.model import Model
 from rlvr_exp.config.options import node, option
 from rlvr_exp.config.parallel import Parallel
 from rlvr_exp.config.report import Report
+from rlvr_exp.config.rescore import Replay, Rescore
 from rlvr_exp.config.run import Compare, Evaluate, Evaluation, Run, Validate, Verify
 from rlvr_exp.config.verifier import Cache, Sandbox, Verifier
 
@@ -45,10 +47,16 @@ class Config:
     run: Run = field(default_factory=Run)
     evaluate: Evaluate | None = None
     """Only under +stage=evaluate."""
+    infer: Infer | None = None
+    """Only under +stage=infer."""
     verify: Verify | None = None
     """Only under +stage=verify."""
     validate: Validate | None = None
     """Only under +stage=validate."""
+    rescore: Rescore | None = None
+    """Only under +stage=rescore."""
+    replay: Replay | None = None
+    """Only under +stage=replay."""
     compare: Compare | None = None
     """Only under +stage=compare."""
     report: Report | None = None

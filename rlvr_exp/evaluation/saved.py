@@ -5,6 +5,7 @@ latency that the report shows; likewise `after`, which also holds the paired cha
 measured the same tasks then. Nothing else computes them a second time.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,16 @@ def load(run_dir: Path, when: When) -> list[Scored]:
     except TypeError as fault:
         where = str(evaluation_path(run_dir, when))
         raise InputError(Problem(where, "rows of another form", got=str(fault), remedy="evaluate it again")) from fault
+
+
+def saved_rates(run_dir: Path, when: When) -> dict[str, Rate] | None:
+    """The rates of an evaluation that was written to its end; None where there is none, or it is damaged."""
+    try:
+        load(run_dir, when)
+        told = json.loads((run_dir / "evaluation" / f"{when}.json").read_text(encoding="utf-8"))
+        return {metric: Rate(**rate) for metric, rate in told["rates"].items()}
+    except (InputError, OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
 
 
 def _numbers(results: Sequence[Scored], rates: Mapping[str, Rate], metrics: Sequence[str]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from peft import PeftModel
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from rlvr_exp.config.adapter import Adapter, base, continued, has_adapter
+from rlvr_exp.core.sealed import check_if_ours
 from rlvr_exp.models.adapters import adapted, attach
 from rlvr_exp.models.embedded import EMBEDDED
 from rlvr_exp.models.freezing import freeze
@@ -72,8 +73,11 @@ def load_policy(model, seed: int) -> Policy:
     `seed` sets the initial weights of a new adapter, and all where `model.from_scratch` asks for new ones.
 
     Raises:
-        InputError: a pattern of `model.freeze` or a target of `model.adapter` fits nothing in the model.
+        InputError: a pattern of `model.freeze` or a target of `model.adapter` fits nothing in the model; or a checkpoint of
+            ours is not as it was written.
     """
+    for folder in filter(None, (model.path, model.adapter.path)):
+        check_if_ours(folder)
     tokenizer = load_tokenizer(model)
     network = load_network(model, seed)
     network.config.pad_token_id = network.generation_config.pad_token_id = tokenizer.pad_token_id

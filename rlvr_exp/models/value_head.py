@@ -2,7 +2,8 @@
 
 `ActorCritic` takes what its causal language model takes and returns what that returns, with `value` added: V of the
 state that each position's prediction is made from. The policy within stays a plain language model: the sampler uses it
-and `save_pretrained` writes it without a trace of the value, which is kept beside it as `value.safetensors`.
+and `save_pretrained` writes it without a trace of the value, which is kept in a folder
+beside it: engines such as vLLM load every .safetensors file that lies with a model.
 Never knows of rewards, advantages or losses.
 """
 
@@ -21,7 +22,7 @@ from transformers import PreTrainedModel
 
 from rlvr_exp.core.errors import InputError, Problem
 
-FILE = "value.safetensors"
+FILE = Path("value") / "value.safetensors"
 SHARED, OWN = "shared", "own"
 OF_THE_HEAD = ("labels", "shift_labels", "num_items_in_batch", "fused_lm_head", "logits_to_keep")
 """Arguments of a language model that its decoder does not take."""
@@ -46,8 +47,9 @@ class ValueHead(nn.Module):
         return self.output(hidden.to(self.output.weight.dtype)).squeeze(-1).float()
 
     def save(self, folder: Path) -> None:
-        """Write what it learns, as `value.safetensors`; a trunk's frozen weights are the policy's and are left out."""
+        """Write what it learns, as `value/value.safetensors`; a trunk's frozen weights are the policy's and are left out."""
         learned = {name: value.detach().contiguous() for name, value in self.named_parameters() if value.requires_grad}
+        (folder / FILE).parent.mkdir(exist_ok=True)
         save_file(learned, folder / FILE)
 
     def load(self, folder: Path) -> bool:

@@ -140,6 +140,12 @@ class Collector:
         parts = zip(answers, paid, strict=True)
         return tuple(None if one.total is None else self._shape(one.total, len(who.sampled.ids)) for who, one in parts)
 
+    @property
+    def parts(self) -> dict[str, Any]:
+        """What has a state that belongs to a checkpoint, by name: this, and what it was given."""
+        given = {"reward": self.reward, "curriculum": self.curriculum}
+        return {"collector": self} | {name: part for name, part in given.items() if hasattr(part, "state_dict")}
+
     def state_dict(self) -> dict[str, Any]:
         """Plain values: tasks asked so far, and the groups that wait."""
         return {"asked": self._asked, "waiting": [as_plain(group) for group in self._waiting]}

@@ -12,6 +12,9 @@ from rlvr_exp.rollouts.sampler import Sampled
 from rlvr_exp.tasks.base import Candidate, Task
 from rlvr_exp.verifiers.base import Verdict
 
+OF_MACHINE = ("seconds", "cached")
+"""Fields of a verdict that no two runs share."""
+
 
 def as_plain(group: Group) -> dict[str, Any]:
     """What JSON can hold; the task by its id alone."""
@@ -45,13 +48,13 @@ def from_plain(state: Mapping[str, Any], tasks: Mapping[str, Task]) -> Group:
 
 
 def _plain_answer(answer: Answer) -> dict[str, Any]:
-    """All but the wall seconds that it took, which are no part of a run's state."""
+    """All but times, and whether a cache knew the verdict: what is the machine's is no part of a run's state."""
     return {
         "sample": answer.sample,
         "sampled": asdict(answer.sampled),
         "text": answer.text,
         "candidate": asdict(answer.candidate),
-        "verdict": asdict(answer.verdict),
+        "verdict": {name: value for name, value in asdict(answer.verdict).items() if name not in OF_MACHINE},
     }
 
 

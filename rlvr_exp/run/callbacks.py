@@ -1,19 +1,16 @@
-"""What a run adds to a trainer: rows of metrics, progress, checkpoints, and the guards that stop it.
+"""What a run adds to a trainer: rows of metrics and progress. Checkpoints are rlvr_exp.run.saving's,
+guards rlvr_exp.run.guards'.
 
 Metrics are renamed to the project's own names here, in one table, so that a run's files do not change with TRL.
 """
 
-import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from rlvr_exp.core.errors import GuardStop, Interrupted
-from rlvr_exp.models.policy import Policy
-from rlvr_exp.rollouts.sharing import any_rank
-from rlvr_exp.run.checkpoints import Checkpoints
 from rlvr_exp.run.job import Job
+from rlvr_exp.run.rollout_files import Rollout
 from rlvr_exp.run.tracking import Tracker
 
 NAMES = {
@@ -46,6 +43,7 @@ class Metrics(TrainerCallback):
 
     Args:
         updated: told as soon as the weights of a step are updated.
+        sampled: the rollouts of the step at hand, for viewers that show some.
     """
 
     def __init__(
@@ -54,9 +52,14 @@ class Metrics(TrainerCallback):
         job: Job,
         extra: Callable[[], Mapping[str, float]] = dict,
         updated: Callable[[], None] = lambda: None,
+        sampled: Callable[[], Sequence[Rollout]] | None = None,
     ):
         self._tracker, self._job, self._extra, self._updated = tracker, job, extra, updated
+        self._sampled = sampled
         self._logged_at, self._logged_step = time.perf_counter(), 0
+
+    def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_):
+        self._logged_at, self._logged_step = time.perf_counter(), state.global_step
 
     def on_optimizer_step(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_):
         self._updated()
@@ -65,15 +68,12 @@ class Metrics(TrainerCallback):
         row = {NAMES[name]: float(value) for name, value in (logs or {}).items() if name in NAMES and value is not None}
         if not row:
             return
+        first = state.global_step != self._logged_step
         row |= self._once(state.global_step)
         self._tracker.log(state.global_step, row)
+        if first and self._sampled is not None:
+            self._tracker.samples(self._sampled(), args.seed)
         self._job.progress(kind="step", step=state.global_step, total=state.max_steps, **_shown(row))
-        for name in ("loss", "grad_norm"):
-            if not math.isfinite(row.get(name, 0.0)):
-                raise GuardStop(
-                    f"step {state.global_step}: {name} is {row[name]}. Lower optimizer.lr, or look at this step's samples "
-                    "in rollouts/; no checkpoint is written from weights that are not finite"
-                )
 
     def _once(self, step: int) -> dict[str, float]:
         """Wall seconds of one step since the last row, and what is added; nothing for a second row of the same step."""
@@ -90,22 +90,3 @@ def _shown(row: Mapping[str, float]) -> dict[str, object]:
     phases = {name: row[f"time/{name}"] for name in ("generate", "verify", "update") if f"time/{name}" in row}
     figures = {"reward": row.get("reward/mean"), "success": row.get("success/mean"), "loss": row.get("loss")}
     return {"phases": phases, **{name: value for name, value in figures.items() if value is not None}}
-
-
-class Saving(TrainerCallback):
-    """Checkpoints when due and at the end; a run asked to stop writes one first."""
-
-    def __init__(self, checkpoints: Checkpoints, policy: Policy, job: Job):
-        self._checkpoints, self._policy, self._job = checkpoints, policy, job
-
-    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_):
-        # Rows of metrics may be rarer than steps; a run that ends here tells the step that its checkpoint has.
-        self._job.steps = state.global_step
-        stopping = any_rank(self._job.interrupted)  # All ranks stop at one step, whenever each was told.
-        if self._checkpoints.due(state.global_step) or stopping:
-            self._checkpoints.save(state.global_step, self._policy)
-        if stopping:
-            raise Interrupted(f"stopped at step {state.global_step} of {state.max_steps}; a checkpoint was written")
-
-    def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_):
-        self._checkpoints.save(state.global_step, self._policy)

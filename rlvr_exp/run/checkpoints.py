@@ -1,61 +1,64 @@
-"""Checkpoints of a run: folders that plain `from_pretrained` loads, whole or absent, with checksums.
+"""Checkpoints of a run: folders that plain `from_pretrained` loads, whole or absent, each with its checksums.
 
-A policy with an adapter is written as a plain PEFT folder, without its base; each further adapter in a folder of its name.
-`checkpoints/step_000050/` appears by one rename; `latest` and `best` are links to one of them, replaced in one step.
+`checkpoints/step_000050/` appears by one rename; `latest` and `best` are links to one of them, replaced in one step. In it
+stand the weights, `state.json` (what is no tensor), `training/` (rlvr_exp.algorithms.resumable) and the manifest
+`checkpoint.json` (rlvr_exp.core.sealed). docs/checkpoints.md describes them.
 """
 
-import hashlib
+import json
 import os
-import re
 import shutil
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
-from peft import PeftModel, load_peft_weights, set_peft_model_state_dict
 from torch import nn
-from transformers import AutoModelForCausalLM
 
-from rlvr_exp.config.adapter import BASE
-from rlvr_exp.core.errors import GuardStop
+from rlvr_exp.algorithms.resumable import Resumable, Stateful
+from rlvr_exp.core.errors import GuardStop, InputError, Problem
 from rlvr_exp.core.files import write_json
-from rlvr_exp.models.adapters import DEFAULT, base_record
+from rlvr_exp.core.phase import CHECKPOINT, phase
+from rlvr_exp.core.sealed import OTHER, STEP, check_sound, seal
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.models.whole import whole_weights
 from rlvr_exp.rollouts.sharing import agreed, rank
+from rlvr_exp.run.checkpoint_weights import restore, write_weights
+from rlvr_exp.run.guards_disk import writing
 
-STEP = re.compile(r"step_(\d{6,})")
+__all__ = ["Checkpoints", "check_sound", "restore"]
 
-
-class Stateful(Protocol):
-    """Anything whose state is part of a checkpoint."""
-
-    def state_dict(self) -> Mapping[str, Any]: ...
+STATE = "state.json"
+TRAINING = "training"
 
 
 class Checkpoints:
-    """Writes and prunes the checkpoints of one run directory.
+    """Writes, prunes and reads the checkpoints of one run directory. Ranks call everything together.
 
     Args:
         settings: the `run.checkpoint` node.
-        stateful: what else belongs to a checkpoint, by name (see `add`).
+        about: what the manifest says of the run beside the step (rlvr_exp.run.identity).
     """
 
-    def __init__(self, run_dir: Path, settings, stateful: Mapping[str, Stateful] | None = None):
+    def __init__(self, run_dir: Path, settings, about: Mapping[str, Any] | None = None):
         self.root = run_dir / "checkpoints"
         self.every_steps, self.keep = settings.every_steps, settings.keep
+        self._about = about or {}
         self._stateful: dict[str, Stateful] = {}
         self._modules: list[nn.Module] = []
-        self.add(stateful or {})
+        self._trainer: Resumable | None = None
 
     def add(self, parts: Mapping[str, Any]) -> None:
-        """More that belongs to a checkpoint: a module writes its weights by its own `save(folder)`; `state.json` holds
-        the `state_dict()` of everything else by name."""
+        """More that belongs to a checkpoint: a module writes its weights by its own `save(folder)` and reads them by
+        `load(folder)`; `state.json` holds the `state_dict()` of everything else by name."""
         self._modules += [part for part in parts.values() if isinstance(part, nn.Module)]
         self._stateful |= {name: part for name, part in parts.items() if not isinstance(part, nn.Module)}
+
+    def of(self, trainer: Resumable) -> None:
+        """Whose state is written too."""
+        self._trainer = trainer
 
     def due(self, step: int) -> bool:
         return step > 0 and step % self.every_steps == 0
@@ -64,14 +67,11 @@ class Checkpoints:
         """Write the policy as of `step`; a step already there stays as it is.
 
         Raises:
-            GuardStop: a weight is not a number; nothing is written, so `latest` stays sound.
+            GuardStop: a weight is not a number, or the disk refuses. What stood before stays as it was.
         """
-        final = self.root / f"step_{step:06d}"
-        missing = agreed(not final.exists())
-        with ExitStack() as whole:
-            for module in (policy.model, *self._modules):
-                whole.enter_context(whole_weights(module))
-            if missing and rank() == 0:
+        final = self.at(step)
+        if agreed(not final.exists()):
+            with phase(CHECKPOINT):
                 self._write(step, policy, final)
         if rank() == 0:
             self._link("latest", final)
@@ -81,8 +81,12 @@ class Checkpoints:
 
     def mark_best(self, step: int) -> None:
         if rank() == 0:
-            self._link("best", self.root / f"step_{step:06d}")
+            self._link("best", self.at(step))
         agreed(True)
+
+    def at(self, step: int) -> Path:
+        """The folder of a step's checkpoint."""
+        return self.root / f"step_{step:06d}"
 
     @property
     def best(self) -> Path | None:
@@ -90,7 +94,56 @@ class Checkpoints:
         link = self.root / "best"
         return link.resolve() if link.exists() else None
 
+    def load(self, checkpoint: Path, policy: Policy, trust_remote_code: bool = False) -> None:
+        """Put everything back that was written. Its training then begins with `resume_from_checkpoint`.
+
+        Raises:
+            InputError: the checkpoint is not sound, or holds other parts than this run has.
+        """
+        with whole_weights(policy.model, write=True):
+            restore(policy, checkpoint, trust_remote_code)
+        for module in self._modules:
+            with whole_weights(module, write=True):
+                module.load(checkpoint)
+        state = json.loads((checkpoint / STATE).read_text(encoding="utf-8"))
+        if state.keys() != self._stateful.keys():
+            got, allowed = (", ".join(sorted(names)) or "nothing" for names in (state, self._stateful))
+            raise InputError(Problem(str(checkpoint / STATE), "holds the state of other parts", got, allowed, "", OTHER))
+        for name, part in self._stateful.items():
+            part.load_state_dict(state[name])
+        self._trainer.load_training(checkpoint / TRAINING)
+        if rank() == 0:
+            self._link("latest", checkpoint)
+
     def _write(self, step: int, policy: Policy, final: Path) -> None:
+        """Every rank writes its part into a folder that gets its name once it is whole."""
+        temporary = self.root / f".{final.name}.tmp"
+        with ExitStack() as whole:
+            for module in (policy.model, *self._modules):
+                whole.enter_context(whole_weights(module))
+            _by_rank_0(lambda: self._write_weights(step, policy, temporary))
+        if self._trainer is not None:
+            with _or_nothing(temporary):
+                self._trainer.save_training(temporary / TRAINING)
+            agreed(True)  # Until every rank has written its part.
+        _by_rank_0(lambda: self._close(step, temporary, final))
+
+    def _write_weights(self, step: int, policy: Policy, temporary: Path) -> None:
+        self._refuse_broken(step, policy)
+        with _or_nothing(temporary):
+            shutil.rmtree(temporary, ignore_errors=True)
+            (temporary / TRAINING).mkdir(parents=True)
+            write_weights(policy, temporary)
+            for module in self._modules:
+                module.save(temporary)
+            write_json(temporary / STATE, {name: part.state_dict() for name, part in self._stateful.items()})
+
+    def _close(self, step: int, temporary: Path, final: Path) -> None:
+        with _or_nothing(temporary):
+            seal(temporary, {"step": step, **self._about})
+            os.replace(temporary, final)
+
+    def _refuse_broken(self, step: int, policy: Policy) -> None:
         weights = chain.from_iterable(module.named_parameters() for module in (policy.model, *self._modules))
         trained = ((name, value) for name, value in weights if value.requires_grad)
         broken = [name for name, value in trained if not torch.isfinite(value).all()]
@@ -99,20 +152,6 @@ class Checkpoints:
                 f"step {step}: {len(broken)} weights hold values that are not finite, first {broken[0]}; no checkpoint was "
                 "written and the last one is sound. Lower optimizer.lr, or look at this step's samples in rollouts/"
             )
-        temporary = self.root / f".{final.name}.tmp"
-        shutil.rmtree(temporary, ignore_errors=True)
-        temporary.mkdir(parents=True)
-        policy.model.save_pretrained(temporary)
-        for module in self._modules:
-            module.save(temporary)
-        for folder in adapter_folders(policy.model, temporary).values() or [temporary]:
-            policy.tokenizer.save_pretrained(folder)
-        write_json(temporary / "state.json", {name: part.state_dict() for name, part in self._stateful.items()})
-        _describe_base(policy.model, temporary)
-        files = sorted(path for path in temporary.rglob("*") if path.is_file())
-        sums = {path.relative_to(temporary).as_posix(): _checksum(path) for path in files}
-        write_json(temporary / "checkpoint.json", {"step": step, "sha256": sums})
-        os.replace(temporary, final)
 
     def _link(self, name: str, target: Path) -> None:
         temporary = self.root / f".{name}.tmp"
@@ -121,43 +160,37 @@ class Checkpoints:
         os.replace(temporary, self.root / name)
 
     def _prune(self) -> None:
+        """Drop all but the newest. What was just written is among them, so that a sound one always stays."""
         steps = sorted(path for path in self.root.iterdir() if STEP.fullmatch(path.name))
         for path in steps[: -self.keep]:
-            if path != self.best:
+            if path.resolve() != self.best:
                 # Renamed first: what stands under a checkpoint's name is whole, also while it is being removed.
                 doomed = self.root / f".{path.name}.tmp"
                 os.replace(path, doomed)
                 shutil.rmtree(doomed)
 
 
-def adapter_folders(model: nn.Module, root: Path) -> dict[str, Path]:
-    """Where each adapter of a model stands below a checkpoint, as PEFT places them; empty for a model without any."""
-    names = model.peft_config if isinstance(model, PeftModel) else ()
-    return {name: root if name == DEFAULT else root / name for name in names}
+def _by_rank_0(work: Callable[[], None]) -> None:
+    """Rank 0 does it while the others wait; where it fails, all of them stop, and say why."""
+    fault: Exception | None = None
+    if rank() == 0:
+        try:
+            work()
+        except Exception as found:  # Raised again below, once the others know.
+            fault = found
+    reason = agreed("" if fault is None else str(fault) or type(fault).__name__)
+    if fault is not None:
+        raise fault
+    if reason:
+        raise GuardStop(reason)
 
 
-def restore(policy: Policy, checkpoint: Path, trust_remote_code: bool = False) -> None:
-    """Put the weights of a checkpoint back into the policy that it was written from."""
-    folders = adapter_folders(policy.model, checkpoint)
-    for name, folder in folders.items():
-        outcome = set_peft_model_state_dict(policy.model, load_peft_weights(str(folder), "cpu"), adapter_name=name)
-        if outcome.unexpected_keys:
-            raise ValueError(f"{folder}: the adapter has other layers, first {outcome.unexpected_keys[0]}")
-    if not folders:
-        kept = AutoModelForCausalLM.from_pretrained(
-            checkpoint, dtype=policy.model.dtype, trust_remote_code=trust_remote_code
-        )
-        policy.model.load_state_dict(kept.state_dict())
-
-
-def _describe_base(model: nn.Module, root: Path) -> None:
-    """What a later load checks the base against, in place of the card that PEFT writes with nothing in it."""
-    for folder in adapter_folders(model, root).values():
-        write_json(folder / BASE, base_record(model))
-    if isinstance(model, PeftModel):
-        (root / "README.md").unlink()
-
-
-def _checksum(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+@contextmanager
+def _or_nothing(temporary: Path) -> Iterator[None]:
+    """What cannot be written whole does not fill the disk either."""
+    try:
+        with writing(temporary.with_name(temporary.stem.removeprefix("."))):
+            yield
+    except Exception:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise

@@ -27,6 +27,7 @@ OWN = (
     "compare.json",
     "compare.md",
     "verdicts.jsonl",
+    "answers.jsonl",
 )
 """What a run writes; any of these in a directory means that it holds a run."""
 
@@ -61,7 +62,7 @@ def problem_with(directory: Path) -> Problem | None:
         return Problem("run.dir", "not a folder", str(directory), "a new or empty folder")
     found = [name for name in OWN if (directory / name).exists()]
     if found:
-        remedy = "choose another run.dir, or leave it out for a new one"
+        remedy = "run.resume=auto to go on with it, another run.dir, or none for a new one"
         return Problem(
             "run.dir", "holds another run", f"{directory} with {', '.join(found)}", "a new or empty folder", "", remedy
         )
@@ -69,13 +70,13 @@ def problem_with(directory: Path) -> Problem | None:
 
 
 @contextmanager
-def claimed(directory: Path) -> Iterator[Path]:
-    """Hold a directory, made if missing, for one new run.
+def claimed(directory: Path, resuming: bool = False) -> Iterator[Path]:
+    """Hold a directory, made if missing, for one run: a new one, or the one in it where `resuming`.
 
     Raises:
         InputError: it holds another run, another process holds it, or it cannot be written.
     """
-    problem = problem_with(directory)
+    problem = None if resuming else problem_with(directory)
     if problem is not None:
         raise InputError(problem)
     try:
@@ -85,7 +86,7 @@ def claimed(directory: Path) -> Iterator[Path]:
         raise InputError(_unwritable(directory, fault)) from fault
     try:
         _lock(handle, directory)
-        problem = problem_with(directory)  # Again: a run may have come and gone before the lock was held.
+        problem = None if resuming else problem_with(directory)  # Again: a run may have come and gone before the lock was held.
         if problem is not None:
             raise InputError(problem)
         yield directory

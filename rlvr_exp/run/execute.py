@@ -9,23 +9,27 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from rlvr_exp.config import Checked, Config, to_yaml
 from rlvr_exp.config.stages import reads
 from rlvr_exp.core.errors import DONE, FAULT, INTERRUPTED
 from rlvr_exp.core.files import write_text
 from rlvr_exp.run import manifest
+from rlvr_exp.run.answers_out import Rows, carries_rows, talk
 from rlvr_exp.run.children import Ended, child_environment, log_name, run_children
 from rlvr_exp.run.directory import claimed
+from rlvr_exp.run.guards_disk import unwritable, writing
 from rlvr_exp.run.job import Job, Result
 from rlvr_exp.run.progress import printable
 from rlvr_exp.run.ranks import environments, of_node, remove_scratch
 from rlvr_exp.run.report import write_report
+from rlvr_exp.run.resume import Start, begin, prepare
+from rlvr_exp.run.standard_input import keep_standard_input
 from rlvr_exp.run.summary import STATUS, read_summary, with_diagnosis, write_summary
 
 LAUNCH = "rlvr_exp.stages.launch"
@@ -56,23 +60,47 @@ def execute(checked: Checked, command: Sequence[str], directory: Path, inline: I
         InputError: the directory cannot be claimed; nothing was written.
     """
     config = checked.config
-    directory = of_node(config.parallel, directory)
-    with claimed(directory):
-        write_text(directory / "config.yaml", to_yaml(checked))
-        created = datetime.now().astimezone().isoformat(timespec="seconds")
-        manifest.begin(directory, config.stage, config.seed, command, created)
-        print(f"run directory: {directory}", flush=True)
+    root, directory = directory, of_node(config.parallel, directory)
+    with claimed(directory, resuming=bool(config.run.resume)):
+        begins = begin(checked, root)
+        if begins.completed:
+            return _nothing_left(root, begins)
+        with writing(directory):
+            _write_what_is_known(checked, command, begins, directory, root)
+        print(f"run directory: {directory}", file=talk(config), flush=True)
+        keep_standard_input(config, directory)
         start = time.monotonic()
         if inline is None:
-            code, rank = _in_children(config, directory, start)
+            code, rank, reason = _in_children(config, directory, start)
         else:
-            code, rank = _inline(config, directory, inline), 0
-        summary = read_summary(directory) or {}
+            (code, reason), rank = _inline(config, directory, inline), 0
+        summary = read_summary(directory) or {"status": STATUS[code], "reason": reason}
         if config.parallel.node == 0 and config.stage != "report":  # A report is of another run.
             code, cause = _report(directory, code)
             summary = with_diagnosis(directory, summary, cause) if cause else summary
-        _tell(code, directory / log_name(rank), summary)
+        _tell(code, directory / log_name(rank), summary, talk(config))
         return Outcome(directory, code, summary)
+
+
+def _write_what_is_known(checked: Checked, command: Sequence[str], begins: Start, directory: Path, root: Path) -> None:
+    """The directory as the run finds it: fresh, or as it was when the checkpoint was written."""
+    config, created = checked.config, datetime.now().astimezone().isoformat(timespec="seconds")
+    if config.run.resume:
+        prepare(begins, directory, root)
+    write_text(directory / "config.yaml", to_yaml(checked))
+    if begins.checkpoint is None or not (directory / manifest.NAME).is_file():
+        manifest.begin(directory, config.stage, config.seed, command, created)
+    if begins.checkpoint is not None:
+        manifest.go_on(directory, begins.checkpoint, command, created)
+    for note in begins.notes:
+        print(note, flush=True)
+    if begins.checkpoint is not None:
+        print(f"going on after step {begins.step}: {begins.checkpoint}", flush=True)
+
+
+def _nothing_left(root: Path, begins: Start) -> Outcome:
+    print(f"completed already, after {begins.step} steps: {root}. A larger algorithm.max_steps goes on from there", flush=True)
+    return Outcome(root, DONE, read_summary(root) or {})
 
 
 def _report(directory: Path, code: int) -> tuple[int, str]:
@@ -83,25 +111,31 @@ def _report(directory: Path, code: int) -> tuple[int, str]:
     """
     try:
         return code, write_report(directory).blame
-    except Exception:
-        traceback.print_exc()
-        return code or FAULT, ""
+    except Exception as fault:
+        stop = unwritable(fault, directory)
+        if stop is None:
+            traceback.print_exc()
+            return code or FAULT, ""
+        if code == DONE:
+            print(f"no report: {stop}", file=sys.stderr, flush=True)
+        return code or stop.exit_code, ""
 
 
 def _progress(config: Config) -> Any:
     from rlvr_exp.run.progress import Progress  # Only once a run starts: the light path stays light.
 
-    steps = config.algorithm.max_steps if reads(config, "algorithm") else 0
-    return closing(Progress(steps, config.stage, sys.stdout.isatty()))
+    steps = config.algorithm.max_steps if reads(config, "optimizer") else 0
+    out, rows = talk(config), Rows(sys.stdout) if carries_rows(config) else None
+    return closing(Progress(steps, config.stage, out.isatty(), out, rows))
 
 
-def _inline(config: Config, directory: Path, inline: Inline) -> int:
+def _inline(config: Config, directory: Path, inline: Inline) -> tuple[int, str]:
     with _progress(config) as progress:
-        return inline(config, Job(directory, progress.event))
+        return inline(config, Job(directory, progress.event)), progress.reason
 
 
-def _in_children(config: Config, directory: Path, start: float) -> tuple[int, int]:
-    """The run's exit code, and the rank that decided it."""
+def _in_children(config: Config, directory: Path, start: float) -> tuple[int, int, str]:
+    """The run's exit code, the rank that decided it, and why the run ended where it did."""
     with _progress(config) as progress:
         shared = child_environment(config.parallel.threads, config.parallel.processes)
         envs = environments(config.parallel, shared)
@@ -112,9 +146,12 @@ def _in_children(config: Config, directory: Path, start: float) -> tuple[int, in
     silent_for_good = config.parallel.node > 0 and code == DONE
     if told is None or ended.rank:
         code = FAULT if code == DONE and not silent_for_good else code
-        result = _unfinished(told or {}, "" if silent_for_good else _how_it_went(ended, directory))
-        write_summary(directory, config.stage, code, time.monotonic() - start, result)
-    return code, ended.rank
+        reason = "" if ended.rank else progress.reason
+        result = _unfinished(told or {}, "" if silent_for_good else reason or _how_it_went(ended, directory))
+        with suppress(OSError):  # A full disk takes no summary; the reason is told all the same.
+            write_summary(directory, config.stage, code, time.monotonic() - start, result)
+        return code, ended.rank, result.reason
+    return code, ended.rank, progress.reason
 
 
 def _unfinished(told: dict[str, Any], reason: str) -> Result:
@@ -147,7 +184,7 @@ def _lines(log: Path) -> list[str]:
     return log.read_text(encoding="utf-8", errors="replace").splitlines() if log.is_file() else []
 
 
-def _tell(code: int, log: Path, summary: dict[str, Any]) -> None:
+def _tell(code: int, log: Path, summary: dict[str, Any], out: TextIO) -> None:
     """The last lines that a person sees. `log`: of the process that decided how the run ended."""
     if code == FAULT and log.is_file():
         print(*_lines(log)[-TAIL:], sep="\n", file=sys.stderr)
@@ -160,6 +197,6 @@ def _tell(code: int, log: Path, summary: dict[str, Any]) -> None:
     for metric, rate in summary["after"].items():
         before = summary["before"].get(metric)
         rose = f"{before['value']:.1%} -> " if before else ""
-        print(f"{metric}: {rose}{rate['value']:.1%} [{rate['low']:.1%}, {rate['high']:.1%}], {rate['n']} tasks")
+        print(f"{metric}: {rose}{rate['value']:.1%} [{rate['low']:.1%}, {rate['high']:.1%}], {rate['n']} tasks", file=out)
     report = log.parent / "report.html"
-    print(f"completed: {report if report.exists() else log.parent}", flush=True)
+    print(f"completed: {report if report.exists() else log.parent}", file=out, flush=True)

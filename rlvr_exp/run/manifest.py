@@ -14,6 +14,7 @@ from typing import Any
 
 import rlvr_exp
 from rlvr_exp.core.files import write_json
+from rlvr_exp.core.secrets import masked
 
 NAME = "manifest.json"
 PACKAGES = (
@@ -45,9 +46,9 @@ def begin(directory: Path, stage: str, seed: int, command: Sequence[str], create
         {
             "stage": stage,
             "seed": seed,
-            "command": list(command),
+            "command": [masked(word) for word in command],
             "created": created,
-            "versions": {"rlvr_exp": rlvr_exp.__version__, "python": platform.python_version(), **_versions()},
+            "versions": versions(),
             "git": _git(Path(rlvr_exp.__file__).parent),
             "platform": platform.platform(),
             "hardware": hardware(),
@@ -55,10 +56,25 @@ def begin(directory: Path, stage: str, seed: int, command: Sequence[str], create
     )
 
 
+def go_on(directory: Path, checkpoint: Path, command: Sequence[str], created: str) -> None:
+    """Note from which checkpoint the run goes on, under which versions, and keep what its manifest said."""
+    again = {"checkpoint": str(checkpoint), "command": [masked(word) for word in command], "created": created}
+    extend(directory, versions=versions(), resumed=[*_read(directory).get("resumed", []), again])
+
+
+def resumed_from(directory: Path) -> Path | None:
+    """The checkpoint that the run in this directory goes on from; None for one that began here."""
+    resumed = _read(directory).get("resumed", [])
+    return Path(resumed[-1]["checkpoint"]) if resumed else None
+
+
+def _read(directory: Path) -> dict[str, Any]:
+    return json.loads((directory / NAME).read_text(encoding="utf-8"))
+
+
 def extend(directory: Path, **sections: Any) -> None:
     """Add sections, or replace those of the same name. One process of a run calls this."""
-    path = directory / NAME
-    write_json(path, json.loads(path.read_text(encoding="utf-8")) | sections)
+    write_json(directory / NAME, _read(directory) | sections)
 
 
 def hardware() -> dict[str, Any]:
@@ -67,8 +83,10 @@ def hardware() -> dict[str, Any]:
     return {"machine": platform.machine(), "cores": len(os.sched_getaffinity(0)), "memory_gb": round(memory / 2**30, 1)}
 
 
-def _versions() -> dict[str, str | None]:
-    return {name: _version(name) for name in PACKAGES}
+def versions() -> dict[str, str | None]:
+    """Of the package, of Python, and of what the package stands on; None where one is not installed."""
+    own = {"rlvr_exp": rlvr_exp.__version__, "python": platform.python_version()}
+    return own | {name: _version(name) for name in PACKAGES}
 
 
 def _version(package: str) -> str | None:

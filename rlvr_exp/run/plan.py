@@ -6,11 +6,13 @@ from typing import Any
 
 from rlvr_exp.config.algorithm import SFT, ReinforcementLearning
 from rlvr_exp.config.batching import derive, micro_batches, pieces
+from rlvr_exp.config.infer import STDIN
 from rlvr_exp.config.model import Model
 from rlvr_exp.config.needs import EMBEDDED_MODEL, Need
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import STAGES, reads
 from rlvr_exp.run.memory.advice import memory
+from rlvr_exp.run.resume import directory_of, steps_of
 
 WRITTEN = ("config.yaml", "manifest.json", "log.txt", "summary.json", "report.html")
 
@@ -18,7 +20,7 @@ WRITTEN = ("config.yaml", "manifest.json", "log.txt", "summary.json", "report.ht
 def plan(config: Config, needs: list[Need]) -> str:
     """The plan as text, one `name: value` a line, and below it the memory of each device as a table."""
     lines = [f"{name + ':':<12} {text}" for name, text in _lines(config, needs)]
-    if reads(config, "model"):
+    if reads(config, "model") and config.replay is None:
         lines += ["", *memory(config)]
     return "\n".join(["plan (nothing is run):", *("  " + line for line in lines)])
 
@@ -26,15 +28,19 @@ def plan(config: Config, needs: list[Need]) -> str:
 def _lines(config: Config, needs: list[Need]) -> Iterator[tuple[str, str]]:
     yield "stage", f"{config.stage}: {STAGES[config.stage].about}"
     yield "seed", str(config.seed)
-    if reads(config, "data"):
+    if config.infer is not None:
+        yield from _inference(config)
+    elif reads(config, "data"):
         limit = f", the first {config.data.limit} of each split" if config.data.limit else ""
         yield "tasks", f"{config.data._target_} from {config.data.path or 'the embedded corpus'}{limit}"
-    if reads(config, "algorithm"):
+    if reads(config, "optimizer"):
         yield from _training(config)
     if reads(config, "evaluation") and config.stage != "benchmark":
         yield "evaluation", _evaluation(config)
+    if config.run.resume:
+        yield "begins", _beginning(config)
     yield "reads", ", ".join(_read(config)) or "nothing"
-    yield "writes", f"{config.run.dir or 'outputs/DATE/TIME_' + config.stage}: {', '.join(_written(config))}"
+    yield "writes", f"{directory_of(config) or 'outputs/DATE/TIME_' + config.stage}: {', '.join(_written(config))}"
     for need in needs:
         yield "to fetch", f"{need.problem.got}: {need.command or need.problem.remedy or need.problem.what}"
 
@@ -52,6 +58,13 @@ def _training(config: Config) -> Iterator[tuple[str, str]]:
         batches = derive(algorithm.batch_size, longest, tokens, config.parallel.world)
         cut = f"{batches.micro_batch} sequences, accumulated {batches.accumulation} times"
         yield "batches", f"micro-batch of {cut}, on each process"
+
+
+def _beginning(config: Config) -> str:
+    """Where `run.resume` would have it begin, if the newest checkpoint is sound."""
+    directory = directory_of(config)
+    steps = steps_of(directory)
+    return f"after {steps[0].name} of {directory}, where it is sound" if steps else f"anew: no checkpoint in {directory}"
 
 
 def _passes(config: Config) -> str:
@@ -73,10 +86,24 @@ def _evaluation(config: Config) -> str:
     return f"{tasks} of {wanted.split!r}, {wanted.samples} samples each{greedy}, {when}"
 
 
+def _inference(config: Config) -> Iterator[tuple[str, str]]:
+    options = config.infer
+    source = f"{config.data._target_}, split {options.split!r}"
+    chosen = f", {len(options.ids)} by their ids" if options.ids else f", the first {options.tasks}" if options.tasks else ""
+    yield "tasks", f"{'standard input' if options.input == STDIN else options.input or source}{chosen}"
+    best = f", best of {options.samples}" if options.samples > 1 else ""
+    beams = f" of {options.width}" if options.decoding == "beam" else ""
+    judged = "judged" if options.verify else "not judged"
+    again = f", up to {options.max_attempts} attempts" if options.max_attempts > 1 else ""
+    yield "answers", f"{options.decoding}{beams}{best}, {judged}{again}, {options.at_once} tasks at once"
+
+
 def _read(config: Config) -> Iterator[str]:
-    if reads(config, "model"):
+    if reads(config, "model") and config.replay is None:
         yield _model_source(config.model)
-    if reads(config, "data"):
+    if config.infer is not None and config.infer.input:
+        yield "standard input" if config.infer.input == STDIN else config.infer.input
+    elif reads(config, "data"):
         yield config.data.path or "the embedded corpus"
     if config.evaluate is not None and config.evaluate.baseline:
         yield config.evaluate.baseline
@@ -84,6 +111,9 @@ def _read(config: Config) -> Iterator[str]:
         yield from config.compare.runs
     if config.verify is not None:
         yield config.verify.input
+    for options in (config.rescore, config.replay):
+        if options is not None:
+            yield f"{options.run}/rollouts"
     if config.report is not None:
         yield from (config.report.run, *config.report.beside)
 
@@ -100,6 +130,10 @@ def _written(config: Config) -> Iterator[str]:
         yield f"{config.report.run}/report.html"
     if config.verify is not None:
         yield config.verify.output or "verdicts.jsonl"
+    if config.infer is not None:
+        yield config.infer.output or "answers.jsonl"
+        if config.infer.input == STDIN:
+            yield "input.jsonl"
     if config.validate is not None:
         yield "validate.jsonl, validate.md"
     if reads(config, "benchmark"):
@@ -107,7 +141,11 @@ def _written(config: Config) -> Iterator[str]:
         return
     if reads(config, "evaluation"):
         yield "evaluation/"
-    if reads(config, "algorithm"):
+    if reads(config, "optimizer"):
         yield f"metrics.jsonl, metrics.csv, checkpoints/ (every {config.run.checkpoint.every_steps} steps)"
-    if reads(config, "reward"):
+    if reads(config, "curriculum"):
         yield "rollouts/"
+    if config.rescore is not None:
+        yield f"{config.rescore.output or 'rescored.jsonl'}, changed.jsonl, rescore.json, rescore.md"
+    if config.replay is not None:
+        yield "replay.json, replay.md"

@@ -9,8 +9,10 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TextIO
 
+from rlvr_exp.run.answers_out import Rows
+
 EVERY_SECONDS, EVERY_SHARE = 10.0, 0.1
-KINDS = ("step", "phase", "note")
+KINDS = ("step", "phase", "note", "alarm", "row", "reason")
 
 
 class View(Protocol):
@@ -31,19 +33,24 @@ class Progress:
         stage: its name.
         tty: draw a bar; else plain lines.
         out: where to draw, standard output by default.
+        rows: takes answers as they are; None: they are told as text.
     """
 
-    def __init__(self, total: int, stage: str, tty: bool, out: TextIO | None = None):
+    def __init__(self, total: int, stage: str, tty: bool, out: TextIO | None = None, rows: Rows | None = None):
         out = out or sys.stdout
-        self._total, self._stage = total, stage
+        self._total, self._stage, self._rows = total, stage, rows
         self._view: View = _bar(out) if tty else Plain(out, time.monotonic)
+        self.reason = ""
+        """Why the run ended where it did, as its process told it."""
 
     def event(self, event: Mapping[str, Any]) -> None:
         """Draw one event: a step, progress within a phase, or a note.
 
         {"kind": "step", "step": 3, "total": 150, "reward": 0.31, "success": 0.25, "loss": 1.2,
          "phases": {"generate": 0.8, "verify": 0.1, "update": 1.2}}, all but the step optional;
-        {"kind": "phase", "name": "evaluate before", "done": 128, "total": 400}; {"kind": "note", "text": "..."}.
+        {"kind": "phase", "name": "evaluate before", "done": 128, "total": 400}; {"kind": "note", "text": "..."};
+        {"kind": "alarm", "text": "..."}, which goes to standard error; {"kind": "row", "row": {...}, "text": "..."}, an
+        answer and the same for a person. {"kind": "reason", "text": "..."} is kept and not drawn.
 
         Raises:
             ValueError: another kind.
@@ -57,6 +64,16 @@ class Progress:
         elif kind == "note":
             for line in str(event["text"]).splitlines():
                 self._view.note(printable(line))
+        elif kind == "row" and self._rows is not None:
+            self._rows.write(event["row"])
+        elif kind == "row":
+            for line in str(event["text"]).splitlines():
+                self._view.note(printable(line))
+        elif kind == "reason":
+            self.reason = str(event["text"])
+        elif kind == "alarm":
+            for line in str(event["text"]).splitlines():
+                print(printable(line), file=sys.stderr, flush=True)
         else:
             raise ValueError(f"Progress.event: got kind {kind!r}, allowed {', '.join(KINDS)}")
 

@@ -21,7 +21,7 @@ from rlvr_exp.core.files import write_text
 NAMES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 SCRATCH = ".ranks"
 """Folder of the run directory that holds those of the ranks above 0 while the run goes on."""
-HELD = ("manifest.json",)
+HELD = ("config.yaml", "manifest.json")
 """Files of the run directory that a stage expects to find."""
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from importlib.util import find_spec
-from pathlib import Path
 
 from rlvr_exp.config import Config, build
 from rlvr_exp.config.needs import missing
@@ -10,8 +9,7 @@ from rlvr_exp.config.options import SCHEMAS
 from rlvr_exp.config.parallel import SHARDING
 from rlvr_exp.config.stages import reads
 from rlvr_exp.core.errors import InputError, Problem
-from rlvr_exp.run.directory import problem_with
-from rlvr_exp.run.ranks import of_node
+from rlvr_exp.run.resume import problem_before
 
 CHECKED_BY_BUILDING = ("reward", "tracking")
 """Nodes whose objects are light and say at construction what cannot work."""
@@ -26,7 +24,7 @@ def unready(config: Config, fetchable: bool) -> Iterator[Problem]:
         # A user's own class may import anything; it speaks up when the stage builds it.
         if reads(config, name) and node._target_ in SCHEMAS:
             yield from _problems_of(node)
-    if config.run.dir and (problem := problem_with(of_node(config.parallel, Path(config.run.dir)))):
+    if problem := problem_before(config):
         yield problem
     if config.parallel.strategy in SHARDING and find_spec("deepspeed") is None:
         remedy = "pip install 'rlvr_exp[deepspeed]', or parallel=ddp"

@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from statistics import fmean, pstdev
+from typing import Any
 
 import torch
 
@@ -72,6 +73,14 @@ class StepLog:
         now = time.perf_counter()
         self._updates.append(now - self._collected_at)
         self._collected_at = now
+
+    def state_dict(self) -> dict[str, Any]:
+        """Plain values: what the next row is made of, and how many steps had something to teach."""
+        return {"rows": self._rows, "time/update": self._updates, "steps_with_signal": self.steps_with_signal}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self._rows, self._updates = list(state["rows"]), list(state["time/update"])
+        self.steps_with_signal = state["steps_with_signal"]
 
     def metrics(self) -> Mapping[str, float]:
         """What happened since the last call: counts added up, everything else as the mean over the steps that have it."""

@@ -33,9 +33,11 @@ def job_directory(root: Path, index: int, swept: Sequence[str]) -> Path:
     return root / (f"{index}_{name}" if name else str(index))
 
 
-def job_directories(chosen: Sequence[str], swept: Sequence[Sequence[str]], now: datetime) -> list[Path]:
+def job_directories(
+    chosen: Sequence[str], swept: Sequence[Sequence[str]], now: datetime, resuming: bool = False
+) -> list[Path]:
     """A directory for each job: its own run.dir where they all differ, else one below the run.dir they share, or below
-    a new `multirun/DATE/TIME`, which is made.
+    a new `multirun/DATE/TIME`, which is made. Where jobs are `resuming`, each may hold its run already.
 
     Raises:
         InputError: a directory holds a run already, or run.dir is shared by some jobs only.
@@ -48,7 +50,7 @@ def job_directories(chosen: Sequence[str], swept: Sequence[Sequence[str]], now: 
     else:
         root = Path(chosen[0]) if chosen[0] else fresh(Path("multirun") / f"{now:%Y-%m-%d}", f"{now:%H-%M-%S}")
         directories = [job_directory(root, index, words) for index, words in enumerate(swept)]
-    taken = [problem for directory in directories if (problem := problem_with(directory))]
+    taken = [] if resuming else [problem for directory in directories if (problem := problem_with(directory))]
     if taken:
         raise InputError(*taken)
     return directories

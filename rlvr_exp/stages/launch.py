@@ -12,6 +12,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,12 @@ from rlvr_exp.config import Config, load
 from rlvr_exp.config.options import SCHEMAS
 from rlvr_exp.config.stages import STAGES
 from rlvr_exp.core.errors import DONE, FAULT, InputError, RlvrError
+from rlvr_exp.core.secrets import Masking, masked
 from rlvr_exp.run import lifeline, ranks
+from rlvr_exp.run.guards_disk import unwritable
 from rlvr_exp.run.job import Job, Result
 from rlvr_exp.run.summary import write_summary
+from rlvr_exp.run.watchdog import watched
 
 FILES = "rlvr_exp.run.tracking.Files"
 
@@ -31,6 +35,7 @@ def main(arguments: list[str]) -> int:
     directory, progress, life = Path(arguments[0]), int(arguments[1]), int(arguments[2])
     lifeline.hold(life)
     os.set_inheritable(progress, False)
+    sys.stdout, sys.stderr = Masking(sys.stdout), Masking(sys.stderr)  # Both are the run's log.
     try:
         config = load(directory / "config.yaml")
     except InputError as fault:
@@ -64,27 +69,36 @@ def _to_the_end(config: Config, job: Job) -> int:
     code = DONE
     try:
         module = importlib.import_module(f"rlvr_exp.stages.{STAGES[config.stage].module or config.stage}")
-        with ranks.joined(config.parallel):
+        with watched(config.run.guards, job, config.stage), ranks.joined(config.parallel):
             result = module.run(config, job)
     except RlvrError as stop:
         result, code = _unfinished(job, str(stop)), stop.exit_code
-        print(stop, file=sys.stderr, flush=True)
-    except Exception as fault:  # Any other failure is a fault of ours: shown whole, and the run's status says so.
-        result, code = _unfinished(job, f"{type(fault).__name__}: {fault}"), FAULT
-        traceback.print_exc()
-    write_summary(job.directory, config.stage, code, time.monotonic() - start, result)
+        _say(result.reason)
+    except Exception as fault:  # Of the disk, or else a fault of ours: shown whole, and the run's status says so.
+        stop = unwritable(fault, job.directory)
+        code = FAULT if stop is None else stop.exit_code
+        result = _unfinished(job, f"{type(fault).__name__}: {fault}" if stop is None else str(stop))
+        _say(traceback.format_exc() if stop is None else str(stop))
+    job.tell("reason", result.reason)  # By the pipe too: a full disk takes no summary.
+    with suppress(OSError):
+        write_summary(job.directory, config.stage, code, time.monotonic() - start, result)
     return code
 
 
+def _say(text: str) -> None:
+    with suppress(OSError):  # The log is on the disk that is full.
+        print(text, file=sys.stderr, flush=True)
+
+
 def _unfinished(job: Job, reason: str) -> Result:
-    return Result(before=job.before, metrics=job.metrics, steps=job.steps, reason=reason)
+    return Result(before=job.before, metrics=job.metrics, steps=job.steps, reason=masked(reason))
 
 
 def _sender(descriptor: int) -> Callable[[Mapping[str, Any]], None]:
     out = open(descriptor, "w", encoding="utf-8", buffering=1)  # Line by line; lives as long as the process.
 
     def send(event: Mapping[str, Any]) -> None:
-        out.write(json.dumps(event, default=str) + "\n")
+        out.write(masked(json.dumps(event, default=str)) + "\n")
 
     return send
 

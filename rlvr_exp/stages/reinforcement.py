@@ -13,12 +13,16 @@ from rlvr_exp.config import build
 from rlvr_exp.config.batching import Limits
 from rlvr_exp.rollouts.collect import Collector
 from rlvr_exp.rollouts.sampler import Sampling
-from rlvr_exp.run.callbacks import Metrics, Saving
+from rlvr_exp.run.callbacks import Metrics
 from rlvr_exp.run.checkpoints import Checkpoints
+from rlvr_exp.run.guards import Guards
+from rlvr_exp.run.identity import identity
 from rlvr_exp.run.job import Job, Result
+from rlvr_exp.run.saving import Saving, Selecting
 from rlvr_exp.run.tracking import Tracker
-from rlvr_exp.stages.setup import Parts, measured, prepared, training_tasks
+from rlvr_exp.stages.setup import Parts, measured, measured_before, prepared, training_tasks
 from rlvr_exp.stages.steps import Steps
+from rlvr_exp.stages.training import held_out_success, resumed_step, trained
 
 
 def run(config, job: Job) -> Result:
@@ -26,7 +30,7 @@ def run(config, job: Job) -> Result:
         longest, folder = config.model.max_completion_tokens, config.model.path
         algorithm = build(config.algorithm, max_completion_tokens=longest, checkpoint=folder)
         collector = collect_from(parts, config, job, algorithm)
-        before = job.before = measured(parts, config, job, "before")
+        before = job.before = measured_before(parts, config, job)
         steps, final = train(parts, config, job, algorithm, collector)
         after = measured(parts, config, job, "after")
     return Result(before=before, after=after, metrics=final, steps=steps)
@@ -55,14 +59,17 @@ def collect_from(parts: Parts, config, job: Job, algorithm: Algorithm) -> Collec
 
 def train(parts: Parts, config, job: Job, algorithm: Algorithm, collector: Collector) -> tuple[int, dict[str, float]]:
     """Update the policy for the configured steps; returns the steps done and the last row of metrics."""
-    learning = Steps(parts, job, algorithm, collector)
-    stateful = {"reward": collector.reward, "collector": collector}
-    checkpoints = Checkpoints(job.directory, config.run.checkpoint, stateful)
+    guards = Guards(config.run.guards, job)
+    learning = Steps(parts, job, algorithm, collector, guards.updates)
+    checkpoints = Checkpoints(job.directory, config.run.checkpoint, identity(job.directory))
+    tracker = Tracker(job.directory, build(config.tracking), resumed_step(job))
+    selecting = Selecting(config.run.select, checkpoints, tracker, held_out_success(parts, config, job))
 
     def row() -> dict[str, float]:
-        return {**learning.row(), **probing.metrics()}
+        return {**learning.row(), **probing.metrics(), **guards.metrics()}
 
-    tracker = Tracker(job.directory, build(config.tracking))
+    rows = Metrics(tracker, job, row, learning.log.updated, lambda: learning.rows)
+    saving = Saving(checkpoints, parts.policy, job, selecting)
     try:
         with TemporaryDirectory() as scratch:
             trainer = algorithm.trainer(
@@ -70,20 +77,20 @@ def train(parts: Parts, config, job: Job, algorithm: Algorithm, collector: Colle
                 trainer_arguments(parts, config, algorithm, Path(scratch)),
                 build(config.optimizer).make(parts.policy.model),
                 learning.experience,
-                [Metrics(tracker, job, row, learning.log.updated), Saving(checkpoints, parts.policy, job)],
+                [rows, guards, selecting, saving],
                 Limits(config.algorithm.max_tokens_per_device, config.model.max_prompt_tokens),
             )
-            trainer.told = learning.told
+            trainer.told, trainer.guard = learning.told, guards.updates
             prompts = [parts.policy.encode_prompt(parts.domain.prompt(task)) for task in parts.held_out[:2]]
             probing = Probing(config.run.probe, trainer, parts.policy, prompts)
             trainer.add_callback(probing)
-            checkpoints.add(trainer.kept)
-            trainer.train()
-            steps = trainer.state.global_step
+            trainer.notes |= {"steps": learning.log, "probe": probing, "clipping": trainer.clipping}
+            checkpoints.add({"guard": guards.updates, "select": selecting, **collector.parts, **trainer.kept})
+            steps = trained(trainer, checkpoints, selecting, parts, config, job)
     finally:
         tracker.close()
     learning.check(steps, config.algorithm.max_steps)
-    return steps, tracker.last
+    return steps, tracker.last | selecting.metrics()
 
 
 def trainer_arguments(parts: Parts, config, algorithm: Algorithm, scratch: Path) -> GRPOConfig:

@@ -10,14 +10,15 @@ from rlvr_exp.config import build
 from rlvr_exp.config.across import advice
 from rlvr_exp.config.stages import reads
 from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.phase import EVALUATE, phase
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.evaluation.measure import measure
 from rlvr_exp.evaluation.metrics import Rate
-from rlvr_exp.evaluation.saved import save
+from rlvr_exp.evaluation.saved import save, saved_rates
 from rlvr_exp.evaluation.separation import check_separation
 from rlvr_exp.models.policy import Policy, load_policy
 from rlvr_exp.models.report import parameters
-from rlvr_exp.rollouts.sharing import rank
+from rlvr_exp.rollouts.sharing import agreed, rank
 from rlvr_exp.run import manifest
 from rlvr_exp.run.job import Job
 from rlvr_exp.run.report.known_tasks import note_tasks
@@ -80,9 +81,12 @@ def device() -> dict[str, object]:
 def held_out_tasks(domain: Domain, evaluation) -> tuple[Task, ...]:
     """The first `evaluation.tasks` of the split in an order that depends on the tasks' ids alone, so that runs with
     different seeds are measured on the same tasks."""
-    tasks = split_tasks(domain, evaluation.split)
-    ordered = sorted(tasks, key=lambda task: uniform("held out", task.id))
-    return tuple(ordered[: evaluation.tasks or None])
+    return tuple(held_out_order(split_tasks(domain, evaluation.split))[: evaluation.tasks or None])
+
+
+def held_out_order(tasks: Sequence[Task]) -> list[Task]:
+    """An order that depends on the tasks' ids alone."""
+    return sorted(tasks, key=lambda task: uniform("held out", task.id))
 
 
 def split_tasks(domain: Domain, name: str) -> Sequence[Task]:
@@ -117,21 +121,28 @@ def training_tasks(parts: Parts, config, job: Job) -> list[Task]:
     return fitting
 
 
+def measured_before(parts: Parts, config, job: Job) -> dict[str, Rate]:
+    """`measured` before training; a run that goes on takes it from its directory where it was finished there."""
+    known = agreed(saved_rates(job.directory, "before") if manifest.resumed_from(job.directory) else None)
+    return measured(parts, config, job, "before") if known is None else known
+
+
 def measured(parts: Parts, config, job: Job, when: When) -> dict[str, Rate]:
     """Answer and judge the held-out tasks, and write the evaluation into the run directory; returns its rates."""
 
     def progress(done: int, total: int) -> None:
         job.progress(kind="phase", name=f"evaluate {when}", done=done, total=total)
 
-    scored = measure(
-        parts.policy,
-        parts.domain,
-        parts.verifier,
-        parts.held_out,
-        config.evaluation,
-        config.model,
-        seed=config.seed,
-        progress=progress,
-    )
+    with phase(EVALUATE):
+        scored = measure(
+            parts.policy,
+            parts.domain,
+            parts.verifier,
+            parts.held_out,
+            config.evaluation,
+            config.model,
+            seed=config.seed,
+            progress=progress,
+        )
     note_tasks(job.directory, parts.held_out)
     return save(job.directory, when, scored, {task.id: parts.domain.prompt(task) for task in parts.held_out})

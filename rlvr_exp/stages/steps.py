@@ -2,13 +2,14 @@
 
 from rlvr_exp.algorithms.base import Algorithm
 from rlvr_exp.algorithms.experience import Experience
+from rlvr_exp.algorithms.guarded_update import UpdateGuard
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.models.adapters import adapter_metrics
 from rlvr_exp.rollouts.collect import Collector
 from rlvr_exp.rollouts.groups import Groups
 from rlvr_exp.rollouts.sharing import added
 from rlvr_exp.run.job import Job
-from rlvr_exp.run.rollout_files import write_rollouts
+from rlvr_exp.run.rollout_files import Rollout, write_rollouts
 from rlvr_exp.run.rollout_rows import rollout_rows
 from rlvr_exp.run.step_log import StepLog
 from rlvr_exp.stages.judging import system_metrics
@@ -16,24 +17,32 @@ from rlvr_exp.stages.setup import Parts
 
 
 class Steps:
-    """Between the collector and the trainer."""
+    """Between the collector and the trainer.
 
-    def __init__(self, parts: Parts, job: Job, algorithm: Algorithm, collector: Collector):
+    Args:
+        guard: told of rewards that no update may be taken from.
+    """
+
+    def __init__(self, parts: Parts, job: Job, algorithm: Algorithm, collector: Collector, guard: UpdateGuard):
         self._parts, self._directory, self._algorithm, self._collector = parts, job.directory, algorithm, collector
+        self._guard = guard
         self.log = StepLog(algorithm.regularised, algorithm.group_filter().mode != "keep")
         self._groups: Groups | None = None
+        self.rows: list[Rollout] = []
+        """Of the step at hand."""
 
     def experience(self, step: int) -> Experience:
         """What the step, counted from 0, learns from. Raises GuardStop where its books do not add up."""
         self._groups = self._collector.collect(step)
+        self._guard.rewards(self._collector.reward.take_unsound())
         learned = self._algorithm.experience(self._groups, self._parts.policy.pad_id)
         self.log.record(self._groups, learned)
         return learned
 
     def told(self, learned: Experience) -> None:
         """Writes the rollouts, with the advantages that the update learns with: a model may have had a part in them."""
-        rows = rollout_rows(self._groups, learned, self._algorithm.regularised)
-        write_rollouts(self._directory, self._groups.step + 1, rows)
+        self.rows = rollout_rows(self._groups, learned, self._algorithm.regularised)
+        write_rollouts(self._directory, self._groups.step + 1, self.rows)
 
     def row(self) -> dict[str, float]:
         """What happened since the last row."""

@@ -1,4 +1,4 @@
-"""No option of imitation is dead: each one, changed, changes what is learned from, how it is cut, or when training stops."""
+"""No option of imitation is dead: each one, changed, changes what is learned from, how it is cut."""
 
 import dataclasses
 import gc
@@ -11,8 +11,9 @@ import fixed_batch
 import pytest
 import torch
 from tokenizers import pre_tokenizers
+from transformers import TrainerCallback
 
-from rlvr_exp.algorithms.sft import EarlyStop, ImitationTrainer
+from rlvr_exp.algorithms.sft import ImitationTrainer
 from rlvr_exp.config import build, compose
 from rlvr_exp.config.algorithm import SFT
 from rlvr_exp.stages.sft import trainer_arguments
@@ -26,7 +27,6 @@ SMALL = {
     "max_tokens_per_device": 60,
     "max_sequence_tokens": 20,
     "eval_every_steps": 1,
-    "patience": 5,
 }
 CHANGES = {
     "max_steps": 2,
@@ -34,7 +34,6 @@ CHANGES = {
     "max_tokens_per_device": 20,
     "max_sequence_tokens": 5,
     "eval_every_steps": 2,
-    "patience": 1,
 }
 TASKS = [
     Task(f"task{i}", "f", 0.0, puzzle=f"w{2 + i} w4", problem=None, gold=" ".join(f"w{3 + j}" for j in range(i)))
@@ -44,18 +43,17 @@ LEAVES = [spec.name for spec in dataclasses.fields(SFT) if spec.name not in ("_t
 
 
 def run(folder: Path, options: dict[str, Any]) -> tuple:
-    """How much is learned from, in how many passes, measured how often, and for how many steps; at a rate that changes
-    nothing, so that held-out loss does not go on falling."""
+    """How much is learned from, in how many passes, measured how often, and for how many steps."""
     config = compose(["+stage=sft", *(f"algorithm.{name}={value}" for name, value in options.items())]).config
     policy = fixed_batch.policy(folder / "policy")
     policy.tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     who, parts = build(config.algorithm), SimpleNamespace(policy=policy)
     rows, _ = who.examples(policy, SimpleNamespace(prompt=lambda task: task.puzzle), TASKS)
-    stop = EarlyStop(config.algorithm.patience, lambda step: None)
+    seen = TrainerCallback()
     args = trainer_arguments(parts, config, who, folder / "scratch")
     descent = torch.optim.SGD(policy.model.parameters(), lr=1e-12)
-    made = ImitationTrainer(policy, args, descent, rows, rows, [stop])
-    with mock.patch.object(stop, "on_evaluate", wraps=stop.on_evaluate) as evaluated:
+    made = ImitationTrainer(policy, args, descent, rows, rows, [seen])
+    with mock.patch.object(seen, "on_evaluate", wraps=seen.on_evaluate) as evaluated:
         with mock.patch.object(made, "training_step", wraps=made.training_step) as passes:
             made.train()
     return len(rows), passes.call_count, evaluated.call_count, made.state.global_step

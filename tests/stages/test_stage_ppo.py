@@ -62,8 +62,8 @@ def test_a_checkpoint_is_the_plain_policy_with_the_value_and_the_replay_beside_i
     latest = run / "checkpoints" / "latest"
     _, loading = AutoModelForCausalLM.from_pretrained(latest, output_loading_info=True)
     assert not any(loading.values()), loading
-    value = load_file(latest / "value.safetensors")
+    value = load_file(latest / "value" / "value.safetensors")
     assert set(value) == {"output.weight", "output.bias"} and value["output.weight"].abs().sum() > 0
     kept = json.loads((latest / "state.json").read_text())["replay"]["batches"]
     assert [len(batch) for batch in kept] == [8, 8]
-    assert "value.safetensors" in json.loads((latest / "checkpoint.json").read_text())["sha256"]
+    assert "value/value.safetensors" in json.loads((latest / "checkpoint.json").read_text())["sha256"]

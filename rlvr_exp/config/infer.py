@@ -1,0 +1,100 @@
+"""Options of the node `infer`, which exists under +stage=infer alone: what is asked, how an answer is searched for, where
+answers go."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rlvr_exp.config.options import option
+from rlvr_exp.config.sampling import Drawing
+from rlvr_exp.core.errors import Problem
+
+STDIN = "-"
+"""The value of `infer.input` that stands for standard input."""
+BEAMS = 4
+"""Where `infer.beams` names none."""
+
+
+@dataclass
+class Infer(Drawing):
+    """Options of +stage=infer."""
+
+    input: str = ""
+    """Tasks, one JSON object a line (gzip allowed), or a .json file of one task or a list; `-`: standard input; empty: a
+    split of the data."""
+    split: str = "test"
+    """Split of the data, where no input is given; of it, in the order in which evaluations measure."""
+    tasks: int = option(0, low=0)
+    """The first N tasks; 0: all."""
+    ids: list[str] = field(default_factory=list)
+    """These tasks alone; empty: all."""
+    output: str = ""
+    """Answers, one JSON object a line, in the order of the tasks; empty: answers.jsonl in the run directory and, for a
+    person or a pipe, standard output."""
+    decoding: str = option("greedy", choices=("greedy", "sample", "beam"))
+    """greedy: the likeliest token; sample: drawn at `temperature` within the filters; beam: the likeliest completions."""
+    beams: int = option(0, low=0)
+    """Completions that a beam search keeps; 0: 4."""
+    samples: int = option(1, low=1)
+    """Best of n: so many completions an attempt, of which the first that passes is the answer, else the best score."""
+    verify: bool = True
+    """Judge answers by the verifier; without it they are only read and checked for syntax."""
+    max_attempts: int = option(1, low=1)
+    """A task that did not pass is asked again, with its answer and what the verifier said of it, up to so many times."""
+    batch_size: int = option(64, low=1)
+    """Completions drawn at once; what is answered is written after each batch."""
+
+    @property
+    def width(self) -> int:
+        """Completions that a beam search keeps."""
+        return self.beams or BEAMS
+
+    @property
+    def at_once(self) -> int:
+        """Tasks of a batch."""
+        return max(1, self.batch_size // self.samples)
+
+    def problems(self) -> list[Problem]:
+        return [*self.drawing_problems(), *self._of_decoding(), *self._of_judging(), *self._of_files()]
+
+    def _of_decoding(self) -> list[Problem]:
+        found = []
+        filters = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0}
+        given = [name for name, neutral in filters.items() if getattr(self, name) != neutral]
+        if given and self.decoding != "sample":
+            what = f"draws nothing, so that {', '.join(given)} would have no effect"
+            found.append(Problem("decoding", what, self.decoding, "sample", "", "infer.decoding=sample"))
+        if self.beams and self.decoding != "beam":
+            remedy = "infer.decoding=beam, or drop it"
+            found.append(Problem("beams", "only a beam search keeps beams", str(self.beams), "0", "", remedy))
+        if self.decoding == "beam" and self.width == 1:
+            found.append(Problem("beams", "one beam is greedy decoding", "1", "at least 2", "", "infer.decoding=greedy"))
+        if self.decoding == "beam" and self.stop:
+            what = "a beam search ends completions by their end token alone"
+            found.append(Problem("stop", what, str(self.stop), remedy="infer.decoding=sample or greedy, or drop it"))
+        if self.samples > 1 and self.decoding == "greedy":
+            what = "greedy completions of one prompt are all the same"
+            found.append(Problem("samples", what, str(self.samples), "1", "", "infer.decoding=sample"))
+        if self.decoding == "beam" and self.samples > self.width:
+            what = f"a search with {self.width} beams finds no more completions"
+            found.append(Problem("samples", what, str(self.samples), f"1 to {self.width}", "", "a larger infer.beams"))
+        return found
+
+    def _of_judging(self) -> list[Problem]:
+        if self.verify:
+            return []
+        asked = {"samples": "nothing would choose among them", "max_attempts": "nothing says what to try again"}
+        return [
+            Problem(name, f"without a verifier {why}", str(getattr(self, name)), "1", "", "infer.verify=true")
+            for name, why in asked.items()
+            if getattr(self, name) > 1
+        ]
+
+    def _of_files(self) -> list[Problem]:
+        if self.output.endswith(".gz"):
+            return [Problem("output", "is written as plain text, so that it can be gone on with", self.output)]
+        if self.output == STDIN:
+            remedy = "leave it out: answers go to standard output where it is a pipe"
+            return [Problem("output", "has to be a file", self.output, remedy=remedy)]
+        if self.output and self.input and Path(self.input).resolve() == Path(self.output).resolve():
+            return [Problem("output", "is the input", self.output, "another file")]
+        return []

@@ -1,0 +1,69 @@
+"""The weights of a policy in a checkpoint: what is written, and put back into the policy that it was written from.
+
+A policy with an adapter is written as a plain PEFT folder, without its base; each further adapter in a folder of its name.
+"""
+
+import json
+from pathlib import Path
+
+from peft import PeftModel, load_peft_weights, set_peft_model_state_dict
+from torch import nn
+from transformers import AutoModelForCausalLM
+
+from rlvr_exp.config.adapter import BASE, FILE
+from rlvr_exp.core.files import write_json
+from rlvr_exp.core.sealed import check_if_ours
+from rlvr_exp.models.adapters import DEFAULT, base_record
+from rlvr_exp.models.policy import Policy
+
+
+def write_weights(policy: Policy, root: Path) -> None:
+    """What plain `from_pretrained` loads, with the tokenizer beside it."""
+    policy.model.save_pretrained(root)
+    for folder in adapter_folders(policy.model, root).values() or [root]:
+        policy.tokenizer.save_pretrained(folder)
+    _describe_base(policy.model, root)
+
+
+def adapter_folders(model: nn.Module, root: Path) -> dict[str, Path]:
+    """Where each adapter of a model stands below a checkpoint, as PEFT places them; empty for a model without any."""
+    names = model.peft_config if isinstance(model, PeftModel) else ()
+    return {name: root if name == DEFAULT else root / name for name in names}
+
+
+def restore(policy: Policy, checkpoint: Path, trust_remote_code: bool = False) -> None:
+    """Put the weights of a checkpoint back into the policy that it was written from.
+
+    Raises:
+        InputError: the checkpoint is not sound.
+    """
+    check_if_ours(checkpoint)
+    folders = adapter_folders(policy.model, checkpoint)
+    for name, folder in folders.items():
+        outcome = set_peft_model_state_dict(policy.model, load_peft_weights(str(folder), "cpu"), adapter_name=name)
+        if outcome.unexpected_keys:
+            raise ValueError(f"{folder}: the adapter has other layers, first {outcome.unexpected_keys[0]}")
+    if not folders:
+        kept = AutoModelForCausalLM.from_pretrained(
+            checkpoint, dtype=policy.model.dtype, trust_remote_code=trust_remote_code
+        )
+        policy.model.load_state_dict(kept.state_dict())
+
+
+def _describe_base(model: nn.Module, root: Path) -> None:
+    """What a later load checks the base against, in place of the card that PEFT writes with nothing in it."""
+    for folder in adapter_folders(model, root).values():
+        write_json(folder / BASE, base_record(model))
+        _put_in_order(folder / FILE)
+    if isinstance(model, PeftModel):
+        (root / "README.md").unlink()
+
+
+def _put_in_order(path: Path) -> None:
+    """PEFT keeps some options as sets, whose order is another in every process: equal runs write equal files."""
+    said = json.loads(path.read_text(encoding="utf-8"))
+    write_json(path, {key: sorted(value) if _names(value) else value for key, value in said.items()})
+
+
+def _names(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(part, str) for part in value)

@@ -1,0 +1,88 @@
+"""What makes a run that run: the options and the data that decide its trajectory. A checkpoint carries them.
+
+`FREE` lists what may differ when a run goes on: where and how often things are written, how the work is laid out, and the
+number of steps. Never imports torch.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rlvr_exp.core.errors import Problem
+from rlvr_exp.core.hashing import content_hash
+from rlvr_exp.run import manifest
+
+FREE = (
+    "run",
+    "tracking",
+    "cache",
+    "sandbox.workers",
+    "verifier.validate",
+    "evaluation.batch_size",
+    "algorithm.max_steps",
+    "algorithm.rollout_batch_size",
+    "algorithm.max_tokens_per_device",
+    "parallel.threads",
+    "parallel.timeout_s",
+    "parallel.node",
+    "parallel.address",
+    "parallel.port",
+    "parallel.device_memory_gib",
+    "parallel.link_gb_s",
+)
+"""Options, or whole nodes of them, that may differ."""
+MAX_STEPS = "algorithm.max_steps"
+
+
+def flat(values: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    """Leaves of nested values by their dotted paths; an empty mapping is a leaf."""
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        path = f"{above}{key}"
+        found |= flat(value, f"{path}.") if isinstance(value, Mapping) and value else {path: value}
+    return found
+
+
+def deciding(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that must not differ, of a resolved configuration as config.yaml holds it; secrets stay masked."""
+    return {key: value for key, value in flat(values).items() if not is_free(key)}
+
+
+def is_free(key: str) -> bool:
+    return any(key == free or key.startswith(f"{free}.") for free in FREE)
+
+
+def identity(directory: Path) -> dict[str, Any]:
+    """What a checkpoint's manifest says of its run, from the files of the run directory (or of a rank's own folder)."""
+    config = yaml.safe_load((directory / "config.yaml").read_text(encoding="utf-8"))
+    told = json.loads((directory / manifest.NAME).read_text(encoding="utf-8"))
+    options, data = deciding(config), {name: part["fingerprint"] for name, part in told["data"].items()}
+    return {
+        "run": content_hash([options, data]),
+        "stage": config["stage"],
+        "max_steps": flat(config).get(MAX_STEPS),
+        "versions": told["versions"],
+        "config": options,
+        "data": data,
+    }
+
+
+def differences(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> Iterator[Problem]:
+    """Options that decide the trajectory and are not those of the checkpoint."""
+    for key in sorted(theirs.keys() | ours.keys()):
+        there, here = (side.get(key, "not an option") for side in (theirs, ours))
+        if there != here:
+            remedy = f"{key}={there}, or a new run.dir"
+            yield Problem(key, "is not that of the run to go on with", str(here), str(there), "", remedy)
+
+
+def of_other_data(theirs: Mapping[str, str], ours: Mapping[str, str]) -> Iterator[Problem]:
+    """Splits whose tasks are not those of the checkpoint."""
+    remedy = "bring the data back that the run was started with, or a new run.dir"
+    for name in sorted(theirs.keys() | ours.keys()):
+        there, here = theirs.get(name, "no such split"), ours.get(name, "no such split")
+        if there != here:
+            yield Problem("data", f"split {name!r} holds other tasks", f"fingerprint {here}", there, "", remedy)

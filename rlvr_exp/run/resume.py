@@ -1,0 +1,177 @@
+"""Where a run begins: anew, or from the newest sound checkpoint of its directory. Decided by the parent, before anything
+starts; the manifest then names the checkpoint.
+
+What does not fit (other options, other data, another run's checkpoint) is refused with every difference, and nothing in the
+directory is touched. Never imports torch.
+"""
+
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rlvr_exp.config import Checked, Config, build
+from rlvr_exp.config.load import resolved
+from rlvr_exp.config.run import AUTO
+from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.sealed import STEP, check_sound
+from rlvr_exp.run.directory import problem_with
+from rlvr_exp.run.identity import MAX_STEPS, deciding, differences, flat, of_other_data
+from rlvr_exp.run.manifest import PACKAGES, versions
+from rlvr_exp.run.ranks import of_node
+from rlvr_exp.run.rollout_files import rollout_steps
+from rlvr_exp.run.summary import read_summary
+
+PASSED = ("summary.json", "report.html", "evaluation/after.json", "evaluation/after.jsonl.gz")
+"""Files about the end of a run, which is still to come."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """How a run begins."""
+
+    checkpoint: Path | None = None
+    """What it goes on from; None: it begins."""
+    step: int = 0
+    damaged: tuple[Path, ...] = ()
+    """Newer checkpoints that are not sound."""
+    completed: bool = False
+    """There is nothing left to do."""
+    notes: tuple[str, ...] = ()
+    """What a person should know, a line each."""
+
+
+def directory_of(config: Config) -> Path | None:
+    """The run directory that the options name; None: a new one by its default name."""
+    named = config.run.resume if config.run.resume not in ("", AUTO) else config.run.dir
+    return Path(named) if named else None
+
+
+def problem_before(config: Config) -> Problem | None:
+    """Why a run cannot begin or go on in the directory that it names, as far as a look at it tells."""
+    directory, resume = directory_of(config), config.run.resume
+    if directory is None:
+        return None
+    if not resume:
+        return problem_with(of_node(config.parallel, directory))
+    if resume != AUTO and not (directory / "config.yaml").is_file():
+        near = str(directory.parents[1]) if STEP.fullmatch(directory.name) and len(directory.parents) > 1 else ""
+        remedy = "name the run directory, or run.resume=auto run.dir=DIR, which begins where nothing is"
+        return Problem("run.resume", "no run is there", resume, "a run directory, with checkpoints/", near, remedy)
+    return None
+
+
+def begin(checked: Checked, root: Path) -> Start:
+    """Decide how the run begins. Reads all of the checkpoint that it goes on from; writes nothing.
+
+    Args:
+        root: the run directory.
+
+    Raises:
+        InputError: no checkpoint is there or sound, or what is there does not fit.
+    """
+    if not checked.config.run.resume:
+        return Start()
+    if not steps_of(root):
+        return _anew(checked, root)
+    checkpoint, said, damaged = newest_sound(root)
+    _check_fit(checked, checkpoint, said)
+    start = Start(checkpoint, said["step"], tuple(path for path, _ in damaged), notes=tuple(_notes(said, damaged)))
+    return Start(completed=True, step=said["step"]) if _completed(checked, root, said) else start
+
+
+def steps_of(root: Path) -> list[Path]:
+    """The checkpoints of a run directory, newest first."""
+    found = [path for path in (root / "checkpoints").glob("step_*") if STEP.fullmatch(path.name)]
+    return sorted(found, key=lambda path: int(path.name.partition("_")[2]), reverse=True)
+
+
+def newest_sound(root: Path) -> tuple[Path, Mapping[str, Any], list[tuple[Path, InputError]]]:
+    """The newest sound checkpoint, what its manifest says, and those newer than it with what is wrong with each.
+
+    Raises:
+        InputError: none is sound; with the fault of each.
+    """
+    damaged: list[tuple[Path, InputError]] = []
+    for path in steps_of(root):
+        try:
+            said = check_sound(path)
+        except InputError as fault:
+            damaged.append((path, fault))
+            continue
+        return path.resolve(), said, damaged
+    raise InputError(*(problem for _, fault in damaged for problem in fault.problems))
+
+
+def prepare(start: Start, directory: Path, root: Path) -> None:
+    """Make the directory what it was when the checkpoint was written, but for metrics, which the tracker cuts. Damaged
+    checkpoints are put aside under a hidden name."""
+    for path in start.damaged if directory == root else ():
+        aside = path.with_name(f".{path.name}.damaged")
+        shutil.rmtree(aside, ignore_errors=True)
+        path.replace(aside)
+    for name in PASSED:
+        (directory / name).unlink(missing_ok=True)
+    for step, path in rollout_steps(directory).items():
+        if step > start.step:
+            path.unlink()
+    if start.checkpoint is None:
+        for name in ("metrics.jsonl", "metrics.csv"):
+            (directory / name).unlink(missing_ok=True)
+        shutil.rmtree(directory / "evaluation", ignore_errors=True)
+
+
+def _anew(checked: Checked, root: Path) -> Start:
+    """A run that stopped before its first checkpoint begins again; anything else is not ours to write over."""
+    if checked.config.run.resume != AUTO:
+        remedy = f"run.resume=auto run.dir={root} begins again"
+        raise InputError(Problem("run.resume", "holds no checkpoint", str(root), "a run with one", "", remedy))
+    if problem_with(root) is None:
+        return Start(notes=("no checkpoint is there: the run begins",))
+    if not (root / "config.yaml").is_file():
+        raise InputError(problem_with(root))
+    theirs, ours = deciding(_written(root)), deciding(resolved(checked))
+    if found := list(differences(theirs, ours)):
+        raise InputError(*found)
+    return Start(notes=("the run stopped before its first checkpoint: it begins again",))
+
+
+def _written(root: Path) -> dict[str, Any]:
+    return yaml.safe_load((root / "config.yaml").read_text(encoding="utf-8"))
+
+
+def _check_fit(checked: Checked, checkpoint: Path, said: Mapping[str, Any]) -> None:
+    """Raises InputError with every option and split that is not the checkpoint's, and where its steps are past ours."""
+    ours = resolved(checked)
+    found = list(differences(said["config"], deciding(ours)))
+    if not any(problem.where.startswith("data.") for problem in found):
+        found += of_other_data(said["data"], _fingerprints(checked.config))
+    steps = ours["algorithm"]["max_steps"]
+    if steps < said["step"]:
+        found.append(Problem(MAX_STEPS, "the checkpoint is past it", str(steps), f"{said['step']} or more"))
+    if found:
+        raise InputError(*found)
+
+
+def _fingerprints(config: Config) -> dict[str, str]:
+    domain = build(config.data)
+    return {name: domain.fingerprint(name) for name in domain.splits()}
+
+
+def _completed(checked: Checked, root: Path, said: Mapping[str, Any]) -> bool:
+    """It ended well, and no more steps are asked for than then."""
+    status = (read_summary(root) or {}).get("status")
+    asked = flat(_written(root)).get(MAX_STEPS, said["max_steps"]) if (root / "config.yaml").is_file() else said["max_steps"]
+    return status == "completed" and checked.config.algorithm.max_steps <= asked
+
+
+def _notes(said: Mapping[str, Any], damaged: list[tuple[Path, InputError]]) -> Iterator[str]:
+    for path, fault in damaged:
+        yield f"{path.name} is not sound and is put aside: {fault.problems[0].where}: {fault.problems[0].what}"
+    now = versions()
+    for name in ("rlvr_exp", "python", *PACKAGES):
+        if said["versions"].get(name) != now.get(name):
+            yield f"not bit for bit: written under {name} {said['versions'].get(name)}, going on under {now.get(name)}"

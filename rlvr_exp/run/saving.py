@@ -1,0 +1,127 @@
+"""Callbacks that decide when checkpoints are written: when due, when asked to stop, at the end, and at each new best.
+
+They are written after the step's row of metrics and its evaluation, so that a run that goes on from one logs the next
+row as if it had never stopped.
+"""
+
+import logging
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from rlvr_exp.config.select import MEASURED, Select
+from rlvr_exp.core.errors import GuardStop, InputError, Interrupted
+from rlvr_exp.core.sealed import check_sound
+from rlvr_exp.models.policy import Policy
+from rlvr_exp.rollouts.sharing import agreed, any_rank
+from rlvr_exp.run.checkpoints import Checkpoints
+from rlvr_exp.run.job import Job
+from rlvr_exp.run.tracking import Tracker
+
+Measure = Callable[[], Mapping[str, float]]
+_LOG = logging.getLogger(__name__)
+
+
+class Selecting(TrainerCallback):
+    """Looks for the best step by one metric of its rows, and ends training when none comes.
+
+    Of equal values the later step is the best, since it has learned for longer; it is no better for `patience`.
+
+    Args:
+        settings: the `run.select` node.
+        measure: held-out success as it is now, by the names of rows.
+    """
+
+    def __init__(self, settings: Select, checkpoints: Checkpoints, tracker: Tracker, measure: Measure):
+        self._settings, self._checkpoints, self._tracker, self._measure = settings, checkpoints, tracker, measure
+        self.value: float | None = None
+        """The best so far."""
+        self.step = 0
+        """The step that has it."""
+        self._waited = 0
+        self._seen = 0
+        """The last step with a value."""
+
+    @property
+    def stopped(self) -> bool:
+        return 0 < self._settings.patience <= self._waited
+
+    def is_best(self, step: int) -> bool:
+        return self.value is not None and self.step == step
+
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_):
+        every = self._settings.every_steps
+        if every and (state.global_step % every == 0 or state.global_step >= state.max_steps):
+            self._tracker.log(state.global_step, self._measure())
+            self._consider(state.global_step, control)
+
+    def on_log(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_):
+        if self._settings.metric not in MEASURED:
+            self._consider(state.global_step, control)
+
+    def _consider(self, step: int, control: TrainerControl) -> None:
+        found = self._tracker.last.get(self._settings.metric) if self._tracker.last_step == step else None
+        value = agreed(found)
+        if value is None or step == self._seen:
+            return
+        self._seen = step
+        sign = 1.0 if self._settings.mode == "max" else -1.0
+        gain = math.inf if self.value is None else sign * (value - self.value)
+        self._waited = 0 if gain > 0 else self._waited + 1
+        if gain >= 0:
+            self.value, self.step = value, step
+            control.should_save = True
+        control.should_training_stop |= self.stopped
+
+    def metrics(self) -> dict[str, float]:
+        return {} if self.value is None else {"best/value": self.value, "best/step": self.step}
+
+    def check(self) -> None:
+        """Raises GuardStop where no row ever had the metric."""
+        if self._settings.active and not self._seen:
+            names = ", ".join(sorted(self._tracker.last))
+            raise GuardStop(
+                f"run.select.metric={self._settings.metric}: no row of metrics has it, so that no step is the best one. "
+                f"Name one of: {names}. The run's checkpoints are sound"
+            )
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"value": self.value, "step": self.step, "waited": self._waited, "seen": self._seen}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on, and let `best` name what it named then; one that is lost since is said so, and looked for anew."""
+        self.value, self.step, self._waited, self._seen = (state[key] for key in ("value", "step", "waited", "seen"))
+        if self.value is None:
+            return
+        try:
+            check_sound(self._checkpoints.at(self.step))
+            self._checkpoints.mark_best(self.step)
+        except InputError as fault:
+            self.value, self._waited = None, 0
+            _LOG.warning("the best checkpoint is lost, the best from here on takes its place: %s", fault)
+
+
+class Saving(TrainerCallback):
+    """Writes checkpoints; a run asked to stop writes one first."""
+
+    def __init__(self, checkpoints: Checkpoints, policy: Policy, job: Job, selecting: Selecting):
+        self._checkpoints, self._policy, self._job, self._selecting = checkpoints, policy, job, selecting
+        self._stopping = False
+
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_):
+        # Rows of metrics may be rarer than steps; a run that ends here tells the step that its checkpoint has.
+        self._job.steps = state.global_step
+        self._stopping = any_rank(self._job.interrupted)  # All ranks stop at one step, whenever each was told.
+        control.should_save |= self._stopping or self._checkpoints.due(state.global_step)
+
+    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_):
+        self._checkpoints.save(state.global_step, self._policy)
+        if self._selecting.is_best(state.global_step):
+            self._checkpoints.mark_best(state.global_step)
+        if self._stopping:
+            raise Interrupted(f"stopped at step {state.global_step} of {state.max_steps}; a checkpoint was written")
+
+    def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_):
+        self._checkpoints.save(state.global_step, self._policy)

@@ -1,0 +1,82 @@
+"""What the stages that train share: going on from a checkpoint, the best step, held-out success on the way."""
+
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+
+from rlvr_exp.algorithms.resumable import Resumable
+from rlvr_exp.core.errors import GuardStop, Interrupted
+from rlvr_exp.core.phase import EVALUATE, phase
+from rlvr_exp.core.sealed import STEP
+from rlvr_exp.evaluation.measure import measure
+from rlvr_exp.evaluation.metrics import rates_from
+from rlvr_exp.evaluation.separation import check_separation
+from rlvr_exp.models.whole import whole_weights
+from rlvr_exp.run.checkpoints import TRAINING, Checkpoints, restore
+from rlvr_exp.run.job import Job
+from rlvr_exp.run.manifest import resumed_from
+from rlvr_exp.run.saving import Measure, Selecting
+from rlvr_exp.stages.setup import Parts, held_out_tasks
+
+SUCCESS = ("pass_at_1", "pass_at_1_greedy")
+
+
+def resumed_step(job: Job) -> int | None:
+    """The step of the checkpoint that the run goes on from; None for a run that begins."""
+    checkpoint = resumed_from(job.directory)
+    return None if checkpoint is None else int(STEP.fullmatch(checkpoint.name)[1])
+
+
+def trained(trainer: Resumable, checkpoints: Checkpoints, selecting: Selecting, parts: Parts, config, job: Job) -> int:
+    """Train from where the run stands to its last step; the policy ends at its best where one was looked for.
+
+    Returns:
+        The steps done, those before the checkpoint included.
+
+    Raises:
+        GuardStop: steps were left and none was trained, or nothing by the name of `run.select.metric` was logged.
+    """
+    checkpoints.of(trainer)
+    checkpoint, before, folder = resumed_from(job.directory), resumed_step(job) or 0, None
+    if checkpoint is not None:
+        checkpoints.load(checkpoint, parts.policy, config.model.trust_remote_code)
+        folder, job.steps = str(checkpoint / TRAINING), before
+    done, wanted = before, config.algorithm.max_steps
+    if done < wanted and not selecting.stopped:
+        trainer.train(resume_from_checkpoint=folder)
+        done = trainer.state.global_step
+        if done <= before:
+            raise GuardStop(f"step {before} of {wanted}: steps were left and none was trained; look at log.txt for the reason")
+    selecting.check()
+    if checkpoints.best is not None:
+        with whole_weights(parts.policy.model, write=True):
+            restore(parts.policy, checkpoints.best, config.model.trust_remote_code)
+    return done
+
+
+def held_out_success(parts: Parts, config, job: Job) -> Measure:
+    """Measures verified success on the tasks of `run.select`, which success is not reported of. No evaluation file is written.
+
+    Raises:
+        InputError: there is no such split, or it shares tasks with what is reported of.
+    """
+    wanted = config.run.select
+    options = replace(config.evaluation, split=wanted.split, tasks=wanted.tasks, samples=wanted.samples)
+    tasks = held_out_tasks(parts.domain, options) if wanted.every_steps else ()
+    check_separation(tasks, parts.held_out)
+
+    def progress(done: int, total: int) -> None:
+        with suppress(Interrupted):  # The step ends first, with a checkpoint.
+            job.progress(kind="phase", name="evaluate held-out", done=done, total=total)
+
+    def now() -> Mapping[str, float]:
+        start, who = time.perf_counter(), (parts.policy, parts.domain, parts.verifier)
+        with phase(EVALUATE):
+            scored = measure(*who, tasks, options, config.model, seed=config.seed, progress=progress)
+        rates = rates_from(scored, SUCCESS)
+        return {f"held_out/{name}": rate.value for name, rate in rates.items()} | {
+            "time/held_out": time.perf_counter() - start
+        }
+
+    return now

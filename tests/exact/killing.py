@@ -1,0 +1,135 @@
+"""Death by SIGKILL at a named point of a run, for tests alone: the product knows nothing of it.
+
+KILL_POINT says where, KILL_STEP in which update step (counted from 1), KILL_RANK on which rank (0). With KILL_PARENT the
+parent of the stage's process dies first.
+"""
+
+import os
+import signal
+from collections.abc import Callable, Mapping
+from typing import Any
+
+_at = {"step": 0}
+
+
+def die() -> None:
+    """The whole process at once, as the kernel ends it."""
+    if os.environ.get("RANK", "0") != os.environ.get("KILL_RANK", "0"):
+        return
+    if os.environ.get("KILL_PARENT"):
+        os.kill(os.getppid(), signal.SIGKILL)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _now() -> bool:
+    return _at["step"] == int(os.environ["KILL_STEP"])
+
+
+def _replace(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
+    setattr(owner, name, make(getattr(owner, name)))
+
+
+def _before(function: Any, when: Callable[..., bool] = lambda *_, **__: True) -> Any:
+    def dying(*args: Any, **kwargs: Any) -> Any:
+        if _now() and when(*args, **kwargs):
+            die()
+        return function(*args, **kwargs)
+
+    return dying
+
+
+def _after(function: Any) -> Any:
+    def dying(*args: Any, **kwargs: Any) -> Any:
+        found = function(*args, **kwargs)
+        if _now():
+            die()
+        return found
+
+    return dying
+
+
+def _generation() -> None:
+    from rlvr_exp.rollouts import answering
+
+    _replace(answering, "read", _after)
+
+
+def _verification() -> None:
+    from rlvr_exp.rollouts import answering
+    from rlvr_exp.rollouts.judge import CUT
+
+    _replace(answering._Asking, "judged", lambda old: _before(old, lambda self, place, verdict: verdict is not CUT))
+
+
+def _backward() -> None:
+    from accelerate import Accelerator
+
+    _replace(Accelerator, "backward", _after)
+
+
+def _logging() -> None:
+    """The row stands in the file and no checkpoint does."""
+    from rlvr_exp.run.tracking import Tracker
+
+    _replace(Tracker, "log", _after)
+
+
+def _writing() -> None:
+    """Every file of the checkpoint is there but its manifest."""
+    from rlvr_exp.run import checkpoints
+
+    _replace(checkpoints, "seal", _before)
+
+
+def _written() -> None:
+    """The checkpoint has its name; neither `latest` names it nor have older ones gone."""
+    from rlvr_exp.run.checkpoints import Checkpoints
+
+    _replace(Checkpoints, "_link", _before)
+
+
+def _asked() -> None:
+    """Not dead: asked to stop, in the middle of a step."""
+    from accelerate import Accelerator
+
+    def asking(old: Any) -> Any:
+        def asked(*args: Any, **kwargs: Any) -> Any:
+            if _now():
+                os.kill(os.getpid(), signal.SIGTERM)
+            return old(*args, **kwargs)
+
+        return asked
+
+    _replace(Accelerator, "backward", asking)
+
+
+POINTS: Mapping[str, Callable[[], None]] = {
+    "generation": _generation,
+    "verification": _verification,
+    "backward": _backward,
+    "logging": _logging,
+    "writing": _writing,
+    "written": _written,
+}
+
+
+def install() -> None:
+    """Arm the point that the environment names, if any."""
+    if "KILL_POINT" not in os.environ:
+        return
+    from transformers.trainer_callback import CallbackHandler
+
+    def noting(old: Any) -> Any:
+        def begun(self: Any, args: Any, state: Any, control: Any) -> Any:
+            _at["step"] = state.global_step + 1
+            return old(self, args, state, control)
+
+        return begun
+
+    _replace(CallbackHandler, "on_step_begin", noting)
+    {**POINTS, "asked": _asked}[os.environ["KILL_POINT"]]()
+
+
+def at(point: str, step: int, **more: str) -> dict[str, str]:
+    """The environment of a run that dies there."""
+    return {"KILL_POINT": point, "KILL_STEP": str(step), **more}

@@ -1,0 +1,76 @@
+"""Every point of death in every stage that trains: `bash launchers/test.sh -m exact`.
+
+An uninterrupted run is made once for each stage and plan of processes, as a person starts it. Runs of one process that die
+are forks (nursery.py); two processes, a parent that dies and a run that is asked to stop are the program itself.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import killing
+import pytest
+import trajectories
+from nursery import Nursery
+from trajectories import SAMPLING, STAGES, check_equal, go_on, program, whole
+
+pytestmark = [pytest.mark.exact, pytest.mark.slow]
+
+TWO = {"ddp": ["parallel=ddp", "parallel.processes=2"], "zero2": ["parallel=zero2", "parallel.processes=2"]}
+"""By plan: each rank dies once."""
+Wholes = Callable[[str, str], Path]
+
+
+@pytest.fixture(scope="module")
+def wholes(tmp_path_factory) -> Wholes:
+    """The uninterrupted run of a stage under a plan of processes."""
+    made: dict[tuple[str, str], Path] = {}
+
+    def of(stage: str, plan: str) -> Path:
+        if (stage, plan) not in made:
+            place = tmp_path_factory.mktemp("whole")
+            made[stage, plan] = whole(program, [*STAGES[stage], *TWO.get(plan, [])], place)
+        return made[stage, plan]
+
+    return of
+
+
+@pytest.fixture(scope="module")
+def nursery() -> Iterator[trajectories.Runner]:
+    with Nursery() as made:
+        yield made.run
+
+
+@pytest.mark.parametrize("point", killing.POINTS)
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_run_killed_anywhere_goes_on_bit_for_bit(stage, point, tmp_path: Path, wholes: Wholes, nursery) -> None:
+    trajectories.check_resumed(nursery, stage, point, tmp_path, whole_run=wholes(stage, ""))
+
+
+@pytest.mark.parametrize(("plan", "rank", "point"), [("ddp", "1", "generation"), ("ddp", "0", "writing"), ("zero2", "1", "backward"), ("zero2", "0", "written")])
+@pytest.mark.parametrize("stage", ["sft", "grpo", "ppo"])
+def test_two_processes_of_which_one_dies(stage, plan, rank, point, tmp_path: Path, wholes: Wholes) -> None:
+    words = [*STAGES[stage], *TWO[plan]]
+    trajectories.check_resumed(program, stage, point, tmp_path, wholes(stage, plan), words, KILL_RANK=rank)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_two_deaths_of_the_parent_as_well(stage: str, tmp_path: Path, wholes: Wholes) -> None:
+    for point, step in (("backward", 2), ("generation", SAMPLING[stage])):
+        code = go_on(program, STAGES[stage], tmp_path, killing.at(point, step, KILL_PARENT="1"))
+        assert code == -9
+    assert go_on(program, STAGES[stage], tmp_path) == 0
+    check_equal(wholes(stage, ""), tmp_path / "run")
+
+
+def test_ranks_change_neither_samples_nor_verdicts(wholes: Wholes) -> None:
+    assert trajectories.judged(wholes("grpo", "ddp")) == trajectories.judged(wholes("grpo", ""))
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_run_that_is_asked_to_stop_goes_on_bit_for_bit(stage: str, tmp_path: Path, wholes: Wholes) -> None:
+    assert go_on(program, STAGES[stage], tmp_path, killing.at("asked", 3)) == 130
+    assert "a checkpoint was written" in trajectories.said_in(tmp_path)
+    assert go_on(program, STAGES[stage], tmp_path) == 0
+    first, second = trajectories.trace(wholes(stage, "")), trajectories.trace(tmp_path / "run")
+    extra = "step_000003/"  # Written because it was asked to stop there.
+    assert not [name for name in trajectories.differing(first, second) if not name.startswith(extra)]

@@ -1,0 +1,219 @@
+"""Small runs of every training stage, and what is compared of two of them: everything that decides or records a trajectory."""
+
+import atexit
+import json
+import lzma
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from rlvr_exp.config.paths import PACKAGE
+from rlvr_exp.run.rollout_files import read_evaluation, read_rollouts, rollout_steps
+
+HERE = Path(__file__).parent
+EMBEDDED = PACKAGE / "assets" / "arc"
+STEPS = 5
+EVERY = 2
+"""Steps between checkpoints."""
+SMALL = [
+    f"algorithm.max_steps={STEPS}",
+    f"run.checkpoint.every_steps={EVERY}",
+    "run.checkpoint.keep=9",
+    "evaluation.tasks=2",
+    "evaluation.samples=2",
+    "verifier.validate=1",
+]
+RL = ["algorithm.prompts_per_step=4", "algorithm.group_size=3"]
+SELECT = ["run.select.every_steps=2", "run.select.tasks=2", "run.select.samples=2"]
+STAGES = {
+    "grpo": [
+        "+stage=grpo",
+        *SMALL,
+        *RL,
+        "reward=normalized",
+        "algorithm.kl_coef=0.04",
+        "algorithm.iterations=3",
+        "algorithm.reference_sync_steps=2",
+        "run.log_every_steps=2",
+    ],
+    "ppo": [
+        "+stage=ppo",
+        *SMALL,
+        *RL,
+        "algorithm.iterations=2",
+        "algorithm.minibatches=2",
+        "algorithm.replay_steps=2",
+        "algorithm.replay_prompts=2",
+        "algorithm.reference_sync_steps=3",
+        "algorithm.kl_coef=0.05",
+        "reward=normalized",
+    ],
+    "sft": [
+        "+stage=sft",
+        *SMALL,
+        *SELECT,
+        "model=tiny_lora",
+        "model.adapter.dropout=0.1",
+        "algorithm.batch_size=16",
+        "algorithm.eval_every_steps=3",
+    ],
+    "dapo": [
+        "+stage=grpo",
+        "algorithm=dapo",
+        *SMALL,
+        *RL,
+        "algorithm.rollout_steps=2",
+        "algorithm.resample_budget=3",
+        "run.select.metric=reward/mean",
+        "optimizer=muon",
+    ],
+}
+"""Each with much that has a state: several updates on one batch, a reference that follows, replay, a normaliser, groups that
+wait, dropout, the best so far, epochs that end within the run."""
+SAMPLING = {"grpo": 4, "ppo": 5, "sft": 4, "dapo": 3}
+"""A step in which completions are sampled, after the first checkpoint."""
+MACHINE = ("time/", "system/")
+
+
+def program(words: list[str], place: Path, env: dict[str, str], said: Path) -> int:
+    """A run as a person starts it; its exit code, negative for a signal."""
+    paths = os.pathsep.join([str(HERE), str(HERE.parents[1])])
+    with open(said, "a") as out:
+        whole = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", **env}
+        command = [sys.executable, "-m", "killed_program", *words]
+        return subprocess.run(command, cwd=place, env=whole, stdout=out, stderr=out, timeout=900).returncode
+
+
+Runner = Callable[[list[str], Path, dict[str, str], Path], int]
+
+
+def trace(run: Path) -> dict[str, Any]:
+    """All of a run that another with the same seed has too."""
+    found: dict[str, Any] = {"metrics": rows(run), "config": {}}
+    found["rollouts"] = {step: read_rollouts(path) for step, path in rollout_steps(run).items()}
+    for when in ("before", "after"):
+        judged = read_evaluation(run, when)
+        found[when] = [{name: value for name, value in row.items() if name != "seconds"} for row in judged]
+    summary = json.loads((run / "summary.json").read_text())
+    found["summary"] = {name: summary[name] for name in ("status", "steps", "before", "after")}
+    found["links"] = {link: link_of(run, link) for link in ("latest", "best")}
+    for folder in sorted((run / "checkpoints").glob("step_*")):
+        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+            name = path.relative_to(folder).as_posix()
+            found[f"{folder.name}/{name}"] = held(path)
+    return found
+
+
+def rows(run: Path) -> list[dict[str, Any]]:
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    return [without_machine(line) for line in lines]
+
+
+def link_of(run: Path, name: str) -> str | None:
+    link = run / "checkpoints" / name
+    return link.resolve().name if link.exists() else None
+
+
+def held(path: Path) -> Any:
+    """A file of a checkpoint: its bytes, or its values where some of them are times."""
+    if path.name == "checkpoint.json":
+        said = json.loads(path.read_text())
+        timed = [name for name in said["sha256"] if name.startswith("training/rank_")]
+        return {key: value for key, value in said.items() if key not in ("sha256", "seal")} | {
+            "sha256": {name: value for name, value in said["sha256"].items() if name not in timed}
+        }
+    if path.name.startswith("rank_"):
+        return without_machine(torch.load(path, weights_only=True))
+    return path.read_bytes()
+
+
+def without_machine(value: Any) -> Any:
+    """Without times, at any depth; tensors as their bytes."""
+    if isinstance(value, dict):
+        return {key: without_machine(part) for key, part in value.items() if not str(key).startswith(MACHINE)}
+    if isinstance(value, list | tuple):
+        return [without_machine(part) for part in value]
+    if isinstance(value, torch.Tensor):
+        return [str(value.dtype), list(value.shape), value.contiguous().flatten().view(torch.uint8).numpy().tobytes()]
+    return repr(value) if isinstance(value, float) else value
+
+
+def differing(first: dict[str, Any], second: dict[str, Any]) -> list[str]:
+    """Where two traces differ."""
+    names = sorted(first.keys() | second.keys())
+    return [name for name in names if first.get(name) != second.get(name)]
+
+
+@cache
+def data() -> Path:
+    """The first tasks of each embedded split: loading all of them takes longer than these runs."""
+    folder = Path(tempfile.mkdtemp(prefix="few-tasks-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    for split, count in (("train", 60), ("dev", 8), ("test", 8)):
+        with lzma.open(EMBEDDED / f"{split}.jsonl.xz", "rt") as lines:
+            (folder / f"{split}.jsonl").write_text("".join(islice(lines, count)))
+    return folder
+
+
+def whole(runner: Runner, words: list[str], place: Path) -> Path:
+    """A run from its beginning to its end."""
+    said = place / "said.txt"
+    code = runner([*words, f"data.path={data()}", f"run.dir={place / 'run'}"], place, {}, said)
+    assert code == 0, said.read_text()[-4000:]
+    return place / "run"
+
+
+def go_on(runner: Runner, words: list[str], place: Path, env: dict[str, str] | None = None) -> int:
+    """Begin or go on, as the directory allows; the exit code."""
+    where = [f"data.path={data()}", f"run.dir={place / 'run'}", "run.resume=auto"]
+    return runner([*words, *where], place, env or {}, place / "said.txt")
+
+
+def check_resumed(
+    runner: Runner,
+    stage: str,
+    point: str,
+    place: Path,
+    whole_run: Path | None = None,
+    words: list[str] | None = None,
+    **more: str,
+) -> None:
+    """Die at the point, go on, and hold the result against a run that never stopped."""
+    words = words or STAGES[stage]
+    step = SAMPLING[stage] if point in ("generation", "verification") else 4
+    (place / "whole").mkdir()
+    reference = whole_run or whole(runner, words, place / "whole")
+    code = go_on(runner, words, place, {"KILL_POINT": point, "KILL_STEP": str(step), **more})
+    assert code in (-9, 1) and not (place / "run" / "evaluation" / "after.json").exists(), said_in(place)
+    assert "kill" in said_in(place).lower() or code == -9, "the run ended by itself"
+    assert go_on(runner, words, place) == 0, said_in(place)
+    assert "going on after step" in said_in(place)
+    check_equal(reference, place / "run")
+
+
+def said_in(place: Path) -> str:
+    log = place / "run" / "log.txt"
+    return (place / "said.txt").read_text()[-4000:] + (log.read_text()[-4000:] if log.exists() else "")
+
+
+def check_equal(first: Path, second: Path) -> None:
+    """Nothing differs but what is the machine's."""
+    odd = differing(trace(first), trace(second))
+    assert not odd, f"differs: {odd}"
+
+
+def judged(run: Path) -> dict[str, Any]:
+    """What the first step and the measurement before it sampled, and how it was judged."""
+    step = read_rollouts(rollout_steps(run)[1])
+    names = ("group", "sample", "task", "prompt", "completion", "tokens", "outcome", "bucket", "rule", "passed", "log")
+    before = [{name: value for name, value in row.items() if name != "seconds"} for row in read_evaluation(run, "before")]
+    return {"step": [[getattr(one, name) for name in names] for one in step], "before": before}
