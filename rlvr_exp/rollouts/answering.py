@@ -5,20 +5,23 @@ worth, is not decided here.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
 from torch import nn
 
+from rlvr_exp.core.phase import GENERATE, VERIFY, go_over, phase
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.judge import CUT, Answer, Read, read
-from rlvr_exp.rollouts.sampler import Keys, Sampling, causal_model, stream
+from rlvr_exp.rollouts.sampler import Finished, Keys, Sampling, causal_model, stream
 from rlvr_exp.rollouts.sharing import by_all_ranks
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier
 
+Stream = Callable[[nn.Module, Sequence[Sequence[int]], Sequence[Sequence[Keys]], Sampling], Iterator[Finished]]
+"""Makes the wanted completions of prompts, and hands each out as it ends; as rlvr_exp.rollouts.sampler.stream does."""
 SMALL = 20_000_000
 """Parameters up to which a model samples with one thread."""
 
@@ -46,12 +49,18 @@ class Answered:
 
 @by_all_ranks
 def answer(
-    policy: Policy, domain: Domain, verifier: Verifier, questions: Sequence[Question], sampling: Sampling
+    policy: Policy,
+    domain: Domain,
+    verifier: Verifier,
+    questions: Sequence[Question],
+    sampling: Sampling,
+    stream: Stream = stream,
 ) -> Answered:
-    """Sample every completion that the questions ask for, and judge it."""
-    asking = _Asking(policy, domain, questions, sampling)
-    for index, verdict in verifier.as_ready(asking.requests()):
-        asking.judged(asking.submitted[index], verdict)
+    """Sample every completion that the questions ask for, and judge it. `stream`: what makes completions."""
+    asking = _Asking(policy, domain, questions, sampling, stream)
+    with phase(GENERATE):
+        for index, verdict in verifier.as_ready(asking.requests()):
+            asking.judged(asking.submitted[index], verdict)
     answers = tuple(tuple(asking.done[place, i] for i in range(len(one.keys))) for place, one in enumerate(questions))
     return Answered(answers, asking.seconds())
 
@@ -59,8 +68,11 @@ def answer(
 class _Asking:
     """The state of one `answer`: what has ended is read and waits for its verdict."""
 
-    def __init__(self, policy: Policy, domain: Domain, questions: Sequence[Question], sampling: Sampling):
+    def __init__(
+        self, policy: Policy, domain: Domain, questions: Sequence[Question], sampling: Sampling, stream: Stream
+    ):
         self._policy, self._domain, self._questions, self._sampling = policy, domain, questions, sampling
+        self._stream = stream
         self._began = self._generated = time.perf_counter()
         self._read: dict[tuple[int, int], Read] = {}
         self.submitted: list[tuple[int, int]] = []
@@ -73,10 +85,11 @@ class _Asking:
             for batch in batches(self._questions, self._sampling.batch_size):
                 yield from self._requests(batch)
         self._generated = time.perf_counter()
+        go_over(VERIFY)
 
     def _requests(self, batch: Sequence[int]) -> Iterator[Request]:
         prompts, keys = [self._questions[i].prompt for i in batch], [self._questions[i].keys for i in batch]
-        for one in stream(self._policy.model, prompts, keys, self._sampling):
+        for one in self._stream(self._policy.model, prompts, keys, self._sampling):
             place = batch[one.prompt]
             task = self._questions[place].task
             self._read[place, one.sample] = found = read(self._policy, self._domain, task, one.sample, one.sampled)

@@ -1,25 +1,12 @@
-"""OUT.jsonl of a verification: one verdict a line, in the input's order, and beside it OUT.jsonl.made.json, which says
-what it was made from.
+"""OUT.jsonl of a verification: one verdict a line, in the input's order. Never judges."""
 
-Owns both files. A file that was made in the same way is gone on with, also after kill -9 in the middle of a line; any
-other is refused and stays as it is. Never judges.
-"""
+from typing import Any
 
-import fcntl
-import json
-import os
-from collections.abc import Iterator, Mapping
-from io import FileIO
-from pathlib import Path
-from typing import Any, Self
-
-from rlvr_exp.core.errors import GuardStop, InputError, Problem
-from rlvr_exp.core.files import write_json
+from rlvr_exp.run.row_output import RowFile, shown
 from rlvr_exp.tasks.rows import RowId
 from rlvr_exp.verifiers.base import OUTCOMES, Verdict
 
 KEYS = ("id", "outcome", "bucket", "rule", "score", "passed", "total", "seconds", "cached", "log")
-LOG_CHARACTERS = 2000
 
 
 def row_of(identity: RowId, verdict: Verdict) -> dict[str, Any]:
@@ -38,132 +25,11 @@ def row_of(identity: RowId, verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def shown(log: str) -> str:
-    """Capped, and without lone surrogates, which no strict reader of JSON takes."""
-    if len(log) > LOG_CHARACTERS:
-        half = LOG_CHARACTERS // 2
-        log = f"{log[:half]}\n[...]\n{log[-half:]}"
-    return log.encode("utf-8", "replace").decode()
+class VerdictFile(RowFile):
+    """The file of verdicts; `made`: everything that decides them."""
 
+    option = "verify.output"
 
-class VerdictFile:
-    """The file at `path`, claimed for this process.
-
-    Args:
-        made: everything that decides the verdicts: nested JSON, compared key by key.
-
-    Raises:
-        InputError: it was made in another way, by something else, is damaged, in use, or cannot be written.
-    """
-
-    def __init__(self, path: Path, made: Mapping[str, Any]):
-        self.path, self._sidecar = path, path.with_name(f"{path.name}.made.json")
-        self._file = self._claimed()
-        try:
-            self._check(made)
-            self.rows = self._whole_rows()
-        except BaseException:
-            self._file.close()
-            raise
-
-    def existing(self) -> Iterator[dict[str, Any]]:
-        """The rows that are there already."""
-        with open(self.path, encoding="ascii", errors="replace", newline="\n") as file:
-            for number, line in enumerate(file, 1):
-                if number > self.rows:
-                    return
-                yield _parsed(line, number, self.path)
-
-    def write(self, row: Mapping[str, Any]) -> None:
-        """Add a line; it is out of this process when this returns. Raises GuardStop where the disk takes no more."""
-        data = memoryview(json.dumps(row, allow_nan=False).encode() + b"\n")
-        try:
-            while data:
-                data = data[self._file.write(data) :]
-        except OSError as fault:
-            raise GuardStop(
-                f"{self.path} cannot be written: {fault.strerror}. Make room and run the same command again: it goes "
-                f"on after the {self.rows} rows that are there"
-            ) from fault
-        self.rows += 1
-
-    def close(self) -> None:
-        self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def _claimed(self) -> FileIO:
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            file = open(self.path, "a+b", buffering=0)
-        except OSError as fault:
-            raise InputError(_problem(f"cannot be written: {fault.strerror}", self.path, "another file")) from fault
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as fault:
-            file.close()
-            raise InputError(_problem("is being written by another run", self.path, "wait for it to end")) from fault
-        return file
-
-    def _check(self, made: Mapping[str, Any]) -> None:
-        ours = json.loads(json.dumps(made))
-        if os.fstat(self._file.fileno()).st_size == 0:
-            try:
-                write_json(self._sidecar, ours)
-            except OSError as fault:
-                raise InputError(
-                    _problem(f"cannot be written: {fault.strerror}", self._sidecar, "another file")
-                ) from fault
-            return
-        remedy = f"another verify.output, or remove {self.path}"
-        try:
-            theirs = json.loads(self._sidecar.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as fault:
-            what = f"holds something, and {self._sidecar.name} does not tell how it was made"
-            raise InputError(_problem(what, self.path, remedy)) from fault
-        differing = list(_differences(theirs, ours))
-        if differing:
-            raise InputError(
-                *(
-                    Problem("verify.output", f"was made with another {key}", told, "", "", remedy)
-                    for key, told in differing
-                )
-            )
-
-    def _whole_rows(self) -> int:
-        """Cut what a kill left of a last line; the number of lines before it."""
-        self._file.seek(0)
-        whole = rows = at = 0
-        while chunk := self._file.read(1 << 20):
-            rows += chunk.count(b"\n")
-            last = chunk.rfind(b"\n")
-            whole = at + last + 1 if last >= 0 else whole
-            at += len(chunk)
-        self._file.truncate(whole)
-        return rows
-
-
-def _differences(theirs: Any, ours: Any, key: str = "") -> Iterator[tuple[str, str]]:
-    if isinstance(theirs, dict) and isinstance(ours, dict):
-        for name in dict.fromkeys([*ours, *theirs]):
-            yield from _differences(theirs.get(name), ours.get(name), f"{key}.{name}".lstrip("."))
-    elif theirs != ours:
-        yield key, f"{json.dumps(theirs)} there, {json.dumps(ours)} now"
-
-
-def _parsed(line: str, number: int, path: Path) -> dict[str, Any]:
-    try:
-        row = json.loads(line)
-        if tuple(row) == KEYS and row["outcome"] in OUTCOMES:
-            return row
-    except (ValueError, TypeError):
-        pass
-    raise InputError(_problem(f"line {number} is damaged", path, f"another verify.output, or remove {path}"))
-
-
-def _problem(what: str, path: Path, remedy: str) -> Problem:
-    return Problem("verify.output", what, str(path), "", "", remedy)
+    @staticmethod
+    def fits(row: Any) -> bool:
+        return tuple(row) == KEYS and row["outcome"] in OUTCOMES

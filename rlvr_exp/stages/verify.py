@@ -31,7 +31,7 @@ def run(config: Config, job: Job) -> Result:
         told = ready(verifier, job)
         found = fingerprint(source)
         target = Path(config.verify.output or job.directory / "verdicts.jsonl")
-        made = {"input": found.hash, "verifier": _decides(config, told), "max_row_mb": config.verify.max_row_mb}
+        made = {"input": found.hash, "verifier": decides(config, told), "max_row_mb": config.verify.max_row_mb}
         with VerdictFile(target, made) as out:
             described = {"path": str(source), "hash": found.hash, "rows": found.rows}
             manifest.extend(job.directory, verifier=told, input=described, output=str(target))
@@ -58,7 +58,7 @@ def source_of(given: str, row_format: str) -> Path:
     return path
 
 
-def _decides(config: Config, told: Mapping[str, Any]) -> dict[str, Any]:
+def decides(config: Config, told: Mapping[str, Any]) -> dict[str, Any]:
     """What decides verdicts beside the rows."""
     node, sandbox = config.verifier, config.sandbox
     options = {spec.name: getattr(node, spec.name) for spec in fields(node) if not allowed_of(spec).outside}

@@ -10,6 +10,20 @@ from typing import Any
 
 from rlvr_exp.core.hashing import content_hash
 
+AGAIN = """{prompt}
+
+This answer was given before and did not pass:
+
+{answer}
+
+The verifier said of it:
+
+{said}
+
+Answer again, whole, without that fault.
+"""
+"""How a domain without words of its own asks again."""
+
 
 @dataclass(frozen=True)
 class Task:
@@ -52,6 +66,10 @@ class Domain(ABC):
     @abstractmethod
     def prompt(self, task: Task) -> str:
         """The full text that asks for the task, without chat markup."""
+
+    def prompt_again(self, task: Task, answer: str, said: str) -> str:
+        """What asks for the task once more after an answer that did not pass. `said`: what the verifier said of it."""
+        return AGAIN.format(prompt=self.prompt(task).rstrip("\n"), answer=answer.strip("\n"), said=said.strip("\n"))
 
     def fingerprint(self, split: str) -> str:
         """A hash of all that the tasks of a split are, for the manifest."""

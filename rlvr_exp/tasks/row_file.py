@@ -35,7 +35,7 @@ class Line:
 def fingerprint(path: Path) -> Fingerprint:
     """Reads the file once. Raises InputError where it cannot be read to its end."""
     digest, rows = hashlib.blake2b(digest_size=16), 0
-    with _opened(path) as file:
+    with opened(path, "verify.input") as file:
         blank = True  # of the line that goes on
         while chunk := file.read(_CHUNK):
             digest.update(chunk)
@@ -49,9 +49,12 @@ def fingerprint(path: Path) -> Fingerprint:
     return Fingerprint(digest.hexdigest(), rows)
 
 
-def lines(path: Path, longest: int) -> Iterator[Line]:
-    """The rows in order; blank lines are none. A line above `longest` bytes is skipped without holding it."""
-    with _opened(path) as file:
+def lines(path: Path, longest: int, option: str = "verify.input") -> Iterator[Line]:
+    """The rows in order; blank lines are none. A line above `longest` bytes is skipped without holding it.
+
+    `option`: the key that names the file, for messages.
+    """
+    with opened(path, option) as file:
         number = 0
         while text := file.readline(longest + 1):
             number += 1
@@ -66,8 +69,8 @@ def lines(path: Path, longest: int) -> Iterator[Line]:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
-    """Raises InputError for what goes wrong with the file while it is read."""
+def opened(path: Path, option: str) -> Iterator[BinaryIO]:
+    """The file's content, unpacked. Raises InputError for what goes wrong with the file while it is read."""
     try:
         with open(path, "rb") as plain:
             packed = plain.read(2) == _GZIP
@@ -79,4 +82,4 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
                 yield unpacked
     except (OSError, EOFError, zlib.error) as fault:
         remedy = "give a file that is whole and can be read"
-        raise InputError(Problem("verify.input", f"cannot be read: {fault}", str(path), "", "", remedy)) from fault
+        raise InputError(Problem(option, f"cannot be read: {fault}", str(path), "", "", remedy)) from fault

@@ -55,15 +55,16 @@ def read_row(line: bytes, format: str) -> Row | Malformed:
     """One line of a file; `format` is one of FORMATS. Never raises for what the line holds."""
     identity: RowId = None
     try:
-        fields = _object(line)
-        identity = _identity(fields)
+        fields = object_of(line)
+        identity = identity_of(fields)
         problem, candidate = FORMATS[format](fields)
         return Row(identity, problem, candidate)
     except Fault as fault:
         return Malformed(identity, str(fault))
 
 
-def _object(line: bytes) -> Fields:
+def object_of(line: bytes) -> Fields:
+    """The JSON object that a line is. Raises Fault."""
     try:
         value = json.loads(line.decode("utf-8"))
     except UnicodeDecodeError as fault:
@@ -79,7 +80,8 @@ def _object(line: bytes) -> Fields:
     return value
 
 
-def _identity(fields: Fields) -> RowId:
+def identity_of(fields: Fields) -> RowId:
+    """The row's id. Raises Fault."""
     value = fields.get("id")
     if type(value) not in (str, int):
         raise Fault(_wrong("id", fields, "a string or an integer"))

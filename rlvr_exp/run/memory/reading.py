@@ -87,8 +87,8 @@ def _lengths(config: Config) -> tuple[int, int, int, int, int]:
 
 
 def _drawn(config: Config, share: int) -> Drawn:
-    """What is sampled at once, in training or in evaluation, whichever is more."""
-    model, algorithm, measured = config.model, config.algorithm, config.evaluation
+    """What is sampled at once, in training, in evaluation or by inference, whichever is more."""
+    model, algorithm, measured = config.model, config.algorithm, config.infer or config.evaluation
     lengths = model.max_prompt_tokens, model.max_completion_tokens
     tasks = max(1, measured.batch_size // measured.samples)
     found = [Drawn(min(tasks, measured.tasks or tasks), measured.samples, *lengths)]

@@ -50,6 +50,11 @@ class Arc(Domain):
     def prompt(self, task: Task) -> str:
         return wording.write(task.puzzle, self.options, self._shots(task))
 
+    def prompt_again(self, task: Task, answer: str, said: str) -> str:
+        if self.options.style != "bare":
+            return super().prompt_again(task, answer, said)
+        return wording.again(task.puzzle, self.options, self._shots(task), answer, said)
+
     def parse(self, completion: str) -> Candidate:
         return extract(completion, ENTRY_POINT)
 

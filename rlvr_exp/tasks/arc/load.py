@@ -66,7 +66,7 @@ def _read(file: Path, root: Path, faults: list[Problem]) -> list[ArcRecord]:
     found: list[ArcRecord] = []
     for where, origin, family, split, value in _entries(file, words):
         try:
-            found.append(_record(value, where, (folder / origin).as_posix(), family, split))
+            found.append(record_of(value, where, (folder / origin).as_posix(), family, split))
         except InputError as error:
             faults += error.problems
     return found
@@ -92,7 +92,8 @@ def _entries(file: Path, words: Sequence[str]) -> Iterator[tuple[str, str, str, 
         yield str(file), file.stem, words[-1], folder_split, _json(file.read_bytes(), str(file))
 
 
-def _record(value: Any, where: str, origin: str, family: str, split: str) -> ArcRecord:
+def record_of(value: Any, where: str, origin: str, family: str, split: str) -> ArcRecord:
+    """A task from its JSON value; `where` names it in a fault. Raises InputError with all that is wrong."""
     if not isinstance(value, dict):
         raise InputError(Problem(where, "not a task", type(value).__name__, "an object with train and test"))
     faults: list[Problem] = []

@@ -44,6 +44,16 @@ def write(puzzle: ArcPuzzle, options: Wording, shots: Sequence[tuple[ArcPuzzle, 
     return "".join(solved) + one(puzzle, options.grid)
 
 
+def again(
+    puzzle: ArcPuzzle, options: Wording, shots: Sequence[tuple[ArcPuzzle, str]], answer: str, said: str
+) -> str:
+    """The bare prompt after an answer that did not pass: that answer stands before the puzzle as a shot does, with what
+    the verifier said of it as comments."""
+    comments = "".join(f"# {line}\n" for line in said.splitlines() if line.strip())
+    tried = f"{answer.strip(chr(10))}\n{comments}".strip("\n")
+    return write(puzzle, options, [*shots, (puzzle, tried)])
+
+
 def read(prompt: str, options: Wording) -> ArcPuzzle:
     """The puzzle that a prompt of `write` asks for, shots left aside: nothing of it is lost in the wording.
 

@@ -1,0 +1,140 @@
+"""What is asked: tasks from rows, from files of rows and from a domain, each with the domain that words and reads it.
+
+A row's format is told by its keys:
+
+    train, test             an ARC puzzle, worded by the `data` node
+    language, before        an edit for ast_grep
+    cases                   a Python function or program for python_io
+    tests                   a Python module for pytest
+    program                 a Dafny program
+
+Every fault of a file is told at once, each with line and key; nothing is asked of a file with one.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rlvr_exp.config.names import nearest
+from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.inference.problems import CANDIDATE, Rows, read_problem
+from rlvr_exp.tasks.arc.domain import Arc, to_task
+from rlvr_exp.tasks.arc.load import record_of
+from rlvr_exp.tasks.base import Domain, Task
+from rlvr_exp.tasks.row_file import lines, opened
+from rlvr_exp.tasks.rows import Fault, Fields, RowId, identity_of, object_of
+
+OPTION = "infer.input"
+SHOWN = 20
+"""Faults printed before the rest is only counted."""
+LONGEST = 64 << 20
+"""Bytes of a row."""
+FORMATS = {"arc": ("train", "test"), "ast_grep": ("language", "before"), "python_io": ("cases",)} | {
+    "pytest": ("tests",),
+    "dafny": ("program",),
+}
+"""Keys by which a row is told, the first that fits."""
+DOMAINS: Mapping[str, Domain] = {form: Rows(form) for form in CANDIDATE}
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One task to solve."""
+
+    id: RowId
+    """As the row has it."""
+    task: Task
+    domain: Domain
+
+
+def from_row(fields: Fields, arc: Arc) -> Ask:
+    """One row. Raises Fault for a key that is missing or holds what is not allowed."""
+    identity = identity_of(fields)
+    form = next((form for form, keys in FORMATS.items() if all(key in fields for key in keys)), None)
+    if form is None:
+        known = "; ".join(f"{' and '.join(keys)} ({form})" for form, keys in FORMATS.items())
+        raise Fault(f"of no known format: it has {', '.join(map(str, fields))}, a task has {known}")
+    if form != "arc":
+        return Ask(identity, read_problem(fields, form, str(identity)), DOMAINS[form])
+    try:
+        record = record_of(dict(fields), "the puzzle", str(identity), str(fields.get("family", "arc")), "")
+    except InputError as fault:
+        raise Fault("; ".join(f"{one.where}: {one.what}, got {one.got}" for one in fault.problems)) from fault
+    return Ask(identity, to_task(record), arc)
+
+
+def from_file(path: Path, arc: Arc, shown: str = "") -> tuple[list[Ask], list[Fields]]:
+    """The tasks of a file and its rows as they are. `shown`: the file's name for messages.
+
+    Raises:
+        InputError: it cannot be read, holds no task, an id twice, or rows that are none; names each with its line.
+    """
+    asks, rows, faults = [], [], []
+    for where, given in _entries(path, shown or str(path)):
+        try:
+            fields = given if isinstance(given, dict) else object_of(given)
+            asks.append(from_row(fields, arc))
+            rows.append(fields)
+        except Fault as fault:
+            faults.append(Problem(where, str(fault)))
+    if faults:
+        more = [Problem(OPTION, f"{len(faults) - SHOWN} further faults")] if len(faults) > SHOWN else []
+        raise InputError(*faults[:SHOWN], *more)
+    if not asks:
+        raise InputError(Problem(OPTION, "holds no task", shown or str(path), "one JSON object a line"))
+    _refuse_twice(asks)
+    return asks, rows
+
+
+def _entries(path: Path, shown: str) -> Iterator[tuple[str, dict[str, Any] | bytes]]:
+    """Each row with where it stands: lines, or the entries of a .json file."""
+    if not path.name.removesuffix(".gz").endswith(".json"):
+        for line in lines(path, LONGEST, OPTION):
+            if line.text is None:
+                raise InputError(Problem(f"{shown}, line {line.number}", "longer than a row may be", allowed=f"{LONGEST} bytes"))
+            yield f"{shown}, line {line.number}", line.text
+        return
+    with opened(path, OPTION) as file:
+        content = file.read()
+    try:
+        value = json.loads(content.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as fault:
+        raise InputError(Problem(shown, "not JSON", got=str(fault), remedy="JSON lines are read from a .jsonl file")) from fault
+    entries = value if isinstance(value, list) else [value]
+    for number, entry in enumerate(entries, 1):
+        if not isinstance(entry, dict):
+            raise InputError(Problem(f"{shown}, entry {number}", "not an object", type(entry).__name__))
+        # A file of one task, as ARC is published, is named by its file.
+        named = {"id": path.name.split(".json")[0]} if isinstance(value, dict) else {}
+        yield f"{shown}, entry {number}", named | entry
+
+
+def of_domain(tasks: Iterable[Task], domain: Domain) -> list[Ask]:
+    return [Ask(task.id, task, domain) for task in tasks]
+
+
+def chosen(asks: Sequence[Ask], ids: Sequence[str], count: int) -> list[Ask]:
+    """Those with the wanted ids, all where none is named; of them the first `count`, all where it is 0.
+
+    Raises:
+        InputError: an id that no task has.
+    """
+    there = {str(ask.id): ask for ask in asks}
+    unknown = [name for name in ids if name not in there]
+    if unknown:
+        raise InputError(
+            *(Problem("infer.ids", "no task has this id", name, f"{len(there)} tasks", nearest(name, there)) for name in unknown)
+        )
+    kept = [ask for ask in asks if not ids or str(ask.id) in set(ids)]
+    return kept[: count or None]
+
+
+def _refuse_twice(asks: Sequence[Ask]) -> None:
+    counts = Counter(str(ask.id) for ask in asks)
+    twice = [name for name, count in counts.items() if count > 1]
+    if twice:
+        remedy = "an id each: draws follow from it, and a run goes on by it"
+        raise InputError(Problem(OPTION, "ids that stand twice", ", ".join(twice[:SHOWN]), remedy=remedy))

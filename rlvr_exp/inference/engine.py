@@ -1,0 +1,178 @@
+"""Solves tasks: asks, judges, asks again with what the verifier said, and keeps the best answer.
+
+Every draw takes its number from (seed, task id, attempt, sample, position), so that a task's answer does not depend on
+what it was asked together with. Owns no verifier and writes no file.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from rlvr_exp.config.infer import Infer
+from rlvr_exp.config.model import Model
+from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.inference.asking import Ask, from_row
+from rlvr_exp.inference.beams import Beams
+from rlvr_exp.inference.scoring import logprob
+from rlvr_exp.inference.solution import Solution, Try, first_best, worth
+from rlvr_exp.inference.syntax import fault_of
+from rlvr_exp.models.policy import Policy
+from rlvr_exp.rollouts.answering import Question, answer
+from rlvr_exp.rollouts.judge import Answer
+from rlvr_exp.rollouts.sampler import Keys, Sampling, stream
+from rlvr_exp.tasks.arc.domain import Arc
+from rlvr_exp.tasks.base import Domain, Task
+from rlvr_exp.tasks.rows import Fault, Fields
+from rlvr_exp.verifiers.base import Direct, Request, Verdict, Verifier
+
+TOO_LONG = Verdict("failed", bucket="prompt_too_long", log="the prompt is longer than the policy takes; it is never cut")
+
+
+class Unjudged(Direct):
+    """In a verifier's place where none is wanted: knows only whether there is anything to judge."""
+
+    name, version = "none", "1"
+
+    def judge(self, request: Request) -> Verdict:
+        fault = request.candidate.text is None
+        return Verdict("failed", "parse", log=request.candidate.fault) if fault else Verdict("no_verdict")
+
+
+@dataclass
+class _Search:
+    """One task being solved."""
+
+    ask: Ask
+    tries: list[Try] = field(default_factory=list)
+    going: bool = True
+
+    @property
+    def best(self) -> Answer | None:
+        return first_best(self.tries).answer if self.tries else None
+
+
+class Engine:
+    """A policy that solves tasks.
+
+    Args:
+        options: how an answer is searched for; files and the choice of tasks play no part.
+        limits: `max_prompt_tokens` and `max_completion_tokens`, as a `model` node has them.
+        verifier: judges answers, and belongs to the caller; None: they are read and not judged.
+        domain: words and reads a `Task` given alone. Rows bring their own; ARC rows are worded by it where it is an Arc.
+        seed: of the draws.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        options: Infer,
+        limits: Model,
+        verifier: Verifier | None = None,
+        domain: Domain | None = None,
+        seed: int = 0,
+    ):
+        self.policy, self.options, self.seed = policy, options, seed
+        self._verifier, self._domain = verifier or Unjudged(), domain
+        self._judges = verifier is not None
+        self._room = min(limits.max_prompt_tokens, policy.max_tokens - limits.max_completion_tokens)
+        self._sampling = Sampling.of(options, policy, limits.max_completion_tokens, options.batch_size)
+        self._stream = Beams(options.width) if options.decoding == "beam" else stream
+        self._arc = domain if isinstance(domain, Arc) else Arc()
+
+    def solve(self, task: Ask | Task | Fields) -> Solution:
+        """One task: a row (see rlvr_exp.inference.asking), or a Task of the engine's domain.
+
+        Raises:
+            InputError: the row is none, or a Task was given and no domain.
+            GuardStop: a verifier under guard has failed too often.
+        """
+        return next(self.solve_all([task]))
+
+    def solve_all(self, tasks: Iterable[Ask | Task | Fields]) -> Iterator[Solution]:
+        """Any number of tasks, in their order; `options.batch_size` completions are drawn at once. See `solve`."""
+        asks = map(self.ask, tasks)
+        while batch := list(islice(asks, self.options.at_once)):
+            yield from self._solved(batch)
+
+    def ask(self, task: Ask | Task | Fields) -> Ask:
+        """A task with its domain. Raises InputError."""
+        if isinstance(task, Ask):
+            return task
+        if isinstance(task, Mapping):
+            try:
+                return from_row(task, self._arc)
+            except Fault as fault:
+                raise InputError(Problem("task", str(fault))) from fault
+        if self._domain is None:
+            remedy = "load(..., domain=DOMAIN), the one that the task is from"
+            raise InputError(Problem("task", "a Task is worded by its domain, and none was given", task.id, remedy=remedy))
+        return Ask(task.id, task, self._domain)
+
+    def _solved(self, asks: Sequence[Ask]) -> list[Solution]:
+        searches = [_Search(one) for one in asks]
+        for attempt in range(1, self.options.max_attempts + 1):
+            self._attempt(attempt, [one for one in searches if one.going])
+        return [self._solution(one) for one in searches]
+
+    def _attempt(self, attempt: int, searches: Sequence[_Search]) -> None:
+        """Ask each once; a search ends with an answer that passes, one that cannot be judged, or a prompt too long."""
+        by_domain: dict[int, list[tuple[_Search, Question]]] = defaultdict(list)
+        for search in searches:
+            question = self._question(attempt, search)
+            search.going = len(question.prompt) <= self._room
+            if search.going:
+                by_domain[id(search.ask.domain)].append((search, question))
+        for asked in by_domain.values():
+            domain, questions = asked[0][0].ask.domain, [question for _, question in asked]
+            answered = answer(self.policy, domain, self._verifier, questions, self._sampling, self._stream)
+            for (search, question), answers in zip(asked, answered.answers, strict=True):
+                best = max(answers, key=lambda one: worth(one.verdict))  # The first of the best.
+                search.tries.append(Try(attempt, question.prompt, best))
+                search.going = best.verdict.outcome not in ("passed", "no_verdict")
+
+    def _question(self, attempt: int, search: _Search) -> Question:
+        task, domain = search.ask.task, search.ask.domain
+        last = search.tries[-1].answer if search.tries else None
+        words = domain.prompt(task) if last is None else domain.prompt_again(task, last.text, said(last.verdict))
+        return Question(task, tuple(self.policy.encode_prompt(words)), self._keys(task, attempt))
+
+    def _keys(self, task: Task, attempt: int) -> tuple[Keys, ...]:
+        if self.options.decoding == "greedy":
+            return (None,)
+        return tuple((self.seed, "infer", task.id, attempt, sample) for sample in range(self.options.samples))
+
+    def _solution(self, search: _Search) -> Solution:
+        if not search.tries:
+            return Solution(search.ask.id, None, None, "", TOO_LONG, 0, 0, 0, 0, None, False)
+        best = first_best(search.tries)
+        found, drawn = best.answer, best.answer.sampled
+        unjudged = not self._judges and found.verdict.outcome == "no_verdict"
+        return Solution(
+            id=search.ask.id,
+            text=found.text,
+            program=found.candidate.text,
+            fault=fault_of(search.ask.task.problem, found.candidate),
+            verdict=None if unjudged else found.verdict,
+            attempt=best.attempt,
+            attempts=len(search.tries),
+            sample=found.sample,
+            tokens=len(drawn.ids),
+            logprob=logprob(self.policy.model, best.prompt, drawn.ids),
+            truncated=drawn.truncated,
+            earlier=tuple(one for one in search.tries if one is not best),
+        )
+
+
+def said(verdict: Verdict) -> str:
+    """What a verdict tells about an answer, for the next prompt."""
+    reason = verdict.bucket or verdict.rule or verdict.outcome
+    return f"{reason}: {verdict.log}" if verdict.log else reason
+
+
+def settings_of(options: Infer) -> dict[str, Any]:
+    """The options that decide answers, beside the tasks, the policy and the verifier."""
+    names = ("decoding", "temperature", "top_k", "top_p", "min_p", "stop", "samples", "max_attempts", "verify")
+    found = {name: getattr(options, name) for name in names}
+    return found | ({"beams": options.width} if options.decoding == "beam" else {})

@@ -1,0 +1,67 @@
+"""From a folder to an engine: any checkpoint, whole or an adapter's, checked before anything heavy is loaded."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from rlvr_exp.config import compose
+from rlvr_exp.config import load as load_config
+from rlvr_exp.config.infer import Infer
+from rlvr_exp.config.model import Model
+from rlvr_exp.config.needs import weights_missing
+from rlvr_exp.core.errors import InputError
+from rlvr_exp.core.sealed import check_if_ours
+from rlvr_exp.inference.engine import Engine
+from rlvr_exp.models.policy import Policy, load_policy
+from rlvr_exp.tasks.base import Domain
+from rlvr_exp.verifiers.base import Verifier
+
+
+def load(
+    path: str | Path = "",
+    options: Infer | None = None,
+    *,
+    verifier: Verifier | None = None,
+    domain: Domain | None = None,
+    model: Model | None = None,
+    seed: int = 0,
+) -> Engine:
+    """An engine for a checkpoint.
+
+    Args:
+        path: folder of a checkpoint or of an adapter; empty: the embedded policy, or what `model` names.
+        options: how an answer is searched for; greedily, once, by default. Whether it is judged, the verifier says.
+        verifier: judges answers, and is closed by the caller; None: they are not judged.
+        domain: of the tasks, where they are given as `Task`; rows need none.
+        model: how the policy is loaded; None: as the run that wrote the checkpoint had it, else by the defaults.
+        seed: of the draws.
+
+    Raises:
+        InputError: no such checkpoint, a damaged one, or options that cannot work; names all of it.
+    """
+    options = replace(options or Infer(), verify=verifier is not None)
+    node = replace(model, path=str(path) or model.path) if model else _model_of(Path(path) if path else None)
+    problems = [*options.problems(), *node.problems(), *(need.problem for need in weights_missing(node))]
+    if problems:
+        raise InputError(*problems)
+    return Engine(load_sound(node, seed), options, node, verifier, domain, seed)
+
+
+def load_sound(model: Model, seed: int) -> Policy:
+    """The policy of a `model` node whose files are there.
+
+    Raises:
+        InputError: a file of a checkpoint of ours is not as it was written; names the first.
+    """
+    for folder in filter(None, (model.path, model.adapter.path)):
+        check_if_ours(folder)
+    return load_policy(model, seed)
+
+
+def _model_of(path: Path | None) -> Model:
+    """How the policy at `path` is loaded: a checkpoint of a run as the run had it, prompts and lengths included."""
+    if path is None:
+        return compose(["+stage=infer"]).config.model
+    run = path.resolve().parent.parent / "config.yaml"
+    node = load_config(run).model if run.is_file() else Model()
+    node.path, node.name, node.adapter.path, node.from_scratch = str(path), "", "", False
+    return node

@@ -1,0 +1,107 @@
+"""Tasks that come as rows of a file: a problem in one of the formats of `+stage=verify` without a candidate, with its prompt.
+
+A row's own `prompt` is put to the policy as it stands. A row without one is worded from its problem, and then shows what
+judges it (a few of the cases, the tests, the text after the edit): give a prompt where that would tell too much.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from rlvr_exp.tasks.base import Candidate, Domain, Task
+from rlvr_exp.tasks.code.domain import write
+from rlvr_exp.tasks.code.record import CodePuzzle
+from rlvr_exp.tasks.completion import FENCE, dedent, unified, whole_program
+from rlvr_exp.tasks.problems import AstGrepProblem, DafnyProblem, PytestProblem, PythonProblem, StdinCase
+from rlvr_exp.tasks.rows import FORMATS, Fault, Fields
+
+CANDIDATE = {"python_io": "code", "pytest": "code", "dafny": "candidate", "ast_grep": "action"}
+"""The key of each format's candidate: a row that is asked has none, or one that is left aside."""
+SHOWN = 3
+"""Cases that a prompt made from a problem shows."""
+
+
+class Rows(Domain):
+    """The domain of rows in one format."""
+
+    def __init__(self, form: str):
+        self.name = form
+
+    def splits(self) -> Mapping[str, Sequence[Task]]:
+        return {}
+
+    def prompt(self, task: Task) -> str:
+        return task.puzzle
+
+    def parse(self, completion: str) -> Candidate:
+        return _READERS[self.name](completion)
+
+
+def read_problem(fields: Fields, form: str, identity: str) -> Task:
+    """The task of a row. Raises Fault."""
+    problem, _ = FORMATS[form]({**fields, CANDIDATE[form]: None})
+    given = fields.get("prompt")
+    if given is not None and not isinstance(given, str):
+        raise Fault(f"prompt: got {json.dumps(given)[:80]}, allowed text, or none")
+    return Task(identity, form, 0.0, worded(problem) if given is None else given, problem)
+
+
+def worded(problem: Any) -> str:
+    """A prompt made from the problem alone."""
+    return _WORDS[type(problem)](problem)
+
+
+def _python(problem: PythonProblem) -> str:
+    cases = problem.cases[:SHOWN]
+    if isinstance(cases[0], StdinCase):
+        shown = [f"For the input\n\n```\n{one.stdin}\n```\n\nit prints\n\n```\n{one.expected_stdout}\n```" for one in cases]
+        lead = "Write a Python program that reads standard input and prints its answer."
+        return write(CodePuzzle("\n\n".join([lead, *shown])))
+    calls = [f"assert {problem.entry_point}({', '.join(map(repr, one.args))}) == {one.expected!r}" for one in cases]
+    return write(CodePuzzle(f"Write the Python function `{problem.entry_point}`.", given="\n".join(calls)))
+
+
+def _pytest(problem: PytestProblem) -> str:
+    files = [f"The file `{name}`:\n\n```\n{text}\n```" for name, text in problem.files]
+    lead = "Write the Python module `solution`, which has to pass these tests."
+    return write(CodePuzzle("\n\n".join([*files, lead]), given=problem.tests))
+
+
+def _dafny(problem: DafnyProblem) -> str:
+    return (
+        "Complete this Dafny program so that Dafny verifies it. Keep its specification as it stands.\n\n"
+        f"```dafny\n{problem.program.strip(chr(10))}\n```\n\nAnswer with the whole program in one code block.\n"
+    )
+
+
+def _ast_grep(problem: AstGrepProblem) -> str:
+    wanted = ("The tests that it has to pass then", problem.tests) if problem.tests else ("The text after it", problem.after)
+    return (
+        f"Write an ast-grep action for {problem.language} that edits a text.\n\nThe text before it:\n\n"
+        f"```\n{problem.before.strip(chr(10))}\n```\n\n{wanted[0]}:\n\n```\n{wanted[1].strip(chr(10))}\n```\n\n"
+        'Answer with one JSON object in one code block, such as {"pattern": "print($X)", "rewrite": "log($X)"}.\n'
+    )
+
+
+_WORDS: Mapping[type, Callable[[Any], str]] = {
+    PythonProblem: _python,
+    PytestProblem: _pytest,
+    DafnyProblem: _dafny,
+    AstGrepProblem: _ast_grep,
+}
+
+
+def fenced(completion: str, what: str) -> Candidate:
+    """The last fenced block that holds something, else the whole text: what is no Python cannot be told from chatter."""
+    text = unified(completion)
+    blocks = [dedent(match[1]) for match in FENCE.finditer(text) if match[1].strip()]
+    found = (blocks[-1] if blocks else text).strip("\n")
+    return Candidate(found + "\n") if found.strip() else Candidate(None, f"no {what} in the answer")
+
+
+_READERS: Mapping[str, Callable[[str], Candidate]] = {
+    "python_io": whole_program,
+    "pytest": whole_program,
+    "dafny": lambda completion: fenced(completion, "program"),
+    "ast_grep": lambda completion: fenced(completion, "action"),
+}

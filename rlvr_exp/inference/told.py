@@ -1,0 +1,79 @@
+"""Answers for a person: one as text, many as rates and counts."""
+
+import textwrap
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from rlvr_exp.evaluation.intervals import mean_interval
+from rlvr_exp.evaluation.metrics import Rate
+
+MOST_LINES = 40
+"""Of a program or a text shown."""
+
+
+def readable(row: Mapping[str, Any]) -> str:
+    """An answer on a terminal: what became of it in a line, then the program, or the text where there is none."""
+    reason = row["bucket"] or row["rule"]
+    parts = [
+        f"{row['outcome'] or 'not judged'}{f' ({reason})' if reason else ''}",
+        f"score {row['score']:.2f}" if row["score"] is not None else "",
+        f"attempt {row['attempt']} of {row['attempts']}" if row["attempts"] > 1 else "",
+        f"{row['tokens']} tokens",
+        f"log-probability {row['logprob']:.2f}" if row["logprob"] is not None else "",
+        "cut off at the token limit" if row["truncated"] else "",
+    ]
+    lines = (row["program"] or row["text"] or "").rstrip("\n").split("\n")
+    more = [f"[{len(lines) - MOST_LINES} more lines]"] if len(lines) > MOST_LINES else []
+    shown = textwrap.indent("\n".join([*lines[:MOST_LINES], *more]), "    ")
+    why = "" if row["outcome"] == "passed" else row["fault"] or row["log"] or ""
+    first = next((line.strip() for line in why.splitlines() if line.strip()), "")
+    return "\n".join([f"{row['id']}: {', '.join(filter(None, parts))}", shown, *([f"    -> {first[:300]}"] if first else [])])
+
+
+class Counts:
+    """What became of the tasks; takes rows as the file has them."""
+
+    def __init__(self) -> None:
+        self._outcomes: Counter[str] = Counter()
+        self._buckets: Counter[str] = Counter()
+        self._solved: list[int] = []
+        """Of each task that has a verdict the attempt that passed; 0: none did."""
+        self._attempts = self._tokens = self._faults = 0
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        self._outcomes[row["outcome"] or "not_judged"] += 1
+        if row["bucket"] or row["rule"]:
+            self._buckets[row["bucket"] or row["rule"]] += 1
+        if row["outcome"] not in (None, "no_verdict"):
+            self._solved.append(row["attempt"] if row["outcome"] == "passed" else 0)
+        self._attempts += row["attempts"]
+        self._tokens += row["tokens"]
+        self._faults += bool(row["fault"])
+
+    @property
+    def tasks(self) -> int:
+        return self._outcomes.total()
+
+    def rates(self, attempts: int, samples: int) -> dict[str, Rate]:
+        """Share of the judged tasks that were solved within so many attempts; the last is the share solved at all."""
+        if not self._solved:
+            return {}
+        return {f"pass_at_attempt_{limit}": self._rate(limit, samples) for limit in range(1, attempts + 1)}
+
+    def _rate(self, limit: int, samples: int) -> Rate:
+        values = [float(0 < attempt <= limit) for attempt in self._solved]
+        return Rate(*mean_interval(values, 0.0, 1.0), n=len(values), samples=samples)
+
+    def metrics(self) -> dict[str, float]:
+        """Counts; an outcome or a reason that did not occur is left out."""
+        outcomes = {f"outcome/{name}": count for name, count in sorted(self._outcomes.items())}
+        reasons = {f"reason/{name}": count for name, count in sorted(self._buckets.items())}
+        told = {"tasks": self.tasks, "attempts": self._attempts, "tokens": self._tokens, "syntax_faults": self._faults}
+        return told | outcomes | reasons
+
+    def text(self) -> str:
+        """`12 tasks: 6 passed, 6 failed; wrong_answer 4, truncated 2`."""
+        outcomes = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in self._outcomes.most_common())
+        reasons = ", ".join(f"{name} {count}" for name, count in self._buckets.most_common())
+        return f"{self.tasks} tasks: {outcomes or 'none'}{f'; {reasons}' if reasons else ''}"

@@ -1,0 +1,15 @@
+"""The file of an inference: one answer a line, in the order of the tasks. Never asks."""
+
+from typing import Any
+
+from rlvr_exp.run.row_output import RowFile
+
+
+class AnswerFile(RowFile):
+    """The file of answers; `made`: everything that decides them."""
+
+    option = "infer.output"
+
+    @staticmethod
+    def fits(row: Any) -> bool:
+        return isinstance(row, dict) and {"id", "outcome", "attempts"} <= row.keys()

@@ -1,0 +1,158 @@
+"""A file of rows that a run adds to, one JSON object a line, and beside it FILE.made.json, which says what it was made from.
+
+Owns both files. A file that was made in the same way is gone on with, also after kill -9 in the middle of a line; any
+other is refused and stays as it is. Knows no row but by `fits`.
+"""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping
+from io import FileIO
+from pathlib import Path
+from typing import Any, Self
+
+from rlvr_exp.core.errors import GuardStop, InputError, Problem
+from rlvr_exp.core.files import write_json
+
+LOG_CHARACTERS = 2000
+
+
+def shown(log: str) -> str:
+    """Capped, and without lone surrogates, which no strict reader of JSON takes."""
+    if len(log) > LOG_CHARACTERS:
+        half = LOG_CHARACTERS // 2
+        log = f"{log[:half]}\n[...]\n{log[-half:]}"
+    return log.encode("utf-8", "replace").decode()
+
+
+class RowFile:
+    """The file at `path`, claimed for this process.
+
+    Args:
+        made: everything that decides the rows: nested JSON, compared key by key.
+
+    Raises:
+        InputError: it was made in another way, by something else, is damaged, in use, or cannot be written.
+    """
+
+    option: str
+    """The key that names the file, for messages."""
+
+    def __init__(self, path: Path, made: Mapping[str, Any]):
+        self.path, self._sidecar = path, path.with_name(f"{path.name}.made.json")
+        self._file = self._claimed()
+        try:
+            self._check(made)
+            self.rows = self._whole_rows()
+        except BaseException:
+            self._file.close()
+            raise
+
+    @staticmethod
+    def fits(row: Any) -> bool:
+        """Whether a value read from the file is one of its rows."""
+        return isinstance(row, dict)
+
+    def existing(self) -> Iterator[dict[str, Any]]:
+        """The rows that are there already."""
+        with open(self.path, encoding="ascii", errors="replace", newline="\n") as file:
+            for number, line in enumerate(file, 1):
+                if number > self.rows:
+                    return
+                yield self._parsed(line, number)
+
+    def write(self, row: Mapping[str, Any]) -> None:
+        """Add a line; it is out of this process when this returns. Raises GuardStop where the disk takes no more."""
+        data = memoryview(json.dumps(row, allow_nan=False).encode() + b"\n")
+        try:
+            while data:
+                data = data[self._file.write(data) :]
+        except OSError as fault:
+            raise GuardStop(
+                f"{self.path} cannot be written: {fault.strerror}. Make room and run the same command again: it goes "
+                f"on after the {self.rows} rows that are there"
+            ) from fault
+        self.rows += 1
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _claimed(self) -> FileIO:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            file = open(self.path, "a+b", buffering=0)
+        except OSError as fault:
+            raise InputError(self._problem(f"cannot be written: {fault.strerror}", self.path, "another file")) from fault
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as fault:
+            file.close()
+            what = "is being written by another run"
+            raise InputError(self._problem(what, self.path, "wait for it to end")) from fault
+        return file
+
+    def _check(self, made: Mapping[str, Any]) -> None:
+        ours = json.loads(json.dumps(made))
+        if os.fstat(self._file.fileno()).st_size == 0:
+            try:
+                write_json(self._sidecar, ours)
+            except OSError as fault:
+                what = f"cannot be written: {fault.strerror}"
+                raise InputError(self._problem(what, self._sidecar, "another file")) from fault
+            return
+        try:
+            theirs = json.loads(self._sidecar.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as fault:
+            what = f"holds something, and {self._sidecar.name} does not tell how it was made"
+            raise InputError(self._problem(what, self.path, self._remedy)) from fault
+        differing = list(_differences(theirs, ours))
+        if differing:
+            raise InputError(
+                *(
+                    Problem(self.option, f"was made with another {key}", told, "", "", self._remedy)
+                    for key, told in differing
+                )
+            )
+
+    def _whole_rows(self) -> int:
+        """Cut what a kill left of a last line; the number of lines before it."""
+        self._file.seek(0)
+        whole = rows = at = 0
+        while chunk := self._file.read(1 << 20):
+            rows += chunk.count(b"\n")
+            last = chunk.rfind(b"\n")
+            whole = at + last + 1 if last >= 0 else whole
+            at += len(chunk)
+        self._file.truncate(whole)
+        return rows
+
+    def _parsed(self, line: str, number: int) -> dict[str, Any]:
+        try:
+            row = json.loads(line)
+            if self.fits(row):
+                return row
+        except (ValueError, TypeError):
+            pass
+        raise InputError(self._problem(f"line {number} is damaged", self.path, self._remedy))
+
+    @property
+    def _remedy(self) -> str:
+        return f"another {self.option}, or remove {self.path}"
+
+    def _problem(self, what: str, path: Path, remedy: str) -> Problem:
+        return Problem(self.option, what, str(path), "", "", remedy)
+
+
+def _differences(theirs: Any, ours: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    if isinstance(theirs, dict) and isinstance(ours, dict):
+        for name in dict.fromkeys([*ours, *theirs]):
+            yield from _differences(theirs.get(name), ours.get(name), f"{key}.{name}".lstrip("."))
+    elif theirs != ours:
+        yield key, f"{json.dumps(theirs)} there, {json.dumps(ours)} now"

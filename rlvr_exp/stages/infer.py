@@ -1,0 +1,185 @@
+"""Solve tasks with a policy: from a file, standard input or the data; answers as JSON lines, in the order of the tasks.
+
+Everything that can be refused is refused before the first task is asked. Answers are written batch by batch; the same
+command with the same output goes on after what is there.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from rlvr_exp.config import Config, build
+from rlvr_exp.config.infer import STDIN
+from rlvr_exp.core.errors import Interrupted
+from rlvr_exp.core.hashing import content_hash
+from rlvr_exp.inference.asking import Ask, chosen, from_file, of_domain
+from rlvr_exp.inference.engine import Engine, settings_of
+from rlvr_exp.inference.loading import load_sound
+from rlvr_exp.inference.told import Counts, readable
+from rlvr_exp.models.identity import weights_hash
+from rlvr_exp.models.report import parameters
+from rlvr_exp.run import manifest
+from rlvr_exp.run.answer_file import AnswerFile
+from rlvr_exp.run.job import Job, Result
+from rlvr_exp.run.standard_input import NAME as KEPT_INPUT
+from rlvr_exp.stages.fitting import check_fit
+from rlvr_exp.stages.judging import built_verifier, ready, system_metrics
+from rlvr_exp.stages.setup import device, held_out_order, split_tasks
+from rlvr_exp.stages.verify import decides
+from rlvr_exp.tasks.arc.domain import Arc
+from rlvr_exp.tasks.base import Domain
+from rlvr_exp.verifiers.base import Verifier
+from rlvr_exp.verifiers.guarded import Guarded
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be solved."""
+
+    asks: Sequence[Ask]
+    content: str
+    """A hash of all that the tasks are."""
+    source: str
+
+
+def run(config: Config, job: Job) -> Result:
+    if config.parallel.threads:
+        torch.set_num_threads(config.parallel.threads)
+    domain: Domain = build(config.data)
+    asked = asked_of(config, job.directory, domain)
+    policy = load_sound(config.model, config.seed)
+    with _judging(config) as verifier:
+        if verifier is not None:
+            check_fit(verifier, (ask.task for ask in asked.asks))
+        told = None if verifier is None else ready(verifier, job)
+        engine = Engine(policy, config.infer, config.model, verifier, domain, config.seed)
+        target = Path(config.infer.output or job.directory / "answers.jsonl")
+        with AnswerFile(target, _made(config, asked, engine, told)) as out:
+            manifest.extend(
+                job.directory,
+                input={"source": asked.source, "hash": asked.content, "tasks": len(asked.asks)},
+                output=str(target),
+                device=device(),
+                model=parameters(policy.model).to_dict(),
+                verifier=told,
+            )
+            return _Solving(engine, verifier, asked.asks, out, job, config).run()
+
+
+def asked_of(config: Config, directory: Path, domain: Domain) -> Asked:
+    """The tasks that the configuration asks for. Raises InputError where there are none, or one cannot be read."""
+    options = config.infer
+    if not options.input:
+        tasks = held_out_order(split_tasks(domain, options.split))
+        source = f"{config.data.path or 'the embedded corpus'}, split {options.split}"
+        asks, content = of_domain(tasks, domain), domain.fingerprint(options.split)
+    else:
+        stdin = options.input == STDIN
+        path, source = directory / KEPT_INPUT if stdin else Path(options.input), "standard input" if stdin else options.input
+        asks, rows = from_file(path, domain if isinstance(domain, Arc) else Arc(), source)
+        content = content_hash(rows)
+    kept = chosen(asks, options.ids, options.tasks)
+    return Asked(kept, content_hash([content, [str(ask.id) for ask in kept]]), source)
+
+
+@contextmanager
+def _judging(config: Config) -> Iterator[Verifier | None]:
+    if not config.infer.verify:
+        yield None
+        return
+    with Guarded(built_verifier(config), config.verifier.max_no_verdict_rate) as verifier:
+        yield verifier
+
+
+def _made(config: Config, asked: Asked, engine: Engine, told: dict[str, Any] | None) -> dict[str, Any]:
+    """Everything that decides the answers."""
+    node = config.model
+    names = ("dtype", "quantization", "chat_template", "thinking", "max_prompt_tokens", "max_completion_tokens")
+    return {
+        "input": asked.content,
+        "prompts": content_hash([ask.domain.prompt(ask.task) for ask in asked.asks]),
+        "weights": weights_hash(engine.policy.model),
+        "model": {name: getattr(node, name) for name in names},
+        "seed": config.seed,
+        "decoding": settings_of(config.infer),
+        "verifier": None if told is None else decides(config, told),
+    }
+
+
+class _Solving:
+    """One pass over the tasks; those that are answered already are counted and not asked again."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        verifier: Verifier | None,
+        asks: Sequence[Ask],
+        out: AnswerFile,
+        job: Job,
+        config: Config,
+    ):
+        self._engine, self._verifier, self._out, self._job = engine, verifier, out, job
+        self._total, self._options = len(asks), config.infer
+        self._counts, self._began = Counts(), time.monotonic()
+        done = {_key(row["id"]) for row in map(self._counted, out.existing())}
+        self._before = len(done)
+        self._left = [ask for ask in asks if _key(ask.id) not in done]
+
+    def run(self) -> Result:
+        """Answer all. Raises Interrupted and GuardStop, with `job.metrics` set."""
+        if self._before:
+            self._job.progress(kind="note", text=f"going on after the {self._before} answers of {self._out.path}")
+        self._progress()
+        size = self._options.at_once
+        for start in range(0, len(self._left), size):
+            self._answer(self._left[start : start + size])
+            self._progress()
+            if self._job.interrupted and self._counts.tasks < self._total:
+                raise Interrupted(
+                    f"stopped after {self._counts.tasks} of {self._total} tasks; answers so far: {self._out.path}. The same "
+                    "command with this infer.output goes on there"
+                )
+        told = f"{self._counts.text()}; answers: {self._out.path}"
+        self._job.progress(kind="note", text=told)
+        rates = self._counts.rates(self._options.max_attempts, self._options.samples)
+        self._job.metrics = self._metrics()
+        return Result(after=rates, metrics=self._job.metrics)
+
+    def _answer(self, asks: Sequence[Ask]) -> None:
+        for solution in self._engine.solve_all(asks):
+            row = solution.row()
+            self._out.write(row)
+            self._counted(row)
+            if not self._options.output:
+                self._job.progress(kind="row", row=row, text=readable(row))
+        self._job.metrics = self._metrics()
+
+    def _counted(self, row: dict[str, Any]) -> dict[str, Any]:
+        self._counts.add(row)
+        return row
+
+    def _progress(self) -> None:
+        with suppress(Interrupted):  # `run` sees it too, once what is answered is written.
+            self._job.progress(kind="phase", name="infer", done=self._counts.tasks, total=self._total)
+
+    def _metrics(self) -> dict[str, Any]:
+        seconds = time.monotonic() - self._began
+        judged = system_metrics(self._verifier) if self._verifier is not None else {}
+        rate = (self._counts.tasks - self._before) / seconds if seconds else 0.0
+        return {
+            **self._counts.metrics(),
+            **judged,
+            "system/answers_from_before": self._before,
+            "time/infer": seconds,
+            "time/tasks_per_second": rate,
+        }
+
+
+def _key(identity: Any) -> str:
+    """Ids are told apart as text."""
+    return str(identity)

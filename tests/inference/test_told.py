@@ -1,0 +1,63 @@
+"""Answers for a person, and the rates of many."""
+
+import pytest
+
+from rlvr_exp.inference.told import Counts, readable
+
+
+def row(**changes):
+    return {
+        "id": "t", "text": "text", "program": "x = 1\n", "fault": "", "outcome": "passed", "bucket": None, "rule": None,
+        "score": 1.0, "passed": 1, "total": 1, "log": "", "attempt": 1, "attempts": 1, "sample": 0, "tokens": 9,
+        "logprob": -2.0, "truncated": False, "earlier": [],
+    } | changes  # fmt: skip
+
+
+def failed(**changes):
+    return row(outcome="failed", bucket="wrong_answer", score=0.5, log="case 1: got 2\nmore", **changes)
+
+
+def test_an_answer_reads_well():
+    assert readable(row()) == "t: passed, score 1.00, 9 tokens, log-probability -2.00\n    x = 1"
+    told = readable(failed(attempts=3, attempt=2)).splitlines()
+    assert told[0].startswith("t: failed (wrong_answer), score 0.50, attempt 2 of 3")
+    assert told[-1] == "    -> case 1: got 2"
+
+
+def test_without_a_program_the_text_is_shown_with_what_is_wrong():
+    told = readable(row(program=None, outcome=None, score=None, fault="line 1: invalid syntax"))
+    assert "not judged" in told and "    text" in told and "-> line 1: invalid syntax" in told
+
+
+def test_a_long_program_is_cut():
+    assert "[60 more lines]" in readable(row(program="x = 1\n" * 100))
+
+
+def counted(*rows):
+    counts = Counts()
+    for one in rows:
+        counts.add(one)
+    return counts
+
+
+def test_success_is_told_by_attempt():
+    rates = counted(row(), row(attempt=3, attempts=3), failed(attempts=3), row(outcome="no_verdict")).rates(3, 2)
+    values = {name: (rate.value, rate.n, rate.samples) for name, rate in rates.items()}
+    assert values == {
+        "pass_at_attempt_1": (pytest.approx(1 / 3), 3, 2),
+        "pass_at_attempt_2": (pytest.approx(1 / 3), 3, 2),
+        "pass_at_attempt_3": (pytest.approx(2 / 3), 3, 2),
+    }
+
+
+def test_nothing_judged_gives_no_rate():
+    counts = counted(row(outcome=None, score=None), row(outcome="no_verdict"))
+    assert counts.rates(2, 1) == {} and counts.metrics()["outcome/not_judged"] == 1
+
+
+def test_counts_add_up():
+    counts = counted(row(), failed(), failed(fault="line 1: x"))
+    metrics = counts.metrics()
+    assert metrics["tasks"] == 3 == metrics["outcome/passed"] + metrics["outcome/failed"]
+    assert metrics["reason/wrong_answer"] == 2 and metrics["syntax_faults"] == 1
+    assert counts.text() == "3 tasks: 2 failed, 1 passed; wrong_answer 2"
