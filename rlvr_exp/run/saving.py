@@ -7,6 +7,7 @@ row as if it had never stopped.
 import logging
 import math
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
@@ -48,6 +49,11 @@ class Selecting(TrainerCallback):
     def stopped(self) -> bool:
         return 0 < self._settings.patience <= self._waited
 
+    @property
+    def chosen(self) -> Path | None:
+        """The best checkpoint, where one is looked for and was found."""
+        return self._checkpoints.best if self._settings.active and self.value is not None else None
+
     def is_best(self, step: int) -> bool:
         return self.value is not None and self.step == step
 
@@ -88,10 +94,14 @@ class Selecting(TrainerCallback):
             )
 
     def state_dict(self) -> dict[str, Any]:
-        return {"value": self.value, "step": self.step, "waited": self._waited, "seen": self._seen}
+        by = [self._settings.metric, self._settings.mode]
+        return {"by": by, "value": self.value, "step": self.step, "waited": self._waited, "seen": self._seen}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on, and let `best` name what it named then; one that is lost since is said so, and looked for anew."""
+        """Go on, and let `best` name what it named then; one that is lost since is said so, and looked for anew. So is the
+        best by another metric."""
+        if state["by"] != [self._settings.metric, self._settings.mode]:
+            return
         self.value, self.step, self._waited, self._seen = (state[key] for key in ("value", "step", "waited", "seen"))
         if self.value is None:
             return

@@ -49,9 +49,9 @@ def trained(trainer: Resumable, checkpoints: Checkpoints, selecting: Selecting, 
         if done <= before:
             raise GuardStop(f"step {before} of {wanted}: steps were left and none was trained; look at log.txt for the reason")
     selecting.check()
-    if checkpoints.best is not None:
+    if (best := selecting.chosen) is not None:
         with whole_weights(parts.policy.model, write=True):
-            restore(parts.policy, checkpoints.best, config.model.trust_remote_code)
+            restore(parts.policy, best, config.model.trust_remote_code)
     return done
 
 

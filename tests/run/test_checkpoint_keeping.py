@@ -172,9 +172,13 @@ def test_the_best_by_any_metric_is_named_and_patience_ends(tmp_path, policy, val
     selecting, done = selected(tmp_path, policy, values, **options)
     assert (selecting.step, len(done)) == (best, trained)
     assert (tmp_path / "checkpoints" / "best").resolve().name == f"step_{best:06d}"
-    again = Selecting(Select(metric="reward/mean"), selecting._checkpoints, Rows(), dict)
+    assert selecting.chosen == (tmp_path / "checkpoints" / "best").resolve()
+    again = Selecting(Select(metric="reward/mean", **options), selecting._checkpoints, Rows(), dict)
     again.load_state_dict(selecting.state_dict())
     assert again.state_dict() == selecting.state_dict()
+    other = Selecting(Select(metric="success/mean"), selecting._checkpoints, Rows(), dict)
+    other.load_state_dict(selecting.state_dict())
+    assert other.value is None and other.chosen is None
 
 
 def test_a_best_one_that_is_lost_is_looked_for_anew(tmp_path: Path, policy: Policy, caplog) -> None:

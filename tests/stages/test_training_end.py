@@ -21,8 +21,6 @@ class Trainer:
 
 
 class Checkpoints:
-    best = None
-
     def __init__(self):
         self.loaded: list[Path] = []
 
@@ -42,7 +40,7 @@ def go(place: Path, reaches: int, wanted: int = 6, resumed: int | None = 4, stop
         algorithm=SimpleNamespace(max_steps=wanted), model=SimpleNamespace(trust_remote_code=False)
     )
     trainer, checkpoints = Trainer(reaches), Checkpoints()
-    selecting = SimpleNamespace(stopped=stopped, check=lambda: None)
+    selecting = SimpleNamespace(stopped=stopped, chosen=None, check=lambda: None)
     done = trained(trainer, checkpoints, selecting, SimpleNamespace(policy=None), config, job)
     return done, trainer.began, checkpoints.loaded
 
