@@ -45,7 +45,7 @@ def whole_weights(model: nn.Module, write: bool = False) -> Iterator[None]:
 
     with (
         deepspeed.zero.GatheredParameters(list(model.parameters()), modifier_rank=0 if write else None),
-        _loading_whole() if write else nullcontext(),
+        loading_whole() if write else nullcontext(),
         _without_hooks(model),
     ):
         _whole[model] = write
@@ -91,7 +91,7 @@ def copy_weights(source: nn.Module, target: nn.Module) -> None:
 
 
 @contextmanager
-def _loading_whole() -> Iterator[None]:
+def loading_whole() -> Iterator[None]:
     """A further model that is loaded inside the block is not spread, as Transformers does once it knows of ZeRO-3."""
     from transformers.integrations import deepspeed as known
 

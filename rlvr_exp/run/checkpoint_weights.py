@@ -15,6 +15,7 @@ from rlvr_exp.core.files import write_json
 from rlvr_exp.core.sealed import check_if_ours
 from rlvr_exp.models.adapters import DEFAULT, base_record
 from rlvr_exp.models.policy import Policy
+from rlvr_exp.models.whole import loading_whole
 
 
 def write_weights(policy: Policy, root: Path) -> None:
@@ -44,9 +45,10 @@ def restore(policy: Policy, checkpoint: Path, trust_remote_code: bool = False) -
         if outcome.unexpected_keys:
             raise ValueError(f"{folder}: the adapter has other layers, first {outcome.unexpected_keys[0]}")
     if not folders:
-        kept = AutoModelForCausalLM.from_pretrained(
-            checkpoint, dtype=policy.model.dtype, trust_remote_code=trust_remote_code
-        )
+        with loading_whole():
+            kept = AutoModelForCausalLM.from_pretrained(
+                checkpoint, dtype=policy.model.dtype, trust_remote_code=trust_remote_code
+            )
         policy.model.load_state_dict(kept.state_dict())
 
 

@@ -47,7 +47,7 @@ def trained(trainer: Resumable, checkpoints: Checkpoints, selecting: Selecting, 
         trainer.train(resume_from_checkpoint=folder)
         done = trainer.state.global_step
         if done <= before:
-            raise GuardStop(f"step {before} of {wanted}: steps were left and none was trained; look at log.txt for the reason")
+            raise GuardStop(f"step {before} of {wanted}: steps were left and none was trained; log.txt may say why")
     selecting.check()
     if (best := selecting.chosen) is not None:
         with whole_weights(parts.policy.model, write=True):
@@ -56,7 +56,7 @@ def trained(trainer: Resumable, checkpoints: Checkpoints, selecting: Selecting, 
 
 
 def held_out_success(parts: Parts, config, job: Job) -> Measure:
-    """Measures verified success on the tasks of `run.select`, which success is not reported of. No evaluation file is written.
+    """Measures verified success on the tasks of `run.select`, which success is not reported of. Writes no file.
 
     Raises:
         InputError: there is no such split, or it shares tasks with what is reported of.

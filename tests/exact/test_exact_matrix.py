@@ -1,7 +1,7 @@
 """Every point of death in every stage that trains: `bash launchers/test.sh -m exact`.
 
-An uninterrupted run is made once for each stage and plan of processes, as a person starts it. Runs of one process that die
-are forks (nursery.py); two processes, a parent that dies and a run that is asked to stop are the program itself.
+An uninterrupted run is made once for each stage and plan of processes, as a person starts it. Runs of one process that
+die are forks (nursery.py); two processes, a parent that dies and a run that is asked to stop are the program itself.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,8 +15,11 @@ from trajectories import SAMPLING, STAGES, check_equal, go_on, program, whole
 
 pytestmark = [pytest.mark.exact, pytest.mark.slow]
 
-TWO = {"ddp": ["parallel=ddp", "parallel.processes=2"], "zero2": ["parallel=zero2", "parallel.processes=2"]}
+TWO = {plan: [f"parallel={plan}", "parallel.processes=2"] for plan in ("ddp", "zero2", "zero3")}
 """By plan: each rank dies once."""
+DEATHS = [("ddp", "1", "generation"), ("ddp", "0", "writing"), ("zero2", "1", "backward"), ("zero2", "0", "written")]
+CASES = [(stage, *death) for stage in ("sft", "grpo", "ppo") for death in DEATHS]
+CASES.append(("grpo", "zero3", "1", "generation"))
 Wholes = Callable[[str, str], Path]
 
 
@@ -46,8 +49,7 @@ def test_a_run_killed_anywhere_goes_on_bit_for_bit(stage, point, tmp_path: Path,
     trajectories.check_resumed(nursery, stage, point, tmp_path, whole_run=wholes(stage, ""))
 
 
-@pytest.mark.parametrize(("plan", "rank", "point"), [("ddp", "1", "generation"), ("ddp", "0", "writing"), ("zero2", "1", "backward"), ("zero2", "0", "written")])
-@pytest.mark.parametrize("stage", ["sft", "grpo", "ppo"])
+@pytest.mark.parametrize(("stage", "plan", "rank", "point"), CASES)
 def test_two_processes_of_which_one_dies(stage, plan, rank, point, tmp_path: Path, wholes: Wholes) -> None:
     words = [*STAGES[stage], *TWO[plan]]
     trajectories.check_resumed(program, stage, point, tmp_path, wholes(stage, plan), words, KILL_RANK=rank)

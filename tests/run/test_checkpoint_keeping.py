@@ -96,7 +96,8 @@ def test_no_file_of_a_damaged_checkpoint_loads(tmp_path: Path, policy: Policy, a
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         whole = path.read_bytes()
         middle = len(whole) // 2
-        hurt = {"empty": b"", "cut": whole[:middle], "flipped": whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :]}
+        flipped = whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :]
+        hurt = {"empty": b"", "cut": whole[:middle], "flipped": flipped}
         path.write_bytes(hurt[attack]) if attack in hurt else path.unlink()
         for load in (lambda: restore(policy, folder), lambda: checkpoints.load(folder, policy)):
             with pytest.raises(InputError) as caught:
