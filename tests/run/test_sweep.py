@@ -117,3 +117,14 @@ def test_the_worst_code_is_the_sweeps() -> None:
             next(code for code in (1, 3, 2, 0) if code in codes[:count]) for count in range(1, 5)
         ]
     assert worst([]) == 0
+
+
+def test_jobs_that_resume_find_their_own_directories_again(tmp_path: Path) -> None:
+    swept = [["seed=0"], ["seed=1"]]
+    first = job_directories([str(tmp_path)] * 2, swept, datetime(2026, 1, 2))
+    for directory in first:
+        directory.mkdir()
+        (directory / "config.yaml").write_text("stage: grpo")
+    assert job_directories([str(tmp_path)] * 2, swept, datetime(2026, 1, 2), resuming=True) == first
+    with pytest.raises(InputError, match="holds another run"):
+        job_directories([str(tmp_path)] * 2, swept, datetime(2026, 1, 2))
