@@ -53,16 +53,16 @@ class UpdateGuard:
         """An update was taken."""
         self._in_a_row = 0
 
-    def skipped(self, step: int, loss: bool, norm: float) -> None:
+    def skipped(self, step: int, loss: str, norm: float) -> None:
         """An update was skipped.
 
         Args:
             step: its number, counted from 1.
-            loss: a loss was not finite, on some rank.
+            loss: the first one that was not finite, in words; empty where all were, on every rank.
             norm: the gradient's.
         """
         cause = REWARD if self._rewards else LOSS if loss else GRADIENT
-        told = {REWARD: "; ".join(self._rewards[:3]), LOSS: "the loss is not a finite number"}
+        told = {REWARD: "; ".join(self._rewards[:3]), LOSS: f"the loss is {loss}"}
         self._told = told.get(cause, f"the gradient's norm is {norm}")
         if not self._in_a_row:
             self._first = step
@@ -118,8 +118,8 @@ class GuardedUpdate:
 
     def __init__(self, *args: Any, **kwargs: Any):
         self.guard = UpdateGuard()
-        self._sound: list[torch.Tensor] = []
-        """Whether the loss of each pass of this update was finite; looked at once an update, for a device's sake."""
+        self._losses: list[torch.Tensor] = []
+        """Of each pass of this update; looked at where it is skipped alone, for a device's sake."""
         self._loss_before: torch.Tensor | None = None
         self._of_row: Counter[str] = Counter()
         """Updates taken and skipped since a loss was logged; rlvr_exp.algorithms.resumable keeps it."""
@@ -130,8 +130,8 @@ class GuardedUpdate:
         if not model.training:
             return found
         loss, *rest = found if isinstance(found, tuple) else (found,)
-        sound = torch.isfinite(loss.detach()).all() & (not self.guard.poisoned)
-        self._sound.append(sound)
+        self._losses.append(loss.detach())
+        sound = torch.isfinite(loss.detach()) & (not self.guard.poisoned)
         # A factor and not a sum or a choice: it reaches every gradient, and a factor of 1 leaves each as it is.
         loss = loss * torch.where(sound, 1.0, torch.nan).to(loss.dtype)
         return (loss, *rest) if rest else loss
@@ -147,16 +147,21 @@ class GuardedUpdate:
         if taken:
             self.guard.taken()
         else:
-            loss = any_rank(not all(bool(one) for one in self._sound))
-            self.guard.skipped(self.state.global_step + 1, loss, float(norm))
+            self.guard.skipped(self.state.global_step + 1, self._broken_loss(), float(norm))
             self._tr_loss.copy_(self._loss_before)
         self._of_row["taken" if taken else "skipped"] += 1
         if self.accelerator.distributed_type != DistributedType.DEEPSPEED:
             self.optimizer._is_overflow = not taken
             if not taken:
                 _drop_gradients(model)
-        self._sound, self._loss_before = [], None
+        self._losses, self._loss_before = [], None
         return norm
+
+    def _broken_loss(self) -> str:
+        """The first loss of the update that is not finite, here or on another rank; empty where there is none."""
+        own = next((str(value) for one in self._losses if not math.isfinite(value := one.item())), "")
+        somewhere = any_rank(bool(own))  # All ranks ask, also those that have one.
+        return own or ("no finite number on another process" if somewhere else "")
 
     def log(self, logs: dict[str, float], *args, **kwargs) -> None:
         if "loss" in logs:

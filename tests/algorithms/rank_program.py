@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 
 import torch
+from guarded_ranks import sick_on_rank_one
 from roles_in_turn import trained
 from test_trainer_seams import EVERYTHING, experience, trainer
 
@@ -90,6 +91,7 @@ def main(out: str, strategies: str, _progress: str, life: str) -> None:
     with joined(max(plans, key=lambda plan: plan.strategy)):
         found: dict[str, object] = {plan.strategy: {fed: trace(plan, fed) for fed in FED} for plan in plans}
         found["shares"] = shares()
+        found["sick"] = {plan.strategy: sick_on_rank_one(plan, WithAdam) for plan in plans}
         found["roles"] = {name: vars(trained(plans[1], turns)) for name, turns in TURNS.items()}
         Path(f"{out}.{rank()}").write_text(json.dumps(found))
 

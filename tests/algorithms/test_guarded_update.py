@@ -106,15 +106,18 @@ def test_a_row_has_the_mean_loss_of_the_updates_that_were_taken() -> None:
     assert math.isnan(losses[2][0]) and losses[2][1] == pytest.approx(losses[0][1], rel=1e-4), "and none lasts"
 
 
-@pytest.mark.parametrize("most", [0, 2])
-def test_too_many_in_a_row_stop_the_run_with_step_figure_and_remedy(most: int) -> None:
-    faults = dict.fromkeys(range(2, 3 + most), "gradient inf")
+@pytest.mark.parametrize(
+    ("most", "fault", "figure"),
+    [(0, "gradient inf", "the gradient's norm is inf"), (2, "loss inf", "the loss is inf"), (1, "reward", "cases=nan")],
+)
+def test_too_many_in_a_row_stop_the_run_with_step_figure_and_remedy(most: int, fault: str, figure: str) -> None:
+    faults = dict.fromkeys(range(2, 3 + most), fault)
     with pytest.raises(GuardStop) as stop:
         run(faults, most=most)
     assert stop.value.exit_code == 3
     told = str(stop.value)
     assert f"step {2 + most}: the last {most + 1} updates were skipped, from step 2 on" in told
-    for text in ("norm is inf", "those of step 1", "optimizer.lr", "run.guards.max_skipped"):
+    for text in (figure, "those of step 1", "optimizer.lr", "run.guards.max_skipped"):
         assert text in told
 
 
@@ -130,10 +133,10 @@ def test_a_run_that_took_no_update_at_all_is_stopped_at_its_end() -> None:
 
 def test_the_count_is_part_of_a_checkpoint() -> None:
     guard, again = UpdateGuard(1), UpdateGuard(1)
-    guard.skipped(7, loss=True, norm=math.nan)
+    guard.skipped(7, loss="nan", norm=math.nan)
     again.load_state_dict(json.loads(json.dumps(guard.state_dict())))
     for one in (guard, again):
-        one.skipped(8, loss=True, norm=math.nan)
+        one.skipped(8, loss="nan", norm=math.nan)
         with pytest.raises(GuardStop, match="the last 2 updates were skipped, from step 7 on"):
             one.check(8)
     counts = {"guard/skipped": 2, "guard/reward": 0, "guard/loss": 2, "guard/gradient": 0}

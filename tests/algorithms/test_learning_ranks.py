@@ -49,6 +49,14 @@ def test_losses_norms_and_weights_are_those_of_one_process(found, alone, strateg
             assert got == pytest.approx(wanted, rel=1e-5, abs=1e-5 * max(map(abs, wanted)) + 1e-9), figure
 
 
+@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_all_ranks_skip_an_update_that_is_sick_on_one(found, strategy: str, rank: int) -> None:
+    weights, rows = (found[rank]["sick"][strategy][name] for name in ("weights", "rows"))
+    assert [row["guard/loss"] for row in rows] == [row["guard/skipped"] for row in rows] == [0, 1, 0]
+    assert weights[1] == weights[0] and weights[2] != weights[1]
+
+
 def test_the_trace_tells_updates_apart(alone) -> None:
     """What the comparison above stands on: other experience gives other norms and weights, none gives none."""
     assert alone["uneven"]["grad_norm"] != pytest.approx(alone["cut"]["grad_norm"], rel=1e-3)

@@ -11,6 +11,7 @@ from transformers import PrinterCallback, Trainer, TrainingArguments
 
 from rlvr_exp.algorithms.arguments import shared_arguments
 from rlvr_exp.algorithms.clipping import MeasuredClipping
+from rlvr_exp.algorithms.guarded_update import GuardedUpdate
 from rlvr_exp.config import build, compose
 from rlvr_exp.run.callbacks import Metrics
 
@@ -41,7 +42,7 @@ class OneRow(Dataset):
         return {"row": torch.zeros(1)}
 
 
-class TinyTrainer(MeasuredClipping, Trainer):
+class TinyTrainer(GuardedUpdate, MeasuredClipping, Trainer):
     pass
 
 
@@ -71,6 +72,9 @@ def trained(model: nn.Module, *words: str, callbacks=()) -> tuple[TinyTrainer, l
             optimizers=(build(config.optimizer).make(model), None),
         )
         trainer.remove_callback(PrinterCallback)
+        for callback in callbacks:
+            if hasattr(callback, "updates"):
+                trainer.guard = callback.updates
         trainer.train()
     return trainer, rows.rows
 

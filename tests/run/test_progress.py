@@ -65,6 +65,14 @@ def test_a_table_in_a_note_keeps_its_lines():
     assert plain([{"kind": "note", "text": "a  b\n1  2"}]) == ["a  b", "1  2"]
 
 
+def test_an_alarm_goes_to_standard_error_and_a_reason_is_kept(capsys):
+    out = io.StringIO()
+    progress = Progress(1, "grpo", False, out)
+    progress.event({"kind": "alarm", "text": "stuck\nhere \x1b[31m"})
+    progress.event({"kind": "reason", "text": "no room"})
+    assert capsys.readouterr().err == "stuck\nhere  [31m\n" and out.getvalue() == "" and progress.reason == "no room"
+
+
 def test_a_stage_without_rewards_or_steps_is_shown_too():
     (line,) = plain([{"kind": "step", "step": 0, "loss": 2.5}], total=0)
     assert line.startswith("grpo step 0/0  loss 2.5000  [")
