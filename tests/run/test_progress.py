@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlvr_exp.run.progress import Plain, Progress
@@ -55,6 +55,7 @@ def test_an_unknown_kind_is_refused(tty):
     progress.close()
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_plain_lines_hold_no_control_characters(text):
     lines = plain([{"kind": "note", "text": text}, {"kind": "phase", "name": text, "done": 0, "total": 2}])
