@@ -94,7 +94,8 @@ def _entries(path: Path, shown: str) -> Iterator[tuple[str, dict[str, Any] | byt
     if not path.name.removesuffix(".gz").endswith(".json"):
         for line in lines(path, LONGEST, OPTION):
             if line.text is None:
-                raise InputError(Problem(f"{shown}, line {line.number}", "longer than a row may be", allowed=f"{LONGEST} bytes"))
+                where = f"{shown}, line {line.number}"
+                raise InputError(Problem(where, "longer than a row may be", allowed=f"{LONGEST} bytes"))
             yield f"{shown}, line {line.number}", line.text
         return
     with opened(path, OPTION) as file:
@@ -102,7 +103,8 @@ def _entries(path: Path, shown: str) -> Iterator[tuple[str, dict[str, Any] | byt
     try:
         value = json.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError) as fault:
-        raise InputError(Problem(shown, "not JSON", got=str(fault), remedy="JSON lines are read from a .jsonl file")) from fault
+        remedy = "JSON lines are read from a .jsonl file"
+        raise InputError(Problem(shown, "not JSON", got=str(fault), remedy=remedy)) from fault
     entries = value if isinstance(value, list) else [value]
     for number, entry in enumerate(entries, 1):
         if not isinstance(entry, dict):
@@ -125,9 +127,8 @@ def chosen(asks: Sequence[Ask], ids: Sequence[str], count: int) -> list[Ask]:
     there = {str(ask.id): ask for ask in asks}
     unknown = [name for name in ids if name not in there]
     if unknown:
-        raise InputError(
-            *(Problem("infer.ids", "no task has this id", name, f"{len(there)} tasks", nearest(name, there)) for name in unknown)
-        )
+        what, allowed = "no task has this id", f"{len(there)} tasks"
+        raise InputError(*(Problem("infer.ids", what, name, allowed, nearest(name, there)) for name in unknown))
     kept = [ask for ask in asks if not ids or str(ask.id) in set(ids)]
     return kept[: count or None]
 

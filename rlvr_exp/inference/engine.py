@@ -107,7 +107,8 @@ class Engine:
                 raise InputError(Problem("task", str(fault))) from fault
         if self._domain is None:
             remedy = "load(..., domain=DOMAIN), the one that the task is from"
-            raise InputError(Problem("task", "a Task is worded by its domain, and none was given", task.id, remedy=remedy))
+            what = "a Task is worded by its domain, and none was given"
+            raise InputError(Problem("task", what, task.id, remedy=remedy))
         return Ask(task.id, task, self._domain)
 
     def _solved(self, asks: Sequence[Ask]) -> list[Solution]:

@@ -9,9 +9,8 @@ from rlvr_exp.config.infer import Infer
 from rlvr_exp.config.model import Model
 from rlvr_exp.config.needs import weights_missing
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.core.sealed import check_if_ours
 from rlvr_exp.inference.engine import Engine
-from rlvr_exp.models.policy import Policy, load_policy
+from rlvr_exp.models.policy import load_policy
 from rlvr_exp.tasks.base import Domain
 from rlvr_exp.verifiers.base import Verifier
 
@@ -43,18 +42,7 @@ def load(
     problems = [*options.problems(), *node.problems(), *(need.problem for need in weights_missing(node))]
     if problems:
         raise InputError(*problems)
-    return Engine(load_sound(node, seed), options, node, verifier, domain, seed)
-
-
-def load_sound(model: Model, seed: int) -> Policy:
-    """The policy of a `model` node whose files are there.
-
-    Raises:
-        InputError: a file of a checkpoint of ours is not as it was written; names the first.
-    """
-    for folder in filter(None, (model.path, model.adapter.path)):
-        check_if_ours(folder)
-    return load_policy(model, seed)
+    return Engine(load_policy(node, seed), options, node, verifier, domain, seed)
 
 
 def _model_of(path: Path | None) -> Model:

@@ -54,7 +54,8 @@ def worded(problem: Any) -> str:
 def _python(problem: PythonProblem) -> str:
     cases = problem.cases[:SHOWN]
     if isinstance(cases[0], StdinCase):
-        shown = [f"For the input\n\n```\n{one.stdin}\n```\n\nit prints\n\n```\n{one.expected_stdout}\n```" for one in cases]
+        runs = "For the input\n\n```\n{}\n```\n\nit prints\n\n```\n{}\n```"
+        shown = [runs.format(one.stdin, one.expected_stdout) for one in cases]
         lead = "Write a Python program that reads standard input and prints its answer."
         return write(CodePuzzle("\n\n".join([lead, *shown])))
     calls = [f"assert {problem.entry_point}({', '.join(map(repr, one.args))}) == {one.expected!r}" for one in cases]
@@ -75,7 +76,8 @@ def _dafny(problem: DafnyProblem) -> str:
 
 
 def _ast_grep(problem: AstGrepProblem) -> str:
-    wanted = ("The tests that it has to pass then", problem.tests) if problem.tests else ("The text after it", problem.after)
+    tested = ("The tests that it has to pass then", problem.tests)
+    wanted = tested if problem.tests else ("The text after it", problem.after)
     return (
         f"Write an ast-grep action for {problem.language} that edits a text.\n\nThe text before it:\n\n"
         f"```\n{problem.before.strip(chr(10))}\n```\n\n{wanted[0]}:\n\n```\n{wanted[1].strip(chr(10))}\n```\n\n"

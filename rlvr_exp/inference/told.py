@@ -28,7 +28,8 @@ def readable(row: Mapping[str, Any]) -> str:
     shown = textwrap.indent("\n".join([*lines[:MOST_LINES], *more]), "    ")
     why = "" if row["outcome"] == "passed" else row["fault"] or row["log"] or ""
     first = next((line.strip() for line in why.splitlines() if line.strip()), "")
-    return "\n".join([f"{row['id']}: {', '.join(filter(None, parts))}", shown, *([f"    -> {first[:300]}"] if first else [])])
+    head = f"{row['id']}: {', '.join(filter(None, parts))}"
+    return "\n".join([head, shown, *([f"    -> {first[:300]}"] if first else [])])
 
 
 class Counts:

@@ -19,9 +19,9 @@ from rlvr_exp.core.errors import Interrupted
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.inference.asking import Ask, chosen, from_file, of_domain
 from rlvr_exp.inference.engine import Engine, settings_of
-from rlvr_exp.inference.loading import load_sound
 from rlvr_exp.inference.told import Counts, readable
 from rlvr_exp.models.identity import weights_hash
+from rlvr_exp.models.policy import load_policy
 from rlvr_exp.models.report import parameters
 from rlvr_exp.run import manifest
 from rlvr_exp.run.answer_file import AnswerFile
@@ -52,7 +52,7 @@ def run(config: Config, job: Job) -> Result:
         torch.set_num_threads(config.parallel.threads)
     domain: Domain = build(config.data)
     asked = asked_of(config, job.directory, domain)
-    policy = load_sound(config.model, config.seed)
+    policy = load_policy(config.model, config.seed)
     with _judging(config) as verifier:
         if verifier is not None:
             check_fit(verifier, (ask.task for ask in asked.asks))
@@ -80,7 +80,8 @@ def asked_of(config: Config, directory: Path, domain: Domain) -> Asked:
         asks, content = of_domain(tasks, domain), domain.fingerprint(options.split)
     else:
         stdin = options.input == STDIN
-        path, source = directory / KEPT_INPUT if stdin else Path(options.input), "standard input" if stdin else options.input
+        path = directory / KEPT_INPUT if stdin else Path(options.input)
+        source = "standard input" if stdin else options.input
         asks, rows = from_file(path, domain if isinstance(domain, Arc) else Arc(), source)
         content = content_hash(rows)
     kept = chosen(asks, options.ids, options.tasks)
@@ -141,8 +142,8 @@ class _Solving:
             self._progress()
             if self._job.interrupted and self._counts.tasks < self._total:
                 raise Interrupted(
-                    f"stopped after {self._counts.tasks} of {self._total} tasks; answers so far: {self._out.path}. The same "
-                    "command with this infer.output goes on there"
+                    f"stopped after {self._counts.tasks} of {self._total} tasks; answers so far: {self._out.path}. "
+                    "The same command with this infer.output goes on there"
                 )
         told = f"{self._counts.text()}; answers: {self._out.path}"
         self._job.progress(kind="note", text=told)

@@ -29,7 +29,16 @@ def test_a_row_is_told_by_its_keys(form):
     assert ask.domain.name == form and ask.domain.prompt(ask.task)
 
 
-@pytest.mark.parametrize(("row", "shown"), [(ADD, "add(2, 3) == 5"), (NEXT, "it prints\n\n```\n5"), (TESTED, "def test_add"), (PROVED, "ensures x > 0"), (EDITED, "log(a)")])
+@pytest.mark.parametrize(
+    ("row", "shown"),
+    [
+        (ADD, "add(2, 3) == 5"),
+        (NEXT, "it prints\n\n```\n5"),
+        (TESTED, "def test_add"),
+        (PROVED, "ensures x > 0"),
+        (EDITED, "log(a)"),
+    ],
+)
 def test_a_row_without_a_prompt_is_worded_from_its_problem(row, shown):
     ask = from_row(row, ARC)
     assert shown in ask.domain.prompt(ask.task)
@@ -106,7 +115,14 @@ def test_of_many_faults_the_rest_is_counted(tmp_path):
     assert len(fault.value.problems) == 21 and "5 further faults" in str(fault.value)
 
 
-@pytest.mark.parametrize(("rows", "told"), [([], "holds no task"), ([ADD, ADD], "ids that stand twice"), ([puzzle(1), puzzle("1")], "ids that stand twice")])
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        ([], "holds no task"),
+        ([ADD, ADD], "ids that stand twice"),
+        ([puzzle(1), puzzle("1")], "ids that stand twice"),
+    ],
+)
 def test_a_file_that_cannot_be_asked_is_refused(rows, told, tmp_path):
     with pytest.raises(InputError, match=told):
         from_file(write(tmp_path / "in.jsonl", rows), ARC)

@@ -8,6 +8,7 @@ from asked_rows import puzzle
 from rlvr_exp.config import compose, to_yaml
 from rlvr_exp.config.infer import Infer
 from rlvr_exp.core.errors import InputError
+from rlvr_exp.core.sealed import seal
 from rlvr_exp.inference import load
 from rlvr_exp.models.embedded import EMBEDDED
 from rlvr_exp.models.identity import weights_hash
@@ -49,6 +50,19 @@ def test_what_cannot_work_is_refused(path, options, told):
     with pytest.raises(InputError) as fault:
         load(path, options)
     assert told in str(fault.value)
+
+
+def test_a_damaged_checkpoint_is_named_and_refused(tmp_path):
+    folder = tmp_path / "step_000001"
+    shutil.copytree(EMBEDDED, folder)
+    seal(folder, {"step": 1})
+    assert load(folder).solve(puzzle("a")).text
+    weights = sorted(folder.glob("*.safetensors"))[0]
+    content = bytearray(weights.read_bytes())
+    content[len(content) // 2] ^= 1
+    weights.write_bytes(content)
+    with pytest.raises(InputError, match=f"{weights.name}: does not hold what was written"):
+        load(folder)
 
 
 def test_a_verifier_that_is_given_judges():
