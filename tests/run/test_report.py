@@ -8,7 +8,7 @@ import re
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from report_pages import CONFIG, HOSTILE, coordinates, evaluation, log, report, rollouts, whole_run
+from report_pages import CONFIG, HOSTILE, coordinates, evaluation, report, rollouts, whole_run
 
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.files import write_json

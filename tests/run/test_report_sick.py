@@ -20,7 +20,7 @@ def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sick")
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, str(Path(__file__).with_name("sick_runs.py")), str(folder)]
-    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder, done.stdout + done.stderr
 

@@ -151,7 +151,7 @@ def duration(seconds: float) -> str:
 def _chart(metrics: Sequence[Row], panel: Panel, tallies: Sequence[Tally] = (), machine: bool = False) -> str:
     names = _names(metrics, panel.pattern, machine)
     title = panel.title if len(names) != 1 or names[0].count("/") < 2 else f"{panel.title} ({names[0]})"
-    shade = band(tallies, panel.of_groups) if panel.of_groups and len(names) == 1 else ()
+    shade = band(tallies, panel.of_groups, panel.percent) if panel.of_groups and len(names) == 1 else []
     note = " ".join(filter(None, (panel.note if tallies else "", BANDED if shade else "")))
     return _lines(metrics, title, names[:OTHER], panel.percent, shade, note) if names else ""
 
@@ -165,7 +165,8 @@ def _lines(
 
 
 def _names(metrics: Sequence[Row], pattern: str, machine: bool = False) -> list[str]:
-    return [name for name in _columns(metrics) if re.search(rf"(^|/|_){pattern}", name) and _machine(name) is machine]
+    wanted = [name for name in _columns(metrics) if re.search(rf"(^|/|_){pattern}", name) and _machine(name) is machine]
+    return [name for name in wanted if not name.startswith("guard/")]  # Counts of what was wrong with a metric.
 
 
 def _columns(metrics: Sequence[Row]) -> list[str]:

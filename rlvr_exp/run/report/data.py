@@ -19,8 +19,9 @@ from rlvr_exp.run.tracking import Row, read_metrics
 
 WHENS = ("before", "after")
 MOST_FILES, MOST_BYTES, MOST_KEPT = 300, 64 << 20, 24
-"""Rollout files that are counted, their packed bytes, and the files of those whose rows are kept as well; of more, equally
-spaced ones with the first and the last among them, so that the report of a long run takes seconds and bounded memory."""
+"""Rollout files that are counted, their packed bytes, and the files of those whose rows are kept as well; of more,
+equally spaced ones with the first and the last among them, so that the report of a long run takes seconds and bounded
+memory."""
 
 
 @dataclass(frozen=True)

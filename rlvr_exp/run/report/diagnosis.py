@@ -1,9 +1,9 @@
 """Why a run does not learn: causes with their evidence, the first one first, or that nothing wrong was found.
 
 Pure functions of the evidence. The order is that of causes and effects. What blocks learning comes before what holds it
-back. Then what is so from the start before what came later, for that comes of the updates, and those of a broken pipeline
-are no better than it. From the start: the place in the pipeline, from the draw of an answer to the weights. Later: the
-updates themselves, then what happened first.
+back. Then what is so from the start before what came later, for that comes of the updates, and those of a broken
+pipeline are no better than it. From the start: the place in the pipeline, from the draw of an answer to the weights.
+Later: the updates themselves, then what happened first.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,10 +18,10 @@ from rlvr_exp.run.report.evidence import Evidence, trend
 from rlvr_exp.run.report.finding import Finding, Weight
 
 PIPELINE = (
-    "golds", "sampling", "empty", "repeats", "contradiction", "one_answer", "entropy_collapse", "truncation", "parse", "no_verdict", "rejected",
-    "alike", "none_pass", "reward_not_finite", "constant_reward", "reward_hacking", "dead_failed",
-    "dead_solved", "advantages", "learning_rate", "untrained", "no_gradient", "clipped", "unmoved", "ratio",
-    "kl_holds", "entropy_bonus", "exploding", "kl", "stopped",
+    "golds", "sampling", "empty", "repeats", "contradiction", "one_answer", "entropy_collapse", "truncation", "parse",
+    "no_verdict", "rejected", "alike", "none_pass", "reward_not_finite", "constant_reward", "reward_hacking",
+    "dead_failed", "dead_solved", "advantages", "learning_rate", "untrained", "no_gradient", "clipped", "unmoved",
+    "ratio", "kl_holds", "entropy_bonus", "exploding", "kl", "stopped",
 )  # fmt: skip
 """Causes that are so from the start, upstream first."""
 DURING = (

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from statistics import fmean, linear_regression
 
 from rlvr_exp.run.report.evidence import Evidence, Share, late, middle
@@ -37,7 +38,8 @@ def _growth(seen: Evidence) -> Iterator[Finding]:
         if slope * steps > GROWTH * abs(mean) > 0:
             yield Finding(
                 "growth",
-                f"{name} keeps growing: {points[0][1]:,.4g} at step {points[0][0]:,}, {points[-1][1]:,.4g} at step {points[-1][0]:,}",
+                f"{name} keeps growing: {points[0][1]:,.4g} at step {points[0][0]:,}, {points[-1][1]:,.4g} at step "
+                f"{points[-1][0]:,}",
                 f"{slope:,.3g} a step over the second half of the run, without an end in sight.",
                 "A longer run will end for want of it: checkpoint often, and look for what is kept from step to step.",
                 Weight.NOTE,
@@ -62,7 +64,7 @@ def _running_out(seen: Evidence) -> Iterator[Finding]:
 def _rises(points: Sequence[tuple[int, float]]) -> bool:
     size = max(1, len(points) // 10)
     means = [fmean(value for _, value in points[start : start + size]) for start in range(0, len(points), size)]
-    rises = sum(after > before for before, after in zip(means, means[1:], strict=False))
+    rises = sum(after > before for before, after in pairwise(means))
     return rises >= STEADY * (len(means) - 1)
 
 

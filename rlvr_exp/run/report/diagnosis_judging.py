@@ -58,7 +58,8 @@ def _golds(seen: Evidence) -> Iterator[Finding]:
         cause,
         f"{what}: {found} gold answers do not pass{f', most by {kind}' if kind else ''}",
         seen.reason,
-        "A gold answer that fails shows that parser, verifier, limits and data do not fit each other: +stage=validate with "
+        "A gold answer that fails shows that parser, verifier, limits and data do not fit each other: +stage=validate "
+        "with "
         "the same data and verifier looks at all of them.",
         Weight.BLOCKS,
     )
@@ -69,7 +70,7 @@ def _golds_given(seen: Evidence) -> Iterator[Finding]:
     given = [
         row
         for row in (*seen.rollouts, *seen.measured)
-        if row.outcome != "no_verdict" and not row.truncated and row.completion.strip() == seen.golds.get(row.task, "").strip() != ""
+        if row.outcome != "no_verdict" and not row.truncated and _is_gold(row, seen)
     ]
     failed = [row for row in given if row.outcome != "passed"]
     weight = weigh(Share(len(failed), len(given)).low, *GOLDS)
@@ -86,15 +87,20 @@ def _golds_given(seen: Evidence) -> Iterator[Finding]:
     )
 
 
+def _is_gold(row: Rollout, seen: Evidence) -> bool:
+    return row.completion.strip() == seen.golds.get(row.task, "").strip() != ""
+
+
 def _none_pass(seen: Evidence) -> Iterator[Finding]:
     """Rewards that tell failures apart keep groups alive; still nothing has ever passed."""
     found = share(seen.series, lambda one: one.met("passed"))
-    if found.of >= MANY and not found.count:
+    if found.of - sum(one.met("no_verdict") for one in seen.series) >= MANY and not found.count:
         yield Finding(
             "none_pass",
             f"No answer ever passes: {found} completions",
             "What is learned is which failure is paid best. A task that is never solved teaches no more than that.",
-            "Easier tasks or a policy that solves some (+stage=sft first); +stage=validate shows whether the golds pass.",
+            "Easier tasks or a policy that solves some (+stage=sft first); +stage=validate shows whether the golds "
+            "pass.",
             Weight.HOLDS_BACK,
             0,
             some(row for row in seen.samples if row.outcome not in ("passed", "no_verdict")),
@@ -112,7 +118,8 @@ def _unparsed(seen: Evidence) -> Iterator[Finding]:
     if fine.low > 0.5:
         why += f" Yet {fine} of those looked at are whole programs: it is the parser that refuses them."
     remedy = (
-        "Hold three of the samples against what the domain's parser wants (data=...): a fence, a header, an entry point."
+        "Hold three of the samples against what the domain's parser wants (data=...): a fence, a header, an entry "
+        "point."
         if fine.low > 0.5
         else "Say the wanted form in the prompt, teach it first (+stage=sft), or start from a model that knows it."
     )
@@ -144,7 +151,8 @@ def _silent(seen: Evidence) -> Iterator[Finding]:
         f"The verifier gives no verdict: {found} completions",
         "What has no verdict enters no baseline, no loss and no rate: the grader is down, not the policy."
         + (f" Its reason: {told_by[:300]}" if told_by else ""),
-        "See that the verifier's tool runs on this machine (+stage=verify verify.input=samples), and its workers' memory and "
+        "See that the verifier's tool runs on this machine (+stage=verify verify.input=samples), and its workers' "
+        "memory and "
         "time; the logs are below.",
         weight,
         onset(seen.series, lambda one: one.met("no_verdict"), SILENT[1]) if seen.series else 0,
@@ -165,7 +173,8 @@ def _rejected(seen: Evidence) -> Iterator[Finding]:
         "rejected",
         f"Answers are rejected as cheats: {found} completions",
         f"A rejected answer is paid least of all. Rules: {rules or 'not recorded'}.",
-        "Read the samples: a policy that is out for the grader needs a smaller gain from it; a rule that refuses honest "
+        "Read the samples: a policy that is out for the grader needs a smaller gain from it; a rule that refuses "
+        "honest "
         "answers is a fault of the verifier.",
         weight,
         onset(seen.series, lambda one: one.met("rejected"), REJECTED[1]),
@@ -211,7 +220,8 @@ def _contradicted(seen: Evidence) -> Iterator[Finding]:
             "contradiction",
             f"The verifier contradicts itself: {found} answers given more than once got different verdicts",
             "The same text for the same task passes once and fails another time: what is learned from is chance.",
-            "Look for limits of wall-clock time on a busy machine, for random numbers in tests, and for state that one candidate "
+            "Look for limits of wall-clock time on a busy machine, for random numbers in tests, and for state that "
+            "one candidate "
             "leaves to the next.",
             weight,
             0,

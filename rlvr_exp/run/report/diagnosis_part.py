@@ -33,7 +33,8 @@ def _card(finding: Finding, number: int) -> str:
     body = f"<p>{escape(finding.why)}</p><p><b>What to do:</b> {escape(finding.remedy)}</p>"
     samples = _samples(finding.samples, number == 1)
     name = f'<p class="none">cause: <code>{escape(finding.cause)}</code></p>'
-    return f'<article class="sample cause{first}" data-cause="{escape(finding.cause)}">{head}{body}{samples}{name}</article>'
+    parts = f"{head}{body}{samples}{name}"
+    return f'<article class="sample cause{first}" data-cause="{escape(finding.cause)}">{parts}</article>'
 
 
 def _samples(rows: Iterable[Rollout], shown: bool) -> str:
@@ -50,6 +51,7 @@ def _sample(row: Rollout) -> str:
     left = f'<p class="none">&hellip; {more:,} more characters</p>' if more > 0 else ""
     return (
         f'<div><h4><span class="verdict {escape(row.outcome)}">{escape(verdict)}</span> <small>{place}, task '
-        f"{escape(row.task)}, {row.tokens} tokens{paid}</small></h4><pre>{escape(row.completion[:MOST_TEXT]) or '(empty)'}</pre>"
+        f"{escape(row.task)}, {row.tokens} "
+        f"tokens{paid}</small></h4><pre>{escape(row.completion[:MOST_TEXT]) or '(empty)'}</pre>"
         f"{left}{log}</div>"
     )

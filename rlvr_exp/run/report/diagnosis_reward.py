@@ -1,7 +1,7 @@
-"""What can be wrong between a verdict and an advantage: a reward that says nothing, or something else than the verifier does;
-groups with nothing to compare."""
+"""What can be wrong between a verdict and an advantage: a reward that says nothing, or something else than the
+verifier does; groups with nothing to compare."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from statistics import fmean
 
@@ -38,7 +38,8 @@ def _constant(seen: Evidence) -> Iterator[Finding]:
     told = f"in {mixed} groups with right and wrong answers all are paid the same"
     yield Finding(
         "constant_reward",
-        f"Constant reward: {told if weight is not None else f'{apart} completions are paid the same, passed or failed'}",
+        "Constant reward: "
+        f"{told if weight is not None else f'{apart} completions are paid the same, passed or failed'}",
         "The verifier tells the answers apart and the reward does not, so no answer is better than another.",
         "Look at the weights of reward.terms and at reward.normalizer; an own reward must read the verdict.",
         weight or Weight.BLOCKS,
@@ -84,7 +85,8 @@ def _hacked(seen: Evidence) -> Iterator[Finding]:
         "reward_hacking",
         f"Reward hacking suspected: {title}",
         " ".join(facts),
-        "Read the best paid samples that failed, take out or cap the term that pays them, and let passing outweigh all other terms.",
+        "Read the best paid samples that failed, take out or cap the term that pays them, and let passing outweigh "
+        "all other terms.",
         Weight.BLOCKS if risen else weight or Weight.HOLDS_BACK,
         0 if weight is not None else onset_of_rise(seen.tallies),
         _best_paid_failures(seen.rollouts),
@@ -156,7 +158,8 @@ def _one_answer(seen: Evidence) -> Iterator[Finding]:
         yield Finding(
             "one_answer",
             f"Reward hacking suspected: one answer passes {alone} tasks",
-            "Tasks that differ have answers that differ; a text that passes nearly all of them has found a hole in the verifier, or "
+            "Tasks that differ have answers that differ; a text that passes nearly all of them has found a hole in "
+            "the verifier, or "
             "the tasks are all one.",
             "Judge the text by hand (+stage=verify), and +stage=validate: its hollow programs must not pass.",
             Weight.BLOCKS,
@@ -190,7 +193,8 @@ def _dead(seen: Evidence) -> Iterator[Finding]:
             "dead_failed",
             f"Dead groups: in {failed} groups all answers fail and are paid the same",
             f"A group without a difference has no advantage. All failed {failed}, all solved {solved}.",
-            "Easier tasks (curriculum=ordered, data.path), more draws for each (algorithm.group_size), supervised steps first "
+            "Easier tasks (curriculum=ordered, data.path), more draws for each (algorithm.group_size), supervised "
+            "steps first "
             "(+stage=sft), or a reward that tells near misses apart.",
             weight,
             begun,
@@ -201,7 +205,8 @@ def _dead(seen: Evidence) -> Iterator[Finding]:
             "dead_solved",
             f"Dead groups: in {solved} groups all answers pass",
             f"A group without a difference has no advantage. All solved {solved}, all failed {failed}.",
-            "Harder tasks; what is left to learn is in those that are not always solved (algorithm.zero_variance=resample). Where "
+            "Harder tasks; what is left to learn is in those that are not always solved "
+            "(algorithm.zero_variance=resample). Where "
             "all pass from the first step, see whether the verifier is strict: +stage=validate.",
             weight,
             begun,

@@ -1,4 +1,5 @@
-"""What can be wrong with how answers are drawn: empty, cut off, all alike, or drawn otherwise than they are measured."""
+"""What can be wrong with how answers are drawn: empty, cut off, all alike, or drawn otherwise than they are
+measured."""
 
 import math
 from collections import Counter
@@ -40,7 +41,8 @@ def _empty(seen: Evidence) -> Iterator[Finding]:
             "empty",
             f"Empty answers: {found} completions hold no text",
             "The policy ends its answer at once, so there is nothing to judge.",
-            f"Look at the end-of-text token, at model.chat_template and at algorithm.stop={_stop(seen)}: a stop string that "
+            f"Look at the end-of-text token, at model.chat_template and at algorithm.stop={_stop(seen)}: a stop "
+            "string that "
             "matches at once leaves nothing.",
             weight,
             onset(seen.series, lambda one: one.empty, EMPTY[1]),
@@ -90,7 +92,8 @@ def _repeating(seen: Evidence, found: Share, weight: Weight, entropy: float, len
     return Finding(
         "repeats",
         f"The sampler repeats itself: in {found} groups all completions are one text",
-        f"The policy's own entropy is {entropy:.3g} nats a token over {length:.3g} tokens: equal draws cannot be chance.",
+        f"The policy's own entropy is {entropy:.3g} nats a token over {length:.3g} tokens: equal draws cannot be "
+        "chance.",
         "Look at the sampler's seeds: each sample of a group needs a draw of its own.",
         weight,
         onset(seen.tallies, lambda one: one.one_text, ONE_TEXT[1], "groups"),
@@ -111,7 +114,8 @@ def _collapsed(seen: Evidence, found: Share, weight: Weight, first: float, last:
         "entropy_collapse",
         f"Entropy collapse: {same}",
         "Where all answers to a prompt are the same, none is better than another and nothing is learned." + entropy,
-        f"{other}{'Else a lower optimizer.lr, ' if drawing else ''}algorithm.entropy_coef or algorithm.kl_coef above 0, a "
+        f"{other}{'Else a lower optimizer.lr, ' if drawing else ''}algorithm.entropy_coef or algorithm.kl_coef above "
+        "0, a "
         "wider algorithm.clip_high; go on from a checkpoint before the collapse.",
         weight,
         begun,
@@ -131,7 +135,8 @@ def _narrowing(seen: Evidence) -> list[str]:
 
 
 def _drawn_otherwise(seen: Evidence) -> Iterator[Finding]:
-    """The same weights do well in the evaluation and badly in the first steps: what differs is how answers are drawn."""
+    """The same weights do well in the evaluation and badly in the first steps: what differs is how answers are
+    drawn."""
     differing = [
         name
         for name in DRAWING
@@ -145,16 +150,19 @@ def _drawn_otherwise(seen: Evidence) -> Iterator[Finding]:
     )
     if training.of and measured.of and training.high < WORSE * measured.low:
         told = ", ".join(
-            f"algorithm.{name}={seen.option(f'algorithm.{name}')} against evaluation.{name}={seen.option(f'evaluation.{name}')}"
+            f"algorithm.{name}={seen.option(f'algorithm.{name}')} against "
+            f"evaluation.{name}={seen.option(f'evaluation.{name}')}"
             for name in differing
         )
         first = {one.step for one in beginning(seen.tallies)}
         yield Finding(
             "sampling",
-            f"Answers are drawn otherwise than they are measured: {training.value:.0%} pass in training, {measured.value:.0%} "
+            f"Answers are drawn otherwise than they are measured: {training.value:.0%} pass in training, "
+            f"{measured.value:.0%} "
             "of the same policy's in the evaluation before",
             f"At the same weights only the draws differ: {told}. {_buckets(seen)}",
-            "Bring the algorithm's sampling options near the evaluation's; a temperature of 1 and no filters are the policy's "
+            "Bring the algorithm's sampling options near the evaluation's; a temperature of 1 and no filters are the "
+            "policy's "
             "own distribution.",
             Weight.BLOCKS,
             0,

@@ -1,4 +1,5 @@
-"""What can be wrong between an advantage and the weights: nothing arrives, too much arrives, or it arrives elsewhere."""
+"""What can be wrong between an advantage and the weights: nothing arrives, too much arrives, or it arrives
+elsewhere."""
 
 import math
 import re
@@ -17,14 +18,16 @@ MOST_RATE = 1e-2
 STRONG_BONUS = 0.05
 """Weight of the entropy bonus at which it can drown a reward."""
 UNREADABLE, RANDOM = 0.3, 2.0
-"""Gain of the share of answers that cannot be read, at which a policy is broken; growth of entropy that tells broken answers
-from long ones."""
+"""Gain of the share of answers that cannot be read, at which a policy is broken; growth of entropy that tells broken
+answers from long ones."""
 LARGE_KL, HUGE_KL = 1.0, 10.0
 """Nats a token from the reference: a factor of e on every token; and text of another kind."""
 STRONG_KL, HELD_KL = 0.5, 1e-3
-"""Weight of the KL penalty past any in use, and the distance, in nats a token, of a policy that does not leave its reference."""
+"""Weight of the KL penalty past any in use, and the distance, in nats a token, of a policy that does not leave its
+reference."""
 FRESH, STALE = 0.01, 0.2
-"""KL to the policy that drew the samples, nats a token: more than rounding for fresh samples; too far for reused ones."""
+"""KL to the policy that drew the samples, nats a token: more than rounding for fresh samples; too far for reused
+ones."""
 CLIPPED = 0.4
 """Share of tokens with a clipped ratio past which most of an update is thrown away."""
 SCALED = 0.01
@@ -133,9 +136,11 @@ def _unmoved(seen: Evidence) -> Iterator[Finding]:
     yield Finding(
         "unmoved",
         f"The policy has hardly moved: {seen.changed} held-out answers changed in {seen.steps} steps",
-        f"Held-out tasks are asked with the same draws before and after. The highest learning rate was {peak:.2g}; gradients "
+        f"Held-out tasks are asked with the same draws before and after. The highest learning rate was {peak:.2g}; "
+        "gradients "
         f"have a norm of {middle(seen.column('grad_norm')):.3g}.",
-        "A higher optimizer.lr, or see whether updates reach the weights that sample (sync/probe_gap) and which are trained.",
+        "A higher optimizer.lr, or see whether updates reach the weights that sample (sync/probe_gap) and which are "
+        "trained.",
         Weight.HOLDS_BACK if seen.changed.count else Weight.BLOCKS,
     )
 
@@ -148,7 +153,8 @@ def _reward_not_finite(seen: Evidence) -> Iterator[Finding]:
         yield Finding(
             "reward_not_finite",
             f"Rewards are no finite numbers, first in step {first}",
-            f"{len(rows)} rows have no mean reward; {sum(value for _, value in skipped):.0f} updates were skipped for it.",
+            f"{len(rows)} rows have no mean reward; {sum(value for _, value in skipped):.0f} updates were skipped for "
+            "it.",
             "Look at the reward's terms in the rollouts of that step.",
             Weight.BLOCKS,
             first if first > 1 else 0,
@@ -277,7 +283,8 @@ def _kl(seen: Evidence) -> Iterator[Finding]:
             "kl",
             f"KL blow-up: {last:.3g} nats a token from the reference, {middle(points[:1]):.3g} at first",
             "The policy has left the texts that it began with; its reward no longer says what it did.",
-            f"A higher algorithm.kl_coef ({seen.option('algorithm.kl_coef')} now) or a lower optimizer.lr ({seen.option('optimizer.lr')}).",
+            f"A higher algorithm.kl_coef ({seen.option('algorithm.kl_coef')} now) or a lower optimizer.lr "
+            f"({seen.option('optimizer.lr')}).",
             Weight.BLOCKS if last >= HUGE_KL else Weight.HOLDS_BACK,
             next(step for step, value in points if value >= LARGE_KL),
             some(reversed(seen.rollouts)),
@@ -320,7 +327,8 @@ def _ratio(seen: Evidence) -> Iterator[Finding]:
     yield Finding(
         "ratio",
         f"Ratio off 1: {moved:.3g} nats a token between sampler and trainer on {kind}",
-        f"A KL of {limit:g} is what {'rounding' if fresh else 'reuse'} accounts for; {clipped:.0%} of tokens have a clipped ratio.",
+        f"A KL of {limit:g} is what {'rounding' if fresh else 'reuse'} accounts for; {clipped:.0%} of tokens have a "
+        "clipped ratio.",
         "The two compute different probabilities: see model.dtype, run.probe and sampling filters."
         if fresh
         else "Fewer algorithm.iterations or rollout_steps, or a lower optimizer.lr.",

@@ -15,7 +15,8 @@ ABSENT = "(none)"
 
 
 def differences(config: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """By dotted key: (the run's value, the default). A node of another class is held against that class's own defaults."""
+    """By dotted key: (the run's value, the default). A node of another class is held against that class's own
+    defaults."""
     stage = config.get("stage")
     if stage not in STAGES:
         return {}
@@ -25,8 +26,9 @@ def differences(config: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
 
 def _differing(given: Mapping[str, Any], usual: Mapping[str, Any], above: str) -> Iterator[tuple[str, tuple[Any, Any]]]:
     usual = _of_class(given, usual)
-    for name in [*given, *(name for name in usual if name not in given)]:
-        key, ours, theirs = f"{above}{name}", given.get(name, ABSENT), usual.get(name, ABSENT)
+    # What a run does not have it could not ask for: it is of an earlier version.
+    for name, ours in given.items():
+        key, theirs = f"{above}{name}", usual.get(name, ABSENT)
         if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
             yield from _differing(ours, theirs, f"{key}.")
         elif isinstance(ours, Mapping) and ours:

@@ -57,7 +57,8 @@ def _line(name: str, rates: Mapping[str, Any]) -> str:
     both = " &rarr; ".join(f"{100 * rates[when]['value']:.0f}%" for when in WHENS if rates[when])
     count = max(rates[when]["n"] for when in WHENS if rates[when])
     return (
-        f'<div class="family"><span title="{escape(name)}">{escape(name)}</span>{track_of(*(rates[when] for when in WHENS))}'
+        f'<div class="family"><span title="{escape(name)}">{escape(name)}</span>'
+        f"{track_of(*(rates[when] for when in WHENS))}"
         f"<b>{both}</b><small>n={count}</small></div>"
     )
 

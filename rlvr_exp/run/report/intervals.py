@@ -41,13 +41,15 @@ def rate(values: Sequence[float]) -> Mean:
     return Mean(found.value, max(0.0, found.low), min(1.0, found.high), found.n)
 
 
-def band(tallies: Sequence[Tally], read: Callable[[Tally], Sequence[float]]) -> list[tuple[float, float, float]]:
-    """(step, low, high): the interval of the mean over groups, pooled over equal runs of steps."""
+def band(
+    tallies: Sequence[Tally], read: Callable[[Tally], Sequence[float]], share: bool
+) -> list[tuple[float, float, float]]:
+    """(step, low, high): the interval of the mean over groups, pooled over equal runs of steps; `share`: of values in [0, 1]."""
     drawn = []
     for run in bins(len(tallies), MOST_BANDS):
         values = [value for i in run for value in read(tallies[i])]
         if len(values) > 1:
-            found = mean(values)
+            found = rate(values) if share else mean(values)
             middle = fmean((tallies[run[0]].step, tallies[run[-1]].step))
             drawn.append((middle, found.low, found.high))
     return drawn

@@ -1,8 +1,8 @@
 """What the report and the diagnosis know of the held-out tasks: how hard each one is, and its gold answer.
 
-A run that measures leaves them in evaluation/tasks.json. Those of a run without that file are looked up in its data; data that
-are no longer there, or that have changed, are no fault: a task counts as known only where its prompt is still the one that was
-answered.
+A run that measures leaves them in evaluation/tasks.json. Those of a run without that file are looked up in its data;
+data that are no longer there, or that have changed, are no fault: a task counts as known only where its prompt is
+still the one that was answered.
 """
 
 import json

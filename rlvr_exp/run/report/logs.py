@@ -1,5 +1,6 @@
 """What the verifier said: the commonest logs of completions that did not pass, each with its count and whole once."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from html import escape
@@ -22,22 +23,30 @@ def log_table(run: RunData) -> str:
     items = "".join(
         f'<li><span class="verdict {escape(row.outcome)}">{escape(words(verdict))}</span> <b>{count:,}</b> '
         f"<details><summary><code>{escape(line[:160])}</code></summary><pre>{escape(row.log[:MOST_CHARACTERS])}</pre>"
-        f"<p class='none'>task {escape(row.task)}, answer:</p><pre>{escape(row.completion[:MOST_CHARACTERS])}</pre></details></li>"
+        f"<p class='none'>task {escape(row.task)}, answer:</p>"
+        f"<pre>{escape(row.completion[:MOST_CHARACTERS])}</pre></details></li>"
         for verdict, line, count, row in found
     )
     steps = len({row.step for row in rows})
     whence = f"{len(unpassed):,} completions that did not pass, of {steps:,} {'step' if steps == 1 else 'steps'}"
-    return f'<p class="note">The commonest first lines of the logs of {whence}.</p><ul class="logs">{items}</ul>'
+    return f'<p class="note">The commonest kinds of logs of {whence}.</p><ul class="logs">{items}</ul>'
 
 
 def repeated_logs(rows: Sequence[Rollout], most: int) -> list[tuple[str, str, int, Rollout]]:
-    """(verdict, first line of the log, count, one row) of the commonest logs, most met first."""
+    """(verdict, shape of the log's first line, count, one row) of the commonest logs, most met first."""
     counts: Counter[tuple[str, str]] = Counter()
     shown: dict[tuple[str, str], Rollout] = {}
     for row in rows:
         line = next((line.strip() for line in row.log.splitlines() if line.strip()), "")
         if line:
-            key = (row.bucket or row.outcome, line)
+            key = (row.bucket or row.outcome, _shape(line))
             counts[key] += 1
             shown.setdefault(key, row)
     return [(*key, count, shown[key]) for key, count in counts.most_common(most)]
+
+
+def _shape(line: str) -> str:
+    """The line without what differs from task to task: numbers, quoted words and lists."""
+    while (shorter := re.sub(r"\[[^\[\]]*\]", "...", line)) != line:
+        line = shorter
+    return re.sub(r"\d+", "N", re.sub(r"'[^']*'", "'...'", line))

@@ -1,4 +1,5 @@
-"""All that the policy answered to a few tasks, best first, and how its usual and its passing answer differ from the gold.
+"""All that the policy answered to a few tasks, best first, and how its usual and its passing answer differ from the
+gold.
 
 Of an evaluation where there is one, else of the last training step, whose answers have rewards and advantages.
 """
@@ -59,12 +60,14 @@ def _chosen(tasks: Mapping[str, Sequence[Rollout]], known: Mapping[str, Known], 
 
 def _card(kind: str, rows: Sequence[Rollout], known: Known | None) -> str:
     texts = distinct(rows)
-    head = f'<h3><span class="tag">{kind}</span> {escape(words(rows[0].family))} <small>{escape(rows[0].task)}</small></h3>'
+    family, task = escape(words(rows[0].family)), escape(rows[0].task)
+    head = f'<h3><span class="tag">{kind}</span> {family} <small>{task}</small></h3>'
     items = "".join(_item(text, len(rows)) for text in texts[:MOST_TEXTS])
     left = len(texts) - MOST_TEXTS
     more = f'<p class="none">&hellip; {left:,} more texts</p>' if left > 0 else ""
     prompt = f"<details><summary>prompt</summary><pre>{escape(rows[0].prompt[:MOST_CHARACTERS])}</pre></details>"
-    return f'<article class="sample">{head}{prompt}<ol class="nbest">{items}</ol>{more}{_against_gold(texts, known)}</article>'
+    gold = _against_gold(texts, known)
+    return f'<article class="sample">{head}{prompt}<ol class="nbest">{items}</ol>{more}{gold}</article>'
 
 
 def distinct(rows: Iterable[Rollout]) -> list[Text]:
@@ -82,7 +85,8 @@ def _item(text: Text, of: int) -> str:
     paid += "" if row.advantage is None else f", advantage {row.advantage:+.3g}"
     verdict = words(row.bucket or row.rule or row.outcome)
     return (
-        f'<li><span class="verdict {escape(row.outcome)}">{escape(verdict)}</span> <small>{text.count} of {of}{paid}</small>'
+        f'<li><span class="verdict {escape(row.outcome)}">{escape(verdict)}</span> '
+        f"<small>{text.count} of {of}{paid}</small>"
         f"<pre>{escape(row.completion[:MOST_CHARACTERS]) or '(empty)'}</pre></li>"
     )
 

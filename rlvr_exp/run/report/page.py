@@ -25,7 +25,8 @@ GROUPS = ("model", "data", "verifier", "reward", "algorithm", "curriculum", "opt
 
 
 def page(run: RunData, known: Mapping[str, Known], diagnosis: Diagnosis, others: Sequence[RunData] = ()) -> str:
-    """The whole document. It asks the network for nothing, and its policy forbids it to; it can be read without its script.
+    """The whole document. It asks the network for nothing, and its policy forbids it to; it can be read without its
+    script.
 
     Args:
         known: the tasks behind its answers.
@@ -39,7 +40,8 @@ def page(run: RunData, known: Mapping[str, Known], diagnosis: Diagnosis, others:
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="color-scheme" content="light dark">'
         f"<title>{escape(_stage(run))}: {escape(run.name)}</title><style>{STYLE}</style></head>"
-        f"<body><main>{_head(run)}{_sections(run, known, diagnosis, others)}</main><script>{SCRIPT}</script></body></html>\n"
+        f"<body><main>{_head(run)}{_sections(run, known, diagnosis, others)}</main>"
+        f"<script>{SCRIPT}</script></body></html>\n"
     )
 
 

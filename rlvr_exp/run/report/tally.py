@@ -50,7 +50,8 @@ class Tally:
     mixed_equal: int
     """Mixed groups in which all are paid the same."""
     mixed_inverted: int
-    """Mixed groups in which failed members are paid as much as passed ones, or more, on average, but not all the same."""
+    """Mixed groups in which failed members are paid as much as passed ones, or more, on average, but not all the
+    same."""
 
     def met(self, *verdicts: str) -> int:
         """Completions with one of these verdicts."""
@@ -89,7 +90,8 @@ def tally(step: int, rows: Iterable[Rollout]) -> Tally:
 
 
 def as_rollouts(step: int, answers: Iterable[Mapping[str, Any]]) -> list[Rollout]:
-    """The sampled answers of an evaluation as rows without a reward, each task a group; greedy ones where there are no others."""
+    """The sampled answers of an evaluation as rows without a reward, each task a group; greedy ones where there are
+    no others."""
     answers = list(answers)
     sampled = [answer for answer in answers if answer["mode"] == "sampled"] or answers
     places = {task: place for place, task in enumerate(dict.fromkeys(answer["task"] for answer in sampled))}
