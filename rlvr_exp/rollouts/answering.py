@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import nn
@@ -47,6 +48,10 @@ class Answered:
     """Wall seconds: `generate`, and `verify`, what waiting for verdicts cost once sampling had ended."""
 
 
+def _sampler(*given: Any) -> Iterator[Finished]:
+    return stream(*given)
+
+
 @by_all_ranks
 def answer(
     policy: Policy,
@@ -54,7 +59,7 @@ def answer(
     verifier: Verifier,
     questions: Sequence[Question],
     sampling: Sampling,
-    stream: Stream = stream,
+    stream: Stream = _sampler,
 ) -> Answered:
     """Sample every completion that the questions ask for, and judge it. `stream`: what makes completions."""
     asking = _Asking(policy, domain, questions, sampling, stream)

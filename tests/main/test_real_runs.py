@@ -14,6 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SMALL = ["+experiment=quick", "evaluation.tasks=2", "evaluation.samples=2", "model.max_completion_tokens=8"]
 TRAIN = ["+stage=grpo", *SMALL, "model.from_scratch=true", "run.checkpoint.every_steps=1"]
+GUARDED = "run.guards.max_skipped=0"
 IMITATE = ["+stage=sft", *SMALL, "model.from_scratch=true", "data.limit=40", "algorithm.eval_every_steps=1"]
 
 pytestmark = pytest.mark.slow
@@ -104,7 +105,7 @@ def test_a_directory_in_use_is_refused(training: subprocess.Popen[str], tmp_path
 
 
 def test_a_job_that_a_guard_stops_leaves_the_others_done(tmp_path: Path) -> None:
-    code, said = finish(tmp_path, *IMITATE, "algorithm.max_steps=2", "optimizer.lr=1e-4,1e37,1e-3", "--multirun")
+    code, said = finish(tmp_path, *IMITATE, "algorithm.max_steps=2", "optimizer.lr=1e-4,1e37,1e-3", GUARDED, "--multirun")
     assert code == 3, said
     summaries = sorted(tmp_path.glob("multirun/*/*/*/summary.json"))
     assert [json.loads(path.read_text())["status"] for path in summaries] == ["completed", "stopped", "completed"]

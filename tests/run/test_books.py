@@ -36,7 +36,7 @@ def algorithm(name: str, mode: str) -> Algorithm:
 
 
 def group(place: int, row, step: int = 0) -> Group:
-    task = SimpleNamespace(id=f"task{place}", family="f")
+    task = SimpleNamespace(id=f"task{place}", family="f", difficulty=float(place))
     verdicts = [_verdict(reward) for reward in row]
     drawn = [Sampled((3, 4, 1)[: 1 + i % 3], (-0.1,) * (1 + i % 3), False) for i in range(SIZE)]
     answers = [Answer(task, i, drawn[i], "text", Candidate("x"), verdicts[i]) for i in range(SIZE)]

@@ -88,7 +88,8 @@ def test_every_process_of_all_machines_is_another_rank() -> None:
 
 
 def test_only_rank_0_writes_the_run_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "manifest.json").write_text("{}")
+    for name in ("config.yaml", "manifest.json"):
+        (tmp_path / name).write_text("{}")
     (tmp_path / "checkpoints").mkdir()
     with own_directory(tmp_path, Parallel()) as own:
         assert own == tmp_path
@@ -97,4 +98,4 @@ def test_only_rank_0_writes_the_run_directory(tmp_path: Path, monkeypatch: pytes
         assert own != tmp_path and (own / "manifest.json").read_text() == "{}"
         assert (own / "checkpoints").resolve() == (tmp_path / "checkpoints").resolve()
     remove_scratch(tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoints", "manifest.json"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoints", "config.yaml", "manifest.json"]
