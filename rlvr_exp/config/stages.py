@@ -75,6 +75,11 @@ def reads(of: str | Config, node: str) -> bool:
     return node in nodes(of.stage, getattr(of.benchmark, "_target_", None))
 
 
+def trains(stage: str) -> bool:
+    """Whether a stage moves weights; a name that is no stage moves none."""
+    return stage in STAGES and "optimizer" in STAGES[stage].reads
+
+
 def nodes(stage: str, benchmark: Any = None) -> frozenset[str]:
     """The nodes that a stage reads; `benchmark` is the target of that node."""
     measured = MEASURED.get(str(benchmark), ()) if stage == "benchmark" else ()

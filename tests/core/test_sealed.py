@@ -104,6 +104,9 @@ def test_a_folder_of_others_passes(tmp_path: Path) -> None:
     (tmp_path / "model.safetensors").write_bytes(b"anything")
     check_if_ours(tmp_path)
     check_if_ours(tmp_path / "not there")
+    (tmp_path / "checkpoint.json").write_text("{}")
+    with pytest.raises(InputError):
+        check_if_ours(tmp_path)
 
 
 def test_another_format_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

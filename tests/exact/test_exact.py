@@ -11,7 +11,7 @@ from pathlib import Path
 import killing
 import pytest
 from nursery import Nursery
-from trajectories import STAGES, Runner, check_equal, check_resumed, judged, whole
+from trajectories import STAGES, Runner, differences, judged, killed_and_resumed, whole
 
 pytestmark = pytest.mark.slow
 
@@ -50,11 +50,11 @@ def drawn(stage: str) -> str:
 def test_a_killed_run_goes_on_as_if_it_had_not_been(stage: str, tmp_path: Path, runner: Runner) -> None:
     point = drawn(stage)
     print(f"{stage}: killed at {point}")
-    check_resumed(runner, stage, point, tmp_path)
+    assert killed_and_resumed(runner, stage, point, tmp_path) == []
 
 
 def test_one_seed_makes_one_run(once: Path, tmp_path: Path, runner: Runner) -> None:
-    check_equal(once, whole(runner, ONE_STEP, tmp_path))
+    assert differences(once, whole(runner, ONE_STEP, tmp_path)) == []
 
 
 def test_layout_changes_neither_samples_nor_verdicts(once: Path, tmp_path: Path, runner: Runner) -> None:

@@ -11,7 +11,7 @@ import killing
 import pytest
 import trajectories
 from nursery import Nursery
-from trajectories import SAMPLING, STAGES, check_equal, go_on, program, whole
+from trajectories import SAMPLING, STAGES, differences, go_on, program, whole
 
 pytestmark = [pytest.mark.exact, pytest.mark.slow]
 
@@ -45,13 +45,13 @@ def nursery() -> Iterator[trajectories.Runner]:
 @pytest.mark.parametrize("point", killing.POINTS)
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_run_killed_anywhere_goes_on_bit_for_bit(stage, point, tmp_path: Path, wholes: Wholes, nursery) -> None:
-    trajectories.check_resumed(nursery, stage, point, tmp_path, whole_run=wholes(stage, ""))
+    assert trajectories.killed_and_resumed(nursery, stage, point, tmp_path, whole_run=wholes(stage, "")) == []
 
 
 @pytest.mark.parametrize(("stage", "plan", "rank", "point"), CASES)
 def test_two_processes_of_which_one_dies(stage, plan, rank, point, tmp_path: Path, wholes: Wholes) -> None:
     words = [*STAGES[stage], *TWO[plan]]
-    trajectories.check_resumed(program, stage, point, tmp_path, wholes(stage, plan), words, KILL_RANK=rank)
+    assert trajectories.killed_and_resumed(program, stage, point, tmp_path, wholes(stage, plan), words, KILL_RANK=rank) == []
 
 
 def test_zero3_goes_on_to_rounding(tmp_path: Path, wholes: Wholes) -> None:
@@ -75,7 +75,7 @@ def test_two_deaths_of_the_parent_as_well(stage: str, tmp_path: Path, wholes: Wh
         code = go_on(program, STAGES[stage], tmp_path, killing.at(point, step, KILL_PARENT="1"))
         assert code == -9
     assert go_on(program, STAGES[stage], tmp_path) == 0
-    check_equal(wholes(stage, ""), tmp_path / "run")
+    assert differences(wholes(stage, ""), tmp_path / "run") == []
 
 
 def test_ranks_change_neither_samples_nor_verdicts(wholes: Wholes) -> None:

@@ -9,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sick_world import World
 
-from rlvr_exp.run.report.diagnosis import PIPELINE, diagnose
+from rlvr_exp.config.stages import STAGES, trains
+from rlvr_exp.run.report import Report
+from rlvr_exp.run.report.diagnosis import PIPELINE, Diagnosis, diagnose
 from rlvr_exp.run.report.evidence import Evidence, Share
-from rlvr_exp.run.report.finding import Weight
+from rlvr_exp.run.report.finding import Finding, Weight
 from rlvr_exp.run.report.tally import tally
 
 LATE = 12
@@ -288,3 +290,22 @@ def test_the_outcome_is_that_of_the_held_out_tasks():
 def test_a_share_lies_within_its_interval(count, more):
     found = Share(count, count + more)
     assert 0.0 <= found.low <= found.value <= found.high <= 1.0 or found.of == 0
+
+
+@pytest.mark.parametrize(
+    ("cause", "outcome", "training", "told"),
+    [
+        ("kl", "level", True, "a title"),
+        ("kl", "rose", True, ""),
+        ("kl", "unknown", False, ""),
+        ("stopped", "unknown", True, ""),
+    ],
+)
+def test_only_a_run_that_trained_and_did_not_learn_has_a_cause_to_tell(cause, outcome, training, told, tmp_path):
+    """A stop's own reason is told anyway."""
+    found = Diagnosis((Finding(cause, "a title", "why", "remedy", Weight.BLOCKS),), (), outcome, "")
+    assert Report(tmp_path, found, training).blame == told
+
+
+def test_stages_that_train():
+    assert [name for name in [*STAGES, "no stage"] if trains(name)] == ["sft", "grpo", "ppo"]

@@ -93,4 +93,4 @@ def test_the_bar_shows_the_figures_and_notes_are_not_markup():
 def test_plain_lines_never_import_rich():
     code = "import sys; from rlvr_exp.run.progress import Progress; progress = Progress(1, 's', False);"
     code += "progress.event({'kind': 'note', 'text': 'x'}); sys.exit('rich' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -10,6 +10,7 @@ from functools import cached_property
 from statistics import NormalDist, fmean, median, stdev
 from typing import Any
 
+from rlvr_exp.config.stages import trains
 from rlvr_exp.run.report.tally import Tally
 from rlvr_exp.run.rollout_files import Rollout
 from rlvr_exp.run.tracking import Row
@@ -86,7 +87,7 @@ class Evidence:
 
     @property
     def trains(self) -> bool:
-        return "algorithm" in self.config and self.config.get("stage") != "benchmark"
+        return trains(str(self.config.get("stage")))
 
     @property
     def steps(self) -> int:

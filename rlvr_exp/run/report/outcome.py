@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from rlvr_exp.config.stages import trains
 from rlvr_exp.run.report.curves import words
 from rlvr_exp.run.report.data import WHENS, RunData
 
@@ -21,9 +22,9 @@ FEW = 5
 Rates = Mapping[str, Mapping[str, Any]]
 
 
-def trains(run: RunData) -> bool:
+def compared(run: RunData) -> bool:
     """Whether there is a before and an after: a run that trains, or trained."""
-    return "algorithm" in run.config or bool(run.summary.get("before"))
+    return trains(str(run.config.get("stage"))) or bool(run.summary.get("before"))
 
 
 def rate_table(run: RunData) -> str:
@@ -33,7 +34,7 @@ def rate_table(run: RunData) -> str:
     names = list(dict.fromkeys([*before, *after]))
     if not names:
         return ""
-    both = trains(run)
+    both = compared(run)
     rows = "".join(_rate_row(name, before.get(name), after.get(name), change.get(name), both) for name in names)
     titles = ("", "before", "after", "change", "0% &hellip; 100%") if both else ("", "measured", "0% &hellip; 100%")
     heads = "".join(f"<th>{head}</th>" for head in titles)

@@ -49,8 +49,8 @@ def _sections(run: RunData, known: Mapping[str, Known], diagnosis: Diagnosis, ot
     more, left_out = curves.other_charts(run.metrics)
     left = f"<p class='note'>{left_out} more metrics are in metrics.csv.</p>" if left_out else ""
     parts = [
-        _section("Diagnosis", diagnosis_section(diagnosis, outcome.trains(run))),
-        _section("Before and after" if outcome.trains(run) else "Measured", outcome.rate_table(run)),
+        _section("Diagnosis", diagnosis_section(diagnosis, outcome.compared(run))),
+        _section("Before and after" if outcome.compared(run) else "Measured", outcome.rate_table(run)),
         _section("Against the baseline", outcome.baseline_table(run)),
         _section("Beside other runs", beside.beside(run, others)),
         _section("Options that differ from the defaults", _differences(run)),
