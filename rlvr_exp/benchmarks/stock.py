@@ -158,7 +158,7 @@ class Judging:
         tasks = [self._tasks[index] for index in place]
         texts = [one if isinstance(one, str) else one[0]["content"] for one in completions]
         ended = [any(token in self._policy.eos_ids for token in ids) for ids in completion_ids]
-        candidates = [self._domain.parse(text) for text in texts]
+        candidates = [self._domain.parse(text, task) for text, task in zip(texts, tasks, strict=True)]
         asked = [Request(task.problem, one) for task, one, whole in zip(tasks, candidates, ended, strict=True) if whole]
         verdicts = iter(self._verifier.verify(asked))
         judged = [

@@ -33,7 +33,7 @@ class Rows(Domain):
     def prompt(self, task: Task) -> str:
         return task.puzzle
 
-    def parse(self, completion: str) -> Candidate:
+    def parse(self, completion: str, task: Task) -> Candidate:
         return _READERS[self.name](completion)
 
 

@@ -33,4 +33,4 @@ class Answer(Read):
 
 def read(policy: Policy, domain: Domain, task: Task, sample: int, sampled: Sampled) -> Read:
     text = policy.decode(sampled.ids)
-    return Read(task, sample, sampled, text, domain.parse(text))
+    return Read(task, sample, sampled, text, domain.parse(text, task))

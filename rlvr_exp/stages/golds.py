@@ -22,7 +22,7 @@ def check_golds(domain: Domain, verifier: Verifier, tasks: Sequence[Task], count
     if not asked:
         return
     job.progress(kind="phase", name="check golds", done=0, total=len(asked))
-    verdicts = verifier.verify([Request(task.problem, domain.parse(gold or "")) for task, gold in asked])
+    verdicts = verifier.verify([Request(task.problem, domain.parse(gold or "", task)) for task, gold in asked])
     job.progress(kind="phase", name="check golds", done=len(asked), total=len(asked))
     refused = [
         (task, verdict) for (task, _), verdict in zip(asked, verdicts, strict=True) if verdict.outcome != "passed"

@@ -103,7 +103,7 @@ def judged_again(
     rows: Sequence[Rollout], domain: Domain, tasks: dict[str, Task], verifier: Verifier
 ) -> list[tuple[Candidate, Verdict]]:
     """The candidate of each row and its verdict now; what was cut at its limit is not judged, as then."""
-    candidates = [domain.parse(row.completion) for row in rows]
+    candidates = [domain.parse(row.completion, tasks[row.task]) for row in rows]
     asked = [place for place, row in enumerate(rows) if not row.truncated]
     requests = [Request(tasks[rows[place].task].problem, candidates[place]) for place in asked]
     verdicts = dict(zip(asked, verifier.verify(requests), strict=True))

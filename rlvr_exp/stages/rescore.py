@@ -121,7 +121,8 @@ class Rescoring:
         return self._told()
 
     def _ask(self, row: Rollout) -> None:
-        task, candidate = self._tasks[row.task], self._domain.parse(row.completion)
+        task = self._tasks[row.task]
+        candidate = self._domain.parse(row.completion, task)
         if row.truncated:
             verdict = settled(CUT)
         else:

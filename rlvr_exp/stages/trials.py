@@ -27,10 +27,10 @@ class Trial:
 def trials(domain: Domain, task: Task, mutants: int) -> Iterator[Trial]:
     """Everything that is tried on a task. Mutants and hollow programs are made of Python golds alone."""
     for number, text in enumerate(task.wrong):
-        yield Trial(task, "wrong", str(number), domain.parse(text))
+        yield Trial(task, "wrong", str(number), domain.parse(text, task))
     if task.gold is None:
         return
-    gold = domain.parse(task.gold)
+    gold = domain.parse(task.gold, task)
     yield Trial(task, "gold", "", gold)
     if not isinstance(task.problem, PythonProblem | PytestProblem):
         yield Trial(task, "hollow", "empty", Candidate(""))

@@ -76,5 +76,5 @@ class Domain(ABC):
         return content_hash(self.splits()[split])
 
     @abstractmethod
-    def parse(self, completion: str) -> Candidate:
-        """The candidate inside a completion (fences, chatter and repeated headers removed)."""
+    def parse(self, completion: str, task: Task) -> Candidate:
+        """The candidate inside a completion of the task (fences, chatter and repeated headers removed)."""

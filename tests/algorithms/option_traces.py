@@ -81,7 +81,7 @@ def _policy(folder: Path) -> Policy:
 def _collector(options: Any, who: Algorithm, policy: Policy) -> Collector:
     return Collector(
         policy=policy,
-        domain=SimpleNamespace(prompt=lambda task: task.puzzle, parse=Candidate),
+        domain=SimpleNamespace(prompt=lambda task: task.puzzle, parse=lambda text, task: Candidate(text)),
         verifier=Grader(),
         reward=Reward({"passed": AllPassed(weight=1.0), "cases": CasesPassed(weight=0.2)}),
         curriculum=Ordered(TASKS, 0),

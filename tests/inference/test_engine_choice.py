@@ -18,6 +18,7 @@ from rlvr_exp.inference.solution import KEYS
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.sampler import sample_groups
 from rlvr_exp.tasks.arc.domain import Arc
+from rlvr_exp.tasks.base import Task
 from rlvr_exp.verifiers.base import Direct, Verdict
 
 LIMITS = Model(max_prompt_tokens=1024, max_completion_tokens=40)
@@ -118,7 +119,8 @@ def test_the_first_sample_that_passes_is_the_answer(make):
     engine = make(verdict, **MANY)
     keys = [(0, "infer", "task0", 1, sample) for sample in range(12)]
     (drawn,) = sample_groups(engine.policy.model, [prompt_of(engine, ROWS[0])], [keys], engine._sampling)
-    by_sample = [None if one.truncated else Arc().parse(engine.policy.decode(one.ids)).text for one in drawn]
+    task = Task("task0", "arc", 0.0, None, None)
+    by_sample = [None if one.truncated else Arc().parse(engine.policy.decode(one.ids), task).text for one in drawn]
     first = next(place for place, program in enumerate(by_sample) if program in wanted)
     assert sum(program in wanted for program in by_sample) > 1
     found = engine.solve(ROWS[0])

@@ -19,7 +19,7 @@ from rlvr_exp.verifiers.guarded import Guarded
 
 SAMPLING = Sampling(Filters(), 30, (EOS,), batch_size=9)
 POLICY = SimpleNamespace(model=tiny_model(), decode=lambda ids: " ".join(map(str, ids)))
-DOMAIN = SimpleNamespace(parse=lambda text: Candidate(text))
+DOMAIN = SimpleNamespace(parse=lambda text, task: Candidate(text))
 
 
 class Counting(Direct):

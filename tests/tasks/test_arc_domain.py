@@ -32,7 +32,7 @@ def test_a_task_is_asked_and_judged_on_all_its_pairs(tmp_path: Path) -> None:
     assert task.problem.entry_point == "solve"
     assert task.problem.cases == (Case(([[1, 0]],), [[0, 1]]), Case(([[1, 0], [0, 1]],), [[0, 1], [1, 0]]))
     assert Arc(str(tmp_path)).prompt(task) == "I\n10\nO\n01\nT\n10\n01\nP\n"
-    assert Arc(str(tmp_path)).parse(f"```python\n{GOLD}```").text == task.gold
+    assert Arc(str(tmp_path)).parse(f"```python\n{GOLD}```", task).text == task.gold
     space: dict[str, Any] = {}
     exec(task.gold, space)
     assert all(space["solve"](*case.args) == case.expected for case in task.problem.cases)
@@ -171,7 +171,7 @@ def test_the_embedded_corpus_is_there_without_a_path() -> None:
     )
     for task in (task for tasks in domain.splits().values() for task in tasks):
         assert read(domain.prompt(task), Wording()) == task.puzzle
-        assert domain.parse(task.gold or "").text == (task.gold or "").strip("\n") + "\n"
+        assert domain.parse(task.gold or "", task).text == (task.gold or "").strip("\n") + "\n"
 
 
 def test_options_and_defaults_are_those_of_the_schema() -> None:

@@ -55,7 +55,7 @@ class Arc(Domain):
             return super().prompt_again(task, answer, said)
         return wording.again(task.puzzle, self.options, self._shots(task), answer, said)
 
-    def parse(self, completion: str) -> Candidate:
+    def parse(self, completion: str, task: Task) -> Candidate:
         return extract(completion, ENTRY_POINT)
 
     @cached_property

@@ -49,7 +49,7 @@ class Code(Domain):
     def prompt(self, task: Task) -> str:
         return write(task.puzzle)
 
-    def parse(self, completion: str) -> Candidate:
+    def parse(self, completion: str, task: Task) -> Candidate:
         return whole_program(completion)
 
     def fingerprint(self, split: str) -> str:

@@ -58,11 +58,11 @@ def _parser() -> argparse.ArgumentParser:
 
 def rows_of(domain: Code, task: Task, candidates: Sequence[str], mutants: int) -> Iterator[dict[str, Any]]:
     """The rows of one task, the golds and wrong programs as the domain reads them from an answer."""
-    gold = domain.parse(task.gold or "").text or ""
+    gold = domain.parse(task.gold or "", task).text or ""
     if "gold" in candidates:
         yield row_of(f"{task.id}#gold", task.problem, gold)
     for number, text in enumerate(task.wrong if "wrong" in candidates else ()):
-        yield row_of(f"{task.id}#wrong-{number}", task.problem, domain.parse(text).text)
+        yield row_of(f"{task.id}#wrong-{number}", task.problem, domain.parse(text, task).text)
     for one in hollow(gold) if "hollow" in candidates else ():
         yield row_of(f"{task.id}#hollow-{one.kind}", task.problem, one.code)
     for number, one in enumerate(chosen(gold, mutants, task.id) if "mutants" in candidates else ()):

@@ -19,7 +19,7 @@ class Deaf(Arc):
     def __init__(self, limit: int, path: str = ""):
         super().__init__(path, limit)
 
-    def parse(self, completion):
+    def parse(self, completion, task):
         return Candidate(None, "no <answer> in the completion")
 
 

@@ -49,7 +49,7 @@ def test_the_tests_of_a_set_pass_its_gold_and_no_wrong_program(name: str, tmp_pa
     domain = Code(str(write_set(tmp_path, name)))
     for task in (task for tasks in domain.splits().values() for task in tasks):
         assert task.id and task.family.startswith(name) and 0 < task.difficulty <= 1
-        programs = [domain.parse(text).text for text in (task.gold or "", *task.wrong)]
+        programs = [domain.parse(text, task).text for text in (task.gold or "", *task.wrong)]
         assert None not in programs
         assert outcomes(verifier, task.problem, *programs) == ["passed", *["failed"] * len(task.wrong)], (
             task.problem.tests
@@ -137,7 +137,7 @@ def test_a_prompt_shows_what_is_needed_and_no_more(tmp_path: Path) -> None:
     domain = Code(str(write_set(tmp_path / "edit", "canitedit")))
     text = domain.prompt(only(domain))
     assert CANITEDIT["before"] in text and "Add a method `up`." in text and "def up" not in text
-    assert domain.parse(f"Sure.\n```python\n{only(domain).gold}```\nDone.").text == only(domain).gold
+    assert domain.parse(f"Sure.\n```python\n{only(domain).gold}```\nDone.", only(domain)).text == only(domain).gold
 
 
 def test_the_small_file_is_read_first_and_another_by_its_name(tmp_path: Path) -> None:

@@ -39,9 +39,9 @@ def test_rows_are_the_tasks(name: str, judge: str, tmp_path: Path) -> None:
     rows = converted(
         tmp_path / "set", tmp_path / "out.jsonl", "--judge", judge, "--candidates", "gold", "--candidates", "wrong"
     )
-    wanted = [(f"{task.id}#gold", as_json(task.problem), domain.parse(task.gold or "")) for task in tasks]
+    wanted = [(f"{task.id}#gold", as_json(task.problem), domain.parse(task.gold or "", task)) for task in tasks]
     wanted += [
-        (f"{task.id}#wrong-{n}", as_json(task.problem), domain.parse(text))
+        (f"{task.id}#wrong-{n}", as_json(task.problem), domain.parse(text, task))
         for task in tasks
         for n, text in enumerate(task.wrong)
     ]
