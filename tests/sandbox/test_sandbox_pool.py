@@ -104,7 +104,15 @@ def test_a_waiting_job_can_be_cancelled():
         assert all(future.result().end == "exit" for future in futures[:-1])
 
 
-def test_an_interrupted_caller_leaves_the_pool_usable():
+@pytest.fixture
+def interruptible():
+    """A shell's background jobs begin with SIGINT ignored: the tests may be one."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_interrupted_caller_leaves_the_pool_usable(interruptible):
     with pool_of(1) as pool:
         pool.run([answer(0)])
         timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
