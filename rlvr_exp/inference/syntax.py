@@ -4,11 +4,11 @@ from typing import Any
 
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.completion import syntax_fault
+from rlvr_exp.tasks.dafny.syntax import Unreadable, parse
+from rlvr_exp.tasks.dafny.tokens import plain
 from rlvr_exp.tasks.edits.action import parse_action
 from rlvr_exp.tasks.edits.faults import ActionFault
 from rlvr_exp.tasks.problems import AstGrepProblem, DafnyProblem, PytestProblem, PythonProblem
-from rlvr_exp.verifiers.dafny.syntax import Unreadable, parse
-from rlvr_exp.verifiers.dafny.tokens import plain
 
 
 def fault_of(problem: Any, candidate: Candidate) -> str:

@@ -31,6 +31,8 @@ class DafnyExample:
     """The generator's family or the data set's name; a stratum of splits."""
     source: str = ""
     """Where it was read: the file, relative to the folder that was loaded."""
+    mutants: tuple[str, ...] = ()
+    """Annotated bodies that Dafny refuses, where the data give some."""
 
     def program(self, body: str | None) -> str:
         """The whole program with that body; None: with a hole, header and specification alone."""

@@ -13,11 +13,11 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
 
-from rlvr_exp.verifiers.dafny import erase
+from rlvr_exp.tasks.dafny import erase
+from rlvr_exp.tasks.dafny.syntax import CALLABLES, Declaration, Unreadable, parse
+from rlvr_exp.tasks.dafny.tokens import has_directive, tokens
 from rlvr_exp.verifiers.dafny.scopes import Use, uses
 from rlvr_exp.verifiers.dafny.suspects import Suspect, attribute_of, bodyless, suspects
-from rlvr_exp.verifiers.dafny.syntax import CALLABLES, Declaration, Unreadable, parse
-from rlvr_exp.verifiers.dafny.tokens import has_directive, tokens
 
 Protect = Literal["specification", "program"]
 _PROVED = CALLABLES - {"function"}

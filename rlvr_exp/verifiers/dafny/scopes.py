@@ -9,7 +9,7 @@ hold new types against every name.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rlvr_exp.verifiers.dafny.expressions import is_name, partners
+from rlvr_exp.tasks.dafny.expressions import is_name, partners
 
 _COMPREHENSIONS = frozenset(("forall", "exists", "set", "iset", "map", "imap"))
 _TYPE_FOLLOWS = frozenset((":", "as", "is", "->", "-->", "~>"))

@@ -7,8 +7,8 @@ candidate adds. Nothing is compared here.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rlvr_exp.verifiers.dafny.expressions import Walker, partners
-from rlvr_exp.verifiers.dafny.tokens import pieces
+from rlvr_exp.tasks.dafny.expressions import Walker, partners
+from rlvr_exp.tasks.dafny.tokens import pieces
 
 HARMLESS = frozenset(
     ("trigger", "autotriggers", "matchinglooprewrite", "split", "induction", "inductionTrigger", "fuel", "opaque")

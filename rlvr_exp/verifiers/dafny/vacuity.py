@@ -6,9 +6,9 @@ ends, is not probed: its end cannot be reached, and that is no fault.
 
 from collections.abc import Sequence
 
+from rlvr_exp.tasks.dafny.syntax import Declaration, Tokens, parse
+from rlvr_exp.tasks.dafny.tokens import pieces
 from rlvr_exp.verifiers.dafny.logs import Report
-from rlvr_exp.verifiers.dafny.syntax import Declaration, Tokens, parse
-from rlvr_exp.verifiers.dafny.tokens import pieces
 
 _PROBE = " assert false; "
 

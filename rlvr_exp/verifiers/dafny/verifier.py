@@ -20,6 +20,8 @@ from typing import Any, Protocol
 from rlvr_exp.core.errors import InputError, Problem
 from rlvr_exp.sandbox import wire
 from rlvr_exp.sandbox.cores import usable
+from rlvr_exp.tasks.dafny.syntax import Unreadable
+from rlvr_exp.tasks.dafny.tokens import plain
 from rlvr_exp.tasks.problems import DafnyProblem
 from rlvr_exp.verifiers.base import Request, Verdict
 from rlvr_exp.verifiers.cache import CacheOptions
@@ -28,8 +30,6 @@ from rlvr_exp.verifiers.dafny.guards import Breach, Facts, Known, Protect
 from rlvr_exp.verifiers.dafny.logs import Report
 from rlvr_exp.verifiers.dafny.run import Cold, Limits, Lost, Run, Warm
 from rlvr_exp.verifiers.dafny.suspects import without_limits
-from rlvr_exp.verifiers.dafny.syntax import Unreadable
-from rlvr_exp.verifiers.dafny.tokens import plain
 from rlvr_exp.verifiers.dafny.tool import find
 from rlvr_exp.verifiers.engine import Engine, Judged, Work
 

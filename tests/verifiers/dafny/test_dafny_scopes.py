@@ -2,10 +2,10 @@
 
 import pytest
 
+from rlvr_exp.tasks.dafny.tokens import tokens
 from rlvr_exp.verifiers.dafny import guards
 from rlvr_exp.verifiers.dafny.scopes import Use, uses
 from rlvr_exp.verifiers.dafny.suspects import without_limits
-from rlvr_exp.verifiers.dafny.tokens import tokens
 
 
 def free(text: str) -> set[str]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rlvr_exp.verifiers.dafny.syntax import Declaration, Unreadable, parse
+from rlvr_exp.tasks.dafny.syntax import Declaration, Unreadable, parse
 
 EXPRESSIONS = [
     "r in {1, 2}",

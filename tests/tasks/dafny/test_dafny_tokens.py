@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvr_exp.verifiers.dafny.tokens import ERROR, has_directive, pieces, plain, tokens
+from rlvr_exp.tasks.dafny.tokens import ERROR, has_directive, pieces, plain, tokens
 
 PARTS = st.sampled_from(
     [

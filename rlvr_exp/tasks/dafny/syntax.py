@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from rlvr_exp.verifiers.dafny.expressions import CLAUSES, DECLARES, MODIFIERS, Unbalanced, Walker, is_name, partners
-from rlvr_exp.verifiers.dafny.tokens import ERROR, tokens
+from rlvr_exp.tasks.dafny.expressions import CLAUSES, DECLARES, MODIFIERS, Unbalanced, Walker, is_name, partners
+from rlvr_exp.tasks.dafny.tokens import ERROR, tokens
 
 Tokens = tuple[str, ...]
 
@@ -39,6 +39,19 @@ class Clause:
 
 
 @dataclass(frozen=True)
+class Where:
+    """Indices of a callable's tokens in the program's list of them."""
+
+    start: int
+    """The first modifier, or its own word."""
+    clauses: int
+    """The first clause; where there is none, what follows the head."""
+    opens: int
+    """The brace that opens the body of what runs or is proved: a function's `by method` body, else its only one."""
+    closes: int
+
+
+@dataclass(frozen=True)
 class Declaration:
     """One declaration. `head` is all of it up to the clauses, modifiers and own word included, attributes not."""
 
@@ -53,6 +66,8 @@ class Declaration:
     members: "tuple[Declaration, ...] | None" = None
     end: int = field(default=-1, compare=False)
     """The index of the token that closes the body."""
+    where: Where | None = field(default=None, compare=False)
+    """Of a callable with a body."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -161,7 +176,7 @@ class _Reader:
         if kind in HOLDERS:
             return self._holder(kind, modifiers, attributes, index, depth)
         if kind in CALLABLES:
-            return self._callable(kind, modifiers, attributes, index, members)
+            return self._callable(kind, modifiers, attributes, start, index, members)
         return self._plain(kind, modifiers, attributes, index, depth, members)
 
     def _past_modifiers(self, index: int) -> int:
@@ -216,22 +231,26 @@ class _Reader:
         )
 
     def _callable(
-        self, kind: str, modifiers: list[str], attributes: list[Tokens], index: int, members: bool
+        self, kind: str, modifiers: list[str], attributes: list[Tokens], start: int, index: int, members: bool
     ) -> tuple[Declaration, int]:
-        head, more, index = self._head(index)
-        clauses, index = self._clauses(index)
-        body = compiled = None
+        head, more, first = self._head(index)
+        clauses, index = self._clauses(first)
+        body = compiled = where = None
         end = -1
         if self._walk.at(index) == "{":
             end = self._closes[index]
+            where = Where(start, first, index, end)
             body, index = self._braced(index)
             if self._walk.at(index) == "by" and self._walk.at(index + 1) == "method":
-                compiled, index = self._braced(index + 2)
+                brace = index + 2
+                compiled, index = self._braced(brace)
+                where = Where(start, first, brace, index - 1)
         if index < self._walk.end and not self._ends(index, members):
             raise Unreadable(f"{' '.join(self._tokens[index : index + 3])!r} behind a {kind}")
         name = head[0] if head and is_name(head[0]) else ""
         full = tuple(modifiers + head)
-        return Declaration(kind, name, full, tuple(attributes + more), tuple(clauses), body, compiled, end=end), index
+        told = (tuple(attributes + more), tuple(clauses), body, compiled)
+        return Declaration(kind, name, full, *told, end=end, where=where), index
 
     def _ends(self, index: int, members: bool) -> bool:
         token = self._walk.at(index)

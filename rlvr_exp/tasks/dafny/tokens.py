@@ -6,6 +6,7 @@ closed swallows the rest, silently in Dafny too. A line end is \n alone once `pl
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 ERROR = "\x00"
@@ -78,6 +79,27 @@ def pieces(text: str) -> list[Piece]:
         found.append(Piece(text[at:stop], part is None or part.lastgroup == "token"))
         at = stop
     return found
+
+
+def places(text: str) -> list[tuple[int, int]]:
+    """Where each token of `plain(text)` begins and ends in the text as it is, byte-order mark and line ends included."""
+    offsets = _offsets(text)
+    found, at = [], 0
+    for piece in pieces(plain(text)):
+        stop = at + len(piece.text)
+        if piece.token:
+            found.append((offsets[at], offsets[stop]))
+        at = stop
+    return found
+
+
+def _offsets(text: str) -> Sequence[int]:
+    """Where each character of `plain(text)` stands in the text, and its end."""
+    first = len(text) - len(text.removeprefix("\ufeff"))
+    if "\r\n" not in text:
+        return range(first, len(text) + 1)
+    inside = (at for at in range(first, len(text)) if not (text[at] == "\n" and at > first and text[at - 1] == "\r"))
+    return [*inside, len(text)]
 
 
 def _comment_end(text: str, at: int) -> int:

@@ -5,9 +5,9 @@ those as statements, `ghost var`, forall statements, lemma calls, and the clause
 what a function means, so two bodies that are equal without proofs do the same. Never decides whether a proof holds.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
-from rlvr_exp.verifiers.dafny.expressions import Walker, is_name, partners
+from rlvr_exp.tasks.dafny.expressions import Walker, is_name, partners
 
 _STARTS = frozenset(("", "{", "}", ";", "then", "else", "=>", "(", ",", ":=", ":|"))
 _LOOP_CLAUSES = frozenset(("invariant", "decreases", "modifies", "free"))
@@ -30,18 +30,24 @@ def function_body(tokens: Sequence[str]) -> tuple[str, ...]:
 
 def method_body(tokens: Sequence[str], proofs: Collection[str]) -> tuple[str, ...]:
     """What a method does: its body without annotations. `proofs`: the names of lemmas and ghost methods."""
+    kept: list[str] = []
+    at = 0
+    for start, stop in annotations(tokens, proofs):
+        kept += tokens[at:start]
+        at = stop
+    return (*kept, *tokens[at:])
+
+
+def annotations(tokens: Sequence[str], proofs: Collection[str]) -> Iterator[tuple[int, int]]:
+    """Where each annotation of a method's body begins and ends, in order; `method_body` is what lies between them."""
     walk = Walker(tokens, partners(tokens))
     ghosts = _ghost_variables(tokens)
-    kept: list[str] = []
     index = 0
     while index < walk.end:
         stop = _past_statement(walk, index, proofs, ghosts)
-        if stop is None:
-            kept.append(walk.tokens[index])
-            index += 1
-        else:
-            index = stop
-    return tuple(kept)
+        if stop is not None:
+            yield index, stop
+        index = index + 1 if stop is None else stop
 
 
 def _past_proof(walk: Walker, index: int) -> int | None:
@@ -98,13 +104,20 @@ def _past_statement(walk: Walker, index: int, proofs: Collection[str], ghosts: C
     if token == "ghost" and walk.at(index + 1) == "var":
         return _past_line(walk, index)
     if token == "label":
-        return index + 3
+        return None if _is_left(walk, walk.at(index + 1)) else index + 3
     if token in ghosts and walk.at(index + 1) == ":=":
         return _past_line(walk, index)
     last = index
     while walk.at(last + 1) == ".":
         last += 2
     return _past_call(walk, index) if walk.at(last) in proofs else None
+
+
+def _is_left(walk: Walker, label: str) -> bool:
+    """Whether a `break` or `continue` names the label: then it runs, and does not only mark a place for `old@`."""
+    return any(
+        word in ("break", "continue") and name == label for word, name in zip(walk.tokens, walk.tokens[1:], strict=False)
+    )
 
 
 def _past_clause(walk: Walker, index: int) -> int:
