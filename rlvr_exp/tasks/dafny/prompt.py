@@ -1,0 +1,89 @@
+"""The wording of Dafny prompts, for both roles and in both styles; never cuts a program to make a prompt fit.
+
+`bare` is for small models trained here, told which role they play by the first token: `W` asks for a body, `A` for the
+annotations of one. Then what stands around the method, its header and specification, for `A` also its code, and `P`. An
+answer is the body alone, from its opening to its closing brace, and then the end token. `instruct` says the same in
+words. Solved examples (shots) stand before the task, each as its own prompt with its answer.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rlvr_exp.tasks.dafny.roles import Part
+from rlvr_exp.tasks.dafny.tokens import plain
+
+MARKS = {"writer": "W", "annotator": "A"}
+ANSWER = "P"
+"""The line after which a bare answer starts."""
+HOLE = "{ /* the body that you write */ }"
+
+HEADS = {
+    "writer": "Write the body of {title} in the Dafny program below, so that Dafny proves its specification.",
+    "annotator": (
+        "Annotate the body of {title} in the Dafny program below, so that Dafny proves its specification: add loop"
+        " invariants,\nassertions, decreases clauses, calls of lemmas, calc statements or ghost variables where the"
+        " proof needs them.\nLeave the code that runs exactly as it is."
+    ),
+}
+ASKS = {
+    "strict": (
+        "Answer with the {what} alone, from its opening to its closing brace, in one code block and without another"
+        " word:\n```dafny\n{{\n  ...\n}}\n```\n"
+    ),
+    "permissive": (
+        "You may reason first. End your answer with one code block that holds the {what}; a whole method or program is"
+        " taken\ntoo, of which the body of {title} counts. Nothing may be assumed:\n```dafny\n{{\n  ...\n}}\n```\n"
+    ),
+}
+FORMS = tuple(ASKS)
+WHAT = {"writer": "body", "annotator": "annotated body"}
+
+
+@dataclass(frozen=True)
+class Wording:
+    """How to word a task; the `data.prompt` node has the same fields."""
+
+    style: str = "bare"
+    answer: str = "strict"
+    shots: int = 0
+    context: str = ""
+
+
+BARE = Wording()
+NEWLINE = "\n"
+
+
+def write(part: Part, options: Wording, shots: Sequence[Part] = ()) -> str:
+    """The full prompt: the context, each shot with its answer, then the task."""
+    if options.style == "bare":
+        solved = [f"{_bare(shot, options.context)}{answer_of(shot, options)}\n\n" for shot in shots]
+        return "".join(solved) + _bare(part, options.context)
+    context = f"{options.context.strip(NEWLINE)}\n\n" if options.context.strip() else ""
+    solved = [f"Here is a solved example.\n\n{_asked(shot, options)}\n{answer_of(shot, options)}\n\n" for shot in shots]
+    return context + "".join(solved) + _asked(part, options)
+
+
+def answer_of(part: Part, options: Wording) -> str:
+    """The gold completion: in the bare style the body as it is, else in a code block."""
+    return part.gold if options.style == "bare" else f"```dafny\n{part.gold}\n```"
+
+
+def again(part: Part, options: Wording, shots: Sequence[Part], answer: str, said: str) -> str:
+    """The bare prompt after an answer that did not pass: that answer stands before the task as a shot does, with what
+    Dafny said of it as comments."""
+    comments = "".join(f"// {line}\n" for line in said.splitlines() if line.strip())
+    return f"{write(part, options, shots)}{answer.strip(NEWLINE)}\n{comments}\n{_bare(part, options.context)}"
+
+
+def _bare(part: Part, context: str) -> str:
+    one = part.example
+    lines = [MARKS[part.role], context, one.before, one.after, one.header + one.spec, part.given, ANSWER]
+    return "".join(f"{plain(text).strip(NEWLINE).rstrip()}\n" for text in lines if text.strip())
+
+
+def _asked(part: Part, options: Wording) -> str:
+    """One task in words: what to do, the program, the form of the answer."""
+    words = {"title": f"`{part.title}`", "what": WHAT[part.role]}
+    program = plain(part.example.program(part.given or HOLE)).strip(NEWLINE)
+    lead, form = HEADS[part.role].format(**words), ASKS[options.answer].format(**words)
+    return f"{lead}\n\n```dafny\n{program}\n```\n\n{form}"
