@@ -1,0 +1,65 @@
+"""Which programs are nearly the same: names, comments, blanks and annotations apart.
+
+A method is seen as the set of its shingles: runs of tokens of header, specification and code, in which names of the
+program's own are numbered within the run. Two are near where the sets' Jaccard similarity reaches a bound. Exact, by
+prefix filtering (Bayardo, Ma, Srikant, "Scaling up all pairs similarity search", 2007): no hashing decides.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from math import ceil
+
+from rlvr_exp.tasks.dafny.example import DafnyExample
+from rlvr_exp.tasks.dafny.expressions import CLAUSES, DECLARES, MODIFIERS, STATEMENTS, is_name
+from rlvr_exp.tasks.dafny.tokens import plain, tokens
+
+WIDTH, BOUND = 6, 0.7
+"""Tokens of a shingle, and the similarity from which two are near."""
+EPSILON = 1e-9
+Shingles = frozenset[tuple[str, ...]]
+_KEPT = (
+    CLAUSES
+    | DECLARES
+    | MODIFIERS
+    | STATEMENTS
+    | frozenset(
+        ("bool", "char", "int", "nat", "real", "string", "object", "array", "array2", "seq", "set", "iset", "multiset")
+        + ("map", "imap", "exists", "true", "false", "null", "this", "old", "fresh", "allocated", "unchanged", "in", "as")
+        + ("is", "then", "else", "case", "var", "assert", "assume", "reveal", "returns", "to", "downto", "by", "Length")
+        + ("witness", "refines", "extends", "opened", "yields")
+    )
+)
+
+
+def shingles(example: DafnyExample) -> Shingles:
+    """Of one example, its context apart."""
+    found = tokens(plain(example.header + example.spec + example.body))
+    return frozenset(_numbered(found[at : at + WIDTH]) for at in range(max(1, len(found) - WIDTH + 1)))
+
+
+def near(sets: Mapping[str, Shingles], bound: float = BOUND) -> Iterator[tuple[str, str]]:
+    """Every pair of keys whose sets' similarity is at least `bound`, each once."""
+    counts = Counter(one for members in sets.values() for one in members)
+    rank = {one: at for at, one in enumerate(sorted(counts, key=lambda one: (counts[one], one)))}
+    holders: defaultdict[int, list[str]] = defaultdict(list)
+    for key in sorted(sets, key=lambda key: (len(sets[key]), key)):
+        members = sorted(rank[one] for one in sets[key])
+        prefix = members[: len(members) - ceil(bound * len(members) - EPSILON) + 1]
+        others = {other for one in prefix for other in holders[one]}
+        yield from ((other, key) for other in sorted(others) if similarity(sets[other], sets[key]) >= bound)
+        for one in prefix:
+            holders[one].append(key)
+
+
+def similarity(one: Shingles, other: Shingles) -> float:
+    """Jaccard's: what both hold of what either holds."""
+    both = len(one & other)
+    return both / (len(one) + len(other) - both)
+
+
+def _numbered(run: Sequence[str]) -> tuple[str, ...]:
+    names: dict[str, str] = {}
+    own = (token for token in run if is_name(token) and token not in _KEPT)
+    for token in own:
+        names.setdefault(token, f"${len(names)}")
+    return tuple(names.get(token, token) for token in run)

@@ -1,0 +1,104 @@
+"""Reproducible splits of Dafny examples, stratified by family, construct and length; what is alike stays together.
+
+Tied are the examples of one program, since each stands in the others' context, and near-duplicates (near.py). Which part
+a group falls to follows the hash of its content (rlvr_exp/tasks/splits.py), so no name and no order decides.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from rlvr_exp.core.hashing import content_hash
+from rlvr_exp.tasks.dafny.example import DafnyExample
+from rlvr_exp.tasks.dafny.expressions import is_name
+from rlvr_exp.tasks.dafny.near import near, shingles
+from rlvr_exp.tasks.dafny.tokens import plain, tokens
+from rlvr_exp.tasks.splits import Item, split, tied
+
+FRACTIONS = {"test": 0.1, "dev": 0.1}
+LENGTHS = (32, 64, 128, 256, 512)
+"""Borders between bands, in tokens of the annotated method: fixed, so that adding examples moves no other."""
+CONSTRUCTS = ("lemma", "loop", "recursion", "array", "sequence", "set or map", "branch", "straight")
+"""In the order in which they name an example: the first that it has is its stratum."""
+_SEQUENCES, _SETS = {"seq", "string"}, {"set", "iset", "multiset", "map", "imap"}
+
+
+def split_examples(
+    examples: Iterable[DafnyExample],
+    fractions: Mapping[str, float] | None = None,
+    seed: int = 0,
+    strata: Callable[[DafnyExample], str] | None = None,
+) -> dict[str, list[DafnyExample]]:
+    """Every example under its part; `train` has what no fraction asks for. Each in the order given.
+
+    Args:
+        fractions: share of each part by name; a tenth each for test and dev if not given.
+        strata: an example's stratum beside its length, in place of family and construct.
+
+    Raises:
+        ValueError: a fraction is negative, or their sum is above 1.
+    """
+    examples, wanted = list(examples), dict(FRACTIONS if fractions is None else fractions)
+    stratum = strata or (lambda example: f"{example.family}, {construct(example)}")
+    groups = alike(examples)
+    keys = {example.id: content_hash([example.gold, len(example.before)]) for example in examples}
+    items = [Item(keys[one.id], groups[one.id], stratum(one), band(one)) for one in examples]
+    parts = split(items, list(wanted.values()), seed)
+    names = [*wanted, "train"]
+    placed: dict[str, list[DafnyExample]] = {name: [] for name in ("train", *wanted)}
+    for example in examples:
+        placed[names[parts[keys[example.id]]]].append(example)
+    return placed
+
+
+def alike(examples: Sequence[DafnyExample]) -> dict[str, str]:
+    """A group for each id: examples of one program and near-duplicates share it, directly or through others."""
+    sets = {example.id: shingles(example) for example in examples}
+    own = {name: content_hash(sorted(members)) for name, members in sets.items()}
+    contents = {example.id: [own[example.id], content_hash(example.gold)] for example in examples}
+    for one, other in near(sets):
+        contents[one].append(own[other])
+    return tied(contents)
+
+
+def band(example: DafnyExample) -> int:
+    """Of its length: 0 for the shortest."""
+    size = len(tokens(plain(example.header + example.spec + example.annotated_body)))
+    return sum(size >= border for border in LENGTHS)
+
+
+def construct(example: DafnyExample) -> str:
+    """The first of CONSTRUCTS that it has."""
+    return constructs(example)[0]
+
+
+def constructs(example: DafnyExample) -> list[str]:
+    """All that it has, at least one, in the order of CONSTRUCTS."""
+    head = tokens(plain(example.header))
+    told = {*head, *tokens(plain(example.spec))}
+    body = tokens(plain(example.annotated_body))
+    words = told.union(body)
+    has = {
+        "lemma": bool({"lemma", "colemma"} & set(head[:4])),
+        "loop": bool({"while", "for"} & set(body)),
+        "recursion": _calls(body, _name(head)),
+        "array": any(word.startswith("array") for word in words),
+        "sequence": bool(_SEQUENCES & words),
+        "set or map": bool(_SETS & words),
+        "branch": bool({"if", "match"} & set(body)),
+    }
+    return [name for name in CONSTRUCTS if has.get(name)] or ["straight"]
+
+
+def _calls(body: Sequence[str], name: str) -> bool:
+    return any(token == name and following == "(" for token, following in zip(body, body[1:], strict=False))
+
+
+def _name(head: Sequence[str]) -> str:
+    """The target's own, behind its word and its attributes."""
+    depth, name = 0, ""
+    for token in head:
+        depth += (token == "{") - (token == "}")
+        if token in ("(", "<", "[") and not depth:
+            break
+        if is_name(token) and not depth:
+            name = token
+    return name

@@ -1,0 +1,42 @@
+"""Whether a program parses and resolves: Dafny's front end alone, nothing proved and no guard asked."""
+
+from typing import Self
+
+from rlvr_exp.config.verifier import Dafny as Options
+from rlvr_exp.tasks.dafny.tokens import plain
+from rlvr_exp.verifiers.dafny import options
+from rlvr_exp.verifiers.dafny.run import Cold, Limits, Warm
+from rlvr_exp.verifiers.dafny.tool import find
+
+_COLD = {"2.3": ["/nologo", "/compile:0", "/dafnyVerify:0"], "4": ["resolve"]}
+
+
+class Resolver:
+    """One process of the installed Dafny, kept warm where it can be. Raises InputError where there is none."""
+
+    def __init__(self, path: str = "", image: str = ""):
+        tool = find(path, image)
+        self._read = options.reader(tool)
+        self._limits = Limits(Options.cpu_s, Options.wall_s, Options.memory_mb)
+        self._warm = bool(tool.library)
+        self._runner = Warm(tool, options.words(tool, 0)) if self._warm else Cold(tool, _COLD[tool.family])
+
+    def fault(self, text: str) -> str:
+        """The tool's first complaint about a program; empty where it resolves."""
+        run = self._runner.run(plain(text), (), self._limits, lambda: not self._warm)
+        if run.end == "stopped" or (run.end == "done" and not self._warm and run.code == 0):
+            return ""
+        if run.end != "done":
+            return f"the tool ended with {run.end}"
+        faults = self._read(run.output, run.code).faults
+        return faults[0].text if faults else run.output[-200:].strip()
+
+    def close(self) -> None:
+        """End the process."""
+        self._runner.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,128 @@
+"""Which examples of a data set can be learnt from, as the installed Dafny sees it.
+
+    python -m rlvr_exp.verifiers.dafny.usable PATH [--output OUT.jsonl] [--workers N] [--wall-s S]
+
+An example is usable for a role where its texts fit (rlvr_exp/tasks/dafny/pairs.py), its program is proved, the guards
+let the program pass as an answer to the role's problem, and the program with the body alone resolves. Each program is
+proved once, whatever the number of its methods; verdicts are remembered, so a second run takes seconds. OUT has a row
+an example: {"id", "writer", "annotator"}, each the reason why not, or an empty text. Exit codes: 0, 2.
+"""
+
+import argparse
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from rlvr_exp.config.verifier import Cache, Sandbox
+from rlvr_exp.config.verifier import Dafny as Options
+from rlvr_exp.core.errors import BAD_INPUT, DONE, InputError
+from rlvr_exp.tasks.base import Candidate
+from rlvr_exp.tasks.dafny.example import DafnyExample
+from rlvr_exp.tasks.dafny.load import survey
+from rlvr_exp.tasks.dafny.pairs import Pairings, build_pairings_for_annotator, build_pairings_for_writer
+from rlvr_exp.tasks.dafny.roles import Role
+from rlvr_exp.tasks.dafny.syntax import Unreadable
+from rlvr_exp.tasks.dafny.tokens import plain
+from rlvr_exp.tasks.problems import DafnyProblem
+from rlvr_exp.verifiers.base import Request, Verdict
+from rlvr_exp.verifiers.dafny import guards
+from rlvr_exp.verifiers.dafny.guards import Protect
+from rlvr_exp.verifiers.dafny.resolve import Resolver
+from rlvr_exp.verifiers.dafny.suspects import without_limits
+from rlvr_exp.verifiers.dafny.verifier import Dafny
+
+PROTECT: dict[Role, Protect] = {"writer": "specification", "annotator": "program"}
+_WORDS = {"parse": "does not parse", "resolve": "does not resolve", "verify": "is not proved"}
+
+
+class Usable:
+    """Says why an example is of no use to a role: a `pairs.Check`."""
+
+    def __init__(self, verifier: Dafny, resolver: Resolver):
+        self._verifier, self._resolver = verifier, resolver
+        self._verdicts: dict[str, Verdict] = {}
+
+    def ask(self, texts: Iterable[str]) -> None:
+        """Prove programs side by side before they are asked for one by one."""
+        fresh = [text for text in dict.fromkeys(texts) if text not in self._verdicts]
+        requests = (Request(DafnyProblem(text), Candidate(text)) for text in fresh)
+        for index, verdict in self._verifier.as_ready(requests):
+            self._verdicts[fresh[index]] = verdict
+
+    def __call__(self, example: DafnyExample, role: Role) -> str:
+        self.ask([example.gold])
+        verdict = self._verdicts[example.gold]
+        if verdict.outcome != "passed":
+            return _reason(verdict)
+        shown = example.program(example.body if role == "annotator" else None)
+        refused = _refused(shown, example.gold, PROTECT[role])
+        if refused:
+            return f"the guards refuse the gold, {refused}"
+        said = "" if example.body == example.annotated_body else self._resolver.fault(example.program(example.body))
+        return f"the body alone does not resolve: {said}" if said else ""
+
+
+def _reason(verdict: Verdict) -> str:
+    if verdict.outcome == "rejected":
+        return f"the guards refuse the program, {verdict.rule}: {verdict.log[:200]}"
+    if verdict.outcome == "no_verdict":
+        return f"no verdict: {verdict.log[:200]}"
+    what = _WORDS.get(verdict.bucket or "", f"ends with {verdict.bucket}")
+    return f"the program {what}: {verdict.log[:200]}"
+
+
+def _refused(given: str, gold: str, protect: Protect) -> str:
+    """The rule by which the gold is no answer to the program that is given; empty where it is one."""
+    given, gold = (without_limits(plain(text)) for text in (given, gold))
+    early = guards.before_parsing(given, gold)
+    if early is not None:
+        return early.rule
+    try:
+        breach, _ = guards.check(guards.known(given), gold, protect)
+    except Unreadable as fault:
+        return f"unreadable: {fault}"
+    return breach.rule if breach is not None else ""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m rlvr_exp.verifiers.dafny.usable", description="Usable examples.")
+    parser.add_argument("path", help="folder or file of Dafny programs or examples")
+    parser.add_argument("--output", default="", help="a file for the reasons, a row an example")
+    parser.add_argument("--workers", type=int, default=0, help="provers side by side; 0: as many as the machine bears")
+    parser.add_argument("--wall-s", type=float, default=Options.wall_s, help="wall-clock seconds of one program")
+    chosen = parser.parse_args(arguments)
+    try:
+        found = survey(chosen.path)
+        pairings = _judged(found.examples, chosen.workers, chosen.wall_s)
+    except InputError as error:
+        print(error)
+        return BAD_INPUT
+    if chosen.output:
+        _write(Path(chosen.output), found.examples, pairings)
+    print(f"path: {chosen.path}\nprograms: {len(found.programs)}, examples: {len(found.examples)}")
+    print("\n".join(map(_told, pairings)))
+    return DONE
+
+
+def _judged(examples: Sequence[DafnyExample], workers: int, wall_s: float) -> list[Pairings]:
+    options = Options()
+    limits = {"rlimit": options.rlimit, "cpu_s": options.cpu_s, "wall_s": wall_s, "memory_mb": options.memory_mb}
+    with Dafny(Sandbox(workers=workers), Cache(), **limits) as verifier, Resolver() as resolver:
+        usable = Usable(verifier, resolver)
+        usable.ask(example.gold for example in examples)
+        return [build(examples, usable) for build in (build_pairings_for_writer, build_pairings_for_annotator)]
+
+
+def _write(path: Path, examples: Sequence[DafnyExample], pairings: Sequence[Pairings]) -> None:
+    rows = ({"id": one.id, **{of.role: of.left_out.get(one.id, "") for of in pairings}} for one in examples)
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+
+
+def _told(pairings: Pairings) -> str:
+    left = "".join(f"\n    {count} {reason}" for reason, count in pairings.reasons().items())
+    return f"usable {pairings.role} pairs: {len(pairings)}, left out: {len(pairings.left_out)}{left}"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
