@@ -1,10 +1,12 @@
-"""DafnyBench as rows for `+stage=verify verifier=dafny`.
+"""DafnyBench, and CloverBench's wrong variants, as rows for `+stage=verify verifier=dafny`.
 
     python -m rlvr_exp.verifiers.dafny.rows DIR ground_truth OUT.jsonl           each ground truth against itself
     python -m rlvr_exp.verifiers.dafny.rows DIR hints_removed OUT.jsonl          each program without its hints, likewise
     python -m rlvr_exp.verifiers.dafny.rows DIR pairs OUT.jsonl                  ground truth as the answer to hints_removed
+    python -m rlvr_exp.verifiers.dafny.rows DIR wrong OUT.jsonl                  CloverBench: wrong variants as answers
 
-DIR is the data set's folder, which holds DafnyBench/dataset. Only pairs leave out what has no program without hints.
+DIR is the data set's folder, which holds DafnyBench/dataset or CloverBench. Only pairs leave out what has no program
+without hints. Rows of `wrong` also say `weakened`: whether the variant's specification is another than the given one's.
 """
 
 import json
@@ -13,11 +15,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.tasks.dafny.clover import variants
 
-VARIANTS = ("ground_truth", "hints_removed", "pairs")
+VARIANTS = ("ground_truth", "hints_removed", "pairs", "wrong")
 
 
-def rows(folder: Path, variant: str) -> Iterator[dict[str, str]]:
+def rows(folder: Path, variant: str) -> Iterator[dict[str, str | bool]]:
     """Rows {"id", "program", "candidate"}, in the order of their names.
 
     Raises:
@@ -25,6 +28,9 @@ def rows(folder: Path, variant: str) -> Iterator[dict[str, str]]:
     """
     if variant not in VARIANTS:
         raise InputError(Problem("variant", "unknown", got=variant, allowed=", ".join(VARIANTS)))
+    if variant == "wrong":
+        yield from _wrong(folder)
+        return
     dataset = folder / "DafnyBench" / "dataset"
     name = "hints_removed" if variant == "hints_removed" else "ground_truth"
     found = sorted((dataset / name).glob("*.dfy"))
@@ -34,6 +40,12 @@ def rows(folder: Path, variant: str) -> Iterator[dict[str, str]]:
         given = dataset / "hints_removed" / f"{path.stem}_no_hints.dfy" if variant == "pairs" else path
         if given.exists():
             yield {"id": path.stem, "program": _text(given), "candidate": _text(path)}
+
+
+def _wrong(folder: Path) -> Iterator[dict[str, str | bool]]:
+    for one in variants(folder):
+        name = f"{one.kind}/{one.name}"
+        yield {"id": name, "program": one.given, "candidate": one.text, "weakened": one.weakened}
 
 
 def _text(path: Path) -> str:

@@ -1,0 +1,66 @@
+"""Bodies lose their annotations and nothing else."""
+
+import pytest
+from dafny_programs import SUM, TOTAL_BODY, programs
+from hypothesis import given
+
+from rlvr_exp.tasks.dafny.erase import method_body
+from rlvr_exp.tasks.dafny.split import split
+from rlvr_exp.tasks.dafny.strip import erased, hollow
+from rlvr_exp.tasks.dafny.tokens import plain, tokens
+
+
+def code(body: str, proofs: frozenset[str] = frozenset()) -> list[str]:
+    return list(method_body(tokens(plain(body)), proofs))
+
+
+@given(programs())
+def test_the_text_that_is_left_has_the_tokens_that_are_left(text: str) -> None:
+    whole = split(text)
+    for method in whole.methods:
+        assert tokens(plain(erased(method.body, whole.proofs))) == code(method.body, whole.proofs)
+
+
+@given(programs())
+def test_what_is_erased_has_nothing_more_to_erase(text: str) -> None:
+    for method in split(text).methods:
+        once = erased(method.body, frozenset())
+        assert erased(once, frozenset()) == once
+
+
+def test_lines_of_annotations_go_and_comments_stay() -> None:
+    whole = split(SUM)
+    assert erased(whole.methods[-1].body, whole.proofs) == TOTAL_BODY
+
+
+@pytest.mark.parametrize(
+    ("body", "wanted"),
+    [
+        ("{ x := 1; assert x == 1; y := 2; }", "{ x := 1; y := 2; }"),
+        ("{assert true;}", "{}"),
+        ("{\n  while a invariant b\n  { }\n}", "{\n  while a\n  { }\n}"),
+        ("{\n  while a\n    invariant b invariant c\n  { }\n}", "{\n  while a\n  { }\n}"),
+        ("{\r\n  assert a;\r\n  x := 1;\r\n}", "{\r\n  x := 1;\r\n}"),
+        ("{\n  assert forall i ::\n    i == i;\n  x := 1;\n}", "{\n  x := 1;\n}"),
+        ("{\n  assert a; // why\n}", "{\n  // why\n}"),
+        ("{ assert a by { assert b; } }", "{ }"),
+        ("{ label L: x := 1; assert old@L(x) == 0; }", "{ x := 1; }"),
+        ("{ label L: while a { break L; } }", "{ label L: while a { break L; } }"),
+        ('{ print "assert a;"; /* assert a; */ }', '{ print "assert a;"; /* assert a; */ }'),
+    ],
+)
+def test_layout_around_what_goes(body: str, wanted: str) -> None:
+    assert erased(body, frozenset()) == wanted
+
+
+def test_comments_that_mark_annotations_go_with_them() -> None:
+    body = "{\n  while a\n    // start\n    invariant b\n    // end\n  { } // kept\n}"
+    assert erased(body, frozenset(), lambda text: text in ("// start", "// end")) == "{\n  while a\n  { } // kept\n}"
+
+
+@pytest.mark.parametrize(
+    ("body", "wanted"),
+    [("{ L(); }", "{}"), ("{\n    L();\n  }", "{\n  }"), ("{\r\n  L();\r\n}", "{\r\n}")],
+)
+def test_of_a_proof_the_braces_stay(body: str, wanted: str) -> None:
+    assert hollow(body) == wanted
