@@ -5,14 +5,17 @@ once; never imports torch.
 """
 
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlvr_exp.core.errors import DONE, InputError, Problem, RlvrError
+from rlvr_exp.core.errors import DONE, INTERRUPTED, InputError, Problem, RlvrError
 
 if TYPE_CHECKING:
     from rlvr_exp.config import Checked, Config
@@ -40,10 +43,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code of a command line; see rlvr_exp.core.errors."""
     asked = read(list(sys.argv[1:] if arguments is None else arguments))
     try:
-        return answer(asked)
+        with _terminable():
+            return answer(asked)
     except RlvrError as stop:
         print(_shown(stop), file=sys.stderr)
         return stop.exit_code
+    except KeyboardInterrupt:  # Before a run has children or after it: between, rlvr_exp.run.children takes signals.
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """SIGTERM ends what goes on as Ctrl-C does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # Called as a function, where signals are another's.
+        return
+    previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
 
 
 def _shown(stop: RlvrError) -> str:

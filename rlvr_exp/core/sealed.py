@@ -5,7 +5,6 @@ itself.
 exchanged, and names the first. `check_if_ours` lets folders of others pass. Never repairs.
 """
 
-import hashlib
 import json
 import os
 import re
@@ -13,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from rlvr_exp.core.checksums import checksum
 from rlvr_exp.core.errors import InputError, Problem
 from rlvr_exp.core.hashing import content_hash
 
@@ -35,7 +35,7 @@ def seal(folder: Path, about: Mapping[str, Any]) -> None:
         "format": FORMAT,
         **about,
         "bytes": {name: path.stat().st_size for name, path in files.items()},
-        "sha256": {name: _checksum(path) for name, path in files.items()},
+        "sha256": {name: checksum(path) for name, path in files.items()},
     }
     (folder / NAME).write_text(_text({**said, SEAL: content_hash(said)}), encoding="utf-8")
     for path in [*files.values(), folder / NAME, *{path.parent for path in files.values()}]:
@@ -55,7 +55,7 @@ def check_sound(folder: Path) -> dict[str, Any]:
             raise _wrong(folder / name, "missing")
         if found[name].stat().st_size != size:
             raise _wrong(folder / name, _length(found[name].stat().st_size, size))
-        if _checksum(found[name]) != said["sha256"][name]:
+        if checksum(found[name]) != said["sha256"][name]:
             raise _wrong(folder / name, "does not hold what was written: its checksum is another")
     if strangers := sorted(found.keys() - said["bytes"].keys()):
         raise _wrong(folder / strangers[0], "was not there when the checkpoint was written")
@@ -115,11 +115,6 @@ def _files(folder: Path) -> dict[str, Path]:
 
 def _text(said: Mapping[str, Any]) -> str:
     return json.dumps(said, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def _checksum(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _to_disk(path: Path) -> None:

@@ -22,10 +22,9 @@ from rlvr_exp.core.errors import GuardStop, InputError, Problem
 from rlvr_exp.core.files import write_json
 from rlvr_exp.core.phase import CHECKPOINT, phase
 from rlvr_exp.core.sealed import OTHER, STEP, check_sound, seal
-from rlvr_exp.models.policy import Policy
 from rlvr_exp.models.whole import whole_weights
 from rlvr_exp.rollouts.sharing import agreed, rank
-from rlvr_exp.run.checkpoint_weights import restore, write_weights
+from rlvr_exp.run.checkpoint_weights import Policies, placed, restore, write_weights
 from rlvr_exp.run.guards_disk import writing
 
 __all__ = ["Checkpoints", "check_sound", "restore"]
@@ -63,8 +62,8 @@ class Checkpoints:
     def due(self, step: int) -> bool:
         return step > 0 and step % self.every_steps == 0
 
-    def save(self, step: int, policy: Policy) -> Path:
-        """Write the policy as of `step`; a step already there stays as it is.
+    def save(self, step: int, policies: Policies) -> Path:
+        """Write the policy, or those of all roles, as of `step`; a step already there stays as it is.
 
         Raises:
             GuardStop: a weight is not a number, or the disk refuses. What stood before stays as it was.
@@ -72,7 +71,7 @@ class Checkpoints:
         final = self.at(step)
         if agreed(not final.exists()):
             with phase(CHECKPOINT):
-                self._write(step, policy, final)
+                self._write(step, policies, final)
         if rank() == 0:
             self._link("latest", final)
             self._prune()
@@ -94,14 +93,19 @@ class Checkpoints:
         link = self.root / "best"
         return link.resolve() if link.exists() else None
 
-    def load(self, checkpoint: Path, policy: Policy, trust_remote_code: bool = False) -> None:
+    def load(self, checkpoint: Path, policies: Policies, trust_remote_code: bool = False) -> None:
         """Put everything back that was written. Its training then begins with `resume_from_checkpoint`.
+
+        All files are read against the manifest first: DeepSpeed's are pickles, which run what they hold once opened.
 
         Raises:
             InputError: the checkpoint is not sound, or holds other parts than this run has.
         """
-        with whole_weights(policy.model, write=True):
-            restore(policy, checkpoint, trust_remote_code)
+        check_sound(checkpoint)
+        with ExitStack() as whole:
+            for policy, _ in placed(policies, checkpoint):
+                whole.enter_context(whole_weights(policy.model, write=True))
+            restore(policies, checkpoint, trust_remote_code)
         for module in self._modules:
             with whole_weights(module, write=True):
                 module.load(checkpoint)
@@ -115,25 +119,25 @@ class Checkpoints:
         if rank() == 0:
             self._link("latest", checkpoint)
 
-    def _write(self, step: int, policy: Policy, final: Path) -> None:
+    def _write(self, step: int, policies: Policies, final: Path) -> None:
         """Every rank writes its part into a folder that gets its name once it is whole."""
         temporary = self.root / f".{final.name}.tmp"
         with ExitStack() as whole:
-            for module in (policy.model, *self._modules):
+            for module in self._models(policies):
                 whole.enter_context(whole_weights(module))
-            _by_rank_0(lambda: self._write_weights(step, policy, temporary))
+            _by_rank_0(lambda: self._write_weights(step, policies, temporary))
         if self._trainer is not None:
             with _or_nothing(temporary):
                 self._trainer.save_training(temporary / TRAINING)
             agreed(True)  # Until every rank has written its part.
         _by_rank_0(lambda: self._close(step, temporary, final))
 
-    def _write_weights(self, step: int, policy: Policy, temporary: Path) -> None:
-        self._refuse_broken(step, policy)
+    def _write_weights(self, step: int, policies: Policies, temporary: Path) -> None:
+        self._refuse_broken(step, policies)
         with _or_nothing(temporary):
             shutil.rmtree(temporary, ignore_errors=True)
             (temporary / TRAINING).mkdir(parents=True)
-            write_weights(policy, temporary)
+            write_weights(policies, temporary)
             for module in self._modules:
                 module.save(temporary)
             write_json(temporary / STATE, {name: part.state_dict() for name, part in self._stateful.items()})
@@ -143,9 +147,13 @@ class Checkpoints:
             seal(temporary, {"step": step, **self._about})
             os.replace(temporary, final)
 
-    def _refuse_broken(self, step: int, policy: Policy) -> None:
-        weights = chain.from_iterable(module.named_parameters() for module in (policy.model, *self._modules))
-        trained = ((name, value) for name, value in weights if value.requires_grad)
+    def _models(self, policies: Policies) -> list[nn.Module]:
+        return [*(policy.model for policy, _ in placed(policies, self.root)), *self._modules]
+
+    def _refuse_broken(self, step: int, policies: Policies) -> None:
+        weights = chain.from_iterable(module.named_parameters() for module in self._models(policies))
+        # An adapter whose role is not at work takes no gradient just now.
+        trained = ((name, value) for name, value in weights if value.requires_grad or ".lora_" in name)
         broken = [name for name, value in trained if not torch.isfinite(value).all()]
         if broken:
             raise GuardStop(

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from rlvr_exp.config import Checked, Config, to_yaml
-from rlvr_exp.config.stages import reads
+from rlvr_exp.config.stages import reads, trains
+from rlvr_exp.core import checksums
 from rlvr_exp.core.errors import DONE, FAULT, INTERRUPTED
 from rlvr_exp.core.files import write_text
 from rlvr_exp.run import manifest
@@ -30,6 +31,7 @@ from rlvr_exp.run.ranks import environments, of_node, remove_scratch
 from rlvr_exp.run.report import write_report
 from rlvr_exp.run.resume import Start, begin, prepare
 from rlvr_exp.run.standard_input import keep_standard_input
+from rlvr_exp.run.start_files import start_files
 from rlvr_exp.run.summary import STATUS, read_summary, with_diagnosis, write_summary
 
 LAUNCH = "rlvr_exp.stages.launch"
@@ -67,6 +69,7 @@ def execute(checked: Checked, command: Sequence[str], directory: Path, inline: I
             return _nothing_left(root, begins)
         with writing(directory):
             _write_what_is_known(checked, command, begins, directory, root)
+            checksums.hand_over(directory)
         print(f"run directory: {directory}", file=talk(config), flush=True)
         keep_standard_input(config, directory)
         start = time.monotonic()
@@ -74,6 +77,7 @@ def execute(checked: Checked, command: Sequence[str], directory: Path, inline: I
             code, rank, reason = _in_children(config, directory, start)
         else:
             (code, reason), rank = _inline(config, directory, inline), 0
+        checksums.drop(directory)
         summary = read_summary(directory) or {"status": STATUS[code], "reason": reason}
         if config.parallel.node == 0 and config.stage != "report":  # A report is of another run.
             code, cause = _report(directory, code)
@@ -90,6 +94,8 @@ def _write_what_is_known(checked: Checked, command: Sequence[str], begins: Start
     write_text(directory / "config.yaml", to_yaml(checked))
     if begins.checkpoint is None or not (directory / manifest.NAME).is_file():
         manifest.begin(directory, config.stage, config.seed, command, created)
+        if trains(config.stage):
+            manifest.extend(directory, start=start_files(config.model))
     if begins.checkpoint is not None:
         manifest.go_on(directory, begins.checkpoint, command, created)
     for note in begins.notes:

@@ -1,4 +1,4 @@
-"""What makes a run that run: the options and the data that decide its trajectory. A checkpoint carries them.
+"""What makes a run that run: options, data and start model, which decide its trajectory. A checkpoint carries them.
 
 `FREE` lists what may differ when a run goes on: where and how often things are written, how the work is laid out, and the
 number of steps. Never imports torch.
@@ -61,12 +61,13 @@ def identity(directory: Path) -> dict[str, Any]:
     told = json.loads((directory / manifest.NAME).read_text(encoding="utf-8"))
     options, data = deciding(config), {name: part["fingerprint"] for name, part in told["data"].items()}
     return {
-        "run": content_hash([options, data]),
+        "run": content_hash([options, data, told["start"]]),
         "stage": config["stage"],
         "max_steps": flat(config).get(MAX_STEPS),
         "versions": told["versions"],
         "config": options,
         "data": data,
+        "start": told["start"],
     }
 
 

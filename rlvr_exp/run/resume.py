@@ -1,8 +1,8 @@
 """Where a run begins: anew, or from the newest sound checkpoint of its directory. Decided by the parent, before anything
 starts; the manifest then names the checkpoint.
 
-What does not fit (other options, other data, another run's checkpoint) is refused with every difference, and nothing in the
-directory is touched. Never imports torch.
+What does not fit (other options, other data, another start model, another run's checkpoint) is refused with every
+difference, and nothing in the directory is touched. Never imports torch.
 """
 
 import shutil
@@ -23,6 +23,7 @@ from rlvr_exp.run.identity import MAX_STEPS, deciding, differences, flat, of_oth
 from rlvr_exp.run.manifest import PACKAGES, versions
 from rlvr_exp.run.ranks import of_node
 from rlvr_exp.run.rollout_files import rollout_steps
+from rlvr_exp.run.start_files import of_another_start, start_files
 from rlvr_exp.run.summary import read_summary
 
 PASSED = ("summary.json", "report.html", "evaluation/after.json", "evaluation/after.jsonl.gz")
@@ -144,11 +145,14 @@ def _written(root: Path) -> dict[str, Any]:
 
 
 def _check_fit(checked: Checked, checkpoint: Path, said: Mapping[str, Any]) -> None:
-    """Raises InputError with every option and split that is not the checkpoint's, and where its steps are past ours."""
+    """Raises InputError with every option, split and file of the start model that is not the checkpoint's, and where its
+    steps are past ours."""
     ours = resolved(checked)
     found = list(differences(said["config"], deciding(ours)))
     if not any(problem.where.startswith("data.") for problem in found):
         found += of_other_data(said["data"], _fingerprints(checked.config))
+    if not any(problem.where.startswith("model.") for problem in found):
+        found += of_another_start(said.get("start", {}), start_files(checked.config.model))
     steps = ours["algorithm"]["max_steps"]
     if steps < said["step"]:
         found.append(Problem(MAX_STEPS, "the checkpoint is past it", str(steps), f"{said['step']} or more"))

@@ -21,6 +21,7 @@ from rlvr_exp.run import manifest
 from rlvr_exp.run.job import Job
 from rlvr_exp.run.resume import steps_of
 from rlvr_exp.run.rollout_files import read_rollouts, rollout_steps
+from rlvr_exp.run.start_files import of_another_start, start_files
 from rlvr_exp.run.tracking import read_metrics
 from rlvr_exp.stages.reinforcement import collect_from, train
 from rlvr_exp.stages.setup import prepared
@@ -72,6 +73,8 @@ def made_again(run: Path, step: int, job: Job) -> Again:
     config = load_config(run / "config.yaml")
     if config.parallel.distributed:
         return Again("", "the run had several processes, and this is one")
+    if changed := list(of_another_start(check_sound(found).get("start", {}), start_files(config.model))):
+        return Again("", f"the run began from another model: {changed[0].what}")
     config.tracking = SCHEMAS[FILES]()
     scratch = job.directory / "again"
     _prepare(run, found, scratch)

@@ -19,6 +19,7 @@ from typing import Any
 from rlvr_exp.config import Config, load
 from rlvr_exp.config.options import SCHEMAS
 from rlvr_exp.config.stages import STAGES
+from rlvr_exp.core import checksums
 from rlvr_exp.core.errors import DONE, FAULT, InputError, RlvrError
 from rlvr_exp.core.secrets import Masking, masked
 from rlvr_exp.run import lifeline, ranks
@@ -36,6 +37,7 @@ def main(arguments: list[str]) -> int:
     lifeline.hold(life)
     os.set_inheritable(progress, False)
     sys.stdout, sys.stderr = Masking(sys.stdout), Masking(sys.stderr)  # Both are the run's log.
+    checksums.take_over(directory)
     try:
         config = load(directory / "config.yaml")
     except InputError as fault:

@@ -2,12 +2,14 @@
 
 import json
 import os
+import shutil
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 from rlvr_exp.config import build, compose, to_yaml
+from rlvr_exp.config.needs import EMBEDDED_MODEL
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.files import write_json
 from rlvr_exp.core.sealed import seal
@@ -15,6 +17,7 @@ from rlvr_exp.run import manifest
 from rlvr_exp.run.execute import execute
 from rlvr_exp.run.identity import identity
 from rlvr_exp.run.resume import Start, begin, newest_sound, prepare, problem_before
+from rlvr_exp.run.start_files import start_files
 
 WORDS = ["+stage=grpo", "data.limit=3", "algorithm.max_steps=6"]
 
@@ -39,7 +42,7 @@ def run(root: Path, *words: str, steps: tuple[int, ...] = (2, 4), status: str = 
     root.mkdir(parents=True)
     (root / "config.yaml").write_text(to_yaml(checked))
     manifest.begin(root, "grpo", 0, ["python", "-m", "rlvr_exp"], "now")
-    manifest.extend(root, data=fingerprints())
+    manifest.extend(root, data=fingerprints(), start=start_files(checked.config.model))
     write_json(root / "summary.json", {"status": status, "steps": max(steps, default=0)})
     for step in steps:
         checkpoint(root, step)
@@ -128,6 +131,21 @@ def test_other_data_under_the_same_options_is_refused(tmp_path: Path) -> None:
     checkpoint(root, 2)
     with pytest.raises(InputError, match="holds other tasks"):
         begin(asked(root), root)
+
+
+def test_another_start_model_under_the_same_path_is_refused_by_its_file(tmp_path: Path) -> None:
+    start = shutil.copytree(EMBEDDED_MODEL, tmp_path / "start")
+    words = [f"model.path={start}"]
+    root = run(tmp_path / "run", *words)
+    assert begin(asked(root, *words), root).step == 4
+    weights, then = start / "model-00002-of-00002.safetensors", (start / "config.json").stat()
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    os.utime(weights, ns=(then.st_atime_ns, then.st_mtime_ns))
+    weights.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        begin(asked(root, *words), root)
+    assert [problem.what for problem in caught.value.problems] == [f"the start model's model/{weights.name} holds something else"]
 
 
 def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,58 @@
+"""SHA-256 of files, each read once: a process remembers what it read, and a child takes over what its parent remembers.
+
+A checkpoint of 28 GB takes a minute to read, and a run asks for it in its parent, in every rank and once more when weights
+are put back. A sum is remembered under everything by which a file system tells a file's state (device, inode, size, the
+times of content and inode), and only of files left alone for longer than its clock is coarse: any later change shows.
+Nothing is remembered from one run to the next.
+"""
+
+import hashlib
+import json
+import os
+import time
+from pathlib import Path
+from typing import BinaryIO
+
+from rlvr_exp.core.files import write_json
+
+HANDED = ".checked.json"
+"""In a run's directory while its children live."""
+SETTLED_NS = 2_000_000_000
+"""A file changed more recently may change again under the same time."""
+State = tuple[int, ...]
+_known: dict[State, str] = {}
+
+
+def checksum(path: Path) -> str:
+    """64 hexadecimal digits."""
+    now = time.time_ns()
+    with open(path, "rb") as file:
+        state = _state(file)
+        if state in _known:
+            return _known[state]
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+        if _state(file) == state and now - state[-1] > SETTLED_NS:
+            _known[state] = found
+    return found
+
+
+def hand_over(directory: Path) -> None:
+    """Write what is remembered, for the children of the run in this directory."""
+    write_json(directory / HANDED, [[list(state), value] for state, value in _known.items()])
+
+
+def take_over(directory: Path) -> None:
+    """Remember what the parent does; nothing where it left nothing. A file that changed since is read again."""
+    path = directory / HANDED
+    if path.is_file():
+        _known.update({tuple(state): value for state, value in json.loads(path.read_text(encoding="utf-8"))})
+
+
+def drop(directory: Path) -> None:
+    """Take away what `hand_over` wrote."""
+    (directory / HANDED).unlink(missing_ok=True)
+
+
+def _state(file: BinaryIO) -> State:
+    told = os.fstat(file.fileno())
+    return (told.st_dev, told.st_ino, told.st_size, told.st_mtime_ns, told.st_ctime_ns)

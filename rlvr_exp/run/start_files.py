@@ -1,0 +1,66 @@
+"""The files that a run's policy starts from, by their content: a run goes on only from what it began with.
+
+The start is more than the first weights. It stays as the reference policy, as the base below an adapter, as the tokenizer
+and as the code of `trust_remote_code`, none of which a checkpoint holds again. Never imports torch.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from rlvr_exp.config.adapter import base, continued
+from rlvr_exp.config.model import Model
+from rlvr_exp.config.needs import EMBEDDED_MODELS, WEIGHTS, snapshots
+from rlvr_exp.core import sealed
+from rlvr_exp.core.checksums import checksum
+from rlvr_exp.core.errors import Problem
+
+OTHERS = ("*.json", "*.py", "*.jinja", "*.model", "merges.txt", "vocab.txt")
+"""Configurations, tokenizers and code."""
+VALUE = ("value/*.safetensors",)
+"""Of PPO, which goes on with it."""
+ABOUT = (sealed.NAME, "state.json", "trainer_state.json", "training_args.json")
+"""About the run that wrote the folder, and not about its policy."""
+
+
+def start_files(model: Model) -> dict[str, str]:
+    """SHA-256 of each file that makes the policy which a run starts with, by `model/NAME` and `adapter/NAME`.
+
+    Reads all of the weights once; those that a check of this process has read are not read again.
+    """
+    weights = () if model.from_scratch else (*WEIGHTS, *VALUE)
+    folders = {"model": _base(model), "adapter": Path(continued(model)) if continued(model) else None}
+    return {
+        f"{part}/{path.relative_to(folder).as_posix()}": checksum(path)
+        for part, folder in folders.items()
+        if folder is not None
+        for path in _files(folder, (*OTHERS, *weights))
+    }
+
+
+def of_another_start(theirs: Mapping[str, str], ours: Mapping[str, str]) -> Iterator[Problem]:
+    """Files of the start model that are not those which the run began with, one problem each."""
+    remedy = "bring the start model back that the run was started with, or a new run.dir"
+    for name in sorted(theirs.keys() | ours.keys()):
+        there, here = theirs.get(name, "no such file"), ours.get(name, "no such file")
+        if there != here:
+            yield Problem("model", f"the start model's {name} holds something else", here, there, "", remedy)
+
+
+def _base(model: Model) -> Path | None:
+    """Where the weights below any adapter are; None: nowhere on this machine, which is told before a run starts."""
+    named = base(model)
+    folders = (Path(named), *_of_hub(named)) if named else (EMBEDDED_MODELS / model.embedded,)
+    return next((folder for folder in folders if folder.is_dir()), None)
+
+
+def _of_hub(name: str) -> Iterator[Path]:
+    """The snapshot that the hub's cache gives for a name: the one that `refs/main` names."""
+    for folder in snapshots(name):
+        main = folder.parents[1] / "refs" / "main"
+        if main.is_file() and main.read_text(encoding="utf-8").strip() == folder.name:
+            yield folder
+
+
+def _files(folder: Path, patterns: tuple[str, ...]) -> list[Path]:
+    found = {path for pattern in patterns for path in folder.glob(pattern) if path.is_file()}
+    return sorted(path for path in found if path.name not in ABOUT)
