@@ -1,6 +1,7 @@
 """Options of the `data` group: the domain, where its tasks come from and how they are worded."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from rlvr_exp.config.options import configures, option
 from rlvr_exp.core.errors import Problem
@@ -28,6 +29,14 @@ class Data:
     """The first N tasks of each split after a seeded shuffle; 0: all."""
 
 
+def fraction_problems(data: Any) -> list[Problem]:
+    """Of a node with `dev_fraction` and `test_fraction`."""
+    if data.dev_fraction + data.test_fraction <= 1:
+        return []
+    got = f"{data.dev_fraction} + {data.test_fraction}"
+    return [Problem("dev_fraction", "the shares of dev and test pass the whole", got, "a sum of at most 1")]
+
+
 @configures("rlvr_exp.tasks.arc.domain.Arc")
 @dataclass
 class Arc(Data):
@@ -43,10 +52,54 @@ class Arc(Data):
     """How a task is worded."""
 
     def problems(self) -> list[Problem]:
-        if self.dev_fraction + self.test_fraction <= 1:
-            return []
-        got = f"{self.dev_fraction} + {self.test_fraction}"
-        return [Problem("dev_fraction", "the shares of dev and test pass the whole", got, "a sum of at most 1")]
+        return fraction_problems(self)
+
+
+@dataclass
+class DafnyPrompt:
+    """How a Dafny task is worded."""
+
+    style: str = option("bare", choices=("bare", "instruct"))
+    """bare: the program alone, for models trained here; instruct: with instructions in words."""
+    answer: str = option("strict", choices=("strict", "permissive"))
+    """Style instruct: strict: the body alone in one code block; permissive: reasoning and repeats around it are welcome."""
+    shots: int = option(0, low=0)
+    """Solved examples of other tasks shown before the task."""
+    context: str = ""
+    """Text that every prompt is given ahead of its task, such as notes on the dialect."""
+    context_file: str = ""
+    """A file with that text."""
+
+    def problems(self) -> list[Problem]:
+        found = []
+        if self.style == "bare" and self.answer != "strict":
+            what = "a bare prompt says nothing of the form of its answer"
+            found.append(Problem("answer", what, self.answer, "strict", "", "data.prompt.style=instruct, or drop it"))
+        if self.context and self.context_file:
+            found.append(
+                Problem("context_file", "the context is given twice", self.context_file, remedy="drop one of them")
+            )
+        return found
+
+
+@configures("rlvr_exp.tasks.dafny.domain.Dafny")
+@dataclass
+class Dafny(Data):
+    """Bodies of Dafny methods to write or to annotate: embedded, or real programs in the layouts of the published sets."""
+
+    role: str = option("annotator", choices=("writer", "annotator", "both"))
+    """writer: header and specification to body; annotator: body to annotated body; both: each example asks for both."""
+    dev_fraction: float = option(0.1, low=0, high=1)
+    """Share of data that no file places that becomes `dev`."""
+    test_fraction: float = option(0.1, low=0, high=1)
+    """Share of data that no file places that becomes `test`."""
+    seed: int = option(0, low=0)
+    """Of the splits, the shuffle before `limit` and the choice of shots. Not the run's: all runs measure the same tasks."""
+    prompt: DafnyPrompt = field(default_factory=DafnyPrompt)
+    """How a task is worded."""
+
+    def problems(self) -> list[Problem]:
+        return fraction_problems(self)
 
 
 CODE_SETS = (

@@ -54,6 +54,8 @@ class Domain(ABC):
     """A kind of task. Built from the `data` group; one file per domain."""
 
     name: str
+    ends: str = ""
+    """What a completion ends with that `finished` calls whole; empty: its end token alone ends it."""
 
     @abstractmethod
     def splits(self) -> Mapping[str, Sequence[Task]]:
@@ -74,6 +76,11 @@ class Domain(ABC):
     def fingerprint(self, split: str) -> str:
         """A hash of all that the tasks of a split are, for the manifest."""
         return content_hash(self.splits()[split])
+
+    def finished(self, text: str) -> bool:
+        """Whether a completion that has come so far is whole, so that nothing after it would count; asked where `ends` is
+        new in it. A domain that says so needs no token that ends a completion."""
+        return False
 
     @abstractmethod
     def parse(self, completion: str, task: Task) -> Candidate:

@@ -1,7 +1,10 @@
 """What verifiers judge against: one frozen type per kind of problem. Tasks carry them, verifiers read them."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
+
+Protect = Literal["specification", "program"]
+"""Of a given Dafny program: its specification, code being free; or all but annotations."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,8 @@ class DafnyProblem:
 
     program: str
     limits: Limits = Limits()
+    protect: Protect | None = None
+    """What the candidate must keep; None: what the verifier's option says."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,9 @@ words. Solved examples (shots) stand before the task, each as its own prompt wit
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from rlvr_exp.core.errors import InputError, Problem
 from rlvr_exp.tasks.dafny.roles import Part
 from rlvr_exp.tasks.dafny.tokens import plain
 
@@ -47,10 +49,23 @@ class Wording:
     answer: str = "strict"
     shots: int = 0
     context: str = ""
+    context_file: str = ""
 
 
 BARE = Wording()
 NEWLINE = "\n"
+
+
+def with_context(options: Wording) -> Wording:
+    """The options with the text of `context_file` as their context. Raises InputError where it cannot be read."""
+    if not options.context_file:
+        return options
+    try:
+        text = Path(options.context_file).read_text(encoding="utf-8")
+    except (OSError, ValueError) as fault:
+        problem = Problem("data.prompt.context_file", "cannot be read", options.context_file, remedy=str(fault))
+        raise InputError(problem) from fault
+    return Wording(options.style, options.answer, options.shots, text)
 
 
 def write(part: Part, options: Wording, shots: Sequence[Part] = ()) -> str:

@@ -11,15 +11,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Literal
 
 from rlvr_exp.tasks.dafny import erase
 from rlvr_exp.tasks.dafny.syntax import CALLABLES, Declaration, Unreadable, parse
 from rlvr_exp.tasks.dafny.tokens import has_directive, tokens
+from rlvr_exp.tasks.problems import Protect
 from rlvr_exp.verifiers.dafny.scopes import Use, uses
 from rlvr_exp.verifiers.dafny.suspects import Suspect, attribute_of, bodyless, suspects
 
-Protect = Literal["specification", "program"]
 _PROVED = CALLABLES - {"function"}
 _KEPT = frozenset(("requires", "modifies", "reads", "yield requires", "free requires", "free ensures", "invariant"))
 _IMPLIED = {"autocontracts": ("Valid", "Repr")}

@@ -22,11 +22,11 @@ from rlvr_exp.sandbox import wire
 from rlvr_exp.sandbox.cores import usable
 from rlvr_exp.tasks.dafny.syntax import Unreadable
 from rlvr_exp.tasks.dafny.tokens import plain
-from rlvr_exp.tasks.problems import DafnyProblem
+from rlvr_exp.tasks.problems import DafnyProblem, Protect
 from rlvr_exp.verifiers.base import Request, Verdict
 from rlvr_exp.verifiers.cache import CacheOptions
 from rlvr_exp.verifiers.dafny import guards, options, vacuity
-from rlvr_exp.verifiers.dafny.guards import Breach, Facts, Known, Protect
+from rlvr_exp.verifiers.dafny.guards import Breach, Facts, Known
 from rlvr_exp.verifiers.dafny.logs import Report
 from rlvr_exp.verifiers.dafny.run import Cold, Limits, Lost, Run, Warm
 from rlvr_exp.verifiers.dafny.suspects import without_limits
@@ -56,6 +56,7 @@ class _Case:
     program: str
     text: str
     limits: Limits
+    protect: Protect
 
 
 class Dafny(Engine):
@@ -68,7 +69,8 @@ class Dafny(Engine):
         warm: judge many programs in one process where the Dafny can (2.3 with mono's compiler).
         rlimit: what the prover may use for one procedure, in its own count; 0: no limit.
         cpu_s, wall_s, memory_mb: limits of one candidate; 0: the sandbox's.
-        protect: `specification` lets a candidate write other code; `program` lets it add annotations alone.
+        protect: `specification` lets a candidate write other code; `program` lets it add annotations alone; where the
+            problem does not say it.
         holes: a given method or lemma without a body that nothing calls has to get one.
         vacuity: a proved candidate must not prove `assert false` at the end of the given bodies.
     """
@@ -141,9 +143,10 @@ class Dafny(Engine):
             return Verdict("failed", "parse", log="not Unicode text")
         named, usual = problem.limits, self._limits
         limits = Limits(named.cpu_s or usual.cpu_s, named.wall_s or usual.wall_s, named.memory_mb or usual.memory_mb)
-        own = [self._protect, self._holes, self._vacuity, self._rlimit, *astuple(limits)]
+        protect = problem.protect or self._protect
+        own = [protect, self._holes, self._vacuity, self._rlimit, *astuple(limits)]
         content = wire.encode([program.encode("utf-8", "surrogatepass"), text, own])
-        return Work(content, _Case(_known(program), program, text, limits), request)
+        return Work(content, _Case(_known(program), program, text, limits, protect), request)
 
     def start(self, work: Work) -> Future[Judged]:
         return self._threads.submit(self._judge, work.payload)
@@ -226,7 +229,7 @@ class _Judgement:
             return True
         try:
             self._breach, self._facts = guards.check(
-                self._case.given, self._case.text, self._own._protect, self._own._holes
+                self._case.given, self._case.text, self._case.protect, self._own._holes
             )
         except Unreadable as fault:
             self._breach = Breach("unreadable", str(fault))

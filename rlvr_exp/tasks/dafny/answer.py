@@ -1,0 +1,138 @@
+"""The body inside a completion. Owns fences, chatter and repeats of the header, the specification or the program around
+it; never runs or repairs it, and takes nothing but the target's body: an answer brings no specification of its own.
+
+A body is found by Dafny's own tokens, so that braces in comments and strings do not count.
+"""
+
+from rlvr_exp.tasks.base import Candidate
+from rlvr_exp.tasks.completion import FENCE
+from rlvr_exp.tasks.dafny.example import DafnyExample
+from rlvr_exp.tasks.dafny.expressions import CLAUSES, DECLARES, Walker
+from rlvr_exp.tasks.dafny.syntax import parse
+from rlvr_exp.tasks.dafny.tokens import pieces, plain
+
+_PAIRS = {")": "(", "]": "[", "}": "{"}
+_WORDS = frozenset(("method", "lemma", "colemma", "function", "predicate", "copredicate", "constructor", "iterator"))
+
+
+def body_of(completion: str, example: DafnyExample) -> Candidate:
+    """The target's body in its braces, or why there is none.
+
+    The last fenced block that holds one counts, else the whole text. A text holds one where it begins with a brace,
+    declares the target, goes on from the target's header, or where a line of it begins with a brace.
+    """
+    text = plain(completion)
+    blocks = [match[1] for match in FENCE.finditer(text)]
+    for block in (*reversed(blocks), text):
+        found = _Text(block).body(example)
+        if found:
+            return Candidate(found)
+    return Candidate(None, _fault(text))
+
+
+def closed(completion: str) -> bool:
+    """Whether a completion that begins with a brace has closed it: what follows is no part of the body."""
+    text = _Text(plain(completion))
+    return text.at(0) == "{" and 0 in text.closes
+
+
+class _Closes(dict[int, int]):
+    """Closing partners; a bracket that is never closed reaches to the end, and is not `in` it."""
+
+    def __init__(self, tokens: list[str]):
+        super().__init__()
+        self._last = len(tokens) - 1
+        opened: list[int] = []
+        braces = 0
+        for index, token in enumerate(tokens):
+            if token in _PAIRS.values():
+                opened.append(index)
+                braces += token == "{"
+            elif token == "}" and braces:
+                while tokens[opened[-1]] != "{":  # round ones do not outlive the braces that they stand in
+                    opened.pop()
+                self[opened.pop()] = index
+                braces -= 1
+            elif token in _PAIRS and opened and tokens[opened[-1]] == _PAIRS[token]:
+                self[opened.pop()] = index
+
+    def __missing__(self, index: int) -> int:
+        return self._last
+
+
+class _Text(Walker):
+    """A text that may hold Dafny, walked over by its tokens; brackets that match nothing are passed by."""
+
+    def __init__(self, text: str):
+        self._text, self._starts, at = text, list[int](), 0
+        found: list[str] = []
+        for piece in pieces(text):
+            if piece.token:
+                found.append(piece.text)
+                self._starts.append(at)
+            at += len(piece.text)
+        super().__init__(found, _Closes(found))
+
+    def body(self, example: DafnyExample) -> str:
+        """The target's body, or nothing."""
+        opening = next((index for index in self._openings(example) if index in self.closes), None)
+        return "" if opening is None else self._text[self._starts[opening] : self._starts[self.closes[opening]] + 1]
+
+    def line(self, index: int) -> int:
+        return self._text.count("\n", 0, self._starts[index]) + 1
+
+    def _openings(self, example: DafnyExample) -> list[int]:
+        """Braces that may open the body: of the surest kind that there is, the last first."""
+        if self._opens(0):
+            return [0]
+        by_method = example.spec.split()[-2:] == ["by", "method"]
+        (target,) = parse(plain(example.header))
+        starts = self._named(target.name) or [0] * (self.at(0) in CLAUSES or self.at(0) in ("(", "returns"))
+        found = [index for index in (self._opening(start, by_method) for start in starts) if self._opens(index)]
+        if found:
+            return found[::-1]
+        braces = [index for index in range(self.end) if self._opens(index)]
+        return [index for index in braces if self._begins_a_line(index)][:1] or braces[:1]
+
+    def _opens(self, index: int) -> bool:
+        return self.at(index) == "{" and not self.is_attribute(index)
+
+    def _named(self, name: str) -> list[int]:
+        """Where the name stands in every declaration of it, or what may be one."""
+        found = []
+        for index, token in enumerate(self.tokens):
+            at = index + 1
+            while token in _WORDS and self.is_attribute(at):
+                at = self.closes[at] + 1
+            if token in _WORDS and (self.at(at) == name or not name):
+                found.append(at)
+        return found
+
+    def _opening(self, index: int, by_method: bool) -> int:
+        """Past the head that goes on at `index` and its clauses: where a callable's body opens, if it has one."""
+        index = self._past_clauses(self._past_head(index))
+        after = self.closes[index] + 1 if self._opens(index) else index
+        return after + 2 if by_method and (self.at(after), self.at(after + 1)) == ("by", "method") else index
+
+    def _past_head(self, index: int) -> int:
+        while index < self.end and not self._opens(index) and self.at(index) not in CLAUSES | DECLARES | {"}", ";"}:
+            index = self.closes[index] + 1 if self.at(index) in ("(", "[", "{") else index + 1
+        return index
+
+    def _past_clauses(self, index: int) -> int:
+        while self.at(index) in CLAUSES or (self.at(index) == ";" and self.at(index + 1) in CLAUSES | {"{"}):
+            words = 2 if self.at(index) in ("yield", "free") else 1
+            index = index + 1 if self.at(index) == ";" else self.past_expression(index + words)
+        return index
+
+    def _begins_a_line(self, index: int) -> bool:
+        start = self._starts[index]
+        return not self._text[self._text.rfind("\n", 0, start) + 1 : start].strip()
+
+
+def _fault(text: str) -> str:
+    walk = _Text(text)
+    opening = next((index for index, token in enumerate(walk.tokens) if token == "{"), None)
+    if opening is None:
+        return "no body in braces in the answer"
+    return f"line {walk.line(opening)}: the brace that opens the body is never closed"

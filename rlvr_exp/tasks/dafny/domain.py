@@ -1,0 +1,183 @@
+"""The Dafny domain: bodies to write and bodies to annotate, judged by Dafny. Joins loading, splitting, wording, reading.
+
+A writer's body is judged with the gold's annotations grafted onto it, against the program with a hole, specification
+protected: what passes could be proved by somebody. An annotator's is judged as it stands, against the program with the
+gold's code, all but annotations protected. Splits are those of files named like splits (`train.jsonl`); of other data,
+and where a file of them is missing, `dev` and `test` are drawn, with what is alike kept on one side.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.seeds import stream, uniform
+from rlvr_exp.tasks.base import Candidate, Domain, Task
+from rlvr_exp.tasks.dafny import prompt as wording
+from rlvr_exp.tasks.dafny.answer import body_of, closed
+from rlvr_exp.tasks.dafny.example import DafnyExample
+from rlvr_exp.tasks.dafny.graft import grafted
+from rlvr_exp.tasks.dafny.load import survey
+from rlvr_exp.tasks.dafny.pairs import fault_of
+from rlvr_exp.tasks.dafny.roles import ROLES, Part, Role
+from rlvr_exp.tasks.dafny.stratify import split_examples
+from rlvr_exp.tasks.dafny.tokens import tokens
+from rlvr_exp.tasks.problems import DafnyProblem
+
+EMBEDDED = Path(__file__).parents[2] / "assets" / "dafny"
+SPLITS = ("train", "dev", "test", "test_unseen")
+HARDEST = 200
+"""Tokens of the wanted body, beyond those that are shown, from which on a task counts as hardest."""
+
+
+@dataclass(frozen=True)
+class _Read:
+    """The data, before roles and limits."""
+
+    splits: Mapping[str, Sequence[DafnyExample]]
+    left_out: Mapping[str, str]
+
+
+class Dafny(Domain):
+    """Tasks of one role or of both, from `path` or embedded where it is empty.
+
+    Args:
+        role: `both`: each example is a task of each role; ids then end in the role's name.
+        limit: the first N tasks of each split after a seeded shuffle; 0: all, in the order of the files.
+    """
+
+    name = "dafny"
+
+    def __init__(
+        self,
+        path: str = "",
+        role: Literal["writer", "annotator", "both"] = "annotator",
+        limit: int = 0,
+        prompt: wording.Wording = wording.BARE,
+        dev_fraction: float = 0.1,
+        test_fraction: float = 0.1,
+        seed: int = 0,
+    ):
+        self.path = Path(path) if path else EMBEDDED
+        self.roles: tuple[Role, ...] = ROLES if role == "both" else (role,)
+        self.options, self.limit, self.seed = wording.with_context(prompt), limit, seed
+        self.fractions = {"test": test_fraction, "dev": dev_fraction}
+        self.ends = "}" if prompt.style == "bare" else ""
+
+    def splits(self) -> Mapping[str, Sequence[Task]]:
+        return self._tasks
+
+    def left_out(self) -> Mapping[str, str]:
+        return {**self._data.left_out, **{self._id(part): why for part, why in self._faults.items()}}
+
+    def prompt(self, task: Task) -> str:
+        return wording.write(task.puzzle, self.options, self._shots(task))
+
+    def prompt_again(self, task: Task, answer: str, said: str) -> str:
+        if self.options.style != "bare":
+            return super().prompt_again(task, answer, said)
+        return wording.again(task.puzzle, self.options, self._shots(task), answer, said)
+
+    def parse(self, completion: str, task: Task) -> Candidate:
+        part: Part = task.puzzle
+        found = body_of(completion, part.example)
+        if found.text is None:
+            return found
+        body = grafted(found.text, part.example) if part.role == "writer" else found.text
+        return Candidate(part.example.program(body))
+
+    def finished(self, text: str) -> bool:
+        """A bare answer is its body: whole with the brace that closes it."""
+        return bool(self.ends) and closed(text)
+
+    def to_task(self, part: Part) -> Task:
+        """The task of a part, its gold worded as the prompt asks for it."""
+        one, role = part.example, part.role
+        shown, wanted = (len(tokens(text)) for text in (part.given, part.gold))
+        given = one.program(None if role == "writer" else one.body)
+        problem = DafnyProblem(given, protect="specification" if role == "writer" else "program")
+        return Task(
+            self._id(part),
+            one.family,
+            min(1.0, max(0, wanted - shown) / HARDEST),
+            part,
+            problem,
+            wording.answer_of(part, self.options),
+            one.mutants if role == "annotator" else (),
+        )
+
+    def _id(self, part: Part) -> str:
+        """One role's tasks are known as its examples are, so that runs of either role measure the same programs."""
+        return part.example.id if len(self.roles) == 1 else f"{part.example.id}/{part.role}"
+
+    @cached_property
+    def _data(self) -> _Read:
+        found = survey(self.path)
+        return _Read(_placed(found.examples, self.fractions, self.seed), found.left_out)
+
+    @cached_property
+    def _faults(self) -> dict[Part, str]:
+        """Why parts are of no use; the embedded examples were looked at when they were made."""
+        if self.path == EMBEDDED:
+            return {}
+        parts = (Part(role, one) for found in self._data.splits.values() for one in found for role in self.roles)
+        return {part: fault for part in parts if (fault := fault_of(part.example, part.role))}
+
+    @cached_property
+    def _parts(self) -> dict[str, list[Part]]:
+        """Every split's usable parts, examples in their order."""
+        return {
+            name: [part for one in found for role in self.roles if (part := Part(role, one)) not in self._faults]
+            for name, found in self._data.splits.items()
+        }
+
+    @cached_property
+    def _tasks(self) -> dict[str, tuple[Task, ...]]:
+        chosen = {name: self._limited(name, parts) for name, parts in self._parts.items()}
+        return {name: tuple(map(self.to_task, parts)) for name, parts in chosen.items() if parts}
+
+    def _limited(self, split: str, parts: list[Part]) -> list[Part]:
+        if not self.limit:
+            return parts
+        return sorted(parts, key=lambda part: uniform(self.seed, "limit", split, part.example.id))[: self.limit]
+
+    def _shots(self, task: Task) -> list[Part]:
+        """Solved examples of the task's role from the shorter half of `train`, the task's own example apart."""
+        wanted = self.options.shots
+        if not wanted:
+            return []
+        others = [one for one in self._solved[task.puzzle.role] if one.example.id != task.puzzle.example.id]
+        if len(others) < wanted:
+            what = f"only {len(others)} solved examples"
+            raise InputError(Problem("data.prompt.shots", what, str(wanted), remedy="ask for fewer"))
+        return stream(self.seed, "shots", task.id).sample(others, wanted)
+
+    @cached_property
+    def _solved(self) -> dict[Role, list[Part]]:
+        """The shorter half of the train split for each role; of the embedded one where the data have none."""
+        if not self._parts.get("train") and self.path != EMBEDDED:
+            return Dafny(role="both", seed=self.seed)._solved
+        found = {}
+        for role in self.roles:
+            parts = sorted(
+                (one for one in self._parts["train"] if one.role == role), key=lambda one: len(one.example.gold)
+            )
+            found[role] = parts[: max(self.options.shots + 1, len(parts) // 2)]
+        return found
+
+
+def _placed(
+    examples: Sequence[DafnyExample], fractions: Mapping[str, float], seed: int
+) -> dict[str, list[DafnyExample]]:
+    """Every example under its split; parts that no file is named for are drawn from `train`, by `fractions`."""
+    by_file: dict[str, list[DafnyExample]] = {}
+    for example in examples:
+        by_file.setdefault(Path(example.source).name.partition(".")[0], []).append(example)
+    if not set(by_file) <= set(SPLITS):
+        by_file = {"train": list(examples)}
+    wanted = {name: share for name, share in fractions.items() if name not in by_file and share}
+    drawn = split_examples(by_file.pop("train", []), wanted, seed) if wanted else {"train": by_file.pop("train", [])}
+    found = {**drawn, **by_file}
+    return {name: found[name] for name in SPLITS if found.get(name)}
