@@ -6,9 +6,9 @@ Nothing here samples, judges or reads files.
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Literal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
 
 from rlvr_exp.evaluation.intervals import mean_interval, pass_at_k
 from rlvr_exp.verifiers.base import BUCKETS, Outcome
@@ -34,6 +34,8 @@ class Scored:
     log: str
     seconds: float
     """Wall seconds until its batch was answered and judged: what one waits for it at this batch size."""
+    cascade: Mapping[str, Any] | None = None
+    """Of a cascade: the writer's text and body, who failed, whether the body is proved (rlvr_exp.evaluation.cascade)."""
 
 
 @dataclass(frozen=True)
@@ -84,19 +86,33 @@ def _count(samples: Sequence[Scored]) -> TaskCount:
 
 
 def task_values(results: Sequence[Scored], metric: str) -> dict[str, float]:
-    """The metric of each task, for `pass_at_K` (sampled) or `pass_at_1_greedy`.
+    """The metric of each task, for `pass_at_K` (sampled) or `pass_at_1_greedy`; of one role of a cascade with `ROLE/`
+    before it (see `of_role`).
 
     Tasks with fewer than K judged completions are absent: their estimate would be biased.
 
     Raises:
         ValueError: not a metric's name.
     """
-    match = re.fullmatch(r"pass_at_([1-9]\d*)(_greedy)?", metric)
-    if match is None or (match[2] and match[1] != "1"):
-        raise ValueError(f"metric: got {metric!r}, allowed pass_at_K and pass_at_1_greedy")
-    k, mode = int(match[1]), "greedy" if match[2] else "sampled"
-    counts = task_counts(results, mode)
+    match = re.fullmatch(r"(?:(writer|annotator)/)?pass_at_([1-9]\d*)(_greedy)?", metric)
+    if match is None or (match[3] and match[2] != "1"):
+        raise ValueError(f"metric: got {metric!r}, allowed pass_at_K and pass_at_1_greedy, with writer/ or annotator/")
+    k, mode = int(match[2]), "greedy" if match[3] else "sampled"
+    counts = task_counts(of_role(results, match[1]) if match[1] else results, mode)
     return {task: pass_at_k(count.judged, count.passed, k) for task, count in counts.items() if count.judged >= k}
+
+
+def of_role(results: Iterable[Scored], role: str) -> Iterator[Scored]:
+    """What one role of a cascade is to answer for: the writer that its body is proved by somebody's annotations, the
+    annotator that it proves the bodies that can be proved. Rows without a verdict stay so."""
+    for one in results:
+        if one.cascade is None:
+            raise ValueError(f"{one.task}: rates of roles are those of a cascade; evaluate one")
+        proved = one.cascade["body_proved"]
+        if role == "annotator" and proved:
+            yield one
+        elif role == "writer":
+            yield replace(one, outcome="no_verdict" if one.outcome == "no_verdict" else "passed" if proved else "failed")
 
 
 def rates_from(results: Sequence[Scored], metrics: Sequence[str] = METRICS) -> dict[str, Rate]:

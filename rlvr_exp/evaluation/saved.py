@@ -27,12 +27,17 @@ from rlvr_exp.run.rollout_files import When, evaluation_path, read_evaluation, w
 
 
 def save(
-    run_dir: Path, when: When, results: Sequence[Scored], prompts: Mapping[str, str], metrics: Sequence[str] = METRICS
+    run_dir: Path,
+    when: When,
+    results: Sequence[Scored],
+    prompts: Mapping[str, str],
+    metrics: Sequence[str] = METRICS,
+    more: Mapping[str, Any] | None = None,
 ) -> dict[str, Rate]:
-    """Write both files; `prompts` by task id. Returns the rates, for `summary.json`."""
+    """Write both files; `prompts` by task id, `more` numbers by name. Returns the rates, for `summary.json`."""
     rates = rates_from(results, metrics)
     write_evaluation(run_dir, when, results, prompts)
-    numbers = _numbers(results, rates, metrics)
+    numbers = _numbers(results, rates, metrics) | dict(more or {})
     if when == "after" and evaluation_path(run_dir, "before").exists():
         numbers["change"] = _changes(load(run_dir, "before"), results, metrics)
     write_json(run_dir / "evaluation" / f"{when}.json", numbers)

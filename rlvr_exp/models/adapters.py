@@ -32,13 +32,25 @@ LINEAR = (nn.Linear, Conv1D)
 def adapted(network: PreTrainedModel, model, seed: int) -> PeftModel:
     """The base with the adapter that a `model` node asks for: a new one, or the one that goes on."""
     folder = continued(model)
-    if not folder:
-        return attach(network, model.adapter, seed)
-    _check_base(network, folder)
-    whole = PeftModel.from_pretrained(network, folder, is_trainable=True)
+    return go_on(network, folder) if folder else attach(network, model.adapter, seed)
+
+
+def go_on(network: PreTrainedModel | PeftModel, folder: str, name: str = DEFAULT) -> PeftModel:
+    """Put the adapter of a folder on a model, beside any that it has; it is active and goes on learning.
+
+    Raises:
+        InputError: its checkpoint names another base.
+    """
+    if isinstance(network, PeftModel):
+        _check_base(network.get_base_model(), folder)
+        network.load_adapter(folder, name, is_trainable=True)
+        activate(network, name)
+    else:
+        _check_base(network, folder)
+        network = PeftModel.from_pretrained(network, folder, adapter_name=name, is_trainable=True)
     # Where it was trained before need not be where its base is now.
-    whole.peft_config[DEFAULT].base_model_name_or_path = network.name_or_path
-    return whole
+    network.peft_config[name].base_model_name_or_path = network.get_base_model().name_or_path
+    return network
 
 
 def attach(network: PreTrainedModel | PeftModel, settings: Adapter, seed: int, name: str = DEFAULT) -> PeftModel:

@@ -16,7 +16,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTra
 from rlvr_exp.config.adapter import Adapter, base, continued, has_adapter
 from rlvr_exp.core.sealed import check_if_ours
 from rlvr_exp.models.adapters import adapted, attach
-from rlvr_exp.models.embedded import EMBEDDED
+from rlvr_exp.models.embedded import folder
 from rlvr_exp.models.freezing import freeze
 from rlvr_exp.models.quantization import quantizer, settle
 
@@ -63,7 +63,7 @@ class Policy:
 
 def source(model) -> str:
     """Where a `model` configuration node's weights are, those below an adapter: a folder or a name on the hub."""
-    place = base(model) or str(EMBEDDED)
+    place = base(model) or str(folder(model.embedded))
     return str(Path(place).resolve()) if Path(place).is_dir() else place
 
 
@@ -78,6 +78,12 @@ def load_policy(model, seed: int) -> Policy:
     """
     for folder in filter(None, (model.path, model.adapter.path)):
         check_if_ours(folder)
+    policy = load_base(model, seed)
+    return dataclasses.replace(policy, model=adapted(policy.model, model, seed)) if has_adapter(model) else policy
+
+
+def load_base(model, seed: int) -> Policy:
+    """The policy without any adapter; see `load_policy`."""
     tokenizer = load_tokenizer(model)
     network = load_network(model, seed)
     network.config.pad_token_id = network.generation_config.pad_token_id = tokenizer.pad_token_id
@@ -85,8 +91,7 @@ def load_policy(model, seed: int) -> Policy:
     chat = model.chat_template == "always" or (model.chat_template == "auto" and tokenizer.chat_template is not None)
     ends = _eos_ids(network, tokenizer)
     freeze(network, model.freeze)
-    whole = adapted(network, model, seed) if has_adapter(model) else network
-    return Policy(whole, tokenizer, ends, chat, model.thinking, longest)
+    return Policy(network, tokenizer, ends, chat, model.thinking, longest)
 
 
 def load_network(model, seed: int) -> PreTrainedModel:

@@ -81,6 +81,7 @@ class _Asking:
         self._stream = stream
         self._began = self._generated = time.perf_counter()
         self._read: dict[tuple[int, int], Read] = {}
+        self._drawn: dict[tuple[int, int], float] = {}
         self.submitted: list[tuple[int, int]] = []
         """(question, sample) of each request, in the order of their submission."""
         self.done: dict[tuple[int, int], Answer] = {}
@@ -98,6 +99,7 @@ class _Asking:
         for one in self._stream(self._policy.model, prompts, keys, self._sampling):
             place = batch[one.prompt]
             task = self._questions[place].task
+            self._drawn[place, one.sample] = time.perf_counter() - self._began
             self._read[place, one.sample] = found = read(self._policy, self._domain, task, one.sample, one.sampled)
             if one.sampled.truncated:
                 self.judged((place, one.sample), CUT)
@@ -106,8 +108,8 @@ class _Asking:
                 yield Request(task.problem, found.candidate)
 
     def judged(self, place: tuple[int, int], verdict: Verdict) -> None:
-        found = vars(self._read.pop(place))
-        self.done[place] = Answer(**found, verdict=verdict, seconds=time.perf_counter() - self._began)
+        found, drawn = vars(self._read.pop(place)), self._drawn.pop(place)
+        self.done[place] = Answer(**found, verdict=verdict, seconds=time.perf_counter() - self._began, drawn=drawn)
 
     def seconds(self) -> dict[str, float]:
         return {"generate": self._generated - self._began, "verify": time.perf_counter() - self._generated}

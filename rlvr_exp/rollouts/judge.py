@@ -29,6 +29,8 @@ class Answer(Read):
     verdict: Verdict
     seconds: float = 0.0
     """Wall seconds from the question to the verdict, the others of its batch included."""
+    drawn: float = 0.0
+    """Wall seconds from the question to its last token."""
 
 
 def read(policy: Policy, domain: Domain, task: Task, sample: int, sampled: Sampled) -> Read:

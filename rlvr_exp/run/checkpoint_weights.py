@@ -1,9 +1,11 @@
 """The weights of a policy in a checkpoint: what is written, and put back into the policy that it was written from.
 
 A policy with an adapter is written as a plain PEFT folder, without its base; each further adapter in a folder of its name.
+Several roles stand in a folder each, by the role's name: models of their own, or the adapters of one base.
 """
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 from peft import PeftModel, load_peft_weights, set_peft_model_state_dict
@@ -17,9 +19,27 @@ from rlvr_exp.models.adapters import DEFAULT, base_record
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.models.whole import loading_whole
 
+Policies = Policy | Mapping[str, Policy]
+"""One policy, or one for each role."""
 
-def write_weights(policy: Policy, root: Path) -> None:
+
+def placed(policies: Policies, root: Path) -> list[tuple[Policy, Path]]:
+    """Each model of the policies once, with its folder below a checkpoint."""
+    if isinstance(policies, Policy):
+        return [(policies, root)]
+    found = {
+        id(one.model): (one, root if isinstance(one.model, PeftModel) else root / role) for role, one in policies.items()
+    }
+    return list(found.values())
+
+
+def write_weights(policies: Policies, root: Path) -> None:
     """What plain `from_pretrained` loads, with the tokenizer beside it."""
+    for policy, folder in placed(policies, root):
+        _write(policy, folder)
+
+
+def _write(policy: Policy, root: Path) -> None:
     policy.model.save_pretrained(root)
     for folder in adapter_folders(policy.model, root).values() or [root]:
         policy.tokenizer.save_pretrained(folder)
@@ -32,13 +52,18 @@ def adapter_folders(model: nn.Module, root: Path) -> dict[str, Path]:
     return {name: root if name == DEFAULT else root / name for name in names}
 
 
-def restore(policy: Policy, checkpoint: Path, trust_remote_code: bool = False) -> None:
-    """Put the weights of a checkpoint back into the policy that it was written from.
+def restore(policies: Policies, checkpoint: Path, trust_remote_code: bool = False) -> None:
+    """Put the weights of a checkpoint back into the policies that it was written from.
 
     Raises:
         InputError: the checkpoint is not sound.
     """
     check_if_ours(checkpoint)
+    for policy, folder in placed(policies, checkpoint):
+        _restore(policy, folder, trust_remote_code)
+
+
+def _restore(policy: Policy, checkpoint: Path, trust_remote_code: bool) -> None:
     folders = adapter_folders(policy.model, checkpoint)
     for name, folder in folders.items():
         outcome = set_peft_model_state_dict(policy.model, load_peft_weights(str(folder), "cpu"), adapter_name=name)

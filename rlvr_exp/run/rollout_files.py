@@ -53,6 +53,8 @@ class Rollout:
     """trained, filtered, no_verdict; or pending, and a later step's file has it again."""
     waited: int = 0
     """Steps since it was sampled."""
+    cascade: Mapping[str, Any] | None = None
+    """Of a cascade: the role, the body that it stands on, who failed. Not in the file where there is none."""
 
 
 def write_rollouts(run_dir: Path, step: int, rows: Sequence[Rollout]) -> Path:
@@ -106,9 +108,11 @@ def evaluation_path(run_dir: Path, when: When) -> Path:
 
 
 def _once(rows: Iterable[dict[str, Any]], key: str) -> Iterator[dict[str, Any]]:
-    """Drop the prompt from all but the first row of each key."""
+    """Drop the prompt from all but the first row of each key, and what is of a cascade from rows of none."""
     known: dict[Any, str] = {}
     for row in rows:
+        if row.get("cascade", 0) is None:
+            del row["cascade"]
         if row[key] not in known:
             known[row[key]] = row["prompt"]
         elif known[row[key]] != row.pop("prompt"):
@@ -144,8 +148,8 @@ def _read(path: Path) -> list[dict[str, Any]]:
 
 def _typed(path: Path, row: Mapping[str, Any]) -> Rollout:
     names = {field.name for field in dataclasses.fields(Rollout)}
-    if row.keys() != names:
-        odd = ", ".join(sorted(row.keys() ^ names))
+    if row.keys() | {"cascade"} != names:
+        odd = ", ".join(sorted(names ^ (row.keys() | {"cascade"})))
         raise InputError(
             Problem(
                 str(path), "rows of another form", got=f"keys that differ: {odd}", remedy="name a run of this version"

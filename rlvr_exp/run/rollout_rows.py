@@ -20,14 +20,22 @@ class _Step:
     """Of the samples trained on, by group id and place in the group."""
 
 
-def rollout_rows(groups: Groups, learned: Experience, regularised: bool) -> list[Rollout]:
-    """One row a sample at hand: those sampled earlier that the step learns from, then those sampled in it."""
+def rollout_rows(groups: Groups, learned: Experience | None, regularised: bool) -> list[Rollout]:
+    """One row a sample at hand: those sampled earlier that the step learns from, then those sampled in it.
+
+    Args:
+        learned: None where nobody learns from them.
+    """
+    advantages = {} if learned is None else _advantages(learned, regularised)
+    step = _Step(groups.step + 1, frozenset(group.id for group in groups.waiting), advantages)
+    return [row for place, group in enumerate(groups.at_hand) for row in _rows(step, place, group)]
+
+
+def _advantages(learned: Experience, regularised: bool) -> dict[tuple[int, int], float]:
     trained = trained_rows(learned, regularised).tolist()
     first = learned.advantages[:, 0].tolist()
     places = [(group, row % learned.group_size) for row, group in enumerate(learned.group_ids.tolist())]
-    advantages = {place: value for place, value, counts in zip(places, first, trained, strict=True) if counts}
-    step = _Step(groups.step + 1, frozenset(group.id for group in groups.waiting), advantages)
-    return [row for place, group in enumerate(groups.at_hand) for row in _rows(step, place, group)]
+    return {place: value for place, value, counts in zip(places, first, trained, strict=True) if counts}
 
 
 def _rows(step: _Step, place: int, group: Group) -> list[Rollout]:

@@ -15,8 +15,8 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 from rlvr_exp.config.select import MEASURED, Select
 from rlvr_exp.core.errors import GuardStop, InputError, Interrupted
 from rlvr_exp.core.sealed import check_sound
-from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.sharing import agreed, any_rank
+from rlvr_exp.run.checkpoint_weights import Policies
 from rlvr_exp.run.checkpoints import Checkpoints
 from rlvr_exp.run.job import Job
 from rlvr_exp.run.tracking import Tracker
@@ -116,8 +116,8 @@ class Selecting(TrainerCallback):
 class Saving(TrainerCallback):
     """Writes checkpoints; a run asked to stop writes one first."""
 
-    def __init__(self, checkpoints: Checkpoints, policy: Policy, job: Job, selecting: Selecting):
-        self._checkpoints, self._policy, self._job, self._selecting = checkpoints, policy, job, selecting
+    def __init__(self, checkpoints: Checkpoints, policies: Policies, job: Job, selecting: Selecting):
+        self._checkpoints, self._policies, self._job, self._selecting = checkpoints, policies, job, selecting
         self._stopping = False
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_):
@@ -127,11 +127,11 @@ class Saving(TrainerCallback):
         control.should_save |= self._stopping or self._checkpoints.due(state.global_step)
 
     def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_):
-        self._checkpoints.save(state.global_step, self._policy)
+        self._checkpoints.save(state.global_step, self._policies)
         if self._selecting.is_best(state.global_step):
             self._checkpoints.mark_best(state.global_step)
         if self._stopping:
             raise Interrupted(f"stopped at step {state.global_step} of {state.max_steps}; a checkpoint was written")
 
     def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_):
-        self._checkpoints.save(state.global_step, self._policy)
+        self._checkpoints.save(state.global_step, self._policies)

@@ -40,7 +40,7 @@ def trained(parallel: Parallel, turns: list[tuple[str, int]]) -> Seen:
         who = add_adapter(who, name, settings, seed=number)
     made: dict[str, PolicyTrainer] = {}
     kept, learned, steps = True, True, []
-    with TemporaryDirectory() as folder, Roles(who.model) as roles:
+    with TemporaryDirectory() as folder, Roles(dict.fromkeys(NAMES, who.model)) as roles:
         for name in NAMES:
             roles.add(name, lambda turn, name=name: made.setdefault(name, _trainer(who, name, turn, parallel, folder)))
         for name, count in turns:

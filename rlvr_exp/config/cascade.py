@@ -1,0 +1,104 @@
+"""Options of +stage=cascade: who learns when, and who is credited with what; and the folders that roles start from."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rlvr_exp.config.options import option
+from rlvr_exp.core.errors import Problem
+
+WRITER, ANNOTATOR = ROLES = ("writer", "annotator")
+MODES = ("annotator_only", "writer_on_cascade_reward", "alternating", "joint")
+CREDITS = ("annotator_only", "shared", "counterfactual")
+
+
+@dataclass
+class Cascade:
+    """A writer of bodies and an annotator that makes Dafny prove them: two policies, trained on the proof."""
+
+    mode: str = option("joint", choices=MODES)
+    """Who learns: the annotator, its writer frozen; the writer, its annotator frozen; each for `every_steps` in turn, the
+    annotator first; or both in each step from the same cascades."""
+    every_steps: int = option(10, low=1)
+    """Mode alternating: steps of a role in a row."""
+    credit: str = option("shared", choices=CREDITS)
+    """What the writer is credited with: nothing, so that the annotator alone learns; the reward of the cascades that its
+    body is part of; or the difference that its body makes under another annotator."""
+    counterfactual: str = option("gold", choices=("gold", "resampled"))
+    """Credit counterfactual: the other annotator is the gold's annotations, grafted onto the body; or annotations of the
+    annotator drawn afresh, which it does not learn from."""
+    resamples: int = option(4, low=1)
+    """Credit counterfactual by resampling: annotations drawn afresh for each body."""
+    bodies: str = option("written", choices=("written", "gold"))
+    """Mode annotator_only: what is annotated, bodies of the writer or those of the data."""
+    annotations: int = option(4, low=2)
+    """Annotations sampled of each body in training; `algorithm.group_size` is the bodies sampled of each task."""
+    attempts: int = option(1, low=1, high=8)
+    """Times that a body is annotated; each but the first with what was said of the one before. The annotator learns from its
+    first ones, the writer is credited with what comes of the last."""
+    writer: str = ""
+    """Folder that the writer starts from in place of the model node's weights: a checkpoint, or an adapter of its base."""
+    annotator: str = ""
+    """Folder that the annotator starts from, likewise."""
+
+    def problems(self) -> list[Problem]:
+        return [*self._credit(), *self._unread()]
+
+    def _credit(self) -> Iterator[Problem]:
+        if self.credit == "annotator_only" and self.mode in ("writer_on_cascade_reward", "alternating"):
+            what, remedy = "the writer has steps and would be credited with nothing", "cascade.credit=shared"
+            yield Problem("credit", what, f"{self.credit}, with mode={self.mode}", "shared, counterfactual", "", remedy)
+
+    def _unread(self) -> Iterator[Problem]:
+        """Options that the others leave without effect."""
+        if self.bodies == "gold" and self.mode != "annotator_only":
+            what, remedy = "a writer that learns must write", "cascade.mode=annotator_only, or drop it"
+            yield Problem("bodies", what, f"gold, with mode={self.mode}", "written", "", remedy)
+        reads = {
+            "every_steps": (self.mode == "alternating", "cascade.mode=alternating"),
+            "counterfactual": (self.credit == "counterfactual", "cascade.credit=counterfactual"),
+            "resamples": (self.counterfactual == "resampled", "cascade.counterfactual=resampled"),
+            "credit": (self.mode != "annotator_only" or self.credit == "annotator_only", "another cascade.mode"),
+        }
+        for name, (read, remedy) in reads.items():
+            if not read and getattr(self, name) != getattr(Cascade, name):
+                yield Problem(
+                    name, "has no effect here", str(getattr(self, name)), "its default", "", f"{remedy}, or drop it"
+                )
+
+    def learning(self, step: int) -> tuple[str, ...]:
+        """The roles that learn in a step, counted from 0."""
+        if self.mode == "joint":
+            return (ANNOTATOR,) if self.credit == "annotator_only" else ROLES
+        if self.mode == "alternating":
+            return (WRITER,) if step // self.every_steps % 2 else (ANNOTATOR,)
+        return (ANNOTATOR,) if self.mode == "annotator_only" else (WRITER,)
+
+    def steps_of(self, role: str, steps: int) -> int:
+        """How many of so many steps a role learns in."""
+        return sum(role in self.learning(step) for step in range(steps))
+
+
+OF_MODEL = "model"
+"""The value of `evaluate.cascade` that measures both roles by the model node's own weights."""
+
+
+def starts(config: Any) -> dict[str, str]:
+    """By role the folder that a cascade's policy starts from; empty: the model node's weights. Nothing for one policy."""
+    if config.cascade is not None:
+        return {role: getattr(config.cascade, role) for role in ROLES}
+    checkpoint = config.evaluate.cascade if config.evaluate is not None else ""
+    if not checkpoint:
+        return {}
+    return {role: "" if checkpoint == OF_MODEL else str(Path(checkpoint) / role) for role in ROLES}
+
+
+def starts_missing(config: Any) -> Iterator[Problem]:
+    """Folders of roles that hold no weights."""
+    for role, folder in starts(config).items():
+        there = Path(folder)
+        if folder and not any((there / name).is_file() for name in ("config.json", "adapter_config.json")):
+            where = f"cascade.{role}" if config.cascade is not None else "evaluate.cascade"
+            allowed = "a checkpoint or an adapter" if config.cascade is not None else "step_N/ of +stage=cascade, or model"
+            yield Problem(where, f"no weights of the {role} are there", folder, allowed, "", "correct the path")

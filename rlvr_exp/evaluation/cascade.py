@@ -1,0 +1,106 @@
+"""Measuring a cascade: every task written, annotated and proved, greedily and by sampling.
+
+A greedy row is greedy in both roles; each sampled one has a body of its own, annotated once. Beside the cascade's rates
+stand those of each role (rlvr_exp.evaluation.metrics.of_role), and the cascade's by the length of the gold's body.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rlvr_exp.evaluation.measure import Progress
+from rlvr_exp.evaluation.metrics import METRICS, Rate, Scored, rates_from
+from rlvr_exp.rollouts.cascade import ANNOTATOR, WRITER, Asked, Cascade, CascadeResult, Cascades, cascade_sample
+from rlvr_exp.tasks.base import Task
+
+ROLE_METRICS = tuple(f"{role}/{metric}" for role in (WRITER, ANNOTATOR) for metric in ("pass_at_1", "pass_at_1_greedy"))
+CASCADE_METRICS = (*METRICS, *ROLE_METRICS)
+LENGTHS = (3, 6, 12)
+"""Lines of a gold's body up to which it counts as of one length."""
+
+
+def measure_cascade(
+    cascade: Cascade, tasks: Sequence[Task], evaluation, seed: int, progress: Progress
+) -> list[Scored]:
+    """Answer `tasks` as the `evaluation` configuration node says; draws depend on (seed, role, task, sample) alone.
+
+    Args:
+        progress: called with (tasks answered, all tasks) after each batch.
+    """
+    rows: list[Scored] = []
+    per_batch = max(1, evaluation.batch_size // (evaluation.samples + evaluation.greedy))
+    prompt = {task.id: cascade.policies[WRITER].encode_prompt(cascade.domain.writer.prompt(task)) for task in tasks}
+    for start in range(0, len(tasks), per_batch):
+        batch = tasks[start : start + per_batch]
+        fitting = [task for task in batch if len(prompt[task.id]) <= cascade.max_prompt_tokens]
+        found = cascade_sample(cascade, [_asked(seed, task, evaluation) for task in fitting])
+        made = {one.asked.task.id: one for one in found}
+        rows += [row for task in batch for row in _scored(cascade, task, made.get(task.id), evaluation)]
+        progress(start + len(batch), len(tasks))
+    return rows
+
+
+def _asked(seed: int, task: Task, evaluation) -> Asked:
+    """The greedy cascade, where there is one, comes first."""
+    writer, annotator = (
+        [None] * evaluation.greedy + [(seed, "evaluate", role, task.id, i) for i in range(evaluation.samples)]
+        for role in (WRITER, ANNOTATOR)
+    )
+    return Asked(task, tuple(writer), tuple((key,) for key in annotator))
+
+
+def _scored(cascade: Cascade, task: Task, made: Cascades | None, evaluation) -> list[Scored]:
+    lines = cascade.domain.gold_body(task).strip().count("\n") + 1
+    modes = [("greedy", 0)] * evaluation.greedy + [("sampled", i) for i in range(evaluation.samples)]
+    if made is None:
+        log, about = "the prompt is longer than the writer takes", {"body_proved": False, "lines": lines}
+        return [
+            Scored(task.id, task.family, mode, i, "failed", "prompt_too_long", "", 0, log, 0.0, about) for mode, i in modes
+        ]
+    results = [made.results(place)[0] for place in range(len(modes))]
+    return [_row(mode, sample, lines, one) for (mode, sample), one in zip(modes, results, strict=True)]
+
+
+def _row(mode: Any, sample: int, lines: int, one: CascadeResult) -> Scored:
+    verdict = one.verdict
+    tokens = sum(len(each.sampled.ids) for each in ((one.written,) if one.written else ()) + one.annotated)
+    return Scored(
+        task=one.task.id,
+        family=one.task.family,
+        mode=mode,
+        sample=sample,
+        outcome=verdict.outcome,
+        bucket=verdict.bucket,
+        completion=one.annotator_text,
+        tokens=tokens,
+        log=verdict.log,
+        seconds=sum(one.seconds.values()),
+        cascade={
+            "written": one.writer_text,
+            "body": one.body,
+            "body_proved": one.body_proved,
+            "failed_by": one.failed_by,
+            "failure": one.failure,
+            "attempts": len(one.annotated),
+            "lines": lines,
+        },
+    )
+
+
+def by_length(results: Sequence[Scored]) -> Mapping[str, Mapping[str, Rate]]:
+    """The cascade's rates by the lines of the gold's body, short ones first."""
+    found: dict[int, list[Scored]] = defaultdict(list)
+    for row in results:
+        found[next((most for most in LENGTHS if row.cascade["lines"] <= most), 0)].append(row)
+    names = {most: f"up to {most} lines" for most in LENGTHS} | {0: f"more than {LENGTHS[-1]} lines"}
+    return {names[most]: rates_from(found[most]) for most in (*LENGTHS, 0) if most in found}
+
+
+def blame(results: Sequence[Scored]) -> dict[str, int]:
+    """Cascades by who failed and how, of all modes."""
+    counts: dict[str, int] = defaultdict(int)
+    for row in results:
+        who = row.cascade.get("failed_by")
+        if who is not None:
+            counts[f"{who}/{row.cascade['failure']}"] += 1
+    return dict(sorted(counts.items()))

@@ -1,0 +1,65 @@
+"""The policies of several roles: adapters on one base where the model node has an adapter, models of their own otherwise.
+
+A role may start from weights of its own: an adapter's folder over the shared base, or a whole checkpoint. Which adapter
+answers is said here and by rlvr_exp.algorithms.roles, nowhere else.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from peft import PeftModel
+
+from rlvr_exp.config.adapter import continued, has_adapter, is_adapter
+from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.sealed import check_if_ours
+from rlvr_exp.models.adapters import activate, attach, go_on
+from rlvr_exp.models.policy import Policy, load_base, load_policy
+
+
+def load_roles(model, own: Mapping[str, str], seed: int) -> dict[str, Policy]:
+    """A policy for each role.
+
+    Args:
+        model: the `model` node.
+        own: by role the folder that it starts from in place of the node's weights; empty: those.
+
+    Raises:
+        InputError: as `load_policy`; or roles on one base where one of them brings weights that are no adapter.
+    """
+    for folder in filter(None, own.values()):
+        check_if_ours(folder)
+    if has_adapter(model) or any(is_adapter(folder) for folder in own.values()):
+        return _on_one_base(model, own, seed)
+    return {
+        role: load_policy(dataclasses.replace(model, path=folder or model.path), seed) for role, folder in own.items()
+    }
+
+
+def _on_one_base(model, own: Mapping[str, str], seed: int) -> dict[str, Policy]:
+    whole = [role for role, folder in own.items() if folder and not is_adapter(folder)]
+    if whole:
+        what = f"the {whole[0]} brings whole weights, and roles with adapters share one base"
+        remedy = "name an adapter's folder, or model.adapter.kind=none"
+        raise InputError(Problem(f"cascade.{whole[0]}", what, own[whole[0]], "an adapter of the model", "", remedy))
+    policy = load_base(model, seed)
+    network = policy.model
+    for role, folder in own.items():
+        folder = folder or continued(model)
+        network = go_on(network, folder, role) if folder else attach(network, model.adapter, seed, role)
+    return {role: dataclasses.replace(policy, model=network) for role in own}
+
+
+@contextmanager
+def acting(policies: Mapping[str, Policy], role: str) -> Iterator[Policy]:
+    """The role's policy, ready to answer; before and after the block the adapter is the one that was active."""
+    policy = policies[role]
+    if not isinstance(policy.model, PeftModel):
+        yield policy
+        return
+    before = policy.model.active_adapter
+    activate(policy.model, role)
+    try:
+        yield policy
+    finally:
+        activate(policy.model, before)

@@ -1,0 +1,306 @@
+"""Two policies in a row: a writer writes a body, an annotator makes Dafny prove it. `cascade_sample` runs both and judges.
+
+A body is judged twice: alone, with the gold's annotations grafted onto it, which says whether it does what it should;
+and as the annotator annotated it, against the program with the hole, which is the cascade's verdict
+(rlvr_exp.verifiers.dafny.written). Whose fault a failure is follows from the two. Never decides what is paid.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from rlvr_exp.models.policy import Policy
+from rlvr_exp.models.roles import acting
+from rlvr_exp.rollouts.answering import Question, answer
+from rlvr_exp.rollouts.judge import Answer
+from rlvr_exp.rollouts.sampler import Keys, Sampling
+from rlvr_exp.tasks.base import Task
+from rlvr_exp.tasks.dafny.two_stage import TwoStage
+from rlvr_exp.verifiers.base import Verdict, Verifier
+from rlvr_exp.verifiers.dafny.written import WrittenProblem, breach_of_body
+
+WRITER, ANNOTATOR = ROLES = ("writer", "annotator")
+FAILURES = {"parse": "syntax", "resolve": "syntax", "timeout": "timeout", "verify": "semantic"}
+"""Buckets of a verdict in three kinds; every other bucket is a kind of its own."""
+TOO_LONG = Verdict("failed", "prompt_too_long", log="the body makes a prompt that is longer than the annotator takes")
+
+
+@dataclass(frozen=True)
+class Cascade:
+    """Who writes, who annotates, and how: all that a cascade needs but its tasks."""
+
+    domain: TwoStage
+    policies: Mapping[str, Policy]
+    verifier: Verifier
+    """Takes `WrittenProblem`s as well."""
+    sampling: Mapping[str, Sampling]
+    """By role."""
+    max_prompt_tokens: int
+    attempts: int = 1
+    """Times that a body is annotated; each but the first with what was said of the one before."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A task, and the keys of all that is drawn for it; None draws nothing: greedy."""
+
+    task: Task
+    writer: tuple[Keys, ...]
+    """Of each body. Empty: the gold's body is annotated."""
+    annotator: tuple[tuple[Keys, ...], ...]
+    """Of the annotations of each body."""
+    shared: bool = False
+    """Equal bodies share the annotations of the first of them."""
+
+
+@dataclass(frozen=True)
+class CascadeResult:
+    """One body, annotated once, and judged."""
+
+    task: Task
+    body: str | None
+    """As it was written; None where the answer holds none."""
+    written: Answer | None
+    """The writer's answer, judged with the gold's annotations; None: the gold's own body."""
+    annotated: tuple[Answer, ...]
+    """The annotator's attempts; empty: there was nothing to annotate."""
+    body_proved: bool
+    """Somebody's annotations, or the gold's, prove the body."""
+    fault: Verdict | None = None
+    """Why there was nothing to annotate."""
+
+    @property
+    def writer_text(self) -> str:
+        return "" if self.written is None else self.written.text
+
+    @property
+    def annotator_text(self) -> str:
+        """Of the last attempt."""
+        return self.annotated[-1].text if self.annotated else ""
+
+    @property
+    def verdict(self) -> Verdict:
+        """The cascade's."""
+        return self.annotated[-1].verdict if self.fault is None else self.fault
+
+    @property
+    def bucket(self) -> str | None:
+        return self.verdict.bucket
+
+    @property
+    def failure(self) -> str | None:
+        """syntax, timeout or semantic; else the bucket, `rejected` or `no_verdict`; None for a proof."""
+        if self.verdict.outcome == "passed":
+            return None
+        return FAILURES.get(self.bucket or "", self.bucket or self.verdict.outcome)
+
+    @cached_property
+    def failed_by(self) -> str | None:
+        """The role at fault; None for a proof, and where nothing was judged.
+
+        A body that cannot be annotated is the writer's. So is an unproved one that the gold's annotations do not prove
+        either, as far as they tell: another algorithm may need other ones. All else is the annotator's.
+        """
+        if self.verdict.outcome in ("passed", "no_verdict"):
+            return None
+        if self.fault is not None:
+            return WRITER
+        if self.body_proved or self.failure not in FAILURES.values():
+            return ANNOTATOR
+        alone = None if self.written is None else FAILURES.get(self.written.verdict.bucket or "")
+        # Code that is no Dafny in itself is so under any annotations.
+        return WRITER if self.failure != "syntax" or alone == "syntax" else ANNOTATOR
+
+    @property
+    def seconds(self) -> Mapping[str, float]:
+        """Wall seconds of each role, its batch included; the proof is part of the annotator's."""
+        last = {ANNOTATOR: sum(one.seconds for one in self.annotated)}
+        return last if self.written is None else {WRITER: self.written.drawn, **last}
+
+
+@dataclass(frozen=True)
+class Cascades:
+    """What came of one `Asked`."""
+
+    asked: Asked
+    bodies: tuple[str | None, ...]
+    """Of each answer of the writer; one, the gold's, without a writer."""
+    written: tuple[Answer, ...]
+    faults: tuple[Verdict | None, ...]
+    """Of each body that cannot be annotated."""
+    annotated: tuple[tuple[tuple[Answer, ...], ...], ...]
+    """Of each body its annotations, of each annotation its attempts. Bodies that share them hold the same."""
+    prompts: tuple[tuple[str, tuple[int, ...]], ...]
+    """The annotator's prompt of each body, as text and as tokens; empty where there is nothing to annotate."""
+
+    def own(self) -> list[int]:
+        """Bodies with annotations of their own: of equal ones that share theirs, the first."""
+        firsts = {id(each): i for i, each in reversed(list(enumerate(self.annotated))) if each}
+        return sorted(firsts.values())
+
+    def alone(self, place: int, proved: bool = False) -> Answer:
+        """The writer's answer under the verdict that it has without the annotator: of a fault, else with the gold's
+        annotations. `proved`: a proof by the annotator counts as well."""
+        one = self.written[place]
+        if self.faults[place] is not None:
+            return replace(one, verdict=self.faults[place])
+        if not proved or one.verdict.outcome == "passed":
+            return one
+        alike = [i for i, body in enumerate(self.bodies) if body == self.bodies[place]]
+        proofs = (each[-1].verdict for i in alike for each in self.annotated[i])
+        found = next((verdict for verdict in proofs if verdict.outcome == "passed"), None)
+        return one if found is None else replace(one, verdict=found)
+
+    def proved(self, place: int) -> bool:
+        """Whether any annotations prove the body: the gold's own, or one of those sampled of an equal body."""
+        return not self.written or self.alone(place, proved=True).verdict.outcome == "passed"
+
+    def results(self, place: int) -> tuple[CascadeResult, ...]:
+        """The cascades of one body; one alone, without annotations, where it cannot be annotated."""
+        written = self.written[place] if self.written else None
+        made = (self.asked.task, self.bodies[place], written)
+        if self.faults[place] is not None:
+            return (CascadeResult(*made, (), False, self.faults[place]),)
+        proved = self.proved(place)
+        return tuple(CascadeResult(*made, attempts, proved) for attempts in self.annotated[place])
+
+
+def cascade_sample(cascade: Cascade, asked: Sequence[Asked], seconds: dict[str, float] | None = None) -> list[Cascades]:
+    """Writer, annotator and verifier for a batch of tasks. All ranks call this together.
+
+    Args:
+        seconds: gets the wall seconds of `generate` and `verify` of each role, by `ROLE/PHASE`.
+    """
+    timed = {} if seconds is None else seconds
+    written = _written(cascade, asked, timed)
+    drafts = [_Draft.of(cascade, one, answers) for one, answers in zip(asked, written, strict=True)]
+    return _annotated(cascade, drafts, timed)
+
+
+def annotated_afresh(
+    cascade: Cascade, made: Sequence[Cascades], keys: Sequence[tuple[tuple[Keys, ...], ...]], timed: dict[str, float]
+) -> list[Cascades]:
+    """The same bodies under further annotations. `keys`: for each task those of the annotations of each body."""
+    asked = [replace(one.asked, annotator=each) for one, each in zip(made, keys, strict=True)]
+    drafts = [
+        _Draft(cascade, ask, one.written, one.bodies, one.faults, one.prompts)
+        for ask, one in zip(asked, made, strict=True)
+    ]
+    return _annotated(cascade, drafts, timed)
+
+
+def _annotated(cascade: Cascade, drafts: Sequence["_Draft"], timed: dict[str, float]) -> list[Cascades]:
+    """The annotator's part."""
+    wanted = [(place, i) for place, draft in enumerate(drafts) for i in draft.to_annotate()]
+    tasks = [drafts[place].task_of(i) for place, i in wanted]
+    keys = [drafts[place].asked.annotator[i] for place, i in wanted]
+    questions = [
+        Question(task, drafts[place].prompts[i][1], each)
+        for (place, i), task, each in zip(wanted, tasks, keys, strict=True)
+    ]
+    first = _answered(cascade, ANNOTATOR, questions, timed)
+    tries = [[(one,) for one in answers] for answers in first]
+    for number in range(1, cascade.attempts):
+        _again(cascade, questions, tries, number, timed)
+    found = {at: tuple(each) for at, each in zip(wanted, tries, strict=True)}
+    return [
+        draft.sampled({i: each for (at, i), each in found.items() if at == place}) for place, draft in enumerate(drafts)
+    ]
+
+
+def _again(
+    cascade: Cascade,
+    questions: Sequence[Question],
+    tries: list[list[tuple[Answer, ...]]],
+    number: int,
+    timed: dict[str, float],
+) -> None:
+    """One more attempt of each annotation that failed, told what was said of it; nothing where that does not fit."""
+    wanted, asked = [], []
+    for at, question in enumerate(questions):
+        for sample, attempts in enumerate(tries[at]):
+            verdict = attempts[-1].verdict
+            if verdict.outcome not in ("failed", "rejected"):
+                continue
+            text = cascade.domain.annotator.prompt_again(question.task, attempts[-1].text, verdict.log)
+            ids = tuple(cascade.policies[ANNOTATOR].encode_prompt(text))
+            key = question.keys[sample]
+            if len(ids) <= cascade.max_prompt_tokens:
+                wanted.append((at, sample))
+                asked.append(Question(question.task, ids, (None if key is None else (*key, "again", number),)))
+    for (at, sample), (one,) in zip(wanted, _answered(cascade, ANNOTATOR, asked, timed), strict=True):
+        tries[at][sample] = (*tries[at][sample], replace(one, sample=sample))
+
+
+def _written(cascade: Cascade, asked: Sequence[Asked], timed: dict[str, float]) -> list[tuple[Answer, ...]]:
+    domain, policy = cascade.domain.writer, cascade.policies[WRITER]
+    places = [place for place, one in enumerate(asked) if one.writer]
+    questions = [
+        Question(asked[place].task, tuple(policy.encode_prompt(domain.prompt(asked[place].task))), asked[place].writer)
+        for place in places
+    ]
+    found = dict(zip(places, _answered(cascade, WRITER, questions, timed), strict=True))
+    return [found.get(place, ()) for place in range(len(asked))]
+
+
+def _answered(
+    cascade: Cascade, role: str, questions: Sequence[Question], timed: dict[str, float]
+) -> list[tuple[Answer, ...]]:
+    if not questions:
+        return []
+    domain = cascade.domain.writer if role == WRITER else cascade.domain.annotator
+    with acting(cascade.policies, role) as policy:
+        answered = answer(policy, domain, cascade.verifier, questions, cascade.sampling[role])
+    for name, value in answered.seconds.items():
+        timed[f"{role}/{name}"] = timed.get(f"{role}/{name}", 0.0) + value
+    return list(answered.answers)
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """One task between its two stages."""
+
+    cascade: Cascade
+    asked: Asked
+    written: tuple[Answer, ...]
+    bodies: tuple[str | None, ...]
+    faults: tuple[Verdict | None, ...]
+    prompts: tuple[tuple[str, tuple[int, ...]], ...]
+
+    @classmethod
+    def of(cls, cascade: Cascade, asked: Asked, written: tuple[Answer, ...]) -> "_Draft":
+        domain, policy = cascade.domain, cascade.policies[ANNOTATOR]
+        bodies = [domain.body(one.text, asked.task).text for one in written] or [domain.gold_body(asked.task)]
+        faults = [_fault(domain, one, body) for one, body in zip(written, bodies, strict=True)] if written else [None]
+        prompts: list[tuple[str, tuple[int, ...]]] = []
+        for i, body in enumerate(bodies):
+            text = "" if faults[i] is not None else domain.annotator.prompt(domain.annotation(asked.task, body, None))
+            prompts.append((text, tuple(policy.encode_prompt(text)) if text else ()))
+            if len(prompts[i][1]) > cascade.max_prompt_tokens:
+                faults[i], prompts[i] = TOO_LONG, ("", ())
+        return cls(cascade, asked, written, tuple(bodies), tuple(faults), tuple(prompts))
+
+    def first_of(self, place: int) -> int:
+        """Whose annotations a body takes."""
+        return self.bodies.index(self.bodies[place]) if self.asked.shared else place
+
+    def to_annotate(self) -> list[int]:
+        return [i for i, fault in enumerate(self.faults) if fault is None and self.first_of(i) == i]
+
+    def task_of(self, place: int) -> Task:
+        domain, task = self.cascade.domain, self.asked.task
+        problem: Any = WrittenProblem(task.problem, domain.program(task, self.bodies[place]))
+        return domain.annotation(task, self.bodies[place], problem)
+
+    def sampled(self, annotated: Mapping[int, tuple[tuple[Answer, ...], ...]]) -> Cascades:
+        each = [() if fault is not None else annotated[self.first_of(i)] for i, fault in enumerate(self.faults)]
+        return Cascades(self.asked, self.bodies, self.written, self.faults, tuple(each), self.prompts)
+
+
+def _fault(domain: TwoStage, written: Answer, body: str | None) -> Verdict | None:
+    """Why a writer's answer cannot be annotated: it was cut, holds no body, or one that may not stand there."""
+    if written.sampled.truncated or body is None:
+        return written.verdict if written.verdict.outcome != "passed" else None
+    breach = breach_of_body(domain.program(written.task, None), domain.program(written.task, body))
+    return None if breach is None else Verdict("rejected", rule=breach.rule, log=breach.log)

@@ -1,0 +1,272 @@
+"""One step of a cascade: tasks chosen, bodies written, annotated, judged and paid; groups for each role that learns.
+
+A writer's group is the bodies of one task, an annotator's the annotations of one body, so that a role's algorithm and
+trainer are those of a policy that learns alone. Equal bodies of a task are annotated once. Draws depend on (run seed,
+role, step, place, task, body, annotation) alone. Who is credited with what: rlvr_exp.algorithms.credit, by the caller.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from rlvr_exp.config.cascade import Cascade as Options
+from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.curriculum.base import Curriculum
+from rlvr_exp.rewards.base import Judged
+from rlvr_exp.rewards.compose import Reward, Rewarded
+from rlvr_exp.rollouts.cascade import (
+    ANNOTATOR,
+    WRITER,
+    Asked,
+    Cascade,
+    CascadeResult,
+    Cascades,
+    annotated_afresh,
+    cascade_sample,
+)
+from rlvr_exp.rollouts.group_filter import GroupFilter
+from rlvr_exp.rollouts.groups import Group, Groups, check_groups
+from rlvr_exp.rollouts.judge import Answer
+from rlvr_exp.tasks.base import Task
+
+Shape = Callable[[float, int], float]
+Credit = Callable[["Paid"], list[float | None]]
+"""What the writer is credited with for each body of a task."""
+
+
+@dataclass(frozen=True)
+class Paid:
+    """The rewards of one task's cascades; None without a verdict."""
+
+    cascades: tuple[tuple[float | None, ...], ...]
+    """(G, H): of each body under each of its annotations, after their last attempt; one alone for a body without any."""
+    others: tuple[tuple[float | None, ...], ...]
+    """(G, K): of each body under the other annotator: the gold's annotations, or some drawn afresh."""
+
+
+@dataclass(frozen=True)
+class Collected:
+    """What one step sampled."""
+
+    step: int
+    made: tuple[Cascades, ...]
+    """Of each task."""
+    groups: Mapping[str, Groups]
+    """Of each role; a role that was not sampled has none."""
+    results: tuple[CascadeResult, ...]
+    about: Mapping[str, list[Mapping[str, Any]]]
+    """Of each sample of a role's groups, in their order: what its rollout says beside the role's own text."""
+
+    def of(self, role: str) -> Groups:
+        return self.groups[role]
+
+
+class CascadeCollector:
+    """Samples, judges and pays.
+
+    Args:
+        tasks_per_step, bodies: tasks of a step, and bodies sampled of each.
+        filters, shapes: each role's own.
+        credit: the writer's.
+        seed: of the run.
+    """
+
+    def __init__(
+        self,
+        cascade: Cascade,
+        options: Options,
+        reward: Reward,
+        curriculum: Curriculum,
+        tasks_per_step: int,
+        bodies: int,
+        filters: Mapping[str, GroupFilter],
+        shapes: Mapping[str, Shape],
+        credit: Credit,
+        seed: int,
+    ):
+        self.reward, self.curriculum = reward, curriculum
+        self._cascade, self._options, self._credit, self._seed = cascade, options, credit, seed
+        self._tasks_per_step, self._bodies = tasks_per_step, bodies
+        self._filters, self._shapes = filters, shapes
+        self._asked = 0
+        """Tasks asked so far in the run."""
+
+    def collect(self, step: int) -> Collected:
+        """The cascades of a step, counted from 0. Steps are collected in order."""
+        tasks = self.curriculum.pick(self._asked, self._tasks_per_step)
+        self._asked += len(tasks)
+        seconds: dict[str, float] = {}
+        made = cascade_sample(self._cascade, [self._asks(step, *each) for each in enumerate(tasks)], seconds)
+        others = self._others(step, made, seconds)
+        learned = made if any(one.own() for one in made) else self._assisted(step, tasks, seconds)
+        bodies = [self._judged(one, others[place] if others else None) for place, one in enumerate(made)]
+        drafts = [(one, i, tuple(each[0] for each in one.annotated[i])) for one in learned for i in one.own()]
+        paid = _paid(
+            self.reward,
+            [*(one for task in bodies for one in task.all()), *(one for *_, each in drafts for one in each)],
+        )
+        groups = {
+            WRITER: [
+                self._of_task(step, place, made[place], one, paid)
+                for place, one in enumerate(bodies)
+                if made[place].written
+            ],
+            ANNOTATOR: [self._of_body(step, place, *draft, paid) for place, draft in enumerate(drafts)],
+        }
+        results = tuple(result for one in made for i in range(len(one.bodies)) for result in one.results(i))
+        whole = {role: self._groups(role, step, found, seconds) for role, found in groups.items() if found}
+        about = {
+            WRITER: [_about_body(one, i) for one in made for i in range(len(one.written))],
+            ANNOTATOR: [_about_annotation(one, each) for one, i, _ in drafts for each in one.results(i)],
+        }
+        return Collected(step, tuple(made), whole, results, about)
+
+    def _asks(self, step: int, place: int, task: Task) -> Asked:
+        if self._options.bodies == "gold":
+            return self._of_gold(step, place, task)
+        writer = tuple((self._seed, "rollout", WRITER, step, place, task.id, i) for i in range(self._bodies))
+        return Asked(task, writer, self._keys(ANNOTATOR, step, place, task, self._options.annotations), shared=True)
+
+    def _of_gold(self, step: int, place: int, task: Task) -> Asked:
+        return Asked(task, (), self._keys("annotator of gold", step, place, task, self._options.annotations)[:1])
+
+    def _keys(
+        self, what: str, step: int, place: int, task: Task, count: int
+    ) -> tuple[tuple[tuple[Any, ...], ...], ...]:
+        key = (self._seed, "rollout", what, step, place, task.id)
+        return tuple(tuple((*key, i, number) for number in range(count)) for i in range(self._bodies))
+
+    def _others(self, step: int, made: Sequence[Cascades], seconds: dict[str, float]) -> list[Cascades]:
+        """The same bodies under annotations that nobody learns from, where the writer's credit asks for them."""
+        options = self._options
+        if options.credit != "counterfactual" or options.counterfactual != "resampled":
+            return []
+        keys = [
+            self._keys("counterfactual", step, place, one.asked.task, options.resamples)
+            for place, one in enumerate(made)
+        ]
+        return annotated_afresh(self._cascade, made, keys, seconds)
+
+    def _assisted(self, step: int, tasks: Sequence[Task], seconds: dict[str, float]) -> list[Cascades]:
+        """Annotations of the golds' bodies: where no body of the step can be annotated, the annotator still learns."""
+        return cascade_sample(self._cascade, [self._of_gold(step, i, task) for i, task in enumerate(tasks)], seconds)
+
+    def _judged(self, made: Cascades, other: Cascades | None) -> "_Bodies":
+        """What a task's bodies are paid by."""
+        alone = [made.alone(i) for i in range(len(made.written))]
+        cascades = [tuple(each[-1] for each in made.annotated[i]) or (one,) for i, one in enumerate(alone)]
+        if self._options.credit != "counterfactual":
+            return _Bodies(cascades, [])
+        afresh = [other.annotated[i] for i in range(len(alone))] if other is not None else [()] * len(alone)
+        return _Bodies(cascades, [tuple(each[-1] for each in afresh[i]) or (one,) for i, one in enumerate(alone)])
+
+    def _of_task(self, step: int, place: int, made: Cascades, bodies: "_Bodies", paid: "Payments") -> Group:
+        """The writer's group."""
+        prompt = self._cascade.domain.writer.prompt(made.asked.task)
+        ids = tuple(self._cascade.policies[WRITER].encode_prompt(prompt))
+        answers = tuple(made.alone(i, proved=True) for i in range(len(made.written)))
+        totals, others = (
+            tuple(tuple(paid[id(one)].total for one in each) for each in side)
+            for side in (bodies.cascades, bodies.others)
+        )
+        credits = self._credit(Paid(totals, others))
+        rewarded = [
+            _mean([paid[id(one)] for one in each], own) for each, own in zip(bodies.cascades, credits, strict=True)
+        ]
+        return Group(step, place, prompt, ids, answers, tuple(rewarded), self._shaped(WRITER, answers, credits))
+
+    def _of_body(
+        self, step: int, place: int, made: Cascades, body: int, answers: tuple[Answer, ...], paid: "Payments"
+    ) -> Group:
+        """The annotator's group."""
+        rewarded = tuple(paid[id(one)] for one in answers)
+        shaped = self._shaped(ANNOTATOR, answers, [one.total for one in rewarded])
+        return Group(step, place, *made.prompts[body], answers, rewarded, shaped)
+
+    def _shaped(
+        self, role: str, answers: Sequence[Answer], rewards: Sequence[float | None]
+    ) -> tuple[float | None, ...]:
+        shape = self._shapes[role]
+        pairs = zip(answers, rewards, strict=True)
+        return tuple(None if reward is None else shape(reward, len(who.sampled.ids)) for who, reward in pairs)
+
+    def _groups(self, role: str, step: int, found: Sequence[Group], seconds: Mapping[str, float]) -> Groups:
+        check_groups(found, len(found[0].answers))
+        dead = {group.id: kind for group in found if (kind := self._filters[role].kind(group))}
+        own = {name.removeprefix(f"{role}/"): value for name, value in seconds.items() if name.startswith(f"{role}/")}
+        return Groups(step, tuple(found), tuple(found), (), (), dead, own)
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """What has a state that belongs to a checkpoint, by name: this, and what it was given."""
+        given = {"reward": self.reward, "curriculum": self.curriculum}
+        return {"collector": self} | {name: part for name, part in given.items() if hasattr(part, "state_dict")}
+
+    def state_dict(self) -> dict[str, int]:
+        return {"asked": self._asked}
+
+    def load_state_dict(self, state: Mapping[str, int]) -> None:
+        """Raises InputError for unknown or missing keys."""
+        if set(state) != {"asked"}:
+            got = ", ".join(sorted(state)) or "no keys"
+            remedy = "resume with the version that wrote the checkpoint"
+            raise InputError(Problem("state of CascadeCollector", "has other keys", got, "asked", remedy=remedy))
+        self._asked = state["asked"]
+
+    def metrics(self) -> dict[str, float]:
+        return {"asked": float(self._asked)}
+
+
+def _about_body(made: Cascades, place: int) -> Mapping[str, Any]:
+    results = made.results(place)
+    return {
+        "role": WRITER,
+        "body": made.bodies[place],
+        "failed_by": None if made.proved(place) else WRITER,
+        "cascades": len(results),
+        "proved": sum(one.verdict.outcome == "passed" for one in results),
+    }
+
+
+def _about_annotation(made: Cascades, one: CascadeResult) -> Mapping[str, Any]:
+    again = [{"completion": each.text, "outcome": each.verdict.outcome, "bucket": each.verdict.bucket} for each in one.annotated[1:]]
+    written = {"written": one.writer_text} if made.written else {}
+    about = {"role": ANNOTATOR, "body": one.body, **written, "failed_by": one.failed_by, "failure": one.failure}
+    return {**about, "again": again} if again else about
+
+
+Payments = Mapping[int, Rewarded]
+"""What an answer is paid, by its id."""
+
+
+@dataclass(frozen=True)
+class _Bodies:
+    """The answers that decide what the bodies of one task are paid."""
+
+    cascades: list[tuple[Answer, ...]]
+    """Of each body its annotations; a body without any stands for itself."""
+    others: list[tuple[Answer, ...]]
+    """Of each body under the other annotator; empty where the credit asks for none."""
+
+    def all(self) -> list[Answer]:
+        return [one for side in (self.cascades, self.others) for each in side for one in each]
+
+
+def _paid(reward: Reward, answers: Sequence[Answer]) -> Payments:
+    """Each answer once, in one batch for the normaliser."""
+    each = {id(one): one for one in answers}
+    return dict(zip(each, reward([_as_judged(one) for one in each.values()]), strict=True))
+
+
+def _as_judged(one: Answer) -> Judged:
+    return Judged(one.task, one.text, len(one.sampled.ids), one.sampled.truncated, one.candidate, one.verdict)
+
+
+def _mean(paid: Sequence[Rewarded], credit: float | None) -> Rewarded:
+    """What a body's cascades were paid on average; its total is what it is credited with."""
+    judged = [one for one in paid if one.sum is not None]
+    if not judged or credit is None:
+        return Rewarded(None, None, {})
+    terms = {name: fmean(one.terms[name] for one in judged) for name in judged[0].terms}
+    return Rewarded(credit, fmean(one.sum for one in judged), terms)
