@@ -1,4 +1,4 @@
-"""CloverBench's wrong variants: programs that verify and say too little, beside the right ones that they were made from.
+"""CloverBench's wrong variants: programs that verify and say too little, each beside the right one it was made from.
 
     C1  the text alone is changed; the program is the right one
     C2  the specification is weaker     C3  specification and text     C6  code and specification
@@ -42,7 +42,8 @@ def variants(path: Path | str) -> list[Variant]:
     Raises:
         InputError: no CloverBench with its adversarial_incorrect folder there, or a file of it is missing.
     """
-    root = next((one for one in (Path(path), Path(path) / "CloverBench") if (one / "adversarial_incorrect").is_dir()), None)
+    places = (Path(path), Path(path) / "CloverBench")
+    root = next((one for one in places if (one / "adversarial_incorrect").is_dir()), None)
     if root is None:
         raise InputError(Problem(str(path), "no adversarial_incorrect folder", remedy="give CloverBench's folder"))
     return list(_found(root))

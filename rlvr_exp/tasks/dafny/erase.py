@@ -6,6 +6,7 @@ what a function means, so two bodies that are equal without proofs do the same. 
 """
 
 from collections.abc import Collection, Iterator, Sequence
+from itertools import pairwise
 
 from rlvr_exp.tasks.dafny.expressions import Walker, is_name, partners
 
@@ -115,9 +116,7 @@ def _past_statement(walk: Walker, index: int, proofs: Collection[str], ghosts: C
 
 def _is_left(walk: Walker, label: str) -> bool:
     """Whether a `break` or `continue` names the label: then it runs, and does not only mark a place for `old@`."""
-    return any(
-        word in ("break", "continue") and name == label for word, name in zip(walk.tokens, walk.tokens[1:], strict=False)
-    )
+    return any(word in ("break", "continue") and name == label for word, name in pairwise(walk.tokens))
 
 
 def _past_clause(walk: Walker, index: int) -> int:

@@ -17,18 +17,11 @@ WIDTH, BOUND = 6, 0.7
 """Tokens of a shingle, and the similarity from which two are near."""
 EPSILON = 1e-9
 Shingles = frozenset[tuple[str, ...]]
-_KEPT = (
-    CLAUSES
-    | DECLARES
-    | MODIFIERS
-    | STATEMENTS
-    | frozenset(
-        ("bool", "char", "int", "nat", "real", "string", "object", "array", "array2", "seq", "set", "iset", "multiset")
-        + ("map", "imap", "exists", "true", "false", "null", "this", "old", "fresh", "allocated", "unchanged", "in", "as")
-        + ("is", "then", "else", "case", "var", "assert", "assume", "reveal", "returns", "to", "downto", "by", "Length")
-        + ("witness", "refines", "extends", "opened", "yields")
-    )
-)
+_TYPES = ("bool", "char", "int", "nat", "real", "string", "object", "array", "array2", "seq", "set", "iset", "multiset")
+_WORDS = ("map", "imap", "exists", "true", "false", "null", "this", "old", "fresh", "allocated", "unchanged", "as")
+_MORE = ("in", "is", "then", "else", "case", "var", "assert", "assume", "reveal", "returns", "yields", "to", "downto")
+_KEPT = CLAUSES | DECLARES | MODIFIERS | STATEMENTS | {*_TYPES, *_WORDS, *_MORE, "by", "Length"}
+"""Names that are Dafny's own."""
 
 
 def shingles(example: DafnyExample) -> Shingles:

@@ -82,7 +82,7 @@ def _head(method: Method) -> tuple[str, ...]:
 
 
 def _same_code(method: Method, body: str, proofs: frozenset[str]) -> bool:
-    """Whether `body` is the method's body with annotations left out: of what is all proof, some of its tokens in order."""
+    """Whether `body` is the method's without annotations; of what is all proof: whether its tokens are some of them."""
     found, whole = tokens(plain(body)), tokens(plain(method.body))
     if method.ghost:
         rest = iter(whole)

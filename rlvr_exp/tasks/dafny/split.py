@@ -81,7 +81,8 @@ def _method(text: str, spans: Sequence[tuple[int, int]], name: str, one: Declara
     start, opens, end = spans[where.start][0], spans[where.opens][0], spans[where.closes][1]
     cut = _header_end(text, spans, where)
     ghost = one.ghost and one.kind != "function"
-    return Method(name, one.kind, ghost, one, text[:start], text[start:cut], text[cut:opens], text[opens:end], text[end:])
+    parts = (text[:start], text[start:cut], text[cut:opens], text[opens:end], text[end:])
+    return Method(name, one.kind, ghost, one, *parts)
 
 
 def _header_end(text: str, spans: Sequence[tuple[int, int]], where: Where) -> int:

@@ -1,7 +1,7 @@
 """Reproducible splits of Dafny examples, stratified by family, construct and length; what is alike stays together.
 
-Tied are the examples of one program, since each stands in the others' context, and near-duplicates (near.py). Which part
-a group falls to follows the hash of its content (rlvr_exp/tasks/splits.py), so no name and no order decides.
+Tied are the examples of one program, since each stands in the others' context, and near-duplicates (near.py). Which
+part a group falls to follows the hash of its content (rlvr_exp/tasks/splits.py), so no name and no order decides.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

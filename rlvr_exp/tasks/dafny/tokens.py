@@ -82,7 +82,7 @@ def pieces(text: str) -> list[Piece]:
 
 
 def places(text: str) -> list[tuple[int, int]]:
-    """Where each token of `plain(text)` begins and ends in the text as it is, byte-order mark and line ends included."""
+    """Where each token of `plain(text)` begins and ends in the text as it is, byte-order mark and line ends in it."""
     offsets = _offsets(text)
     found, at = [], 0
     for piece in pieces(plain(text)):

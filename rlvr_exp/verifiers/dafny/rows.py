@@ -1,9 +1,9 @@
 """DafnyBench, and CloverBench's wrong variants, as rows for `+stage=verify verifier=dafny`.
 
-    python -m rlvr_exp.verifiers.dafny.rows DIR ground_truth OUT.jsonl           each ground truth against itself
-    python -m rlvr_exp.verifiers.dafny.rows DIR hints_removed OUT.jsonl          each program without its hints, likewise
-    python -m rlvr_exp.verifiers.dafny.rows DIR pairs OUT.jsonl                  ground truth as the answer to hints_removed
-    python -m rlvr_exp.verifiers.dafny.rows DIR wrong OUT.jsonl                  CloverBench: wrong variants as answers
+    python -m rlvr_exp.verifiers.dafny.rows DIR ground_truth OUT.jsonl      each ground truth against itself
+    python -m rlvr_exp.verifiers.dafny.rows DIR hints_removed OUT.jsonl     each program without its hints, likewise
+    python -m rlvr_exp.verifiers.dafny.rows DIR pairs OUT.jsonl             ground truth as the answer to hints_removed
+    python -m rlvr_exp.verifiers.dafny.rows DIR wrong OUT.jsonl             CloverBench: wrong variants as answers
 
 DIR is the data set's folder, which holds DafnyBench/dataset or CloverBench. Only pairs leave out what has no program
 without hints. Rows of `wrong` also say `weakened`: whether the variant's specification is another than the given one's.

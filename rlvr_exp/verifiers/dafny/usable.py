@@ -3,9 +3,10 @@
     python -m rlvr_exp.verifiers.dafny.usable PATH [--output OUT.jsonl] [--workers N] [--wall-s S]
 
 An example is usable for a role where its texts fit (rlvr_exp/tasks/dafny/pairs.py), its program is proved, the guards
-let the program pass as an answer to the role's problem, and the program with the body alone resolves. Each program is
-proved once, whatever the number of its methods; verdicts are remembered, so a second run takes seconds. OUT has a row
-an example: {"id", "writer", "annotator"}, each the reason why not, or an empty text. Exit codes: 0, 2.
+let the whole pass as an answer to the program with a hole (an annotator's also to the program with the body), and the
+program with the body alone resolves. Each program is proved once, whatever the number of its methods; verdicts are
+remembered, so a second run takes seconds. OUT has a row an example: {"id", "writer", "annotator"}, each the reason why
+not, or an empty text. Exit codes: 0, 2.
 """
 
 import argparse
@@ -31,7 +32,6 @@ from rlvr_exp.verifiers.dafny.resolve import Resolver
 from rlvr_exp.verifiers.dafny.suspects import without_limits
 from rlvr_exp.verifiers.dafny.verifier import Dafny
 
-PROTECT: dict[Role, Protect] = {"writer": "specification", "annotator": "program"}
 _WORDS = {"parse": "does not parse", "resolve": "does not resolve", "verify": "is not proved"}
 
 
@@ -54,8 +54,9 @@ class Usable:
         verdict = self._verdicts[example.gold]
         if verdict.outcome != "passed":
             return _reason(verdict)
-        shown = example.program(example.body if role == "annotator" else None)
-        refused = _refused(shown, example.gold, PROTECT[role])
+        refused = _refused(example.program(None), example.gold, "specification")
+        if role == "annotator" and not refused:
+            refused = _refused(example.program(example.body), example.gold, "program")
         if refused:
             return f"the guards refuse the gold, {refused}"
         said = "" if example.body == example.annotated_body else self._resolver.fault(example.program(example.body))

@@ -60,7 +60,8 @@ GHOSTS = """module M {
 PROGRAMS = {"sum": SUM, "max": MAX, "by_method": BY_METHOD, "ghosts": GHOSTS}
 
 BLANKS = st.sampled_from(
-    (" ", "\n", "\r\n", "\r", "\t", "/* } /* { */ ' */", "// \" {\n", "/* é 中 */", "//\r\n", " /*a*/ /*b*/\n ", "\n\n  ")
+    (" ", "\n", "\r\n", "\r", "\t", "\n\n  ")
+    + ("/* } /* { */ ' */", '// " {\n', "/* é 中 */", "//\r\n", " /*a*/ /*b*/\n ")
 )
 NAMES = st.sampled_from(("M", "x'", "_a", "Is?", "method1", "B9"))
 EXPRESSIONS = st.sampled_from(
@@ -70,7 +71,8 @@ EXPRESSIONS = st.sampled_from(
 STATEMENTS = st.sampled_from(
     ("x := 1;", "assert x == 1;", "while x < 3 invariant { } == { } decreases 3 - x { x := x + 1; }", "{ { } }")
     + ('print "}";', "if x == 1 { } else { x := 2; }", "calc == { 1; { } 1; }", "forall i | i == 1 ensures i == 1 { }")
-    + ("ghost var g := {1};", "match x { case 1 => y := 2; case _ => }", "var c := '}';", "label L: while true { break L; }")
+    + ("ghost var g := {1};", "match x { case 1 => y := 2; case _ => }", "var c := '}';")
+    + ("label L: while true { break L; }",)
 )
 
 

@@ -74,7 +74,7 @@ def test_dafny_bench_takes_bodies_from_the_programs_without_hints(tmp_path: Path
     "change",
     [("t := 0;", "t := 1;"), ("ensures t == Sum(s)", ""), ("while i < |s| {", "while i < |s| {{"), ("Total", "Totals")],
 )
-def test_a_program_without_hints_that_is_another_program_is_not_believed(tmp_path: Path, change: tuple[str, str]) -> None:
+def test_another_program_without_hints_is_not_believed(tmp_path: Path, change: tuple[str, str]) -> None:
     other = NO_HINTS.replace(*change)
     assert other != NO_HINTS
     put(bench(tmp_path), {"DafnyBench/dataset/hints_removed/a b_no_hints.dfy": other})
@@ -115,7 +115,8 @@ def test_clover_gives_the_right_programs_alone(tmp_path: Path) -> None:
         "CloverBench/textbook_algo_unit_tests/max/max_tests.dfy": MAX,
         "CloverBench/adversarial_incorrect/C1/max/max_strong.dfy": MAX,
     }
-    assert [one.id for one in load_clover_bench(put(tmp_path, files))] == ["max/Max"] == [one.id for one in load(tmp_path)]
+    put(tmp_path, files)
+    assert [one.id for one in load_clover_bench(tmp_path)] == ["max/Max"] == [one.id for one in load(tmp_path)]
 
 
 def test_plain_programs_are_named_by_their_path(tmp_path: Path) -> None:
@@ -166,7 +167,7 @@ def test_all_faulty_rows_are_told_at_once(tmp_path: Path) -> None:
     ("files", "told"),
     [
         ({"x.txt": "a"}, "no Dafny programs here"),
-        ({"x.dfy": b"method M() { } // \xff"}, "not UTF-8: byte|not UTF-8"),
+        ({"x.dfy": b"method M() { } // \xff"}, "not UTF-8"),
         ({"DafnyBench/test.json": "{"}, "not JSON"),
         ({"rows.jsonl": '{"id": 1, "program": "method M() { }"}\n' * 2}, "stand twice"),
         ({"r.jsonl.xz": b"\xfd7zXZ\x00broken"}, "damaged archive"),

@@ -3,7 +3,7 @@
 from itertools import combinations
 
 from dafny_programs import MAX, SUM
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlvr_exp.tasks.dafny.near import near, shingles, similarity
@@ -20,6 +20,7 @@ def shingled(text: str) -> frozenset:
     return shingles(examples(Program("p", text, "f", "s"))[-1])
 
 
+@settings(deadline=None)
 @given(SETS, st.sampled_from((0.3, 0.5, 0.7, 0.8, 1.0)))
 def test_prefixes_lose_no_pair(sets: dict[str, frozenset], bound: float) -> None:
     wanted = {frozenset(pair) for pair in combinations(sets, 2) if similarity(*(sets[key] for key in pair)) >= bound}

@@ -20,7 +20,8 @@ TOTAL = of(SUM)[-1]
 
 def test_the_writer_goes_from_header_and_specification_to_the_body() -> None:
     (pair,) = build_pairings_for_writer([TOTAL])
-    assert pair.given == "method Total(s: seq<int>) returns (t: int)\n  ensures t == Sum(s)\n" and pair.wanted == TOTAL_BODY
+    assert pair.given == "method Total(s: seq<int>) returns (t: int)\n  ensures t == Sum(s)\n"
+    assert pair.wanted == TOTAL_BODY
 
 
 def test_the_annotator_goes_from_the_body_to_the_annotated_one() -> None:

@@ -2,19 +2,21 @@
 
 import pytest
 from dafny_programs import BY_METHOD, GHOSTS, MAX, SUM, programs
-from hypothesis import given
+from hypothesis import given, settings
 
 from rlvr_exp.tasks.dafny.split import split
 from rlvr_exp.tasks.dafny.syntax import Unreadable
 from rlvr_exp.tasks.dafny.tokens import places, plain, tokens
 
 
+@settings(deadline=None)
 @given(programs())
 def test_every_method_put_together_is_the_program(text: str) -> None:
     for method in split(text).methods:
         assert method.before + method.header + method.spec + method.body + method.after == text
 
 
+@settings(deadline=None)
 @given(programs())
 def test_parts_begin_and_end_at_their_tokens(text: str) -> None:
     for method in split(text).methods:
@@ -23,6 +25,7 @@ def test_parts_begin_and_end_at_their_tokens(text: str) -> None:
         assert (*tokens(plain(method.spec)), "{")[0] in ("requires", "ensures", ";", "{")
 
 
+@settings(deadline=None)
 @given(programs())
 def test_tokens_stand_where_they_are_said_to(text: str) -> None:
     found = [text[start:stop] for start, stop in places(text)]

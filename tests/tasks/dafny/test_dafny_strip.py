@@ -2,7 +2,7 @@
 
 import pytest
 from dafny_programs import SUM, TOTAL_BODY, programs
-from hypothesis import given
+from hypothesis import given, settings
 
 from rlvr_exp.tasks.dafny.erase import method_body
 from rlvr_exp.tasks.dafny.split import split
@@ -14,6 +14,7 @@ def code(body: str, proofs: frozenset[str] = frozenset()) -> list[str]:
     return list(method_body(tokens(plain(body)), proofs))
 
 
+@settings(deadline=None)
 @given(programs())
 def test_the_text_that_is_left_has_the_tokens_that_are_left(text: str) -> None:
     whole = split(text)
@@ -21,6 +22,7 @@ def test_the_text_that_is_left_has_the_tokens_that_are_left(text: str) -> None:
         assert tokens(plain(erased(method.body, whole.proofs))) == code(method.body, whole.proofs)
 
 
+@settings(deadline=None)
 @given(programs())
 def test_what_is_erased_has_nothing_more_to_erase(text: str) -> None:
     for method in split(text).methods:

@@ -1,0 +1,62 @@
+"""What examples are worth under the real Dafny: proved, let through by the guards, resolved without annotations."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rlvr_exp.verifiers.dafny import rows, usable
+from rlvr_exp.verifiers.dafny.resolve import Resolver
+from rlvr_exp.verifiers.dafny.tool import Tool
+
+SUM_TO = """method Up(n: nat) returns (m: nat)
+  ensures m == n
+{
+  m := 0;
+  while m < n
+    invariant m <= n
+  { m := m + 1; }
+}
+"""
+PROGRAMS = {
+    "good": SUM_TO,
+    "unproved": SUM_TO.replace("invariant m <= n", ""),
+    "assumes": SUM_TO.replace("invariant m <= n", "").replace("m + 1; }", "m + 1; }\n  assume m == n;"),
+    "leans": "method N()\n  ensures true\n{ ghost var g := 1; if g == 1 { assert g > 0; } }\n",
+}
+BEGINS = {
+    "good": "",
+    "unproved": "the program is not proved",
+    "assumes": "the guards refuse the gold, assume",
+    "leans": "the body alone does not resolve",
+}
+
+
+def test_reasons_of_each_role_under_dafny(dafny: Tool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, text in PROGRAMS.items():
+        (tmp_path / f"{name}.dfy").write_text(text)
+    assert usable.main([str(tmp_path), "--output", str(tmp_path / "out.jsonl"), "--workers", "1"]) == 0
+    found = {row["id"].partition("/")[0]: row for row in map(json.loads, (tmp_path / "out.jsonl").open())}
+    for name, reason in BEGINS.items():
+        for role in ("writer", "annotator"):
+            said = found[name][role]
+            assert said.startswith(reason) and bool(said) == bool(reason), found[name]
+    assert "usable writer pairs: 1, left out: 3" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("warm", [True, False])
+def test_the_front_end_alone_tells_what_resolves(dafny: Tool, warm: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not warm:
+        monkeypatch.setattr("rlvr_exp.verifiers.dafny.tool._library", lambda program: "")
+    with Resolver() as resolver:
+        assert resolver.fault(PROGRAMS["unproved"]) == ""
+        assert "unresolved identifier: k" in resolver.fault(SUM_TO.replace("m + 1", "k + 1"))
+
+
+def test_wrong_variants_become_rows(tmp_path: Path) -> None:
+    weak = SUM_TO.replace("m == n", "m <= n")
+    for name, text in {"textbook_algo/up/up_strong.dfy": SUM_TO, "adversarial_incorrect/C2/up/up_C1.dfy": weak}.items():
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text(text)
+    (row,) = rows.rows(tmp_path, "wrong")
+    assert row == {"id": "C2/up", "program": SUM_TO, "candidate": weak, "weakened": True}
