@@ -1,0 +1,51 @@
+"""Rewrites the embedded Dafny corpus, every row of it proved by the installed Dafny:
+
+    python -m rlvr_exp.verifiers.dafny.corpus
+
+Half an hour to an hour on two cores; verdicts are remembered in the user's cache, so a second time takes minutes.
+"""
+
+import sys
+from collections.abc import Sequence
+
+from rlvr_exp.config.verifier import Cache, Sandbox
+from rlvr_exp.tasks.base import Candidate
+from rlvr_exp.tasks.dafny.corpus import mixture
+from rlvr_exp.tasks.dafny.corpus.build import build_splits, write
+from rlvr_exp.tasks.dafny.corpus.row import Built
+from rlvr_exp.tasks.problems import DafnyProblem
+from rlvr_exp.verifiers.base import Request, Verdict
+from rlvr_exp.verifiers.dafny.verifier import Dafny
+
+RLIMIT = 2_000_000
+"""A tenth of the verifier's default: what is proved here is proved with ease."""
+
+
+def main() -> None:
+    with Dafny(Sandbox(), Cache(), rlimit=RLIMIT, cpu_s=60, wall_s=240, memory_mb=2048) as verifier:
+        splits, tally = build_splits(mixture.SPLITS, lambda asked: judged(verifier, asked))
+        write(splits, tally, {**verifier.tool(), "rlimit": str(RLIMIT)})
+
+
+def judged(verifier: Dafny, asked: Sequence[tuple[Built, str]]) -> list[str]:
+    """What the verifier says of each annotated body against its method's specification."""
+    requests = [Request(DafnyProblem(one.program("")), Candidate(one.program(text))) for one, text in asked]
+    said = [""] * len(requests)
+    for done, (index, verdict) in enumerate(verifier.as_ready(requests), 1):
+        said[index] = _word(verdict)
+        if done % 100 == 0:
+            print(f"{done} of {len(requests)}", file=sys.stderr, flush=True)
+    return said
+
+
+def _word(verdict: Verdict) -> str:
+    """Raises RuntimeError where Dafny itself broke down: nothing may be concluded from that."""
+    if verdict.outcome == "no_verdict":
+        raise RuntimeError(f"Dafny gave no verdict: {verdict.log}")
+    if verdict.outcome == "passed":
+        return "proved"
+    return "refused" if verdict.bucket == "verify" else verdict.rule or str(verdict.bucket)
+
+
+if __name__ == "__main__":
+    main()
