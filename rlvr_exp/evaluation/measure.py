@@ -36,7 +36,7 @@ def measure(
     room = min(limits.max_prompt_tokens, policy.max_tokens - limits.max_completion_tokens)
     fitting = sorted((t for t in tasks if len(prompts[t.id]) <= room), key=lambda t: len(prompts[t.id]))
     scored: dict[str, list[Scored]] = {t.id: _too_long(t, evaluation) for t in tasks if len(prompts[t.id]) > room}
-    sampling = Sampling.of(evaluation, policy, limits.max_completion_tokens, evaluation.batch_size)
+    sampling = Sampling.of(evaluation, policy, limits.max_completion_tokens, evaluation.batch_size, domain)
     per_batch = max(1, evaluation.batch_size // (evaluation.samples + evaluation.greedy))
     for start in range(0, len(fitting), per_batch):
         batch = fitting[start : start + per_batch]

@@ -20,7 +20,8 @@ from rlvr_exp.rollouts.draw import Drawn, Filters, draw
 from rlvr_exp.rollouts.sampler_groups import GroupDecoder
 from rlvr_exp.rollouts.sampler_rows import RowDecoder
 from rlvr_exp.rollouts.sampler_trial import takes_groups
-from rlvr_exp.rollouts.stopping import Decode, Watcher
+from rlvr_exp.rollouts.stopping import Decode, Watcher, Whole
+from rlvr_exp.tasks.base import Domain
 
 Keys = Sequence[Key] | None
 """What a completion's draws depend on, e.g. (run seed, "rollout", step, place, task id, sample); None: greedy."""
@@ -39,12 +40,17 @@ class Sampling:
     """Token ids to text; needed for `stop`."""
     batch_size: int = 512
     """Completions drawn at once where more are wanted; all of a prompt's stay together."""
+    whole: Whole | None = None
+    """Ends a completion that the domain calls whole; it needs `decode`."""
 
     @classmethod
-    def of(cls, options, policy: Policy, max_new_tokens: int, batch_size: int) -> "Sampling":
-        """As the `algorithm` or the `evaluation` node says (rlvr_exp.config.sampling.Drawing)."""
+    def of(
+        cls, options, policy: Policy, max_new_tokens: int, batch_size: int, domain: Domain | None = None
+    ) -> "Sampling":
+        """As the `algorithm` or the `evaluation` node says (rlvr_exp.config.sampling.Drawing), for answers to a domain."""
         filters = Filters(options.temperature, options.top_k, options.top_p, options.min_p)
-        return cls(filters, max_new_tokens, policy.eos_ids, tuple(options.stop), policy.decode, batch_size)
+        ends = (policy.eos_ids, tuple(options.stop), policy.decode)
+        return cls(filters, max_new_tokens, *ends, batch_size, Whole.of(domain, policy))
 
 
 @dataclass(frozen=True)
@@ -153,6 +159,7 @@ class _Batch:
         self._decoder = _decoder(model, prompts, self._owner, sampling.max_new_tokens)
         self._live = np.arange(len(self._owner))
         self._eos = np.array(sampling.eos_ids)
+        self._closing = np.array(sampling.whole.tokens if sampling.whole else ())
         watch = [Watcher(sampling.stop, sampling.decode) for _ in self._live] if sampling.stop else []
         self._watchers: list[Watcher] = watch
         self._ids = np.zeros((len(self._live), sampling.max_new_tokens), dtype=np.int64)
@@ -192,7 +199,14 @@ class _Batch:
         if self._watchers:
             found = [self._watchers[i].ends(int(token)) for i, token in zip(self._live, ids, strict=True)]
             ended |= np.array(found)
-        return ended
+        return ended if self._sampling.whole is None else ended | self._whole(ids)
+
+    def _whole(self, ids: np.ndarray) -> np.ndarray:
+        """Which completions their domain calls whole, those with a token just drawn that can make them so."""
+        rule, due = self._sampling.whole, np.isin(ids, self._closing)
+        for place in np.flatnonzero(due):
+            due[place] = rule.finished(self._sampling.decode(self._ids[self._live[place], : self._drawn + 1].tolist()))
+        return due
 
     def _finished(self, i: int, ended: bool) -> Finished:
         support = tuple(self._support[i]) if self._sampling.filters.narrow else None

@@ -1,4 +1,6 @@
-"""Stop strings: found in the text that tokens make, so that it does not matter how a text is cut into tokens.
+"""What ends a completion beside its end token: stop strings, and a domain that calls it whole.
+
+Stop strings are found in the text that tokens make, so that it does not matter how a text is cut into tokens.
 
 A token's text depends on its neighbours (a character may be spread over several tokens, a leading space may vanish), so
 a completion is decoded from a few tokens before the new one, and what that adds is searched together with the end of the
@@ -6,6 +8,10 @@ text before it: the cost of a token does not grow with the completion.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from rlvr_exp.models.policy import Policy
+from rlvr_exp.tasks.base import Domain
 
 Decode = Callable[[Sequence[int]], str]
 INCOMPLETE = "\N{REPLACEMENT CHARACTER}"
@@ -41,3 +47,21 @@ class Watcher:
 
     def _found(self, text: str) -> bool:
         return any(stop in text for stop in self._stops)
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A domain's word that a completion is whole, asked for after the tokens that can make it so: once or twice in a
+    completion, where a stop string is looked for after each token."""
+
+    finished: Callable[[str], bool]
+    tokens: tuple[int, ...]
+    """Those in whose text the domain's `ends` stands."""
+
+    @classmethod
+    def of(cls, domain: Domain | None, policy: Policy) -> "Whole | None":
+        """None where the domain leaves it to the end token."""
+        if domain is None or not domain.ends:
+            return None
+        vocabulary = policy.tokenizer.get_vocab()
+        return cls(domain.finished, tuple(sorted(token for text, token in vocabulary.items() if domain.ends in text)))

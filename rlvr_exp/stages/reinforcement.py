@@ -48,7 +48,7 @@ def collect_from(parts: Parts, config, job: Job, algorithm: Algorithm) -> Collec
         curriculum=build(config.curriculum, tasks=tasks, seed=config.seed),
         tasks=tasks,
         sampling=Sampling.of(
-            options, parts.policy, longest, options.rollout_batch_size or config.evaluation.batch_size
+            options, parts.policy, longest, options.rollout_batch_size or config.evaluation.batch_size, parts.domain
         ),
         plan=algorithm.plan(),
         group_filter=algorithm.group_filter(),

@@ -1,5 +1,7 @@
 """Stop strings are found in the text, however it is cut into tokens."""
 
+from types import SimpleNamespace
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rollout_models import EOS, keys, prompts, tiny_model
@@ -8,7 +10,7 @@ from transformers import AutoTokenizer
 from rlvr_exp.models.embedded import EMBEDDED
 from rlvr_exp.rollouts.draw import Filters
 from rlvr_exp.rollouts.sampler import Sampling, sample_groups
-from rlvr_exp.rollouts.stopping import Watcher
+from rlvr_exp.rollouts.stopping import Watcher, Whole
 
 TOKENIZER = AutoTokenizer.from_pretrained(EMBEDDED)
 BYTES = [TOKENIZER.convert_tokens_to_ids(token) for token in TOKENIZER.backend_tokenizer.pre_tokenizer.pre_tokenize_str("é→")[0][0]]
@@ -74,3 +76,28 @@ def test_sampled_ids_end_at_the_stop_string_and_are_not_truncated():
         cut += ends
         assert short.truncated == (not ends and short.ids[-1] != EOS)
     assert cut >= 4
+
+
+def test_a_completion_ends_where_its_domain_calls_it_whole():
+    model, letters = tiny_model(), "_.abcdefghijklmnopqrstuvwxyzABC"
+
+    def spell(ids) -> str:
+        return "".join(letters[token] for token in ids)
+
+    plain = sample_groups(model, prompts(4), keys(4, 4), Sampling(Filters(), 30, (EOS,)))
+    closing = (letters.index("e"), letters.index("q"))
+    rule = Whole(lambda text: len(text) > 3 and text[-1] in "eq", closing)
+    stopped = sample_groups(model, prompts(4), keys(4, 4), Sampling(Filters(), 30, (EOS,), decode=spell, whole=rule))
+    ended = 0
+    for one, cut in zip((o for g in plain for o in g), (o for g in stopped for o in g), strict=True):
+        first = next((n for n in range(4, len(one.ids) + 1) if one.ids[n - 1] in closing), None)
+        assert cut.ids == one.ids[:first] and cut.truncated == (one.truncated and first is None)
+        ended += first is not None
+    assert ended > 3
+
+
+def test_a_domain_names_the_tokens_that_can_end_an_answer():
+    policy = SimpleNamespace(tokenizer=TOKENIZER)
+    assert Whole.of(SimpleNamespace(ends=""), policy) is None and Whole.of(None, policy) is None
+    rule = Whole.of(SimpleNamespace(ends=")", finished=bool), policy)
+    assert set(rule.tokens) == {token for token in range(len(TOKENIZER)) if ")" in decode([token])}
