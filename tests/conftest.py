@@ -6,7 +6,11 @@ Set before any test imports torch, and in the environment so that child processe
 import atexit
 import os
 import shutil
+import sys
 import tempfile
+from pathlib import Path
+
+from hypothesis import settings
 
 CACHE = tempfile.mkdtemp(prefix="cache-of-tests-")
 """Verdicts of tests stay out of the user's cache."""
@@ -22,3 +26,14 @@ os.environ.update(
     WANDB_MODE="offline",
     PIP_NO_INDEX="1",
 )
+
+settings.register_profile("unhurried", settings.get_profile(settings.get_current_profile_name()), deadline=None)
+settings.load_profile("unhurried")  # A busy machine is no fault of the code; Hypothesis' own choice for CI stays.
+
+
+def pytest_report_header() -> str:
+    """Where this commit's runs of tests/exact die: workers print nothing."""
+    sys.path.append(str(Path(__file__).parent / "exact"))
+    import drawn
+
+    return drawn.told()

@@ -18,7 +18,7 @@ STAGE_OF = {
 NEEDED = {"compare": ["compare.runs=[a,b]"], "data/code": ["data.path=x"]}
 
 
-MADE_FOR = {"tiny_base": ("sft",)}
+MADE_FOR = {"tiny_base": ("sft",), "tiny_dafny": ("sft",)}
 """Experiments that are made for some stages alone."""
 
 
@@ -37,7 +37,7 @@ def words_for(file: str) -> list[list[str]]:
         return [[f"+stage={stage}", f"{stage}={option}", f"+experiment={experiment}"]]
     if group.startswith("experiment/"):  # What an experiment says about one stage.
         return [[f"+stage={option}", f"+experiment={group.partition('/')[2]}"]]
-    needed = NEEDED.get(file, [])
+    needed = ["data=dafny"] if group == "role" else NEEDED.get(file, [])
     return [[f"+stage={STAGE_OF.get(group, lambda _: 'grpo')(option)}", f"{group}={option}", *needed]]
 
 
