@@ -56,6 +56,30 @@ class Severity(Term):
     weight: float = 0.1
 
 
+@configures("rlvr_exp.rewards.partial.Parses")
+@dataclass
+class Parses(Term):
+    """1 when the tool parsed the answer, else 0."""
+
+    weight: float = 0.05
+
+
+@configures("rlvr_exp.rewards.partial.Resolves")
+@dataclass
+class Resolves(Term):
+    """1 when names and types of the answer were resolved, else 0."""
+
+    weight: float = 0.1
+
+
+@configures("rlvr_exp.rewards.partial.Obligations")
+@dataclass
+class Obligations(Term):
+    """Share of the proof obligations that were proved, in [0, 1]."""
+
+    weight: float = 0.25
+
+
 @configures("rlvr_exp.rewards.normalize.Identity")
 @dataclass
 class Identity:

@@ -1,0 +1,55 @@
+"""Partial credit along the way to a proof: an answer that is parsed, that resolves, the share of obligations proved.
+
+Each term adds to the one before, so that parse < resolve < verify < passed holds whatever the weights above 0 are. A
+cheat, and an answer that never reached the tool, is paid nothing; what ran out of resources had been resolved.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rlvr_exp.rewards.base import Judged, Span, Term
+
+PARSED = frozenset(("resolve", "verify", "timeout"))
+"""Buckets of an answer that was parsed; a broken tool (`runtime_error`, `memory`) says nothing of how far it came."""
+RESOLVED = frozenset(("verify", "timeout"))
+
+
+@dataclass(frozen=True)
+class Parses(Term):
+    """1 when the tool parsed the answer, else 0."""
+
+    weight: float
+    when_correct: ClassVar[Span] = Span(1.0, 1.0)
+    when_wrong: ClassVar[Span] = Span(0.0, 1.0)
+
+    def __call__(self, judged: Judged) -> float:
+        return float(judged.correct or judged.verdict.bucket in PARSED)
+
+
+@dataclass(frozen=True)
+class Resolves(Term):
+    """1 when names and types of the answer were resolved, else 0."""
+
+    weight: float
+    when_correct: ClassVar[Span] = Span(1.0, 1.0)
+    when_wrong: ClassVar[Span] = Span(0.0, 1.0)
+
+    def __call__(self, judged: Judged) -> float:
+        return float(judged.correct or judged.verdict.bucket in RESOLVED)
+
+
+@dataclass(frozen=True)
+class Obligations(Term):
+    """Share of the proof obligations that were proved, in [0, 1]; 1 for a correct answer and for no other."""
+
+    weight: float
+    when_correct: ClassVar[Span] = Span(1.0, 1.0)
+    when_wrong: ClassVar[Span] = Span(0.0, 1.0, open_top=True)
+
+    def __call__(self, judged: Judged) -> float:
+        verdict = judged.verdict
+        if judged.correct:
+            return 1.0
+        if verdict.bucket not in RESOLVED or not verdict.total:
+            return 0.0
+        return min(verdict.score, (verdict.total - 0.5) / verdict.total)
