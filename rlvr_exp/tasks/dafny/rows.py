@@ -41,6 +41,12 @@ def items(file: Path, source: str) -> Iterator[Program | DafnyExample]:
     yield from found
 
 
+def row_of(example: DafnyExample) -> dict[str, Any]:
+    """An example as `items` reads it back, but for its source."""
+    texts = {key: getattr(example, key) for key in ("id", *_TEXTS, "before", "after", "family")}
+    return {**texts, "mutants": list(example.mutants)} if example.mutants else texts
+
+
 def bench_programs(text: str, file: Path, source: str) -> Iterator[Program]:
     """Of DafnyBench's test.json: a list of objects with test_file, ground_truth, hints_removed. Raises InputError."""
     value = _json(text, str(file))

@@ -1,18 +1,19 @@
 """Which examples of a data set can be learnt from, as the installed Dafny sees it.
 
-    python -m rlvr_exp.verifiers.dafny.usable PATH [--output OUT.jsonl] [--workers N] [--wall-s S]
+    python -m rlvr_exp.verifiers.dafny.usable PATH [--examples OUT.jsonl [--role ROLE]] [--reasons OUT.jsonl] ...
 
 An example is usable for a role where its texts fit (rlvr_exp/tasks/dafny/pairs.py), its program is proved, the guards
 let the whole pass as an answer to the program with a hole (an annotator's also to the program with the body), and the
 program with the body alone resolves. Each program is proved once, whatever the number of its methods; verdicts are
-remembered, so a second run takes seconds. OUT has a row an example: {"id", "writer", "annotator"}, each the reason why
-not, or an empty text. Exit codes: 0, 2.
+remembered, so a second run takes seconds. `--examples` writes what is usable as rows that `data.path` takes;
+`--reasons` a row an example: {"id", "writer", "annotator"}, each the reason why not, or empty. Exit codes: 0, 2.
 """
 
 import argparse
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from rlvr_exp.config.verifier import Cache, Sandbox
 from rlvr_exp.config.verifier import Dafny as Options
@@ -21,7 +22,8 @@ from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.dafny.example import DafnyExample
 from rlvr_exp.tasks.dafny.load import survey
 from rlvr_exp.tasks.dafny.pairs import Pairings, build_pairings_for_annotator, build_pairings_for_writer
-from rlvr_exp.tasks.dafny.roles import Role
+from rlvr_exp.tasks.dafny.roles import ROLES, Role
+from rlvr_exp.tasks.dafny.rows import row_of
 from rlvr_exp.tasks.dafny.syntax import Unreadable
 from rlvr_exp.tasks.dafny.tokens import plain
 from rlvr_exp.tasks.problems import DafnyProblem
@@ -89,7 +91,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m rlvr_exp.verifiers.dafny.usable", description="Usable examples.")
     parser.add_argument("path", help="folder or file of Dafny programs or examples")
-    parser.add_argument("--output", default="", help="a file for the reasons, a row an example")
+    parser.add_argument("--examples", default="", help="a file for the usable examples: a data.path")
+    parser.add_argument("--role", default="both", choices=(*ROLES, "both"), help="whom those must be usable for")
+    parser.add_argument("--reasons", default="", help="a file for the reasons, a row an example")
     parser.add_argument("--workers", type=int, default=0, help="provers side by side; 0: as many as the machine bears")
     parser.add_argument("--wall-s", type=float, default=Options.wall_s, help="wall-clock seconds of one program")
     chosen = parser.parse_args(arguments)
@@ -99,8 +103,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except InputError as error:
         print(error)
         return BAD_INPUT
-    if chosen.output:
-        _write(Path(chosen.output), found.examples, pairings)
+    if chosen.reasons:
+        reasons = ({of.role: of.left_out.get(one.id, "") for of in pairings} for one in found.examples)
+        _write(chosen.reasons, ({"id": one.id, **why} for one, why in zip(found.examples, reasons, strict=True)))
+    if chosen.examples:
+        unfit = {name for of in pairings if chosen.role in (of.role, "both") for name in of.left_out}
+        _write(chosen.examples, (row_of(one) for one in found.examples if one.id not in unfit))
     print(f"path: {chosen.path}\nprograms: {len(found.programs)}, examples: {len(found.examples)}")
     print("\n".join(map(_told, pairings)))
     return DONE
@@ -115,9 +123,8 @@ def _judged(examples: Sequence[DafnyExample], workers: int, wall_s: float) -> li
         return [build(examples, usable) for build in (build_pairings_for_writer, build_pairings_for_annotator)]
 
 
-def _write(path: Path, examples: Sequence[DafnyExample], pairings: Sequence[Pairings]) -> None:
-    rows = ({"id": one.id, **{of.role: of.left_out.get(one.id, "") for of in pairings}} for one in examples)
-    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+def _write(path: str, rows: Iterable[Mapping[str, Any]]) -> None:
+    Path(path).write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
 
 
 def _told(pairings: Pairings) -> str:

@@ -3,6 +3,7 @@
 import gzip
 import json
 import lzma
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from rlvr_exp.tasks.dafny.load import (
     load_programs,
     survey,
 )
+from rlvr_exp.tasks.dafny.rows import row_of
 
 NO_HINTS = """function Sum(s: seq<int>): int { if |s| == 0 then 0 else s[0] + Sum(s[1..]) }
 lemma Splits(s: seq<int>, i: nat)
@@ -136,6 +138,14 @@ def test_rows_hold_examples_or_programs(tmp_path: Path, pack: object) -> None:
     assert one.mutants == ("{ assert false; }",) and one.gold == "method M()\n{ assert true; }\n"
     assert [(one.id, one.family), (two.id, two.family), last.id] == [("e", "f"), ("5/Max", "rows"), "x/Total"]
     assert one.source == name
+
+
+def test_an_example_written_as_a_row_is_read_as_it_was(tmp_path: Path) -> None:
+    put(tmp_path, {"sum.dfy": "\ufeff" + SUM.replace("\n", "\r\n")})
+    given = [replace(one, mutants=("{ }",)) for one in load(tmp_path)]
+    content = "".join(json.dumps(row_of(one)) + "\n" for one in given)
+    found = load(put(tmp_path / "rows", {"train.jsonl": content}))
+    assert found == [replace(one, source="train.jsonl") for one in given]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from rlvr_exp.tasks.dafny.load import load
 from rlvr_exp.verifiers.dafny import rows, usable
 from rlvr_exp.verifiers.dafny.resolve import Resolver
 from rlvr_exp.verifiers.dafny.tool import Tool
@@ -35,13 +36,16 @@ BEGINS = {
 def test_reasons_of_each_role_under_dafny(dafny: Tool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name, text in PROGRAMS.items():
         (tmp_path / f"{name}.dfy").write_text(text)
-    assert usable.main([str(tmp_path), "--output", str(tmp_path / "out.jsonl"), "--workers", "1"]) == 0
-    found = {row["id"].partition("/")[0]: row for row in map(json.loads, (tmp_path / "out.jsonl").open())}
+    reasons, examples = tmp_path / "reasons.jsonl", tmp_path / "examples.jsonl"
+    said = usable.main([str(tmp_path), "--reasons", str(reasons), "--examples", str(examples), "--workers", "1"])
+    assert said == 0
+    found = {row["id"].partition("/")[0]: row for row in map(json.loads, reasons.open())}
     for name, reason in BEGINS.items():
         for role in ("writer", "annotator"):
-            said = found[name][role]
-            assert said.startswith(reason) and bool(said) == bool(reason), found[name]
+            why = found[name][role]
+            assert why.startswith(reason) and bool(why) == bool(reason), found[name]
     assert "usable writer pairs: 1, left out: 3" in capsys.readouterr().out
+    assert [(one.id, one.gold) for one in load(examples)] == [("good/Up", SUM_TO)]
 
 
 @pytest.mark.parametrize("warm", [True, False])
