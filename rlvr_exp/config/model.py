@@ -16,6 +16,8 @@ class Model:
     """Folder of a local checkpoint, whole or an adapter's; empty: the hub name, or the embedded model."""
     name: str = ""
     """Hub name, used when no path is given."""
+    embedded: str = option("tiny", choices=("tiny", "tiny_dafny"))
+    """The model of this package that is used when neither is given: tiny (grid puzzles) or tiny_dafny (both Dafny roles)."""
     dtype: str = option("auto", choices=("auto", "float32", "bfloat16"))
     """Type of the weights in memory; auto: as stored."""
     quantization: str = option("none", choices=("none", "4bit", "8bit"))
@@ -46,15 +48,15 @@ class Model:
     """Run Python code that comes with a checkpoint."""
 
     @property
-    def embedded(self) -> bool:
+    def is_embedded(self) -> bool:
         return not self.path and not self.name
 
     def problems(self) -> list[Problem]:
         found = list(adapter_problems(self))
-        if self.from_scratch and not self.embedded:
+        if self.from_scratch and not self.is_embedded:
             found.append(
                 Problem(
-                    "from_scratch", "only the embedded model is built from scratch", remedy="drop it, or model=tiny"
+                    "from_scratch", "only an embedded model is built from scratch", remedy="drop it, or model=tiny"
                 )
             )
         return found

@@ -17,7 +17,8 @@ from rlvr_exp.config.stages import reads
 from rlvr_exp.core.errors import InputError, Problem
 from rlvr_exp.core.sealed import check_if_ours
 
-EMBEDDED_MODEL = PACKAGE / "assets" / "models" / "tiny"
+EMBEDDED_MODELS = PACKAGE / "assets" / "models"
+EMBEDDED_MODEL = EMBEDDED_MODELS / "tiny"
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 
 
@@ -149,9 +150,10 @@ def weights_missing(model: Model) -> Iterator[Need]:
             yield Need(
                 Problem("model.name", "the weights are not on this machine", model.name, "", "", remedy), command
             )
-    elif not _is_checkpoint(EMBEDDED_MODEL, model.from_scratch):
+    elif not _is_checkpoint(EMBEDDED_MODELS / model.embedded, model.from_scratch):
         remedy = "install rlvr_exp again, or model.path=DIR for a local checkpoint"
-        yield Need(Problem("model", "the embedded model is missing", str(EMBEDDED_MODEL), "", "", remedy), "")
+        place = EMBEDDED_MODELS / model.embedded
+        yield Need(Problem("model", "the embedded model is missing", str(place), "", "", remedy), "")
 
 
 def _adapted(model: Model) -> Iterator[Need]:

@@ -1,29 +1,38 @@
-"""The embedded policy: where it stands and how its files are made.
+"""The embedded policies: where they stand and how their files are made.
 
-    python -m rlvr_exp.models.embedded prepare          the tokenizer and the architecture, from the embedded train split
-    python -m rlvr_exp +stage=sft model.from_scratch=true ...     trains it (docs/tiny_model.md has the exact command)
-    python -m rlvr_exp.models.embedded embed CHECKPOINT  its weights, as bfloat16 in files below 2 MB
+    python -m rlvr_exp.models.embedded prepare NAME          tokenizer and architecture, from the embedded train split
+    python -m rlvr_exp +stage=sft +experiment=...            trains it (docs/tiny_model.md, docs/dafny_corpus.md)
+    python -m rlvr_exp.models.embedded embed NAME CHECKPOINT  its weights, as bfloat16 in files below 2 MB
+
+NAME is `tiny` (grid puzzles) or `tiny_dafny` (bodies of Dafny methods to write and to annotate).
 """
 
 import argparse
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import rlvr_exp
+from rlvr_exp.tasks.base import Domain
 
-EMBEDDED = Path(rlvr_exp.__file__).parent / "assets" / "models" / "tiny"
+MODELS = Path(rlvr_exp.__file__).parent / "assets" / "models"
+EMBEDDED = MODELS / "tiny"
 SHARD = "1900KB"
 
 
-def prepare(target: Path) -> None:
+def folder(name: str) -> Path:
+    """Where the embedded model of that name stands."""
+    return MODELS / name
+
+
+def prepare(name: str, target: Path) -> None:
     """Write tokenizer and architecture. The same corpus gives the same files."""
     from transformers import GenerationConfig, Qwen3Config
 
     from rlvr_exp.models.tokenizer import train_tokenizer
-    from rlvr_exp.tasks.arc.domain import Arc
 
-    domain = Arc()
+    domain, pieces = _sources()[name]()
     tasks = domain.splits()["train"]
-    tokenizer = train_tokenizer(text for task in tasks for text in (domain.prompt(task), task.gold))
+    tokenizer = train_tokenizer((text for task in tasks for text in (domain.prompt(task), task.gold)), pieces)
     tokenizer.save_pretrained(target)
     special = {"bos_token_id": None, "eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id}
     architecture = Qwen3Config(
@@ -54,16 +63,26 @@ def embed(checkpoint: Path, target: Path) -> None:
     AutoModelForCausalLM.from_pretrained(checkpoint, dtype=torch.bfloat16).save_pretrained(target, max_shard_size=SHARD)
 
 
+def _sources() -> Mapping[str, Callable[[], tuple[Domain, str]]]:
+    """What each model is made from: its domain, and how its tokenizer cuts text."""
+    from rlvr_exp.models.tokenizer import CODE, GRID
+    from rlvr_exp.tasks.arc.domain import Arc
+    from rlvr_exp.tasks.dafny.domain import Dafny
+
+    return {"tiny": lambda: (Arc(), GRID), "tiny_dafny": lambda: (Dafny(role="both"), CODE)}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m rlvr_exp.models.embedded", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("prepare")
-    commands.add_parser("embed").add_argument("checkpoint", type=Path)
+    for command in ("prepare", "embed"):
+        commands.add_parser(command).add_argument("name", choices=sorted(_sources()))
+    commands.choices["embed"].add_argument("checkpoint", type=Path)
     arguments = parser.parse_args()
     if arguments.command == "prepare":
-        prepare(EMBEDDED)
+        prepare(arguments.name, folder(arguments.name))
     else:
-        embed(arguments.checkpoint, EMBEDDED)
+        embed(arguments.checkpoint, folder(arguments.name))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
-"""The embedded model's own tokenizer: byte-level BPE in which every grid cell is one token.
+"""The embedded models' own tokenizers: byte-level BPE whose merges stay inside the pieces that a pattern cuts.
 
-Digits are split from all other text, together with the newline that ends a grid's row, so that a grid of h x w cells is
-h * w tokens. All other text is merged freely, so that the idioms of the corpus become few tokens.
+GRID makes every grid cell one token: digits are split from all other text, together with the newline that ends a grid's
+row, so that a grid of h x w cells is h * w tokens; all other text is merged freely, so that idioms become few tokens.
+CODE keeps a name, with the blank before it, apart from what stands around it, so that a name met in the prompt is the
+same token wherever it is used; digits stand alone, and blanks and signs between names are merged freely.
 """
 
 from collections.abc import Iterable
@@ -11,14 +13,19 @@ from transformers import PreTrainedTokenizerFast
 
 PAD, EOS = "<pad>", "<eos>"
 VOCABULARY = 1024
+GRID = r"\d\n?"
+CODE = r" ?[A-Za-z_]\w*|\d"
 
 
-def train_tokenizer(texts: Iterable[str], vocabulary: int = VOCABULARY) -> PreTrainedTokenizerFast:
-    """Learn merges from `texts`; any text can be encoded and comes back unchanged."""
+def train_tokenizer(texts: Iterable[str], pieces: str, vocabulary: int = VOCABULARY) -> PreTrainedTokenizerFast:
+    """Learn merges from `texts`, none across the borders of what `pieces` matches.
+
+    Any text can be encoded and comes back unchanged.
+    """
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
-            pre_tokenizers.Split(Regex(r"\d\n?"), "isolated"),
+            pre_tokenizers.Split(Regex(pieces), "isolated"),
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
         ]
     )

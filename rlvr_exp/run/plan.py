@@ -8,7 +8,7 @@ from rlvr_exp.config.algorithm import SFT, ReinforcementLearning
 from rlvr_exp.config.batching import derive, micro_batches, pieces
 from rlvr_exp.config.infer import STDIN
 from rlvr_exp.config.model import Model
-from rlvr_exp.config.needs import EMBEDDED_MODEL, Need
+from rlvr_exp.config.needs import EMBEDDED_MODELS, Need
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import STAGES, reads
 from rlvr_exp.run.memory.advice import memory
@@ -119,7 +119,7 @@ def _read(config: Config) -> Iterator[str]:
 
 
 def _model_source(model: Model) -> str:
-    return model.path or model.name or str(EMBEDDED_MODEL.relative_to(Path(EMBEDDED_MODEL).parents[3]))
+    return model.path or model.name or str((EMBEDDED_MODELS / model.embedded).relative_to(EMBEDDED_MODELS.parents[2]))
 
 
 def _written(config: Config) -> Iterator[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rlvr_exp.config.adapter import base, continued
 from rlvr_exp.config.model import Model
-from rlvr_exp.config.needs import EMBEDDED_MODEL, WEIGHTS, snapshots
+from rlvr_exp.config.needs import EMBEDDED_MODELS, WEIGHTS, snapshots
 from rlvr_exp.core import sealed
 from rlvr_exp.core.checksums import checksum
 from rlvr_exp.core.errors import Problem
@@ -49,7 +49,7 @@ def of_another_start(theirs: Mapping[str, str], ours: Mapping[str, str]) -> Iter
 def _base(model: Model) -> Path | None:
     """Where the weights below any adapter are; None: nowhere on this machine, which is told before a run starts."""
     named = base(model)
-    folders = (Path(named), *_of_hub(named)) if named else (EMBEDDED_MODEL,)
+    folders = (Path(named), *_of_hub(named)) if named else (EMBEDDED_MODELS / model.embedded,)
     return next((folder for folder in folders if folder.is_dir()), None)
 
 

@@ -7,7 +7,7 @@ from rlvr_exp.config.adapter import base, continued, described, has_adapter
 from rlvr_exp.config.algorithm import SFT, ReinforcementLearning
 from rlvr_exp.config.architecture import Architecture, read_architecture
 from rlvr_exp.config.model import Model
-from rlvr_exp.config.needs import EMBEDDED_MODEL, snapshots
+from rlvr_exp.config.needs import EMBEDDED_MODELS, snapshots
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import reads
 from rlvr_exp.run.memory.layout import WIDTH, Adapter, Drawn, Layout
@@ -23,7 +23,7 @@ def shape_of(model: Model) -> tuple[Architecture, str]:
         ValueError: the file cannot be read.
     """
     named = base(model)
-    folders = [EMBEDDED_MODEL] if model.embedded else [Path(named), *snapshots(named)]
+    folders = [EMBEDDED_MODELS / model.embedded] if model.is_embedded else [Path(named), *snapshots(named)]
     folder = next((path for path in folders if (path / "config.json").is_file()), folders[0])
     try:
         found, stored = read_architecture(folder)

@@ -139,10 +139,12 @@ class _Grafting:
 
     def _fits(self, place: int, one: Annotation) -> bool:
         """Whether a statement may stand before that token."""
+        if not 0 < place < len(self._own.code):
+            return False
         before, after = self._own.code[place - 1], self._own.code[place]
         if after == "case":
             return before != "{" and self._gold.code[one.place] == "case"
-        return place > 0 and before in _BOUNDARIES and after not in ("else", "{")
+        return before in _BOUNDARIES and after not in ("else", "{")
 
     def _settled(self, one: Annotation, place: int) -> bool:
         """Whether the loop already says how it ends: two `decreases` would be one of another meaning."""
