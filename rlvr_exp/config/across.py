@@ -28,6 +28,8 @@ def across(config: Config) -> Iterator[Problem]:
     if not reads(config, "optimizer"):
         return
     yield from schedule_problems(config.scheduler, getattr(config.algorithm, "max_steps", 0))
+    if config.cascade is not None and config.algorithm is not None:
+        yield from _of_cascade(config)
     model = config.model
     if model.quantization != "none" and not has_adapter(model):
         what = "quantized weights take no gradient"
@@ -37,6 +39,23 @@ def across(config: Config) -> Iterator[Problem]:
     if sync and has_adapter(model):
         what = "the reference of an adapter is its base, which stays as it is"
         yield Problem("algorithm.reference_sync_steps", what, str(sync), "0 with an adapter", "", "drop it")
+
+
+def _of_cascade(config: Config) -> Iterator[Problem]:
+    """What two roles that learn from the same cascades rule out."""
+    cascade, algorithm = config.cascade, config.algorithm
+    if not getattr(config.data, "_target_", "").endswith("dafny.domain.Dafny"):
+        yield Problem("data", "a cascade writes and annotates Dafny", config.data._target_, "data=dafny", "", "data=dafny")
+    if cascade.mode == "alternating" and algorithm.max_steps <= cascade.every_steps:
+        what, remedy = "the writer would have no step", f"algorithm.max_steps={2 * cascade.every_steps} or more"
+        got = f"{cascade.every_steps} of {algorithm.max_steps} steps"
+        yield Problem("cascade.every_steps", what, got, "fewer than algorithm.max_steps", "", remedy)
+    if getattr(algorithm, "zero_variance", "") == "resample" or getattr(algorithm, "rollout_steps", 1) > 1:
+        what, remedy = "groups of a cascade do not wait: both roles learn from one step's", "algorithm=grpo_batch"
+        yield Problem("algorithm", what, algorithm._target_, "zero_variance=keep or mask, rollout_steps=1", "", remedy)
+    if getattr(algorithm, "reference_sync_steps", 0):
+        what = "the references of a cascade stay as they are"
+        yield Problem("algorithm.reference_sync_steps", what, str(algorithm.reference_sync_steps), "0", "", "drop it")
 
 
 def advice(config: Config) -> list[str]:

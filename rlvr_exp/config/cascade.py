@@ -100,5 +100,13 @@ def starts_missing(config: Any) -> Iterator[Problem]:
         there = Path(folder)
         if folder and not any((there / name).is_file() for name in ("config.json", "adapter_config.json")):
             where = f"cascade.{role}" if config.cascade is not None else "evaluate.cascade"
-            allowed = "a checkpoint or an adapter" if config.cascade is not None else "step_N/ of +stage=cascade, or model"
+            allowed = (
+                "a checkpoint or an adapter" if config.cascade is not None else "step_N/ of +stage=cascade, or model"
+            )
             yield Problem(where, f"no weights of the {role} are there", folder, allowed, "", "correct the path")
+
+
+def of_cascade(run: str) -> bool:
+    """Whether a run directory is that of a cascade, by its own config.yaml."""
+    lines = (Path(run) / "config.yaml").read_text(encoding="utf-8").splitlines()
+    return "stage: cascade" in lines

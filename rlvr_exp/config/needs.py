@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from rlvr_exp.config.adapter import base, is_adapter
+from rlvr_exp.config.cascade import of_cascade, starts_missing
 from rlvr_exp.config.infer import STDIN, Infer
 from rlvr_exp.config.learning import AdamW8bit
 from rlvr_exp.config.model import Model
@@ -46,6 +47,8 @@ def _missing(config: Config) -> Iterator[Need]:
         command = "pip install bitsandbytes"
         remedy = f"{command}, or optimizer=adamw"
         yield Need(Problem("optimizer", "bitsandbytes is not installed", "adamw_8bit", "", "", remedy), command)
+    for problem in starts_missing(config):
+        yield Need(problem, "")
     if config.evaluate is not None and config.evaluate.baseline:
         yield from _run("evaluate.baseline", config.evaluate.baseline)
     if config.verify is not None:
@@ -110,6 +113,9 @@ def _rollouts(where: str, directory: str) -> Iterator[Need]:
         yield Need(Problem(where, "not given", "nothing", "a run directory", "", f"{where}=DIR"), "")
     elif not (Path(directory) / "config.yaml").is_file():
         yield from _run(where, directory)
+    elif of_cascade(directory):
+        allowed = "a run of one policy; +stage=evaluate evaluate.cascade=CHECKPOINT measures a cascade again"
+        yield Need(Problem(where, "the answers of a cascade stand on one another", directory, allowed), "")
     elif not any((Path(directory) / "rollouts").glob("step_*.jsonl.gz")):
         allowed = "a run directory with rollouts/, as +stage=grpo and +stage=ppo write them"
         yield Need(Problem(where, "the run holds no rollouts", directory, allowed), "")

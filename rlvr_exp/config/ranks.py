@@ -7,7 +7,7 @@ from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import reads
 from rlvr_exp.core.errors import Problem
 
-STAGES_OF_RANKS = ("sft", "grpo", "ppo", "evaluate")
+STAGES_OF_RANKS = ("sft", "grpo", "ppo", "cascade", "evaluate")
 """Stages that share their work over processes."""
 WHOLE_MATRICES = ("rlvr_exp.algorithms.optimizers.Muon", "rlvr_exp.algorithms.optimizers.Adafactor")
 """Optimizers whose step depends on a matrix as a whole; ZeRO hands an optimizer flat pieces of all parameters."""

@@ -98,6 +98,16 @@ class Evaluate:
 
     baseline: str = ""
     """Run directory to compare with, paired by task; empty: none."""
+    cascade: str = ""
+    """A checkpoint of +stage=cascade, whose writer and annotator are measured together; model: both roles by the model
+    node's own weights; empty: one policy alone."""
+    attempts: int = option(1, low=1, high=8)
+    """With a cascade: times that a body is annotated, each but the first with what was said of the one before."""
+
+    def problems(self) -> list[Problem]:
+        if self.attempts == 1 or self.cascade:
+            return []
+        return [Problem("attempts", "are those of a cascade's annotator", str(self.attempts), "1", "", "evaluate.cascade=CHECKPOINT")]
 
 
 @dataclass

@@ -7,6 +7,7 @@ from omegaconf import MISSING
 
 from rlvr_exp.config import ppo, reward, tracking
 from rlvr_exp.config.benchmark import Benchmark
+from rlvr_exp.config.cascade import Cascade
 from rlvr_exp.config.data import Data
 from rlvr_exp.config.infer import Infer
 from rlvr_exp.config.learning import Optimizer, Scheduler
@@ -47,6 +48,8 @@ class Config:
     run: Run = field(default_factory=Run)
     evaluate: Evaluate | None = None
     """Only under +stage=evaluate."""
+    cascade: Cascade | None = None
+    """Only under +stage=cascade."""
     infer: Infer | None = None
     """Only under +stage=infer."""
     verify: Verify | None = None

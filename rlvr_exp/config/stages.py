@@ -3,7 +3,7 @@
 from dataclasses import dataclass, fields
 from typing import Any
 
-from rlvr_exp.config.algorithm import SFT, ReinforcementLearning
+from rlvr_exp.config.algorithm import SFT, GroupMethod, ReinforcementLearning
 from rlvr_exp.config.options import allowed_of
 from rlvr_exp.config.schema import Config
 
@@ -40,6 +40,11 @@ STAGES: dict[str, Stage] = {
         (*_ANSWERS, *_UPDATES, "reward", "curriculum"),
         ReinforcementLearning,
         module="reinforcement",
+    ),
+    "cascade": Stage(
+        "train a writer and an annotator of Dafny programs on what the two of them prove",
+        (*_ANSWERS, *_UPDATES, "reward", "curriculum", "cascade"),
+        GroupMethod,
     ),
     "evaluate": Stage("measure a policy: greedy and sampled pass@k with intervals", (*_ANSWERS, "evaluate")),
     "infer": Stage("solve tasks with a policy: search, verify, try again", ("model", "data", *_JUDGES, "infer")),

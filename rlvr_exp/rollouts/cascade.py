@@ -99,18 +99,17 @@ class CascadeResult:
     def failed_by(self) -> str | None:
         """The role at fault; None for a proof, and where nothing was judged.
 
-        A body that cannot be annotated is the writer's. So is an unproved one that the gold's annotations do not prove
-        either, as far as they tell: another algorithm may need other ones. All else is the annotator's.
+        A body that cannot be annotated, or that is no Dafny in itself, is the writer's. So is one that stays unproved and
+        that the gold's annotations do not prove either, as far as they tell: another algorithm may need other ones. All
+        else is the annotator's.
         """
         if self.verdict.outcome in ("passed", "no_verdict"):
             return None
         if self.fault is not None:
             return WRITER
-        if self.body_proved or self.failure not in FAILURES.values():
-            return ANNOTATOR
         alone = None if self.written is None else FAILURES.get(self.written.verdict.bucket or "")
-        # Code that is no Dafny in itself is so under any annotations.
-        return WRITER if self.failure != "syntax" or alone == "syntax" else ANNOTATOR
+        hopeless = alone == "syntax" or self.failure in ("semantic", "timeout")
+        return WRITER if hopeless and not self.body_proved else ANNOTATOR
 
     @property
     def seconds(self) -> Mapping[str, float]:

@@ -1,16 +1,21 @@
-"""Measure a policy on held-out tasks: greedy and sampled pass@k with intervals, reasons for failure, latency; with
-`evaluate.baseline=RUN` also the difference to what that run measured last, paired task by task."""
+"""Measure a policy on held-out tasks, or a cascade of two (`evaluate.cascade`): greedy and sampled pass@k with intervals,
+reasons for failure, latency; with `evaluate.baseline=RUN` also the difference to what that run measured last, paired
+task by task."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
 from rlvr_exp.config import load as load_config
+from rlvr_exp.config.cascade import starts
 from rlvr_exp.core.errors import InputError, Problem
-from rlvr_exp.evaluation.metrics import METRICS, Scored, latency, task_values, verdict_counts
+from rlvr_exp.evaluation.likeness import told_of
+from rlvr_exp.evaluation.metrics import METRICS, Rate, Scored, latency, task_values, verdict_counts
 from rlvr_exp.evaluation.paired import paired
 from rlvr_exp.evaluation.saved import load
 from rlvr_exp.rollouts.sharing import added
 from rlvr_exp.run.job import Job, Result
+from rlvr_exp.stages import cascade_setup
 from rlvr_exp.stages.judging import system_metrics
 from rlvr_exp.stages.setup import measured, prepared
 
@@ -20,11 +25,9 @@ MACHINE = ("evaluation.batch_size", "sandbox.workers")
 
 def run(config, job: Job) -> Result:
     baseline = _baseline(config) if config.evaluate.baseline else []
-    with prepared(config, job) as parts:
-        rates = measured(parts, config, job, "after")
-        counted = added(system_metrics(parts.verifier))
+    rates, counted = _cascade(config, job) if config.evaluate.cascade else _policy(config, job)
     scored = load(job.directory, "after")
-    metrics: dict[str, object] = {**counted}
+    metrics: dict[str, object] = {**counted, **told_of(job.directory)}
     for mode in ("greedy", "sampled"):
         counts = verdict_counts(row for row in scored if row.mode == mode)
         metrics |= {f"verdict_{mode}/{name}": count for name, count in counts.items() if count}
@@ -32,6 +35,17 @@ def run(config, job: Job) -> Result:
     if baseline:
         metrics |= _differences(baseline, scored)
     return Result(before={}, after=rates, metrics=metrics, steps=0)
+
+
+def _policy(config, job: Job) -> tuple[Mapping[str, Rate], Mapping[str, float]]:
+    with prepared(config, job) as parts:
+        return measured(parts, config, job, "after"), added(system_metrics(parts.verifier))
+
+
+def _cascade(config, job: Job) -> tuple[Mapping[str, Rate], Mapping[str, float]]:
+    with cascade_setup.prepared(config, job, starts(config)) as parts:
+        rates = cascade_setup.measured(parts, config, job, "after", config.evaluate.attempts)
+        return rates, added(system_metrics(parts.writer.verifier))
 
 
 def _baseline(config) -> list[Scored]:

@@ -72,6 +72,12 @@ class Layout:
     """Numbers that ZeRO-3 holds gathered at most while layers run (stage3_max_live_parameters)."""
     offload: bool = False
     trains: bool = True
+    roles: int = 1
+    """Policies side by side, each with an optimizer: adapters on one base, or models."""
+
+    @property
+    def models(self) -> int:
+        return 1 if self.adapter else self.roles
 
     @property
     def width(self) -> int:

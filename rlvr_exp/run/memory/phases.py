@@ -21,18 +21,18 @@ FRAGMENTATION = 0.05
 def _standing(layout: Layout) -> Lines:
     """What lies on the device in every phase of a step after the first."""
     return {
-        "weights": counts.shard(layout),
-        "reference": counts.shard(layout) if layout.reference and layout.adapter is None else 0.0,
+        "weights": layout.models * counts.shard(layout),
+        "reference": layout.models * counts.shard(layout) if layout.reference and layout.adapter is None else 0.0,
         "value network": counts.value_network(layout) if layout.value_network else 0.0,
-        "adapter": counts.adapter(layout),
-        "optimizer states": counts.states(layout),
+        "adapter": layout.roles * counts.adapter(layout),
+        "optimizer states": layout.roles * counts.states(layout),
         "ZeRO's bucket": layout.bucket * layout.width if layout.partitions_weights and layout.trains else 0.0,
     }
 
 
 def load(layout: Layout) -> Lines:
     """Weights arrive whole and in their own type; a matrix is quantised after it arrived, and ZeRO-3 spreads them later."""
-    lines = {"weights": counts.weights(layout), "adapter": counts.adapter(layout)}
+    lines = {"weights": layout.models * counts.weights(layout), "adapter": layout.roles * counts.adapter(layout)}
     if layout.quantization:
         lines["temporaries"] = counts.largest_matrix(layout) * layout.width
     return lines

@@ -6,6 +6,7 @@ from pathlib import Path
 from rlvr_exp.config.adapter import base, continued, described, has_adapter
 from rlvr_exp.config.algorithm import SFT, ReinforcementLearning
 from rlvr_exp.config.architecture import Architecture, read_architecture
+from rlvr_exp.config.cascade import starts
 from rlvr_exp.config.model import Model
 from rlvr_exp.config.needs import EMBEDDED_MODELS, snapshots
 from rlvr_exp.config.schema import Config
@@ -63,6 +64,7 @@ def layout_of(config: Config) -> Layout | None:
         **_zero(config),
         processes=config.parallel.world,
         trains=trains,
+        roles=len(starts(config)) or 1,
     )
 
 

@@ -121,7 +121,8 @@ def _rollouts(run_dir: Path) -> tuple[list[Tally], int, list[Rollout]]:
     tallies: list[Tally] = []
     kept: list[Rollout] = []
     for step, path in counted:
-        rows = read_rollouts(path)
+        # A cascade's rows are the annotator's; a body alone is judged by another standard.
+        rows = [row for row in read_rollouts(path) if (row.cascade or {}).get("role") != "writer"]
         tallies.append(tally(step, rows))
         if step in whole:
             kept += rows

@@ -11,7 +11,15 @@ from rlvr_exp.config.stages import trains
 from rlvr_exp.run.report.curves import words
 from rlvr_exp.run.report.data import WHENS, RunData
 
-TITLES = {"pass_at_1": "pass@1, sampled", "pass_at_1_greedy": "pass@1, greedy", "pass_at_8": "pass@8"}
+TITLES = {
+    "pass_at_1": "pass@1, sampled",
+    "pass_at_1_greedy": "pass@1, greedy",
+    "pass_at_8": "pass@8",
+    "writer/pass_at_1": "writer: body proved, sampled",
+    "writer/pass_at_1_greedy": "writer: body proved, greedy",
+    "annotator/pass_at_1": "annotator: of bodies that can be proved, sampled",
+    "annotator/pass_at_1_greedy": "annotator: of bodies that can be proved, greedy",
+}
 BASELINE = "difference/"
 """What the paired differences to a baseline are named in a summary's metrics."""
 FAMILY_METRICS = ("pass_at_1", "pass_at_1_greedy")

@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.run.report import beside, curves, difficulty, logs, nbest, outcome, samples
+from rlvr_exp.run.report import beside, cascade, curves, difficulty, logs, nbest, outcome, samples
 from rlvr_exp.run.report.data import RunData
 from rlvr_exp.run.report.diagnosis import Diagnosis
 from rlvr_exp.run.report.diagnosis_part import diagnosis_section
@@ -51,6 +51,7 @@ def _sections(run: RunData, known: Mapping[str, Known], diagnosis: Diagnosis, ot
     parts = [
         _section("Diagnosis", diagnosis_section(diagnosis, outcome.compared(run))),
         _section("Before and after" if outcome.compared(run) else "Measured", outcome.rate_table(run)),
+        _section("Who is credited with what", cascade.cascade_part(run)),
         _section("Against the baseline", outcome.baseline_table(run)),
         _section("Beside other runs", beside.beside(run, others)),
         _section("Options that differ from the defaults", _differences(run)),
@@ -128,7 +129,7 @@ def _head(run: RunData) -> str:
         f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in _facts(run).items()
     )
     lines = [f'<p class="note">{escape(run.name)}</p>']
-    lines += [f"<p>{escape(str(reason))}</p>"] if reason else []
+    lines += [f'<p class="reason">{escape(str(reason))}</p>'] if reason else []
     lines += (
         [f"<p><code>{escape(shlex.join(run.manifest['command']))}</code></p>"] if run.manifest.get("command") else []
     )

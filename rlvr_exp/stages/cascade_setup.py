@@ -1,0 +1,114 @@
+"""What a cascade begins with: one set of programs asked of two roles, two policies, and a verifier that holds an annotator
+to the writer's code. Measures the whole."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import torch
+
+from rlvr_exp.config import build
+from rlvr_exp.config.across import advice
+from rlvr_exp.core.phase import EVALUATE, phase
+from rlvr_exp.evaluation.cascade import CASCADE_METRICS, blame, by_length, measure_cascade
+from rlvr_exp.evaluation.metrics import Rate, Scored
+from rlvr_exp.evaluation.saved import save, saved_rates
+from rlvr_exp.models.policy import Policy
+from rlvr_exp.models.report import parameters
+from rlvr_exp.models.roles import load_roles
+from rlvr_exp.rollouts.cascade import ROLES, WRITER, Cascade
+from rlvr_exp.rollouts.sampler import Sampling
+from rlvr_exp.rollouts.sharing import agreed
+from rlvr_exp.run import manifest
+from rlvr_exp.run.job import Job
+from rlvr_exp.run.report.known_tasks import note_tasks
+from rlvr_exp.run.rollout_files import When
+from rlvr_exp.stages.fitting import all_tasks, check_fit
+from rlvr_exp.stages.judging import built_verifier, ready
+from rlvr_exp.stages.setup import Parts, device, held_out_tasks
+from rlvr_exp.tasks.base import Task
+from rlvr_exp.tasks.dafny.two_stage import TwoStage
+from rlvr_exp.verifiers.dafny.written import WrittenCode
+from rlvr_exp.verifiers.guarded import Guarded
+
+
+@dataclass(frozen=True)
+class CascadeParts:
+    """A cascade's objects."""
+
+    writer: Parts
+    """As those of a stage that trains the writer alone: its tasks are the cascade's."""
+    domain: TwoStage
+    policies: Mapping[str, Policy]
+
+    def cascade(self, config, drawing, batch_size: int, attempts: int) -> Cascade:
+        """Ready to be sampled from.
+
+        Args:
+            drawing: the `algorithm` or the `evaluation` node.
+        """
+        longest = config.model.max_completion_tokens
+        sampling = {role: Sampling.of(drawing, one, longest, batch_size) for role, one in self.policies.items()}
+        room = min(config.model.max_prompt_tokens, min(one.max_tokens for one in self.policies.values()) - longest)
+        return Cascade(self.domain, self.policies, self.writer.verifier, sampling, room, attempts)
+
+
+@contextmanager
+def prepared(config, job: Job, own: Mapping[str, str]) -> Iterator[CascadeParts]:
+    """Build the parts, write what they are into the manifest, and end the verifier's workers on the way out.
+
+    Args:
+        own: by role the folder that it starts from; empty: the model node's weights.
+    """
+    if config.parallel.threads:
+        torch.set_num_threads(config.parallel.threads)
+    domain = TwoStage(*(build(replace(config.data, role=role)) for role in ROLES))
+    held_out = held_out_tasks(domain.writer, config.evaluation)
+    with Guarded(WrittenCode(built_verifier(config)), config.verifier.max_no_verdict_rate) as verifier:
+        check_fit(verifier, all_tasks(domain.writer))
+        policies = load_roles(config.model, own, config.seed)
+        splits = domain.writer.splits()
+        manifest.extend(
+            job.directory,
+            data={
+                name: {"tasks": len(tasks), "fingerprint": domain.writer.fingerprint(name)}
+                for name, tasks in splits.items()
+            },
+            device=device(),
+            model={role: parameters(policy.model).to_dict() for role, policy in policies.items()},
+            verifier=ready(verifier, job),
+        )
+        for text in advice(config):
+            job.progress(kind="note", text=text)
+        yield CascadeParts(Parts(domain.writer, policies[WRITER], verifier, held_out), domain, policies)
+
+
+def measured_before(parts: CascadeParts, config, job: Job, attempts: int) -> dict[str, Rate]:
+    """`measured` before training; a run that goes on takes it from its directory where it was finished there."""
+    known = agreed(saved_rates(job.directory, "before") if manifest.resumed_from(job.directory) else None)
+    return measured(parts, config, job, "before", attempts) if known is None else known
+
+
+def measured(parts: CascadeParts, config, job: Job, when: When, attempts: int) -> dict[str, Rate]:
+    """Run the cascade on the held-out tasks, and write the evaluation into the run directory; returns its rates."""
+    tasks, domain = parts.writer.held_out, parts.domain
+
+    def progress(done: int, total: int) -> None:
+        job.progress(kind="phase", name=f"evaluate {when}", done=done, total=total)
+
+    scored = answered(parts, config, config.evaluation, tasks, attempts, progress)
+    note_tasks(job.directory, [replace(task, gold=domain.example(task).annotated_body) for task in tasks])
+    prompts = {task.id: domain.writer.prompt(task) for task in tasks}
+    lengths = {
+        name: {metric: rate.to_dict() for metric, rate in rates.items()} for name, rates in by_length(scored).items()
+    }
+    return save(job.directory, when, scored, prompts, CASCADE_METRICS, {"lengths": lengths, "blame": blame(scored)})
+
+
+def answered(
+    parts: CascadeParts, config, evaluation, tasks: Sequence[Task], attempts: int, progress: Callable[[int, int], None]
+) -> list[Scored]:
+    """The cascade on tasks, as an `evaluation` node says."""
+    with phase(EVALUATE):
+        cascade = parts.cascade(config, evaluation, evaluation.batch_size, attempts)
+        return measure_cascade(cascade, tasks, evaluation, config.seed, progress)
