@@ -11,6 +11,7 @@ from rlvr_exp.algorithms.base import Algorithm
 from rlvr_exp.algorithms.probing import Probing
 from rlvr_exp.config import build
 from rlvr_exp.config.batching import Limits
+from rlvr_exp.evaluation.likeness import told_of
 from rlvr_exp.rollouts.collect import Collector
 from rlvr_exp.rollouts.sampler import Sampling
 from rlvr_exp.run.callbacks import Metrics
@@ -33,7 +34,7 @@ def run(config, job: Job) -> Result:
         before = job.before = measured_before(parts, config, job)
         steps, final = train(parts, config, job, algorithm, collector)
         after = measured(parts, config, job, "after")
-    return Result(before=before, after=after, metrics=final, steps=steps)
+    return Result(before=before, after=after, metrics=final | told_of(job.directory), steps=steps)
 
 
 def collect_from(parts: Parts, config, job: Job, algorithm: Algorithm) -> Collector:

@@ -12,6 +12,7 @@ from rlvr_exp.config.stages import reads
 from rlvr_exp.core.errors import InputError, Problem
 from rlvr_exp.core.phase import EVALUATE, phase
 from rlvr_exp.core.seeds import uniform
+from rlvr_exp.evaluation.likeness import of_roles
 from rlvr_exp.evaluation.measure import measure
 from rlvr_exp.evaluation.metrics import Rate
 from rlvr_exp.evaluation.saved import save, saved_rates
@@ -145,4 +146,6 @@ def measured(parts: Parts, config, job: Job, when: When) -> dict[str, Rate]:
             progress=progress,
         )
     note_tasks(job.directory, parts.held_out)
-    return save(job.directory, when, scored, {task.id: parts.domain.prompt(task) for task in parts.held_out})
+    prompts = {task.id: parts.domain.prompt(task) for task in parts.held_out}
+    roles = of_roles(parts.domain, parts.held_out, scored)
+    return save(job.directory, when, scored, prompts, more={"roles": roles} if roles else None)

@@ -9,6 +9,7 @@ from rlvr_exp.algorithms.arguments import shared_arguments
 from rlvr_exp.algorithms.sft import ImitationTrainer
 from rlvr_exp.config import build
 from rlvr_exp.config.batching import derive
+from rlvr_exp.evaluation.likeness import told_of
 from rlvr_exp.evaluation.separation import check_separation
 from rlvr_exp.models.adapters import adapter_metrics
 from rlvr_exp.run import manifest
@@ -28,7 +29,7 @@ def run(config, job: Job) -> Result:
         before = job.before = {} if config.model.from_scratch else measured_before(parts, config, job)
         steps, final = train(parts, config, job)
         after = measured(parts, config, job, "after")
-    return Result(before=before, after=after, metrics=final, steps=steps)
+    return Result(before=before, after=after, metrics=final | told_of(job.directory), steps=steps)
 
 
 def train(parts: Parts, config, job: Job) -> tuple[int, dict[str, float]]:

@@ -73,6 +73,15 @@ class Domain(ABC):
         """What asks for the task once more after an answer that did not pass. `said`: what the verifier said of it."""
         return AGAIN.format(prompt=self.prompt(task).rstrip("\n"), answer=answer.strip("\n"), said=said.strip("\n"))
 
+    def compared(self, completion: str, task: Task) -> tuple[str, str] | None:
+        """An answer and the gold as words with blanks between them, for measures of likeness; None: likeness tells nothing,
+        as where one task has many right answers of other forms."""
+        return None
+
+    def groups(self, task: Task) -> Mapping[str, str]:
+        """What a task belongs to beside its family, by the kind of group: `{"role": "writer", "length": "32 to 63"}`."""
+        return {}
+
     def fingerprint(self, split: str) -> str:
         """A hash of all that the tasks of a split are, for the manifest."""
         return content_hash(self.splits()[split])

@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.run.report import beside, cascade, curves, difficulty, logs, nbest, outcome, samples
+from rlvr_exp.run.report import beside, cascade, curves, difficulty, logs, nbest, outcome, roles, samples
 from rlvr_exp.run.report.data import RunData
 from rlvr_exp.run.report.diagnosis import Diagnosis
 from rlvr_exp.run.report.diagnosis_part import diagnosis_section
@@ -52,6 +52,7 @@ def _sections(run: RunData, known: Mapping[str, Known], diagnosis: Diagnosis, ot
         _section("Diagnosis", diagnosis_section(diagnosis, outcome.compared(run))),
         _section("Before and after" if outcome.compared(run) else "Measured", outcome.rate_table(run)),
         _section("Who is credited with what", cascade.cascade_part(run)),
+        _section("Roles", roles.roles_part(run)),
         _section("Against the baseline", outcome.baseline_table(run)),
         _section("Beside other runs", beside.beside(run, others)),
         _section("Options that differ from the defaults", _differences(run)),

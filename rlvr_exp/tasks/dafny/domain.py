@@ -22,7 +22,7 @@ from rlvr_exp.tasks.dafny.graft import grafted
 from rlvr_exp.tasks.dafny.load import survey
 from rlvr_exp.tasks.dafny.pairs import fault_of
 from rlvr_exp.tasks.dafny.roles import ROLES, Part, Role
-from rlvr_exp.tasks.dafny.stratify import split_examples
+from rlvr_exp.tasks.dafny.stratify import LENGTHS, band, split_examples
 from rlvr_exp.tasks.dafny.tokens import tokens
 from rlvr_exp.tasks.problems import DafnyProblem
 
@@ -91,6 +91,15 @@ class Dafny(Domain):
     def finished(self, text: str) -> bool:
         """A bare answer is its body: whole with the brace that closes it."""
         return bool(self.ends) and closed(text)
+
+    def compared(self, completion: str, task: Task) -> tuple[str, str]:
+        """Tokens, so that comments and blanks do not count; of an answer without a body its own words."""
+        found = body_of(completion, task.puzzle.example).text
+        answer = completion.split() if found is None else tokens(found)
+        return " ".join(answer), " ".join(tokens(task.puzzle.gold))
+
+    def groups(self, task: Task) -> Mapping[str, str]:
+        return {"role": task.puzzle.role, "length": band_name(task.puzzle.example)}
 
     def to_task(self, part: Part) -> Task:
         """The task of a part, its gold worded as the prompt asks for it."""
@@ -166,6 +175,13 @@ class Dafny(Domain):
             )
             found[role] = parts[: max(self.options.shots + 1, len(parts) // 2)]
         return found
+
+
+def band_name(example: DafnyExample) -> str:
+    """The band of an example's length, in tokens of the annotated method: zeros in front, so that bands sort."""
+    borders = (0, *LENGTHS)
+    number = band(example)
+    return f"{borders[number]:03d} to {LENGTHS[number] - 1:03d}" if number < len(LENGTHS) else f"{borders[-1]} and more"
 
 
 def _placed(

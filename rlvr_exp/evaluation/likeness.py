@@ -1,0 +1,122 @@
+"""What an evaluation says of roles: how like the golds their answers are, and success by role, family and length.
+
+Exact match and BLEU (Papineni et al. 2002, by sacrebleu) compare words as the domain gives them; they ask no verifier, so
+an answer without a verdict counts too. Success is pass@1 by the name that a role's readers use: a writer's
+`functional_coverage`, the share of bodies that the gold's annotations prove; an annotator's `verified_rate`. Everything is
+over tasks with its 95% interval; BLEU's is a bootstrap over tasks.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+from sacrebleu.metrics import BLEU
+
+from rlvr_exp.evaluation.intervals import mean_interval
+from rlvr_exp.evaluation.metrics import Mode, Rate, Scored, rates_from
+from rlvr_exp.tasks.base import Domain, Task
+
+SUCCESS = {"writer": "functional_coverage", "annotator": "verified_rate"}
+"""What a role's pass@1 is called."""
+MODES: dict[Mode, str] = {"sampled": "", "greedy": "_greedy"}
+RESAMPLED = 300
+"""Draws of a bootstrap."""
+Pairs = Sequence[Sequence[tuple[str, str]]]
+"""For each task its answers, each beside the gold."""
+
+
+def of_roles(domain: Domain, tasks: Iterable[Task], scored: Sequence[Scored]) -> dict[str, Any]:
+    """Of each role its `rates`, and `by` family and each kind of group the rates that a few tasks can bear; as plain data.
+    Empty where the domain's tasks have no role."""
+    known = {task.id: task for task in tasks}
+    roles: dict[str, list[Scored]] = defaultdict(list)
+    for one in scored:
+        role = domain.groups(known[one.task]).get("role")
+        if role:
+            roles[role].append(one)
+    return {role: _Role(domain, known, role).told(roles[role]) for role in sorted(roles)}
+
+
+def told(roles: Mapping[str, Any]) -> dict[str, Any]:
+    """The roles' rates, each by one name, for summary.json: `writer/bleu`."""
+    return {f"{role}/{name}": rate for role, found in roles.items() for name, rate in found["rates"].items()}
+
+
+def told_of(run_dir: Path) -> dict[str, Any]:
+    """`told` of a run's last evaluation, from its files."""
+    numbers = json.loads((run_dir / "evaluation" / "after.json").read_text(encoding="utf-8"))
+    return told(numbers.get("roles", {}))
+
+
+class _Role:
+    """The numbers of one role."""
+
+    def __init__(self, domain: Domain, tasks: Mapping[str, Task], role: str):
+        self._domain, self._tasks, self._success = domain, tasks, SUCCESS.get(role, "pass_at_1")
+
+    def told(self, scored: Sequence[Scored]) -> dict[str, Any]:
+        by: dict[str, dict[str, list[Scored]]] = defaultdict(lambda: defaultdict(list))
+        for one in scored:
+            task = self._tasks[one.task]
+            for kind, name in {**self._domain.groups(task), "family": task.family}.items():
+                by[kind][name].append(one)
+        del by["role"]
+        groups = {kind: {name: self._rates(found[name]) for name in sorted(found)} for kind, found in by.items()}
+        return {"rates": self._rates(scored, likeness=True), "by": groups}
+
+    def _rates(self, scored: Sequence[Scored], likeness: bool = False) -> dict[str, dict[str, float | int]]:
+        found: dict[str, Rate] = {}
+        for mode, ending in MODES.items():
+            rows = [one for one in scored if one.mode == mode]
+            for rate in rates_from(rows, [f"pass_at_1{ending}"]).values():
+                found[self._success + ending] = rate
+            if likeness:
+                found |= {name + ending: rate for name, rate in likenesses(self._pairs(rows)).items()}
+        return {name: rate.to_dict() for name, rate in found.items()}
+
+    def _pairs(self, rows: Sequence[Scored]) -> Pairs:
+        pairs: dict[str, list[tuple[str, str]]] = defaultdict(list)
+        for one in rows:
+            pair = self._domain.compared(one.completion, self._tasks[one.task])
+            if pair is not None:
+                pairs[one.task].append(pair)
+        return list(pairs.values())
+
+
+def likenesses(pairs: Pairs) -> dict[str, Rate]:
+    """Exact match, the mean over tasks, and BLEU, of the whole; none without answers."""
+    if not pairs:
+        return {}
+    counts = len(pairs), max(map(len, pairs))
+    exact = mean_interval([fmean(answer == gold for answer, gold in some) for some in pairs], 0.0, 1.0)
+    return {"exact_match": Rate(*exact, *counts), "bleu": Rate(*bleu(pairs), *counts)}
+
+
+def bleu(pairs: Pairs) -> tuple[float, float, float]:
+    """Corpus BLEU in [0, 1] with its interval. Words are taken as they are; n-grams up to 4, smoothed as sacrebleu does."""
+    metric = BLEU(tokenize="none", force=True)
+    tasks = np.array([np.sum([_statistics(metric, *pair) for pair in some], axis=0) for some in pairs])
+    value = _score(tasks.sum(axis=0))
+    drawn = np.random.default_rng(0).integers(len(tasks), size=(RESAMPLED, len(tasks)))
+    resampled = [_score(sums) for sums in tasks[drawn].sum(axis=1)]
+    low, high = np.quantile(resampled, (0.025, 0.975))
+    if low == high:  # Tasks that are all alike say nothing of those that were not drawn.
+        return mean_interval([value] * len(tasks), 0.0, 1.0)
+    return value, float(low), float(high)
+
+
+def _statistics(metric: BLEU, answer: str, gold: str) -> list[int]:
+    """N-grams that match and all of them, by their lengths; then the answer's length and the gold's."""
+    score = metric.corpus_score([answer], [[gold]])
+    return [*score.counts, *score.totals, score.sys_len, score.ref_len]
+
+
+def _score(sums: np.ndarray) -> float:
+    order = (len(sums) - 2) // 2
+    matches, totals = sums[:order].tolist(), sums[order : 2 * order].tolist()
+    score = BLEU.compute_bleu(matches, totals, int(sums[-2]), int(sums[-1]), smooth_method="exp").score
+    return min(1.0, score / 100)

@@ -1,0 +1,67 @@
+"""Of roles: how like the golds their answers are, and success by family and length, as the evaluation measured them.
+
+Every number is read from what the evaluation wrote; nothing is computed here.
+"""
+
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+
+from rlvr_exp.run.report.curves import words
+from rlvr_exp.run.report.data import WHENS, RunData
+
+TITLES = {
+    "exact_match": "exact match",
+    "bleu": "BLEU",
+    "functional_coverage": "functional coverage",
+    "verified_rate": "verified",
+}
+GREEDY = "_greedy"
+
+
+def roles_part(run: RunData) -> str:
+    """For each role a table of its rates, and one for each kind of group; '' for tasks without roles."""
+    found = {when: run.numbers.get(when, {}).get("roles", {}) for when in WHENS}
+    roles = sorted({role for of_when in found.values() for role in of_when})
+    return "".join(_role(role, {when: of_when.get(role, {}) for when, of_when in found.items()}) for role in roles)
+
+
+def _role(role: str, found: Mapping[str, Mapping[str, Any]]) -> str:
+    rates = {when: one.get("rates", {}) for when, one in found.items()}
+    shown = _table(
+        f"{role}", {name: {when: of[name] for when, of in rates.items() if name in of} for name in _names(rates)}
+    )
+    last = next((found[when] for when in reversed(WHENS) if found[when]), {})
+    for kind, groups in last.get("by", {}).items():
+        rows = {name: dict(list(of_group.items())[:2]) for name, of_group in groups.items()}
+        shown += f"<details><summary>{escape(role)} by {escape(kind)}</summary>{_table(kind, rows)}</details>"
+    return shown
+
+
+def _names(rates: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(name for of_when in rates.values() for name in of_when))
+
+
+def _table(corner: str, rows: Mapping[str, Mapping[str, Any]]) -> str:
+    """One row a name; its cells by the names that any row has."""
+    columns = list(dict.fromkeys(column for cells in rows.values() for column in cells))
+    heads = "".join(f"<th>{escape(_title(column))}</th>" for column in columns)
+    body = "".join(
+        f"<tr><th>{escape(_title(name))}</th>"
+        + "".join(f'<td data-label="{escape(_title(column))}">{_rate(cells.get(column))}</td>' for column in columns)
+        + "</tr>"
+        for name, cells in rows.items()
+    )
+    return f'<div class="wide"><table class="roles"><tr><th>{escape(corner)}</th>{heads}</tr>{body}</table></div>'
+
+
+def _title(name: str) -> str:
+    plain = name.removesuffix(GREEDY)
+    return TITLES.get(plain, words(plain)) + (", greedy" if plain != name else "")
+
+
+def _rate(rate: Any) -> str:
+    if not rate:
+        return '<span class="none">not measured</span>'
+    value, low, high = (100 * rate[key] for key in ("value", "low", "high"))
+    return f"<b>{value:.1f}%</b> <small>{low:.1f} to {high:.1f}; {rate['n']} tasks</small>"

@@ -1,0 +1,29 @@
+"""The report's part on roles: what the evaluation measured of each, as numbers and by group."""
+
+from report_pages import evaluation, report, whole_run
+
+from rlvr_exp.evaluation.saved import save
+
+RATE = {"value": 0.5, "low": 0.25, "high": 0.75, "n": 40, "samples": 2}
+ROLES = {
+    "writer": {
+        "rates": {"functional_coverage": RATE, "bleu": {**RATE, "value": 0.613}, "exact_match_greedy": RATE},
+        "by": {
+            "length": {"032 to 063": {"functional_coverage": RATE}},
+            "family": {"<i>": {"functional_coverage": RATE}},
+        },
+    }
+}
+
+
+def test_the_rates_of_a_role_are_shown_by_their_names(tmp_path):
+    run = whole_run(tmp_path)
+    rows = evaluation(range(4), "after")
+    save(run, "after", rows, {one.task: "prompt" for one in rows}, more={"roles": ROLES})
+    shown = [text for _, text in report(run).texts]
+    assert {"functional coverage", "BLEU", "exact match, greedy", "writer by length", "032 to 063", "<i>"} <= set(shown)
+    assert "61.3%" in shown and any("25.0 to 75.0; 40 tasks" in text for text in shown)
+
+
+def test_a_run_without_roles_has_no_such_part(tmp_path):
+    assert not [text for _, text in report(whole_run(tmp_path)).texts if text == "Roles"]
