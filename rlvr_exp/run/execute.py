@@ -95,7 +95,7 @@ def _write_what_is_known(checked: Checked, command: Sequence[str], begins: Start
     if begins.checkpoint is None or not (directory / manifest.NAME).is_file():
         manifest.begin(directory, config.stage, config.seed, command, created)
         if trains(config.stage):
-            manifest.extend(directory, start=start_files(config.model))
+            manifest.extend(directory, start=start_files(config))
     if begins.checkpoint is not None:
         manifest.go_on(directory, begins.checkpoint, command, created)
     for note in begins.notes:

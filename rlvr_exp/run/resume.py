@@ -152,7 +152,7 @@ def _check_fit(checked: Checked, checkpoint: Path, said: Mapping[str, Any]) -> N
     if not any(problem.where.startswith("data.") for problem in found):
         found += of_other_data(said["data"], _fingerprints(checked.config))
     if not any(problem.where.startswith("model.") for problem in found):
-        found += of_another_start(said.get("start", {}), start_files(checked.config.model))
+        found += of_another_start(said.get("start", {}), start_files(checked.config))
     steps = ours["algorithm"]["max_steps"]
     if steps < said["step"]:
         found.append(Problem(MAX_STEPS, "the checkpoint is past it", str(steps), f"{said['step']} or more"))

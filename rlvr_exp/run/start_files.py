@@ -8,8 +8,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from rlvr_exp.config.adapter import base, continued
+from rlvr_exp.config.cascade import starts
 from rlvr_exp.config.model import Model
 from rlvr_exp.config.needs import EMBEDDED_MODELS, WEIGHTS, snapshots
+from rlvr_exp.config.schema import Config
 from rlvr_exp.core import sealed
 from rlvr_exp.core.checksums import checksum
 from rlvr_exp.core.errors import Problem
@@ -22,18 +24,19 @@ ABOUT = (sealed.NAME, "state.json", "trainer_state.json", "training_args.json")
 """About the run that wrote the folder, and not about its policy."""
 
 
-def start_files(model: Model) -> dict[str, str]:
-    """SHA-256 of each file that makes the policy which a run starts with, by `model/NAME` and `adapter/NAME`.
+def start_files(config: Config) -> dict[str, str]:
+    """SHA-256 of each file that makes the policies which a run starts with, by `model/NAME`, `adapter/NAME` and `ROLE/NAME`.
 
     Reads all of the weights once; those that a check of this process has read are not read again.
     """
+    model = config.model
     weights = () if model.from_scratch else (*WEIGHTS, *VALUE)
-    folders = {"model": _base(model), "adapter": Path(continued(model)) if continued(model) else None}
+    folders = {"model": _base(model), "adapter": continued(model), **starts(config)}
     return {
         f"{part}/{path.relative_to(folder).as_posix()}": checksum(path)
         for part, folder in folders.items()
-        if folder is not None
-        for path in _files(folder, (*OTHERS, *weights))
+        if folder
+        for path in _files(Path(folder), (*OTHERS, *weights))
     }
 
 

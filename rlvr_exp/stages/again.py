@@ -73,7 +73,7 @@ def made_again(run: Path, step: int, job: Job) -> Again:
     config = load_config(run / "config.yaml")
     if config.parallel.distributed:
         return Again("", "the run had several processes, and this is one")
-    if changed := list(of_another_start(check_sound(found).get("start", {}), start_files(config.model))):
+    if changed := list(of_another_start(check_sound(found).get("start", {}), start_files(config))):
         return Again("", f"the run began from another model: {changed[0].what}")
     config.tracking = SCHEMAS[FILES]()
     scratch = job.directory / "again"

@@ -42,7 +42,7 @@ def run(root: Path, *words: str, steps: tuple[int, ...] = (2, 4), status: str = 
     root.mkdir(parents=True)
     (root / "config.yaml").write_text(to_yaml(checked))
     manifest.begin(root, "grpo", 0, ["python", "-m", "rlvr_exp"], "now")
-    manifest.extend(root, data=fingerprints(), start=start_files(checked.config.model))
+    manifest.extend(root, data=fingerprints(), start=start_files(checked.config))
     write_json(root / "summary.json", {"status": status, "steps": max(steps, default=0)})
     for step in steps:
         checkpoint(root, step)

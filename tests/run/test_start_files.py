@@ -3,6 +3,7 @@
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,6 +15,11 @@ from rlvr_exp.run.start_files import of_another_start, start_files
 TOP = {"model/config.json", "model/generation_config.json", "model/tokenizer.json", "model/tokenizer_config.json"}
 WEIGHTS = {"model/model-00001-of-00002.safetensors", "model/model-00002-of-00002.safetensors"}
 INDEX = "model/model.safetensors.index.json"
+
+
+def files(model: Model, **roles: str) -> dict[str, str]:
+    cascade = SimpleNamespace(**{"writer": "", "annotator": ""} | roles)
+    return start_files(SimpleNamespace(model=model, cascade=cascade))
 
 
 @pytest.fixture
@@ -31,14 +37,21 @@ def adapter(tmp_path: Path, start: Path) -> Path:
 
 
 def test_the_embedded_model_is_its_files() -> None:
-    assert set(start_files(Model())) == TOP | WEIGHTS | {INDEX}
-    assert set(start_files(Model(from_scratch=True))) == TOP | {INDEX}
+    assert set(files(Model())) == TOP | WEIGHTS | {INDEX}
+    assert set(files(Model(from_scratch=True))) == TOP | {INDEX}
 
 
 def test_an_adapter_counts_with_its_base(start: Path, adapter: Path) -> None:
     own = {"adapter/adapter_config.json", "adapter/adapter_model.safetensors"}
     for model in (Model(path=str(adapter)), Model(path=str(start), adapter=Adapter(path=str(adapter)))):
-        assert set(start_files(model)) == TOP | WEIGHTS | {INDEX} | own
+        assert set(files(model)) == TOP | WEIGHTS | {INDEX} | own
+
+
+def test_a_role_counts_with_the_folder_that_it_starts_from(adapter: Path) -> None:
+    assert set(files(Model(), writer=str(adapter))) - set(files(Model())) == {
+        "writer/adapter_config.json",
+        "writer/adapter_model.safetensors",
+    }
 
 
 def test_a_name_of_the_hub_is_the_snapshot_that_is_loaded(start: Path, tmp_path: Path, monkeypatch) -> None:
@@ -51,7 +64,7 @@ def test_a_name_of_the_hub_is_the_snapshot_that_is_loaded(start: Path, tmp_path:
     found = []
     for commit in ("older", "newer"):
         (cache / "refs" / "main").write_text(commit)
-        found.append(start_files(Model(name="maker/model")))
+        found.append(files(Model(name="maker/model")))
     assert [problem.what for problem in of_another_start(*found)] == ["the start model's model/config.json holds something else"]
 
 
@@ -69,8 +82,8 @@ def test_a_name_of_the_hub_is_the_snapshot_that_is_loaded(start: Path, tmp_path:
     ],
 )
 def test_what_makes_the_policy_counts_and_what_tells_of_it_does_not(start: Path, name: str, counts: bool) -> None:
-    before = start_files(Model(path=str(start)))
+    before = files(Model(path=str(start)))
     (start / name).parent.mkdir(exist_ok=True)
     (start / name).write_bytes(b"something else")
-    changed = [problem.what for problem in of_another_start(before, start_files(Model(path=str(start))))]
+    changed = [problem.what for problem in of_another_start(before, files(Model(path=str(start))))]
     assert bool(changed) == counts and all(f"model/{name} " in what for what in changed)
