@@ -46,6 +46,9 @@ def _of_cascade(config: Config) -> Iterator[Problem]:
     cascade, algorithm = config.cascade, config.algorithm
     if not getattr(config.data, "_target_", "").endswith("dafny.domain.Dafny"):
         yield Problem("data", "a cascade writes and annotates Dafny", config.data._target_, "data=dafny", "", "data=dafny")
+    elif config.data.role != "writer":
+        what = "the tasks of a cascade are the writer's; the annotator is asked about what it wrote"
+        yield Problem("data.role", what, config.data.role, "writer", "", "drop it")
     if cascade.mode == "alternating" and algorithm.max_steps <= cascade.every_steps:
         what, remedy = "the writer would have no step", f"algorithm.max_steps={2 * cascade.every_steps} or more"
         got = f"{cascade.every_steps} of {algorithm.max_steps} steps"

@@ -19,9 +19,7 @@ LENGTHS = (3, 6, 12)
 """Lines of a gold's body up to which it counts as of one length."""
 
 
-def measure_cascade(
-    cascade: Cascade, tasks: Sequence[Task], evaluation, seed: int, progress: Progress
-) -> list[Scored]:
+def measure_cascade(cascade: Cascade, tasks: Sequence[Task], evaluation, seed: int, progress: Progress) -> list[Scored]:
     """Answer `tasks` as the `evaluation` configuration node says; draws depend on (seed, role, task, sample) alone.
 
     Args:
@@ -55,7 +53,8 @@ def _scored(cascade: Cascade, task: Task, made: Cascades | None, evaluation) -> 
     if made is None:
         log, about = "the prompt is longer than the writer takes", {"body_proved": False, "lines": lines}
         return [
-            Scored(task.id, task.family, mode, i, "failed", "prompt_too_long", "", 0, log, 0.0, about) for mode, i in modes
+            Scored(task.id, task.family, mode, i, "failed", "prompt_too_long", "", 0, log, 0.0, about)
+            for mode, i in modes
         ]
     results = [made.results(place)[0] for place in range(len(modes))]
     return [_row(mode, sample, lines, one) for (mode, sample), one in zip(modes, results, strict=True)]

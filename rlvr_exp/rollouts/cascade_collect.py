@@ -230,7 +230,10 @@ def _about_body(made: Cascades, place: int) -> Mapping[str, Any]:
 
 
 def _about_annotation(made: Cascades, one: CascadeResult) -> Mapping[str, Any]:
-    again = [{"completion": each.text, "outcome": each.verdict.outcome, "bucket": each.verdict.bucket} for each in one.annotated[1:]]
+    again = [
+        {"completion": each.text, "outcome": each.verdict.outcome, "bucket": each.verdict.bucket}
+        for each in one.annotated[1:]
+    ]
     written = {"written": one.writer_text} if made.written else {}
     about = {"role": ANNOTATOR, "body": one.body, **written, "failed_by": one.failed_by, "failure": one.failure}
     return {**about, "again": again} if again else about

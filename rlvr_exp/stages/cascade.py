@@ -1,7 +1,7 @@
 """A cascade: a writer of Dafny bodies and an annotator that makes Dafny prove them, both trained on the proof.
 
 Measure the cascade, train who learns (`cascade.mode`), measure again. The loop of the run is `train`; what a role does
-in a step is rlvr_exp.stages.cascade_learning's, and no other than for a policy that learns alone.
+in a step is rlvr_exp.stages.cascade_roles', and no other than for a policy that learns alone.
 """
 
 import time
@@ -24,7 +24,8 @@ from rlvr_exp.run.job import Job, Result
 from rlvr_exp.run.manifest import resumed_from
 from rlvr_exp.run.saving import Saving, Selecting
 from rlvr_exp.run.tracking import Tracker
-from rlvr_exp.stages.cascade_learning import CascadeSteps, Learner, Learners, collector_of, held_out_success
+from rlvr_exp.stages.cascade_learning import CascadeSteps, collector_of, held_out_success
+from rlvr_exp.stages.cascade_roles import Learner, Learners
 from rlvr_exp.stages.cascade_setup import CascadeParts, measured, measured_before, prepared
 from rlvr_exp.stages.training import resumed_step
 

@@ -49,6 +49,7 @@ def test_every_mode_composes(mode: str) -> None:
         (["algorithm=dapo"], "algorithm"),
         (["algorithm=ppo"], "algorithm"),
         (["data=arc"], "data"),
+        (["data.role=both"], "data.role"),
     ],
 )
 def test_what_cannot_work_is_told(words: list[str], where: str) -> None:
