@@ -1,5 +1,6 @@
 """The command line with `killed_launch` as its stages' process: `python -m killed_program WORDS`."""
 
+import signal
 import sys
 
 from rlvr_exp.main import main
@@ -7,4 +8,5 @@ from rlvr_exp.run import execute
 
 if __name__ == "__main__":
     execute.LAUNCH = "killed_launch"
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # Ignored where the tests run in the background.
     sys.exit(main(sys.argv[1:]))

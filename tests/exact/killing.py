@@ -1,7 +1,7 @@
 """Death by SIGKILL at a named point of a run, for tests alone: the product knows nothing of it.
 
 KILL_POINT says where, KILL_STEP in which update step (counted from 1), KILL_RANK on which rank (0). With KILL_PARENT the
-parent of the stage's process dies first.
+parent of the stage's process dies first. With KILL_BY, the name of a signal, nothing dies: the parent is sent it, once.
 """
 
 import os
@@ -9,12 +9,17 @@ import signal
 from collections.abc import Callable, Mapping
 from typing import Any
 
-_at = {"step": 0}
+_at = {"step": 0, "asked": 0}
 
 
 def die() -> None:
     """The whole process at once, as the kernel ends it."""
     if os.environ.get("RANK", "0") != os.environ.get("KILL_RANK", "0"):
+        return
+    if "KILL_BY" in os.environ:
+        if not _at["asked"]:
+            _at["asked"] = 1
+            os.kill(os.getppid(), getattr(signal, os.environ["KILL_BY"]))
         return
     if os.environ.get("KILL_PARENT"):
         os.kill(os.getppid(), signal.SIGKILL)
@@ -62,9 +67,18 @@ def _verification() -> None:
 
 
 def _backward() -> None:
+    """Within the pass: the loss has its gradient and no weight has."""
     from accelerate import Accelerator
 
-    _replace(Accelerator, "backward", _after)
+    def hooked(old: Any) -> Any:
+        def backward(self: Any, loss: Any, **more: Any) -> Any:
+            if _now():
+                loss.register_hook(lambda _: die())
+            return old(self, loss, **more)
+
+        return backward
+
+    _replace(Accelerator, "backward", hooked)
 
 
 def _logging() -> None:
@@ -86,21 +100,6 @@ def _written() -> None:
     from rlvr_exp.run.checkpoints import Checkpoints
 
     _replace(Checkpoints, "_link", _before)
-
-
-def _asked() -> None:
-    """Not dead: asked to stop, in the middle of a step."""
-    from accelerate import Accelerator
-
-    def asking(old: Any) -> Any:
-        def asked(*args: Any, **kwargs: Any) -> Any:
-            if _now():
-                os.kill(os.getpid(), signal.SIGTERM)
-            return old(*args, **kwargs)
-
-        return asked
-
-    _replace(Accelerator, "backward", asking)
 
 
 POINTS: Mapping[str, Callable[[], None]] = {
@@ -127,7 +126,7 @@ def install() -> None:
         return begun
 
     _replace(CallbackHandler, "on_step_begin", noting)
-    {**POINTS, "asked": _asked}[os.environ["KILL_POINT"]]()
+    POINTS[os.environ["KILL_POINT"]]()
 
 
 def at(point: str, step: int, **more: str) -> dict[str, str]:

@@ -1,21 +1,23 @@
 """Runs that can be repeated: one kill in every stage that trains, and one seed in many layouts.
 
-Where a run dies is drawn from the commit's hash and printed; `bash launchers/test.sh -m exact` tries every point.
+Where a run dies is drawn from the commit's hash and told at the head of the test run (drawn.py); every point is tried by
+`bash launchers/test.sh -m exact`.
 """
 
-import hashlib
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import drawn
 import killing
 import pytest
+import trajectories
+from every_file import every_file
 from nursery import Nursery
-from trajectories import STAGES, Runner, differences, judged, killed_and_resumed, whole
+from trajectories import STAGES, Runner, differing, judged, killed_and_resumed, whole
 
 pytestmark = pytest.mark.slow
 
-ONE_STEP = [*STAGES["grpo"], "algorithm.max_steps=1"]
+SHORT = [*STAGES["grpo"], "algorithm.max_steps=2"]
 LAYOUT = [
     "algorithm.rollout_batch_size=3",
     "algorithm.max_tokens_per_device=400",
@@ -33,33 +35,32 @@ def runner() -> Iterator[Runner]:
 
 @pytest.fixture(scope="module")
 def once(runner: Runner, tmp_path_factory) -> Path:
-    return whole(runner, ONE_STEP, tmp_path_factory.mktemp("once"))
+    return whole(runner, SHORT, tmp_path_factory.mktemp("once"), "run")
 
 
-def drawn(stage: str) -> str:
-    """A point that depends on the commit alone."""
-    told = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
-    )
-    number = int(hashlib.sha256(f"{told.stdout.strip()} {stage}".encode()).hexdigest(), 16)
-    return sorted(killing.POINTS)[number % len(killing.POINTS)]
+def test_points_are_drawn_of_all() -> None:
+    assert set(drawn.POINTS) == set(killing.POINTS) and set(drawn.STAGES) <= set(STAGES)
+    assert {drawn.drawn("sft", str(number)) for number in range(99)} == set(drawn.POINTS)
 
 
 @pytest.mark.property(24)
-@pytest.mark.parametrize("stage", ["sft", "grpo", "ppo"])
+@pytest.mark.parametrize("stage", drawn.STAGES)
 def test_a_killed_run_goes_on_as_if_it_had_not_been(stage: str, tmp_path: Path, runner: Runner) -> None:
-    point = drawn(stage)
-    print(f"{stage}: killed at {point}")
-    assert killed_and_resumed(runner, stage, point, tmp_path) == []
+    assert killed_and_resumed(runner, stage, drawn.drawn(stage, drawn.commit()), tmp_path) == []
+    before = trajectories.untouched(tmp_path / "run")
+    assert trajectories.go_on(runner, STAGES[stage], tmp_path) == 0
+    assert "completed already" in trajectories.said_in(tmp_path) and trajectories.untouched(tmp_path / "run") == before
 
 
-def test_one_seed_makes_one_run(once: Path, tmp_path: Path, runner: Runner) -> None:
-    assert differences(once, whole(runner, ONE_STEP, tmp_path)) == []
+def test_one_seed_makes_one_run_to_every_byte_but_times(once: Path, tmp_path: Path, runner: Runner) -> None:
+    first, second = every_file(once), every_file(whole(runner, SHORT, tmp_path, "run"))
+    assert differing(first, second) == []
+    assert {"config.yaml", "manifest.json", "metrics.csv", "log.txt", "report.html", "rollouts/step_000001.jsonl.gz"} <= set(first)
 
 
 def test_layout_changes_neither_samples_nor_verdicts(once: Path, tmp_path: Path, runner: Runner) -> None:
-    assert judged(whole(runner, [*ONE_STEP, *LAYOUT], tmp_path)) == judged(once)
+    assert judged(whole(runner, [*SHORT, *LAYOUT], tmp_path)) == judged(once)
 
 
 def test_another_seed_draws_other_samples(once: Path, tmp_path: Path, runner: Runner) -> None:
-    assert judged(whole(runner, [*ONE_STEP, "seed=1"], tmp_path))["step"] != judged(once)["step"]
+    assert judged(whole(runner, [*SHORT, "seed=1"], tmp_path))["step"] != judged(once)["step"]

@@ -1,37 +1,37 @@
-"""Every point of death in every stage that trains: `bash launchers/test.sh -m exact`.
+"""Every point of death in every stage that trains, in one process: `bash launchers/test.sh -m exact`.
 
-An uninterrupted run is made once for each stage and plan of processes, as a person starts it. Runs of one process that
-die are forks (nursery.py); two processes, a parent that dies and a run that is asked to stop are the program itself.
+An uninterrupted run is made once for each stage, as a person starts it; runs that die or are asked to stop are forks of one
+process that has everything imported (nursery.py). Two processes: test_exact_ranks.py.
 """
 
+import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import killing
 import pytest
 import trajectories
+from damage import Attacked
+from every_file import every_file
 from nursery import Nursery
-from trajectories import SAMPLING, STAGES, differences, go_on, program, whole
+from trajectories import SAMPLING, SIGNALS, STAGES, differences, differing, go_on, program, whole
 
 pytestmark = [pytest.mark.exact, pytest.mark.slow]
 
-TWO = {plan: [f"parallel={plan}", "parallel.processes=2"] for plan in ("ddp", "zero2", "zero3")}
-"""By plan: each rank dies once."""
-DEATHS = [("ddp", "1", "generation"), ("ddp", "0", "writing"), ("zero2", "1", "backward"), ("zero2", "0", "written")]
-CASES = [(stage, *death) for stage in ("sft", "grpo", "ppo") for death in DEATHS]
-Wholes = Callable[[str, str], Path]
+LAYOUT = ["algorithm.rollout_batch_size=3", "evaluation.batch_size=3", "sandbox.workers=3", "cache.enabled=false"]
+"""What changes no update: gradients add up in the order in which they did."""
+Wholes = Callable[[str], Path]
 
 
 @pytest.fixture(scope="module")
 def wholes(tmp_path_factory) -> Wholes:
-    """The uninterrupted run of a stage under a plan of processes."""
-    made: dict[tuple[str, str], Path] = {}
+    """The uninterrupted run of a stage."""
+    made: dict[str, Path] = {}
 
-    def of(stage: str, plan: str) -> Path:
-        if (stage, plan) not in made:
-            place = tmp_path_factory.mktemp("whole")
-            made[stage, plan] = whole(program, [*STAGES[stage], *TWO.get(plan, [])], place)
-        return made[stage, plan]
+    def of(stage: str) -> Path:
+        if stage not in made:
+            made[stage] = whole(program, STAGES[stage], tmp_path_factory.mktemp("whole"))
+        return made[stage]
 
     return of
 
@@ -45,48 +45,67 @@ def nursery() -> Iterator[trajectories.Runner]:
 @pytest.mark.parametrize("point", killing.POINTS)
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_run_killed_anywhere_goes_on_bit_for_bit(stage, point, tmp_path: Path, wholes: Wholes, nursery) -> None:
-    assert trajectories.killed_and_resumed(nursery, stage, point, tmp_path, whole_run=wholes(stage, "")) == []
-
-
-@pytest.mark.parametrize(("stage", "plan", "rank", "point"), CASES)
-def test_two_processes_of_which_one_dies(stage, plan, rank, point, tmp_path: Path, wholes: Wholes) -> None:
-    words = [*STAGES[stage], *TWO[plan]]
-    assert trajectories.killed_and_resumed(program, stage, point, tmp_path, wholes(stage, plan), words, KILL_RANK=rank) == []
-
-
-def test_zero3_goes_on_to_rounding(tmp_path: Path, wholes: Wholes) -> None:
-    """DeepSpeed fetches shards in another order in its first step: 1e-7 in the weights after two steps was measured."""
-    words = [*STAGES["grpo"], *TWO["zero3"]]
-    assert go_on(program, words, tmp_path, killing.at("generation", SAMPLING["grpo"], KILL_RANK="1")) == 1
-    assert go_on(program, words, tmp_path) == 0
-    alike(trajectories.rows(wholes("grpo", "zero3")), trajectories.rows(tmp_path / "run"))
-
-
-def alike(first: list[dict], second: list[dict]) -> None:
-    assert [row["step"] for row in first] == [row["step"] for row in second]
-    for ours, theirs in zip(first, second, strict=True):
-        figures = [{name: float(value) for name, value in row.items()} for row in (ours, theirs)]
-        assert figures[0] == pytest.approx(figures[1], rel=1e-3, abs=1e-4)
+    assert trajectories.killed_and_resumed(nursery, stage, point, tmp_path, whole_run=wholes(stage)) == []
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_two_deaths_of_the_parent_as_well(stage: str, tmp_path: Path, wholes: Wholes) -> None:
+def test_two_deaths_of_the_parent_as_well(stage: str, tmp_path: Path, wholes: Wholes, nursery) -> None:
     for point, step in (("backward", 2), ("generation", SAMPLING[stage])):
-        code = go_on(program, STAGES[stage], tmp_path, killing.at(point, step, KILL_PARENT="1"))
-        assert code == -9
-    assert go_on(program, STAGES[stage], tmp_path) == 0
-    assert differences(wholes(stage, ""), tmp_path / "run") == []
+        assert go_on(nursery, STAGES[stage], tmp_path, killing.at(point, step, KILL_PARENT="1")) == -9
+    assert go_on(nursery, STAGES[stage], tmp_path) == 0
+    assert differences(wholes(stage), tmp_path / "run") == []
 
 
-def test_ranks_change_neither_samples_nor_verdicts(wholes: Wholes) -> None:
-    assert trajectories.judged(wholes("grpo", "ddp")) == trajectories.judged(wholes("grpo", ""))
+@pytest.mark.parametrize("point", ["generation", "backward", "writing"])
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_run_asked_to_stop_in_a_step_goes_on_bit_for_bit(stage, point, tmp_path: Path, wholes: Wholes, nursery) -> None:
+    by, step = random.choice(SIGNALS).name, SAMPLING[stage] if point == "generation" else 4
+    print(f"{stage}: {by} at {point} of step {step}")
+    assert go_on(nursery, STAGES[stage], tmp_path, killing.at(point, step, KILL_BY=by)) == 130
+    assert "a checkpoint was written" in trajectories.said_in(tmp_path)
+    assert go_on(nursery, STAGES[stage], tmp_path) == 0
+    assert trajectories.without_extra(wholes(stage), tmp_path / "run") == []
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_a_run_that_is_asked_to_stop_goes_on_bit_for_bit(stage: str, tmp_path: Path, wholes: Wholes) -> None:
-    assert go_on(program, STAGES[stage], tmp_path, killing.at("asked", 3)) == 130
-    assert "a checkpoint was written" in trajectories.said_in(tmp_path)
-    assert go_on(program, STAGES[stage], tmp_path) == 0
-    first, second = trajectories.trace(wholes(stage, "")), trajectories.trace(tmp_path / "run")
-    extra = "step_000003/"  # Written because it was asked to stop there.
-    assert not [name for name in trajectories.differing(first, second) if not name.startswith(extra)]
+def test_a_run_asked_to_stop_at_any_moment_goes_on_bit_for_bit(stage: str, tmp_path: Path, wholes: Wholes, nursery) -> None:
+    by, after_s = random.choice(SIGNALS), random.uniform(0, trajectories.seconds_of(wholes(stage)))
+    code, kept = trajectories.stopped_and_resumed(nursery, STAGES[stage], tmp_path, after_s, by)
+    print(f"{stage}: {by.name} after {after_s:.2f} s: exit {code}, checkpoint: {kept}")
+    assert code == 130
+    assert trajectories.without_extra(wholes(stage), tmp_path / "run") == []
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_one_seed_makes_one_run_to_every_byte_but_times(stage: str, tmp_path: Path, nursery) -> None:
+    runs = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        runs.append(every_file(whole(nursery, STAGES[stage], tmp_path / name, "run")))
+    assert differing(*runs) == []
+
+
+@pytest.mark.parametrize("stage", ["grpo", "ppo", "dapo"])
+def test_layout_changes_no_sample_of_any_step(stage: str, tmp_path: Path, wholes: Wholes, nursery) -> None:
+    other = whole(nursery, [*STAGES[stage], *LAYOUT], tmp_path)
+    ours, theirs = (trajectories.trace(run)["rollouts"] for run in (wholes(stage), other))
+    assert len(ours) == trajectories.STEPS and ours == theirs
+
+
+@pytest.mark.parametrize("stage", ["grpo", "ppo", "sft"])
+def test_no_damaged_file_of_a_checkpoint_loads(stage: str, tmp_path: Path, wholes: Wholes, nursery) -> None:
+    foreign = whole(nursery, [*STAGES[stage], "seed=1"], tmp_path)
+    attacked = Attacked(STAGES[stage], wholes(stage), foreign, tmp_path / "copy")
+    assert attacked.all() == []
+    print(f"{stage}: {attacked.counts}")
+    attacked.by_command()
+
+
+@pytest.mark.parametrize("stage", ["grpo", "sft"])
+def test_a_run_whose_newest_checkpoint_is_damaged_goes_on_from_the_one_before(stage, tmp_path, wholes, nursery) -> None:
+    assert go_on(nursery, STAGES[stage], tmp_path, killing.at("written", 4)) == 1
+    (tmp_path / "run" / "checkpoints" / "step_000004" / "state.json").write_bytes(b"{}")
+    assert go_on(nursery, STAGES[stage], tmp_path) == 0
+    assert "step_000004 is not sound and is put aside" in trajectories.said_in(tmp_path)
+    assert "going on after step 2" in trajectories.said_in(tmp_path)
+    assert differences(wholes(stage), tmp_path / "run") == []

@@ -5,6 +5,7 @@ import json
 import lzma
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -81,24 +82,28 @@ STAGES = {
 wait, dropout, the best so far, epochs that end within the run."""
 SAMPLING = {"grpo": 4, "ppo": 5, "sft": 4, "dapo": 3}
 """A step in which completions are sampled, after the first checkpoint."""
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+"""What asks a run to stop."""
 MACHINE = ("time/", "system/")
 
 
 def program(words: list[str], place: Path, env: dict[str, str], said: Path) -> int:
     """A run as a person starts it; its exit code, negative for a signal."""
     paths = os.pathsep.join([str(HERE), str(HERE.parents[1])])
+    whole = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", **env}
     with open(said, "a") as out:
-        whole = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", **env}
         command = [sys.executable, "-m", "killed_program", *words]
-        return subprocess.run(command, cwd=place, env=whole, stdout=out, stderr=out, timeout=900).returncode
+        to = {"stdout": out, "stderr": out, "timeout": 1800, "check": False}
+        return subprocess.run(command, cwd=place, env=whole, **to).returncode
 
 
-Runner = Callable[[list[str], Path, dict[str, str], Path], int]
+Runner = Callable[..., int]
+"""`program`, or `Nursery.run`."""
 
 
 def trace(run: Path) -> dict[str, Any]:
     """All of a run that another with the same seed has too."""
-    found: dict[str, Any] = {"metrics": rows(run), "config": {}}
+    found: dict[str, Any] = {"metrics": rows(run)}
     found["rollouts"] = {step: read_rollouts(path) for step, path in rollout_steps(run).items()}
     for when in ("before", "after"):
         judged = read_evaluation(run, when)
@@ -118,6 +123,11 @@ def rows(run: Path) -> list[dict[str, Any]]:
     return [without_machine(line) for line in lines]
 
 
+def seconds_of(run: Path) -> float:
+    """How long it took."""
+    return json.loads((run / "summary.json").read_text())["seconds"]
+
+
 def link_of(run: Path, name: str) -> str | None:
     link = run / "checkpoints" / name
     return link.resolve().name if link.exists() else None
@@ -127,7 +137,7 @@ def held(path: Path) -> Any:
     """A file of a checkpoint: its bytes, or its values where some of them are times."""
     if path.name == "checkpoint.json":
         said = json.loads(path.read_text())
-        timed = [name for name in said["sha256"] if name.startswith("training/rank_")]
+        timed = [name for name in said["sha256"] if "/rank_" in name]
         return {key: value for key, value in said.items() if key not in ("sha256", "seal")} | {
             "sha256": {name: value for name, value in said["sha256"].items() if name not in timed}
         }
@@ -164,18 +174,22 @@ def data() -> Path:
     return folder
 
 
-def whole(runner: Runner, words: list[str], place: Path) -> Path:
-    """A run from its beginning to its end."""
+def whole(runner: Runner, words: list[str], place: Path, directory: str = "") -> Path:
+    """A run from its beginning to its end, in `place/run`, which may be named by a path relative to the place."""
     said = place / "said.txt"
-    code = runner([*words, f"data.path={data()}", f"run.dir={place / 'run'}"], place, {}, said)
+    code = runner([*words, f"data.path={data()}", f"run.dir={directory or place / 'run'}"], place, {}, said)
     assert code == 0, said.read_text()[-4000:]
     return place / "run"
 
 
+def where(place: Path) -> list[str]:
+    """Options of a run that begins or goes on in a place."""
+    return [f"data.path={data()}", f"run.dir={place / 'run'}", "run.resume=auto"]
+
+
 def go_on(runner: Runner, words: list[str], place: Path, env: dict[str, str] | None = None) -> int:
     """Begin or go on, as the directory allows; the exit code."""
-    where = [f"data.path={data()}", f"run.dir={place / 'run'}", "run.resume=auto"]
-    return runner([*words, *where], place, env or {}, place / "said.txt")
+    return runner([*words, *where(place)], place, env or {}, place / "said.txt")
 
 
 def killed_and_resumed(
@@ -189,8 +203,8 @@ def killed_and_resumed(
 ) -> list[str]:
     """Die at the point, go on, and hold the result against a run that never stopped: where they differ."""
     words = words or STAGES[stage]
-    step = SAMPLING[stage] if point in ("generation", "verification") else 4
     (place / "whole").mkdir()
+    step = SAMPLING[stage] if point in ("generation", "verification") else 4
     reference = whole_run or whole(runner, words, place / "whole")
     code = go_on(runner, words, place, {"KILL_POINT": point, "KILL_STEP": str(step), **more})
     assert code in (-9, 1) and not (place / "run" / "evaluation" / "after.json").exists(), said_in(place)
@@ -198,6 +212,34 @@ def killed_and_resumed(
     assert go_on(runner, words, place) == 0, said_in(place)
     assert "going on after step" in said_in(place)
     return differences(reference, place / "run")
+
+
+def stopped_and_resumed(runner: Runner, words: list[str], place: Path, after_s: float, by: int) -> tuple[int, bool]:
+    """Send a run a signal so many seconds after it has taken its directory, then let it go on to its end.
+
+    Returns:
+        The exit code of the run that was stopped, and whether it left a checkpoint.
+    """
+    code = runner([*words, *where(place)], place, {}, place / "said.txt", by=by, after_s=after_s)
+    if code == 0:  # It was faster than the one that the moment was drawn from.
+        shutil.rmtree(place / "run")
+        return stopped_and_resumed(runner, words, place, after_s / 2, by)
+    kept = (place / "run" / "checkpoints" / "latest").exists()
+    assert go_on(runner, words, place) == 0, said_in(place)
+    return code, kept
+
+
+def without_extra(reference: Path, run: Path) -> list[str]:
+    """Where a run that was stopped differs from one that was not, but for the checkpoints that it wrote beside."""
+    first, second = trace(reference), trace(run)
+    kept = {name for name in first if name.startswith("step_")}
+    extra = {name.partition("/")[0] for name in second if name.startswith("step_") and name not in kept}
+    return [name for name in differing(first, second) if name.partition("/")[0] not in extra]
+
+
+def untouched(run: Path) -> dict[str, int]:
+    """When each file was last changed, but for the lock that every start takes."""
+    return {str(path): path.lstat().st_mtime_ns for path in sorted(run.rglob("*")) if path.name != ".lock"}
 
 
 def said_in(place: Path) -> str:
