@@ -38,6 +38,8 @@ class Infer(Drawing):
     """Best of n: so many completions an attempt, of which the first that passes is the answer, else the best score."""
     verify: bool = True
     """Judge answers by the verifier; without it they are only read and checked for syntax."""
+    format: bool = False
+    """Lay programs out for a reader, beside the one that is judged: Python by ruff, ast-grep actions as indented JSON."""
     max_attempts: int = option(1, low=1)
     """A task that did not pass is asked again, with its answer and what the verifier said of it, up to so many times."""
     batch_size: int = option(64, low=1)

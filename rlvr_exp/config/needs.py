@@ -84,6 +84,15 @@ def _questions(infer: Infer) -> Iterator[Need]:
     if infer.input and infer.input != STDIN:
         yield from _input("infer.input", infer.input)
     yield from _output("infer.output", infer.output)
+    yield from formatter_missing(infer)
+
+
+def formatter_missing(infer: Infer) -> Iterator[Need]:
+    """What lays programs out, where that is asked for."""
+    if infer.format and find_spec("ruff") is None:
+        command = "pip install ruff"
+        remedy = f"{command}, or infer.format=false"
+        yield Need(Problem("infer.format", "ruff is not installed", "true", "", "", remedy), command)
 
 
 def _input(where: str, given: str) -> Iterator[Need]:

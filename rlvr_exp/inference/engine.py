@@ -15,6 +15,7 @@ from rlvr_exp.config.model import Model
 from rlvr_exp.core.errors import InputError, Problem
 from rlvr_exp.inference.asking import Ask, from_row
 from rlvr_exp.inference.beams import Beams
+from rlvr_exp.inference.layout import laid_out
 from rlvr_exp.inference.scoring import logprob
 from rlvr_exp.inference.solution import Solution, Try, first_best, worth
 from rlvr_exp.inference.syntax import fault_of
@@ -77,7 +78,7 @@ class Engine:
         self._verifier, self._domain = verifier or Unjudged(), domain
         self._judges = verifier is not None
         self._room = min(limits.max_prompt_tokens, policy.max_tokens - limits.max_completion_tokens)
-        self._sampling = Sampling.of(options, policy, limits.max_completion_tokens, options.batch_size)
+        self._sampling = Sampling.of(options, policy, limits.max_completion_tokens, options.batch_size, domain)
         self._stream = Beams(options.width) if options.decoding == "beam" else stream
         self._arc = domain if isinstance(domain, Arc) else Arc()
 
@@ -150,11 +151,13 @@ class Engine:
         best = first_best(search.tries)
         found, drawn = best.answer, best.answer.sampled
         unjudged = not self._judges and found.verdict.outcome == "no_verdict"
+        problem = search.ask.task.problem
         return Solution(
             id=search.ask.id,
             text=found.text,
             program=found.candidate.text,
-            fault=fault_of(search.ask.task.problem, found.candidate),
+            formatted=laid_out(problem, found.candidate) if self.options.format else None,
+            fault=fault_of(problem, found.candidate),
             verdict=None if unjudged else found.verdict,
             attempt=best.attempt,
             attempts=len(search.tries),
@@ -174,6 +177,6 @@ def said(verdict: Verdict) -> str:
 
 def settings_of(options: Infer) -> dict[str, Any]:
     """The options that decide answers, beside the tasks, the policy and the verifier."""
-    names = ("decoding", "temperature", "top_k", "top_p", "min_p", "stop", "samples", "max_attempts", "verify")
+    names = ("decoding", "temperature", "top_k", "top_p", "min_p", "stop", "samples", "max_attempts", "verify", "format")
     found = {name: getattr(options, name) for name in names}
     return found | ({"beams": options.width} if options.decoding == "beam" else {})

@@ -7,7 +7,7 @@ from rlvr_exp.config import compose
 from rlvr_exp.config import load as load_config
 from rlvr_exp.config.infer import Infer
 from rlvr_exp.config.model import Model
-from rlvr_exp.config.needs import weights_missing
+from rlvr_exp.config.needs import formatter_missing, weights_missing
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.inference.engine import Engine
 from rlvr_exp.models.policy import load_policy
@@ -39,7 +39,8 @@ def load(
     """
     options = replace(options or Infer(), verify=verifier is not None)
     node = replace(model, path=str(path) or model.path) if model else _model_of(Path(path) if path else None)
-    problems = [*options.problems(), *node.problems(), *(need.problem for need in weights_missing(node))]
+    needed = [*weights_missing(node), *formatter_missing(options)]
+    problems = [*options.problems(), *node.problems(), *(need.problem for need in needed)]
     if problems:
         raise InputError(*problems)
     return Engine(load_policy(node, seed), options, node, verifier, domain, seed)

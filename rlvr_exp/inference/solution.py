@@ -12,6 +12,7 @@ KEYS = (
     "id",
     "text",
     "program",
+    "formatted",
     "fault",
     "outcome",
     "bucket",
@@ -75,6 +76,9 @@ class Solution:
     """The token limit ended it."""
     earlier: tuple[Try, ...] = ()
     """The other attempts, in order."""
+    formatted: str | None = None
+    """The same program laid out for a reader; None where that was not asked for, or cannot be done (see
+    rlvr_exp.inference.layout). Never what is judged."""
 
     @property
     def passed(self) -> bool:
@@ -92,6 +96,7 @@ class Solution:
             "id": self.id,
             "text": _strict(self.text),
             "program": _strict(self.program),
+            "formatted": _strict(self.formatted),
             "fault": _strict(self.fault),
             **judged,
             "attempt": self.attempt,

@@ -23,7 +23,7 @@ def readable(row: Mapping[str, Any]) -> str:
         f"log-probability {row['logprob']:.2f}" if row["logprob"] is not None else "",
         "cut off at the token limit" if row["truncated"] else "",
     ]
-    lines = (row["program"] or row["text"] or "").rstrip("\n").split("\n")
+    lines = (row["formatted"] or row["program"] or row["text"] or "").rstrip("\n").split("\n")
     more = [f"[{len(lines) - MOST_LINES} more lines]"] if len(lines) > MOST_LINES else []
     shown = textwrap.indent("\n".join([*lines[:MOST_LINES], *more]), "    ")
     why = "" if row["outcome"] == "passed" else row["fault"] or row["log"] or ""

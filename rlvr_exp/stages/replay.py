@@ -39,6 +39,7 @@ COMPARED = ("outcome", "bucket", "rule", "passed", "total", "reward", "terms", "
 """Fields of a rollout that are made again."""
 TOLERANCE = 1e-6
 """Relative: rewards are sums of floats, written and read in full."""
+WITH_UPDATE = "they are compared where the update is made again, from a checkpoint before the step"
 SHOWN = 20
 """Differences told to a person; replay.json has all."""
 
@@ -84,9 +85,9 @@ def run(config: Config, job: Job) -> Result:
 def left_out_of(algorithm: Algorithm) -> dict[str, str]:
     """Field -> why it cannot be made again from rollouts alone."""
     if not isinstance(algorithm, GroupAlgorithm):
-        why = "advantages come from a value that the rollouts do not hold"
+        why = f"advantages come from a value that the rollouts do not hold; {WITH_UPDATE}"
     elif isinstance(algorithm, RLOO) and algorithm.kl_coef:
-        why = "the penalty in the advantages comes from the reference that the rollouts do not hold"
+        why = f"the penalty in the advantages comes from the reference that the rollouts do not hold; {WITH_UPDATE}"
     else:
         return {}
     return {"advantage": why, "fate": why}

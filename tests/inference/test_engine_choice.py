@@ -59,9 +59,9 @@ def make(policy):
 MANY = {"decoding": "sample", "samples": 12, "temperature": 1.2, "min_p": 0.01}
 
 
-def programs_of(make, row):
+def programs_of(make, row, **more):
     """The different programs among the samples of a task."""
-    engine = make(**MANY)
+    engine = make(**MANY, **more)
     engine.solve(row)
     return list(dict.fromkeys(filter(None, engine._verifier.asked)))
 
@@ -94,6 +94,7 @@ def alone(make):
     return rows
 
 
+@pytest.mark.property(30)
 @pytest.mark.parametrize("way", WAYS)
 @given(order=st.permutations(range(6)), count=st.integers(2, 6), batch=st.integers(2, 20))
 @settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -101,6 +102,29 @@ def test_what_else_is_asked_changes_no_answer(make, alone, way, order, count, ba
     asked = [ROWS[place] for place in order[:count]]
     found = [one.row() for one in make(**WAYS[way], batch_size=batch).solve_all(asked)]
     assert found == [alone(way)[row["id"]] for row in asked]
+
+
+@pytest.mark.property(29)
+@settings(max_examples=2, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(number=st.integers(0, 5), seed=st.integers(0, 99))
+def test_strategies_search_differently(make, number, seed):
+    """Greedy answers are one whatever the seed, samples are many, beams are distinct."""
+    row = puzzle(f"task{number}", number)
+    first, second = (make(None, seed=one).solve(row) for one in (seed, seed + 1))
+    assert first == second
+    drawn = programs_of(make, row, seed=seed)
+    assert len(drawn) > 1
+    engine = make(None, decoding="beam", beams=4)
+    prompt, model = prompt_of(engine, row), engine.policy.model
+    found = Beams(4)(model, [prompt], [[None] * 4], engine._sampling)
+    assert len({one.sampled.ids for one in found}) == 4
+
+
+@pytest.mark.property(29)
+def test_strategies_give_different_answers(make):
+    ways = ({"decoding": "greedy"}, {"decoding": "sample", "temperature": 1.3}, {"decoding": "beam", "beams": 3})
+    texts = {tuple(one.text for one in make(None, **way).solve_all(ROWS[:3])) for way in ways}
+    assert len(texts) == 3
 
 
 def test_another_seed_draws_others(make):

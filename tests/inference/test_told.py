@@ -7,7 +7,7 @@ from rlvr_exp.inference.told import Counts, readable
 
 def row(**changes):
     return {
-        "id": "t", "text": "text", "program": "x = 1\n", "fault": "", "outcome": "passed", "bucket": None, "rule": None,
+        "id": "t", "text": "text", "program": "x = 1\n", "formatted": None, "fault": "", "outcome": "passed", "bucket": None, "rule": None,
         "score": 1.0, "passed": 1, "total": 1, "log": "", "attempt": 1, "attempts": 1, "sample": 0, "tokens": 9,
         "logprob": -2.0, "truncated": False, "earlier": [],
     } | changes  # fmt: skip
@@ -22,6 +22,10 @@ def test_an_answer_reads_well():
     told = readable(failed(attempts=3, attempt=2)).splitlines()
     assert told[0].startswith("t: failed (wrong_answer), score 0.50, attempt 2 of 3")
     assert told[-1] == "    -> case 1: got 2"
+
+
+def test_a_layout_is_shown_in_the_place_of_the_program():
+    assert readable(row(program="x=1", formatted="x = 1\n")).endswith("\n    x = 1")
 
 
 def test_without_a_program_the_text_is_shown_with_what_is_wrong():
