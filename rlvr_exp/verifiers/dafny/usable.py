@@ -6,7 +6,7 @@ An example is usable for a role where its texts fit (rlvr_exp/tasks/dafny/pairs.
 let the whole pass as an answer to the program with a hole (an annotator's also to the program with the body), and the
 program with the body alone resolves. Each program is proved once, whatever the number of its methods; verdicts are
 remembered, so a second run takes seconds. `--examples` writes what is usable as rows that `data.path` takes;
-`--reasons` a row an example: {"id", "writer", "annotator"}, each the reason why not, or empty. Exit codes: 0, 2.
+`--reasons` a row an example: {"id", "writer", "annotator"}, each the reason why not, or empty. Exit codes: 0, 1, 2.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from typing import Any
 
 from rlvr_exp.config.verifier import Cache, Sandbox
 from rlvr_exp.config.verifier import Dafny as Options
-from rlvr_exp.core.errors import BAD_INPUT, DONE, InputError
+from rlvr_exp.core.errors import BAD_INPUT, DONE, FAULT, InputError
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.dafny.example import DafnyExample
 from rlvr_exp.tasks.dafny.load import survey
@@ -31,6 +31,7 @@ from rlvr_exp.verifiers.base import Request, Verdict
 from rlvr_exp.verifiers.dafny import guards
 from rlvr_exp.verifiers.dafny.guards import Protect
 from rlvr_exp.verifiers.dafny.resolve import Resolver
+from rlvr_exp.verifiers.dafny.run import Lost
 from rlvr_exp.verifiers.dafny.suspects import without_limits
 from rlvr_exp.verifiers.dafny.verifier import Dafny
 
@@ -103,6 +104,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except InputError as error:
         print(error)
         return BAD_INPUT
+    except Lost as fault:
+        print(f"{fault}: run the command again, what is proved by now is remembered")
+        return FAULT
     if chosen.reasons:
         reasons = ({of.role: of.left_out.get(one.id, "") for of in pairings} for one in found.examples)
         _write(chosen.reasons, ({"id": one.id, **why} for one, why in zip(found.examples, reasons, strict=True)))
