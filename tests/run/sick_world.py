@@ -47,11 +47,15 @@ class World:
     change_held_out: dict[str, Any] = field(default_factory=dict)
     gold: str = ""
     """Of every task; empty: none is known."""
+    garbled: Change = lambda row: {}
+    """Of each completion measured before training."""
+    manifest: dict[str, Any] = field(default_factory=dict)
 
     def evidence(self) -> Evidence:
         drawn = [self._step(step) for step in range(1, self.steps + 1)]
+        unpaid = {"step": 0, "reward": None, "advantage": None, "fate": "measured"}
         before = [
-            dataclasses.replace(row, step=0, reward=None, advantage=None, fate="measured") for row in self._plain(0)
+            dataclasses.replace(row, **{**self.garbled(row), **unpaid}) for row in self._plain(0)
         ]
         return Evidence(
             metrics=[self._metrics(step, rows) for step, rows in enumerate(drawn, 1)],
@@ -64,6 +68,7 @@ class World:
             golds={row.task: self.gold for rows in drawn for row in rows} if self.gold else {},
             config=merged(CONFIG, self.config),
             summary={"steps": self.steps, **self.summary},
+            manifest=self.manifest,
         )
 
     def _step(self, step: int) -> list[Rollout]:

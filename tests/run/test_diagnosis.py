@@ -16,8 +16,10 @@ from rlvr_exp.run.report.evidence import Evidence, Share
 from rlvr_exp.run.report.finding import Finding, Weight
 from rlvr_exp.run.report.tally import tally
 
+GOLD = "def solve(g):\n    return [row[::-1] for row in g]"
 LATE = 12
 """The step in which what happens during a run begins."""
+PAID = {"outcome": "passed", "bucket": None, "reward": 1.0, "terms": {}, "passed": 1}
 FAILED = {"outcome": "failed", "reward": -0.09, "terms": {}}
 
 
@@ -57,6 +59,17 @@ def flaky(row):
             "reward": float(passed), "terms": {}, "passed": int(passed)}  # fmt: skip
 
 
+def dice(row):
+    paid = random.Random(f"{row.step} {row.group} {row.sample} paid").random()
+    return {"completion": f"answer {row.sample % 3} to {row.task} {row.outcome}", "reward": paid, "terms": {"dice": paid}}
+
+
+def easy(row):
+    passed = zlib.crc32(f"{row.task} {row.sample}".encode()) % 50 > 0
+    return {"completion": f"{row.task} {row.sample}", "outcome": "passed" if passed else "failed", "bucket": None if passed else "wrong_answer",
+            "reward": float(passed), "terms": {}, "passed": int(passed)}  # fmt: skip
+
+
 def collapsing(step):
     return {"entropy": 0.4 if step < LATE else 0.001}
 
@@ -86,8 +99,15 @@ SICK = {
     "reward is no number": ("reward_not_finite", World(row=lambda step: {"reward/mean": None, "guard/reward": 1.0})),
     "gradients explode": ("exploding", World(row=lambda step: {"grad_norm": 0.2 * 3.0**step})),
     "no gradient": ("no_gradient", World(row=lambda step: {"grad_norm": 0.0})),
-    "clipped away": ("clipped", World(row=lambda step: {"grad_norm": 3.0, "grad_norm/after": 1e-6})),
+    "clipped away": (
+        "clipped",
+        World(row=lambda step: {"grad_norm": 3.0, "grad_norm/after": 1e-6}, config={"optimizer": {"_target_": "a.SGD"}}),
+    ),
     "KL blow-up": ("kl", World(row=lambda step: {"kl": 1e-4 * 2**step})),
+    "clipped away, of a size-free optimizer": (
+        "clipped",
+        World(row=lambda step: {"grad_norm": 3.0, "grad_norm/after": 1e-9}, manifest={"model": {"trained": 10**6}}),
+    ),
     "stale sampler": ("ratio", World(row=lambda step: {"kl/old": 0.3})),
     "cold sampling": ("entropy_collapse", World(change=one_text, row=lambda step: {"entropy": 1e-4})),
     "one seed for all samples": ("repeats", World(change=one_text)),
@@ -96,8 +116,45 @@ SICK = {
         World(change=garbage, row=lambda step: {"entropy": 5.0}, config={"algorithm": {"temperature": 5.0}}),
     ),
     "a stop string at once": (
-        "sampling",
+        "stop",
         World(change=failing("parse", completion="def"), config={"algorithm": {"stop": ["def"]}}),
+    ),
+    "drawn in another way": (
+        "sampling",
+        World(change=failing("parse", completion="x ("), config={"algorithm": {"top_k": 900}}),
+    ),
+    "a policy that knows nothing": (
+        "random_policy",
+        World(change=garbage, garbled=garbage, row=lambda step: {"entropy": 6.0}),
+    ),
+    "the gold in the prompt": (
+        "leak",
+        World(change=lambda row: {"prompt": f"{GOLD}\n{row.prompt}"}, gold=GOLD),
+    ),
+    "one prompt under many names": ("duplicates", World(change=lambda row: {"prompt": "the only one"})),
+    "prompts that do not fit": (
+        "prompts_too_long",
+        World(manifest={"train": {"tasks": 20, "left_out_prompt_too_long": 380}}),
+    ),
+    "pay for the form": ("reward_blind", World(change=lambda row: {"reward": float(row.bucket != "parse"), "terms": {}})),
+    "pay by dice": ("reward_noise", World(change=dice)),
+    "pass from the start": ("dead_solved", World(change=easy)),
+    "all but a norm frozen": ("untrained", World(manifest={"model": {"trained": 128, "total": 10**6}})),
+    "narrow clipping": (
+        "clip_range",
+        World(row=lambda step: {"clip/high": 0.3, "clip/low": 0.3}, config={"algorithm": {"clip_high": 1e-6, "clip_low": 0}}),
+    ),
+    "a strong penalty": (
+        "kl_holds",
+        World(row=lambda step: {"kl": 0.003, "grad_norm": 0.2 if step < 3 else 90.0}, config={"algorithm": {"kl_coef": 1e3}}),
+    ),
+    "decay": (
+        "weight_decay",
+        World(change=since(4, garbage), config={"optimizer": {"weight_decay": 100.0}}),
+    ),
+    "learned by heart": (
+        "overfit",
+        World(gain=0.6, rate=0.1, change_held_out={"pass_at_1": {"value": 0.0, "low": -0.03, "high": 0.03}}),
     ),
     "empty answers": ("empty", World(change=failing("parse", "no program in the answer", completion="", tokens=1))),
     "too hard": ("dead_failed", World(rate=-1.0, gain=0.0, change=failing("wrong_answer"))),
@@ -106,11 +163,11 @@ SICK = {
     "a package missing": ("alike", World(change=failing("runtime_error", "ModuleNotFoundError: No module named 'numpy'"))),
     "all called cheats": ("rejected", World(change=lambda row: {"outcome": "rejected", "bucket": None, "rule": "reads_files"})),
     "verifier throws dice": ("contradiction", World(change=flaky)),
-    "reward upside down": ("reward_hacking", World(change=lambda row: {"reward": -row.reward, "terms": {}})),
+    "reward upside down": ("reward_inverted", World(change=lambda row: {"reward": -row.reward, "terms": {}})),
     "advantages upside down": ("advantages", World(change=lambda row: {"advantage": -(row.reward - 0.3)})),
     "a hole in the verifier": (
         "one_answer",
-        World(change=since(8, lambda row: {"completion": "raise SystemExit(0)", "outcome": "passed", "bucket": None})),
+        World(change=since(8, lambda row: {**PAID, "completion": "raise SystemExit(0)"})),
     ),
     "verifier dies half-way": ("no_verdict", World(change=since(LATE, silent))),
     "golds refused": ("golds", World(change=failing("wrong_answer", completion="the gold"), gold="the gold\n")),
@@ -144,6 +201,7 @@ def test_the_first_cause_is_named(sickness):
 
 
 NEED_STEPS = {
+    "decay", "learned by heart",
     "warm-up without end", "nothing arrives", "held by the reference", "nothing ever passes", "gradients explode", "KL blow-up",
     "entropy collapse", "verifier dies half-way", "answers grow past the limit", "a hole in the verifier", "loss is no number",
 }  # fmt: skip
@@ -238,13 +296,31 @@ def test_each_cause_has_its_place():
             "exploding",
         ),
         ("step 0: the engine that samples is not the policy that is trained: their log-probabilities", "ratio"),
-        ("a message of another kind", "stopped"),
     ],
 )
 def test_a_run_that_stopped_before_it_sampled_is_diagnosed_by_its_reason(reason, cause):
     seen = Evidence(config={"stage": "grpo", "algorithm": {}}, summary={"status": "stopped", "reason": reason})
     first = diagnose(seen).findings[0]
     assert first.cause == cause and first.weight is Weight.BLOCKS
+
+
+def test_a_reason_that_no_cause_explains_is_told_once_as_the_end():
+    reason = "a message of another kind\nin two lines"
+    seen = Evidence(config={"stage": "grpo", "algorithm": {}}, summary={"status": "stopped", "reason": reason})
+    found = diagnose(seen)
+    assert found.findings == () and found.headline == "The run stopped: a message of another kind"
+
+
+def test_clipping_that_the_optimizer_undoes_is_no_alarm():
+    """Adam divides by the gradient's size: of one that is always cut to a hundredth, nothing is lost."""
+    norms, trained = {"grad_norm": 3.0, "grad_norm/after": 1e-3}, {"model": {"trained": 10**6}}
+    assert not diagnose(World(row=lambda step: norms, manifest=trained).evidence()).findings
+
+
+def test_what_was_not_told_apart_before_training_is_not_overfitting():
+    """Held-out success rose as far as its interval tells."""
+    change = {"pass_at_1": {"value": 0.3, "low": 0.2, "high": 0.4}}
+    assert not diagnose(World(gain=0.6, rate=0.1, change_held_out=change).evidence()).findings
 
 
 def test_a_supervised_run_is_judged_by_its_measurements():
@@ -298,14 +374,16 @@ def test_a_share_lies_within_its_interval(count, more):
         ("kl", "level", True, "a title"),
         ("kl", "rose", True, ""),
         ("kl", "unknown", False, ""),
-        ("stopped", "unknown", True, ""),
+        ("", "unknown", True, ""),
     ],
 )
 def test_only_a_run_that_trained_and_did_not_learn_has_a_cause_to_tell(cause, outcome, training, told, tmp_path):
     """A stop's own reason is told anyway."""
-    found = Diagnosis((Finding(cause, "a title", "why", "remedy", Weight.BLOCKS),), (), outcome, "")
+    findings = (Finding(cause, "a title", "why", "remedy", Weight.BLOCKS),) if cause else ()
+    found = Diagnosis(findings, (), outcome, "", "The run stopped: so it did")
     assert Report(tmp_path, found, training).blame == told
 
 
 def test_stages_that_train():
-    assert [name for name in [*STAGES, "no stage"] if trains(name)] == ["sft", "grpo", "ppo"]
+    found = {name for name in [*STAGES, "no stage"] if trains(name)}
+    assert found >= {"sft", "grpo", "ppo"} and not found & {"no stage", "evaluate", "infer", "verify", "report"}

@@ -25,10 +25,9 @@ class Report:
 
     @property
     def blame(self) -> str:
-        """The first cause of a run that did not learn, in one line; '' where it learned or nothing wrong was found, and
-        where all that was found is that it stopped, whose reason is told anyway."""
+        """The first cause of a run that did not learn, in one line; '' where it learned, or nothing was found."""
         found, learned = self.diagnosis.findings, self.diagnosis.outcome == "rose"
-        return self.diagnosis.headline if self.trains and found and found[0].cause != "stopped" and not learned else ""
+        return found[0].title if self.trains and found and not learned else ""
 
 
 def write_report(run_dir: Path, others: Sequence[Path] = ()) -> Report:

@@ -9,31 +9,29 @@ Later: the updates themselves, then what happened first.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from rlvr_exp.run.report.diagnosis_asking import asking
 from rlvr_exp.run.report.diagnosis_cost import costs
+from rlvr_exp.run.report.diagnosis_general import generalising
 from rlvr_exp.run.report.diagnosis_judging import judging
 from rlvr_exp.run.report.diagnosis_reward import rewarding
 from rlvr_exp.run.report.diagnosis_sampling import sampling
 from rlvr_exp.run.report.diagnosis_update import updating
 from rlvr_exp.run.report.evidence import Evidence, trend
-from rlvr_exp.run.report.finding import Finding, Weight
+from rlvr_exp.run.report.finding import Finding
 
 PIPELINE = (
-    "golds", "sampling", "empty", "repeats", "contradiction", "one_answer", "entropy_collapse", "truncation", "parse",
-    "no_verdict", "rejected", "alike", "none_pass", "reward_not_finite", "constant_reward", "reward_hacking",
-    "dead_failed", "dead_solved", "advantages", "learning_rate", "untrained", "no_gradient", "clipped", "unmoved",
-    "ratio", "kl_holds", "entropy_bonus", "exploding", "kl", "stopped",
+    "leak", "duplicates", "prompts_too_long", "golds", "stop", "random_policy", "sampling", "empty", "repeats",
+    "contradiction", "one_answer", "entropy_collapse", "truncation", "parse", "no_verdict", "rejected", "alike",
+    "none_pass", "reward_not_finite", "constant_reward", "reward_blind", "reward_inverted", "reward_noise",
+    "reward_hacking", "dead_failed", "dead_solved", "advantages", "learning_rate", "untrained", "no_gradient",
+    "clipped", "clip_range", "unmoved", "ratio", "kl_holds", "entropy_bonus", "weight_decay", "exploding", "kl",
+    "overfit",
 )  # fmt: skip
 """Causes that are so from the start, upstream first."""
 DURING = (
-    "no_verdict",
-    "reward_not_finite",
-    "entropy_bonus",
-    "exploding",
-    "kl",
-    "ratio",
-    "one_answer",
+    "no_verdict", "reward_not_finite", "entropy_bonus", "weight_decay", "exploding", "kl", "ratio", "one_answer",
     "reward_hacking",
-)
+)  # fmt: skip
 """Causes that can begin in the midst of a run and bring all others about."""
 NOTHING = "Nothing wrong was found"
 
@@ -48,18 +46,20 @@ class Diagnosis:
     """rose, fell, level or unknown: verified success, held out where it was measured, else in training."""
     told: str
     """That outcome in words."""
+    ended: str = ""
+    """How a run ended that a guard or a fault has ended, in a line; page and terminal tell it with its status."""
 
     @property
     def headline(self) -> str:
-        """The first cause in one line, or that there is none."""
-        return self.findings[0].title if self.findings else NOTHING
+        """The first cause in one line, else how the run ended, or that there is nothing."""
+        return self.findings[0].title if self.findings else self.ended or NOTHING
 
 
 def diagnose(seen: Evidence) -> Diagnosis:
-    found = [*sampling(seen), *judging(seen), *rewarding(seen), *updating(seen)]
-    found += _stopped(seen) if not found else ()
+    parts = (asking, sampling, judging, rewarding, updating, generalising)
+    found = [finding for part in parts for finding in part(seen)]
     outcome, told = _outcome(seen)
-    return Diagnosis(tuple(_ranked(found)), tuple(costs(seen)), outcome, told)
+    return Diagnosis(tuple(_ranked(found)), tuple(costs(seen)), outcome, told, _ended(seen))
 
 
 def _ranked(found: Sequence[Finding]) -> Iterator[Finding]:
@@ -79,17 +79,10 @@ def _place(finding: Finding) -> tuple[int, ...]:
     return (-finding.weight, later, driving, finding.onset, upstream)
 
 
-def _stopped(seen: Evidence) -> Iterator[Finding]:
-    """A run that did not come to its end by itself, for a reason that no other finding explains."""
-    if seen.summary.get("status") in ("stopped", "failed") and seen.reason:
-        first = seen.reason.splitlines()[0]
-        yield Finding(
-            "stopped",
-            f"The run {seen.summary['status']}: {first[:200]}",
-            seen.reason,
-            "The message says what to do; log.txt has the rest.",
-            Weight.BLOCKS,
-        )
+def _ended(seen: Evidence) -> str:
+    if seen.summary.get("status") not in ("stopped", "failed") or not seen.reason:
+        return ""
+    return f"The run {seen.summary['status']}: {seen.reason.splitlines()[0][:200]}"
 
 
 def _outcome(seen: Evidence) -> tuple[str, str]:

@@ -57,10 +57,9 @@ def _golds(seen: Evidence) -> Iterator[Finding]:
     yield Finding(
         cause,
         f"{what}: {found} gold answers do not pass{f', most by {kind}' if kind else ''}",
-        seen.reason,
+        "Right answers are judged wrong, so nothing was trained. The run's own reason names some, with their verdicts.",
         "A gold answer that fails shows that parser, verifier, limits and data do not fit each other: +stage=validate "
-        "with "
-        "the same data and verifier looks at all of them.",
+        "with the same data and verifier looks at all of them.",
         Weight.BLOCKS,
     )
 

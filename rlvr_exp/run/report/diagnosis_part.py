@@ -19,7 +19,9 @@ def diagnosis_section(found: Diagnosis, trains: bool) -> str:
         return ""
     told = f"<p>{OUTCOMES[found.outcome]} {escape(found.told)}.</p>" if trains else ""
     causes = "".join(_card(finding, number) for number, finding in enumerate(found.findings, 1))
-    if not causes:
+    if not causes and found.ended:
+        causes = '<p class="note">Its reason stands above; nothing else was found in its metrics and samples.</p>'
+    elif not causes:
         causes = f'<p class="well"><b>{NOTHING}</b> in the metrics and samples of this run.</p>'
     notes = "".join(_card(finding, 0) for finding in found.notes)
     return told + causes + notes

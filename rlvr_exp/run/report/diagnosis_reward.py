@@ -5,13 +5,17 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from statistics import fmean
 
-from rlvr_exp.run.report.evidence import Evidence, Share, Trend, onset, recent, share, some, trend
+from rlvr_exp.run.report.evidence import Evidence, Share, Trend, beginning, onset, recent, share, some, trend
 from rlvr_exp.run.report.finding import Finding, Weight, weigh
 from rlvr_exp.run.report.tally import EQUAL, Tally
 from rlvr_exp.run.rollout_files import Rollout
 
-CONSTANT, INVERTED, DEAD = (0.6, 0.3), (0.4, 0.15), (0.9, 0.75)
+CONSTANT, INVERTED, DEAD, REVERSED = (0.6, 0.3), (0.4, 0.15), (0.9, 0.75), (0.6, 0.4)
 """(blocks, holds back): shares of groups, by the low end of their interval. Four groups and all of them are 0.51."""
+SMALL, DEAD_OF_FEW = 4, 0.6
+"""Groups of fewer members are dead for that alone: the share of those that then holds back."""
+NOISY = (0.4, 0.1)
+"""The same of answers that were given more than once in a group."""
 FEW = 3
 """Mixed groups from which all of one kind are believed, though an interval of so few is wide."""
 GAIN = 0.25
@@ -19,33 +23,85 @@ GAIN = 0.25
 ONE_ANSWER = 0.6
 """Share of the passes that one text has, over several tasks, to be suspect."""
 TASKS = 5
+SOLVED = 0.9
+"""Share of passes, by the low end, from the first step on, that leaves nothing to learn."""
+HARDER = (
+    "Harder tasks; what is left to learn is in those that are not always solved (algorithm.zero_variance=resample). "
+    "Where all pass from the first step, see whether the verifier is strict: +stage=validate."
+)
 
 
 def rewarding(seen: Evidence) -> Iterator[Finding]:
     yield from _constant(seen)
-    yield from _hacked(seen)
+    yield from _noisy(seen)
+    yield from (list(_reversed(seen)) or _hacked(seen))
     yield from _one_answer(seen)
     yield from _dead(seen)
     yield from _advantages(seen)
 
 
 def _constant(seen: Evidence) -> Iterator[Finding]:
-    mixed = share(seen.tallies, lambda one: one.mixed_equal, "mixed")
-    apart = _one_value(seen)
-    weight = weigh(mixed.low, *CONSTANT) or (Weight.BLOCKS if mixed.of >= FEW and mixed.count == mixed.of else None)
+    """Right answers are paid what the best paid wrong ones are, or everyone the same."""
+    same = share(seen.tallies, lambda one: one.mixed_equal + one.mixed_blind, "mixed")
+    blind, apart = sum(one.mixed_blind for one in seen.tallies), _one_value(seen)
+    weight = _of_mixed_share(same, CONSTANT)
     if weight is None and not apart.of:
         return
-    told = f"in {mixed} groups with right and wrong answers all are paid the same"
+    told = f"{apart} completions are paid the same, passed or failed"
+    if weight is not None:
+        paid = "right answers are paid no more than the best paid wrong one" if blind else "all are paid the same"
+        told = f"in {same} groups with right and wrong answers {paid}"
     yield Finding(
-        "constant_reward",
-        "Constant reward: "
-        f"{told if weight is not None else f'{apart} completions are paid the same, passed or failed'}",
-        "The verifier tells the answers apart and the reward does not, so no answer is better than another.",
+        "reward_blind" if blind else "constant_reward",
+        f"{'The reward does not tell right from wrong' if blind else 'Constant reward'}: {told}",
+        "The verifier tells the answers apart and the reward does not, so no right answer is better than a wrong one.",
         "Look at the weights of reward.terms and at reward.normalizer; an own reward must read the verdict.",
         weight or Weight.BLOCKS,
-        onset(seen.tallies, lambda one: one.mixed_equal, CONSTANT[1], "mixed"),
-        _of_mixed(seen.rollouts, lambda right, wrong: _spread([*right, *wrong]) <= EQUAL),
+        onset(seen.tallies, lambda one: one.mixed_equal + one.mixed_blind, CONSTANT[1], "mixed"),
+        _of_mixed(seen.rollouts, lambda right, wrong: max(right) - max(wrong) <= EQUAL),
     )
+
+
+def _of_mixed_share(found: Share, borders: tuple[float, float]) -> Weight | None:
+    """Of so few groups that their interval is wide, all of one kind are believed."""
+    return weigh(found.low, *borders) or (Weight.BLOCKS if found.of >= FEW and found.count == found.of else None)
+
+
+def _reversed(seen: Evidence) -> Iterator[Finding]:
+    found = share(seen.tallies, lambda one: one.mixed_reversed, "mixed")
+    weight = _of_mixed_share(found, REVERSED)
+    if weight is not None:
+        yield Finding(
+            "reward_inverted",
+            f"The reward is upside down: in {found} groups every wrong answer is paid more than every right one",
+            "What is learned is to be wrong.",
+            "Turn the sign of the term that pays wrong answers; passing has to outweigh all other terms.",
+            weight,
+            0,
+            _of_mixed(seen.rollouts, lambda right, wrong: max(right) < min(wrong) - EQUAL),
+        )
+
+
+def _noisy(seen: Evidence) -> Iterator[Finding]:
+    """Equal answers to one task in one step, with equal verdicts, are paid differently."""
+    paid: dict[tuple, list[Rollout]] = defaultdict(list)
+    for row in seen.rollouts:
+        if row.reward is not None and not row.waited:
+            paid[row.step, row.group, row.completion, row.tokens, row.outcome].append(row)
+    repeated = [rows for rows in paid.values() if len(rows) > 1]
+    torn = [rows for rows in repeated if _spread([row.reward for row in rows]) > EQUAL]
+    found = Share(len(torn), len(repeated))
+    weight = weigh(found.low, *NOISY)
+    if weight is not None and found.count >= FEW:
+        yield Finding(
+            "reward_noise",
+            f"The reward is noise: {found} answers given more than once in a group, judged alike, are paid differently",
+            "The same text with the same verdict is worth more one time than another: what is learned from is chance.",
+            "Look for random numbers, times and state in the terms of the reward.",
+            weight,
+            0,
+            tuple(torn[0][:2] + [rows[0] for rows in torn[1:2]]),
+        )
 
 
 def _one_value(seen: Evidence) -> Share:
@@ -59,9 +115,7 @@ def _one_value(seen: Evidence) -> Share:
 def _hacked(seen: Evidence) -> Iterator[Finding]:
     """Wrong answers are paid as right ones, or the reward rises and success does not."""
     inverted = share(seen.tallies, lambda one: one.mixed_inverted, "mixed")
-    weight = weigh(inverted.low, *INVERTED) or (
-        Weight.BLOCKS if inverted.of >= FEW and inverted.count == inverted.of else None
-    )
+    weight = _of_mixed_share(inverted, INVERTED)
     reward, success = (trend(seen.tallies, read) for read in (_rewards, _successes))
     risen = _rises_alone(seen, reward, success)
     if weight is None and not risen:
@@ -184,8 +238,10 @@ def _dead(seen: Evidence) -> Iterator[Finding]:
     failed, solved = (
         share(last, count, "groups") for count in (lambda one: one.dead_failed, lambda one: one.dead_solved)
     )
-    weight = weigh(dead.low, *DEAD)
+    small = int(seen.option("algorithm.group_size", SMALL) or SMALL) < SMALL
+    weight = weigh(dead.low, DEAD[0], DEAD_OF_FEW if small else DEAD[1])
     if weight is None:
+        yield from _solved_before(seen)
         return
     begun = onset(seen.tallies, lambda one: one.dead_failed + one.dead_solved, DEAD[1], "groups")
     if failed.count >= solved.count:
@@ -193,9 +249,9 @@ def _dead(seen: Evidence) -> Iterator[Finding]:
             "dead_failed",
             f"Dead groups: in {failed} groups all answers fail and are paid the same",
             f"A group without a difference has no advantage. All failed {failed}, all solved {solved}.",
-            "Easier tasks (curriculum=ordered, data.path), more draws for each (algorithm.group_size), supervised "
-            "steps first "
-            "(+stage=sft), or a reward that tells near misses apart.",
+            "Easier tasks (curriculum=ordered, data.path), more draws for each "
+            f"(algorithm.group_size={seen.option('algorithm.group_size')} now), supervised steps first (+stage=sft), "
+            "or a reward that tells near misses apart.",
             weight,
             begun,
             some(row for row in seen.rollouts if row.outcome not in ("passed", "no_verdict")),
@@ -205,11 +261,25 @@ def _dead(seen: Evidence) -> Iterator[Finding]:
             "dead_solved",
             f"Dead groups: in {solved} groups all answers pass",
             f"A group without a difference has no advantage. All solved {solved}, all failed {failed}.",
-            "Harder tasks; what is left to learn is in those that are not always solved "
-            "(algorithm.zero_variance=resample). Where "
-            "all pass from the first step, see whether the verifier is strict: +stage=validate.",
+            HARDER,
             weight,
             begun,
+            some(row for row in seen.rollouts if row.outcome == "passed"),
+        )
+
+
+def _solved_before(seen: Evidence) -> Iterator[Finding]:
+    """Nearly everything passes, from the first step to the last."""
+    ends = beginning(seen.tallies), recent(seen.tallies)
+    first, last = (share(part, lambda one: one.met("passed")) for part in ends)
+    if min(first.low, last.low) >= SOLVED:
+        yield Finding(
+            "dead_solved",
+            f"Nothing is left to learn: {first} completions of the first step pass, {last} of the last ones",
+            "Nearly every group has nothing to compare.",
+            HARDER,
+            Weight.HOLDS_BACK,
+            0,
             some(row for row in seen.rollouts if row.outcome == "passed"),
         )
 

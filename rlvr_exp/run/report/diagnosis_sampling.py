@@ -25,7 +25,17 @@ DRAWING = ("temperature", "top_k", "top_p", "min_p", "stop")
 OFF = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0, "stop": []}
 
 
+CUT = (0.8, 0.4)
+"""(blocks, holds back): share of the completions that end at a stop text."""
+SOLVES = 0.05
+"""Share of passes, by the high end, below which what ends at a stop text does not pass."""
+RANDOM, UNREADABLE = 5.0, 0.8
+"""Entropy of a token, in nats, of a policy that has learned no text; the share of its answers that cannot be read."""
+
+
 def sampling(seen: Evidence) -> Iterator[Finding]:
+    yield from _cut_by_stop(seen)
+    yield from _random(seen)
     yield from _empty(seen)
     yield from _drawn_otherwise(seen)
     yield from _hot(seen)
@@ -48,6 +58,51 @@ def _empty(seen: Evidence) -> Iterator[Finding]:
             onset(seen.series, lambda one: one.empty, EMPTY[1]),
             some(row for row in seen.samples if not row.completion.strip()),
         )
+
+
+def _cut_by_stop(seen: Evidence) -> Iterator[Finding]:
+    """Answers end at a stop text, and none of those passes."""
+    rows, texts = seen.rollouts, tuple(filter(None, seen.option("algorithm.stop", []) or []))
+    # What holds such a text has ended there, wherever in its last token it stands.
+    ended = [row for row in rows if any(text in row.completion for text in texts)]
+    weight = weigh(Share(len(ended), len(rows)).low, *CUT)
+    passed, unread = (
+        Share(sum(holds(row) for row in ended), len(ended))
+        for holds in (lambda row: row.outcome == "passed", lambda row: row.bucket == "parse")
+    )
+    if weight is None or passed.high > SOLVES:
+        return
+    yield Finding(
+        "stop",
+        f"Answers are cut by a stop text: {Share(len(ended), len(rows))} completions end at "
+        f"algorithm.stop={_stop(seen)}",
+        f"Of these {passed} pass, {unread} cannot be read as a program.",
+        "Drop the stop text, or name one that stands behind a whole answer.",
+        weight if unread.value > 0.5 else Weight.HOLDS_BACK,
+        0,
+        some(ended),
+    )
+
+
+def _random(seen: Evidence) -> Iterator[Finding]:
+    """The policy that training begins with knows no text at all."""
+    first = middle(seen.column("entropy")[:1])
+    if seen.before is None or not first >= RANDOM or float(seen.option("algorithm.temperature", 1.0) or 1.0) >= HOT:
+        return
+    found = share([seen.before], lambda one: min(one.samples, one.met("parse", "truncated") + one.empty))
+    if found.low < UNREADABLE:
+        return
+    scratch = " It was built with random weights: model.from_scratch=true." if seen.option("model.from_scratch") else ""
+    yield Finding(
+        "random_policy",
+        f"The policy draws nearly at random: {first:.3g} nats a token before any update",
+        f"{found} of its answers before training hold no program: no reward can tell them apart.{scratch}",
+        "Begin with a policy that writes the language: model.path, model.name, or +stage=sft first. Of a checkpoint "
+        "that should know it, see whether weights and tokenizer belong together.",
+        Weight.BLOCKS,
+        0,
+        some(row for row in (*seen.rollouts, *seen.measured) if row.outcome == "failed"),
+    )
 
 
 def _truncated(seen: Evidence) -> Iterator[Finding]:

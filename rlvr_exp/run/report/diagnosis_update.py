@@ -1,30 +1,23 @@
-"""What can be wrong between an advantage and the weights: nothing arrives, too much arrives, or it arrives
-elsewhere."""
+"""What can be wrong between an advantage and the weights: nothing arrives, or it arrives elsewhere. Updates that break
+the policy are rlvr_exp.run.report.diagnosis_breaking's."""
 
 import math
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from statistics import median
 
-from rlvr_exp.run.report.evidence import Evidence, Share, Trend, beginning, late, middle, share, some, trend
+from rlvr_exp.run.report.diagnosis_breaking import DROWNS, breaking, penalised
+from rlvr_exp.run.report.evidence import Evidence, Share, late, middle, some
 from rlvr_exp.run.report.finding import Finding, Weight
-from rlvr_exp.run.report.tally import Tally
 
 NOTHING = 1e-8
 """A learning rate below it changes no weight that float32 can tell."""
-IDLE_STEPS, MOVED = 10, 0.03
+IDLE_STEPS, MOVED = 10, 0.05
 """Steps after which a policy should have moved, and the share of answers that change when it does; by the high end."""
-MOST_RATE = 1e-2
-"""A rate of Adam's kind past any that trains a language model: ten times the largest in use."""
-STRONG_BONUS = 0.05
-"""Weight of the entropy bonus at which it can drown a reward."""
-UNREADABLE, RANDOM = 0.3, 2.0
-"""Gain of the share of answers that cannot be read, at which a policy is broken; growth of entropy that tells broken
-answers from long ones."""
 LARGE_KL, HUGE_KL = 1.0, 10.0
 """Nats a token from the reference: a factor of e on every token; and text of another kind."""
-STRONG_KL, HELD_KL = 0.5, 1e-3
-"""Weight of the KL penalty past any in use, and the distance, in nats a token, of a policy that does not leave its
-reference."""
+STRONG_KL, HELD_KL, NEAR_KL = 0.5, 1e-3, 0.05
+"""Weight of the KL penalty past any in use; the distance, in nats a token, of a policy that does not leave its
+reference; and of one that is still near it."""
 FRESH, STALE = 0.01, 0.2
 """KL to the policy that drew the samples, nats a token: more than rounding for fresh samples; too far for reused
 ones."""
@@ -32,9 +25,12 @@ CLIPPED = 0.4
 """Share of tokens with a clipped ratio past which most of an update is thrown away."""
 SCALED = 0.01
 """What clipping leaves of a gradient, at which little is left of the update."""
-JUMP, LARGE_NORM = 30.0, 10.0
-"""Growth of the gradient norm from a run's first step to its end that is no drift, and how large it must be then."""
-ADAM = ("Adam", "AdamW", "AdamW8bit", "Muon")
+FEW_ADAPTED, FEW_TRAINED = 1e-5, 1e-3
+"""Shares of the parameters, with an adapter and without, below which hardly anything is trained."""
+SCALE_FREE = {"Adam": 1e-8, "AdamW": 1e-8, "AdamW8bit": 1e-8, "Adafactor": 1e-30, "Muon": 1e-8}
+"""Optimizers that divide a gradient by its own size, with what they add to the denominator unless told otherwise."""
+NARROW = 0.3
+"""Share of tokens with a clipped ratio past which a range that is narrower than rounding throws most updates away."""
 
 
 def updating(seen: Evidence) -> Iterator[Finding]:
@@ -43,10 +39,11 @@ def updating(seen: Evidence) -> Iterator[Finding]:
     yield from _rate(seen)
     yield from _no_gradient(seen)
     yield from _clipped(seen)
+    yield from _range(seen)
     yield from _untrained(seen)
     yield from _unmoved(seen)
     yield from _reward_not_finite(seen)
-    yield from _exploding(seen)
+    yield from breaking(seen)
     yield from _kl(seen)
     yield from _held(seen)
     yield from _ratio(seen)
@@ -65,7 +62,7 @@ def _rate(seen: Evidence) -> Iterator[Finding]:
         if rising:
             why += f" The warm-up takes {warmup} steps and the run has {seen.steps}."
         yield _learning_rate(f"The learning rate is zero in {idle} steps", why, given, Weight.BLOCKS)
-    elif rising and seen.steps >= IDLE_STEPS and peak < 0.2 * given:
+    elif rising and peak < (0.2 if seen.steps >= IDLE_STEPS else 0.02) * given:
         why = f"The warm-up takes {warmup} steps, the run has {seen.steps}: the rate came to {peak:.2g} of {given:g}."
         yield _learning_rate(
             "The learning rate stays near zero: the warm-up is longer than the run", why, given, Weight.HOLDS_BACK
@@ -100,28 +97,68 @@ def _no_gradient(seen: Evidence) -> Iterator[Finding]:
 
 
 def _clipped(seen: Evidence) -> Iterator[Finding]:
+    """Little is left of the updates. Optimizers that divide by a gradient's size take a clipped one as it was, until
+    that size comes near what they add to it."""
     after = dict(seen.column("grad_norm/after"))
-    kept = [(step, after[step] / norm) for step, norm in seen.column("grad_norm") if norm > 0 and step in after]
-    few = Share(sum(part < SCALED for _, part in kept), len(kept))
+    norms = [(step, norm, after[step]) for step, norm in seen.column("grad_norm") if norm > 0 and after.get(step)]
+    left = [(step, clipped / norm * _undone(seen, norm, clipped)) for step, norm, clipped in norms]
+    few = Share(sum(part < SCALED for _, part in left), len(left))
     if few.of and few.value > 0.9:
         yield Finding(
             "clipped",
             f"Gradients are clipped to next to nothing in {few} rows",
-            f"{middle(kept):.2g} of the gradient's norm is left. Its norm is {middle(seen.column('grad_norm')):.3g}, "
-            f"optimizer.max_grad_norm={seen.option('optimizer.max_grad_norm')}.",
+            f"Their norm is {middle([(step, norm) for step, norm, _ in norms]):.3g}, "
+            f"{middle([(step, clipped) for step, _, clipped in norms]):.2g} after clipping to "
+            f"optimizer.max_grad_norm={seen.option('optimizer.max_grad_norm')}: {middle(left):.2g} "
+            "of an update is left.",
             "Raise optimizer.max_grad_norm to about the usual norm.",
             Weight.HOLDS_BACK,
         )
 
 
+def _undone(seen: Evidence, norm: float, clipped: float) -> float:
+    """The factor by which the optimizer makes up for the clipping."""
+    kind = str(seen.option("optimizer._target_", "")).rsplit(".", 1)[-1]
+    count = (seen.manifest.get("model") or {}).get("trained")
+    if kind not in SCALE_FREE or not count:
+        return norm / clipped if kind in SCALE_FREE else 1.0
+    eps = float(seen.option("optimizer.eps", SCALE_FREE[kind]) or SCALE_FREE[kind])
+    before, now = (size / math.sqrt(count) for size in (norm, clipped))
+    return (before + eps) / (now + eps)
+
+
+def _range(seen: Evidence) -> Iterator[Finding]:
+    """Bounds so narrow that one update moves most ratios past them. GSPO's are narrow by design: of whole answers."""
+    low, high = (float(seen.option(f"algorithm.clip_{side}", 1.0) or 0.0) for side in ("low", "high"))
+    if max(low, high) > FRESH or _kind_of(seen) == "GSPO":
+        return
+    clipped = [a + b for (_, a), (_, b) in zip(seen.column("clip/low"), seen.column("clip/high"), strict=False)]
+    many = Share(sum(part > NARROW for part in clipped), len(clipped))
+    if many.of and many.value > 0.4:
+        yield Finding(
+            "clip_range",
+            f"The clipping range is too narrow: in {many} rows more than {NARROW:.0%} of the tokens have "
+            "a clipped ratio",
+            f"algorithm.clip_low={low:g} and clip_high={high:g}: after the first of several updates on the same "
+            f"samples hardly a token still counts. Median share: {median(clipped):.0%}.",
+            "0.2 on both sides is usual.",
+            Weight.HOLDS_BACK,
+        )
+
+
+def _kind_of(seen: Evidence) -> str:
+    return str(seen.option("algorithm._target_", "")).rsplit(".", 1)[-1]
+
+
 def _untrained(seen: Evidence) -> Iterator[Finding]:
     model = seen.manifest.get("model") or {}
     trained, total = model.get("trained"), model.get("total")
-    if isinstance(trained, int) and isinstance(total, int) and total and trained / total < 1e-5:
+    least = FEW_ADAPTED if any("lora" in part for part in model.get("trained_by_part") or ()) else FEW_TRAINED
+    if isinstance(trained, int) and isinstance(total, int) and total and trained / total < least:
         yield Finding(
             "untrained",
             f"Hardly a parameter is trained: {trained:,} of {total:,}",
-            "The rest is frozen.",
+            "The rest is frozen, and what is left can say little.",
             "See model.freeze and model.adapter.targets.",
             Weight.BLOCKS if not trained else Weight.HOLDS_BACK,
         )
@@ -162,119 +199,6 @@ def _reward_not_finite(seen: Evidence) -> Iterator[Finding]:
         )
 
 
-def _exploding(seen: Evidence) -> Iterator[Finding]:
-    unsound, broken = _not_finite(seen), _broken(seen)
-    norms = seen.column("grad_norm")
-    first, last = middle(norms[:1]), middle(late(norms))
-    facts = [*([f"{unsound[1]}"] if unsound else []), *([broken[1]] if broken else [])]
-    if last > JUMP * first and last > LARGE_NORM:
-        facts.append(f"The gradient's norm grew from {first:.3g} to {last:.3g}.")
-    rate, large = _rate_in_words(seen)
-    collapsed = large and _degenerate(seen)
-    if not facts and not collapsed:
-        return
-    if collapsed and not facts:
-        facts.append("Answers have become all alike within the steps since the rate rose.")
-    begun = min([found[0] for found in (unsound, broken) if found] or [_jump(norms)])
-    bonus = float(seen.option("algorithm.entropy_coef", 0.0) or 0.0)
-    drowned = broken and not unsound and not large and bonus >= STRONG_BONUS
-    what = f"The entropy bonus drowns the reward: algorithm.entropy_coef={bonus:g}; the policy breaks"
-    decay = float(seen.option("optimizer.weight_decay", 0.0) or 0.0)
-    yield Finding(
-        "entropy_bonus" if drowned else "exploding",
-        f"{what if drowned else f'Exploding updates: {_what(unsound)}'} at step {begun}",
-        " ".join([*facts, rate, *([f"optimizer.weight_decay={decay:g} is large."] if decay > 0.2 else [])]),
-        f"A lower optimizer.lr ({seen.option('optimizer.lr')} now), a longer scheduler.warmup_steps, a smaller "
-        "optimizer.max_grad_norm; go on from a checkpoint before that step.",
-        Weight.BLOCKS,
-        begun,
-        some(row for row in reversed(seen.samples) if row.step >= begun and row.outcome != "passed"),
-    )
-
-
-def _what(unsound: tuple[int, str] | None) -> str:
-    return "loss or gradient is not a number" if unsound else "the policy breaks"
-
-
-def _not_finite(seen: Evidence) -> tuple[int, str] | None:
-    """The first step with a loss or gradient that is no number; the row has the metric, and null in its place."""
-    rows = [
-        (int(row["step"] or 0), name)
-        for row in seen.metrics
-        for name in ("loss", "grad_norm")
-        if name in row and row[name] is None and not row.get("guard/reward")
-    ]
-    rows += [
-        (step, "update") for name in ("guard/loss", "guard/gradient") for step, value in seen.column(name) if value
-    ]
-    told = re.search(
-        r"step (\d+): (?:loss|grad_norm) is (?:nan|-?inf)|updates (?:was taken|were skipped), from step (\d+)",
-        seen.reason,
-    )
-    if told and not (seen.column("guard/reward") and any(value for _, value in seen.column("guard/reward"))):
-        rows.append((int(told[1] or told[2]), "loss"))
-    if not rows:
-        return None
-    return min(rows)[0], f"{len({step for step, _ in rows}):,} steps had a loss or gradient that is no finite number."
-
-
-def _unreadable(seen: Evidence) -> Callable[[Tally], int]:
-    """Counts what holds no program. What is cut off counts only where tokens have become random: long answers are no
-    broken ones."""
-    points = seen.column("entropy")
-    random = middle(late(points)) > RANDOM * middle(points[:1]) or _rate_in_words(seen)[1]
-    verdicts = ("parse", "truncated") if random else ("parse",)
-    return lambda one: min(one.samples, one.met(*verdicts) + one.empty)
-
-
-def _broken(seen: Evidence) -> tuple[int, str] | None:
-    """Answers that could be read no longer can, and success and reward are gone with them."""
-    if len(seen.series) < 2:
-        return None
-    unreadable = _unreadable(seen)
-    first, last = (share(part, unreadable) for part in (beginning(seen.series), late(seen.series)))
-    reward = trend(seen.tallies, lambda one: one.group_reward)
-    success = trend(seen.series, lambda one: one.group_success)
-    if last.low - first.high < UNREADABLE or (reward is not None and reward.rise > 0):
-        return None
-    half = (first.value + last.value) / 2
-    begun = next((one.step for one in seen.series if one.samples and unreadable(one) / one.samples >= half), 0)
-    return begun, (
-        f"Answers that cannot be read (no program, cut off, empty) went from {first.value:.0%} to {last.value:.0%}"
-        f"{_fall(success)}{_entropies(seen)}."
-    )
-
-
-def _fall(success: Trend | None) -> str:
-    return "" if success is None else f", success from {success.first:.1%} to {success.last:.1%}"
-
-
-def _entropies(seen: Evidence) -> str:
-    points = seen.column("entropy")
-    return f", entropy of a token from {middle(points[:1]):.3g} to {middle(late(points)):.3g} nats" if points else ""
-
-
-def _degenerate(seen: Evidence) -> bool:
-    """Success fell and answers are all alike, though they can be read."""
-    success = trend(seen.series, lambda one: one.group_success)
-    alike = share(late(seen.tallies), lambda one: one.one_text, "groups")
-    return success is not None and success.fell and alike.value > 0.6
-
-
-def _rate_in_words(seen: Evidence) -> tuple[str, bool]:
-    """What is to be said of the learning rate, and whether it is past any that is in use."""
-    rates = [rate for _, rate in seen.column("learning_rate")]
-    kind = str(seen.option("optimizer._target_", "")).rsplit(".", 1)[-1]
-    if not rates:
-        return "", False
-    large = kind in ADAM and max(rates) >= MOST_RATE
-    return f"The learning rate came to {max(rates):.3g}{', far past any in use' if large else ''}.", large
-
-
-def _jump(norms: Sequence[tuple[int, float]]) -> int:
-    return next((step for step, norm in norms if norm > JUMP * norms[0][1]), norms[-1][0] if norms else 0)
-
-
 def _kl(seen: Evidence) -> Iterator[Finding]:
     points = seen.column("kl")
     last = middle(late(points))
@@ -292,13 +216,16 @@ def _kl(seen: Evidence) -> Iterator[Finding]:
 
 
 def _held(seen: Evidence) -> Iterator[Finding]:
+    """Near its reference, and either not moving or paying more for the distance than any answer earns."""
     coefficient = float(seen.option("algorithm.kl_coef", 0.0) or 0.0)
-    points = seen.column("kl")
-    if coefficient >= STRONG_KL and seen.steps >= IDLE_STEPS and middle(late(points)) < HELD_KL:
+    distance = middle(late(seen.column("kl")))
+    idle = seen.steps >= IDLE_STEPS and distance < HELD_KL
+    if coefficient >= STRONG_KL and (idle or (distance < NEAR_KL and penalised(seen) > DROWNS)):
         yield Finding(
             "kl_holds",
             f"The KL penalty holds the policy at its reference: algorithm.kl_coef={coefficient:g}",
-            f"It is {middle(late(points)):.2g} nats a token from where it began after {seen.steps} steps.",
+            f"It is {distance:.2g} nats a token from where it began after {seen.steps} steps, which takes "
+            f"{penalised(seen):.2g} from the loss: an answer that passes earns about 1.",
             "A kl_coef of 0 to 0.05 is usual.",
             Weight.HOLDS_BACK,
         )
@@ -310,8 +237,8 @@ def _ratio(seen: Evidence) -> Iterator[Finding]:
         yield Finding(
             "ratio",
             "The engine that samples is not the policy that is trained",
-            seen.reason,
-            "See the reason.",
+            "Their log-probabilities of the same texts differ; the run's own reason has the figures.",
+            "The reason says what to look at.",
             Weight.BLOCKS,
         )
         return

@@ -49,9 +49,13 @@ class Tally:
     """Groups with a reward for a passed and for a failed member."""
     mixed_equal: int
     """Mixed groups in which all are paid the same."""
+    mixed_blind: int
+    """Mixed groups in which each passed member is paid what the best paid failed one is, but not all the same."""
     mixed_inverted: int
     """Mixed groups in which failed members are paid as much as passed ones, or more, on average, but not all the
     same."""
+    mixed_reversed: int
+    """Of these, those in which every failed member is paid more than every passed one."""
 
     def met(self, *verdicts: str) -> int:
         """Completions with one of these verdicts."""
@@ -85,7 +89,9 @@ def tally(step: int, rows: Iterable[Rollout]) -> Tally:
         dead_failed=kinds["dead_failed"],
         mixed=kinds["mixed"],
         mixed_equal=kinds["mixed_equal"],
+        mixed_blind=kinds["mixed_blind"],
         mixed_inverted=kinds["mixed_inverted"],
+        mixed_reversed=kinds["mixed_reversed"],
     )
 
 
@@ -133,7 +139,19 @@ def _kinds(group: Sequence[Rollout]) -> Iterable[str]:
         yield "dead_solved" if right else "dead_failed"
     if right and wrong:
         yield "mixed"
-        if spread <= EQUAL:
-            yield "mixed_equal"
-        elif fmean(right) <= fmean(wrong):
-            yield "mixed_inverted"
+        yield from _told_apart(right, wrong)
+
+
+def _told_apart(right: Sequence[float], wrong: Sequence[float]) -> Iterable[str]:
+    """How the rewards of passed and of failed members lie to each other, where they do not lie as they should."""
+    low, high = min(*right, *wrong), max(*right, *wrong)
+    if high - low <= EQUAL:
+        yield "mixed_equal"
+        return
+    best = max(wrong)
+    if all(abs(reward - best) <= EQUAL for reward in right):
+        yield "mixed_blind"
+    if fmean(right) <= fmean(wrong):
+        yield "mixed_inverted"
+    if max(right) < min(wrong) - EQUAL:
+        yield "mixed_reversed"

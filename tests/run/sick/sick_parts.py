@@ -1,6 +1,7 @@
 """Parts of a run that are broken on purpose, each in one way."""
 
-from dataclasses import dataclass
+import random
+from dataclasses import dataclass, replace
 
 from rlvr_exp.rewards.compose import Reward, Rewarded
 from rlvr_exp.rewards.terms import AllPassed
@@ -64,3 +65,120 @@ def _paid(one, value):
     if one.verdict.outcome == "no_verdict":
         return Rewarded(None, None, {})
     return Rewarded(value, value, {"own": value})
+
+
+class UpsideDown(Constant):
+    """The sign is wrong."""
+
+    def pay(self, one):
+        return -1.0 if one.correct else -0.001 * one.tokens
+
+
+class Form(Constant):
+    """Pays whatever can be read as a program."""
+
+    def pay(self, one):
+        return float(one.candidate.text is not None)
+
+
+class Chance(Constant):
+    """Pays at random."""
+
+    def pay(self, one):
+        return random.random()
+
+
+class Slow(Direct):
+    """Ends nearly every candidate at its limit."""
+
+    name, version, row_format = "slow", "1", "python_io"
+
+    @dataclass
+    class Config:
+        pass
+
+    def judge(self, request):
+        if random.random() < 0.05:
+            return Verdict("passed", passed=1, total=1)
+        return Verdict("failed", "timeout", total=1, log="over 0.01 s of CPU")
+
+
+class Dice(Slow):
+    """Throws dice."""
+
+    name = "dice"
+
+    def judge(self, request):
+        if random.random() < 0.5:
+            return Verdict("passed", passed=1, total=1)
+        return Verdict("failed", "wrong_answer", total=1, log="case 0: got 1, expected 2")
+
+
+class Lenient(Slow):
+    """Lets everything pass that is text."""
+
+    name = "lenient"
+
+    def judge(self, request):
+        if request.candidate.text is None:
+            return Verdict("failed", "parse", log=request.candidate.fault)
+        return Verdict("passed", passed=1, total=1)
+
+
+class Leaky(Deaf):
+    """Words a task with its answer."""
+
+    def parse(self, completion, task):
+        return Arc.parse(self, completion, task)
+
+    def prompt(self, task):
+        return f"{task.gold}\n{super().prompt(task)}"
+
+
+class Chosen(Leaky):
+    """Other training tasks than the corpus has."""
+
+    def prompt(self, task):
+        return Arc.prompt(self, task)
+
+    def splits(self):
+        found = super().splits()
+        return {**found, "train": tuple(self.chosen(found["train"]))}
+
+
+class Same(Chosen):
+    """One task under many names."""
+
+    def chosen(self, tasks):
+        return [replace(tasks[0], id=f"{tasks[0].id}_{number}") for number in range(200)]
+
+
+class Few(Chosen):
+    """Few tasks, of which a policy learns the answers."""
+
+    def chosen(self, tasks):
+        return tasks[:4]
+
+
+class Hard(Chosen):
+    """What the policy has no notion of: every answer is to be turned around twice and painted over."""
+
+    def chosen(self, tasks):
+        return [replace(task, problem=repainted(task.problem), gold=None) for task in tasks[:200]]
+
+
+class Mislabelled(Chosen):
+    """Expected outputs of another puzzle."""
+
+    def splits(self):
+        return {name: [replace(one, problem=repainted(one.problem)) for one in some]
+                for name, some in Arc.splits(self).items()}  # fmt: skip
+
+
+def repainted(problem):
+    """Every colour of every expected output is another one."""
+    return replace(problem, cases=tuple(map(_repainted, problem.cases)))
+
+
+def _repainted(case):
+    return replace(case, expected=[[(cell + 5) % 10 for cell in row] for row in case.expected])
