@@ -29,16 +29,20 @@ def packed_linears(model: nn.Module) -> Iterator[None]:
 def trained_linears(model: nn.Module) -> Iterator[None]:
     """Meanwhile the float32 linear layers on CPU, and their gradients, are computed from their weights where they are.
 
-    Holds for a backward pass as well: gradient checkpointing computes layers again there.
+    Holds for a backward pass as well: gradient checkpointing computes layers again there. Layers whose weights are spread
+    over ranks (ZeRO-3) are left out: which of those are here now depends on what was computed before, and a run that
+    goes on has computed nothing yet.
     """
-    with _replaced(model, _trained):
+    with _replaced(model, _trained, lambda module: not hasattr(module.weight, "ds_id")):
         yield
 
 
 @contextmanager
-def _replaced(model: nn.Module, made: Callable[[nn.Linear], Forward]) -> Iterator[None]:
+def _replaced(
+    model: nn.Module, made: Callable[[nn.Linear], Forward], wanted: Callable[[nn.Linear], bool] = lambda _: True
+) -> Iterator[None]:
     """Layers that are replaced already stay as they are."""
-    found = [module for module in model.modules() if _suits(module)]
+    found = [module for module in model.modules() if _suits(module) and wanted(module)]
     for module in found:
         module.forward = made(module)
     try:

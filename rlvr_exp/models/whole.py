@@ -65,9 +65,27 @@ def _without_hooks(model: nn.Module) -> Iterator[None]:
         return
     remove_hooks(trainer.model_wrapped)
     try:
-        yield
+        with _no_new_step(trainer.model_wrapped):
+            yield
     finally:
         add_hooks(trainer.model_wrapped)
+
+
+@contextmanager
+def _no_new_step(engine: Any) -> Iterator[None]:
+    """DeepSpeed takes a pass through the whole model for the beginning of a step, in which ranks compare their traces;
+    ranks that sample make different numbers of passes, and one without a share of the work none: the others would wait
+    for it for ever."""
+    offload = getattr(getattr(engine, "optimizer", None), "parameter_offload", None)
+    if offload is None:  # Before training there is no engine.
+        yield
+        return
+    hooks, key = offload.module._forward_pre_hooks, offload.fwd_pre_hook.id
+    hook = hooks.pop(key)
+    try:
+        yield
+    finally:
+        hooks[key] = hook  # Before the hooks that fetch are put back: it runs first.
 
 
 @contextmanager

@@ -37,6 +37,15 @@ def test_layers_of_other_kinds_and_wrapped_ones_are_left_alone():
     assert model[1].forward is own
 
 
+def test_a_layer_spread_over_ranks_is_left_alone_in_training_whether_it_is_here_or_not():
+    layer = nn.Sequential(nn.Linear(4, 4))
+    layer[0].weight.ds_id = 0  # As DeepSpeed marks it.
+    with trained_linears(layer):
+        assert "forward" not in vars(layer[0])
+    with packed_linears(layer):
+        assert "forward" in vars(layer[0]), "sampling has gathered them all"
+
+
 def test_weights_are_packed_anew_each_time():
     model = tiny_model()
     ids = torch.tensor([[3, 4, 5]])
