@@ -1,6 +1,6 @@
 """Two processes of which one dies, or which are asked to stop: `bash launchers/test.sh -m exact`.
 
-GRPO dies at every point; imitation and PPO at four, each under both plans. Each rank dies somewhere.
+GRPO dies at every point; imitation and PPO at four, under DDP and ZeRO-2; some under ZeRO-3. Each rank dies somewhere.
 """
 
 import random
@@ -12,15 +12,18 @@ import pytest
 import trajectories
 from damage import Attacked
 from nursery import Nursery
-from trajectories import SAMPLING, SIGNALS, STAGES, go_on, program, whole
+from trajectories import SIGNALS, STAGES, go_on, program, whole
 
 pytestmark = [pytest.mark.exact, pytest.mark.slow]
 
 TWO = {plan: [f"parallel={plan}", "parallel.processes=2"] for plan in ("ddp", "zero2", "zero3")}
+TWO["zero3"] += ["evaluation.tasks=1", "evaluation.samples=1", "evaluation.greedy=false"]
+"""Where weights are gathered for sampling, a rank without a share of the work must not keep the others waiting."""
 DEATHS = [("zero2", "0", "written"), ("ddp", "1", "generation"), ("ddp", "0", "writing"), ("zero2", "1", "backward")]
 FURTHER = [("ddp", "1", "verification"), ("ddp", "0", "logging"), ("zero2", "0", "generation"), ("zero2", "1", "verification")]
 CASES = [(stage, *death) for stage in ("grpo", "sft", "ppo") for death in DEATHS]
 CASES += [("grpo", *death) for death in FURTHER] + [("dapo", "ddp", "1", "generation")]
+CASES += [("grpo", "zero3", "1", "backward"), ("ppo", "zero3", "0", "written")]
 Wholes = Callable[[str, str], Path]
 
 
@@ -67,21 +70,6 @@ def test_two_processes_asked_to_stop_in_a_step(stage: str, tmp_path: Path, whole
     assert "a checkpoint was written" in trajectories.said_in(tmp_path)
     assert go_on(nursery, words, tmp_path) == 0
     assert trajectories.without_extra(wholes(stage, "ddp"), tmp_path / "run") == []
-
-
-def test_zero3_goes_on_to_rounding(tmp_path: Path, wholes: Wholes, nursery) -> None:
-    """DeepSpeed fetches shards in another order in its first step: 1e-7 in the weights after two steps was measured."""
-    words = [*STAGES["grpo"], *TWO["zero3"]]
-    assert go_on(nursery, words, tmp_path, killing.at("generation", SAMPLING["grpo"], KILL_RANK="1")) == 1
-    assert go_on(nursery, words, tmp_path) == 0
-    alike(trajectories.rows(wholes("grpo", "zero3")), trajectories.rows(tmp_path / "run"))
-
-
-def alike(first: list[dict], second: list[dict]) -> None:
-    assert [row["step"] for row in first] == [row["step"] for row in second]
-    for ours, theirs in zip(first, second, strict=True):
-        figures = [{name: float(value) for name, value in row.items()} for row in (ours, theirs)]
-        assert figures[0] == pytest.approx(figures[1], rel=1e-3, abs=1e-4)
 
 
 def test_ranks_change_neither_samples_nor_verdicts(wholes: Wholes) -> None:
