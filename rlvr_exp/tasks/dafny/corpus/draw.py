@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from random import Random
 
-VALUES = "x y z a b c u v w p q k t".split()
-NUMBERS = "n m k size count len".split()
-INDICES = "i j k h g e".split()
-RESULTS = "r res out y z ans v result".split()
-ARRAYS = "a b arr data xs c".split()
-SEQUENCES = "s q xs seq1 l t".split()
-TEMPORARIES = "t tmp w h d acc".split()
-FUNCTIONS = "F G H Fn Val Step".split()
-PLAIN_NAMES = "Compute Solve Run Work Calc Make Go Task".split()
+VALUES = ["x", "y", "z", "a", "b", "c", "u", "v", "w", "p", "q", "k", "t"]
+NUMBERS = ["n", "m", "k", "size", "count", "len"]
+INDICES = ["i", "j", "k", "h", "g", "e"]
+RESULTS = ["r", "res", "out", "y", "z", "ans", "v", "result"]
+ARRAYS = ["a", "b", "arr", "data", "xs", "c"]
+SEQUENCES = ["s", "q", "xs", "seq1", "l", "t"]
+TEMPORARIES = ["t", "tmp", "w", "h", "d", "acc"]
+FUNCTIONS = ["F", "G", "H", "Fn", "Val", "Step"]
+PLAIN_NAMES = ["Compute", "Solve", "Run", "Work", "Calc", "Make", "Go", "Task"]
 """Method names that say nothing about what is asked."""
 
 

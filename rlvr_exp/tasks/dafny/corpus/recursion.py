@@ -206,8 +206,16 @@ def square_root(d: Draw) -> Method:
         ensures=[d.one(f"{shown} <= {n}", f"{n} >= {shown}"), d.one(f"{n} < {above}", f"{above} > {n}")],
         plain=[f"{r} := 0;\nwhile {above} <= {n}\n@ {shown} <= {n}\n  {r} := {r} + 1;\n~assert {n} < {above};"],
         winded=[
-            f"{r} := 0;\nwhile true\n@ {shown} <= {n}\n@ decreases {n} - {r}\n  if {above} > {n}\n    ~assert {shown} <= {n};\n"
-            f"    break;\n  {r} := {r} + 1;"
+            f"""
+{r} := 0;
+while true
+@ {shown} <= {n}
+@ decreases {n} - {r}
+  if {above} > {n}
+    ~assert {shown} <= {n};
+    break;
+  {r} := {r} + 1;
+"""
         ],
     )
 

@@ -13,8 +13,41 @@ from rlvr_exp.tasks.dafny.corpus.recursion import SELF
 from rlvr_exp.tasks.dafny.tokens import tokens
 
 RESERVED = frozenset(
-    "method function predicate lemma returns requires ensures modifies reads decreases invariant forall exists old in if "
-    "then else while int nat bool seq array true false new Length return assert var break multiset".split()
+    [
+        "method",
+        "function",
+        "predicate",
+        "lemma",
+        "returns",
+        "requires",
+        "ensures",
+        "modifies",
+        "reads",
+        "decreases",
+        "invariant",
+        "forall",
+        "exists",
+        "old",
+        "in",
+        "if",
+        "then",
+        "else",
+        "while",
+        "int",
+        "nat",
+        "bool",
+        "seq",
+        "array",
+        "true",
+        "false",
+        "new",
+        "Length",
+        "return",
+        "assert",
+        "var",
+        "break",
+        "multiset",
+    ]
 )
 """Words that mean the same in every method; every other name is the method's own."""
 

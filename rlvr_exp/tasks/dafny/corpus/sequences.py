@@ -152,7 +152,8 @@ def seq_slice(d: Draw) -> Method:
     n = str(d.k(1, 12)) if fixed else n
     cut = f"{s}[..{n}]" if front else f"{s}[{n}..]"
     length = n if front else f"|{s}| - {n}"
-    cell = f"{s}[{j}]" if front else f"{s}[{j} + {n}]"
+    cell = f"{s}[$]" if front else f"{s}[$ + {n}]"
+    there = cell.replace("$", j)
     need = (
         d.one(f"|{s}| >= {n}", f"{n} <= |{s}|") if fixed else d.one(f"0 <= {n} <= |{s}|", f"0 <= {n} && {n} <= |{s}|")
     )
@@ -161,15 +162,15 @@ def seq_slice(d: Draw) -> Method:
         f"{r}: seq<int>",
         requires=[need],
         ordered=True,
-        ensures=[d.equal(f"|{r}|", length), d.all(j, f"|{r}|", f"{r}[{j}] == {cell}")],
+        ensures=[d.equal(f"|{r}|", length), d.all(j, f"|{r}|", f"{r}[{j}] == {there}")],
         plain=[f"{r} := {cut};\n~assert |{r}| == {length};"],
         winded=[
             f"""
 {r} := [];
 while |{r}| < {length}
 @ |{r}| <= {length}
-@ forall {j} :: 0 <= {j} < |{r}| ==> {r}[{j}] == {cell}
-  {r} := {r} + [{cell.replace(j, f"|{r}|")}];
+@ forall {j} :: 0 <= {j} < |{r}| ==> {r}[{j}] == {there}
+  {r} := {r} + [{cell.replace("$", f"|{r}|")}];
 ~assert |{r}| == {length};
 """
         ],

@@ -1,0 +1,44 @@
+"""A sample of the embedded corpus before the real Dafny: golds are proved, mutants are refused."""
+
+import json
+import lzma
+from random import Random
+
+import pytest
+
+from rlvr_exp.config.verifier import Sandbox
+from rlvr_exp.tasks.base import Candidate
+from rlvr_exp.tasks.dafny.corpus.build import ASSETS
+from rlvr_exp.tasks.problems import DafnyProblem
+from rlvr_exp.verifiers.base import Request
+from rlvr_exp.verifiers.dafny.corpus import RLIMIT
+from rlvr_exp.verifiers.dafny.tool import Tool
+from rlvr_exp.verifiers.dafny.verifier import Dafny
+
+
+@pytest.fixture(scope="module")
+def verdicts(warm_dafny: Tool):
+    lines = lzma.decompress((ASSETS / "dev.jsonl.xz").read_bytes()).splitlines()
+    rows = Random(0).sample([row for row in map(json.loads, lines) if row["mutants"]], 10)
+    asked = [
+        (row, text, text == row["annotated_body"])
+        for row in rows
+        for text in (row["annotated_body"], row["mutants"][0])
+    ]
+    with Dafny(Sandbox(workers=1), rlimit=RLIMIT, cpu_s=60, wall_s=300, memory_mb=2048) as verifier:
+        heads = [row["before"] + row["header"] + row["spec"] for row, _, _ in asked]
+        requests = [
+            Request(DafnyProblem(head + "\n"), Candidate(head + text + "\n"))
+            for head, (_, text, _) in zip(heads, asked, strict=True)
+        ]
+        said = verifier.verify(requests)
+    return [(gold, verdict) for (_, _, gold), verdict in zip(asked, said, strict=True)]
+
+
+def test_golds_are_proved(verdicts) -> None:
+    assert all(verdict.outcome == "passed" for gold, verdict in verdicts if gold)
+
+
+def test_mutants_are_refused(verdicts) -> None:
+    wrong = [verdict for gold, verdict in verdicts if not gold]
+    assert len(wrong) == 10 and all((verdict.outcome, verdict.bucket) == ("failed", "verify") for verdict in wrong)
