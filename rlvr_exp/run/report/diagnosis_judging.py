@@ -208,8 +208,8 @@ def _contradicted(seen: Evidence) -> Iterator[Finding]:
     for row in seen.samples:
         # Cut off or not is the sampler's word, not the verifier's.
         if row.outcome != "no_verdict" and not row.truncated:
-            judged[row.task, row.completion].add(row.outcome)
-            times[row.task, row.completion] += 1
+            judged[_asked(row)].add(row.outcome)
+            times[_asked(row)] += 1
     repeated = [key for key, count in times.items() if count > 1]
     torn = {key for key in repeated if len(judged[key]) > 1}
     found = Share(len(torn), len(repeated))
@@ -228,13 +228,18 @@ def _contradicted(seen: Evidence) -> Iterator[Finding]:
         )
 
 
+def _asked(row: Rollout) -> tuple[str, str]:
+    """What a verdict is of: a text for a task. In a cascade also the body that was annotated, which its prompt holds."""
+    return row.task, row.prompt + row.completion
+
+
 def _pairs(rows: Sequence[Rollout], torn: set[tuple[str, str]]) -> tuple[Rollout, ...]:
     """Two rows of one text with different verdicts, then another."""
-    of_text = [row for row in rows if (row.task, row.completion) in torn]
+    of_text = [row for row in rows if _asked(row) in torn]
     if not of_text:
         return ()
     first = of_text[0]
-    same = [row for row in of_text if (row.task, row.completion) == (first.task, first.completion)]
+    same = [row for row in of_text if _asked(row) == _asked(first)]
     other = next(row for row in same if row.outcome != first.outcome)
     return (first, other, *(row for row in of_text if row not in same))[:3]
 
