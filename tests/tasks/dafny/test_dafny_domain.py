@@ -7,6 +7,7 @@ from dafny_samples import EXAMPLES, GROWS, MAX, SUM, named, write_rows
 
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.tasks.dafny.domain import Dafny
+from rlvr_exp.tasks.dafny.pairs import fault_of
 from rlvr_exp.tasks.dafny.prompt import Wording
 from rlvr_exp.tasks.problems import DafnyProblem
 
@@ -120,3 +121,22 @@ def test_a_bare_answer_is_finished_with_its_brace(folder) -> None:
 
 def test_the_fingerprint_tells_roles_apart(folder) -> None:
     assert Dafny(folder, "writer").fingerprint("dev") != Dafny(folder, "annotator").fingerprint("dev")
+
+
+def test_the_embedded_corpus_is_there_without_a_path() -> None:
+    domain = Dafny(role="both", limit=6)
+    splits = domain.splits()
+    assert {name: len(tasks) for name, tasks in splits.items()} == dict.fromkeys(
+        ("train", "dev", "test", "test_unseen"), 6
+    )
+    for task in (task for tasks in splits.values() for task in tasks):
+        assert fault_of(task.puzzle.example, task.puzzle.role) == ""
+        assert domain.parse(task.gold, task).text == task.puzzle.example.gold
+        assert domain.finished(task.gold) and 0 <= task.difficulty <= 1
+
+
+def test_answers_are_compared_by_tokens_and_tasks_grouped_by_role_and_length(folder) -> None:
+    domain, task = task_of(folder, "writer", "sum")
+    same, gold = domain.compared(SUM.body.replace("\n", "  // so\n "), task)
+    assert same == gold and domain.compared("no body here", task)[0] == "no body here"
+    assert domain.groups(task) == {"role": "writer", "length": "064 to 127"}
