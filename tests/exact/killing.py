@@ -112,11 +112,20 @@ POINTS: Mapping[str, Callable[[], None]] = {
 }
 
 
+IDLE = "idle"
+"""In the place of a point: nothing dies, and training ends where it begins."""
+
+
 def install() -> None:
     """Arm the point that the environment names, if any."""
     if "KILL_POINT" not in os.environ:
         return
+    from transformers import Trainer
     from transformers.trainer_callback import CallbackHandler
+
+    if os.environ["KILL_POINT"] == IDLE:
+        Trainer.train = lambda self, **_: None
+        return
 
     def noting(old: Any) -> Any:
         def begun(self: Any, args: Any, state: Any, control: Any) -> Any:

@@ -85,6 +85,10 @@ SAMPLING = {"grpo": 4, "ppo": 5, "sft": 4, "dapo": 3}
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 """What asks a run to stop."""
 MACHINE = ("time/", "system/")
+BY_VALUE = "_optim_states.pt"
+"""Of DeepSpeed."""
+PADDED = "fp32_flat_groups"
+"""ZeRO-3's shards of the weights, which stand in model.safetensors too: they end in padding that DeepSpeed never sets."""
 
 
 def program(words: list[str], place: Path, env: dict[str, str], said: Path) -> int:
@@ -134,15 +138,16 @@ def link_of(run: Path, name: str) -> str | None:
 
 
 def held(path: Path) -> Any:
-    """A file of a checkpoint: its bytes, or its values where some of them are times."""
+    """A file of a checkpoint: its bytes, or its values where some of them are times or mean nothing."""
     if path.name == "checkpoint.json":
         said = json.loads(path.read_text())
-        timed = [name for name in said["sha256"] if "/rank_" in name]
-        return {key: value for key, value in said.items() if key not in ("sha256", "seal")} | {
-            "sha256": {name: value for name, value in said["sha256"].items() if name not in timed}
-        }
+        sums = {name: value for name, value in said["sha256"].items() if "/rank_" not in name and BY_VALUE not in name}
+        return {key: value for key, value in said.items() if key not in ("sha256", "seal")} | {"sha256": sums}
     if path.name.startswith("rank_"):
         return without_machine(torch.load(path, weights_only=True))
+    if BY_VALUE in path.name:
+        state = torch.load(path, weights_only=False)["optimizer_state_dict"]
+        return without_machine({key: value for key, value in state.items() if key != PADDED})
     return path.read_bytes()
 
 
@@ -154,6 +159,8 @@ def without_machine(value: Any) -> Any:
         return [without_machine(part) for part in value]
     if isinstance(value, torch.Tensor):
         return [str(value.dtype), list(value.shape), value.contiguous().flatten().view(torch.uint8).numpy().tobytes()]
+    if hasattr(value, "__dict__"):
+        return without_machine(vars(value))
     return repr(value) if isinstance(value, float) else value
 
 

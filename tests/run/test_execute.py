@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from rlvr_exp.config import compose
+from rlvr_exp.core import checksums
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.run import execute as module
 from rlvr_exp.run.children import Ended
@@ -27,6 +28,10 @@ RATE = {"value": 0.5, "low": 0.4, "high": 0.6, "n": 10, "samples": 8}
 def done(job):
     job.progress(kind="step", step=2, total=2)
     return Result(before={"pass_at_1": RATE}, after={"pass_at_1": RATE}, metrics={"loss": float("nan")}, steps=2)
+
+def known(job):
+    from rlvr_exp.core import checksums
+    return Result(metrics={"known": len(checksums._known)})
 
 def guard(job):
     job.before = {"pass_at_1": RATE}
@@ -59,6 +64,16 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         return execute(compose(["+stage=evaluate", "seed=4"]), COMMAND, tmp_path / "run")
 
     return start
+
+
+def test_what_the_parent_has_read_the_child_need_not_read_again(run, tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "weights").write_bytes(b"weights")
+    monkeypatch.setattr(checksums, "_known", {})
+    monkeypatch.setattr(checksums, "SETTLED_NS", -1_000_000_000)
+    checksums.checksum(tmp_path / "weights")
+    outcome = run("known")
+    assert outcome.summary["metrics"] == {"known": 1}
+    assert not (outcome.directory / checksums.HANDED).exists()
 
 
 @pytest.mark.parametrize(
