@@ -210,6 +210,9 @@ class Groups:
             given = (choice.value() for choice in choices if choice.key_or_group == name)
             if isinstance(chosen := next(given, self.default.get(name)), str):
                 overrides.known_choices[name] = chosen
+        # By a name of its own: a stage's preset may choose other data, and Hydra takes one value for a group's name.
+        named = (choice.value() for choice in choices if choice.key_or_group == "data")
+        overrides.known_choices["chosen_data"] = str(next(named, self.default.get("data")))
         found, _ = _create_defaults_list(self._repository, "config", overrides, prepend_hydra=False, skip_missing=False)
         overrides.ensure_overrides_used()
         overrides.ensure_deletions_used()

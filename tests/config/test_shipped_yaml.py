@@ -32,6 +32,8 @@ def words_for(file: str) -> list[list[str]]:
     if group == "experiment":
         stages = MADE_FOR.get(option, STAGES)
         return [[f"+stage={stage}", f"+experiment={option}", *NEEDED.get(stage, [])] for stage in stages]
+    if group.startswith("experiment/") and group.endswith("/data"):  # What an experiment says about one choice of data.
+        return [["+stage=grpo", f"data={option}", f"+experiment={group.split('/')[1]}"]]
     if group.count("/") == 2:  # What an experiment says about one choice of a stage's own group.
         _, experiment, stage = group.split("/")
         return [[f"+stage={stage}", f"{stage}={option}", f"+experiment={experiment}"]]
