@@ -34,15 +34,16 @@ class Broken(Term):
 
     def standing_still(self):
         self._slept = True
-        time.sleep(3)
+        time.sleep(5)
 '''
 
 
 def test_skipped_updates_are_counted_told_and_end_the_run(tmp_path: Path) -> None:
     (tmp_path / "breakage.py").write_text(TERM)
     words = ["+stage=grpo", "+experiment=quick", f"hydra.searchpath=[{tmp_path}]", "evaluation.tasks=2", "run.dir=run"]
+    words += ["data.limit=40", "evaluation.samples=1", "sandbox.workers=1"]
     words += ["+reward.terms.broken={_target_: breakage.Broken}", "algorithm.max_steps=9"]
-    words += ["run.guards.max_skipped=1", "run.guards.step_deadline_s=2", "run.checkpoint.every_steps=1"]
+    words += ["run.guards.max_skipped=1", "run.guards.step_deadline_s=3", "run.checkpoint.every_steps=1"]
     done = subprocess.run([*PROGRAM, *words], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True)
     run = tmp_path / "run"
     summary, log = json.loads((run / "summary.json").read_text()), (run / "log.txt").read_text()

@@ -11,18 +11,20 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 from program import ENVIRONMENT, PROGRAM
 
 from rlvr_exp.config import build, compose
 from rlvr_exp.config.compose import compose_lenient
 from rlvr_exp.config.data import Data
 from rlvr_exp.core.errors import GuardStop, InputError, Interrupted
+from rlvr_exp.core.sealed import check_sound
 from rlvr_exp.run import manifest
 from rlvr_exp.run.job import Job, Result
 from rlvr_exp.run.ready import unready
 from rlvr_exp.run.rollout_files import read_rollouts, rollout_steps, write_rollouts
 from rlvr_exp.run.stored import Stored
-from rlvr_exp.stages import again, replay, rescore
+from rlvr_exp.stages import again, replay, rescore, setup
 
 pytestmark = pytest.mark.slow
 
@@ -32,7 +34,7 @@ SECRETS = {
     "JUDGE_PASSWORD": "planted password of a judge",
     "AWS_SECRET": "AKIA" + "PLANTED7" * 2,
 }
-SIZE = ["algorithm.max_steps=3", "data.limit=40", "evaluation.tasks=2", "evaluation.samples=1"]
+SIZE = ["algorithm.max_steps=3", "data.limit=40", "evaluation.tasks=2", "evaluation.samples=1", "sandbox.workers=1"]
 SIZE += ["run.checkpoint.every_steps=1"]
 LENIENT = '''
 from dataclasses import dataclass
@@ -74,7 +76,7 @@ def made(tmp_path_factory) -> Path:
 @pytest.fixture(autouse=True)
 def one_corpus(monkeypatch) -> None:
     """The corpus takes seconds to build and is the same in every test."""
-    for module in (rescore, replay):
+    for module in (rescore, replay, setup):
         monkeypatch.setattr(module, "build", once)
 
 
@@ -119,6 +121,18 @@ def test_wandb_has_the_metrics_and_samples_of_the_run(made: Path) -> None:
     assert [name for name in names if name.encode() not in kept] == []
     assert b"max_steps" in kept and str(made / "checkpoints").encode() in kept, "configuration and paths"
     assert len(list(made.glob("wandb/offline-run-*/files/media/table/samples*.table.json"))) == 3
+
+
+@pytest.mark.property(23)
+def test_a_checkpoint_of_a_real_run_holds_all_that_training_needs(made: Path) -> None:
+    folder = (made / "checkpoints" / "latest").resolve()
+    said = check_sound(folder)
+    parts = {"optimizer.pt", "scheduler.pt", "rng_state.pth", "trainer_state.json", "rank_0.pt"}
+    whole = {"model.safetensors", "config.json", "tokenizer.json", "state.json", *(f"training/{name}" for name in parts)}
+    assert whole <= set(said["sha256"]) and (said["step"], said["stage"], said["max_steps"]) == (3, "grpo", 3)
+    assert json.loads((folder / "training" / "trainer_state.json").read_text())["global_step"] == 3
+    moments = torch.load(folder / "training" / "optimizer.pt", weights_only=True)["state"]
+    assert moments and all({"exp_avg", "exp_avg_sq", "step"} <= one.keys() for one in moments.values())
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -12,13 +13,14 @@ from program import ENVIRONMENT, PROGRAM
 from rlvr_exp.config import compose
 from rlvr_exp.core.errors import InputError, Interrupted
 from rlvr_exp.inference.solution import KEYS
+from rlvr_exp.main import main
 from rlvr_exp.run import manifest
 from rlvr_exp.run.job import Job
 from rlvr_exp.stages import infer
 from rlvr_exp.verifiers.base import OUTCOMES
 
 GRIDS = ([[1, 2], [3, 4]], [[5, 0], [0, 5]], [[7, 7], [1, 2]], [[0, 3], [3, 0]])
-SHORT = "model.max_completion_tokens=24"
+SHORT = "model.max_completion_tokens=16"
 
 
 def puzzle(name, number=0):
@@ -34,13 +36,12 @@ def lines(path: Path, rows=ROWS) -> Path:
     return path
 
 
-@pytest.fixture
-def start(tmp_path):
-    """Runs the stage in this process; `start.events` is what a person would see."""
+def starter(folder):
+    """Runs the stage in this process; its `events` are what a person would see."""
 
     def go(*words, tune=None):
         go.count += 1
-        job = go.job = Job(tmp_path / f"run{go.count}", go.events.append)
+        job = go.job = Job(folder / f"run{go.count}", go.events.append)
         job.directory.mkdir()
         manifest.begin(job.directory, "infer", 0, [], "")
         if tune:
@@ -51,6 +52,11 @@ def start(tmp_path):
     return go
 
 
+@pytest.fixture
+def start(tmp_path):
+    return starter(tmp_path)
+
+
 def answers(path: Path):
     return [json.loads(line) for line in path.read_text().splitlines()]
 
@@ -58,7 +64,7 @@ def answers(path: Path):
 def run(folder: Path, *words: str, given: str = "", **options) -> subprocess.CompletedProcess[str]:
     command = [*PROGRAM, "+stage=infer", SHORT, *words]
     return subprocess.run(
-        command, cwd=folder, env=ENVIRONMENT, input=given, capture_output=True, text=True, timeout=120, **options
+        command, cwd=folder, env=ENVIRONMENT, input=given, capture_output=True, text=True, timeout=300, **options
     )
 
 
@@ -86,7 +92,7 @@ def test_a_terminal_shows_text(tmp_path):
             said += chunk
     except OSError:  # Linux: the other side is closed.
         pass
-    assert command.wait(60) == 0, command.stderr.read()
+    assert command.wait(300) == 0, command.stderr.read()
     text = said.decode()
     assert "one: not judged" in text and "run directory: run" in text and '"id"' not in text
 
@@ -101,16 +107,18 @@ def test_a_reader_that_has_enough_ends_the_run(tmp_path):
     first = command.stdout.readline()
     command.stdout.close()
     said = command.stderr.read()
-    assert command.wait(60) == 130, said
+    assert command.wait(300) == 130, said
     kept = answers(tmp_path / "run" / "answers.jsonl")
     assert json.loads(first) == kept[0] and len(kept) < 60
 
 
-def test_the_plan_says_what_would_be_read_and_written(tmp_path):
-    done = run(tmp_path, "infer.input=-", "infer.decoding=sample", "infer.samples=4", "run.dry=true")
-    assert done.returncode == 0, done.stderr
-    assert "reads:       rlvr_exp/assets/models/tiny, standard input" in done.stdout
-    assert "answers.jsonl" in done.stdout and "best of 4" in done.stdout
+def test_the_plan_says_what_would_be_read_and_written(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    words = ["+stage=infer", SHORT, "infer.input=-", "infer.decoding=sample", "infer.samples=4", "run.dry=true"]
+    assert main(words) == 0
+    said = capsys.readouterr().out
+    assert "reads:       rlvr_exp/assets/models/tiny, standard input" in said
+    assert "answers.jsonl" in said and "best of 4" in said
     assert list(tmp_path.iterdir()) == []
 
 
@@ -149,10 +157,26 @@ def test_a_split_of_the_data_is_solved(start):
     assert start.events[-2]["done"] == 3
 
 
+def words_in(folder):
+    files = [f"infer.input={folder / 'in.jsonl'}", f"infer.output={folder / 'out.jsonl'}"]
+    return [*files, "infer.verify=false", "infer.batch_size=1"]
+
+
+@pytest.fixture(scope="module")
+def answered(tmp_path_factory):
+    """A folder with tasks, and with answers to all of them."""
+    folder = tmp_path_factory.mktemp("answered")
+    lines(folder / "in.jsonl")
+    starter(folder)(*words_in(folder))
+    return folder
+
+
 @pytest.fixture
-def words(tmp_path):
-    path = lines(tmp_path / "in.jsonl")
-    return [f"infer.input={path}", f"infer.output={tmp_path / 'out.jsonl'}", "infer.verify=false", "infer.batch_size=1"]
+def words(answered, tmp_path):
+    """Of a run that finds everything answered."""
+    for path in answered.glob("*.json*"):
+        shutil.copy(path, tmp_path)
+    return words_in(tmp_path)
 
 
 def stopping(after):
@@ -171,7 +195,6 @@ def stopping(after):
 
 
 def test_a_run_that_was_stopped_goes_on_by_id(start, words, tmp_path):
-    start(*words)
     whole = (tmp_path / "out.jsonl").read_text()
     (tmp_path / "out.jsonl").unlink()
     with pytest.raises(Interrupted, match="stopped after 2 of 4 tasks"):
@@ -184,11 +207,18 @@ def test_a_run_that_was_stopped_goes_on_by_id(start, words, tmp_path):
 
 
 def test_a_line_that_a_kill_cut_is_answered_again(start, words, tmp_path):
-    start(*words)
     whole = (tmp_path / "out.jsonl").read_text()
     (tmp_path / "out.jsonl").write_text(whole[:-30])
     start(*words)
     assert (tmp_path / "out.jsonl").read_text() == whole
+
+
+def test_programs_are_laid_out_beside_what_is_judged(start, words, tmp_path):
+    found = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    start(words[0], "infer.verify=false", "infer.format=true", "infer.tasks=2", "model.max_completion_tokens=40")
+    shown = answers(start.job.directory / "answers.jsonl")
+    assert all(row["formatted"] is None for row in found)
+    assert all((row["formatted"] is None) == bool(row["fault"]) for row in shown)
 
 
 @pytest.mark.parametrize(
@@ -198,11 +228,10 @@ def test_a_line_that_a_kill_cut_is_answered_again(start, words, tmp_path):
         (["infer.decoding=beam"], "another decoding"),
         (["infer.tasks=2"], "another input"),
         (["data.prompt.style=instruct"], "another prompts"),
-        (["model.max_completion_tokens=23"], "another model"),
+        (["model.max_completion_tokens=15"], "another model"),
     ],
 )
 def test_answers_of_another_kind_are_refused(start, words, more, told, tmp_path):
-    start(*words)
     before = (tmp_path / "out.jsonl").read_text()
     with pytest.raises(InputError, match=told):
         start(*words, *more)
@@ -210,13 +239,11 @@ def test_answers_of_another_kind_are_refused(start, words, more, told, tmp_path)
 
 
 def test_answers_to_another_input_are_refused(start, words, tmp_path):
-    start(*words)
     lines(tmp_path / "in.jsonl", [*ROWS[:3], puzzle("five", 2)])
     with pytest.raises(InputError, match="was made with another input"):
         start(*words)
 
 
 def test_packing_and_order_of_keys_are_the_same_input(start, words, tmp_path):
-    start(*words)
     lines(tmp_path / "in.jsonl", [dict(reversed(row.items())) for row in ROWS])
     assert start(*words).metrics["system/answers_from_before"] == 4

@@ -83,7 +83,8 @@ def _slow_verifier(seen: Evidence) -> Iterator[Finding]:
 
 
 def _short(seen: Evidence) -> Iterator[Finding]:
-    if seen.trains and 0 < seen.steps < SHORT:
+    rose = any(change["low"] > 0 for change in seen.change.values())
+    if seen.trains and 0 < seen.steps < SHORT and not rose:
         yield Finding(
             "short",
             f"Too short to tell: {seen.steps} steps",

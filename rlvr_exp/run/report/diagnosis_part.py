@@ -34,7 +34,7 @@ def _card(finding: Finding, number: int) -> str:
     head = f'<h3><span class="tag">{tag}</span> {escape(finding.title)} <small>{since}</small></h3>'
     body = f"<p>{escape(finding.why)}</p><p><b>What to do:</b> {escape(finding.remedy)}</p>"
     samples = _samples(finding.samples, number == 1)
-    name = f'<p class="none">cause: <code>{escape(finding.cause)}</code></p>'
+    name = f'<p class="none">cause: <code>{escape(finding.cause)}</code></p>' if number else ""
     parts = f"{head}{body}{samples}{name}"
     return f'<article class="sample cause{first}" data-cause="{escape(finding.cause)}">{parts}</article>'
 
