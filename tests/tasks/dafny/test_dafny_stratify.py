@@ -7,7 +7,7 @@ from dafny_programs import BY_METHOD, MAX, SUM
 
 from rlvr_exp.tasks.dafny.example import DafnyExample
 from rlvr_exp.tasks.dafny.program import Program, examples
-from rlvr_exp.tasks.dafny.stratify import band, constructs, split_examples
+from rlvr_exp.tasks.dafny.stratify import alike, band, constructs, split_examples
 
 OPERATORS = ("+", "-", "*", "==", "<", ">", "<=", ">=")
 
@@ -54,6 +54,12 @@ def test_each_construct_is_spread_over_the_parts() -> None:
     parts = split_examples(MANY, {"test": 0.5})
     loops = [sum("loop" in constructs(one) for one in members) for members in parts.values()]
     assert min(loops) >= 3, loops
+
+
+def test_what_differs_by_a_token_is_alike_and_what_differs_by_half_is_not() -> None:
+    texts = {"one": looped(12), "nearly": looped(12).replace("x + 11 *", "x - 11 *"), "other": looped(2)}
+    groups = alike([example for name, text in texts.items() for example in of(text, name)])
+    assert groups["one/L"] == groups["nearly/L"] != groups["other/L"]
 
 
 @pytest.mark.parametrize("seed", range(8))
