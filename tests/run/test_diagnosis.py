@@ -70,6 +70,11 @@ def easy(row):
             "reward": float(passed), "terms": {}, "passed": int(passed)}  # fmt: skip
 
 
+def slow(row):
+    """One answer of each group is the gold."""
+    return failing("timeout", **({} if row.sample else {"completion": "the gold"}))(row)
+
+
 def collapsing(step):
     return {"entropy": 0.4 if step < LATE else 0.001}
 
@@ -171,6 +176,7 @@ SICK = {
     ),
     "verifier dies half-way": ("no_verdict", World(change=since(LATE, silent))),
     "golds refused": ("golds", World(change=failing("wrong_answer", completion="the gold"), gold="the gold\n")),
+    "golds run out of time too": ("alike", World(change=slow, gold="the gold\n")),
     "nothing ever passes": ("none_pass", World(rate=-1.0, gain=0.0)),
     "held by the reference": (
         "kl_holds",

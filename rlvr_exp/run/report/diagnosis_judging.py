@@ -73,8 +73,8 @@ def _golds_given(seen: Evidence) -> Iterator[Finding]:
     ]
     failed = [row for row in given if row.outcome != "passed"]
     weight = weigh(Share(len(failed), len(given)).low, *GOLDS)
-    if weight is None or Counter(row.bucket for row in failed).most_common(1)[0][0] == "parse":
-        return  # What does not parse is told below, with the same samples.
+    if weight is None or _fails_alike(seen, Counter(row.bucket for row in failed).most_common(1)[0][0]):
+        return  # Told below, with the same samples.
     yield Finding(
         "golds",
         f"Golds are refused: {Share(len(failed), len(given))} answers that are the gold to the letter fail",
@@ -84,6 +84,12 @@ def _golds_given(seen: Evidence) -> Iterator[Finding]:
         0,
         some(failed),
     )
+
+
+def _fails_alike(seen: Evidence, bucket: str | None) -> bool:
+    """Golds fail as most answers do, for a reason that is no matter of right or wrong."""
+    most = share(recent(seen.series), lambda one: one.met(bucket or "")).low
+    return bucket == "parse" or (bucket in LIMITS and weigh(most, *ALIKE) is not None)
 
 
 def _is_gold(row: Rollout, seen: Evidence) -> bool:
