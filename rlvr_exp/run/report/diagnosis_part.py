@@ -10,6 +10,8 @@ from rlvr_exp.run.rollout_files import Rollout
 
 MOST_TEXT = 600
 WEIGHTS = {Weight.BLOCKS: "blocks learning", Weight.HOLDS_BACK: "holds it back", Weight.NOTE: "note"}
+OF_PROMPTS = ("leak", "duplicates", "prompts_too_long")
+"""Causes whose evidence is what was asked."""
 OUTCOMES = {"rose": "The policy learned.", "fell": "The policy got worse.", "level": "No change shows.", "unknown": ""}
 
 
@@ -33,27 +35,28 @@ def _card(finding: Finding, number: int) -> str:
     since = f"from step {finding.onset:,}" if finding.onset > 1 else "from the start" if finding.weight else ""
     head = f'<h3><span class="tag">{tag}</span> {escape(finding.title)} <small>{since}</small></h3>'
     body = f"<p>{escape(finding.why)}</p><p><b>What to do:</b> {escape(finding.remedy)}</p>"
-    samples = _samples(finding.samples, number == 1)
+    samples = _samples(finding.samples, number == 1, finding.cause in OF_PROMPTS)
     name = f'<p class="none">cause: <code>{escape(finding.cause)}</code></p>' if number else ""
     parts = f"{head}{body}{samples}{name}"
     return f'<article class="sample cause{first}" data-cause="{escape(finding.cause)}">{parts}</article>'
 
 
-def _samples(rows: Iterable[Rollout], shown: bool) -> str:
-    items = "".join(_sample(row) for row in rows)
+def _samples(rows: Iterable[Rollout], shown: bool, asked: bool) -> str:
+    items = "".join(_sample(row, asked) for row in rows)
     return f"<details{' open' if shown else ''}><summary>samples</summary>{items}</details>" if items else ""
 
 
-def _sample(row: Rollout) -> str:
+def _sample(row: Rollout, asked: bool) -> str:
     verdict = words(row.bucket or row.rule or row.outcome)
     paid = "" if row.reward is None else f", reward {row.reward:.3g}"
     place = f"step {row.step}" if row.fate != "measured" else "held out"
     log = f'<div class="log"><pre>{escape(row.log[:MOST_TEXT])}</pre></div>' if row.log.strip() else ""
+    prompt = f"<pre>{escape(row.prompt[:MOST_TEXT])}</pre><p class='none'>answer:</p>" if asked else ""
     more = len(row.completion) - MOST_TEXT
     left = f'<p class="none">&hellip; {more:,} more characters</p>' if more > 0 else ""
     return (
         f'<div><h4><span class="verdict {escape(row.outcome)}">{escape(verdict)}</span> <small>{place}, task '
         f"{escape(row.task)}, {row.tokens} "
-        f"tokens{paid}</small></h4><pre>{escape(row.completion[:MOST_TEXT]) or '(empty)'}</pre>"
+        f"tokens{paid}</small></h4>{prompt}<pre>{escape(row.completion[:MOST_TEXT]) or '(empty)'}</pre>"
         f"{left}{log}</div>"
     )
