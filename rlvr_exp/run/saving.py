@@ -114,24 +114,35 @@ class Selecting(TrainerCallback):
 
 
 class Saving(TrainerCallback):
-    """Writes checkpoints; a run asked to stop writes one first."""
+    """Writes checkpoints; a run asked to stop writes one first.
+
+    That of the last step is written when training has ended and no sooner: rows of metrics may be rarer than steps, and the
+    last row comes then. A run that went on from a checkpoint without it would never have it.
+    """
 
     def __init__(self, checkpoints: Checkpoints, policies: Policies, job: Job, selecting: Selecting):
         self._checkpoints, self._policies, self._job, self._selecting = checkpoints, policies, job, selecting
-        self._stopping = False
+        self._stopping = self._last = False
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_):
         # Rows of metrics may be rarer than steps; a run that ends here tells the step that its checkpoint has.
         self._job.steps = state.global_step
-        self._stopping = any_rank(self._job.interrupted)  # All ranks stop at one step, whenever each was told.
+        self._last = control.should_training_stop or state.global_step >= state.max_steps
+        # All ranks stop at one step, whenever each was told; after the last one the measurement stops.
+        self._stopping = any_rank(self._job.interrupted) and not self._last
         control.should_save |= self._stopping or self._checkpoints.due(state.global_step)
 
     def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_):
-        self._checkpoints.save(state.global_step, self._policies)
-        if self._selecting.is_best(state.global_step):
-            self._checkpoints.mark_best(state.global_step)
+        if self._last:
+            return
+        self._save(state.global_step)
         if self._stopping:
             raise Interrupted(f"stopped at step {state.global_step} of {state.max_steps}; a checkpoint was written")
 
     def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_):
-        self._checkpoints.save(state.global_step, self._policies)
+        self._save(state.global_step)
+
+    def _save(self, step: int) -> None:
+        self._checkpoints.save(step, self._policies)
+        if self._selecting.is_best(step):
+            self._checkpoints.mark_best(step)

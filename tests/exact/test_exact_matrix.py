@@ -48,6 +48,15 @@ def test_a_run_killed_anywhere_goes_on_bit_for_bit(stage, point, tmp_path: Path,
     assert trajectories.killed_and_resumed(nursery, stage, point, tmp_path, whole_run=wholes(stage)) == []
 
 
+@pytest.mark.parametrize("point", ["logging", "writing", "written"])
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_run_killed_at_its_end_goes_on_bit_for_bit(stage: str, point: str, tmp_path: Path, wholes: Wholes, nursery) -> None:
+    """The last row may be of a step that no row would be due in."""
+    assert go_on(nursery, STAGES[stage], tmp_path, killing.at(point, trajectories.STEPS)) == 1
+    assert go_on(nursery, STAGES[stage], tmp_path) == 0
+    assert differences(wholes(stage), tmp_path / "run") == []
+
+
 @pytest.mark.parametrize("stage", STAGES)
 def test_two_deaths_of_the_parent_as_well(stage: str, tmp_path: Path, wholes: Wholes, nursery) -> None:
     for point, step in (("backward", 2), ("generation", SAMPLING[stage])):
@@ -59,10 +68,10 @@ def test_two_deaths_of_the_parent_as_well(stage: str, tmp_path: Path, wholes: Wh
 @pytest.mark.parametrize("point", ["generation", "backward", "writing"])
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_run_asked_to_stop_in_a_step_goes_on_bit_for_bit(stage, point, tmp_path: Path, wholes: Wholes, nursery) -> None:
-    by, step = random.choice(SIGNALS).name, SAMPLING[stage] if point == "generation" else 4
+    by, step = random.choice(SIGNALS).name, SAMPLING[stage] if point == "generation" else 4  # The one after is the last.
     print(f"{stage}: {by} at {point} of step {step}")
     assert go_on(nursery, STAGES[stage], tmp_path, killing.at(point, step, KILL_BY=by)) == 130
-    assert "a checkpoint was written" in trajectories.said_in(tmp_path)
+    assert (tmp_path / "run" / "checkpoints" / "latest").exists()
     assert go_on(nursery, STAGES[stage], tmp_path) == 0
     assert trajectories.without_extra(wholes(stage), tmp_path / "run") == []
 

@@ -207,3 +207,19 @@ def test_a_run_asked_to_stop_has_its_checkpoint(tmp_path: Path, policy: Policy) 
     with pytest.raises(Interrupted, match="step 3 of 9"):
         saving.on_save(None, state, control)
     assert kept(checkpoints) == [3]
+
+
+def test_the_last_step_has_its_checkpoint_once_its_row_is_there(tmp_path: Path, policy: Policy) -> None:
+    """Also where the run was asked to stop in it, and where it is the best one."""
+    checkpoints, rows = Checkpoints(tmp_path, Checkpoint(every_steps=3)), Rows()
+    selecting = Selecting(Select(metric="reward/mean"), checkpoints, rows, dict)
+    saving = Saving(checkpoints, policy, SimpleNamespace(interrupted=True, steps=0), selecting)
+    checkpoints.add({"select": selecting})
+    control, state = TrainerControl(), SimpleNamespace(global_step=9, max_steps=9)
+    saving.on_step_end(None, state, control)
+    saving.on_save(None, state, control)
+    assert kept(checkpoints) == []
+    rows.log(9, {"reward/mean": 1.0})
+    selecting.on_log(None, state, control)
+    saving.on_train_end(None, state, control)
+    assert kept(checkpoints) == [9] and named(checkpoints, "best") == "step_000009"
