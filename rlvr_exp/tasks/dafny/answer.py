@@ -87,7 +87,7 @@ class _Text(Walker):
             return [0]
         by_method = example.spec.split()[-2:] == ["by", "method"]
         (target,) = parse(plain(example.header))
-        starts = self._named(target.name) or [0] * (self.at(0) in CLAUSES or self.at(0) in ("(", "returns"))
+        starts = self._targets(target.name, example) or [0] * (self.at(0) in CLAUSES or self.at(0) in ("(", "returns"))
         found = [index for index in (self._opening(start, by_method) for start in starts) if self._opens(index)]
         if found:
             return found[::-1]
@@ -96,6 +96,14 @@ class _Text(Walker):
 
     def _opens(self, index: int) -> bool:
         return self.at(index) == "{" and not self.is_attribute(index)
+
+    def _targets(self, name: str, example: DafnyExample) -> list[int]:
+        """Where the target's name stands: of a text that has as many declarations of it as the program, the target's own."""
+        named = self._named(name)
+        if len(named) < 2:
+            return named
+        earlier, others = (len(_Text(plain(text))._named(name)) for text in (example.before, example.after))
+        return named[earlier : earlier + 1] if len(named) == earlier + 1 + others else named
 
     def _named(self, name: str) -> list[int]:
         """Where the name stands in every declaration of it, or what may be one."""

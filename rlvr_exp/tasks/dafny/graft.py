@@ -79,7 +79,8 @@ class Body:
 
 
 def grafted(written: str, example: DafnyExample) -> str:
-    """The written body with the gold's annotations; as it is where its brackets do not match."""
+    """The written body with the gold's annotations; as it is where its brackets do not match. Code that is the gold's, and
+    says no more than the gold does, becomes the gold's text."""
     proofs = _proofs(example.gold)
     try:
         own = Body(written, proofs)
@@ -87,7 +88,7 @@ def grafted(written: str, example: DafnyExample) -> str:
         return written
     gold = Body(plain(example.annotated_body), proofs)
     gold = Body(_renamed(gold, own), proofs)
-    if own.code == gold.code and not own.annotations:
+    if own.code == gold.code and {one.tokens for one in own.annotations} <= {one.tokens for one in gold.annotations}:
         return gold.text
     return own.grafted(list(_Grafting(gold, own).chosen()))
 

@@ -1,5 +1,7 @@
 """Completions read back: whatever stands around a body, the body is found; whatever does not hold one is a fault."""
 
+from dataclasses import replace
+
 import pytest
 from dafny_samples import EXAMPLES, MAX, SUM
 from hypothesis import given
@@ -59,6 +61,13 @@ def test_no_text_breaks_the_reader(text: str) -> None:
 def test_an_answer_without_a_body_says_so(text: str, fault: str) -> None:
     found = body_of(text, MAX)
     assert found.text is None and fault in found.fault
+
+
+def test_of_several_methods_by_one_name_the_targets_own_is_taken() -> None:
+    before, after = (f"class {name} {{\n{HEAD}{{ m := a; }}\n" for name in "AB")
+    example = replace(MAX, before=f"{before}}}\nclass C {{\n", after=f"\n}}\n{after}}}\n")
+    assert body_of(f"```dafny\n{example.program(BODY)}\n```", example).text == BODY
+    assert body_of(f"{HEAD}{{ m := a; }}\nBetter:\n{HEAD}{BODY}", MAX).text == BODY
 
 
 def test_a_specification_that_is_brought_along_is_left_behind() -> None:

@@ -21,6 +21,13 @@ def test_the_golds_own_body_gets_all(example) -> None:
     assert tokens(grafted(example.body.replace("\n", " /* a */ \n"), example)) == tokens(example.annotated_body)
 
 
+def test_the_golds_code_with_some_of_its_annotations_gets_the_rest() -> None:
+    some = SUM.body.replace("    s := s + i;\n", f"    s := s + i;\n    {ASSERT}\n")
+    assert grafted(some, SUM) == SUM.annotated_body
+    more = SUM.body.replace("s := 0;", "s := 0;\n  assert n >= 0;")
+    assert "assert n >= 0;" in grafted(more, SUM) and CLAUSES[1] in grafted(more, SUM)
+
+
 def test_other_code_gets_what_has_a_place() -> None:
     downwards = "{\n  s := 0;\n  var i := 0;\n  while i != n\n  {\n    i := i + 1;\n    s := i + s;\n  }\n}"
     text = grafted(downwards, SUM)
