@@ -16,7 +16,7 @@ from rlvr_exp.evaluation.saved import save, saved_rates
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.models.report import parameters
 from rlvr_exp.models.roles import load_roles
-from rlvr_exp.rollouts.cascade import ROLES, WRITER, Cascade
+from rlvr_exp.rollouts.cascade import ANNOTATOR, ROLES, WRITER, Cascade
 from rlvr_exp.rollouts.sampler import Sampling
 from rlvr_exp.rollouts.sharing import agreed
 from rlvr_exp.run import manifest
@@ -48,7 +48,10 @@ class CascadeParts:
             drawing: the `algorithm` or the `evaluation` node.
         """
         longest = config.model.max_completion_tokens
-        sampling = {role: Sampling.of(drawing, one, longest, batch_size) for role, one in self.policies.items()}
+        domains = {WRITER: self.domain.writer, ANNOTATOR: self.domain.annotator}
+        sampling = {
+            role: Sampling.of(drawing, one, longest, batch_size, domains[role]) for role, one in self.policies.items()
+        }
         room = min(config.model.max_prompt_tokens, min(one.max_tokens for one in self.policies.values()) - longest)
         return Cascade(self.domain, self.policies, self.writer.verifier, sampling, room, attempts)
 
