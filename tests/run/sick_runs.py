@@ -55,7 +55,6 @@ FURTHER = {
     "mislabelled_unchecked": ("golds", (OWN, "data=mislabelled", NO_GOLDS)),
     "stop_text": ("stop", ("algorithm.stop=[solve]",)),
     "stop_text_everywhere": ("stop", ("algorithm.stop=[return]", "evaluation.stop=[return]")),
-    "cut_in_the_middle": ("truncation", ("model.max_completion_tokens=12",)),
     "timeouts": ("alike", (OWN, "verifier=slow", NO_GOLDS)),
     "no_time": ("golds", ("sandbox.cpu_s=0.0001",)),
     "dice": ("golds", (OWN, "verifier=dice")),
