@@ -1,6 +1,7 @@
 """What a configuration needs that may not be on this machine yet: weights, data, other runs. Looks, never fetches."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -15,6 +16,7 @@ from rlvr_exp.config.paths import PACKAGE
 from rlvr_exp.config.run import SAMPLES, Verify
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import reads
+from rlvr_exp.config.verifier import INSTALL_DAFNY, Dafny
 from rlvr_exp.core.errors import InputError, Problem
 from rlvr_exp.core.sealed import check_if_ours
 
@@ -47,6 +49,8 @@ def _missing(config: Config) -> Iterator[Need]:
         command = "pip install bitsandbytes"
         remedy = f"{command}, or optimizer=adamw"
         yield Need(Problem("optimizer", "bitsandbytes is not installed", "adamw_8bit", "", "", remedy), command)
+    if reads(config, "verifier") and isinstance(config.verifier, Dafny):
+        yield from dafny_missing(config.verifier)
     for problem in starts_missing(config):
         yield Need(problem, "")
     if config.evaluate is not None and config.evaluate.baseline:
@@ -69,6 +73,15 @@ def _missing(config: Config) -> Iterator[Need]:
             yield Need(Problem("report.run", "not given", "nothing", "a run directory", "", "report.run=DIR"), "")
         for run in config.report.beside:
             yield from _run("report.beside", run)
+
+
+def dafny_missing(verifier: Dafny) -> Iterator[Need]:
+    """Dafny itself, or the docker that holds it."""
+    program, where = ("docker", "verifier.image") if verifier.image else (verifier.path or "dafny", "verifier.path")
+    if shutil.which(program) is None:
+        what = "docker is not on the PATH" if verifier.image else "Dafny is not there"
+        command = "" if verifier.image else "apt-get install dafny"
+        yield Need(Problem(where, what, verifier.image or program, remedy=INSTALL_DAFNY), command)
 
 
 def _rows(verify: Verify) -> Iterator[Need]:

@@ -57,6 +57,9 @@ class PytestSuite(Verifier):
     packages map much more than they use."""
 
 
+INSTALL_DAFNY = "apt-get install dafny (Debian and Ubuntu), or set verifier.path or verifier.image"
+
+
 @configures("rlvr_exp.verifiers.dafny.verifier.Dafny")
 @dataclass
 class Dafny(Verifier):

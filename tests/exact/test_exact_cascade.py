@@ -12,8 +12,9 @@ import pytest
 from nursery import Nursery
 from trajectories import Runner, differences, said_in
 
+from rlvr_exp.config.verifier import INSTALL_DAFNY
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.verifiers.dafny.tool import INSTALL, find
+from rlvr_exp.verifiers.dafny.tool import find
 
 pytestmark = pytest.mark.slow
 
@@ -50,7 +51,7 @@ def runner() -> Iterator[Runner]:
     try:
         find()
     except InputError:
-        pytest.skip(f"NO DAFNY: nothing is proved here; {INSTALL}")
+        pytest.skip(f"NO DAFNY: nothing is proved here; {INSTALL_DAFNY}")
     with Nursery() as nursery:
         yield nursery.run
 

@@ -8,9 +8,10 @@ import pytest
 from program import ENVIRONMENT, PROGRAM
 from transformers import AutoModelForCausalLM
 
+from rlvr_exp.config.verifier import INSTALL_DAFNY
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.run.rollout_files import read_evaluation, read_rollouts, rollout_steps
-from rlvr_exp.verifiers.dafny.tool import INSTALL, find
+from rlvr_exp.verifiers.dafny.tool import find
 
 pytestmark = pytest.mark.slow
 
@@ -35,7 +36,7 @@ def run(tmp_path_factory) -> Path:
     try:
         find()
     except InputError:
-        pytest.skip(f"NO DAFNY: nothing is proved here; {INSTALL}")
+        pytest.skip(f"NO DAFNY: nothing is proved here; {INSTALL_DAFNY}")
     place = tmp_path_factory.mktemp("cascade")
     done = subprocess.run(
         [*PROGRAM, *SMALL, f"run.dir={place / 'run'}"],
@@ -112,4 +113,5 @@ def test_without_dafny_nothing_starts(tmp_path: Path) -> None:
     env = {**ENVIRONMENT, "PATH": str(tmp_path)}
     words = [*PROGRAM, *SMALL, f"run.dir={tmp_path / 'run'}"]
     done = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 2 and INSTALL in done.stderr, done.stderr
+    assert done.returncode == 2 and INSTALL_DAFNY in done.stderr, done.stderr
+    assert not (tmp_path / "run").exists()

@@ -64,6 +64,7 @@ def test_without_dafny_it_is_told_how_to_install_it(tmp_path: Path, data: str, s
     model = [] if stage == "validate" else ["model=tiny", "evaluation.split=train"]
     done = run(tmp_path, f"+stage={stage}", data, *model, *WORDS, path="/nonexistent")
     assert done.returncode == 2 and INSTALL in done.stderr, done.stderr
+    assert not (tmp_path / "run").exists()
 
 
 def test_without_dafny_all_else_works(tmp_path: Path) -> None:

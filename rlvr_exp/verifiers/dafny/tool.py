@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from rlvr_exp.config.verifier import INSTALL_DAFNY
 from rlvr_exp.core.errors import InputError, Problem
 
-INSTALL = "apt-get install dafny (Debian and Ubuntu), or set verifier.path or verifier.image"
 ENVIRONMENT = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C.UTF-8", "DOTNET_CLI_TELEMETRY_OPTOUT": "1"}
 _PROBE_S = 60
 _LIBRARY = re.compile(r"(/[^\s\"']+)/Dafny\.exe")
@@ -57,7 +57,7 @@ def find(path: str = "", image: str = "") -> Tool:
     found = shutil.which(path or "dafny")
     if found is None:
         where = "verifier.path" if path else "dafny"
-        raise _problem(where, "Dafny is not there", path, INSTALL)
+        raise _problem(where, "Dafny is not there", path, INSTALL_DAFNY)
     return _probed((found,))
 
 
@@ -74,7 +74,7 @@ def _probed(command: tuple[str, ...]) -> Tool:
     if known is None:
         got = said.strip().splitlines()[0][:200] if said.strip() else "no answer to /version and --version"
         raise InputError(
-            Problem("verifier.path", "a Dafny of unknown version", got=got, allowed="2.3, 4.x", remedy=INSTALL)
+            Problem("verifier.path", "a Dafny of unknown version", got=got, allowed="2.3, 4.x", remedy=INSTALL_DAFNY)
         )
     if known[2]:
         return Tool(command, "4", known[0])

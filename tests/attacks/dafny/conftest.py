@@ -5,9 +5,10 @@ from collections.abc import Iterator
 import pytest
 from dafny_judge import Judge
 
+from rlvr_exp.config.verifier import INSTALL_DAFNY
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.verifiers.dafny.tool import INSTALL, find
+from rlvr_exp.verifiers.dafny.tool import find
 from rlvr_exp.verifiers.dafny.verifier import Dafny
 
 
@@ -16,6 +17,6 @@ def judge() -> Iterator[Judge]:
     try:
         find()
     except InputError:
-        pytest.skip(f"NO DAFNY: its guards are not tried against the tool; {INSTALL}")
+        pytest.skip(f"NO DAFNY: its guards are not tried against the tool; {INSTALL_DAFNY}")
     with Dafny(Sandbox(), rlimit=3_000_000, cpu_s=40, wall_s=300, memory_mb=2048) as verifier:
         yield Judge(verifier)

@@ -2,8 +2,9 @@
 
 import pytest
 
+from rlvr_exp.config.verifier import INSTALL_DAFNY
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.verifiers.dafny.tool import INSTALL, Tool, find
+from rlvr_exp.verifiers.dafny.tool import Tool, find
 
 
 @pytest.fixture(scope="package")
@@ -11,7 +12,7 @@ def dafny() -> Tool:
     try:
         return find()
     except InputError:
-        pytest.skip(f"NO DAFNY: nothing is proved here; {INSTALL}")
+        pytest.skip(f"NO DAFNY: nothing is proved here; {INSTALL_DAFNY}")
 
 
 @pytest.fixture(scope="package")
