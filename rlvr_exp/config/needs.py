@@ -49,7 +49,8 @@ def _missing(config: Config) -> Iterator[Need]:
         command = "pip install bitsandbytes"
         remedy = f"{command}, or optimizer=adamw"
         yield Need(Problem("optimizer", "bitsandbytes is not installed", "adamw_8bit", "", "", remedy), command)
-    if reads(config, "verifier") and isinstance(config.verifier, Dafny):
+    judges = reads(config, "verifier") and (config.infer is None or config.infer.verify)
+    if judges and isinstance(config.verifier, Dafny):
         yield from dafny_missing(config.verifier)
     for problem in starts_missing(config):
         yield Need(problem, "")

@@ -85,3 +85,20 @@ def test_an_optimizers_package_comes_with_its_command(monkeypatch: pytest.Monkey
     monkeypatch.setattr("rlvr_exp.config.needs.find_spec", lambda name: None)
     (need,) = missing(compose(["+stage=grpo", "optimizer=adamw_8bit"]).config)
     assert need.command == "pip install bitsandbytes" and "optimizer=adamw" in need.problem.remedy
+
+
+@pytest.mark.parametrize(
+    ("words", "commands"),
+    [
+        (["+stage=grpo", "data=dafny"], ["apt-get install dafny"]),
+        (["+stage=verify", "verifier=dafny", "verify.input=samples"], ["apt-get install dafny"]),
+        (["+stage=verify", "verifier=dafny", "verifier.image=dafny:4", "verify.input=samples"], [""]),
+        (["+stage=infer", "data=dafny", "infer.verify=false", "infer.input=-"], []),
+        (["+stage=grpo"], []),
+    ],
+)
+def test_dafny_is_needed_where_it_judges(
+    words: list[str], commands: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rlvr_exp.config.needs.shutil.which", lambda name: None)
+    assert [need.command for need in missing(compose(words).config)] == commands
