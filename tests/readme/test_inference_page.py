@@ -16,7 +16,9 @@ from rlvr_exp.tasks.arc.domain import Arc
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "rlvr_exp" / "docs" / "inference.md").read_text()
 SOURCE = "".join(path.read_text() for path in (ROOT / "rlvr_exp").rglob("*.py"))
-TROUBLES = [line.split(" | ")[0] for line in PAGE.partition("## When it does not work")[2].splitlines()[4:]]
+CELLS = [line.split(" | ")[0] for line in PAGE.partition("## When it does not work")[2].splitlines()[4:]]
+TROUBLES = [cell for cell in CELLS if "`" in cell]
+"""The others point to another page."""
 PLACES = re.compile(r"\.\.\.|\b(?:FILE|KEY|NAME)\b|\b[NM]\b")
 
 

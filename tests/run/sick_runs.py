@@ -16,7 +16,6 @@ from rlvr_exp.main import main
 from rlvr_exp.run.report import write_report
 from rlvr_exp.tasks.arc import domain
 
-domain.load = lru_cache(domain.load)  # The corpus takes seconds to read, and is the same in every run.
 OWN = f"hydra.searchpath=[{Path(__file__).parent / 'sick'}]"
 COMMON = (
     "data.limit=400", "evaluation.tasks=16", "evaluation.samples=4", "scheduler.warmup_steps=2",
@@ -121,6 +120,7 @@ def make(folder: Path, names: list[str], full: bool = False) -> list[str]:
 
 
 if __name__ == "__main__":
+    domain.load = lru_cache(domain.load)  # The corpus takes seconds to read, and is the same in every run.
     place, *given = sys.argv[1:]
     wanted = list(RUNS) if "all" in given else [word for word in given if word != "full"] or list(USUAL)
     sys.exit(bool(make(Path(place), wanted, "full" in given)))

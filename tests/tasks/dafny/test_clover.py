@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from dafny_programs import MAX
+from surface_programs import MAX
 
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.tasks.dafny.clover import variants

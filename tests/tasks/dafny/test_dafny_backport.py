@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from dafny_programs import MAX, PROGRAMS
+from surface_programs import MAX, PROGRAMS
 
 from rlvr_exp.tasks.dafny.backport import main, port, ported
 from rlvr_exp.tasks.dafny.load import load

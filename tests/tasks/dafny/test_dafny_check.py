@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from dafny_programs import GHOSTS, MAX, SUM
+from surface_programs import GHOSTS, MAX, SUM
 
 from rlvr_exp.tasks.dafny import check
 from rlvr_exp.tasks.dafny.load import survey

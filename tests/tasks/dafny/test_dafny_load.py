@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from dafny_programs import GHOSTS, MAX, SUM, TOTAL_BODY
+from surface_programs import GHOSTS, MAX, SUM, TOTAL_BODY
 
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.tasks.dafny.load import (

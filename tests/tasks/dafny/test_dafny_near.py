@@ -2,7 +2,7 @@
 
 from itertools import combinations
 
-from dafny_programs import MAX, SUM
+from surface_programs import MAX, SUM
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

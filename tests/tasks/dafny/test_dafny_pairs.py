@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from dafny_programs import GHOSTS, MAX, PROGRAMS, SUM, TOTAL_BODY
+from surface_programs import GHOSTS, MAX, PROGRAMS, SUM, TOTAL_BODY
 
 from rlvr_exp.tasks.dafny import pairs
 from rlvr_exp.tasks.dafny.example import DafnyExample

@@ -1,7 +1,7 @@
 """Programs are cut at their methods, wherever those stand, and come back byte for byte."""
 
 import pytest
-from dafny_programs import BY_METHOD, GHOSTS, MAX, SUM, programs
+from surface_programs import BY_METHOD, GHOSTS, MAX, SUM, programs
 from hypothesis import given, settings
 
 from rlvr_exp.tasks.dafny.split import split

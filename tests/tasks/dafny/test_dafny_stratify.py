@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from dafny_programs import BY_METHOD, MAX, SUM
+from surface_programs import BY_METHOD, MAX, SUM
 
 from rlvr_exp.tasks.dafny.example import DafnyExample
 from rlvr_exp.tasks.dafny.program import Program, examples

@@ -1,7 +1,7 @@
 """Bodies lose their annotations and nothing else."""
 
 import pytest
-from dafny_programs import SUM, TOTAL_BODY, programs
+from surface_programs import SUM, TOTAL_BODY, programs
 from hypothesis import given, settings
 
 from rlvr_exp.tasks.dafny.erase import method_body
