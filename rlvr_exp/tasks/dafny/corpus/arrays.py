@@ -1,19 +1,14 @@
 """Families over arrays: fills, scans, searches, changes in place."""
 
+from rlvr_exp.tasks.dafny.corpus.cells import all_cells, cell_term, claim, summed
 from rlvr_exp.tasks.dafny.corpus.draw import Draw, plus
 from rlvr_exp.tasks.dafny.corpus.family import Method, family, function
-
-
-def _term(d: Draw, value: str) -> str:
-    """A term over an index or a cell, `value`."""
-    a, b = d.k(2, 9), d.k(1, 20)
-    return d.one(f"{value} + {b}", f"{a} * {value}", f"{a} * {value} + {b}", f"{value} - {b}", f"{b} - {value}")
 
 
 @family("Fill", "Set", "Clear", "Init")
 def fill(d: Draw) -> Method:
     a, i, j = d.array(), d.index(), d.index()
-    v = str(d.k(0, 50)) if d.chance(0.5) else _term(d, "$")
+    v = str(d.k(0, 50)) if d.chance(0.5) else cell_term(d, "$")
     here, there = v.replace("$", i), v.replace("$", j)
     return Method(
         f"{a}: array<int>",
@@ -47,7 +42,7 @@ while {i} > 0
 @family("Prefix", "FillFirst", "Head")
 def fill_prefix(d: Draw) -> Method:
     a, n, i, j = d.array(), d.number(), d.index(), d.index()
-    v = str(d.k(0, 50)) if d.chance(0.5) else _term(d, "$")
+    v = str(d.k(0, 50)) if d.chance(0.5) else cell_term(d, "$")
     here, there = v.replace("$", i), v.replace("$", j)
     return Method(
         f"{a}: array<int>, {n}: int",
@@ -73,7 +68,7 @@ while {i} < {n}
 @family("Update", "Map", "Shift", "Change")
 def change_all(d: Draw) -> Method:
     a, i, j = d.array(), d.index(), d.index()
-    v = _term(d, "$")
+    v = cell_term(d, "$")
     here, there = v.replace("$", f"{a}[{i}]"), v.replace("$", f"old({a}[{j}])")
     return Method(
         f"{a}: array<int>",
@@ -99,7 +94,7 @@ while {i} < {a}.Length
 @family("Copy", "Into", "Transfer")
 def copy_into(d: Draw) -> Method:
     a, b, i, j = d.array(), d.array(), d.index(), d.index()
-    v = "$" if d.chance(0.3) else _term(d, "$")
+    v = "$" if d.chance(0.3) else cell_term(d, "$")
     here, there = v.replace("$", f"{a}[{i}]"), v.replace("$", f"{a}[{j}]")
     return Method(
         f"{a}: array<int>, {b}: array<int>",
@@ -125,7 +120,7 @@ while {i} < {b}.Length
 @family("Range", "Table", "Build")
 def new_array(d: Draw) -> Method:
     r, n, i, j = d.one("r", "res", "out"), d.number(), d.index(), d.index()
-    v = str(d.k(0, 50)) if d.chance(0.3) else _term(d, "$")
+    v = str(d.k(0, 50)) if d.chance(0.3) else cell_term(d, "$")
     here, there = v.replace("$", i), v.replace("$", j)
     param, need = d.natural(n)
     return Method(
@@ -192,60 +187,15 @@ while {r} < {a}.Length
     )
 
 
-def _claim(d: Draw) -> tuple[str, str]:
-    """A claim about a cell and its contrary."""
-    c, k = d.k(0, 50), d.k(2, 9)
-    return d.rng.choice(
-        [
-            (f"$ > {c}", f"$ <= {c}"),
-            (f"$ < {c}", f"$ >= {c}"),
-            (f"$ != {c}", f"$ == {c}"),
-            (f"$ % {k} == 0", f"$ % {k} != 0"),
-        ]
-    )
-
-
 @family("AllHold", "Every", "All")
 def every(d: Draw) -> Method:
-    a, r, i, j = d.array(), d.result(), d.index(), d.index()
-    good, bad = _claim(d)
-    cell = f"{a}[{j}]"
-    whole = f"forall {j} :: 0 <= {j} < {a}.Length ==> {good.replace('$', cell)}"
-    return Method(
-        f"{a}: array<int>",
-        f"{r}: bool",
-        ensures=[d.one(f"{r} <==> {whole}", f"{r} == ({whole})")],
-        plain=[f"{r} := {whole};"],
-        winded=[
-            f"""
-{r} := true;
-var {i} := 0;
-while {i} < {a}.Length
-@ 0 <= {i} <= {a}.Length
-@ {r} <==> forall {j} :: 0 <= {j} < {i} ==> {good.replace("$", cell)}
-  if {bad.replace("$", f"{a}[{i}]")}
-    {r} := false;
-  {i} := {i} + 1;
-~assert {i} == {a}.Length;
-""",
-            f"""
-{r} := true;
-var {i} := 0;
-while {i} < {a}.Length
-@ 0 <= {i} <= {a}.Length
-@ {r} <==> forall {j} :: 0 <= {j} < {i} ==> {good.replace("$", cell)}
-~ {i} >= 0
-  {r} := {r} && {good.replace("$", f"{a}[{i}]")};
-  {i} := {i} + 1;
-""",
-        ],
-    )
+    return all_cells(d, a := d.array(), "array<int>", f"{a}.Length", by_and=True)
 
 
 @family("Exists", "Some", "Contains")
 def some(d: Draw) -> Method:
     a, r, i, j = d.array(), d.result(), d.index(), d.index()
-    good, _ = _claim(d)
+    good, _ = claim(d)
     cell = f"{a}[{j}]"
     whole = f"exists {j} :: 0 <= {j} < {a}.Length && {good.replace('$', cell)}"
     return Method(
@@ -347,18 +297,7 @@ def _folded(d: Draw, f: str, term: str, base: int) -> Method:
         f"{a}: array<int>",
         f"{r}: int",
         ensures=[d.equal(r, f"{f}({a}, {a}.Length)")],
-        plain=[
-            f"""
-{r} := {base};
-var {i} := 0;
-while {i} < {a}.Length
-@ 0 <= {i} <= {a}.Length
-@ {r} == {f}({a}, {i})
-  {r} := {r} + {term.replace("$", f"{a}[{i}]")};
-  {i} := {i} + 1;
-~assert {i} == {a}.Length;
-"""
-        ],
+        plain=[summed(r, i, f"{f}({a}, {i})", f"{a}.Length", base, term.replace("$", f"{a}[{i}]"))],
         winded=[
             f"""
 {r} := {base};
@@ -384,7 +323,7 @@ def array_sum(d: Draw) -> Method:
 
 @family("CountIf", "HowMany", "Count")
 def array_count(d: Draw) -> Method:
-    good, _ = _claim(d)
+    good, _ = claim(d)
     yes = d.k(1, 3)
     return _folded(d, d.one("Count", "Cnt", "Number", "C"), f"(if {good} then {yes} else 0)", 0)
 
@@ -415,7 +354,7 @@ def swap_cells(d: Draw) -> Method:
 @family("Put", "Store", "Assign")
 def put(d: Draw) -> Method:
     a, i, j, x = d.array(), d.index(), d.index(), d.value()
-    v = _term(d, x)
+    v = cell_term(d, x)
     return Method(
         f"{a}: array<int>, {i}: int, {x}: int",
         "",

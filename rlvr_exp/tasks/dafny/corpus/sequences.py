@@ -1,6 +1,6 @@
 """Families over sequences: built cell by cell, cut, joined, searched."""
 
-from rlvr_exp.tasks.dafny.corpus.arrays import _claim, _term
+from rlvr_exp.tasks.dafny.corpus.cells import all_cells, cell_term, claim, summed
 from rlvr_exp.tasks.dafny.corpus.draw import Draw, plus
 from rlvr_exp.tasks.dafny.corpus.family import Method, family, function
 
@@ -46,7 +46,7 @@ while {i} < {length}
 def seq_build(d: Draw) -> Method:
     n = d.number()
     param, need = d.natural(n)
-    return _built(d, param, need, n, _term(d, "$"))
+    return _built(d, param, need, n, cell_term(d, "$"))
 
 
 @family("Repeat", "Replicate", "Many")
@@ -60,7 +60,7 @@ def seq_repeat(d: Draw) -> Method:
 @family("MapSeq", "Transform", "Each")
 def seq_map(d: Draw) -> Method:
     s = d.sequence()
-    return _built(d, f"{s}: seq<int>", [], f"|{s}|", _term(d, f"{s}[$]"))
+    return _built(d, f"{s}: seq<int>", [], f"|{s}|", cell_term(d, f"{s}[$]"))
 
 
 @family("Reverse", "Backwards", "Mirror")
@@ -188,18 +188,7 @@ def _folded(d: Draw, f: str, term: str, base: int) -> Method:
         f"{s}: seq<int>",
         f"{r}: int",
         ensures=[d.equal(r, f"{f}({s}, |{s}|)")],
-        plain=[
-            f"""
-{r} := {base};
-var {i} := 0;
-while {i} < |{s}|
-@ 0 <= {i} <= |{s}|
-@ {r} == {f}({s}, {i})
-  {r} := {r} + {term.replace("$", f"{s}[{i}]")};
-  {i} := {i} + 1;
-~assert {i} == |{s}|;
-"""
-        ],
+        plain=[summed(r, i, f"{f}({s}, {i})", f"|{s}|", base, term.replace("$", f"{s}[{i}]"))],
         winded=[
             f"""
 {r} := {base};
@@ -225,7 +214,7 @@ def seq_sum(d: Draw) -> Method:
 
 @family("CountSeq", "HowMany", "Occurrences")
 def seq_count(d: Draw) -> Method:
-    good, _ = _claim(d)
+    good, _ = claim(d)
     return _folded(d, d.one("Count", "Cnt", "Number", "C"), f"(if {good} then {d.k(1, 3)} else 0)", 0)
 
 
@@ -257,26 +246,4 @@ while {i} < |{s}|
 
 @family("AllSeq", "Every", "Satisfy")
 def seq_every(d: Draw) -> Method:
-    s, r, i, j = d.sequence(), d.result(), d.index(), d.index()
-    good, bad = _claim(d)
-    cell = f"{s}[{j}]"
-    whole = f"forall {j} :: 0 <= {j} < |{s}| ==> {good.replace('$', cell)}"
-    return Method(
-        f"{s}: seq<int>",
-        f"{r}: bool",
-        ensures=[d.one(f"{r} <==> {whole}", f"{r} == ({whole})")],
-        plain=[f"{r} := {whole};"],
-        winded=[
-            f"""
-{r} := true;
-var {i} := 0;
-while {i} < |{s}|
-@ 0 <= {i} <= |{s}|
-@ {r} <==> forall {j} :: 0 <= {j} < {i} ==> {good.replace("$", cell)}
-  if {bad.replace("$", f"{s}[{i}]")}
-    {r} := false;
-  {i} := {i} + 1;
-~assert {i} == |{s}|;
-"""
-        ],
-    )
+    return all_cells(d, s := d.sequence(), "seq<int>", f"|{s}|")
