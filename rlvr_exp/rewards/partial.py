@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rlvr_exp.rewards.base import Judged, Span, Term
+from rlvr_exp.rewards.terms import share
 
 PARSED = frozenset(("resolve", "verify", "timeout"))
 """Buckets of an answer that was parsed; a broken tool (`runtime_error`, `memory`) says nothing of how far it came."""
@@ -47,9 +48,4 @@ class Obligations(Term):
     when_wrong: ClassVar[Span] = Span(0.0, 1.0, open_top=True)
 
     def __call__(self, judged: Judged) -> float:
-        verdict = judged.verdict
-        if judged.correct:
-            return 1.0
-        if verdict.bucket not in RESOLVED or not verdict.total:
-            return 0.0
-        return min(verdict.score, (verdict.total - 0.5) / verdict.total)
+        return share(judged) if judged.correct or judged.verdict.bucket in RESOLVED else 0.0

@@ -22,6 +22,15 @@ SEVERITY = {
 """What `Severity` gives: the further an answer is from being judged right, the lower. A cheat is lowest."""
 
 
+def share(judged: Judged) -> float:
+    """Of the cases or obligations, those that passed, in [0, 1]; 1 for a correct answer and for no other."""
+    # A verdict can fail with every case passed (it printed too much on its way out): not a full share.
+    verdict = judged.verdict
+    if judged.correct:
+        return 1.0
+    return min(verdict.score, (verdict.total - 0.5) / verdict.total) if verdict.total else 0.0
+
+
 @dataclass(frozen=True)
 class CasesPassed(Term):
     """Share of the cases passed, in [0, 1]; 1 for a correct answer and for no other."""
@@ -31,11 +40,7 @@ class CasesPassed(Term):
     when_wrong: ClassVar[Span] = Span(0.0, 1.0, open_top=True)
 
     def __call__(self, judged: Judged) -> float:
-        # A verdict can fail with every case passed (it printed too much on its way out): not a full share.
-        verdict = judged.verdict
-        if judged.correct:
-            return 1.0
-        return min(verdict.score, (verdict.total - 0.5) / verdict.total) if verdict.total else 0.0
+        return share(judged)
 
 
 @dataclass(frozen=True)

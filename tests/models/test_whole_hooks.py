@@ -24,5 +24,8 @@ def test_a_pass_inside_the_block_begins_no_step_and_the_next_one_does_so_first()
 
 
 def test_a_model_that_is_not_trained_yet_is_left_alone() -> None:
-    with _no_new_step(nn.Linear(1, 1)):
-        pass
+    module, called = nn.Linear(1, 1), []
+    module.register_forward_pre_hook(lambda *_: called.append("own"))
+    with _no_new_step(module):
+        module(torch.ones(1))
+    assert called == ["own"]
