@@ -10,7 +10,7 @@ import errno
 import os
 import struct
 
-from rlvr_exp.sandbox.syscalls import MACHINES, METADATA, RULED, allowed
+from rlvr_exp.sandbox.syscalls import GROUPS, MACHINES, METADATA, RULED, allowed
 
 _LOAD, _JUMP, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x05, 0x15, 0x35, 0x45, 0x06
 _NUMBER, _ARCH, _ARGUMENTS = 0, 4, 16
@@ -43,18 +43,19 @@ class Filter:
     Args:
         forks: the candidate may start processes, and other programs in them.
         signals_scoped: the kernel keeps its signals among its own processes, so that they need no rule.
-        owns_files: files of the machine have the candidate's user id: their modes and times stay as they are.
+        shares_user: the candidate has the run's user id: the modes and times of that user's files stay as they are, and
+            a process stays in its candidate's group, by which all are ended, since no limit on processes may hold.
 
     Raises:
         OSError: no table for this machine.
     """
 
-    def __init__(self, forks: bool, signals_scoped: bool = False, owns_files: bool = False):
+    def __init__(self, forks: bool, signals_scoped: bool = False, shares_user: bool = False):
         machine = os.uname().machine
         if machine not in MACHINES:
             raise OSError(f"no system call table for {machine}")
         column, arch = MACHINES[machine]
-        code = _compile(column, arch, forks, signals_scoped, owns_files)
+        code = _compile(column, arch, forks, signals_scoped, shares_user)
         own_id = struct.pack("=I", _OWN_ID)
         self._holes = [8 * at + 4 for at, step in enumerate(code) if step.endswith(own_id)]
         self._code = ctypes.create_string_buffer(b"".join(code))
@@ -70,10 +71,11 @@ class Filter:
             raise OSError(ctypes.get_errno(), "seccomp")
 
 
-def _compile(column: int, arch: int, forks: bool, signals_scoped: bool, owns_files: bool) -> list[bytes]:
+def _compile(column: int, arch: int, forks: bool, signals_scoped: bool, shares_user: bool) -> list[bytes]:
     number = {name: row[column] for name, row in RULED.items() if row[column] is not None}
     plain = allowed(column)
-    bodies = {n: [_op(_RETURN, _PRETEND if owns_files and name in METADATA else _ALLOW)] for name, n in plain.items()}
+    pretended = (*METADATA, *GROUPS) if shares_user else ()
+    bodies = {n: [_op(_RETURN, _PRETEND if name in pretended else _ALLOW)] for name, n in plain.items()}
     # glibc asks for clone3 first, whose flags a filter cannot read, and takes clone where it is not there.
     bodies[number["clone3"]] = [_op(_RETURN, _NOT_THERE)]
     for name in number.keys() & {"fork", "vfork", "execve", "execveat"}:

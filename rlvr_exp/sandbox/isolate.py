@@ -163,7 +163,7 @@ def _compile_filter(jail: Jail) -> bool:
     """A filter that a throw-away fork could install, or none."""
     scoped = _abi(jail) >= landlock.SCOPES
     try:
-        jail.filter = Filter(jail.processes > 0, scoped, owns_files=jail.level == "process")
+        jail.filter = Filter(jail.processes > 0, scoped, shares_user=jail.level == "process")
     except OSError:
         return False
     if not _works(jail.filter.install):

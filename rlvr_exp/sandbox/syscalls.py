@@ -66,6 +66,8 @@ METADATA = (
     *("utime", "utimes", "futimesat", "utimensat"),
 )
 """Changes of a file that need no right to write it, only its owner's id."""
+GROUPS = ("setsid", "setpgid")
+"""By which a process leaves the group that ends with its candidate."""
 MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 """Column of a machine's numbers, and its name for the kernel."""
 

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from collections.abc import Callable
 from dataclasses import dataclass
 
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -33,11 +34,17 @@ class Processes:
     def own_id(self) -> int:
         return int(os.readlink("self", dir_fd=self._proc))
 
-    def below(self, pid: int) -> list[int]:
-        """Every descendant, adopted ones included; one that ends meanwhile may be missing."""
+    def below(self, pid: int, visit: Callable[[int], None] | None = None) -> list[int]:
+        """Every descendant, adopted ones included; one that ends meanwhile may be missing. Each is given to `visit`
+        before its own children are looked for."""
         found, ahead = [], [pid]
         while ahead:
-            children = [child for parent in ahead for child in self._children_of(parent)]
+            children = []
+            for parent in ahead:
+                own = self._children_of(parent)
+                for child in own if visit else ():
+                    visit(child)
+                children += own
             found += children
             ahead = children
         return found
@@ -121,12 +128,24 @@ def _held_kb(status: str) -> int | None:
 def kill_below(table: Processes) -> None:
     """Every descendant: stopped first, killed after, since a fork bomb killed one by one grows faster than it ends."""
     stopped: set[int] = set()
-    while fresh := set(table.below(os.getpid())) - stopped:
-        for pid in fresh:
-            send(pid, signal.SIGSTOP)
+    while fresh := set(table.below(os.getpid(), visit=stop)) - stopped:
         stopped |= fresh
     for pid in stopped:
         send(pid, signal.SIGKILL)
+
+
+def stop(pid: int) -> None:
+    send(pid, signal.SIGSTOP)
+
+
+def kill_group(pid: int) -> None:
+    """A child that is not waited for yet, and at one stroke, during which nobody forks, all of its process group if it
+    leads one."""
+    send(pid, signal.SIGKILL)
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except ProcessLookupError:  # it had no group of its own yet
+        pass
 
 
 def send(pid: int, number: int) -> None:

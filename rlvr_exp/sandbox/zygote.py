@@ -284,7 +284,7 @@ class Zygote:
         first, known = (self._pids or [0])[0], self._pids
         self._pids = []
         for pid in known:  # not reaped yet, so that the ids are theirs
-            tree.send(pid, signal.SIGKILL)
+            tree.kill_group(pid)
         while True:
             self._kill_all()
             try:

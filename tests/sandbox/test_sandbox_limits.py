@@ -124,8 +124,9 @@ def test_orphans_end_with_their_candidate(several, code):
     assert result.end == "exit" and told(result) == ["1"] and result.wall_s < 4
 
 
-def test_a_fork_bomb_where_processes_are_allowed(several):
-    result = judged(several, "while True: os.fork()")
+@pytest.mark.parametrize("code", ["while True: os.fork()", "while True:\n    if os.fork() == 0: os.setsid()"])
+def test_a_fork_bomb_where_processes_are_allowed(several, code):
+    result = judged(several, code)
     assert result.end in ("exit", "cpu", "memory", "wall")
 
 
