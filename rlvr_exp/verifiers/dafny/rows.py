@@ -1,12 +1,16 @@
-"""DafnyBench, and CloverBench's wrong variants, as rows for `+stage=verify verifier=dafny`.
+"""DafnyBench, CloverBench's wrong variants and MBPP-DFY's tests, as rows for `+stage=verify verifier=dafny`.
 
     python -m rlvr_exp.verifiers.dafny.rows DIR ground_truth OUT.jsonl      each ground truth against itself
     python -m rlvr_exp.verifiers.dafny.rows DIR hints_removed OUT.jsonl     each program without its hints, likewise
     python -m rlvr_exp.verifiers.dafny.rows DIR pairs OUT.jsonl             ground truth as the answer to hints_removed
     python -m rlvr_exp.verifiers.dafny.rows DIR wrong OUT.jsonl             CloverBench: wrong variants as answers
+    python -m rlvr_exp.verifiers.dafny.rows DIR tests OUT.jsonl             MBPP-DFY: programs with their tests as answers
 
-DIR is the data set's folder, which holds DafnyBench/dataset or CloverBench. Only pairs leave out what has no program
-without hints. Rows of `wrong` also say `weakened`: whether the variant's specification is another than the given one's.
+DIR is the data set's folder, which holds DafnyBench/dataset, CloverBench or MBPP-DFY-153. Only pairs leave out what has
+no program without hints. Rows of `wrong` also say `weakened`: whether the variant's specification is another than the
+given one's. A row of `tests` passes where the program's specification proves what its tests assert: so does then every
+body that is proved against it. Tests that `expect`, or only print, are left out: they want to be run, and here nothing
+runs them.
 """
 
 import json
@@ -16,8 +20,9 @@ from pathlib import Path
 
 from rlvr_exp.core.errors import InputError, Problem
 from rlvr_exp.tasks.dafny.clover import variants
+from rlvr_exp.tasks.dafny.tokens import plain, tokens
 
-VARIANTS = ("ground_truth", "hints_removed", "pairs", "wrong")
+VARIANTS = ("ground_truth", "hints_removed", "pairs", "wrong", "tests")
 
 
 def rows(folder: Path, variant: str) -> Iterator[dict[str, str | bool]]:
@@ -30,6 +35,9 @@ def rows(folder: Path, variant: str) -> Iterator[dict[str, str | bool]]:
         raise InputError(Problem("variant", "unknown", got=variant, allowed=", ".join(VARIANTS)))
     if variant == "wrong":
         yield from _wrong(folder)
+        return
+    if variant == "tests":
+        yield from _tests(folder)
         return
     dataset = folder / "DafnyBench" / "dataset"
     name = "hints_removed" if variant == "hints_removed" else "ground_truth"
@@ -46,6 +54,22 @@ def _wrong(folder: Path) -> Iterator[dict[str, str | bool]]:
     for one in variants(folder):
         name = f"{one.kind}/{one.name}"
         yield {"id": name, "program": one.given, "candidate": one.text, "weakened": one.weakened}
+
+
+def _tests(folder: Path) -> Iterator[dict[str, str | bool]]:
+    found = sorted(folder.glob("MBPP-DFY-*/test/*.dfy"))
+    if not found:
+        raise InputError(Problem(str(folder), "no MBPP-DFY-*/test/*.dfy", remedy="give the folder of MBPP-DFY"))
+    for path in found:
+        text, given = _text(path), path.parent.parent / "src" / path.name
+        if given.exists() and _only_asserts(text, program := _text(given)):
+            yield {"id": f"{path.parent.parent.name}/{path.stem}", "program": program, "candidate": text}
+
+
+def _only_asserts(tests: str, program: str) -> bool:
+    """Whether tests assert anything beyond the program's own asserts, and expect nothing."""
+    words, before = tokens(plain(tests)), tokens(plain(program))
+    return "expect" not in words and words.count("assert") > before.count("assert")
 
 
 def _text(path: Path) -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from rlvr_exp.core.errors import InputError
 from rlvr_exp.tasks.dafny.load import load
 from rlvr_exp.verifiers.dafny import rows, usable
 from rlvr_exp.verifiers.dafny.resolve import Resolver
@@ -64,3 +65,19 @@ def test_wrong_variants_become_rows(tmp_path: Path) -> None:
         (tmp_path / name).write_text(text)
     (row,) = rows.rows(tmp_path, "wrong")
     assert row == {"id": "C2/up", "program": SUM_TO, "candidate": weak, "weakened": True}
+
+
+def test_tests_that_assert_become_rows_and_those_to_be_run_do_not(tmp_path: Path) -> None:
+    asserts = SUM_TO + "method UpTest() { var m := Up(3); assert m == 3; } // no expect\n"
+    tests = {"1": asserts, "2": asserts.replace("assert", "expect"), "3": asserts.replace("assert m == 3", "print m")}
+    for name, test in tests.items():
+        for folder, text in {"src": SUM_TO, "test": test}.items():
+            (tmp_path / "MBPP-DFY-50" / folder).mkdir(parents=True, exist_ok=True)
+            (tmp_path / "MBPP-DFY-50" / folder / f"task_id_{name}.dfy").write_text(text)
+    (row,) = rows.rows(tmp_path, "tests")
+    assert row == {"id": "MBPP-DFY-50/task_id_1", "program": SUM_TO, "candidate": asserts}
+
+
+def test_a_folder_without_tests_is_told(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="MBPP-DFY"):
+        list(rows.rows(tmp_path, "tests"))
