@@ -2,7 +2,7 @@
 
 Owns the processes' lives and the clocks; knows nothing of guards and verdicts. A warm process is replaced after a
 limit, after a fault, and when it has grown or has judged many; what it says is framed, so that no program can forge
-it. A cold one is the plain command line.
+it. One that does not start is started once more before it counts as lost. A cold one is the plain command line.
 """
 
 import select
@@ -36,6 +36,9 @@ datatype Tree = Leaf | Node(Tree, int, Tree)
 _TICK_S = 0.05
 _MOST_PROGRAMS, _MOST_MB = 400, 700
 _START_S = 120.0
+"""Within which a warm process is ready, the first time; on a machine with nothing else to do it takes a second or two."""
+_TOLD = 200
+"""Characters of what a process said that did not start."""
 _LONGEST = 4 << 20
 """Bytes of output that are kept; no honest log comes near."""
 
@@ -60,7 +63,7 @@ class Run:
 
 
 class Lost(Exception):
-    """The process broke down: not by a limit."""
+    """No process can be had: each that was started broke down, or was not ready in time. Says which, of each."""
 
 
 class _Watch:
@@ -83,10 +86,14 @@ class _Watch:
 
 
 class Warm:
-    """A Dafny 2.3 that judges one program after another."""
+    """A Dafny 2.3 that judges one program after another.
 
-    def __init__(self, tool: Tool, options: Sequence[str]):
-        self._tool, self._options = tool, list(options)
+    Args:
+        start_s: seconds within which a process is ready; the second that is tried has twice as many.
+    """
+
+    def __init__(self, tool: Tool, options: Sequence[str], start_s: float = _START_S):
+        self._tool, self._options, self._start_s = tool, list(options), start_s
         self._built = build(tool, _SOURCE)
         self._program: Program | None = None
         self._count = 0
@@ -108,7 +115,7 @@ class Warm:
         return run
 
     def isolated(self) -> list[str]:
-        """What the process is kept from."""
+        """What the process is kept from. Raises Lost: no process can be had."""
         if self._program is None:
             self._start()
         return self._program.isolated()
@@ -119,17 +126,31 @@ class Warm:
             self._program = None
 
     def _start(self) -> None:
+        """Twice if need be, the second time with twice the seconds: a machine under load is slow and not broken, and a
+        process that was killed for another's memory starts the next time."""
+        faults = []
+        for start_s in (self._start_s, 2 * self._start_s):
+            fault = self._fault_of_start(start_s)
+            if not fault:
+                return
+            faults.append(fault)
+        raise Lost(f"the warm Dafny did not start: {faults[0]}; then {faults[1]}")
+
+    def _fault_of_start(self, start_s: float) -> str:
+        """Start a process; why it is not ready, or nothing."""
         words = "\t".join([*self._options, "/trace", FILE])
         environment = {**ENVIRONMENT, "MONO_PATH": self._tool.library}
         command = ["mono", str(self._built), self._tool.library, words]
         self._program = Program(command, environment, {FILE: _WARM_UP})
         self._count, self._buffer = 0, bytearray()
-        watch = _Watch(self._program, Limits(_START_S, _START_S, 1 << 20), Usage(0.0, 0.0))
-        head = self._frame(watch)
-        if isinstance(head, str) or head[0] != ["ready"]:
-            self.close()
-            raise Lost("the warm Dafny did not start")
-        self._idle = self._program.usage()
+        head = self._frame(_Watch(self._program, Limits(start_s, start_s, 1 << 20), Usage(0.0, 0.0)))
+        if not isinstance(head, str) and head[0] == ["ready"]:
+            self._idle = self._program.usage()
+            return ""
+        said = self._buffer[:_TOLD].decode(errors="replace").strip()
+        self.close()
+        spent = {"wall": f"it was not ready after {start_s:g} s", "cpu": f"it was not ready after {start_s:g} s of CPU time"}
+        return spent.get(str(head), "it broke down before it was ready") + (f" and said {said!r}" if said else "")
 
     def _judge(self, text: str, extra: Sequence[str], limits: Limits, goes_on: Callable[[], bool]) -> Run:
         program = self._program
@@ -156,11 +177,13 @@ class Warm:
         self._program.input.write(line.encode() + b"\n")
 
     def _frame(self, watch: _Watch) -> tuple[list[str], str] | End:
-        """The next frame: its words and its text; or why there is none."""
+        """The next frame: its words and its text; or why there is none. What is no frame is a breakdown's last words."""
         while True:
             head, newline, rest = bytes(self._buffer).partition(b"\n")
             if newline:
-                *words, size = head.decode().split()
+                *words, size = head.decode(errors="replace").split() or [""]
+                if not size.isdecimal():
+                    return "crash"
                 if len(rest) >= int(size):
                     del self._buffer[: len(head) + 1 + int(size)]
                     return words, rest[: int(size)].decode(errors="replace")

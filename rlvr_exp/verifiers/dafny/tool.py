@@ -17,7 +17,7 @@ from rlvr_exp.config.verifier import INSTALL_DAFNY
 from rlvr_exp.core.errors import InputError, Problem
 
 ENVIRONMENT = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C.UTF-8", "DOTNET_CLI_TELEMETRY_OPTOUT": "1"}
-_PROBE_S = 60
+_PROBE_S, _BUILD_S = 60, 240
 _LIBRARY = re.compile(r"(/[^\s\"']+)/Dafny\.exe")
 _FULL = re.compile(r"Dafny(?: program verifier version)? (2\.3)[.\d]*|^(4\.\d+)[.\d]*", re.MULTILINE)
 
@@ -123,18 +123,16 @@ def build(tool: Tool, source: Path) -> Path:
     fresh = built.with_name(f"warm.{os.getpid()}.exe")
     names = ("DafnyPipeline", "BoogieExecutionEngine", "BoogieCore", "BoogieBasetypes", "BoogieVCGeneration")
     libraries = [f"-r:{tool.library}/{name}.dll" for name in names] + [f"-r:{tool.library}/Dafny.exe"]
-    done = subprocess.run(
-        ["mcs", *libraries, f"-out:{fresh}", str(source)],
-        capture_output=True,
-        text=True,
-        timeout=_PROBE_S,
-        check=False,
-    )
+    command = ["mcs", *libraries, f"-out:{fresh}", str(source)]
+    remedy = "verifier.warm=false, or Debian's dafny"
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_BUILD_S, check=False)
+    except subprocess.TimeoutExpired as slow:
+        got = f"no end within {slow.timeout:g} s"
+        raise _problem("verifier.warm", "the warm judge does not compile", got, f"try again, or {remedy}") from None
     if done.returncode:
         said = (done.stdout + done.stderr).strip()[-400:]
-        raise _problem(
-            "verifier.warm", "the warm judge does not compile", said, "verifier.warm=false, or Debian's dafny"
-        )
+        raise _problem("verifier.warm", "the warm judge does not compile", said, remedy)
     fresh.replace(built)
     return built
 

@@ -115,9 +115,17 @@ class Dafny(Engine):
         return self._tool.described()
 
     def isolation(self) -> dict[str, Any]:
-        """For the manifest. The tool runs no candidate: it reads one."""
+        """For the manifest. The tool runs no candidate: it reads one.
+
+        Raises:
+            InputError: the tool does not start. Asked before the first candidate is judged.
+        """
         if self._isolated is None:
-            self._isolated = self._threads.submit(self._ask_isolation).result()
+            try:
+                self._isolated = self._threads.submit(self._ask_isolation).result()
+            except Lost as fault:
+                remedy = "try again once the machine has less to do, or set verifier.warm=false"
+                raise InputError(Problem("verifier", "Dafny does not start", str(fault), remedy=remedy)) from fault
         every = {"files_hidden", "files_read_only", "ipc", "network", "processes", "system_calls", "user_id"}
         level = "namespaces" if self._isolated else "process"
         return {"level": level, "isolated": self._isolated, "not_isolated": sorted(every - set(self._isolated))}
@@ -152,10 +160,15 @@ class Dafny(Engine):
         return self._threads.submit(self._judge, work.payload)
 
     def _require(self, level: str) -> None:
-        if level in ("strict", "namespaces", "user") and self.isolation()["level"] == "process":
+        if level not in ("strict", "namespaces", "user"):
+            return
+        try:
+            if self.isolation()["level"] == "process":
+                remedy = "allow user namespaces, or lower sandbox.require"
+                raise InputError(Problem("sandbox.require", "this machine gives less", "process", level, remedy=remedy))
+        except InputError:
             self.close()
-            remedy = "allow user namespaces, or lower sandbox.require"
-            raise InputError(Problem("sandbox.require", "this machine gives less", "process", level, remedy=remedy))
+            raise
 
     def _ask_isolation(self) -> list[str]:
         runner = self._runners.get()
