@@ -29,20 +29,21 @@ from rlvr_exp.run.tracking import Tracker
 from rlvr_exp.stages.cascade_roles import Learner, algorithm_of
 from rlvr_exp.stages.cascade_setup import CascadeParts, answered
 from rlvr_exp.stages.judging import system_metrics
-from rlvr_exp.stages.setup import held_out_tasks, training_tasks
+from rlvr_exp.stages.setup import held_out_tasks, practice_split, training_tasks
 from rlvr_exp.stages.training import SUCCESS
 
 
 def collector_of(parts: CascadeParts, config, job: Job) -> CascadeCollector:
     """The collector of a run: its tasks come from the curriculum, its draws from the run's seed."""
     options, algorithm = config.cascade, config.algorithm
+    tasks = training_tasks(parts.writer, config, job, practice_split(parts.domain.writer))
     batch = algorithm.rollout_batch_size or config.evaluation.batch_size
     algorithms = {role: algorithm_of(config, role) for role in ROLES}
     return CascadeCollector(
         cascade=parts.cascade(config, algorithm, batch, options.attempts),
         options=options,
         reward=build(config.reward),
-        curriculum=build(config.curriculum, tasks=training_tasks(parts.writer, config, job), seed=config.seed),
+        curriculum=build(config.curriculum, tasks=tasks, seed=config.seed),
         tasks_per_step=algorithm.prompts_per_step,
         bodies=algorithm.group_size,
         filters={role: one.group_filter() for role, one in algorithms.items()},

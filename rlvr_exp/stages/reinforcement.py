@@ -21,7 +21,7 @@ from rlvr_exp.run.identity import identity
 from rlvr_exp.run.job import Job, Result
 from rlvr_exp.run.saving import Saving, Selecting
 from rlvr_exp.run.tracking import Tracker
-from rlvr_exp.stages.setup import Parts, measured, measured_before, prepared, training_tasks
+from rlvr_exp.stages.setup import Parts, measured, measured_before, practice_split, prepared, training_tasks
 from rlvr_exp.stages.steps import Steps
 from rlvr_exp.stages.training import held_out_success, resumed_step, trained
 
@@ -40,7 +40,7 @@ def run(config, job: Job) -> Result:
 def collect_from(parts: Parts, config, job: Job, algorithm: Algorithm) -> Collector:
     """The collector of a run: its tasks come from the curriculum, its draws from the run's seed."""
     options, longest = config.algorithm, config.model.max_completion_tokens
-    tasks = training_tasks(parts, config, job)
+    tasks = training_tasks(parts, config, job, practice_split(parts.domain))
     return Collector(
         policy=parts.policy,
         domain=parts.domain,

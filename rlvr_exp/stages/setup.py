@@ -31,6 +31,8 @@ from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.verifiers.base import Verifier
 from rlvr_exp.verifiers.guarded import Guarded
 
+PRACTICE = "practice"
+
 
 @dataclass(frozen=True)
 class Parts:
@@ -99,23 +101,30 @@ def split_tasks(domain: Domain, name: str) -> Sequence[Task]:
     return splits[name]
 
 
-def training_tasks(parts: Parts, config, job: Job) -> list[Task]:
-    """The train split, kept apart from what is measured on, without prompts that the policy cannot take.
+def practice_split(domain: Domain) -> str:
+    """Which tasks are learned on by answering them: `practice`, those whose gold answers no policy was shown, where the
+    data has such a split; else `train`. What is gained on tasks once imitated does less for others
+    (docs/dafny_corpus.md)."""
+    return PRACTICE if domain.splits().get(PRACTICE) else "train"
+
+
+def training_tasks(parts: Parts, config, job: Job, split: str = "train") -> list[Task]:
+    """The tasks of a split, kept apart from what is measured on, without prompts that the policy cannot take.
 
     Raises:
         InputError: a task stands on both sides, or no prompt fits.
         GuardStop: a gold of the first `verifier.validate` tasks does not pass.
     """
-    tasks = split_tasks(parts.domain, "train")
+    tasks = split_tasks(parts.domain, split)
     check_separation(tasks, parts.held_out)
     limit = min(config.model.max_prompt_tokens, parts.policy.max_tokens - config.model.max_completion_tokens)
     fitting = [task for task in tasks if len(parts.policy.encode_prompt(parts.domain.prompt(task))) <= limit]
     if not fitting:
         raise InputError(Problem("model.max_prompt_tokens", f"no prompt of {len(tasks)} fits", str(limit), remedy="raise it"))
     left_out = len(tasks) - len(fitting)
-    manifest.extend(job.directory, train={"tasks": len(fitting), "left_out_prompt_too_long": left_out})
+    manifest.extend(job.directory, train={"split": split, "tasks": len(fitting), "left_out_prompt_too_long": left_out})
     if left_out:
-        text = f"{left_out} of {len(tasks)} train tasks are left out: their prompts pass {limit} tokens"
+        text = f"{left_out} of {len(tasks)} {split} tasks are left out: their prompts pass {limit} tokens"
         job.progress(kind="note", text=text)
     if rank() == 0:  # Once is enough; where a gold fails, this rank ends the run.
         check_golds(parts.domain, parts.verifier, fitting, config.verifier.validate, job)

@@ -55,6 +55,12 @@ def rows(run: Path) -> list[dict]:
     return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
 
 
+def test_what_it_learns_on_was_never_imitated(run: Path) -> None:
+    assert json.loads((run / "manifest.json").read_text())["train"]["split"] == "practice"
+    asked = {row.task for path in rollout_steps(run).values() for row in read_rollouts(path)}
+    assert asked and all(task.startswith("practice-") for task in asked)
+
+
 def test_both_roles_have_metrics_of_their_own(run: Path) -> None:
     for row in rows(run):
         assert {"writer/loss", "annotator/loss", "cascade/success/mean", "cascade/credit/writer"} <= row.keys()

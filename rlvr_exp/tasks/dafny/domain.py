@@ -27,7 +27,7 @@ from rlvr_exp.tasks.dafny.tokens import tokens
 from rlvr_exp.tasks.problems import DafnyProblem
 
 EMBEDDED = Path(__file__).parents[2] / "assets" / "dafny"
-SPLITS = ("train", "dev", "test", "test_unseen")
+SPLITS = ("train", "practice", "dev", "test", "test_unseen")
 HARDEST = 200
 """Tokens of the wanted body, beyond those that are shown, from which on a task counts as hardest."""
 

@@ -120,7 +120,7 @@ def test_no_mutant_where_there_is_nothing_to_change():
     assert all(mutant(plain, kind, seeds.stream("test")) is None for kind in mixture.MUTANT_KINDS)
 
 
-SIZES = {"test": 70, "dev": 65, "test_unseen": 12, "train": 130}
+SIZES = {"test": 70, "dev": 65, "test_unseen": 12, "train": 130, "practice": 70}
 
 
 def test_the_same_code_draws_the_same_splits():

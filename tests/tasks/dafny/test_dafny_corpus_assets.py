@@ -63,6 +63,7 @@ def test_no_specification_is_in_two_splits_names_apart():
     found = {split: {key(row) for row in rows(split)} for split in mixture.SPLITS}
     assert all(found[a].isdisjoint(found[b]) for a, b in combinations(found, 2))
     assert all(side(one) == split for split in mixture.SIDES for one in found[split])
+    assert {side(one) for one in found["practice"]} == set(mixture.LEFTOVER_SIDES["practice"])
 
 
 def test_no_program_is_there_twice():
@@ -77,12 +78,13 @@ def test_held_out_specifications_are_distinct():
     assert len({key(row) for row in rows("test")}) >= 500
 
 
-def test_unseen_families_are_in_no_other_split_and_train_covers_the_others():
+def test_unseen_families_are_in_no_other_split_and_the_others_in_all_that_is_learned_from():
     families = {split: Counter(row["family"] for row in rows(split)) for split in mixture.SPLITS}
     assert families["test_unseen"].keys() == set(mixture.UNSEEN_FAMILIES)
-    assert all(families["test_unseen"].keys().isdisjoint(families[split]) for split in ("train", "dev", "test"))
-    assert families["train"].keys() == families["test"].keys() and len(families["train"]) >= 40
-    assert max(families["train"].values()) - min(families["train"].values()) <= 1
+    assert all(families["test_unseen"].keys().isdisjoint(families[split]) for split in mixture.SPLITS if split != "test_unseen")
+    for split in ("train", "practice"):
+        assert families[split].keys() == families["test"].keys() and len(families[split]) >= 40
+        assert max(families[split].values()) - min(families[split].values()) <= 1
 
 
 def test_every_row_makes_a_task_of_each_role_and_no_mutant_is_the_gold():

@@ -127,7 +127,7 @@ def test_the_embedded_corpus_is_there_without_a_path() -> None:
     domain = Dafny(role="both", limit=6)
     splits = domain.splits()
     assert {name: len(tasks) for name, tasks in splits.items()} == dict.fromkeys(
-        ("train", "dev", "test", "test_unseen"), 6
+        ("train", "practice", "dev", "test", "test_unseen"), 6
     )
     for task in (task for tasks in splits.values() for task in tasks):
         assert fault_of(task.puzzle.example, task.puzzle.role) == ""

@@ -1,7 +1,7 @@
 """The frozen splits: which methods are drawn, what is asked of the prover about them, and what is kept.
 
 `rlvr_exp.verifiers.dafny.corpus` is the command; it brings the prover. Equal code and an equal prover give equal bytes.
-A method that is not proved is dropped, counted and drawn again. The small splits are drawn first, `train` last.
+A method that is not proved is dropped, counted and drawn again. The small splits are drawn first.
 """
 
 import hashlib
@@ -39,14 +39,23 @@ class Tally:
 
 @dataclass
 class _Used:
-    """What is drawn already: no program twice, no specification (names apart) more often than its split allows."""
+    """What is drawn already: no program twice, no specification (names apart) in two splits, nor in one of them more
+    often than it allows."""
 
     programs: set[str] = field(default_factory=set)
     keys: Counter[str] = field(default_factory=Counter)
+    splits: dict[str, str] = field(default_factory=dict)
+    """Of each specification."""
 
-    def add(self, built: Built) -> None:
+    def add(self, built: Built, split: str) -> None:
         self.programs.add(built.program())
         self.keys[built.key] += 1
+        self.splits[built.key] = split
+
+    def takes(self, built: Built, split: str) -> bool:
+        alone = self.splits.get(built.key, split) == split
+        few = self.keys[built.key] < mixture.ROWS_OF_ONE_KEY[split]
+        return alone and few and built.program() not in self.programs
 
 
 @dataclass
@@ -93,13 +102,14 @@ def _proved(slots: list[_Slot], used: _Used, judge: Judge, tally: Tally) -> list
 
 
 def _draw(slot: _Slot, used: _Used) -> Built:
-    family, most = FAMILIES[slot.family], mixture.ROWS_OF_ONE_KEY[slot.split]
+    family = FAMILIES[slot.family]
+    sides = mixture.LEFTOVER_SIDES.get(slot.split, (slot.split,))
     while slot.attempt < ATTEMPTS:
         slot.attempt += 1
         built = build(family, slot.split, slot.number, slot.attempt)
-        fits = slot.split == "test_unseen" or side(built.key) == slot.split
-        if fits and used.keys[built.key] < most and built.program() not in used.programs:
-            used.add(built)
+        fits = slot.split == "test_unseen" or side(built.key) in sides
+        if fits and used.takes(built, slot.split):
+            used.add(built, slot.split)
             return built
     raise RuntimeError(
         f"{slot.split}: no new method of {slot.family} in {ATTEMPTS} draws; give the family more to draw"

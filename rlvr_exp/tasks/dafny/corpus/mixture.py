@@ -1,7 +1,7 @@
 """The shares that make the corpus what it is, and its sizes. Changing one changes the frozen files."""
 
 SEED = 0
-SPLITS = {"test": 600, "dev": 200, "test_unseen": 200, "train": 3000}
+SPLITS = {"test": 600, "dev": 200, "test_unseen": 200, "train": 3000, "practice": 1488}
 """Rows of each split, in the order of drawing."""
 UNSEEN_FAMILIES = (
     "smaller",
@@ -28,11 +28,13 @@ JOINED_SHARE = 0.2
 """Methods whose clauses of one kind are joined by `&&`."""
 SIDES = {"test": 0.2, "dev": 0.08, "train": 0.72}
 """Which specifications, names and numbers of variables apart, a split may draw from."""
+LEFTOVER_SIDES = {"practice": ("test", "dev")}
+"""A split that draws what others left of their sides: specifications that no other split has a row of."""
 MUTANT_KINDS = ("missing", "wrong_annotation", "wrong_code")
 """What is done to a proved body to get one that is refused: an annotation left out, one changed, code changed."""
-MUTANTS = {"test": 0, "dev": 1, "test_unseen": 0, "train": 0}
+MUTANTS = {"test": 0, "dev": 1, "test_unseen": 0, "train": 0, "practice": 0}
 """Refused bodies that a row of a split gets, at most, each of another kind."""
 MUTANT_ATTEMPTS = 3
 """How often another change is tried where the prover accepted one."""
-ROWS_OF_ONE_KEY = {"test": 2, "dev": 2, "test_unseen": 2, "train": 12}
+ROWS_OF_ONE_KEY = {"test": 2, "dev": 2, "test_unseen": 2, "train": 12, "practice": 12}
 """How many rows of a split may differ in nothing that is asked but names."""

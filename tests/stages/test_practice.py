@@ -1,0 +1,26 @@
+"""Which tasks are learned on by answering them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rlvr_exp.stages.setup import practice_split
+from rlvr_exp.tasks.arc.domain import Arc
+from rlvr_exp.tasks.dafny.domain import Dafny
+
+BODY = "{\n  r := a + a;\n}"
+ROW = {"header": "method Twice(a: int) returns (r: int)\n", "spec": "  ensures r == 2 * a\n", "body": BODY}
+
+
+@pytest.mark.parametrize(("files", "asked"), [(("train", "practice"), "practice"), (("train",), "train")])
+def test_those_of_practice_where_the_data_has_some(tmp_path: Path, files: tuple[str, ...], asked: str) -> None:
+    for name in files:
+        row = {"id": name, "annotated_body": BODY, **ROW}
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps(row) + "\n")
+    domain = Dafny(str(tmp_path), dev_fraction=0, test_fraction=0)
+    assert list(domain.splits()) == list(files) and practice_split(domain) == asked
+
+
+def test_a_domain_without_such_a_split_asks_what_it_imitates() -> None:
+    assert practice_split(Arc(limit=2)) == "train"
