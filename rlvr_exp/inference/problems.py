@@ -69,9 +69,11 @@ def _pytest(problem: PytestProblem) -> str:
 
 
 def _dafny(problem: DafnyProblem) -> str:
+    whole = (problem.program, "specification as it stands")
+    shown, kept = whole if problem.keep is None else (problem.keep, "specification and its code as they stand")
     return (
-        "Complete this Dafny program so that Dafny verifies it. Keep its specification as it stands.\n\n"
-        f"```dafny\n{problem.program.strip(chr(10))}\n```\n\nAnswer with the whole program in one code block.\n"
+        f"Complete this Dafny program so that Dafny verifies it. Keep its {kept}.\n\n"
+        f"```dafny\n{shown.strip(chr(10))}\n```\n\nAnswer with the whole program in one code block.\n"
     )
 
 

@@ -1,14 +1,13 @@
 """Two policies in a row: a writer writes a body, an annotator makes Dafny prove it. `cascade_sample` runs both and judges.
 
 A body is judged twice: alone, with the gold's annotations grafted onto it, which says whether it does what it should;
-and as the annotator annotated it, against the program with the hole, which is the cascade's verdict
-(rlvr_exp.verifiers.dafny.written). Whose fault a failure is follows from the two. Never decides what is paid.
+and as the annotator annotated it, against the program with the hole and the code that was written, which is the
+cascade's verdict. Whose fault a failure is follows from the two. Never decides what is paid.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.models.roles import acting
@@ -18,7 +17,7 @@ from rlvr_exp.rollouts.sampler import Keys, Sampling
 from rlvr_exp.tasks.base import Task
 from rlvr_exp.tasks.dafny.two_stage import TwoStage
 from rlvr_exp.verifiers.base import Verdict, Verifier
-from rlvr_exp.verifiers.dafny.written import WrittenProblem, breach_of_body
+from rlvr_exp.verifiers.dafny.written import breach_of_body
 
 WRITER, ANNOTATOR = ROLES = ("writer", "annotator")
 FAILURES = {"parse": "syntax", "resolve": "syntax", "timeout": "timeout", "verify": "semantic"}
@@ -33,7 +32,6 @@ class Cascade:
     domain: TwoStage
     policies: Mapping[str, Policy]
     verifier: Verifier
-    """Takes `WrittenProblem`s as well."""
     sampling: Mapping[str, Sampling]
     """By role."""
     max_prompt_tokens: int
@@ -289,8 +287,8 @@ class _Draft:
 
     def task_of(self, place: int) -> Task:
         domain, task = self.cascade.domain, self.asked.task
-        problem: Any = WrittenProblem(task.problem, domain.program(task, self.bodies[place]))
-        return domain.annotation(task, self.bodies[place], problem)
+        body = self.bodies[place]
+        return domain.annotation(task, body, replace(task.problem, keep=domain.program(task, body)))
 
     def sampled(self, annotated: Mapping[int, tuple[tuple[Answer, ...], ...]]) -> Cascades:
         each = [() if fault is not None else annotated[self.first_of(i)] for i, fault in enumerate(self.faults)]

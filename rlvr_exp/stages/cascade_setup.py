@@ -1,5 +1,4 @@
-"""What a cascade begins with: one set of programs asked of two roles, two policies, and a verifier that holds an annotator
-to the writer's code. Measures the whole."""
+"""What a cascade begins with: one set of programs asked of two roles, two policies, a verifier. Measures the whole."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,7 +27,6 @@ from rlvr_exp.stages.judging import built_verifier, ready
 from rlvr_exp.stages.setup import Parts, device, held_out_tasks
 from rlvr_exp.tasks.base import Task
 from rlvr_exp.tasks.dafny.two_stage import TwoStage
-from rlvr_exp.verifiers.dafny.written import WrittenCode
 from rlvr_exp.verifiers.guarded import Guarded
 
 
@@ -67,7 +65,7 @@ def prepared(config, job: Job, own: Mapping[str, str]) -> Iterator[CascadeParts]
         torch.set_num_threads(config.parallel.threads)
     domain = TwoStage(*(build(replace(config.data, role=role)) for role in ROLES))
     held_out = held_out_tasks(domain.writer, config.evaluation)
-    with Guarded(WrittenCode(built_verifier(config)), config.verifier.max_no_verdict_rate) as verifier:
+    with Guarded(built_verifier(config), config.verifier.max_no_verdict_rate) as verifier:
         check_fit(verifier, all_tasks(domain.writer))
         policies = load_roles(config.model, own, config.seed)
         splits = domain.writer.splits()

@@ -66,6 +66,9 @@ class DafnyProblem:
     limits: Limits = Limits()
     protect: Protect | None = None
     """What the candidate must keep; None: what the verifier's option says."""
+    keep: str | None = None
+    """The same program with code, all of which the candidate must keep as well: without annotations the two are equal,
+    and what is empty stays empty. The specification is that of `program`."""
 
 
 @dataclass(frozen=True)

@@ -114,7 +114,8 @@ def _pytest(fields: Fields) -> tuple[PytestProblem, Candidate]:
 
 
 def _dafny(fields: Fields) -> tuple[DafnyProblem, Candidate]:
-    return DafnyProblem(_text(fields, "program"), _limits(fields)), _candidate(fields, "candidate")
+    keep = _text(fields, "keep") if fields.get("keep") is not None else None
+    return DafnyProblem(_text(fields, "program"), _limits(fields), keep=keep), _candidate(fields, "candidate")
 
 
 def _ast_grep(fields: Fields) -> tuple[AstGrepProblem, Candidate]:

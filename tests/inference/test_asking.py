@@ -36,6 +36,8 @@ def test_a_row_is_told_by_its_keys(form):
         (NEXT, "it prints\n\n```\n5"),
         (TESTED, "def test_add"),
         (PROVED, "ensures x > 0"),
+        (PROVED | {"keep": "method M() { print 1; }"}, "specification and its code as they stand"),
+        (PROVED | {"keep": "method M() { print 1; }"}, "print 1;"),
         (EDITED, "log(a)"),
     ],
 )

@@ -21,7 +21,6 @@ from rlvr_exp.tasks.base import Task
 from rlvr_exp.tasks.dafny.domain import Dafny
 from rlvr_exp.tasks.dafny.two_stage import TwoStage
 from rlvr_exp.verifiers.base import Verdict
-from rlvr_exp.verifiers.dafny.written import WrittenProblem
 
 HEAD, SPEC = "method Twice(n: nat) returns (r: nat)\n", "  ensures r == 2 * n\n"
 GOOD = "{\n  r := n + n;\n}"
@@ -94,4 +93,4 @@ def failed(bucket: str) -> Verdict:
 
 def on_written(question: Question) -> bool:
     """The question is one of the cascade, not of the writer's own domain."""
-    return isinstance(question.task.problem, WrittenProblem)
+    return question.task.problem.keep is not None

@@ -1,5 +1,7 @@
 """A cascade: who is asked what, whose fault a failure is, what a second attempt is told."""
 
+from dataclasses import replace
+
 import pytest
 from fake_cascade import (
     ASSUMES,
@@ -51,14 +53,13 @@ def test_a_proof_is_nobodys_failure(two) -> None:
     assert one.seconds == {"writer": 1.0, "annotator": 2.0}
 
 
-def test_the_annotator_is_asked_about_the_body_and_judged_against_the_hole(two) -> None:
+def test_the_annotator_is_asked_about_the_body_which_it_keeps_and_judged_against_the_hole(two) -> None:
     asked: list = []
     sampled(two, [(GOOD, PASSED), (WRONG, failed("verify"))], [(GOOD, PASSED), (WRONG, failed("verify"))], asked=asked)
     questions = [question for role, question in asked if role == "annotator"]
-    assert [question.task.problem.program for question in questions] == [
-        two.program(tasks_of(two)[0], body) for body in (GOOD, WRONG)
-    ]
-    assert all(question.task.problem.hole.program == two.program(tasks_of(two)[0], None) for question in questions)
+    problems = [question.task.problem for question in questions]
+    assert [one.keep for one in problems] == [two.program(tasks_of(two)[0], body) for body in (GOOD, WRONG)]
+    assert all(replace(one, keep=None) == tasks_of(two)[0].problem for one in problems)
     assert GOOD in "".join(map(chr, questions[0].prompt)) and all(on_written(question) for question in questions)
 
 

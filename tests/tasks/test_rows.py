@@ -70,6 +70,8 @@ def test_the_other_formats():
     files = PYTEST | {"files": {"data/x.txt": "1"}, "limits": {"wall_s": 3}}
     assert problem(files, "pytest") == PytestProblem("t", (("data/x.txt", "1"),), Limits(wall_s=3.0))
     assert read(DAFNY, "dafny") == Row("a", DafnyProblem("p"), Candidate("c"))
+    assert problem(DAFNY | {"keep": "k"}, "dafny") == DafnyProblem("p", keep="k")
+    assert problem(DAFNY | {"keep": None}, "dafny") == DafnyProblem("p")
     assert problem(AST_GREP | {"tests": "t", "after": None}, "ast_grep") == AstGrepProblem("python", "b", "", "t")
     assert read(AST_GREP, "ast_grep").candidate == Candidate('{"pattern": "x", "fix": "é"}')
     assert read(AST_GREP | {"action": "pattern: x"}, "ast_grep").candidate == Candidate("pattern: x")

@@ -6,11 +6,12 @@ what a function means, so two bodies that are equal without proofs do the same. 
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from rlvr_exp.tasks.dafny.expressions import Walker, is_name, partners
 
 _STARTS = frozenset(("", "{", "}", ";", "then", "else", "=>", "(", ",", ":=", ":|"))
+_BEFORE_STATEMENTS = frozenset(("", "{", "}", ";", "=>", ":"))
 _LOOP_CLAUSES = frozenset(("invariant", "decreases", "modifies", "free"))
 
 
@@ -29,26 +30,34 @@ def function_body(tokens: Sequence[str]) -> tuple[str, ...]:
     return tuple(kept)
 
 
-def method_body(tokens: Sequence[str], proofs: Collection[str]) -> tuple[str, ...]:
-    """What a method does: its body without annotations. `proofs`: the names of lemmas and ghost methods."""
+def method_body(tokens: Sequence[str], proofs: Collection[str], runs: Collection[str] = ()) -> tuple[str, ...]:
+    """What a method does: its body without annotations.
+
+    Args:
+        proofs: the names of lemmas and ghost methods.
+        runs: the names of methods that run: a ghost variable that takes the result of one is code.
+    """
     kept: list[str] = []
     at = 0
-    for start, stop in annotations(tokens, proofs):
+    for start, stop in annotations(tokens, proofs, runs):
         kept += tokens[at:start]
         at = stop
     return (*kept, *tokens[at:])
 
 
-def annotations(tokens: Sequence[str], proofs: Collection[str]) -> Iterator[tuple[int, int]]:
+def annotations(
+    tokens: Sequence[str], proofs: Collection[str], runs: Collection[str] = ()
+) -> Iterator[tuple[int, int]]:
     """Where each annotation of a method's body begins and ends, in order; `method_body` is what lies between them."""
     walk = Walker(tokens, partners(tokens))
-    ghosts = _ghost_variables(tokens)
+    ghosts = _ghost_variables(walk)
     index = 0
     while index < walk.end:
-        stop = _past_statement(walk, index, proofs, ghosts)
-        if stop is not None:
-            yield index, stop
-        index = index + 1 if stop is None else stop
+        seen = {name for name, start, stop in ghosts if start < index < stop}
+        past = _past_statement(walk, index, proofs, seen)
+        if past is not None and not (_assigns(walk, index, seen) and set(tokens[index:past]) & set(runs)):
+            yield index, past
+        index = index + 1 if past is None else past
 
 
 def _past_proof(walk: Walker, index: int) -> int | None:
@@ -92,9 +101,9 @@ def _past_call(walk: Walker, index: int) -> int | None:
 
 def _past_statement(walk: Walker, index: int, proofs: Collection[str], ghosts: Collection[str]) -> int | None:
     token, before = walk.at(index), walk.at(index - 1) if index else ""
-    if token in _LOOP_CLAUSES and before != ".":
+    if token in _LOOP_CLAUSES and before != "." and (token != "free" or walk.at(index + 1) in _LOOP_CLAUSES):
         return _past_clause(walk, index)
-    if before not in ("", "{", "}", ";", "=>", ":"):
+    if before not in _BEFORE_STATEMENTS:
         return None
     if token in ("assert", "reveal"):
         return _past_semicolon(walk, walk.past_expression(index + 1))
@@ -102,11 +111,9 @@ def _past_statement(walk: Walker, index: int, proofs: Collection[str], ghosts: C
         return _past_braces(walk, index)
     if token == "forall":
         return _past_forall(walk, index)
-    if token == "ghost" and walk.at(index + 1) == "var":
-        return _past_line(walk, index)
     if token == "label":
         return None if _is_left(walk, walk.at(index + 1)) else index + 3
-    if token in ghosts and walk.at(index + 1) == ":=":
+    if _assigns(walk, index, ghosts):
         return _past_line(walk, index)
     last = index
     while walk.at(last + 1) == ".":
@@ -145,6 +152,35 @@ def _past_line(walk: Walker, index: int) -> int | None:
     return index + 1
 
 
-def _ghost_variables(tokens: Sequence[str]) -> set[str]:
-    pairs = zip(tokens, tokens[1:], tokens[2:], strict=False)
-    return {name for ghost, var, name in pairs if ghost == "ghost" and var == "var"}
+def _assigns(walk: Walker, index: int, ghosts: Collection[str]) -> bool:
+    """Whether a statement begins there that declares a ghost variable or gives one a value."""
+    token, following = walk.at(index), walk.at(index + 1)
+    return (token == "ghost" and following == "var") or (token in ghosts and following == ":=")
+
+
+def _ghost_variables(walk: Walker) -> list[tuple[str, int, int]]:
+    """Ghost variables, each with the indices between which it is seen. One whose name another variable of the body has
+    as well is none of them: that one may stand in its place."""
+    tokens, others = walk.tokens, _other_variables(walk)
+    triples = enumerate(zip(tokens, tokens[1:], tokens[2:], strict=False))
+    return [
+        (name, index, _end_of_scope(walk, index))
+        for index, (ghost, var, name) in triples
+        if ghost == "ghost" and var == "var" and name not in others
+    ]
+
+
+def _other_variables(walk: Walker) -> set[str]:
+    """Names that a statement `var` declares, and of their types."""
+    found: set[str] = set()
+    for index, (before, token) in enumerate(pairwise(("", *walk.tokens))):
+        if token == "var" and before in _BEFORE_STATEMENTS:
+            found.update(takewhile(lambda each: each not in (":=", ":|", ";"), walk.tokens[index + 1 :]))
+    return found
+
+
+def _end_of_scope(walk: Walker, index: int) -> int:
+    """The brace that closes the block of a statement, or the next case."""
+    while index < walk.end and walk.at(index) not in ("}", "case"):
+        index = walk.closes[index] + 1 if walk.at(index) in ("{", "(", "[") else index + 1
+    return index

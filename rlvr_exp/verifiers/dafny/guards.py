@@ -7,22 +7,20 @@ what it proves. Rules are named in rlvr_exp/docs/dafny.md. Whether the proof hol
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
+from typing import Literal
 
 from rlvr_exp.tasks.dafny import erase
-from rlvr_exp.tasks.dafny.syntax import CALLABLES, Declaration, Unreadable, parse
+from rlvr_exp.tasks.dafny.syntax import CALLABLES, Declaration, parse
 from rlvr_exp.tasks.dafny.tokens import has_directive, tokens
 from rlvr_exp.tasks.problems import Protect
-from rlvr_exp.verifiers.dafny.scopes import Use, uses
-from rlvr_exp.verifiers.dafny.suspects import Suspect, attribute_of, bodyless, suspects
+from rlvr_exp.verifiers.dafny.known import PROVED, Facts, Known, every, speaks_of
+from rlvr_exp.verifiers.dafny.scopes import Use
+from rlvr_exp.verifiers.dafny.suspects import Suspect, attribute_of, suspects
 
-_PROVED = CALLABLES - {"function"}
 _KEPT = frozenset(("requires", "modifies", "reads", "yield requires", "free requires", "free ensures", "invariant"))
-_IMPLIED = {"autocontracts": ("Valid", "Repr")}
-"""Names that an attribute speaks of without writing them."""
 
 
 @dataclass(frozen=True)
@@ -41,55 +39,6 @@ class Broken(Exception):
         self.breach = Breach(rule, log)
 
 
-@dataclass(frozen=True)
-class Known:
-    """A program, read once: what stands where, and what its declarations speak of."""
-
-    declarations: tuple[Declaration, ...]
-    spoken: frozenset[str]
-    """Identifiers in specifications and definitions, parameters of their own declaration apart."""
-    meant: frozenset[Use]
-    """Those of them that can mean a function, method, constant or field."""
-    callables: frozenset[str]
-    """Names of its methods, lemmas and functions."""
-    labels: frozenset[str]
-    """The same as the tool's log writes them."""
-    assumes: bool
-    """It believes something that nobody proves: `assume`, or a promise without a body."""
-
-
-@lru_cache(maxsize=2048)
-def known(text: str) -> Known:
-    """Read a given program. Raises Unreadable."""
-    if has_directive(text):
-        raise Unreadable("a line that begins with #")
-    declarations = parse(text)
-    every = list(_all(declarations))
-    callables = frozenset(one.name or "_ctor" for one in every if one.kind in CALLABLES)
-    meant = frozenset(use for one in every for use in _uses(one))
-    spoken = frozenset(name for one in every for name in _speaks_of(one)) | {use.name for use in meant}
-    labels = frozenset(_labels(declarations))
-    return Known(declarations, spoken, meant, callables, labels, any(_assumes(one) for one in every))
-
-
-def _labels(
-    declarations: Sequence[Declaration], inner: str = "", only: Callable[[Declaration], bool] | None = None
-) -> Iterator[str]:
-    """As the tool's log writes the callables: from the innermost module on."""
-    for one in declarations:
-        own = one.name or "_ctor"
-        if one.kind in CALLABLES and (only is None or only(one)):
-            yield inner + own
-        elif one.members:
-            yield from _labels(one.members, f"{own}." if one.kind == "module" else f"{inner}{own}.", only)
-
-
-def _promises(one: Declaration) -> bool:
-    """An iterator whose body is to keep a promise."""
-    promises = any(clause.word in ("ensures", "yield ensures") for clause in one.clauses)
-    return one.kind == "iterator" and one.body is not None and promises
-
-
 def before_parsing(program: str, text: str) -> Breach | None:
     """What must not even reach Dafny's parser: directives that cut text away, files of the machine."""
     if has_directive(text):
@@ -104,12 +53,15 @@ def _includes(text: str) -> list[str]:
     return [following for token, following in pairwise(found) if token == "include"]
 
 
-def check(given: Known, text: str, protect: Protect, holes: bool = True) -> tuple[Breach | None, "Facts"]:
+def check(
+    given: Known, text: str, protect: Protect, holes: bool = True, keep: Known | None = None
+) -> tuple[Breach | None, Facts]:
     """The first rule that the candidate breaks, and what is known of it for reading the tool's answer.
 
     Args:
         protect: whether code may change.
         holes: whether what has no body in the given program, promises something and is not called, must get one.
+        keep: a program whose code must not change either; what has no code there gets none.
 
     Raises:
         Unreadable: the candidate cannot be read; Dafny most likely cannot either, and if it can, it must not pass.
@@ -117,77 +69,14 @@ def check(given: Known, text: str, protect: Protect, holes: bool = True) -> tupl
     declarations = parse(text)
     facts = Facts.of(declarations)
     try:
-        _Comparison(given, protect, facts.proofs).compare(given.declarations, declarations, ())
+        _Comparison(given, protect, facts).compare(given.declarations, declarations, ())
+        if keep is not None:
+            _Comparison(keep, "program", facts, empty="kept").compare(keep.declarations, declarations, ())
         if holes:
             _check_holes(given, declarations)
     except Broken as broken:
         return broken.breach, facts
     return None, facts
-
-
-@dataclass(frozen=True)
-class Facts:
-    """Of a candidate: what the tool's answer is held against."""
-
-    proofs: frozenset[str] = frozenset()
-    """Names of lemmas and ghost methods."""
-    bodyless: int = 0
-    """Loops and forall statements without a body."""
-    promising: frozenset[str] = frozenset()
-    """Labels of iterators whose bodies must keep a promise; the tool has to speak of each."""
-
-    @classmethod
-    def of(cls, declarations: Sequence[Declaration]) -> "Facts":
-        every = list(_all(declarations))
-        lemmas = frozenset(one.name for one in every if one.ghost and one.kind in ("lemma", "method"))
-        open_loops = sum(bodyless(body) for one in every for body in (one.body, one.compiled) if body)
-        return cls(lemmas, open_loops, frozenset(_labels(declarations, only=_promises)))
-
-
-def _assumes(one: Declaration) -> bool:
-    if "assume" in one.everything():
-        return True
-    promises = any(clause.word == "ensures" for clause in one.clauses)
-    return one.kind in CALLABLES and one.body is None and promises
-
-
-def _all(declarations: Sequence[Declaration]) -> Iterator[Declaration]:
-    for one in declarations:
-        yield one
-        yield from _all(one.members or ())
-
-
-def _uses(one: Declaration) -> Iterator[Use]:
-    """As `_speaks_of`, without what the specification itself binds."""
-    own = frozenset(_parameters(one.head)) if one.kind in CALLABLES or one.kind == "datatype" else frozenset()
-    told = [one.head, *(clause.text for clause in one.clauses)]
-    if one.kind not in _PROVED and one.body:
-        told.append(one.body)
-    for part in told:
-        yield from uses(part, own)
-    for attribute in one.attributes:
-        yield from (Use(name, False) for name in _IMPLIED.get(attribute[2], ()))
-
-
-def _speaks_of(one: Declaration) -> Iterator[str]:
-    """Identifiers of its specification; of all but a proof also of its body."""
-    own = _parameters(one.head) if one.kind in CALLABLES else set()
-    told = list(one.head) + [token for clause in one.clauses for token in clause.text]
-    if one.kind not in _PROVED and one.body:
-        told += one.body
-    yield from (token for token in told if (token[0].isalpha() or token[0] in "_?") and token not in own)
-    for attribute in one.attributes:
-        yield from _IMPLIED.get(attribute[2], ())
-
-
-def _parameters(head: Sequence[str]) -> set[str]:
-    """Names that stand before a colon inside parentheses."""
-    depth, found = 0, set()
-    for token, following in zip(head, (*head[1:], ""), strict=True):
-        depth += (token == "(") - (token == ")")
-        if depth and following == ":":
-            found.add(token)
-    return found
 
 
 def _check_holes(given: Known, declarations: Sequence[Declaration]) -> None:
@@ -201,11 +90,11 @@ def _check_holes(given: Known, declarations: Sequence[Declaration]) -> None:
 def _is_hole(one: Declaration) -> bool:
     promises = any(clause.word == "ensures" for clause in one.clauses)
     outside = any(attribute[2] in ("axiom", "extern") for attribute in one.attributes) or "extern" in one.head
-    return one.kind in _PROVED and one.body is None and promises and not outside
+    return one.kind in PROVED and one.body is None and promises and not outside
 
 
 def _is_called(name: str, declarations: Sequence[Declaration]) -> bool:
-    callers = (one for one in _all(declarations) if one.kind in CALLABLES and one.body)
+    callers = (one for one in every(declarations) if one.kind in CALLABLES and one.body)
     return any(name in one.body for one in callers if one.name != "Main" and not one.name.lower().startswith("test"))
 
 
@@ -221,8 +110,14 @@ def _paths(
 
 
 class _Comparison:
-    def __init__(self, given: Known, protect: Protect, proofs: frozenset[str]):
-        self._given, self._protect, self._proofs = given, protect, proofs
+    """Of a candidate with one program.
+
+    Args:
+        empty: whether a body without code is still to be written, or is kept as it is.
+    """
+
+    def __init__(self, given: Known, protect: Protect, facts: Facts, empty: Literal["written", "kept"] = "written"):
+        self._given, self._protect, self._facts, self._empty = given, protect, facts, empty
 
     def compare(self, given: Sequence[Declaration], found: Sequence[Declaration], path: tuple[str, ...]) -> None:
         """One scope. Raises Broken."""
@@ -291,18 +186,23 @@ class _Comparison:
             self._runs_alike(given, given.body, one.body)
 
     def _runs_alike(self, given: Declaration, before: Sequence[str], after: Sequence[str]) -> None:
-        if self._protect != "program" or before == after or _is_empty(before):
+        if self._protect != "program" or before == after or (self._empty == "written" and _is_empty(before)):
             return
-        if erase.method_body(after, self._proofs) != erase.method_body(before, self._proofs):
+        if self._code(after) != self._code(before):
             raise Broken("program-changed", f"{_title(given)} does something else")
+
+    def _code(self, body: Sequence[str]) -> tuple[str, ...]:
+        return erase.method_body(body, self._facts.proofs, self._facts.runs)
 
     def _filled(self, given: Declaration, one: Declaration) -> None:
         """A body where the given program has none."""
         if given.kind == "function":
             promises = any(clause.word == "ensures" for clause in given.clauses)
-            others = (other for other in _all(self._given.declarations) if other is not given)
-            if not promises or any(given.name in set(_speaks_of(other)) for other in others):
+            others = (other for other in every(self._given.declarations) if other is not given)
+            if not promises or any(given.name in set(speaks_of(other)) for other in others):
                 raise Broken("spec-changed", f"{_title(given)} is left open by the given program")
+        elif self._empty == "kept" and not given.ghost and self._code(one.body):
+            raise Broken("program-changed", f"{_title(given)} has no code to keep")
 
     def _suspects(self, given: Declaration | None, one: Declaration) -> None:
         """What it does beyond the given declaration; attributes of its own were looked at before."""

@@ -15,6 +15,11 @@ def words(tool: Tool, rlimit: int) -> list[str]:
     return ["verify", "--cores=1", "--log-format=text", *limit]
 
 
+def front(tool: Tool) -> list[str]:
+    """Words that make a plain command line stop before the proofs, in place of `words`; exit code 0: it resolves."""
+    return ["/nologo", "/compile:0", "/dafnyVerify:0"] if tool.family == "2.3" else ["resolve"]
+
+
 def careful(tool: Tool) -> list[str]:
     """Words that make the tool itself treat what is assumed as what is to be proved; for a given program that
     assumes nothing."""

@@ -8,8 +8,6 @@ from rlvr_exp.verifiers.dafny import options
 from rlvr_exp.verifiers.dafny.run import Cold, Limits, Warm
 from rlvr_exp.verifiers.dafny.tool import find
 
-_COLD = {"2.3": ["/nologo", "/compile:0", "/dafnyVerify:0"], "4": ["resolve"]}
-
 
 class Resolver:
     """One process of the installed Dafny, kept warm where it can be. Raises InputError where there is none."""
@@ -19,7 +17,7 @@ class Resolver:
         self._read = options.reader(tool)
         self._limits = Limits(Options.cpu_s, Options.wall_s, Options.memory_mb)
         self._warm = bool(tool.library)
-        self._runner = Warm(tool, options.words(tool, 0)) if self._warm else Cold(tool, _COLD[tool.family])
+        self._runner = Warm(tool, options.words(tool, 0)) if self._warm else Cold(tool, options.front(tool))
 
     def fault(self, text: str) -> str:
         """The tool's first complaint about a program; empty where it resolves."""

@@ -30,6 +30,7 @@ from rlvr_exp.tasks.problems import DafnyProblem
 from rlvr_exp.verifiers.base import Request, Verdict
 from rlvr_exp.verifiers.dafny import guards
 from rlvr_exp.verifiers.dafny.guards import Protect
+from rlvr_exp.verifiers.dafny.known import known
 from rlvr_exp.verifiers.dafny.resolve import Resolver
 from rlvr_exp.verifiers.dafny.run import Lost
 from rlvr_exp.verifiers.dafny.suspects import without_limits
@@ -82,7 +83,7 @@ def _refused(given: str, gold: str, protect: Protect) -> str:
     if early is not None:
         return early.rule
     try:
-        breach, _ = guards.check(guards.known(given), gold, protect)
+        breach, _ = guards.check(known(given), gold, protect)
     except Unreadable as fault:
         return f"unreadable: {fault}"
     return breach.rule if breach is not None else ""

@@ -1,9 +1,10 @@
 """Dafny programs judged by Dafny: `passed` is a proof of the given program's specification, and nothing less.
 
-The tool decides whether a program is proved, the guards whether it is still the given one. A program is parsed and
-resolved first; then the guards look at it, and only what they let through is proved. Buckets: `parse` and `resolve` as
-the tool says; `verify` where an obligation is known to be unproved; `timeout` where the prover ran out of its resource
-count, or all of it out of CPU or wall time; `memory`; `runtime_error` where Dafny itself broke down, twice.
+The tool decides whether a program is proved, the guards whether it is still the given one, and whether it keeps the
+code that the problem says. A program is parsed and resolved first; then the guards look at it, and only what they let
+through is proved. Buckets: `parse` and `resolve` as the tool says; `verify` where an obligation is known to be
+unproved; `timeout` where the prover ran out of its resource count, or all of it out of CPU or wall time; `memory`;
+`runtime_error` where Dafny itself broke down, twice.
 
 Score: of the procedures that belong to the given program's declarations, the share that is proved; what else fails
 counts as one more. So proving helpers raises nothing.
@@ -26,9 +27,11 @@ from rlvr_exp.tasks.problems import DafnyProblem, Protect
 from rlvr_exp.verifiers.base import Request, Verdict
 from rlvr_exp.verifiers.cache import CacheOptions
 from rlvr_exp.verifiers.dafny import guards, options, vacuity
-from rlvr_exp.verifiers.dafny.guards import Breach, Facts, Known
+from rlvr_exp.verifiers.dafny.guards import Breach
+from rlvr_exp.verifiers.dafny.known import Facts, Known, known
 from rlvr_exp.verifiers.dafny.logs import Report
-from rlvr_exp.verifiers.dafny.run import Cold, Limits, Lost, Run, Warm
+from rlvr_exp.verifiers.dafny.run import Limits, Lost, Run, Warm
+from rlvr_exp.verifiers.dafny.staged import Staged
 from rlvr_exp.verifiers.dafny.suspects import without_limits
 from rlvr_exp.verifiers.dafny.tool import find
 from rlvr_exp.verifiers.engine import Engine, Judged, Work
@@ -53,6 +56,9 @@ class _Case:
     """One candidate to judge. `given` is None where the given program cannot be read."""
 
     given: Known | None
+    keeps: bool
+    """There is code to keep: `keep`, or None where it cannot be read."""
+    keep: Known | None
     program: str
     text: str
     limits: Limits
@@ -77,7 +83,7 @@ class Dafny(Engine):
 
     runs_candidates = False
     name = "dafny"
-    version = "2"
+    version = "3"
 
     def __init__(
         self,
@@ -101,9 +107,9 @@ class Dafny(Engine):
         self._read = options.reader(self._tool)
         words = options.words(self._tool, rlimit)
         warmed = warm and bool(self._tool.library) and sandbox.level != "strict"
-        make: Callable[[], Warm | Cold] = lambda: (Warm if warmed else Cold)(self._tool, words)
+        make: Callable[[], Warm | Staged] = lambda: (Warm if warmed else Staged)(self._tool, words)
         self._size = sandbox.workers or usable()
-        self._runners: SimpleQueue[Warm | Cold] = SimpleQueue()
+        self._runners: SimpleQueue[Warm | Staged] = SimpleQueue()
         self._all = [make() for _ in range(self._size)]
         for runner in self._all:
             self._runners.put(runner)
@@ -144,7 +150,8 @@ class Dafny(Engine):
             return Verdict("failed", "parse", log=candidate.fault or "no program in the answer")
         if len(candidate.text) > _LONGEST:
             return Verdict("failed", "output_limit", log=f"{len(candidate.text)} characters, at most {_LONGEST}")
-        text, program = without_limits(plain(candidate.text)), without_limits(plain(problem.program))
+        text, program = _seen(candidate.text), _seen(problem.program)
+        keep = None if problem.keep is None else _seen(problem.keep)
         try:
             text.encode()
         except UnicodeEncodeError:
@@ -153,8 +160,10 @@ class Dafny(Engine):
         limits = Limits(named.cpu_s or usual.cpu_s, named.wall_s or usual.wall_s, named.memory_mb or usual.memory_mb)
         protect = problem.protect or self._protect
         own = [protect, self._holes, self._vacuity, self._rlimit, *astuple(limits)]
-        content = wire.encode([program.encode("utf-8", "surrogatepass"), text, own])
-        return Work(content, _Case(_known(program), program, text, limits, protect), request)
+        content = wire.encode([_bytes(program), text, own, None if keep is None else _bytes(keep)])
+        return Work(
+            content, _Case(_known(program), keep is not None, _known(keep), program, text, limits, protect), request
+        )
 
     def start(self, work: Work) -> Future[Judged]:
         return self._threads.submit(self._judge, work.payload)
@@ -187,9 +196,18 @@ class Dafny(Engine):
             self._runners.put(runner)
 
 
-def _known(program: str) -> Known | None:
+def _seen(text: str) -> str:
+    """As the tool and the guards are to see it."""
+    return without_limits(plain(text))
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _known(program: str | None) -> Known | None:
     try:
-        return guards.known(program)
+        return None if program is None else known(program)
     except Unreadable:
         return None
 
@@ -197,7 +215,7 @@ def _known(program: str) -> Known | None:
 class _Judgement:
     """One candidate, from the first run to the verdict."""
 
-    def __init__(self, verifier: Dafny, runner: Warm | Cold, case: _Case):
+    def __init__(self, verifier: Dafny, runner: Warm | Staged, case: _Case):
         self._own, self._runner, self._case = verifier, runner, case
         self._breach: Breach | None = None
         self._facts = Facts()
@@ -240,9 +258,12 @@ class _Judgement:
         if self._case.given is None:
             self._breach = None
             return True
+        if self._case.keeps and self._case.keep is None:
+            self._breach = Breach("program-changed", "the code to keep cannot be read: what resolves is another")
+            return False
         try:
             self._breach, self._facts = guards.check(
-                self._case.given, self._case.text, self._case.protect, self._own._holes
+                self._case.given, self._case.text, self._case.protect, self._own._holes, self._case.keep
             )
         except Unreadable as fault:
             self._breach = Breach("unreadable", str(fault))

@@ -3,6 +3,7 @@
 import pytest
 
 from rlvr_exp.verifiers.dafny import guards
+from rlvr_exp.verifiers.dafny.known import known
 
 GIVEN = """
 predicate P(x: int) { x > 3 }
@@ -11,7 +12,7 @@ method M(x: int) returns (r: int) requires x > 0 ensures P(r) { r := x; }
 
 
 def rule(candidate: str, given: str = GIVEN, protect: str = "specification", holes: bool = True) -> str | None:
-    breach, _ = guards.check(guards.known(given), candidate, protect, holes)
+    breach, _ = guards.check(known(given), candidate, protect, holes)
     return breach and breach.rule
 
 

@@ -1,0 +1,31 @@
+"""The plain command line with the stages of the warm judge: what does not parse or resolve is said to be so before
+anybody asks whether its proofs are to be looked at."""
+
+from collections.abc import Callable, Sequence
+
+from rlvr_exp.verifiers.dafny import options
+from rlvr_exp.verifiers.dafny.run import Cold, Limits, Run
+from rlvr_exp.verifiers.dafny.tool import Tool
+
+
+class Staged:
+    """A process for each program, and one more for each whose proofs are not to be looked at."""
+
+    def __init__(self, tool: Tool, words: Sequence[str]):
+        self._whole, self._front = Cold(tool, words), Cold(tool, options.front(tool))
+
+    def run(self, text: str, extra: Sequence[str], limits: Limits, goes_on: Callable[[], bool]) -> Run:
+        """As `Warm.run`."""
+        run = self._whole.run(text, extra, limits, goes_on)
+        if run.end != "stopped":
+            return run
+        front = self._front.run(text, extra, limits, lambda: True)
+        resolves = front.end == "done" and front.code == 0
+        return Run("stopped", code=run.code, cpu_s=front.cpu_s) if resolves else front
+
+    def isolated(self) -> list[str]:
+        """What a process is kept from."""
+        return self._whole.isolated()
+
+    def close(self) -> None:
+        """Nothing outlives a run."""
