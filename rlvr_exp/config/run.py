@@ -81,6 +81,8 @@ class Evaluation(Drawing):
     """Split of the data that is held out for it."""
     tasks: int = option(400, low=0)
     """Tasks asked; 0: all of the split."""
+    skip: int = option(0, low=0)
+    """Tasks of the split left out ahead of them, so that runs can be measured on others than each other."""
     samples: int = option(8, low=1)
     """Completions sampled for each task."""
     greedy: bool = True

@@ -80,6 +80,7 @@ def _passes(config: Config) -> str:
 def _evaluation(config: Config) -> str:
     wanted = config.evaluation
     tasks = f"{wanted.tasks} tasks" if wanted.tasks else "all tasks"
+    tasks += f" after the first {wanted.skip}" if wanted.skip else ""
     greedy = " and greedily" if wanted.greedy else ""
     twice = reads(config, "algorithm") and not config.model.from_scratch
     when = "before and after" if twice else "once"

@@ -82,9 +82,18 @@ def device() -> dict[str, object]:
 
 
 def held_out_tasks(domain: Domain, evaluation) -> tuple[Task, ...]:
-    """The first `evaluation.tasks` of the split in an order that depends on the tasks' ids alone, so that runs with
-    different seeds are measured on the same tasks."""
-    return tuple(held_out_order(split_tasks(domain, evaluation.split))[: evaluation.tasks or None])
+    """The first `evaluation.tasks` of the split after `evaluation.skip`, in an order that depends on the tasks' ids alone,
+    so that runs with different seeds are measured on the same tasks.
+
+    Raises:
+        InputError: none are left.
+    """
+    tasks = held_out_order(split_tasks(domain, evaluation.split))
+    found = tasks[evaluation.skip :][: evaluation.tasks or None]
+    if not found:
+        got, allowed = str(evaluation.skip), f"at most {len(tasks) - 1} of split {evaluation.split!r}"
+        raise InputError(Problem("evaluation.skip", "leaves no task to measure on", got, allowed, remedy="skip fewer"))
+    return tuple(found)
 
 
 def held_out_order(tasks: Sequence[Task]) -> list[Task]:

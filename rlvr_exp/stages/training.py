@@ -62,7 +62,7 @@ def held_out_success(parts: Parts, config, job: Job) -> Measure:
         InputError: there is no such split, or it shares tasks with what is reported of.
     """
     wanted = config.run.select
-    options = replace(config.evaluation, split=wanted.split, tasks=wanted.tasks, samples=wanted.samples)
+    options = replace(config.evaluation, split=wanted.split, tasks=wanted.tasks, skip=0, samples=wanted.samples)
     tasks = held_out_tasks(parts.domain, options) if wanted.every_steps else ()
     check_separation(tasks, parts.held_out)
 
