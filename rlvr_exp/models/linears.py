@@ -3,6 +3,10 @@
 PyTorch multiplies float32 matrices by MKL, which uses half of what AMD's cores can do; oneDNN uses all of it. The result
 is float32 all the same and differs by rounding alone. The op is the one that torch.compile puts in a frozen graph's
 linear layers; where a build lacks it nothing changes. Equal inputs on equally many threads give equal bits.
+
+oneDNN compiles a kernel of some 0.3 MB for every number of rows that a layer ever meets, and keeps it for as long as the
+process lives: a run whose batches differ in length grows by gigabytes. So rows of zeros are added up to one of few
+numbers; what is computed of the others stays what it was.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,8 +16,10 @@ from typing import Any
 import torch
 from torch import nn
 from torch.autograd.function import once_differentiable
-from torch.nn.functional import linear
+from torch.nn.functional import linear, pad
 
+_STEPS = 16
+"""Numbers of rows between a power of two and the next: at most a sixteenth of the rows is added."""
 Forward = Callable[[torch.Tensor], torch.Tensor]
 
 
@@ -75,7 +81,25 @@ def _trained(module: nn.Linear) -> Forward:
     return forward
 
 
+def padded_rows(count: int) -> int:
+    """The number of rows that so many are computed as."""
+    step = max(1, (1 << count.bit_length()) // 2 // _STEPS)
+    return -(-count // step) * step
+
+
+def _filled(rows: torch.Tensor) -> torch.Tensor:
+    """(rows, columns) with rows of zeros below."""
+    missing = padded_rows(len(rows)) - len(rows)
+    return pad(rows, (0, 0, 0, missing)) if missing else rows
+
+
 def _times(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
+    """x weight^T + bias; the weight may be transposed in memory."""
+    product = _product(_filled(x.reshape(-1, x.shape[-1])), weight, bias)
+    return product.resize_(*x.shape[:-1], product.shape[-1])  # No view: what a model does in place would be refused.
+
+
+def _product(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
     """x weight^T + bias; any of them may be transposed in memory."""
     return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
 
@@ -103,6 +127,7 @@ class _Linear(torch.autograd.Function):
 
 def _outer(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     """left^T right, of many rows and few columns; oneDNN is up to twice as fast where the result is wide, not tall."""
+    left, right = _filled(left), _filled(right)
     if left.shape[1] <= right.shape[1]:
-        return _times(left.t(), right.t())
-    return _times(right.t(), left.t()).t()
+        return _product(left.t(), right.t())
+    return _product(right.t(), left.t()).t()

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from torch import nn
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
-from rlvr_exp.models.linears import packed_linears, trained_linears
+from rlvr_exp.models import linears
+from rlvr_exp.models.linears import packed_linears, padded_rows, trained_linears
 
 
 def tiny_model() -> Qwen3ForCausalLM:
@@ -124,3 +125,47 @@ def test_other_precisions_take_the_layers_own_way():
     layer = nn.Linear(4, 4)
     with trained_linears(layer), torch.autocast("cpu", torch.bfloat16):
         assert layer(torch.randn(2, 4)).dtype == torch.bfloat16
+
+
+def test_few_numbers_of_rows_ever_reach_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It keeps what it compiles for each."""
+    met, product = set(), linears._product
+    monkeypatch.setattr(
+        linears, "_product", lambda *given: met.add((*given[0].shape, *given[1].shape)) or product(*given)
+    )
+    layer = nn.Linear(8, 4)
+    for count in range(1, 257):
+        with trained_linears(layer):
+            layer(torch.randn(count, 8, requires_grad=True)).sum().backward()
+        with packed_linears(layer), torch.inference_mode():
+            layer(torch.randn(1, count, 8))
+    assert 3 * 60 < len(met) < 3 * 90, "forward and both gradients"
+
+
+@given(st.integers(0, 1 << 20))
+def test_rows_are_padded_by_a_sixteenth_at_most(count: int) -> None:
+    assert count <= padded_rows(count) <= count * 17 / 16
+    assert padded_rows(padded_rows(count)) == padded_rows(count)
+
+
+@pytest.mark.parametrize("count", [33, 67, 1000])
+def test_rows_of_zeros_change_nothing(count: int) -> None:
+    torch.manual_seed(0)
+    layer, x, back = nn.Linear(48, 24), torch.randn(count, 48, requires_grad=True), torch.randn(count, 24)
+    assert padded_rows(count) > count
+    with trained_linears(layer):
+        y = layer(x)
+        y.backward(back)
+    weight, bias = layer.weight.detach(), layer.bias.detach()
+    torch.testing.assert_close(y.detach(), linears._product(x.detach(), weight, bias))
+    torch.testing.assert_close(x.grad, linears._product(back, weight.t()))
+    torch.testing.assert_close(layer.weight.grad, linears._product(back.t(), x.detach().t()))
+
+
+def test_a_layers_result_may_be_changed_in_place() -> None:
+    layer = nn.Linear(5, 3)
+    with trained_linears(layer):
+        y = layer(torch.ones(1, 33, 5))
+        y += 1
+        y.sum().backward()
+    assert layer.weight.grad is not None
