@@ -5,9 +5,9 @@ worth, is not decided here.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -17,7 +17,7 @@ from rlvr_exp.core.phase import GENERATE, VERIFY, go_over, phase
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.judge import CUT, Answer, Read, read
 from rlvr_exp.rollouts.sampler import Finished, Keys, Sampling, causal_model, stream
-from rlvr_exp.rollouts.sharing import by_all_ranks
+from rlvr_exp.rollouts.sharing import by_all_ranks, gathered, mine
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier
 
@@ -53,22 +53,48 @@ def _sampler(*given: Any) -> Iterator[Finished]:
     return stream(*given)
 
 
+UNASKED = Verdict("no_verdict", log="nobody has been asked yet")
+
+
+class Later:
+    """Stands where a verifier is given while verdicts can wait: it is asked about answers without a candidate alone, whose
+    verdicts cost nothing; all others are UNASKED."""
+
+    def __init__(self, verifier: Verifier):
+        self._verifier = verifier
+
+    def as_ready(self, requests: Iterable[Request]) -> Iterator[tuple[int, Verdict]]:
+        for index, request in enumerate(requests):
+            yield index, self._verifier.verify([request])[0] if request.candidate.text is None else UNASKED
+
+
 @by_all_ranks
 def answer(
     policy: Policy,
     domain: Domain,
-    verifier: Verifier,
+    verifier: Verifier | Later,
     questions: Sequence[Question],
     sampling: Sampling,
     stream: Stream = _sampler,
 ) -> Answered:
-    """Sample every completion that the questions ask for, and judge it. `stream`: what makes completions."""
+    """Sample every completion that the questions ask for, and judge it, where the verifier is no `Later`. `stream`: what
+    makes completions."""
     asking = _Asking(policy, domain, questions, sampling, stream)
     with phase(GENERATE):
         for index, verdict in verifier.as_ready(asking.requests()):
             asking.judged(asking.submitted[index], verdict)
     answers = tuple(tuple(asking.done[place, i] for i in range(len(one.keys))) for place, one in enumerate(questions))
     return Answered(answers, asking.seconds())
+
+
+def judge(verifier: Verifier, drawn: Sequence[Answer]) -> Answered:
+    """Completions that were drawn before, judged: an `Answered` with one completion for each. All ranks call this
+    together."""
+    began, share = time.perf_counter(), mine(drawn)
+    with phase(VERIFY):
+        verdicts = verifier.verify([Request(one.task.problem, one.candidate) for one in share])
+    answers = tuple((replace(one, verdict=verdict),) for one, verdict in zip(share, verdicts, strict=True))
+    return gathered(Answered(answers, {"verify": time.perf_counter() - began}))
 
 
 class _Asking:

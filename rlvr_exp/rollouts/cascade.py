@@ -1,8 +1,8 @@
 """Two policies in a row: a writer writes a body, an annotator makes Dafny prove it. `cascade_sample` runs both and judges.
 
-A body is judged twice: alone, with the gold's annotations grafted onto it, which says whether it does what it should;
-and as the annotator annotated it, against the program with the hole and the code that was written, which is the
-cascade's verdict. Whose fault a failure is follows from the two. Never decides what is paid.
+A body is judged twice: as the annotator annotated it, against the program with the hole and the code that was written,
+which is the cascade's verdict; and, where that is no proof, alone, with the gold's annotations grafted onto it, which says
+whether it does what it should. Whose fault a failure is follows from the two. Never decides what is paid.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from functools import cached_property
 
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.models.roles import acting
-from rlvr_exp.rollouts.answering import Question, answer
+from rlvr_exp.rollouts.answering import UNASKED, Later, Question, answer, judge
 from rlvr_exp.rollouts.judge import Answer
 from rlvr_exp.rollouts.sampler import Keys, Sampling
 from rlvr_exp.tasks.base import Task
@@ -37,6 +37,8 @@ class Cascade:
     max_prompt_tokens: int
     attempts: int = 1
     """Times that a body is annotated; each but the first with what was said of the one before."""
+    graft_all: bool = False
+    """Bodies that an annotation proves are judged with the gold's annotations, too."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class CascadeResult:
     body: str | None
     """As it was written; None where the answer holds none."""
     written: Answer | None
-    """The writer's answer, judged with the gold's annotations; None: the gold's own body."""
+    """The writer's answer, judged with the gold's annotations, or proved by others; None: the gold's own body."""
     annotated: tuple[Answer, ...]
     """The annotator's attempts; empty: there was nothing to annotate."""
     body_proved: bool
@@ -136,6 +138,12 @@ class Cascades:
         firsts = {id(each): i for i, each in reversed(list(enumerate(self.annotated))) if each}
         return sorted(firsts.values())
 
+    def proofs_known(self) -> "Cascades":
+        """The same, where a body that was not judged yet takes the verdict that it has in any case: of its fault, or of
+        annotations that prove it."""
+        known = (self.alone(i, proved=True) if one.verdict == UNASKED else one for i, one in enumerate(self.written))
+        return replace(self, written=tuple(known))
+
     def alone(self, place: int, proved: bool = False) -> Answer:
         """The writer's answer under the verdict that it has without the annotator: of a fault, else with the gold's
         annotations. `proved`: a proof by the annotator counts as well."""
@@ -172,7 +180,19 @@ def cascade_sample(cascade: Cascade, asked: Sequence[Asked], seconds: dict[str, 
     timed = {} if seconds is None else seconds
     written = _written(cascade, asked, timed)
     drafts = [_Draft.of(cascade, one, answers) for one, answers in zip(asked, written, strict=True)]
-    return _annotated(cascade, drafts, timed)
+    return _grafted(cascade, _annotated(cascade, drafts, timed), timed)
+
+
+def _grafted(cascade: Cascade, made: Sequence[Cascades], timed: dict[str, float]) -> list[Cascades]:
+    """Verdicts for the bodies that have none yet: of a fault, of a proof, else with the gold's annotations."""
+    known = [one if cascade.graft_all else one.proofs_known() for one in made]
+    open_ones = [each for one in known for each in one.written if each.verdict == UNASKED]
+    judged: dict[int, Answer] = {}
+    if open_ones:
+        found = judge(cascade.verifier, open_ones)
+        judged = {id(one): now for one, (now,) in zip(open_ones, found.answers, strict=True)}
+        timed[f"{WRITER}/verify"] = timed.get(f"{WRITER}/verify", 0.0) + found.seconds["verify"]
+    return [replace(one, written=tuple(judged.get(id(each), each) for each in one.written)) for one in known]
 
 
 def annotated_afresh(
@@ -237,18 +257,19 @@ def _written(cascade: Cascade, asked: Sequence[Asked], timed: dict[str, float]) 
         Question(asked[place].task, tuple(policy.encode_prompt(domain.prompt(asked[place].task))), asked[place].writer)
         for place in places
     ]
-    found = dict(zip(places, _answered(cascade, WRITER, questions, timed), strict=True))
+    found = dict(zip(places, _answered(cascade, WRITER, questions, timed, Later(cascade.verifier)), strict=True))
     return [found.get(place, ()) for place in range(len(asked))]
 
 
 def _answered(
-    cascade: Cascade, role: str, questions: Sequence[Question], timed: dict[str, float]
+    cascade: Cascade, role: str, questions: Sequence[Question], timed: dict[str, float], verifier: Later | None = None
 ) -> list[tuple[Answer, ...]]:
+    """`verifier`: in place of the cascade's own."""
     if not questions:
         return []
     domain = cascade.domain.writer if role == WRITER else cascade.domain.annotator
     with acting(cascade.policies, role) as policy:
-        answered = answer(policy, domain, cascade.verifier, questions, cascade.sampling[role])
+        answered = answer(policy, domain, verifier or cascade.verifier, questions, cascade.sampling[role])
     for name, value in answered.seconds.items():
         timed[f"{role}/{name}"] = timed.get(f"{role}/{name}", 0.0) + value
     return list(answered.answers)

@@ -49,14 +49,19 @@ def by_all_ranks(answer: Answer) -> Answer:
     def together(policy: Any, domain: Any, verifier: Any, questions: Sequence[Any], *rest: Any, **named: Any) -> Any:
         with whole_weights(policy.model):
             own = answer(policy, domain, verifier, mine(questions), *rest, **named)
-        if ranks() == 1:
-            return own
-        all_of_them = _of_all((list(own.answers), dict(own.seconds)))
-        names = dict.fromkeys(name for _, seconds in all_of_them for name in seconds)
-        slowest = {name: max(seconds.get(name, 0.0) for _, seconds in all_of_them) for name in names}
-        return replace(own, answers=tuple(in_order([answers for answers, _ in all_of_them])), seconds=slowest)
+        return gathered(own)
 
     return together
+
+
+def gathered(own: Any) -> Any:
+    """What all ranks made of their shares: of a dataclass with `answers`, dealt by `mine`, and `seconds`."""
+    if ranks() == 1:
+        return own
+    all_of_them = _of_all((list(own.answers), dict(own.seconds)))
+    names = dict.fromkeys(name for _, seconds in all_of_them for name in seconds)
+    slowest = {name: max(seconds.get(name, 0.0) for _, seconds in all_of_them) for name in names}
+    return replace(own, answers=tuple(in_order([answers for answers, _ in all_of_them])), seconds=slowest)
 
 
 def any_rank(flag: bool) -> bool:

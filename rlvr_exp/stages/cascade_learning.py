@@ -39,8 +39,9 @@ def collector_of(parts: CascadeParts, config, job: Job) -> CascadeCollector:
     tasks = training_tasks(parts.writer, config, job, practice_split(parts.domain.writer))
     batch = algorithm.rollout_batch_size or config.evaluation.batch_size
     algorithms = {role: algorithm_of(config, role) for role in ROLES}
+    by_gold = options.credit == "counterfactual" and options.counterfactual == "gold"
     return CascadeCollector(
-        cascade=parts.cascade(config, algorithm, batch, options.attempts),
+        cascade=replace(parts.cascade(config, algorithm, batch, options.attempts), graft_all=by_gold),
         options=options,
         reward=build(config.reward),
         curriculum=build(config.curriculum, tasks=tasks, seed=config.seed),

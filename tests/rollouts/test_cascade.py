@@ -20,6 +20,7 @@ from fake_cascade import (
     tasks_of,
 )
 
+from rlvr_exp.rollouts.answering import UNASKED
 from rlvr_exp.rollouts.cascade import Asked, cascade_sample
 from rlvr_exp.rollouts.judge import CUT as TRUNCATED
 
@@ -120,3 +121,34 @@ def test_without_a_writer_the_golds_body_is_annotated(two) -> None:
     with scripted(lambda role, question, key: (PROVED, PASSED)):
         made = cascade_sample(cascade(two), [Asked(tasks_of(two)[0], (), ((("a", 0), ("a", 1)),))])[0]
     assert [(one.body, one.written, one.failed_by) for one in made.results(0)] == [(LOOP, None, None)] * 2
+
+
+class Recorder:
+    """Proves nothing, and remembers what it was asked."""
+
+    def __init__(self):
+        self.asked: list[str] = []
+
+    def verify(self, requests):
+        self.asked += [one.candidate.text for one in requests]
+        return [failed("verify")] * len(requests)
+
+
+@pytest.mark.parametrize(("every", "judged"), [(False, [GOOD]), (True, [LOOP, GOOD])])
+def test_a_body_that_is_proved_needs_no_gold_unless_it_is_paid_by_it(two, every, judged) -> None:
+    task, recorder = tasks_of(two)[0], Recorder()
+    texts = {"writer": [LOOP, GOOD, ASSUMES], "annotator": [(PROVED, PASSED), (GOOD, failed("verify"))]}
+
+    def script(role, question, key):
+        return texts[role][key[1]] if role == "annotator" else (texts[role][key[1]], UNASKED)
+
+    keys = {role: tuple((role, i) for i in range(3)) for role in texts}
+    wanted = Asked(task, keys["writer"], tuple((key,) for key in keys["annotator"]))
+    with scripted(script):
+        made = cascade_sample(replace(cascade(two), verifier=recorder, graft_all=every), [wanted])[0]
+    programs = [two.writer.parse(text, task).text for text in judged + [ASSUMES] * every]
+    assert recorder.asked == programs
+    assert [made.proved(i) for i in range(3)] == [True, False, False]
+    outcomes = [one.verdict.outcome for one in made.written]
+    assert outcomes == (["failed"] * 3 if every else ["passed", "failed", "rejected"])
+    assert [made.results(i)[0].failed_by for i in range(3)] == [None, "writer", "writer"]
