@@ -237,6 +237,14 @@ def test_a_healthy_run_raises_no_alarm(seed, rate, gain, steps, groups, size):
     assert [(one.cause, one.title) for one in found.findings] == []
 
 
+def test_code_that_is_not_kept_is_a_mistake_and_no_cheat():
+    def miscopied(row):
+        wrong = {"outcome": "rejected", "bucket": None, "rule": "program-changed"}
+        return {} if row.outcome == "passed" else wrong
+
+    assert "rejected" not in {one.cause for one in diagnose(World(change=miscopied).evidence()).findings}
+
+
 def test_nothing_at_all_is_no_alarm():
     found = diagnose(Evidence())
     assert found.findings == found.notes == () and found.headline == "Nothing wrong was found"

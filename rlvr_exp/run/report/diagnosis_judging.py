@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from rlvr_exp.run.report.evidence import Evidence, Share, onset, recent, share, some
 from rlvr_exp.run.report.finding import Finding, Weight, weigh
+from rlvr_exp.run.report.tally import is_cheat
 from rlvr_exp.run.rollout_files import Rollout
 from rlvr_exp.tasks.completion import syntax_fault, whole_program
 
@@ -166,11 +167,11 @@ def _silent(seen: Evidence) -> Iterator[Finding]:
 
 
 def _rejected(seen: Evidence) -> Iterator[Finding]:
-    found = share(recent(seen.series), lambda one: one.met("rejected"))
+    found = share(recent(seen.series), lambda one: one.cheats)
     weight = weigh(found.low, *REJECTED)
     if weight is None:
         return
-    cheats = [row for row in seen.samples if row.outcome == "rejected"]
+    cheats = [row for row in seen.samples if is_cheat(row)]
     rules = ", ".join(
         f"{rule} {count:,}" for rule, count in Counter(row.rule for row in cheats if row.rule).most_common(4)
     )
@@ -182,7 +183,7 @@ def _rejected(seen: Evidence) -> Iterator[Finding]:
         "honest "
         "answers is a fault of the verifier.",
         weight,
-        onset(seen.series, lambda one: one.met("rejected"), REJECTED[1]),
+        onset(seen.series, lambda one: one.cheats, REJECTED[1]),
         some(cheats),
     )
 

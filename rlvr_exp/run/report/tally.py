@@ -24,6 +24,8 @@ class Tally:
     samples: int
     verdicts: Mapping[str, int]
     """By bucket where there is one, else by outcome."""
+    cheats: int
+    """Rejected completions, but for those that only did not keep the code which they were given."""
     truncated: int
     """Completions that reached their token limit."""
     empty: int
@@ -62,6 +64,11 @@ class Tally:
         return sum(self.verdicts.get(verdict, 0) for verdict in verdicts)
 
 
+def is_cheat(row: Rollout) -> bool:
+    """Rejected, and not for miscopying: an annotator that does not keep the writer's code gains nothing by it."""
+    return row.outcome == "rejected" and row.rule != "program-changed"
+
+
 def tally(step: int, rows: Iterable[Rollout]) -> Tally:
     """Count a step's rows, but for those sampled in an earlier step, which that one has counted."""
     own = [row for row in rows if not row.waited]
@@ -76,6 +83,7 @@ def tally(step: int, rows: Iterable[Rollout]) -> Tally:
         step=step,
         samples=len(own),
         verdicts=Counter(row.bucket or row.outcome for row in own),
+        cheats=sum(map(is_cheat, own)),
         truncated=sum(row.truncated for row in own),
         empty=sum(not row.completion.strip() for row in own),
         families=_passed(own, "family"),
