@@ -1,10 +1,10 @@
 """Dafny programs judged by Dafny: `passed` is a proof of the given program's specification, and nothing less.
 
-The tool decides whether a program is proved, the guards whether it is still the given one, and whether it keeps the
-code that the problem says. A program is parsed and resolved first; then the guards look at it, and only what they let
-through is proved. Buckets: `parse` and `resolve` as the tool says; `verify` where an obligation is known to be
-unproved; `timeout` where the prover ran out of its resource count, or all of it out of CPU or wall time; `memory`;
-`runtime_error` where Dafny itself broke down, twice.
+The tool decides whether a program is proved, the guards whether it is still the given one, and whether it keeps the code
+that the problem says. A program is parsed and resolved first; then the guards look at it, and only what they let through
+is proved. Buckets: `parse` and `resolve` as the tool says; `verify` where an obligation is known to be unproved; `timeout`
+where the prover ran out of its resource count, or all of it out of CPU or wall time; `memory`; `runtime_error` where Dafny
+itself broke down, twice.
 
 Score: of the procedures that belong to the given program's declarations, the share that is proved; what else fails
 counts as one more. So proving helpers raises nothing.
