@@ -46,8 +46,9 @@ class AstGrep(Verifier):
 class PytestSuite(Verifier):
     """Runs a pytest suite against a solution."""
 
-    separate: bool = False
-    """Run the solution in a process of its own: for functions of plain data; answers never enter it."""
+    process: str = option("bridged", choices=("bridged", "shared"))
+    """bridged: the solution in a process of its own, where nothing of the tests is; shared: in the tests' process,
+    without any guard, for code that nobody optimises against its tests. Stages that train refuse it."""
     cpu_s: float = option(10.0, low=0)
     """CPU seconds of one suite, in place of the sandbox's; 0: the sandbox's."""
     wall_s: float = option(30.0, low=0)

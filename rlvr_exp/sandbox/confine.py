@@ -40,27 +40,26 @@ _COUNTED_PER_NAMESPACE = (5, 14)
 """Linux from which on a user's processes outside the namespace do not count."""
 
 
-def confine(jail: "Jail", role: int, memory_mb: int, cpu_s: float) -> None:
+def confine(jail: "Jail", paired: bool, memory_mb: int, cpu_s: float) -> None:
     """Namespaces of its own where it gets them, limits, another user id, and then no privilege at all.
 
-    `role`: 0 for a candidate, 1 for its peer, who has another folder and, where there is one, another user id.
+    `paired`: one of two processes that work on one candidate, in one folder.
     """
     if jail.level == "strict":
         kernel.unshare(_OWN)
-    jail.scratch[role].enter()
-    os.chdir(jail.scratch[role].path)
+    jail.scratch[paired].enter()
+    os.chdir(jail.scratch[paired].path)
     _limit(jail, memory_mb, cpu_s)
     if jail.uid is not None:
         os.setgroups([])
-        uid = jail.uid + role
-        os.setresgid(uid, uid, uid)
-        os.setresuid(uid, uid, uid)
+        os.setresgid(jail.uid, jail.uid, jail.uid)
+        os.setresuid(jail.uid, jail.uid, jail.uid)
     if jail.level == "strict":
         kernel.unshare(kernel.NEWUSER)
     kernel.drop_capabilities()
     kernel.prctl(kernel.NO_NEW_PRIVS, 1)
     kernel.prctl(kernel.PDEATHSIG, _SIGKILL)
-    rules = jail.rules[role]
+    rules = jail.rules[paired]
     if rules is not None:
         rules.take_on()
     if jail.filter is not None:

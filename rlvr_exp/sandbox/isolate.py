@@ -46,7 +46,7 @@ class Jail:
     """Address space that a fork begins with, and what of it is its own to write; its limits count from there."""
     filter: Filter | None = None
     rules: tuple[landlock.Rules | None, ...] = (None, None)
-    """Of a candidate, and of its peer."""
+    """Of a candidate alone, and of a pair."""
     scratch: tuple[Mounted | Folder, ...] = ()
     """The same."""
     tree: Processes | None = None
@@ -111,8 +111,9 @@ def _settle_mounts(jail: Jail, view: root.View) -> None:
     jail.facts["files_read_only"] = root.build(view)
     jail.facts |= {"network": True, "processes": True, "ipc": True, "files_hidden": True}
     each = jail.level == "strict"
-    owners = [os.geteuid() if jail.uid is None else jail.uid + role for role in range(2)]
-    jail.scratch = tuple(Mounted(f"{place}/tmp", owner, each) for place, owner in zip(root.PLACES, owners, strict=True))
+    owner = os.geteuid() if jail.uid is None else jail.uid
+    alone, paired = (f"{place}/tmp" for place in root.PLACES)
+    jail.scratch = (Mounted(alone, owner, each), Mounted(paired, owner, each=False))  # both of a pair see one
     # The rule is on the folder above: one on a mount's own folder would go with the mount.
     jail.rules = tuple(_rules(["/usr", "/lib", "/lib64", *view.shown], [], place) for place in root.PLACES)
     jail.facts["system_calls"] = _compile_filter(jail)
@@ -122,7 +123,7 @@ def _settle_mounts(jail: Jail, view: root.View) -> None:
 def _settle_folder(jail: Jail, view: root.View, packages: Sequence[str]) -> None:
     if jail.uid is not None:
         users.bring_library(jail.parent, packages)
-    jail.scratch = tuple(Folder(jail.parent, role, jail.uid) for role in range(2))
+    jail.scratch = tuple(Folder(jail.parent, name, jail.uid) for name in ("alone", "paired"))
     whole, named = root.pieces(view)
     library = os.path.join(jail.parent, users.LIBRARY)
     jail.rules = tuple(_rules([*whole, library], named, scratch.path) for scratch in jail.scratch)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from rlvr_exp.sandbox import kernel
 
 DEVICES = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom"))
-PLACES = ("/scratch/own", "/scratch/peer")
-"""Parents of a candidate's own folder in the new root, and of its peer's."""
+PLACES = ("/scratch/own", "/scratch/pair")
+"""Parents of a candidate's own folder in the new root, and of the one that a pair shares."""
 _SYSTEM = ("/usr/lib", "/usr/lib64", "/lib", "/lib64", "/usr/share/zoneinfo", "/etc/ld.so.cache", "/etc/localtime")
 _PROJECT = "rlvr_exp"
 _EMPTY = "/empty"

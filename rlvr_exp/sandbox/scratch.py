@@ -56,11 +56,11 @@ class Folder:
 
     bounded = False
 
-    def __init__(self, parent: str, role: int, uid: int | None):
-        self.path, self._waste = os.path.join(parent, f"work{role}"), os.path.join(parent, _WASTE)
+    def __init__(self, parent: str, name: str, uid: int | None):
+        self.path, self._waste = os.path.join(parent, name), os.path.join(parent, _WASTE)
         os.mkdir(self.path, 0o700)
         if uid is not None:
-            os.chown(self.path, uid + role, uid + role)
+            os.chown(self.path, uid, uid)
 
     def enter(self) -> None:
         """Nothing to do: it is there."""

@@ -246,7 +246,7 @@ class Zygote:
             os.dup2(log, 1)
             os.dup2(log, 2)
             kept = _place({_RESULTS: results, _PEER: channel})
-            confine.confine(self._jail, role, request.memory_mb, request.cpu_s)
+            confine.confine(self._jail, bool(request.peer), request.memory_mb, request.cpu_s)
             _close_others(kept)
             gc.enable()
             if role:

@@ -56,6 +56,8 @@ class PytestProblem:
     files: tuple[tuple[str, str], ...] = ()
     """Further files that the tests need beside them: (relative name, text)."""
     limits: Limits = Limits()
+    reference: str = ""
+    """A solution that is right, where there is one: what it gives as plain data, a candidate must give as plain data."""
 
 
 @dataclass(frozen=True)

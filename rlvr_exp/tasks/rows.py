@@ -109,7 +109,8 @@ def _pytest(fields: Fields) -> tuple[PytestProblem, Candidate]:
     files = fields.get("files") or {}
     if type(files) is not dict or any(type(text) is not str or not name for name, text in files.items()):
         raise Fault(_wrong("files", fields, "an object of texts by relative file name"))
-    problem = PytestProblem(_text(fields, "tests"), tuple(files.items()), _limits(fields))
+    reference = _text(fields, "reference") if fields.get("reference") is not None else ""
+    problem = PytestProblem(_text(fields, "tests"), tuple(files.items()), _limits(fields), reference)
     return problem, _candidate(fields, "code")
 
 

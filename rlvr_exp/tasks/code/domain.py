@@ -5,6 +5,7 @@ that form are left out and named. There is no embedded corpus: `path` says where
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -77,7 +78,7 @@ class Code(Domain):
         return sorted(records, key=lambda record: uniform(self.seed, "limit", split, record.id))[: self.limit]
 
     def _task(self, record: CodeRecord) -> Task:
-        problem = record.tests if self.judge == "pytest" else record.cases
+        problem = replace(record.tests, reference=record.gold) if self.judge == "pytest" else record.cases
         difficulty = min(1.0, statements(record.gold) / HARDEST)
         return Task(record.id, record.family, difficulty, record.puzzle, problem, record.gold, record.wrong)
 

@@ -72,9 +72,9 @@ def rows_of(domain: Code, task: Task, candidates: Sequence[str], mutants: int) -
 def row_of(name: str, problem: PytestProblem | PythonProblem, code: str | None) -> dict[str, Any]:
     """One candidate as a row; no code stands for an answer without a program."""
     if isinstance(problem, PytestProblem):
-        return {"id": name, "code": code, "tests": problem.tests} | (
-            {"files": dict(problem.files)} if problem.files else {}
-        )
+        row = {"id": name, "code": code, "tests": problem.tests}
+        row |= {"files": dict(problem.files)} if problem.files else {}
+        return row | ({"reference": problem.reference} if problem.reference else {})
     cases = [_case(case, problem.strict) for case in problem.cases if isinstance(case, Case)]
     row = {"id": name, "code": code, "entry_point": problem.entry_point, "cases": cases}
     return row | ({"atol": problem.atol} if problem.atol else {})

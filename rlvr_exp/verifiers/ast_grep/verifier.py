@@ -170,8 +170,8 @@ class AstGrep(Engine):
             if self._tests is None:  # a pool of its own: only where tests decide
                 usual = TestLimits()
                 limits = (usual.cpu_s, usual.wall_s, usual.memory_mb)
-                self._tests = PytestSuite(self._sandbox, self._cache_options, usual.separate, *limits)
-        tests = PytestProblem(problem.tests, limits=problem.limits)
+                self._tests = PytestSuite(self._sandbox, self._cache_options, usual.process, *limits)
+        tests = PytestProblem(problem.tests, limits=problem.limits, reference=problem.after)
         return self._tests.submit(Request(tests, Candidate(text)))
 
 

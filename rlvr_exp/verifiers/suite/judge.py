@@ -1,7 +1,7 @@
-"""What a run of a suite comes to: records, authenticated one by one, against what the suite's text promised.
+"""What a run of a suite comes to: the records of the suite's process against what the suite's text promised.
 
-Whatever is missing, out of order, without its code or more than promised is never a pass. The buckets' order: a rule
-that was broken, a stream that is not the harness's own, a limit, the solution's own fault in loading, then the tests.
+Whatever is missing or more than promised is never a pass. The buckets' order: a limit, the suite's own fault, the
+solution's in loading, an object in place of plain data, then the tests.
 """
 
 import json
@@ -9,11 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rlvr_exp.sandbox.jobs import Cut, JobResult, frames
-from rlvr_exp.sandbox.suite_keys import CODE_BYTES, code_of
 from rlvr_exp.verifiers.base import Verdict
 from rlvr_exp.verifiers.suite.shape import Shape
 
-FORGED, EARLY = "forged-report", "exits-early"
 LOG = 800
 _BUCKET_OF_END = {
     "cpu": "timeout",
@@ -33,53 +31,66 @@ _END_TEXTS = {
 
 
 @dataclass
-class _Run:
+class Run:
     """What the records say."""
 
+    result: JobResult
     collected: list[str] = field(default_factory=list)
     outcomes: dict[str, tuple[str, str]] = field(default_factory=dict)
     loading: tuple[str, str] | None = None
     broken: str = ""
-    rule: tuple[str, str] | None = None
+    fault: str = ""
+    """The suite's own."""
+    wrong: str = ""
+    profile: dict[str, int] = field(default_factory=dict)
+    decided: tuple[int, int] = (0, 0)
+    """Assertions that the solution's own comparing decided, and all that held."""
     done: bool = False
 
 
-def judge(shape: Shape, key: bytes, result: JobResult) -> Verdict:
+def read(result: JobResult) -> Run:
+    """The records of one run. A limit may have cut the last one."""
+    run = Run(result)
+    try:
+        for part in frames(result.records):
+            _take(run, json.loads(part))
+    except Cut:
+        run.done = False
+    return run
+
+
+def judge(shape: Shape, run: Run) -> Verdict:
     """The verdict on one run."""
+    result = run.result
     if result.end == "unavailable":
         return Verdict("no_verdict", log=f"no sandbox worker: {_tail(result.log)}")
-    try:
-        run = _read(key, result.records, whole=result.end == "exit")
-    except ValueError as fault:
-        return Verdict("rejected", rule=FORGED, seconds=result.cpu_s, log=f"the report is not the harness's: {fault}")
+    if run.fault:
+        return Verdict("no_verdict", log=f"the suite's own fault: {run.fault}"[:LOG])
     names = _counted(shape, run.collected)
     passed = sum(run.outcomes.get(name, ("", ""))[0] == "passed" for name in names)
     total = max(len(names), sum(test.counted for test in shape.tests))
-    if run.rule is not None:
-        rule, detail = run.rule
-        return Verdict("rejected", rule=rule, passed=passed, total=total, seconds=result.cpu_s, log=detail[:LOG])
     fault = _fault(shape, run, names, result)
+    own, held = run.decided
     if fault is None:
-        return Verdict("passed", passed=passed, total=total, seconds=result.cpu_s)
+        said = f"{own} of {held} assertions were decided by the solution's own comparing" if own else ""
+        return Verdict("passed", passed=passed, total=total, seconds=result.cpu_s, log=said)
     bucket, log = fault
-    if bucket == EARLY:
-        return Verdict("rejected", rule=EARLY, passed=passed, total=total, seconds=result.cpu_s, log=log)
     passed = min(passed, total - 1) if total else 0
     return Verdict("failed", bucket, passed=passed, total=total, seconds=result.cpu_s, log=log[:LOG])
 
 
-def _fault(shape: Shape, run: _Run, names: list[str], result: JobResult) -> tuple[str, str] | None:
+def _fault(shape: Shape, run: Run, names: list[str], result: JobResult) -> tuple[str, str] | None:
     if result.end != "exit":
         return _BUCKET_OF_END[result.end], _END_TEXTS[result.end].format(result)
     if not run.done or result.status != 0:
-        early = result.status == 0
         how = f"signal {-result.status}" if result.status < 0 else f"exit code {result.status}"
         text = f"ended before the suite did ({how}); printed: {_tail(result.log)}"
-        memory = "MemoryError" in text and not early
-        return (EARLY if early else "memory" if memory else "runtime_error"), text
+        return ("memory" if "MemoryError" in text else "runtime_error"), text
     if run.loading is not None:
         kind, text = run.loading
         return _BUCKET_OF_LOADING[kind], f"solution: {text}"
+    if run.wrong:
+        return "wrong_answer", run.wrong
     if run.broken:
         return _bucket_of(run.broken, "runtime_error"), run.broken
     for name in names:
@@ -114,35 +125,20 @@ def _bucket_of(message: str, usual: str) -> str:
     return usual if usual != "wrong_answer" or plain else "runtime_error"
 
 
-def _read(key: bytes, records: bytes, whole: bool) -> _Run:
-    """Raises ValueError where a record is not the harness's own. A limit may have cut the last one."""
-    run = _Run()
-    try:
-        for number, part in enumerate(frames(records), 1):
-            code, text = part[:CODE_BYTES], part[CODE_BYTES:]
-            if code != code_of(key, number, text):
-                raise ValueError(f"record {number} is somebody else's")
-            if run.done or run.rule is not None:
-                raise ValueError("a record after the last")
-            _take(run, json.loads(text))
-    except Cut:
-        if whole:
-            raise
-    return run
-
-
-def _take(run: _Run, record: list[Any]) -> None:
+def _take(run: Run, record: list[Any]) -> None:
     kind, *rest = record
-    if kind == "rule":
-        run.rule = (rest[0], rest[1])
-    elif kind == "solution":
+    if kind == "solution":
         run.loading = (rest[0], rest[1])
     elif kind == "collected":
         run.collected = rest[0]
     elif kind == "test":
         run.outcomes[rest[0]] = (rest[1], rest[2])
-    elif kind == "broken":
-        run.broken = run.broken or rest[0]
+    elif kind == "decided":
+        run.decided = (rest[0], rest[1])
+    elif kind in ("broken", "fault", "wrong"):
+        setattr(run, kind, getattr(run, kind) or rest[0])
+    elif kind == "profile":
+        run.profile = rest[0]
     elif kind == "done":
         run.done = True
 

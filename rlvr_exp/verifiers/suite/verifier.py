@@ -1,42 +1,55 @@
-"""Solutions judged by pytest suites: real pytest, in the sandbox, the verdict in nobody's hands but the grader's.
+"""Solutions judged by pytest suites: real pytest in one sandboxed process, the solution in another, behind a bridge.
 
 A solution is the module `solution`; the suite is `test_solution.py` and what test files and conftest.py the problem
 brings beside it. `passed` takes every promised test collected, run to its end and reported as passed by pytest, at
 least one of them, and the session's regular end. The count is of tests, parameters apart; see rlvr_exp/docs/
-pytest_verifier.md for skips, rules and figures.
+pytest_verifier.md for what crosses the bridge, skips and figures.
 
-Not covered in one process (`separate=False`): a solution that corrupts memory without ctypes (a fault of the
-interpreter or of a package's native code, numpy's array interface) can do all that the process can; objects that
-answer honestly in every probe and lie in the suite's own comparison; data files, which belong to both sides; what a
-suite itself hands to the solution (callbacks, its own instances). A suite that patches modules itself is guarded less.
-Not covered with `separate=True`: side effects on the test's process, classes and callbacks, which do not work; the
-suite still trusts itself. Not covered in either: a wrong suite; see `validate`.
+Where a problem has a reference, its own run over the bridge comes first, once: what it gives as plain data a candidate
+must give as plain data, and a suite that it does not pass judges nobody. Not covered: a wrong suite (see `validate`);
+with `process="shared"` whatever a solution does to the interpreter that both then share.
 """
 
 import platform
-import secrets
+import threading
+from collections import OrderedDict
 from collections.abc import Mapping
 from concurrent.futures import Future
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import metadata
 from importlib.util import find_spec
 from typing import Any
 
 from rlvr_exp.core.errors import InputError, Problem
 from rlvr_exp.sandbox import packages, wire
-from rlvr_exp.sandbox.jobs import Job, JobLimits, JobResult
+from rlvr_exp.sandbox.jobs import Job, JobLimits
 from rlvr_exp.sandbox.pool import Pool, SandboxOptions
 from rlvr_exp.tasks.problems import PytestProblem
 from rlvr_exp.verifiers.base import Request, Verdict
 from rlvr_exp.verifiers.cache import CacheOptions
 from rlvr_exp.verifiers.engine import Engine, Judged, Work
-from rlvr_exp.verifiers.suite.judge import judge
+from rlvr_exp.verifiers.futures import then
+from rlvr_exp.verifiers.suite.judge import Run, judge, read
 from rlvr_exp.verifiers.suite.shape import Shape, shape_of
+from rlvr_exp.verifiers.suite.uses import Uses, uses_of
 
-HARNESS = "rlvr_exp.sandbox.suite"
+HARNESS = "rlvr_exp.sandbox.harnesses.pytest.suite"
 SUITE = "test_solution.py"
 _RESULT_KB = 16 * 1024
 """All records of a suite together."""
+_PROFILES = 4096
+"""References whose runs are remembered."""
+
+
+@dataclass(frozen=True)
+class _Suite:
+    """One suite with its files, its limits and what its text says."""
+
+    shape: Shape
+    uses: Uses
+    tests: dict[str, str]
+    files: dict[str, str]
+    limits: JobLimits
 
 
 class PytestSuite(Engine):
@@ -45,18 +58,18 @@ class PytestSuite(Engine):
     Args:
         sandbox: workers, level, and the limits of a solution whose problem names none.
         cache: where verdicts are remembered; None: in memory.
-        separate: run the solution in a process of its own, behind a module of its functions: plain data only.
+        process: "bridged", or "shared" for a solution in the suite's own process: quicker, and not guarded.
         cpu_s, wall_s, memory_mb: limits in place of the sandbox node's; 0: that node's.
     """
 
     name = "pytest"
-    version = "2"
+    version = "3"
 
     def __init__(
         self,
         sandbox: SandboxOptions,
         cache: CacheOptions | None = None,
-        separate: bool = False,
+        process: str = "bridged",
         cpu_s: float = 0.0,
         wall_s: float = 0.0,
         memory_mb: int = 0,
@@ -73,7 +86,9 @@ class PytestSuite(Engine):
             memory_mb=memory_mb or usual.memory_mb,
             result_kb=_RESULT_KB,
         )
-        self._separate = separate
+        self._shared = process == "shared"
+        self._profiles: OrderedDict[bytes, Future[Run]] = OrderedDict()
+        self._lock_profiles = threading.Lock()
         self._pool = Pool.of(sandbox, HARNESS, packages=True)
 
     def prepare(self, request: Request) -> Verdict | Work:
@@ -88,26 +103,48 @@ class PytestSuite(Engine):
             total = sum(test.counted for test in shape.tests)
             return Verdict("failed", "parse", total=total, log=candidate.fault or "no program in the answer")
         limits = self._limits.named_by(problem.limits)
-        content = wire.encode([candidate.text, list(tests.items()), list(files.items()), repr(limits), self._separate])
-        return Work(content, (shape, tests, files, limits), request)
+        parts = [list(tests.items()), list(files.items()), repr(limits), self._shared, problem.reference]
+        suite = _Suite(shape, uses_of(tuple(tests.values())), tests, files, limits)
+        return Work(wire.encode([candidate.text, *parts]), (suite, wire.encode(parts)), request)
 
     def start(self, work: Work) -> Future[Judged]:
-        shape, tests, files, limits = work.payload
-        key, text = secrets.token_bytes(32), work.request.candidate.text
-        job = {"key": key, "tests": tests, "files": files, "solution": "" if self._separate else text}
-        job |= {"imports": list(shape.imports), "patches": shape.patches, "separate": self._separate}
-        peer = wire.encode({"solution": text, "files": files}) if self._separate else b""
-        judged: Future[Judged] = Future()
+        suite, known_by = work.payload
+        text, reference = work.request.candidate.text, work.request.problem.reference
+        if not reference or self._shared:
+            return then(self._run(suite, text), lambda run: _judged(suite, run))
+        profile = self._profile(suite, known_by, reference)
 
-        def finish(done: Future[JobResult]) -> None:
-            try:
-                result = done.result()
-                judged.set_result(Judged(judge(shape, key, result), lasting=result.lasting))
-            except BaseException as fault:  # told to whoever waits: the pool's thread has nobody to tell
-                judged.set_exception(fault)
+        def after(first: Run) -> Judged | Future[Judged]:
+            judged = _judged(suite, first)
+            if text == reference:
+                return judged
+            if judged.verdict.outcome != "passed":
+                said = f"the suite cannot judge: its reference does not pass ({judged.verdict.log})"
+                return Judged(Verdict("no_verdict", log=said), lasting=False)
+            return then(self._run(suite, text, first.profile), lambda run: _judged(suite, run))
 
-        self._pool.submit(Job(wire.encode(job), limits, peer)).add_done_callback(finish)
-        return judged
+        return then(profile, after)
+
+    def _profile(self, suite: _Suite, known_by: bytes, reference: str) -> Future[Run]:
+        """The reference's run, which notes what it gives where; once, as long as it is remembered."""
+        with self._lock_profiles:
+            known = self._profiles.get(known_by)
+            if known is None or (known.done() and not known.result().result.lasting):
+                known = self._profiles[known_by] = self._run(suite, reference, recording=True)
+                while len(self._profiles) > _PROFILES:
+                    self._profiles.popitem(last=False)
+            return known
+
+    def _run(
+        self, suite: _Suite, text: str, sites: dict[str, int] | None = None, recording: bool = False
+    ) -> Future[Run]:
+        """One solution under one suite."""
+        uses = suite.uses
+        both = {"files": suite.files, "solution": text, "words": uses.words, "threads": uses.threads}
+        job = both | {"tests": suite.tests, "imports": suite.shape.imports, "patches": suite.shape.patches}
+        job |= {"stars": uses.stars, "classes": uses.classes, "sites": sites, "recording": recording}
+        peer = b"" if self._shared else wire.encode(both)
+        return then(self._pool.submit(Job(wire.encode(job), suite.limits, peer)), read)
 
     def tool(self) -> Mapping[str, str]:
         return {
@@ -117,11 +154,16 @@ class PytestSuite(Engine):
         }
 
     def isolation(self) -> dict[str, Any]:
-        return self._pool.isolation()
+        held = self._pool.isolation()
+        return held | {"guarded": False, "process": "shared with the tests"} if self._shared else held
 
     def close(self) -> None:
         self._pool.close()
         super().close()
+
+
+def _judged(suite: _Suite, run: Run) -> Judged:
+    return Judged(judge(suite.shape, run), lasting=run.result.lasting)
 
 
 def _parted(problem: PytestProblem) -> tuple[dict[str, str], dict[str, str]]:

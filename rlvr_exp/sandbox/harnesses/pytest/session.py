@@ -10,12 +10,13 @@ import io
 import os
 import pathlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import CodeType, ModuleType
 from typing import Any
 
 import pytest
 from _pytest import runner, tmpdir
+from _pytest.assertion.rewrite import AssertionRewriter
 from _pytest.compat import is_async_function
 from _pytest.config import Config, _prepareconfig, create_terminal_writer
 from _pytest.main import Session
@@ -23,7 +24,7 @@ from _pytest.runner import collect_one_node
 from _pytest.tmpdir import TempPathFactory
 from _pytest.unittest import TestCaseFunction
 
-from rlvr_exp.sandbox import suite_instrument
+from rlvr_exp.sandbox.harnesses.pytest import texts
 
 _BLOCKED = (
     "cacheprovider pastebin junitxml doctest stepwise faulthandler unraisableexception threadexception legacypath"
@@ -73,11 +74,11 @@ class _Silent:
         self.verbosity = 0
 
 
-def rewritten(text: str, path: str, config: Config) -> CodeType:
-    """A test file's code, asserts rewritten as pytest does, comparisons watched. Raises SyntaxError, ValueError."""
+def rewritten(text: str, path: str, config: Config, suite: Iterable[str]) -> CodeType:
+    """A test file's code, asserts rewritten as pytest does, and as `texts` says. Raises SyntaxError, ValueError."""
     tree = ast.parse(text, path)
-    suite_instrument.instrument(tree)
-    suite_instrument.Rewriter(path, config, text.encode("utf-8", "replace")).run(tree)
+    texts.transform(tree, suite)
+    AssertionRewriter(path, config, text.encode("utf-8", "replace")).run(tree)
     return compile(tree, path, "exec", dont_inherit=True)
 
 
@@ -134,7 +135,7 @@ class Suite:
         items = [item for child in found.result for item in self.session.genitems(child)]
         return [item for item in items if self._of_the_suite(item)]
 
-    def run(self, items: list[pytest.Item], after_each: Callable[[], None]) -> None:
+    def run(self, items: list[pytest.Item]) -> None:
         """Every test in turn. What ends the session early is in `broken`."""
         hook, session = self._config.hook, self.session
         session.items, session.testscollected = items, len(items)
@@ -144,7 +145,6 @@ class Suite:
         try:
             for item, after in zip(list(session.items), following, strict=True):
                 hook.pytest_runtest_protocol(item=item, nextitem=after)
-                after_each()
                 for name in _LAST:
                     if hasattr(sys, name):
                         delattr(sys, name)

@@ -1,0 +1,184 @@
+"""What two processes have in common beside calls: output, logging, environment, folder, random state, patches.
+
+Each message carries what has changed on its sender's side since the last one, and only of what the suite's text speaks
+of. The solution's output is written where the suite's stands at that moment. Standard library only; numpy and torch
+where they are there anyway.
+"""
+
+import io
+import logging
+import os
+import random
+import re
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from rlvr_exp.sandbox.harnesses.pytest.patches import Patched, Watched
+
+_FLOOD = 1 << 20
+"""Bytes of output that wait for a message; more is written at once, so that the limit on output sees it."""
+WORD = re.compile(r"\w+")
+VOCABULARY = frozenset(
+    "random manual_seed numpy np torch environ getenv setenv delenv chdir caplog assertLogs logging getLogger".split()
+)
+"""Words of a suite's text that say what the two processes have to share."""
+_write = os.write
+
+
+class Ambient:
+    """One end's. `words`: those of `VOCABULARY` that the suite's text has."""
+
+    def __init__(self, side: int, words: Iterable[str]):
+        self._side, self._words = side, frozenset(words)
+        self.watched: Watched | None = None
+        self._patched = Patched()
+        self._random = _generators(self._words) if "random" in self._words or "manual_seed" in self._words else []
+        self._states = [state() for state, _ in self._random]
+        self._environment = dict(os.environ) if self._words & {"environ", "getenv", "setenv", "delenv"} else None
+        self._folder = os.getcwd() if "chdir" in self._words else None
+        self._logs = bool(self._words & {"caplog", "assertLogs", "logging", "getLogger"})
+        self._levels: dict[str, int] = {}
+        self._output: list[list[Any]] = []
+        self._size = 0
+
+    def run(self, does: Callable[..., Any], *args: Any) -> Any:
+        """Do what was requested."""
+        try:
+            return does(*args)
+        finally:
+            if self._side:
+                sys.stdout.flush()
+                sys.stderr.flush()
+
+    def news(self, peer: Any) -> list[Any]:
+        """What the other end does not know yet."""
+        items, self._output, self._size = self._output, [], 0
+        for at, (state, _) in enumerate(self._random):
+            if (now := state()) != self._states[at]:
+                self._states[at] = now
+                items.append(["random", at, peer.values.code(now)])
+        if self._environment is not None and self._environment != os.environ:
+            self._environment = dict(os.environ)
+            items.append(["environ", self._environment])
+        if self._folder is not None and self._folder != os.getcwd():
+            self._folder = os.getcwd()
+            items.append(["folder", self._folder])
+        if self._side == 0 and self._logs and (levels := _levels()) != self._levels:
+            self._levels = levels
+            items.append(["levels", levels])
+        return items + (self.watched.news(peer) if self.watched is not None else [])
+
+    def take(self, peer: Any, items: list[Any]) -> None:
+        """What the other end reports."""
+        for kind, *parts in items:
+            getattr(self, f"_take_{kind}")(peer, *parts)
+
+    def _take_random(self, peer: Any, at: int, state: Any) -> None:
+        if self._random:
+            self._random[at][1](peer.values.value(state))
+            self._states[at] = self._random[at][0]()
+
+    def _take_environ(self, peer: Any, environment: dict[str, str]) -> None:
+        if self._environment is not None:
+            os.environ.clear()
+            os.environ.update(environment)
+            self._environment = dict(environment)
+
+    def _take_folder(self, peer: Any, folder: str) -> None:
+        if self._folder is not None:
+            os.chdir(folder)
+            self._folder = os.getcwd()
+
+    def _take_output(self, peer: Any, name: str, text: str) -> None:
+        stream = sys.stdout if name == "stdout" else sys.stderr
+        if stream is not None and self._side == 0:
+            stream.write(text)
+
+    def _take_record(self, peer: Any, record: Any) -> None:
+        if self._side == 0:
+            made = logging.makeLogRecord(dict(peer.values.value(record)))
+            logging.getLogger(made.name).handle(made)
+
+    def _take_patch(self, peer: Any, *parts: Any) -> None:
+        if self._side:
+            self._patched.patch(peer, *parts)
+
+    def _take_levels(self, peer: Any, levels: dict[str, int]) -> None:
+        if self._side:
+            for name, level in levels.items():
+                logging.getLogger(name or None).setLevel(level)
+
+    # The solution's process
+
+    def capture(self, peer: Any) -> None:
+        """Keep what is printed and logged for the next message."""
+        for name in ("stdout", "stderr"):
+            stream = io.TextIOWrapper(_Raw(self._keep, name), "utf-8", "backslashreplace", "\n", write_through=True)
+            setattr(sys, name, stream)
+            setattr(sys, f"__{name}__", stream)
+        if self._logs:
+            logging.getLogger().addHandler(_Forward(lambda record: self._output.append(["record", peer.values.code(record)])))
+
+    def _keep(self, name: str, data: bytes) -> None:
+        self._size += len(data)
+        if self._size > _FLOOD:
+            _write(1, data)
+        else:
+            self._output.append(["output", name, data.decode("utf-8", "replace")])
+
+
+class _Raw(io.RawIOBase):
+    def __init__(self, keep: Callable[[str, bytes], None], name: str):
+        self._keep, self._name = keep, name
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self._keep(self._name, bytes(data))
+        return len(data)
+
+
+class _Forward(logging.Handler):
+    def __init__(self, send: Callable[[dict[str, Any]], None]):
+        super().__init__()
+        self._forward = send
+
+    def emit(self, record: logging.LogRecord) -> None:
+        names = "name levelno levelname pathname filename module lineno funcName".split()
+        parts = {name: getattr(record, name) for name in names} | {"msg": record.getMessage(), "args": ()}
+        if record.exc_info and record.exc_info[0] is not None:
+            parts["exc_text"] = logging.Formatter().formatException(record.exc_info)
+        self._forward(parts)
+
+
+def _levels() -> dict[str, int]:
+    known = {"": logging.getLogger().level}
+    for name, logger in logging.getLogger().manager.loggerDict.items():
+        if isinstance(logger, logging.Logger) and logger.level:
+            known[name] = logger.level
+    return known
+
+
+def _generators(words: frozenset[str]) -> list[tuple[Callable[[], Any], Callable[[Any], None]]]:
+    """(read, write) of each generator of random numbers that the suite may seed."""
+    found: list[tuple[Callable[[], Any], Callable[[Any], None]]] = [(random.getstate, random.setstate)]
+    if words & {"numpy", "np"}:
+        import numpy as np
+
+        found.append((lambda: _as_lists(np.random.get_state()), lambda state: np.random.set_state(tuple(state))))
+    if "torch" in words:
+        import torch
+
+        found.append((lambda: torch.get_rng_state().tolist(), lambda state: torch.set_rng_state(_bytes(torch, state))))
+    return found
+
+
+def _as_lists(state: Any) -> tuple[Any, ...]:
+    return tuple(part.tolist() if hasattr(part, "tolist") else part for part in state)
+
+
+def _bytes(torch: Any, state: list[int]) -> Any:
+    return torch.tensor(state, dtype=torch.uint8)
+

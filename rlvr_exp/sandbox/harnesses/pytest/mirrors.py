@@ -1,0 +1,342 @@
+"""Classes that stand for classes of the other process, and their instances.
+
+A mirror has the special methods, the bases and the name that its original has, and sends what is done with it through a
+`Link`. Owns no state of an object but its number. A class statement that derives from a mirror makes a class on both
+sides. Enumerations are rebuilt as real ones. Standard library only.
+"""
+
+import abc
+import enum
+import types
+from typing import Any, Protocol
+
+COMPARING = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__contains__")
+_BINARY = "add sub mul matmul truediv floordiv mod divmod pow lshift rshift and xor or".split()
+ARITHMETIC = (*(f"__{name}__" for name in _BINARY), *(f"__r{name}__" for name in _BINARY))
+_OTHERS = (
+    "bool len iter next reversed getitem setitem delitem missing call enter exit await aiter anext aenter aexit int float"
+    " complex index round trunc floor ceil neg pos abs invert repr str format bytes fspath length_hint get set delete"
+    " copy deepcopy array hash"
+).split()
+SPECIAL = frozenset(
+    (*COMPARING, *ARITHMETIC, *(f"__i{name}__" for name in _BINARY), *(f"__{name}__" for name in _OTHERS))
+)
+STATE, KIND, ABSTRACT, SHADOW, CHECKS = "@", "@class", "@abstract", "@shadow", "@checks"
+"""Where mirrors, and mirrors of classes, keep what they stand for; no names of Python's."""
+
+
+class State:
+    """What a mirror stands for. `site`: where the suite first saw it; `made`: by the suite's own use of its class, or
+    where the reference gave one; `times`: how often it crossed."""
+
+    __slots__ = ("driver", "link", "made", "number", "site", "times")
+
+    def __init__(self, link: "Link", number: int, site: str = "", made: bool = False):
+        self.link, self.number, self.site, self.made, self.times = link, number, site, made, 1
+        self.driver: Any = None
+
+
+class Link(Protocol):
+    """What mirrors ask of a `Peer`."""
+
+    def get(self, target: Any, name: str) -> Any: ...
+    def set(self, target: Any, name: str, value: Any) -> None: ...
+    def delete(self, target: Any, name: str) -> None: ...
+    def special(self, target: Any, name: str, args: tuple[Any, ...]) -> Any: ...
+    def call(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any: ...
+    def method(self, target: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any: ...
+    def names(self, target: Any) -> list[str]: ...
+    def derive(
+        self, kind: type, name: str, bases: tuple[Any, ...], namespace: dict[str, Any], options: dict[str, Any]
+    ) -> State: ...
+    def driven(self, target: Any) -> Any: ...
+    def is_kind(self, what: str, value: Any, kind: Any) -> bool: ...
+    def dropped(self, number: int, times: int) -> None: ...
+
+
+def state_of(mirror: Any) -> State | None:
+    """None for what is no mirror."""
+    kind = type(mirror)
+    if kind is MirrorType:
+        return type.__getattribute__(mirror, "__dict__").get(KIND)
+    return object.__getattribute__(mirror, STATE) if issubclass(kind, Mirror) else None
+
+
+class Mirror:
+    """An object of the other process."""
+
+    def __getattr__(self, name: str) -> Any:
+        return state_of(self).link.get(self, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        state_of(self).link.set(self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        state_of(self).link.delete(self, name)
+
+    def __dir__(self) -> list[str]:
+        return state_of(self).link.names(self)
+
+    def __repr__(self) -> str:
+        return state_of(self).link.special(self, "__repr__", ())
+
+    def __str__(self) -> str:
+        return state_of(self).link.special(self, "__str__", ())
+
+    def __format__(self, spec: str) -> str:
+        return state_of(self).link.special(self, "__format__", (spec,))
+
+    def __copy__(self) -> Any:
+        return state_of(self).link.special(self, "__copy__", ())
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return state_of(self).link.special(self, "__deepcopy__", ({},))
+
+    def __del__(self) -> None:
+        state = state_of(self)
+        state.link.dropped(state.number, state.times)
+
+
+_REMOTE_DICT = {"__dict__": property(lambda self: state_of(self).link.get(self, "__dict__"))}
+
+
+class MirrorType(abc.ABCMeta):
+    """The class of mirrors of classes that the other process defined itself."""
+
+    def __new__(meta, name: str, bases: tuple[Any, ...], namespace: dict[str, Any], **options: Any) -> Any:
+        if KIND in namespace:
+            kind = super().__new__(meta, name, bases, namespace)
+        else:
+            link = next(state_of(base).link for base in bases if type(base) is MirrorType)
+            kind = super().__new__(meta, name, bases, namespace)
+            type.__setattr__(kind, KIND, link.derive(kind, name, bases, namespace, options))
+        type.__dict__["__abstractmethods__"].__set__(kind, frozenset())  # the original is what refuses
+        return kind
+
+    def __init__(kind, name: str, bases: tuple[Any, ...], namespace: dict[str, Any], **options: Any) -> None:
+        super().__init__(name, bases, namespace)
+
+    def __call__(kind, *args: Any, **kwargs: Any) -> Any:
+        return state_of(kind).link.call(kind, args, kwargs)
+
+    def __getattr__(kind, name: str) -> Any:
+        state = state_of(kind)
+        if state is None or name.startswith("_abc_"):
+            raise AttributeError(name)
+        return state.link.get(kind, name)
+
+    def __setattr__(kind, name: str, value: Any) -> None:
+        state = state_of(kind)
+        if state is None or name.startswith("_abc_") or name == "__abstractmethods__":
+            type.__setattr__(kind, name, value)
+            return
+        state.link.set(kind, name, value)
+        if name in type.__getattribute__(kind, "__dict__"):
+            type.__setattr__(kind, name, Method(name, kind) if callable(value) else value)
+
+    def __delattr__(kind, name: str) -> None:
+        state_of(kind).link.delete(kind, name)
+
+    def __dir__(kind) -> list[str]:
+        return state_of(kind).link.names(kind)
+
+    def __repr__(kind) -> str:
+        return f"<class '{kind.__module__}.{kind.__qualname__}'>"
+
+    def __instancecheck__(kind, value: Any) -> bool:
+        return type.__instancecheck__(kind, value) or _checked(kind, "isinstance", value)
+
+    def __subclasscheck__(kind, other: Any) -> bool:
+        return type.__subclasscheck__(kind, other) or _checked(kind, "issubclass", other)
+
+    def __subclasses__(kind) -> list[Any]:
+        return state_of(kind).link.method(kind, "__subclasses__", (), {})
+
+    @property
+    def __mro__(kind) -> tuple[Any, ...]:
+        return tuple(base for base in type.mro(kind) if base is not Mirror)
+
+    @property
+    def __abstractmethods__(kind) -> frozenset[str]:
+        return frozenset(type.__getattribute__(kind, "__dict__").get(ABSTRACT, ()))
+
+    @__abstractmethods__.setter
+    def __abstractmethods__(kind, names: frozenset[str]) -> None:
+        type.__dict__["__abstractmethods__"].__set__(kind, names)
+
+    @property
+    def __flags__(kind) -> int:
+        return type.__dict__["__flags__"].__get__(kind) | (_IS_ABSTRACT if kind.__abstractmethods__ else 0)
+
+    @property
+    def __annotations__(kind) -> Any:
+        return state_of(kind).link.get(kind, "__annotations__")
+
+    @property
+    def __signature__(kind) -> Any:
+        return state_of(kind).link.get(kind, "__signature__")
+
+    __hash__ = type.__hash__
+
+
+_IS_ABSTRACT = 1 << 20
+
+
+def _checked(kind: Any, what: str, value: Any) -> bool:
+    """A class with a check of its own, a protocol for one, is asked."""
+    return type.__getattribute__(kind, "__dict__").get(CHECKS, False) and state_of(kind).link.is_kind(what, value, kind)
+
+
+def shadow_of(kind: Any) -> type | None:
+    """The library's class that instances of a mirror claim to derive from."""
+    return type.__getattribute__(kind, "__dict__").get(SHADOW)
+
+
+class Method:
+    """A function of a mirror's class: bound, it asks the object; through super(), the class it stands in."""
+
+    def __init__(self, name: str, owner: Any = None):
+        self.name, self.owner = name, owner
+
+    def __set_name__(self, owner: Any, name: str) -> None:
+        self.owner = owner
+
+    def __get__(self, instance: Any, kind: Any = None) -> Any:
+        if instance is None:
+            return state_of(self.owner).link.get(kind if kind is not None else self.owner, self.name)
+        return _Bound(self, instance)
+
+
+class _Bound:
+    """A bound method, which is called at once in most cases: one request in place of two."""
+
+    __slots__ = ("_instance", "_method")
+
+    def __init__(self, method: Method, instance: Any):
+        self._method, self._instance = method, instance
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        method, instance = self._method, self._instance
+        link = state_of(method.owner).link
+        if _found(type(instance), method.name) is method:
+            return link.method(instance, method.name, args, kwargs)
+        return link.method(method.owner, method.name, (instance, *args), kwargs)
+
+    def resolved(self) -> Any:
+        """The bound method itself, in its own process."""
+        return state_of(self._method.owner).link.get(self._instance, self._method.name)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.resolved(), name)
+
+    @property
+    def __class__(self) -> type:
+        return types.MethodType
+
+    def __eq__(self, other: Any) -> bool:
+        if type(other) is not _Bound:
+            return NotImplemented
+        return self._instance is other._instance and self._method.name == other._method.name
+
+    def __hash__(self) -> int:
+        return hash((id(self._instance), self._method.name))
+
+
+def _found(kind: type, name: str) -> Any:
+    for base in type.mro(kind):
+        names = type.__getattribute__(base, "__dict__")
+        if name in names:
+            return names[name]
+    return None
+
+
+def _special(name: str) -> Any:
+    def special(self: Any, *args: Any) -> Any:
+        return state_of(self).link.special(self, name, args)
+
+    special.__name__ = name
+    return special
+
+
+def _called(self: Any, *args: Any, **kwargs: Any) -> Any:
+    return state_of(self).link.call(self, args, kwargs)
+
+
+def _exits(self: Any, kind: Any, fault: Any, trace: Any) -> Any:
+    """A failed assertion is nothing that the other side could swallow."""
+    if isinstance(fault, AssertionError):
+        state_of(self).link.special(self, "__exit__", (None, None, None))
+        return False
+    return state_of(self).link.special(self, "__exit__", (kind, fault, None))
+
+
+def _bound_as_function(self: Any, instance: Any, kind: Any = None) -> Any:
+    return self if instance is None else types.MethodType(self, instance)
+
+
+def _driving(name: str) -> Any:
+    """A coroutine's own methods: within an event loop its task waits for the one in the other process."""
+
+    def drive(self: Any, *args: Any) -> Any:
+        state = state_of(self)
+        if state.driver is None:
+            state.driver = state.link.driven(self)
+        return getattr(state.driver, name)(*args) if state.driver else state.link.method(self, name, args, {})
+
+    return drive
+
+
+_STUBS = {name: _special(name) for name in SPECIAL} | {"__call__": _called, "__exit__": _exits}
+
+
+def specials_of(names: list[str], unhashable: bool) -> dict[str, Any]:
+    """Special methods for a mirror's namespace."""
+    stubs = {name: _STUBS[name] for name in names if name in _STUBS}
+    if unhashable:
+        stubs["__hash__"] = None
+    return stubs
+
+
+def foreign(name: str, real: type | None, stubs: dict[str, Any]) -> type:
+    """A class for objects of a library's class, which they claim to be."""
+    names = stubs | _REMOTE_DICT
+    if real is not None:
+        names["__class__"] = property(lambda self: real)
+    if real is types.FunctionType:
+        names["__get__"] = _bound_as_function
+    if real is types.CoroutineType:
+        names |= {name: _driving(name) for name in ("send", "throw", "close")}
+    return type(name, (Mirror,), names)
+
+
+def own(described: dict[str, Any], state: State, bases: tuple[type, ...], stubs: dict[str, Any], plain: bool) -> type:
+    """A mirror of a class. `bases`: mirrors, exceptions, a plain type for its instances' content, abstract ones."""
+    names: dict[str, Any] = {KIND: state, ABSTRACT: described["abstract"], CHECKS: described["checks"]}
+    names |= {"__module__": described["module"], "__qualname__": described["qualname"], "__doc__": described["doc"]}
+    names |= ({} if plain else _REMOTE_DICT) | stubs
+    names |= {name: Method(name) for name in described["methods"] if name not in names}
+    if described["shadow"] is not None:
+        names |= {"__class__": property(lambda self: described["shadow"]), SHADOW: described["shadow"]}
+    return MirrorType(described["name"], bases, names)
+
+
+def enumeration(described: dict[str, Any], bases: tuple[type, ...], link: Link, number: int) -> type:
+    """A real enumeration with the same members; what else its original has is asked for."""
+    meta = type(bases[-1])
+    names = meta.__prepare__(described["name"], bases)
+    names["__module__"], names["__qualname__"] = described["module"], described["qualname"]
+    for name, value in described["members"]:
+        names[name] = value
+    kind = meta(described["name"], bases, names)
+    type.__setattr__(kind, KIND, State(link, number))
+    type.__setattr__(kind, "__getattr__", lambda self, name: _of_member(link, self, name))
+    for name in described["dunders"]:
+        if name in _STUBS and name not in ("__hash__", "__reduce_ex__"):
+            type.__setattr__(kind, name, lambda self, *args, name=name: link.special(self, name, args))
+    return kind
+
+
+def _of_member(link: Link, member: enum.Enum, name: str) -> Any:
+    if name.startswith("_") and name.endswith("_"):
+        raise AttributeError(name)
+    return link.get(member, name)

@@ -1,0 +1,331 @@
+"""What is no plain data: numbers for objects of one's own, mirrors for those of the other process.
+
+Owns who knows which object under which number. An object that comes home is itself again. Coded forms, where `side` is
+the owner's: {"h": [side, number, class]} an object; {"b": [..., content]} one with the content of a plain type, too;
+{"k": [side, class]} a class; {"c": [module, name, side, class]} a library's class; {"m": [side, class, name, value]} a
+member of an enumeration; {"x": [class, args, attributes, cause, object]} an exception; {"r": name} a library's function
+or module. Standard library only.
+"""
+
+import enum
+import inspect
+import itertools
+import sys
+import types
+import weakref
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from rlvr_exp.sandbox.harnesses.pytest import mirrors, values
+from rlvr_exp.sandbox.harnesses.pytest.mirrors import Mirror, MirrorType, State, state_of
+from rlvr_exp.sandbox.harnesses.pytest.values import Unbridgeable
+
+_HIDDEN = (types.FrameType, types.TracebackType)
+_TOP = {object, type, BaseException, Exception}
+
+
+class Objects:
+    """One end's tables.
+
+    Args:
+        side: 0 for the suite's process, 1 for the solution's.
+        link: the `Peer`, which mirrors ask.
+        own_modules: modules whose classes are a program's own, no library's.
+    """
+
+    def __init__(self, side: int, link: Any, own_modules: frozenset[str]):
+        self.side, self._link, self.own_modules = side, link, own_modules
+        self._mine: dict[int, list[Any]] = {}
+        self._numbers: dict[int, int] = {}
+        self._mirrors: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+        self._kinds: dict[int, type] = {}
+        self._fresh = itertools.count(1)
+
+    # Coding
+
+    def code_object(self, value: Any, code: Callable[[Any], Any]) -> dict[str, Any]:
+        """Raises Unbridgeable."""
+        if type(value) is mirrors._Bound:
+            value = value.resolved()
+        if isinstance(value, type):
+            return self._code_class(value)
+        if isinstance(value, enum.Enum):
+            kind = state_of_kind(type(value))
+            side, number = (1 - self.side, kind.number) if kind else (self.side, self.number_of(type(value)))
+            return {"m": [side, number, value._name_, code(value._value_) if isinstance(value, enum.Flag) else None]}
+        if (state := state_of(value)) is not None:
+            return {"h": [1 - self.side, state.number, 0]}
+        if isinstance(value, _HIDDEN):
+            raise Unbridgeable(f"a {type(value).__name__} does not leave its process")
+        if self.side == 0 and (name := _library_name(value)) is not None:
+            return {"r": name}
+        if isinstance(value, types.ModuleType) and self.side == 0:
+            raise Unbridgeable(f"module {value.__name__}")
+        if isinstance(value, BaseException):
+            return self._code_exception(value, code)
+        return self._code_own(value, code)
+
+    def _code_own(self, value: Any, code: Callable[[Any], Any]) -> dict[str, Any]:
+        kind = type(value)
+        base = values.base_of(kind)
+        if base is not None and not self._is_own(kind):
+            return code(values.content_of(value))
+        coded = [self.side, self.number_of(value), self.number_of(kind)]
+        return {"h": coded} if base is None else {"b": [*coded, code(values.content_of(value))]}
+
+    def _code_class(self, kind: Any) -> dict[str, Any]:
+        state = state_of_kind(kind)
+        if state is not None:
+            return {"k": [1 - self.side, state.number]}
+        if self._is_own(kind):
+            return {"k": [self.side, self.number_of(kind)]}
+        return {"c": [kind.__module__, kind.__qualname__, self.side, self.number_of(kind)]}
+
+    def _code_exception(self, fault: BaseException, code: Callable[[Any], Any]) -> dict[str, Any]:
+        kind, number = type(fault), 0
+        args = () if self.side == 0 and isinstance(fault, AssertionError) else fault.args
+        if self._is_own(kind):
+            number = self.number_of(fault)
+        elif kind.__reduce__ is not BaseException.__reduce__ or isinstance(fault, OSError):
+            args = fault.__reduce__()[1]
+        cause = fault.__cause__
+        said = {name: part for name, part in vars(fault).items() if type(part) in values.PLAIN} if not number else {}
+        parts = [_or_text(part, code) for part in args]
+        return {"x": [code(kind), parts, code(said), None if cause is None else code(cause), [self.side, number]]}
+
+    def _is_own(self, kind: type) -> bool:
+        """A class that a program of this process defines, and the other process does not have."""
+        if kind.__module__ in self.own_modules:
+            return True
+        return bool(kind.__flags__ & _HEAP_TYPE) and _named(kind.__module__, kind.__qualname__) is not kind
+
+    def number_of(self, value: Any) -> int:
+        """Of an object of one's own, which is kept as long as the other side has it."""
+        number = self._numbers.get(id(value))
+        if number is None:
+            number = self._numbers[id(value)] = next(self._fresh)
+            self._mine[number] = [value, 0]
+        self._mine[number][1] += 1
+        return number
+
+    def mine(self, number: int) -> Any:
+        """Raises ValueError where there is none."""
+        if number not in self._mine:
+            raise ValueError(f"no object {number}")
+        return self._mine[number][0]
+
+    # Reading
+
+    def object(self, tag: str, body: Any) -> Any:
+        """Raises ValueError."""
+        if tag in ("h", "b"):
+            side, number, kind, *content = body
+            return self.mine(number) if side == self.side else self._mirror(number, kind, content)
+        if tag == "k":
+            return self.mine(body[1]) if body[0] == self.side else self.kind(body[1])
+        if tag == "c":
+            module, name, side, number = body
+            return self.find_class(module, name) or (self.mine(number) if side == self.side else self.kind(number))
+        if tag == "m":
+            return self._member(*body)
+        if tag == "x":
+            return self._exception(*body)
+        if tag == "r" and self.side == 1:
+            return _library_object(body)
+        raise ValueError(f"unknown tag {tag}")
+
+    def find_class(self, module: str, name: str) -> type | None:
+        """A library's class under its name; None where this process has none."""
+        if module.partition(".")[0] in ("pytest", "_pytest", "unittest", "hypothesis", "rlvr_exp") and not self.side:
+            return None
+        if module not in sys.modules and module.partition(".")[0] in sys.stdlib_module_names:
+            import_module(module)
+        found = _named(module, name) if module not in self.own_modules else None
+        return found if isinstance(found, type) else _TYPES.get(name) if module == "builtins" else None
+
+    def _member(self, side: int, number: int, name: str, value: Any) -> Any:
+        kind = self.mine(number) if side == self.side else self.kind(number)
+        return kind(self._link.values.value(value)) if value is not None else kind[name]
+
+    def _exception(self, kind: Any, args: Any, said: Any, cause: Any, home: Any) -> BaseException:
+        value = self._link.values.value
+        side, number = home
+        if number and side == self.side:
+            return self.mine(number)
+        kind, args = value(kind), tuple(map(value, args))
+        if not (isinstance(kind, type) and issubclass(kind, BaseException)):
+            kind = RuntimeError
+        if number:
+            fault = self._mirrors.get(number) or self._place(BaseException.__new__(kind, *args), number)
+            fault.args = args
+        else:
+            fault = _made(kind, args)
+            vars(fault).update({str(name): part for name, part in value(said).items()})
+        fault.__cause__ = None if cause is None else value(cause)
+        return fault
+
+    def _mirror(self, number: int, kind_number: int, content: list[Any]) -> Any:
+        known = self._mirrors.get(number)
+        if known is not None:
+            state_of(known).times += 1
+            return known
+        kind = self.kind(kind_number)
+        if not content:
+            return self._place(object.__new__(kind), number)
+        plain = self._link.values.value(content[0])
+        if not self._link.rules.mirrors(kind):
+            return plain
+        base = values.base_of(kind)
+        return self._place(object.__new__(kind) if base is None else base.__new__(kind, plain), number)
+
+    def _place(self, mirror: Any, number: int) -> Any:
+        object.__setattr__(mirror, mirrors.STATE, State(self._link, number, *self._link.context))
+        if type(mirror).__weakrefoffset__:
+            self._mirrors[number] = mirror
+        return mirror
+
+    def kind(self, number: int) -> type:
+        """The mirror of a class, described by its owner the first time."""
+        if number not in self._kinds:
+            self._kinds[number] = self._built(number, self._link.request("describe", number))
+        return self._kinds[number]
+
+    def adopt(self, number: int, kind: type) -> State:
+        """A class of this side that has an original on the other."""
+        self._kinds[number] = kind
+        return State(self._link, number)
+
+    def _built(self, number: int, described: dict[str, Any]) -> type:
+        stubs = mirrors.specials_of(described["dunders"], described["unhashable"])
+        if not described["own"]:
+            return mirrors.foreign(described["name"], self.find_class(described["module"], described["qualname"]), stubs)
+        bases = tuple(base for base in described["bases"] if isinstance(base, type))
+        if described["members"] is not None:
+            return mirrors.enumeration(described, bases, self._link, number)
+        plain = next((base for base in bases if values.base_of(base) in _CONTENT), None)
+        fault = any(issubclass(base, BaseException) for base in bases)
+        kept = [base for base in bases if type(base) is MirrorType or base is plain]
+        kept += [base for base in bases if issubclass(base, BaseException) and base not in kept]
+        described["shadow"] = None if plain or fault else _shadow(described, bases)
+        if not any(issubclass(base, Mirror) for base in kept):
+            kept.insert(0, Mirror)
+        return mirrors.own(described, State(self._link, number), tuple(kept), stubs, bool(plain or fault))
+
+    def describe(self, number: int) -> dict[str, Any]:
+        """What the other side needs to build a mirror of a class of one's own."""
+        kind = self.mine(number)
+        names = {"name": kind.__name__, "qualname": kind.__qualname__, "module": str(kind.__module__)}
+        own = self._is_own(kind)
+        seen = [base for base in kind.__mro__ if base is not object and (not own or base not in _PLAIN_BASES)]
+        dunders = sorted({name for base in seen for name in vars(base) if name in mirrors.SPECIAL})
+        members = None
+        if own and issubclass(kind, enum.Enum):
+            members = [(name, member._value_) for name, member in kind.__members__.items()]
+            dunders = sorted({n for base in seen if self._is_own(base) for n in vars(base) if n in mirrors.SPECIAL})
+        return names | {
+            "doc": kind.__doc__ if isinstance(kind.__doc__, str) else None,
+            "own": own,
+            "bases": list(kind.__bases__) if own else [],
+            "dunders": dunders,
+            "methods": [name for name, part in vars(kind).items() if _is_method(name, part)] if own else [],
+            "unhashable": kind.__hash__ is None,
+            "abstract": sorted(getattr(kind, "__abstractmethods__", ())),
+            "checks": _checks(kind),
+            "members": members,
+        }
+
+    # What is no longer held
+
+    def release(self, number: int, times: int) -> None:
+        """The other side has dropped an object as often as it got it."""
+        entry = self._mine.get(number)
+        if entry is None:
+            return
+        entry[1] -= times
+        if entry[1] <= 0 and not isinstance(entry[0], type):
+            del self._mine[number], self._numbers[id(entry[0])]
+
+
+_HEAP_TYPE = 1 << 9
+_TYPES = {kind.__name__: kind for kind in vars(types).values() if isinstance(kind, type)}
+_CONTENT = (int, float, str, bytes, tuple, complex, frozenset)
+_PLAIN_BASES = (*_CONTENT, BaseException, Exception)
+
+
+def state_of_kind(kind: Any) -> State | None:
+    """Of a mirror of a class, an enumeration's included."""
+    if type(kind) is MirrorType or isinstance(kind, enum.EnumType):
+        return type.__getattribute__(kind, "__dict__").get(mirrors.KIND)
+    return None
+
+
+def _is_method(name: str, part: Any) -> bool:
+    kinds = (types.FunctionType, classmethod, staticmethod)
+    return isinstance(part, kinds) and (name == "__init__" or not (name.startswith("__") and name.endswith("__")))
+
+
+def _checks(kind: type) -> bool:
+    meta = type(kind)
+    return getattr(kind, "_is_protocol", False) or meta.__instancecheck__ not in (type.__instancecheck__,)
+
+
+def _shadow(described: dict[str, Any], bases: tuple[type, ...]) -> type | None:
+    """What an instance claims to be, so that it counts as one of the library's classes that its class derives from."""
+    inherited = [base for base in bases if type(base) is MirrorType and mirrors.shadow_of(base) is not None]
+    real = [base for base in bases if base not in _TOP and type(base) is not MirrorType]
+    real += [mirrors.shadow_of(base) for base in inherited]
+    if not real:
+        return None
+    try:
+        return type(real[0])(described["name"], (real[0],), {"__module__": described["module"]})
+    except TypeError:  # a class that nobody may derive from
+        return None
+
+
+def _named(module: str, path: str) -> Any:
+    found: Any = sys.modules.get(module)
+    for part in path.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+def _or_text(part: Any, code: Callable[[Any], Any]) -> Any:
+    try:
+        return code(part)
+    except Unbridgeable:
+        return code(repr(part))
+
+
+def _made(kind: type[BaseException], args: tuple[Any, ...]) -> BaseException:
+    try:
+        return kind(*args)
+    except Exception:  # a class with arguments of its own
+        return kind.__new__(kind, *args)
+
+
+def _library_name(value: Any) -> str | None:
+    """Module and name of a library's function or module that the other process has as well."""
+    if isinstance(value, types.ModuleType):
+        return value.__name__ if value.__name__.partition(".")[0] in sys.stdlib_module_names else None
+    module = getattr(value, "__module__", None)
+    if not isinstance(value, (types.FunctionType, types.BuiltinFunctionType)) or not isinstance(module, str):
+        return None
+    known = module.partition(".")[0] in sys.stdlib_module_names and _named(module, value.__qualname__) is value
+    return f"{module}:{value.__qualname__}" if known else None
+
+
+def _library_object(name: str) -> Any:
+    module, _, path = name.partition(":")
+    found: Any = import_module(module)
+    for part in filter(None, path.split(".")):
+        found = getattr(found, part)
+    return found
+
+
+def signature_of(target: Any) -> inspect.Signature:
+    """Raises AttributeError where there is none."""
+    try:
+        return inspect.signature(target)
+    except (ValueError, TypeError) as fault:
+        raise AttributeError("__signature__") from fault

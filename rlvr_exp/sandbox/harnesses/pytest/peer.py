@@ -1,0 +1,256 @@
+"""One end of the bridge: asks the other for what is done with its objects, and does what it is asked with its own.
+
+A request is [conversation, "?", what, target, name, args, kwargs, news]; its answer [conversation, "=" or "!", result or
+exception, news]. Requests nest: while one waits, the other end may ask back. `news` are changes of shared containers,
+objects no longer held, and whatever `Ambient` reports. What may be asked, and what an answer is worth, is for `rules` to
+say. Standard library only.
+"""
+
+import copy
+import itertools
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from rlvr_exp.sandbox.harnesses.pytest import objects
+from rlvr_exp.sandbox.harnesses.pytest.coroutines import Coroutines, driven
+from rlvr_exp.sandbox.harnesses.pytest.line import MAIN, Gone, Line
+from rlvr_exp.sandbox.harnesses.pytest.mirrors import State
+from rlvr_exp.sandbox.harnesses.pytest.objects import Objects
+from rlvr_exp.sandbox.harnesses.pytest.shared import Shared
+from rlvr_exp.sandbox.harnesses.pytest.values import Unbridgeable, Values
+
+_ASKED, _ANSWER, _FAULT = "?", "=", "!"
+
+
+class Peer:
+    """One end.
+
+    Args:
+        line: to the other one.
+        side: 0 for the suite's process, 1 for the solution's.
+        rules: `rules.Rules`, or `rules.Trusting`.
+        ambient: what is exchanged beside calls.
+        own_modules: modules whose classes are no library's.
+    """
+
+    def __init__(self, line: Line, side: int, rules: Any, ambient: Any, own_modules: frozenset[str]):
+        self._line, self.side, self.rules, self._ambient = line, side, rules, ambient
+        self.objects = Objects(side, self, own_modules)
+        self.values = Values(self.objects)
+        self._shared = Shared(side, self.values)
+        self.coroutines = Coroutines(self)
+        self._released: list[list[int]] = []
+        self._local = threading.local()
+        self._local.conversation, self._main = MAIN, threading.get_ident()
+        self._conversations, self._free = itertools.count(2 + side, 2), []
+        line.stray = self._serve_stray
+        self._does: dict[str, Callable[..., Any]] = {
+            "call": lambda target, name, args, kwargs: target(*args, **kwargs),
+            "method": lambda target, name, args, kwargs: getattr(target, name)(*args, **kwargs),
+            "get": lambda target, name, args, kwargs: self._got(target, name),
+            "set": lambda target, name, args, kwargs: setattr(target, name, *args),
+            "delete": lambda target, name, args, kwargs: delattr(target, name),
+            "special": lambda target, name, args, kwargs: _special(target, name, args),
+            "dir": lambda target, name, args, kwargs: [entry for entry in dir(target) if type(entry) is str],
+            "isinstance": lambda target, name, args, kwargs: isinstance(args[0], target),
+            "issubclass": lambda target, name, args, kwargs: issubclass(args[0], target),
+            "describe": lambda target, name, args, kwargs: self.objects.describe(name),
+            "spawn": lambda target, name, args, kwargs: self.coroutines.start(target, name),
+            "cancel": lambda target, name, args, kwargs: self.coroutines.cancel(name),
+            "settle": lambda target, name, args, kwargs: self.coroutines.settle(name, *args),
+        }
+
+    def serves(self, what: str, does: Callable[..., Any]) -> None:
+        """A further request that this end answers: `does(target, name, args, kwargs)`."""
+        self._does[what] = does
+
+    # Asking
+
+    def request(self, what: str, name: Any = "", target: Any = None, args: Any = (), kwargs: Any = None) -> Any:
+        """Raises what the other end raises; Gone; Unbridgeable where an argument cannot cross."""
+        return self._request(what, name, target, args, kwargs or {}, "", False)
+
+    def _request(
+        self, what: str, name: Any, target: Any, args: Any, kwargs: dict[str, Any], site: str, made: bool
+    ) -> Any:
+        code = self._shared.code
+        coded = [None if target is None else self.values.code(target), name, [code(arg) for arg in args]]
+        coded.append([[key, code(arg)] for key, arg in kwargs.items()])
+        conversation = self._conversation()
+        self._line.send([conversation, _ASKED, what, *coded, self._news()])
+        while True:
+            message = self._line.receive(conversation)
+            if message[1] != _ASKED:
+                return self._result(message, site, made)
+            self._answer(message)
+
+    def _result(self, message: list[Any], site: str, made: bool) -> Any:
+        outer, self._local.context = self.context, (site, made)
+        try:
+            _, kind, coded, news = message
+            self._take(news)
+            value = self._shared.value(coded)
+        except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError, OverflowError) as fault:
+            raise Gone(f"the other process broke the bridge ({type(fault).__name__}: {fault})") from fault
+        finally:
+            self._local.context = outer
+        if kind == _FAULT:
+            raise value if isinstance(value, BaseException) else Gone("the other process broke the bridge")
+        return value
+
+    @property
+    def context(self) -> tuple[str, bool]:
+        """Where what is read now came from, and whether the suite made it."""
+        return getattr(self._local, "context", ("", False))
+
+    def _conversation(self) -> int:
+        known = getattr(self._local, "conversation", None)
+        if known is None:
+            self._local.holder = _Holder(self._free, self._free.pop() if self._free else next(self._conversations))
+            known = self._local.conversation = self._local.holder.number
+            self._line.open(known)
+        return known
+
+    # What mirrors ask
+
+    def get(self, target: Any, name: str) -> Any:
+        site, made = self.rules.site(target, f".{name}")
+        value = self._request("get", name, target, (), {}, site, made)
+        return self.rules.believed(site, value)
+
+    def set(self, target: Any, name: str, value: Any) -> None:
+        self.request("set", name, target, (value,))
+
+    def delete(self, target: Any, name: str) -> None:
+        self.request("delete", name, target)
+
+    def names(self, target: Any) -> list[str]:
+        return self.request("dir", "", target)
+
+    def call(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        site, made = self.rules.site(target, "()")
+        return self.rules.believed(site, self._request("call", "", target, args, kwargs, site, made))
+
+    def method(self, target: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        site, made = self.rules.site(target, f".{name}()")
+        return self.rules.believed(site, self._request("method", name, target, args, kwargs, site, made))
+
+    def special(self, target: Any, name: str, args: tuple[Any, ...]) -> Any:
+        driver = self.coroutines.driver(target, name, args)
+        if driver is not None:
+            return driver
+        if (refused := self.rules.refused(target, name, args)) is not None:
+            return refused[0]
+        site, made = self.rules.site(target, f".{name}", args)
+        return self.rules.believed(site, self._request("special", name, target, args, {}, site, made))
+
+    def is_kind(self, what: str, value: Any, kind: Any) -> bool:
+        return self.request(what, "", kind, (value,)) is True
+
+    def driven(self, target: Any) -> Any:
+        return driven(target, self)
+
+    def derive(self, kind: Any, name: str, bases: Any, namespace: dict[str, Any], options: dict[str, Any]) -> State:
+        """The original of a class that is derived here from the other end's."""
+        parts = [[key, *_taken_apart(part)] for key, part in namespace.items() if key not in _NOT_SENT]
+        number = self.request("derive", name, None, (list(bases), parts, kind.__module__), options)
+        return self.objects.adopt(number, kind)
+
+    def dropped(self, number: int, times: int) -> None:
+        """A mirror is gone."""
+        self._released.append([number, times])
+
+    # Answering
+
+    def serve(self, conversation: int = MAIN) -> None:
+        """Answer until the other end is gone. Raises Gone."""
+        self._local.conversation = conversation
+        while True:
+            self._answer(self._line.receive(conversation))
+
+    def _serve_stray(self, conversation: int) -> None:
+        def serve() -> None:
+            try:
+                self.serve(conversation)
+            except Gone:
+                return
+
+        threading.Thread(target=serve, daemon=True).start()
+
+    def _answer(self, message: list[Any]) -> None:
+        conversation, _, what, target, name, args, kwargs, news = message
+        try:
+            self._take(news)
+            target = None if target is None else self.values.value(target)
+            given = [self._shared.value(arg) for arg in args]
+            named = {key: self._shared.value(arg) for key, arg in kwargs}
+            self.rules.allow(what, target, name)
+            result = self._ambient.run(self._does[what], target, name, given, named)
+            answer = [conversation, _ANSWER, self._shared.code(result)]
+        except Gone:
+            raise
+        except BaseException as fault:  # whatever it is, it is the answer
+            answer = [conversation, _FAULT, self._coded_fault(fault)]
+        self._line.send([*answer, self._news()])
+
+    def _coded_fault(self, fault: BaseException) -> Any:
+        try:
+            return self.values.code(fault)
+        except Unbridgeable:
+            return self.values.code(RuntimeError(f"{type(fault).__name__}: {fault}"))
+
+    def _got(self, target: Any, name: str) -> Any:
+        if name == "__signature__":
+            return objects.signature_of(target)
+        return getattr(target, name)
+
+    # News
+
+    def _news(self) -> Any:
+        released, self._released = self._released, []
+        changes, ambient = self._shared.changes(), self._ambient.news(self)
+        return [changes, released, ambient] if changes or released or ambient else 0
+
+    def _take(self, news: Any) -> None:
+        if news == 0:
+            return
+        changes, released, ambient = news
+        self._shared.apply(changes)
+        for number, times in released:
+            self.objects.release(number, times)
+        self._ambient.take(self, ambient)
+
+
+class _Holder:
+    """Gives a thread's conversation back with the thread."""
+
+    def __init__(self, free: list[int], number: int):
+        self._free, self.number = free, number
+
+    def __del__(self) -> None:
+        self._free.append(self.number)
+
+
+_NOT_SENT = ("__module__", "__qualname__", "__classcell__", "__doc__", "__static_attributes__", "__firstlineno__")
+
+
+def _taken_apart(part: Any) -> list[Any]:
+    if isinstance(part, (staticmethod, classmethod)):
+        return [type(part).__name__, part.__func__]
+    if isinstance(part, property):
+        return ["property", [part.fget, part.fset, part.fdel]]
+    return ["value", part]
+
+
+def _special(target: Any, name: str, args: list[Any]) -> Any:
+    """As the interpreter would: by the class, for what is no class itself."""
+    if name == "__copy__":
+        return copy.copy(target)
+    if name == "__deepcopy__":
+        return copy.deepcopy(target)
+    if name in ("__repr__", "__str__", "__format__", "__hash__", "__bool__"):
+        return {"__repr__": repr, "__str__": str, "__format__": format, "__hash__": hash, "__bool__": bool}[name](
+            target, *args
+        )
+    return getattr(type(target), name)(target, *args)

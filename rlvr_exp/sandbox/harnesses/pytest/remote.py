@@ -1,0 +1,115 @@
+"""The solution as the suite sees it: a module whose attributes are asked for over the bridge.
+
+Owns what a suite's process needs of the bridge beside mirrors. Standard library only.
+"""
+
+import importlib
+import sys
+import types
+from collections.abc import Iterable
+from typing import Any
+
+from rlvr_exp.sandbox.harnesses.pytest import texts
+from rlvr_exp.sandbox.harnesses.pytest.ambient import WORD, Ambient
+from rlvr_exp.sandbox.harnesses.pytest.line import Line
+from rlvr_exp.sandbox.harnesses.pytest.mirrors import STATE, Mirror, State
+from rlvr_exp.sandbox.harnesses.pytest.patches import Watched
+from rlvr_exp.sandbox.harnesses.pytest.peer import Peer
+from rlvr_exp.sandbox.harnesses.pytest.rules import Rules
+
+_DEPTH = 3000
+"""Frames that a suite may nest: callbacks and calls in turn take several each."""
+_ALIASES = {"np": "numpy", "pd": "pandas"}
+
+
+class Remote:
+    """The bridge's end in the suite's process."""
+
+    def __init__(self, fd: int, job: dict[str, Any]):
+        own = frozenset(name.removesuffix(".py") for name in job["tests"])
+        self.rules = Rules(job["classes"], job["sites"], job["recording"], own)
+        line, self._job = Line(fd), job
+        ambient = Ambient(0, job["words"])
+        self._peer = Peer(line, 0, self.rules, ambient, own)
+        self._root = Mirror()
+        object.__setattr__(self._root, STATE, State(self._peer, 1))
+        self._module: _Solution | None = None
+        self._own = own
+        if job["threads"]:
+            line.watch()
+        self._ambient = ambient
+        sys.setrecursionlimit(_DEPTH)
+
+    def load(self, path: str) -> types.ModuleType:
+        """Raises what loading the solution raises."""
+        for name in self._job["imports"]:
+            _try_import(name)
+        if self._job["patches"]:
+            words = frozenset(word for text in self._job["tests"].values() for word in WORD.findall(text))
+            self._ambient.watched = Watched(words, self._own)
+        shown = self._peer.request("load")
+        self._module = _Solution(self._peer, self._root, path, self._bound_by_star(shown))
+        return self._module
+
+    def reload(self) -> None:
+        """Raises the same."""
+        self._peer.request("load")
+
+    def _bound_by_star(self, shown: Iterable[Any]) -> list[str]:
+        """Of what the solution shows, what the suite's text reads and has from nowhere else."""
+        stars = set(self._job["stars"])
+        return [name for name in dict.fromkeys(shown) if name in stars and not self._is_module(name)]
+
+    def names_for(self, stars: Iterable[str]) -> dict[str, Any]:
+        """What a test module has beside its own names."""
+        names = {texts.EVAL: self._evaluate, texts.EXEC: self._execute}
+        for name in filter(self._is_module, stars):
+            _try_import(_ALIASES.get(name, name))
+            names[name] = sys.modules.get(_ALIASES.get(name, name))
+        return names
+
+    def _is_module(self, name: str) -> bool:
+        return name in _ALIASES or name in sys.stdlib_module_names
+
+    def _evaluate(self, text: Any, *spaces: Any) -> Any:
+        return self._peer.request("eval", "", None, (text, *spaces))
+
+    def _execute(self, text: Any, *spaces: Any) -> None:
+        self._peer.request("exec", "", None, (text, *spaces))
+
+
+class _Solution(types.ModuleType):
+    """`solution`, in the suite's process."""
+
+    def __init__(self, peer: Peer, root: Mirror, path: str, shown: list[str]):
+        super().__init__("solution")
+        self.__dict__.update({"@": (peer, root), "__file__": path, "__all__": shown})
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("__path__", "__wrapped__"):
+            raise AttributeError(name)
+        peer, root = self.__dict__["@"]
+        return peer.get(root, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in ("__spec__", "__loader__"):
+            self.__dict__[name] = value
+            return
+        peer, root = self.__dict__["@"]
+        peer.set(root, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        peer, root = self.__dict__["@"]
+        peer.delete(root, name)
+
+    def __dir__(self) -> list[str]:
+        peer, root = self.__dict__["@"]
+        return peer.names(root)
+
+
+def _try_import(name: str) -> None:
+    """A module that the suite will import itself, and fail to where it must."""
+    try:
+        importlib.import_module(name)
+    except BaseException:  # noqa: S110, BLE001  some modules end the interpreter that imports them
+        return

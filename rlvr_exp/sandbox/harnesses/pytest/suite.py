@@ -1,0 +1,224 @@
+"""The harness of `pytest`: the suite's process, which alone reports. The solution is in another one (`solution`).
+
+In the zygote pytest is configured and warmed. In a fork the solution is loaded over the bridge, the suite compiled and
+its tests run. Records, JSON each: ["solution", kind, text], ["collected", tests], ["test", name, outcome, message],
+["broken", text], ["fault", text] (the suite's own), ["wrong", text], ["profile", places], ["decided", own, all],
+["done"]. Without a bridge (`shared`) both are in this process, and nothing is guarded. Standard library and pytest only.
+"""
+
+import importlib
+import json
+import linecache
+import os
+import sys
+import tempfile
+import unittest.mock  # noqa: F401  loaded here, free in every fork
+from collections.abc import Callable
+from types import CodeType, ModuleType
+from typing import Any
+
+from rlvr_exp.sandbox import wire
+from rlvr_exp.sandbox.harnesses.pytest import session as sessions
+from rlvr_exp.sandbox.harnesses.pytest import texts
+from rlvr_exp.sandbox.harnesses.pytest.line import Gone
+from rlvr_exp.sandbox.harnesses.pytest.remote import Remote
+from rlvr_exp.sandbox.harnesses.pytest.solution import serve
+from rlvr_exp.sandbox.harnesses.pytest.support_files import Given, settle, write_files
+
+__all__ = ["run", "serve"]
+Send = Callable[[bytes], None]
+for _name in (
+    "abc argparse array ast asyncio base64 bisect calendar cmath collections contextlib copy csv dataclasses datetime "
+    "decimal difflib enum fractions functools hashlib heapq html importlib.util inspect io itertools json logging math "
+    "numbers operator os pathlib pickle platform pprint queue random re secrets shutil statistics string struct "
+    "subprocess tempfile textwrap threading time traceback types typing unicodedata unittest uuid warnings weakref"
+).split():
+    importlib.import_module(_name)
+_dumps, _exit = json.JSONEncoder(ensure_ascii=True).encode, os._exit
+
+
+def run(payload: bytes, send: Send, peer: int | None = None) -> None:
+    """Judge-side contract: called once in a fresh fork, which ends right after."""
+    job = wire.decode_native(payload)
+    _Run(job, lambda *record: send(_dumps(record).encode("ascii")), peer).run()
+
+
+class _Run:
+    def __init__(self, job: dict[str, Any], record: Callable[..., None], peer: int | None):
+        self._job, self._record = job, record
+        self._folder = os.getcwd()
+        self._remote = None if peer is None else Remote(peer, job)
+        self._tests: dict[str, CodeType] = {}
+        self._codes: set[int] = set()
+        self._asserts, self._own, self._counted_own = 0, 0, 0
+
+    def run(self) -> None:
+        """Report on the whole suite."""
+        if self._prepare() and self._load_solution():
+            self._judge()
+            if self._remote is not None:
+                self._report_beliefs(self._remote)
+        self._record("done")
+
+    def _prepare(self) -> bool:
+        """What is read from the suite or for it."""
+        job = self._job
+        os._exit = self._leaves
+        settle(self._folder, importing=self._remote is None)
+        special = {"solution": self._reload}
+        sys.meta_path.insert(0, Given(self._folder, job["files"], special))
+        texts.guard_pickles(frozenset(name.removesuffix(".py") for name in (*job["tests"], *job["files"])))
+        try:
+            if self._remote is None:
+                write_files(self._folder, job["files"] | {"solution.py": job["solution"]})
+            for name, text in job["tests"].items():
+                self._tests[name] = sessions.rewritten(text, self._path(name), _CONFIG, job["tests"].values())
+        except (OSError, ValueError, SyntaxError) as fault:
+            self._record("fault", sessions.short(fault))
+            return False
+        self._codes = {id(part) for code in self._tests.values() for part in _nested(code)}
+        return True
+
+    def _leaves(self, code: int) -> None:
+        self._record("fault", f"the suite calls os._exit({code!r})")
+        _exit(code if type(code) is int else 1)
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self._folder, name)
+
+    # The solution
+
+    def _load_solution(self) -> bool:
+        text, path = self._job["solution"], self._path("solution.py")
+        linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
+        try:
+            if self._remote is not None:
+                sys.modules["solution"] = self._remote.load(path)
+            else:
+                self._load_here(text, path)
+        except (SyntaxError, MemoryError, ValueError, RecursionError) as fault:
+            kind = "memory" if isinstance(fault, MemoryError) else "exception"
+            kind = "parse" if isinstance(fault, SyntaxError) or "null bytes" in str(fault) else kind
+            self._record("solution", kind, sessions.short(fault))
+            return False
+        except BaseException as fault:  # whatever a candidate raises, SystemExit too, is its answer
+            self._record("solution", "exception", sessions.short(fault))
+            return False
+        return True
+
+    def _load_here(self, text: str, path: str) -> None:
+        module = ModuleType("solution")
+        module.__dict__["__file__"] = path
+        sys.modules["solution"] = module
+        exec(compile(text, path, "exec", dont_inherit=True), module.__dict__)
+
+    def _reload(self, module: ModuleType) -> None:
+        if self._remote is not None:
+            self._remote.reload()
+        else:
+            exec(compile(self._job["solution"], self._path("solution.py"), "exec", dont_inherit=True), module.__dict__)
+
+    # The suite
+
+    def _judge(self) -> None:
+        suite = _SUITE
+        suite.begin(self._folder, self._told, self._written_in_the_suite)
+        try:
+            if "conftest.py" in self._tests:
+                suite.conftest(self._module("conftest.py"))
+        except BaseException as fault:  # as above
+            self._record("broken", f"conftest.py: {sessions.short(fault)}")
+        items = []
+        for name in self._tests:
+            if name != "conftest.py":
+                items += suite.collect(name, lambda name=name: self._module(name))
+        self._record("collected", [sessions.name_of(item) for item in items])
+        suite.run(items)
+        for text in suite.broken:
+            self._record("broken", text)
+
+    def _told(self, name: str, outcome: str, message: str) -> None:
+        self._record("test", name, outcome, message)
+
+    def _module(self, name: str) -> ModuleType:
+        module = ModuleType(name.removesuffix(".py"))
+        module.__dict__.update({"__file__": self._path(name), texts.ASSERTED: self._asserted})
+        if self._remote is not None:
+            module.__dict__.update(self._remote.names_for(self._job["stars"]))
+        sys.modules[module.__name__] = module
+        exec(self._tests[name], module.__dict__)
+        return module
+
+    def _asserted(self) -> None:
+        """An assertion has held."""
+        self._asserts += 1
+        if self._remote is not None and self._remote.rules.own > self._counted_own:
+            self._own, self._counted_own = self._own + 1, self._remote.rules.own
+
+    def _report_beliefs(self, remote: Remote) -> None:
+        self._record("decided", self._own, self._asserts)
+        if remote.rules.wrong:
+            self._record("wrong", remote.rules.wrong)
+        if self._job["recording"]:
+            self._record("profile", remote.rules.seen)
+
+    def _written_in_the_suite(self, item: Any) -> bool:
+        """A solution's own functions and classes that look like tests are none."""
+        function = getattr(item, "function", None)
+        for _ in range(50):
+            inner = getattr(getattr(function, "hypothesis", None), "inner_test", None)
+            inner = inner or getattr(function, "__wrapped__", None)
+            if inner is None:
+                break
+            function = inner
+        code = getattr(function, "__code__", None)
+        return code is not None and id(code) in self._codes
+
+
+def _nested(code: CodeType) -> list[CodeType]:
+    found = [code]
+    for part in found:
+        found += [constant for constant in part.co_consts if type(constant) is CodeType]
+    return found
+
+
+_WARM = """
+import unittest, pytest
+@pytest.fixture
+def one(tmp_path): return 1
+@pytest.mark.parametrize("x", [1, 2])
+def test_ok(x, one, capsys, monkeypatch):
+    monkeypatch.setenv("A", "b"); print(x); capsys.readouterr()
+def test_raises():
+    with pytest.raises(ValueError, match="x"): int("x")
+def test_approx(): assert 0.1 + 0.2 == pytest.approx(0.3)
+def test_fails(): assert [1, 2] == [1, 3]
+class TestIt:
+    def test_it(self): assert True
+class Case(unittest.TestCase):
+    def test_it(self): self.assertEqual(1, 1)
+    def test_not(self): self.assertEqual(1, 2)
+"""
+
+
+def _warm() -> None:
+    """One suite of our own, so that whatever pytest loads or compiles late is there before the first fork."""
+    with tempfile.TemporaryDirectory() as folder:
+        config = sessions.configure()
+        code = sessions.rewritten(_WARM, os.path.join(folder, "test_warm.py"), config, ())
+        module = ModuleType("test_warm")
+        module.__dict__[texts.ASSERTED] = lambda: None
+        exec(code, module.__dict__)
+        outcomes: list[str] = []
+        suite = sessions.Suite(config)
+        suite.begin(folder, lambda name, outcome, text: outcomes.append(outcome), lambda item: True)
+        suite.run(suite.collect("test_warm.py", lambda: module))
+        config._ensure_unconfigure()
+    if sorted(outcomes) != ["failed"] * 2 + ["passed"] * 6 or suite.broken:
+        raise ImportError(f"pytest does not work here as it should: {outcomes} {suite.broken}")
+
+
+_warm()
+_CONFIG = sessions.configure()
+_SUITE = sessions.Suite(_CONFIG)
+_GONE = Gone

@@ -1,0 +1,230 @@
+"""Plain data by value: the coding of what crosses the bridge, exact types of the interpreter and of array packages.
+
+`code` makes JSON of a value and `value` the reverse. What is no plain data is left to `Objects`: a handle, a class, an
+exception. Reading builds data and nothing else; which classes a name may stand for is the reader's own decision. numpy,
+torch and pandas are touched only where a value of theirs crosses. Standard library only.
+"""
+
+import array
+import base64
+import collections
+import dataclasses
+import datetime
+import decimal
+import enum
+import fractions
+import inspect
+import ipaddress
+import math
+import pathlib
+import re
+import sys
+import time
+import types
+import uuid
+import zoneinfo
+from collections.abc import Callable
+from typing import Any
+
+from rlvr_exp.sandbox.harnesses.pytest import arrays, hints
+
+MAX_DEPTH = 100
+_BIG = 1 << 62
+_SURROGATES = re.compile("[\ud800-\udfff]")
+_DATE, _TIME = ("year", "month", "day"), ("hour", "minute", "second", "microsecond", "tzinfo")
+
+
+class Unbridgeable(TypeError):
+    """What cannot cross: a frame, a module of the suite, nesting without end."""
+
+
+class Protocol:
+    """What `Values` asks of `Objects`; coded forms are those under the tag `h`, `k` or `x`."""
+
+    def code_object(self, value: Any, code: Callable[[Any], Any]) -> dict[str, Any]: ...
+    def object(self, tag: str, coded: Any) -> Any: ...
+    def find_class(self, module: str, name: str) -> type | None: ...
+
+
+def _fields(*names: str) -> Callable[[Any], list[Any]]:
+    return lambda value: [getattr(value, name) for name in names]
+
+
+def _text(value: Any) -> list[Any]:
+    return [str(value)]
+
+
+_PARTS: dict[type, tuple[Callable[[Any], list[Any]], Callable[..., Any]]] = {
+    tuple: (list, lambda *items: items),
+    set: (list, lambda *items: set(items)),
+    frozenset: (list, lambda *items: frozenset(items)),
+    bytes: (lambda v: [base64.b85encode(v).decode()], base64.b85decode),
+    bytearray: (lambda v: [bytes(v)], bytearray),
+    memoryview: (lambda v: [v.tobytes()], memoryview),
+    complex: (_fields("real", "imag"), complex),
+    range: (_fields("start", "stop", "step"), range),
+    slice: (_fields("start", "stop", "step"), slice),
+    collections.deque: (lambda v: [list(v), v.maxlen], collections.deque),
+    collections.OrderedDict: (lambda v: [list(v.items())], collections.OrderedDict),
+    collections.Counter: (lambda v: [dict(v)], collections.Counter),
+    collections.defaultdict: (lambda v: [v.default_factory, dict(v)], collections.defaultdict),
+    type({}.keys()): (lambda v: [list(v)], lambda keys: dict.fromkeys(keys).keys()),
+    type({}.values()): (lambda v: [list(v)], lambda items: dict(enumerate(items)).values()),
+    type({}.items()): (lambda v: [list(v)], lambda items: dict(items).items()),
+    types.MappingProxyType: (lambda v: [dict(v)], types.MappingProxyType),
+    types.SimpleNamespace: (lambda v: [vars(v)], lambda names: types.SimpleNamespace(**names)),
+    array.array: (lambda v: [v.typecode, v.tobytes()], array.array),
+    decimal.Decimal: (_text, decimal.Decimal),
+    fractions.Fraction: (_fields("numerator", "denominator"), fractions.Fraction),
+    uuid.UUID: (_text, uuid.UUID),
+    zoneinfo.ZoneInfo: (_text, zoneinfo.ZoneInfo),
+    datetime.date: (_fields(*_DATE), datetime.date),
+    datetime.time: (_fields(*_TIME), datetime.time),
+    datetime.datetime: (_fields(*_DATE, *_TIME), datetime.datetime),
+    datetime.timedelta: (_fields("days", "seconds", "microseconds"), datetime.timedelta),
+    datetime.timezone: (lambda v: list(v.__getinitargs__()), datetime.timezone),
+    time.struct_time: (lambda v: [tuple(v)], time.struct_time),
+    re.Pattern: (_fields("pattern", "flags"), re.compile),
+    inspect.Parameter: (
+        lambda v: [v.name, int(v.kind), v.default, v.annotation],
+        lambda name, kind, default, hint: inspect.Parameter(name, kind, default=default, annotation=hint),
+    ),
+    inspect.Signature: (
+        lambda v: [list(v.parameters.values()), v.return_annotation],
+        lambda parameters, hint: inspect.Signature(parameters, return_annotation=hint),
+    ),
+}
+_PARTS |= {kind: (_text, kind) for kind in (pathlib.PosixPath, pathlib.PurePosixPath, pathlib.PureWindowsPath)}
+_PARTS |= {kind: (_text, kind) for name, kind in vars(ipaddress).items() if re.match(r"IPv\d(Add|Net|Int)", name)}
+_NAMES = {f"{kind.__module__}.{kind.__qualname__}": build for kind, (_, build) in _PARTS.items()}
+_SINGLE = {
+    id(single): (single, name)
+    for name, single in (
+        ("...", ...),
+        ("NotImplemented", NotImplemented),
+        ("MISSING", dataclasses.MISSING),
+        ("KW_ONLY", dataclasses.KW_ONLY),
+        *((kind.name, kind) for kind in vars(dataclasses).values() if type(kind) is dataclasses._FIELD_BASE),
+    )
+}
+_SINGLES = {name: single for single, name in _SINGLE.values()}
+_BASES: tuple[tuple[type, Callable[[Any], Any]], ...] = (
+    (int, int.__int__),
+    (float, float.__float__),
+    (str, str.__str__),
+    (bytes, lambda value: bytes.__getitem__(value, slice(None))),
+    (tuple, lambda value: tuple.__getitem__(value, slice(None))),
+    (complex, complex.__complex__),
+    (frozenset, frozenset.copy),
+    (bytearray, bytearray.copy),
+    (list, list.copy),
+    (dict, dict.copy),
+    (set, set.copy),
+)
+CHANGING = (list, dict, set, bytearray, collections.deque, collections.OrderedDict, collections.Counter)
+CHANGING += (collections.defaultdict, array.array)
+"""Containers that keep their identity on the other side."""
+PLAIN = (*_PARTS, dict, list, str, int, float, bool, type(None))
+
+
+def base_of(kind: type) -> type | None:
+    """The plain type that a class derives from."""
+    return next((base for base, _ in _BASES if issubclass(kind, base)), None)
+
+
+def content_of(value: Any) -> Any:
+    """What an instance of such a class holds, by the plain type's own methods."""
+    return next(content(value) for base, content in _BASES if issubclass(type(value), base))
+
+
+class Values:
+    """Both directions of the coding, for one end of the bridge."""
+
+    def __init__(self, objects: Protocol):
+        self._objects = objects
+
+    def code(self, value: Any, depth: int = 0) -> Any:
+        """Raises Unbridgeable."""
+        kind = type(value)
+        if value is None or kind is bool:
+            return value
+        if kind is str:
+            return value if _SURROGATES.search(value) is None else {"u": [ord(character) for character in value]}
+        if kind is int:
+            return value if -_BIG < value < _BIG else {"i": hex(value)}
+        if kind is float:
+            return value if math.isfinite(value) else {"f": repr(value)}
+        if depth >= MAX_DEPTH:
+            raise Unbridgeable(f"nested deeper than {MAX_DEPTH}")
+        if kind is list:
+            return [self.code(item, depth + 1) for item in value]
+        if kind is dict:
+            return {"d": [[self.code(key, depth + 1), self.code(item, depth + 1)] for key, item in value.items()]}
+        if kind in _PARTS:
+            parts = _PARTS[kind][0](value)
+            return {"v": [f"{kind.__module__}.{kind.__qualname__}", *(self.code(part, depth + 1) for part in parts)]}
+        return self._code_other(value, kind, depth)
+
+    def _code_other(self, value: Any, kind: type, depth: int) -> Any:
+        def code(part: Any) -> Any:
+            return self.code(part, depth + 1)
+
+        if id(value) in _SINGLE and _SINGLE[id(value)][0] is value:
+            return {"s": _SINGLE[id(value)][1]}
+        if kind is dataclasses.Field:
+            return {"F": [[name, code(getattr(value, name))] for name in kind.__slots__ if name != "__weakref__"]}
+        if isinstance(value, enum.Enum) and _is_library(kind):
+            return {"e": [kind.__module__, kind.__qualname__, value._name_]}
+        if (parts := arrays.parts_of(value)) is not None:
+            return {"a": [code(part) for part in parts]}
+        if (parts := hints.parts_of(value)) is not None:
+            return {"y": [code(part) for part in parts]}
+        return self._objects.code_object(value, code)
+
+    def value(self, coded: Any) -> Any:
+        """Raises ValueError, TypeError and whatever a constructor of plain data raises."""
+        kind = type(coded)
+        if kind is list:
+            return [self.value(item) for item in coded]
+        if kind is not dict:
+            return coded
+        ((tag, body),) = coded.items()
+        if tag == "d":
+            return {self.value(key): self.value(item) for key, item in body}
+        if tag == "v":
+            return _NAMES[body[0]](*(self.value(part) for part in body[1:]))
+        return self._tagged(tag, body)
+
+    def _tagged(self, tag: str, body: Any) -> Any:
+        if tag == "u":
+            return "".join(map(chr, body))
+        if tag == "i":
+            return int(body, 16)
+        if tag == "f":
+            return float(body)
+        if tag == "s":
+            return _SINGLES[body]
+        if tag == "F":
+            return _field({name: self.value(part) for name, part in body})
+        if tag == "e":
+            kind = self._objects.find_class(body[0], body[1])
+            if kind is None or not issubclass(kind, enum.Enum):
+                raise ValueError(f"no enumeration {body[:2]}")
+            return kind[body[2]]
+        if tag == "a":
+            return arrays.built([self.value(part) for part in body])
+        if tag == "y":
+            return hints.built([self.value(part) for part in body])
+        return self._objects.object(tag, body)
+
+
+def _field(parts: dict[str, Any]) -> dataclasses.Field:
+    made = dataclasses.field()
+    for name, part in parts.items():
+        if name in dataclasses.Field.__slots__:
+            setattr(made, name, part)
+    return made
+
+
+def _is_library(kind: type) -> bool:
+    return kind.__module__.partition(".")[0] in sys.stdlib_module_names

@@ -1,0 +1,26 @@
+"""Futures that follow one another, without a thread that waits."""
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+Got, Next = TypeVar("Got"), TypeVar("Next")
+
+
+def then(first: Future[Got], go_on: "Callable[[Got], Next | Future[Next]]") -> Future[Next]:
+    """A future of what `go_on` makes of the first one's result, at once or in a future of its own."""
+    both: Future[Next] = Future()
+
+    def settle(done: Future[Any], step: Callable[[Any], Any] | None) -> None:
+        try:
+            value = done.result() if step is None else step(done.result())
+        except BaseException as fault:  # for whoever waits: a callback's own fault is seen by nobody
+            both.set_exception(fault)
+            return
+        if isinstance(value, Future):
+            value.add_done_callback(lambda later: settle(later, None))
+        else:
+            both.set_result(value)
+
+    first.add_done_callback(lambda done: settle(done, go_on))
+    return both
