@@ -65,43 +65,70 @@ def _bound(node: ast.AST) -> Iterator[str]:
 
 def _classes(nodes: Iterable[ast.AST]) -> Iterator[str]:
     nodes = list(nodes)
-    variables: dict[str, str] = {}
+    variables: dict[str, ast.Call] = {}
     for node in nodes:
-        if isinstance(node, ast.Assign) and (name := _constructed(node.value)):
-            variables |= {_target(target): name for target in node.targets}
+        if isinstance(node, ast.Assign) and (call := _construction(node.value, {})):
+            variables |= {_target(target): call for target in node.targets}
         elif isinstance(node, ast.With):
-            variables |= {_target(item.optional_vars): _constructed(item.context_expr) for item in node.items}
+            made = [(item.optional_vars, _construction(item.context_expr, {})) for item in node.items]
+            variables |= {_target(target): call for target, call in made if call}
         elif isinstance(node, ast.FunctionDef) and _is_fixture(node):
-            made = [_constructed(part.value) for part in ast.walk(node) if isinstance(part, (ast.Return, ast.Yield))]
-            variables |= {node.name: name for name in made if name}
+            given = (part.value for part in ast.walk(node) if isinstance(part, (ast.Return, ast.Yield)))
+            variables |= {node.name: call for part in given if (call := _construction(part, {}))}
     for node in nodes:
-        yield from _named(node, variables)
+        yield from _named(node)
+        yield from (_last(call.func) for call in _as_objects(node, variables))
 
 
-def _named(node: ast.AST, variables: dict[str, str]) -> Iterator[str]:
+def _named(node: ast.AST) -> Iterator[str]:
+    """Names that a class alone can have in this place."""
     if isinstance(node, ast.Call) and _last(node.func) in _CHECKS:
-        yield from (_last(part) for arg in node.args for part in ast.walk(arg) if isinstance(part, (ast.Name, ast.Attribute)))
+        yield from (_last(part) for arg in node.args for part in ast.walk(arg))
     elif isinstance(node, ast.ClassDef):
         yield from map(_last, node.bases)
     elif isinstance(node, ast.ExceptHandler) and node.type is not None:
-        yield from (_last(part) for part in ast.walk(node.type) if isinstance(part, (ast.Name, ast.Attribute)))
-    elif isinstance(node, ast.Attribute):
-        if isinstance(node.value, (ast.Name, ast.Attribute)) and _CAPITALISED.fullmatch(_last(node.value)):
-            yield _last(node.value)
-        name = _constructed(node.value) or variables.get(_target(node.value), "")
-        if name and node.attr not in _OF_PLAIN:
-            yield name
+        yield from map(_last, ast.walk(node.type))
+    elif isinstance(node, ast.Attribute) and _CAPITALISED.fullmatch(_last(node.value)):
+        yield _last(node.value)
+
+
+def _as_objects(node: ast.AST, variables: dict[str, ast.Call]) -> Iterator[ast.Call]:
+    """Calls of capitalised names whose results are used as no plain result is: by an attribute of their own, in a
+    sum or an order with something else, as what contains, compared with each other or with what they were made of."""
+    if isinstance(node, ast.Attribute):
+        call = _construction(node.value, variables)
+        if call and node.attr not in _OF_PLAIN:
+            yield call
+    elif isinstance(node, ast.BinOp):
+        yield from filter(None, (_construction(part, variables) for part in (node.left, node.right)))
     elif isinstance(node, ast.Compare):
-        made = [_constructed(part) for part in (node.left, *node.comparators)]
-        yield from (name for name in made if name and made.count(name) > 1)
-    elif isinstance(node, ast.BinOp) and (name := _constructed(node.left)) and name == _constructed(node.right):
-        yield name
+        sides = [node.left, *node.comparators]
+        calls = [_construction(side, variables) for side in sides]
+        names = [_last(call.func) for call in calls if call]
+        for at, call in enumerate(calls):
+            others = sides[:at] + sides[at + 1 :]
+            ordered = any(isinstance(part, _ORDERS) for part in node.ops) or at and isinstance(node.ops[at - 1], ast.In)
+            if call and (ordered or names.count(_last(call.func)) > 1 or any(_echoes(call, side) for side in others)):
+                yield call
 
 
-def _constructed(node: ast.AST | None) -> str:
-    """The capitalised name that an expression calls."""
-    name = _last(node.func) if isinstance(node, ast.Call) else ""
-    return name if _CAPITALISED.fullmatch(name) else ""
+def _echoes(call: ast.Call, other: ast.AST) -> bool:
+    """`Money(5) == 5`, `Vector(1, 2) == (1, 2)`."""
+    if not call.args or call.keywords:
+        return False
+    forms = [call.args[0]] if len(call.args) == 1 else []
+    forms += [kind(list(call.args), ast.Load()) for kind in (ast.Tuple, ast.List)]
+    return any(ast.dump(form) == ast.dump(other) for form in forms)
+
+
+_ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+
+
+def _construction(node: ast.AST | None, variables: dict[str, ast.Call]) -> ast.Call | None:
+    """The call of a capitalised name that an expression is, or that a variable was given."""
+    if isinstance(node, ast.Call):
+        return node if _CAPITALISED.fullmatch(_last(node.func)) else None
+    return variables.get(_target(node)) if node is not None else None
 
 
 def _last(node: ast.AST) -> str:

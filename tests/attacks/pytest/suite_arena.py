@@ -62,8 +62,8 @@ RIGHT = "def double(x): return x * 2\n"
 SANDBOX = {"cpu_s": 0.8, "wall_s": 20.0, "memory_mb": 512, "output_kb": 64, "level": "auto", "require": ""}
 
 
-def make(separate: bool = False, workers: int = 1, **limits: float) -> PytestSuite:
-    return PytestSuite(SimpleNamespace(workers=workers, **SANDBOX | limits), separate=separate)
+def make(process: str = "bridged", workers: int = 1, **limits: float) -> PytestSuite:
+    return PytestSuite(SimpleNamespace(workers=workers, **SANDBOX | limits), process=process)
 
 
 def judge(verifier: PytestSuite, code: str, suite: str = SUITE, files: dict[str, str] | None = None) -> Verdict:

@@ -130,9 +130,10 @@ class MirrorType(abc.ABCMeta):
         if state is None or name.startswith("_abc_") or name == "__abstractmethods__":
             type.__setattr__(kind, name, value)
             return
-        state.link.set(kind, name, value)
-        if name in type.__getattribute__(kind, "__dict__"):
-            type.__setattr__(kind, name, Method(name, kind) if callable(value) else value)
+        if isinstance(value, Method):  # whoever patched it puts back what stood here
+            state.link.delete(kind, name)
+        else:
+            state.link.set(kind, name, value)
 
     def __delattr__(kind, name: str) -> None:
         state_of(kind).link.delete(kind, name)
@@ -286,6 +287,8 @@ def _driving(name: str) -> Any:
     return drive
 
 
+_FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType)
+_OF_FUNCTIONS = ("__doc__", "__module__")
 _STUBS = {name: _special(name) for name in SPECIAL} | {"__call__": _called, "__exit__": _exits}
 
 
@@ -300,6 +303,8 @@ def specials_of(names: list[str], unhashable: bool) -> dict[str, Any]:
 def foreign(name: str, real: type | None, stubs: dict[str, Any]) -> type:
     """A class for objects of a library's class, which they claim to be."""
     names = stubs | _REMOTE_DICT
+    if real in _FUNCTIONS:  # whose class has them, too
+        names |= {part: property(lambda self, part=part: state_of(self).link.get(self, part)) for part in _OF_FUNCTIONS}
     if real is not None:
         names["__class__"] = property(lambda self: real)
     if real is types.FunctionType:

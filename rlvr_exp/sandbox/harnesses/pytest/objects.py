@@ -44,6 +44,10 @@ class Objects:
 
     # Coding
 
+    def is_mirror(self, value: Any) -> bool:
+        """Of an object of the other process."""
+        return issubclass(type(value), Mirror) or type(value) in (mirrors._Bound, MirrorType)
+
     def code_object(self, value: Any, code: Callable[[Any], Any]) -> dict[str, Any]:
         """Raises Unbridgeable."""
         if type(value) is mirrors._Bound:

@@ -9,6 +9,7 @@ say. Standard library only.
 import copy
 import itertools
 import threading
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -40,6 +41,7 @@ class Peer:
         self.values = Values(self.objects)
         self._shared = Shared(side, self.values)
         self.coroutines = Coroutines(self)
+        self._patches = _Patches()
         self._released: list[list[int]] = []
         self._local = threading.local()
         self._local.conversation, self._main = MAIN, threading.get_ident()
@@ -49,8 +51,8 @@ class Peer:
             "call": lambda target, name, args, kwargs: target(*args, **kwargs),
             "method": lambda target, name, args, kwargs: getattr(target, name)(*args, **kwargs),
             "get": lambda target, name, args, kwargs: self._got(target, name),
-            "set": lambda target, name, args, kwargs: setattr(target, name, *args),
-            "delete": lambda target, name, args, kwargs: delattr(target, name),
+            "set": lambda target, name, args, kwargs: self._patches.set(target, name, *args),
+            "delete": lambda target, name, args, kwargs: self._patches.delete(target, name),
             "special": lambda target, name, args, kwargs: _special(target, name, args),
             "dir": lambda target, name, args, kwargs: [entry for entry in dir(target) if type(entry) is str],
             "isinstance": lambda target, name, args, kwargs: isinstance(args[0], target),
@@ -187,7 +189,8 @@ class Peer:
             named = {key: self._shared.value(arg) for key, arg in kwargs}
             self.rules.allow(what, target, name)
             result = self._ambient.run(self._does[what], target, name, given, named)
-            answer = [conversation, _ANSWER, self._shared.code(result)]
+            code = self.values.code if what in ("describe", "dir") else self._shared.code
+            answer = [conversation, _ANSWER, code(result)]
         except Gone:
             raise
         except BaseException as fault:  # whatever it is, it is the answer
@@ -220,6 +223,26 @@ class Peer:
         for number, times in released:
             self.objects.release(number, times)
         self._ambient.take(self, ambient)
+
+
+class _Patches:
+    """Attributes of modules and classes that the other end sets. It sees no dict of theirs, and so takes back what it
+    set by deleting it; what stood there before then stands there again."""
+
+    def __init__(self) -> None:
+        self._before: dict[tuple[int, str], list[Any]] = {}
+
+    def set(self, target: Any, name: str, value: Any) -> None:
+        if isinstance(target, (type, types.ModuleType)) and name in vars(target):
+            self._before.setdefault((id(target), name), []).append(vars(target)[name])
+        setattr(target, name, value)
+
+    def delete(self, target: Any, name: str) -> None:
+        before = self._before.get((id(target), name))
+        if before:
+            setattr(target, name, before.pop())
+        else:
+            delattr(target, name)
 
 
 class _Holder:

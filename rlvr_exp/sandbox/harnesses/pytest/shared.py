@@ -13,8 +13,8 @@ from rlvr_exp.sandbox.harnesses.pytest.values import CHANGING, Unbridgeable, Val
 
 _MOST = 256
 """Containers remembered at a time; beyond, the oldest is a copy from then on."""
-_UNHELD = 4
-"""References that the table, a loop and the question itself have."""
+_UNHELD = 3
+"""Below it nobody but the table and the question itself holds a container."""
 
 
 class Shared:

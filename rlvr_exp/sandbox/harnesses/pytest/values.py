@@ -41,6 +41,7 @@ class Unbridgeable(TypeError):
 class Protocol:
     """What `Values` asks of `Objects`; coded forms are those under the tag `h`, `k` or `x`."""
 
+    def is_mirror(self, value: Any) -> bool: ...
     def code_object(self, value: Any, code: Callable[[Any], Any]) -> dict[str, Any]: ...
     def object(self, tag: str, coded: Any) -> Any: ...
     def find_class(self, module: str, name: str) -> type | None: ...
@@ -169,6 +170,8 @@ class Values:
         def code(part: Any) -> Any:
             return self.code(part, depth + 1)
 
+        if self._objects.is_mirror(value):
+            return self._objects.code_object(value, code)
         if id(value) in _SINGLE and _SINGLE[id(value)][0] is value:
             return {"s": _SINGLE[id(value)][1]}
         if kind is dataclasses.Field:
