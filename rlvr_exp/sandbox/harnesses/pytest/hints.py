@@ -6,7 +6,8 @@ import types
 import typing
 from typing import Any
 
-_FORM_TYPES = {type(typing.Union), type(typing.List), type(typing.Callable), type(typing.Tuple), type(typing.Any)}  # noqa: UP006
+_TYPED = (typing.Union, typing.Literal, typing.List, typing.Callable, typing.Tuple, typing.Any)  # noqa: UP006
+_FORM_TYPES = {type(form) for form in _TYPED}
 _FORMS = {id(form): name for name, form in vars(typing).items() if type(form) in _FORM_TYPES}
 _ALIASES = (type(typing.List[int]), type(typing.Optional[int]))  # noqa: UP006, UP045  their types are what is named
 

@@ -196,8 +196,8 @@ def shadow_of(kind: Any) -> type | None:
 class Method:
     """A function of a mirror's class: bound, it asks the object; through super(), the class it stands in."""
 
-    def __init__(self, name: str, owner: Any = None):
-        self.name, self.owner = name, owner
+    def __init__(self, name: str, special: bool = False):
+        self.name, self.owner, self.special = name, None, _STUBS[name] if special else None
 
     def __set_name__(self, owner: Any, name: str) -> None:
         self.owner = owner
@@ -220,6 +220,8 @@ class _Bound:
         method, instance = self._method, self._instance
         link = state_of(method.owner).link
         if _found(type(instance), method.name) is method:
+            if method.special is not None:
+                return method.special(instance, *args, **kwargs)
             return link.method(instance, method.name, args, kwargs)
         return link.method(method.owner, method.name, (instance, *args), kwargs)
 
@@ -318,7 +320,7 @@ def own(described: dict[str, Any], state: State, bases: tuple[type, ...], stubs:
     """A mirror of a class. `bases`: mirrors, exceptions, a plain type for its instances' content, abstract ones."""
     names: dict[str, Any] = {KIND: state, ABSTRACT: described["abstract"], CHECKS: described["checks"]}
     names |= {"__module__": described["module"], "__qualname__": described["qualname"], "__doc__": described["doc"]}
-    names |= ({} if plain else _REMOTE_DICT) | stubs
+    names |= ({} if plain else _REMOTE_DICT) | {name: stub and Method(name, special=True) for name, stub in stubs.items()}
     names |= {name: Method(name) for name in described["methods"] if name not in names}
     if described["shadow"] is not None:
         names |= {"__class__": property(lambda self: described["shadow"]), SHADOW: described["shadow"]}

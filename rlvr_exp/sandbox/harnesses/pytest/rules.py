@@ -24,6 +24,7 @@ _OF_FUNCTIONS = frozenset(
 _OF_CODE = frozenset("co_argcount co_posonlyargcount co_kwonlyargcount co_varnames co_flags co_name co_nlocals".split())
 _OF_CLASSES = _OF_FUNCTIONS | frozenset("__dataclass_fields__ __match_args__ __subclasses__ __slots__ __init__".split())
 _OF_MOCKS = frozenset((*dir(unittest.mock.MagicMock()), "method_calls", "mock_calls"))
+_OF_RECORDS = frozenset(("_fields", "_attributes", "_asdict", "_replace"))
 _PREDICATES = frozenset("startswith endswith issubset issuperset isdisjoint equals all any".split())
 """What a plain result would be asked about an expected value, with no more than yes or no for an answer."""
 
@@ -90,6 +91,7 @@ class Rules:
     def refused(self, target: Any, name: str, args: tuple[Any, ...]) -> list[Any] | None:
         """[what comes instead] where a special method of the solution's is not asked."""
         if self._recording or (name not in COMPARING and name not in ARITHMETIC):
+            self.own += name in COMPARING and type(type(target)) is MirrorType
             return None
         if self._is_about(target) or state_of(args[0]) is not None:
             self.own += name in COMPARING
@@ -139,7 +141,7 @@ class Rules:
             return name in _OF_CLASSES if dunder else target.__module__ in self._own_modules
         if type(target).__module__ in self._own_modules:
             return not dunder or name in ("__dict__", "__doc__")
-        return not name.startswith("_")
+        return not name.startswith("_") or name in _OF_RECORDS
 
 
 class Trusting:

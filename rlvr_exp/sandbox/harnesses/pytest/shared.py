@@ -55,17 +55,16 @@ class Shared:
         sent: list[Any] = [[number] for number in self._dropped]
         self._dropped.clear()
         for number, entry in list(self._held.items()):
-            if sys.getrefcount(entry[0]) < _UNHELD:
-                self._forget(number)
-                sent.append([number])
-                continue
             try:
                 coded = self._values.code(entry[0])
             except Unbridgeable:
-                continue  # what was put into it stays here
+                coded = entry[1]  # what was put into it stays here
             if coded != entry[1]:
                 entry[1] = coded
                 sent.append([number, coded])
+            if sys.getrefcount(entry[0]) < _UNHELD:
+                self._forget(number)
+                sent.append([number])
         return sent
 
     def apply(self, changes: list[Any]) -> None:
