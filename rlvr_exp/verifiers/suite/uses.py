@@ -16,7 +16,9 @@ from rlvr_exp.sandbox.harnesses.pytest.ambient import VOCABULARY, WORD
 
 _THREADS = re.compile(r"thread|concurrent|async|sleep|\.wait|Timer|\.join\(|queue|signal", re.IGNORECASE)
 _CAPITALISED = re.compile(r"[A-Z][A-Za-z0-9]*")
-_CHECKS = ("isinstance", "issubclass", "raises", "assertRaises", "assertRaisesRegex", "assertIsInstance", "warns")
+_CHECKS = {"isinstance": 1, "issubclass": 0, "assertIsInstance": 1, "assertNotIsInstance": 1}
+_CHECKS |= dict.fromkeys(("raises", "assertRaises", "assertRaisesRegex", "warns", "assertWarns"), 0)
+"""Functions that take classes, and from which argument on."""
 _OF_PLAIN = frozenset(
     name
     for kind in (int, float, complex, str, bytes, bytearray, list, tuple, dict, set, frozenset, range)
@@ -82,14 +84,18 @@ def _classes(nodes: Iterable[ast.AST]) -> Iterator[str]:
 
 def _named(node: ast.AST) -> Iterator[str]:
     """Names that a class alone can have in this place."""
-    if isinstance(node, ast.Call) and _last(node.func) in _CHECKS:
-        yield from (_last(part) for arg in node.args for part in ast.walk(arg))
+    places: list[ast.expr] = []
+    if isinstance(node, ast.Call):
+        places = node.args[_CHECKS.get(_last(node.func), len(node.args)) :]
     elif isinstance(node, ast.ClassDef):
-        yield from map(_last, node.bases)
+        places = node.bases
     elif isinstance(node, ast.ExceptHandler) and node.type is not None:
-        yield from map(_last, ast.walk(node.type))
+        places = [node.type]
     elif isinstance(node, ast.Attribute) and _CAPITALISED.fullmatch(_last(node.value)):
-        yield _last(node.value)
+        places = [node.value]
+    for place in places:
+        for part in place.elts if isinstance(place, ast.Tuple) else [place]:
+            yield from filter(None, [_last(part)])
 
 
 def _as_objects(node: ast.AST, variables: dict[str, ast.Call]) -> Iterator[ast.Call]:

@@ -170,10 +170,6 @@ class MirrorType(abc.ABCMeta):
         return type.__dict__["__flags__"].__get__(kind) | (_IS_ABSTRACT if kind.__abstractmethods__ else 0)
 
     @property
-    def __annotations__(kind) -> Any:
-        return state_of(kind).link.get(kind, "__annotations__")
-
-    @property
     def __signature__(kind) -> Any:
         return state_of(kind).link.get(kind, "__signature__")
 
@@ -322,6 +318,8 @@ def own(described: dict[str, Any], state: State, bases: tuple[type, ...], stubs:
     names |= {"__module__": described["module"], "__qualname__": described["qualname"], "__doc__": described["doc"]}
     names |= ({} if plain else _REMOTE_DICT) | {name: stub and Method(name, special=True) for name, stub in stubs.items()}
     names |= {name: Method(name) for name in described["methods"] if name not in names}
+    if described["annotations"] is not None:
+        names["__annotations__"] = described["annotations"]
     if described["shadow"] is not None:
         names |= {"__class__": property(lambda self: described["shadow"]), SHADOW: described["shadow"]}
     return MirrorType(described["name"], bases, names)

@@ -235,9 +235,18 @@ class Objects:
             "methods": [name for name, part in vars(kind).items() if _is_method(name, part)] if own else [],
             "unhashable": kind.__hash__ is None,
             "abstract": sorted(getattr(kind, "__abstractmethods__", ())),
+            "annotations": self._codable(vars(kind).get("__annotations__")),
             "checks": _checks(kind),
             "members": members,
         }
+
+    def _codable(self, value: Any) -> Any:
+        """The value, or None where it cannot cross."""
+        try:
+            self._link.values.code(value)
+        except Unbridgeable:
+            return None
+        return value
 
     # What is no longer held
 

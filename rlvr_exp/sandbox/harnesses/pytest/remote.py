@@ -7,6 +7,7 @@ import importlib
 import sys
 import types
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Any
 
 from rlvr_exp.sandbox.harnesses.pytest import texts
@@ -60,22 +61,20 @@ class Remote:
         stars = set(self._job["stars"])
         return [name for name in dict.fromkeys(shown) if name in stars and not self._is_module(name)]
 
-    def names_for(self, stars: Iterable[str]) -> dict[str, Any]:
+    @cached_property
+    def names(self) -> dict[str, Any]:
         """What a test module has beside its own names."""
-        names = {texts.EVAL: self._evaluate, texts.EXEC: self._execute}
-        for name in filter(self._is_module, stars):
+        names = texts.Evaluating(self._job["tests"].values(), self._elsewhere).names()
+        for name in filter(self._is_module, self._job["stars"]):
             _try_import(_ALIASES.get(name, name))
             names[name] = sys.modules.get(_ALIASES.get(name, name))
         return names
 
+    def _elsewhere(self, what: str, args: tuple[Any, ...]) -> Any:
+        return self.rules.believed(what, self._peer.request(what, "", None, args))
+
     def _is_module(self, name: str) -> bool:
         return name in _ALIASES or name in sys.stdlib_module_names
-
-    def _evaluate(self, text: Any, *spaces: Any) -> Any:
-        return self._peer.request("eval", "", None, (text, *spaces))
-
-    def _execute(self, text: Any, *spaces: Any) -> None:
-        self._peer.request("exec", "", None, (text, *spaces))
 
 
 class _Solution(types.ModuleType):

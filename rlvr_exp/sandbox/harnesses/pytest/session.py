@@ -10,7 +10,7 @@ import io
 import os
 import pathlib
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from types import CodeType, ModuleType
 from typing import Any
 
@@ -74,10 +74,10 @@ class _Silent:
         self.verbosity = 0
 
 
-def rewritten(text: str, path: str, config: Config, suite: Iterable[str]) -> CodeType:
+def rewritten(text: str, path: str, config: Config) -> CodeType:
     """A test file's code, asserts rewritten as pytest does, and as `texts` says. Raises SyntaxError, ValueError."""
     tree = ast.parse(text, path)
-    texts.transform(tree, suite)
+    texts.transform(tree)
     AssertionRewriter(path, config, text.encode("utf-8", "replace")).run(tree)
     return compile(tree, path, "exec", dont_inherit=True)
 

@@ -31,6 +31,8 @@ def serve(payload: bytes, fd: int) -> None:
     loader = _Loader(job["solution"], os.getcwd(), peer)
     peer.serves("load", loader.load)
     peer.serves("derive", lambda target, name, args, kwargs: peer.objects.number_of(_derived(name, *args, kwargs)))
+    peer.serves("eval", lambda target, name, args, kwargs: eval(*args))
+    peer.serves("exec", lambda target, name, args, kwargs: _execute(*args))
     ambient.capture(peer)
     if job["threads"]:
         line.watch()
@@ -59,6 +61,15 @@ class _Loader:
         listed = getattr(module, "__all__", None)
         names = vars(module) if listed is None else listed
         return [str.__str__(name) for name in names if isinstance(name, str) and (listed or not name.startswith("_"))]
+
+
+def _execute(text: str, names: dict[str, Any] | None = None, local: dict[str, Any] | None = None) -> None:
+    """The names that a text binds, in the namespace that it was given, without what `exec` adds by itself."""
+    space: dict[str, Any] = {**(names or {})}
+    exec(text, space, local)
+    space.pop("__builtins__", None)
+    if names is not None:
+        names.update(space)
 
 
 def _derived(name: str, bases: list[Any], parts: list[Any], module: str, options: dict[str, Any]) -> type:

@@ -6,6 +6,7 @@ its tests run. Records, JSON each: ["solution", kind, text], ["collected", tests
 ["done"]. Without a bridge (`shared`) both are in this process, and nothing is guarded. Standard library and pytest only.
 """
 
+import builtins
 import importlib
 import json
 import linecache
@@ -20,7 +21,6 @@ from typing import Any
 from rlvr_exp.sandbox import wire
 from rlvr_exp.sandbox.harnesses.pytest import session as sessions
 from rlvr_exp.sandbox.harnesses.pytest import texts
-from rlvr_exp.sandbox.harnesses.pytest.line import Gone
 from rlvr_exp.sandbox.harnesses.pytest.remote import Remote
 from rlvr_exp.sandbox.harnesses.pytest.solution import serve
 from rlvr_exp.sandbox.harnesses.pytest.support_files import Given, settle, write_files
@@ -72,7 +72,7 @@ class _Run:
             if self._remote is None:
                 write_files(self._folder, job["files"] | {"solution.py": job["solution"]})
             for name, text in job["tests"].items():
-                self._tests[name] = sessions.rewritten(text, self._path(name), _CONFIG, job["tests"].values())
+                self._tests[name] = sessions.rewritten(text, self._path(name), _CONFIG)
         except (OSError, ValueError, SyntaxError) as fault:
             self._record("fault", sessions.short(fault))
             return False
@@ -144,7 +144,9 @@ class _Run:
         module = ModuleType(name.removesuffix(".py"))
         module.__dict__.update({"__file__": self._path(name), texts.ASSERTED: self._asserted})
         if self._remote is not None:
-            module.__dict__.update(self._remote.names_for(self._job["stars"]))
+            module.__dict__.update(self._remote.names)
+        else:
+            module.__dict__.update({own: getattr(builtins, name) for name, own in texts.EVALUATING.items()})
         sys.modules[module.__name__] = module
         exec(self._tests[name], module.__dict__)
         return module
@@ -205,7 +207,7 @@ def _warm() -> None:
     """One suite of our own, so that whatever pytest loads or compiles late is there before the first fork."""
     with tempfile.TemporaryDirectory() as folder:
         config = sessions.configure()
-        code = sessions.rewritten(_WARM, os.path.join(folder, "test_warm.py"), config, ())
+        code = sessions.rewritten(_WARM, os.path.join(folder, "test_warm.py"), config)
         module = ModuleType("test_warm")
         module.__dict__[texts.ASSERTED] = lambda: None
         exec(code, module.__dict__)
@@ -221,4 +223,3 @@ def _warm() -> None:
 _warm()
 _CONFIG = sessions.configure()
 _SUITE = sessions.Suite(_CONFIG)
-_GONE = Gone
