@@ -1,4 +1,4 @@
-"""The verifier of pytest suites: outcomes, counts, skips, files, limits, what is remembered, the separate process."""
+"""The verifier of pytest suites: outcomes, counts, skips, files, limits, what is remembered, what a reference decides."""
 
 # ruff: noqa: E501  programs in one line each
 
@@ -32,12 +32,6 @@ def make(workers: int = 1, **options: object) -> PytestSuite:
 @pytest.fixture(scope="module")
 def verifier():
     with make() as verifier:
-        yield verifier
-
-
-@pytest.fixture(scope="module")
-def apart():
-    with make(separate=True) as verifier:
         yield verifier
 
 
@@ -75,11 +69,6 @@ def test_buckets_and_counts(verifier, code, bucket, passed, total, said):
 def test_no_program_in_the_answer_is_a_parse_failure(verifier):
     verdict = judge(verifier, None)
     assert (verdict.bucket, verdict.total) == ("parse", 2)
-
-
-def test_a_rule_that_was_broken_is_named(verifier):
-    verdict = judge(verifier, "import gc\ngc.get_objects()\n" + RIGHT)
-    assert (verdict.outcome, verdict.rule, verdict.score) == ("rejected", "gc-walk", 0.0)
 
 
 @pytest.mark.parametrize(
@@ -169,7 +158,7 @@ def test_verdicts_are_the_same_with_one_worker_and_three():
         RIGHT,
         "def double(x): return 4",
         "raise OSError",
-        "import gc\ngc.get_objects()",
+        "import os\nos._exit(0)",
         "def double(x): return 0",
     ]
 
@@ -187,60 +176,72 @@ def test_solutions_leave_nothing_behind(verifier):
     assert [judge(verifier, code).outcome for code in (leaving, looking)] == ["passed", "passed"]
 
 
-# In a process of its own
+# Two processes
 
 
-@pytest.mark.parametrize(
-    ("code", "suite"),
-    [
-        (RIGHT, SUITE),
-        (
-            "LIMIT = {'a': (1, 2)}\ndef f(x, *, y=1): return {x: [y]}",
-            "from solution import *\ndef test_f(): assert f(1, y=2) == {1: [2]} and LIMIT == {'a': (1, 2)}",
-        ),
-        ("def f(x): x.append(1)", "from solution import f\ndef test_f():\n    x = []\n    f(x)\n    assert x == [1]"),
-        (
-            "def f(): print('hi')",
-            "from solution import f\ndef test_f(capsys): f(); assert capsys.readouterr().out == 'hi\\n'",
-        ),
-        (
-            "def f(): raise KeyError('k')",
-            "import pytest, solution\ndef test_f():\n    with pytest.raises(KeyError, match='k'): solution.f()",
-        ),
-        (
-            "class Bad(ValueError): pass\ndef f(): raise Bad('no')",
-            "import pytest, solution\ndef test_f():\n    with pytest.raises(solution.Bad, match='no'): solution.f()",
-        ),
-    ],
-)
-def test_functions_of_plain_data_work_apart(apart, code, suite):
-    assert judge(apart, code, suite).outcome == "passed"
-
-
-@pytest.mark.parametrize(
-    ("code", "suite"),
-    [
-        ("class f: pass", "import solution\ndef test_f(): solution.f()"),
-        ("def f(): return object()", "import solution\ndef test_f(): solution.f()"),
-        ("def f(g): return g()", "import solution\ndef test_f(): solution.f(lambda: 1)"),
-        ("def f():\n    yield 1", "import solution\ndef test_f(): list(solution.f())"),
-    ],
-)
-def test_what_is_not_plain_data_says_so(apart, code, suite):
-    verdict = judge(apart, code, suite)
-    assert verdict.outcome == "failed" and "separate=true is for functions of plain data" in verdict.log
-
-
-def test_answers_never_enter_the_solutions_process(apart):
+def test_answers_never_enter_the_solutions_process(verifier):
     code = "import gc\ndef double(x): return [o for o in gc.get_objects() if isinstance(o, dict) and 'EXPECTED' in o]"
     suite = "from solution import double\nEXPECTED = {1: 'S3CRET'}\ndef test_f(): assert double(1) == []"
-    assert judge(apart, code, suite).outcome == "passed"
-    assert judge(apart, code, suite.replace("== []", "!= []")).outcome == "failed"
+    assert judge(verifier, code, suite).outcome == "passed"
+    assert judge(verifier, code, suite.replace("== []", "!= []")).outcome == "failed"
 
 
-def test_a_process_that_ends_is_a_failure(apart):
-    verdict = judge(apart, "import os\ndef double(x): os._exit(0)")
+@pytest.mark.parametrize("code", ["import os\ndef double(x): os._exit(0)", "import os\ndef double(x): os.kill(os.getpid(), 9)"])
+def test_a_solution_that_ends_its_process_fails(verifier, code):
+    verdict = judge(verifier, code)
     assert (verdict.outcome, verdict.passed) == ("failed", 0)
+
+
+@pytest.mark.parametrize(
+    ("suite", "files"),
+    [
+        ("import os\nos._exit(0)\ndef test_f(): pass", {}),
+        ("import os\ndef test_f(): os._exit(3)", {}),
+        ("def test_f(): pass", {"a": "", "a/b": ""}),
+    ],
+)
+def test_the_suites_own_fault_is_no_verdict(verifier, suite, files):
+    problem = PytestProblem(suite, tuple(files.items()))
+    verdict = verifier.verify([Request(problem, Candidate("def f(): return 1"))])[0]
+    assert verdict.outcome == "no_verdict" and "own fault" in verdict.log
+
+
+def test_an_object_where_the_reference_gives_plain_data_is_a_wrong_answer(verifier):
+    suite = "from solution import f\ndef test_f(): assert f(1)"
+    right, lying = "def f(x): return [x]", "class Y: pass\ndef f(x): return [Y()]"
+
+    def judged(code: str, reference: str) -> Verdict:
+        return verifier.verify([Request(PytestProblem(suite, reference=reference), Candidate(code))])[0]
+
+    assert judged(lying, "").outcome == "passed"
+    verdict = judged(lying, right)
+    assert (verdict.outcome, verdict.bucket) == ("failed", "wrong_answer") and "plain data" in verdict.log
+    assert judged("def f(x): return [x, x]", right).outcome == "passed"
+
+
+def test_the_reference_says_what_is_a_class(verifier):
+    suite = "from solution import tokens\ndef test_f(): assert tokens('a b') == ['a', 'b']"
+    code = "class T:\n    def __init__(s, t): s.t = t\n    def __eq__(s, o): return s.t == o\n"
+    code += "def tokens(text): return [T(part) for part in text.split()]"
+    assert judge(verifier, code, suite).outcome == "failed"
+    verdict = verifier.verify([Request(PytestProblem(suite, reference=code), Candidate(code + "\n#"))])[0]
+    assert verdict.outcome == "passed" and verdict.log.startswith("1 of 1 assertions")
+
+
+def test_a_suite_that_its_reference_does_not_pass_judges_nobody(verifier):
+    problem = PytestProblem("from solution import f\ndef test_f(): assert f() == 1", reference="def f(): return 2")
+    verdict = verifier.verify([Request(problem, Candidate("def f(): return 1"))])[0]
+    assert verdict.outcome == "no_verdict" and "reference does not pass" in verdict.log
+    assert verifier.verify([Request(problem, Candidate("def f(): return 2"))])[0].outcome == "failed"
+
+
+def test_a_shared_process_is_marked(verifier):
+    code = "import sys\ndef double(x): return 2 * x"
+    with make(process="shared") as shared:
+        assert judge(shared, code).outcome == "passed"
+        assert judge(shared, "def double(x): return 4").outcome == "failed"
+        assert shared.isolation()["guarded"] is False
+    assert "guarded" not in verifier.isolation()
 
 
 def test_verdicts_are_known_by_the_pytest_and_the_packages_that_made_them(verifier):

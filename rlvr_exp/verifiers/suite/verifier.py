@@ -140,8 +140,9 @@ class PytestSuite(Engine):
     ) -> Future[Run]:
         """One solution under one suite."""
         uses = suite.uses
-        both = {"files": suite.files, "solution": text, "words": uses.words, "threads": uses.threads}
-        job = both | {"tests": suite.tests, "imports": suite.shape.imports, "patches": suite.shape.patches}
+        both = {"solution": text, "words": uses.words, "threads": uses.threads}
+        job = both | {"tests": suite.tests, "files": suite.files, "imports": suite.shape.imports}
+        job |= {"patches": suite.shape.patches}
         job |= {"stars": uses.stars, "classes": uses.classes, "sites": sites, "recording": recording}
         peer = b"" if self._shared else wire.encode(both)
         return then(self._pool.submit(Job(wire.encode(job), suite.limits, peer)), read)

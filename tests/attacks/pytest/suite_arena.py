@@ -5,6 +5,7 @@ are written against `double`, whose suite uses what real suites do.
 """
 
 import textwrap
+from collections.abc import Sequence
 from types import SimpleNamespace
 
 from rlvr_exp.tasks.base import Candidate
@@ -67,8 +68,15 @@ def make(process: str = "bridged", workers: int = 1, **limits: float) -> PytestS
 
 
 def judge(verifier: PytestSuite, code: str, suite: str = SUITE, files: dict[str, str] | None = None) -> Verdict:
-    problem = PytestProblem(suite, tuple((files or {}).items()))
-    return verifier.verify([Request(problem, Candidate(code))])[0]
+    return judge_all(verifier, [(code, suite, files or {})])[0]
+
+
+def judge_all(
+    verifier: PytestSuite, rows: Sequence[tuple[str, str, dict[str, str]]], reference: str = ""
+) -> list[Verdict]:
+    """Of (solution, suite, files), in order."""
+    problems = [PytestProblem(suite, tuple(files.items()), reference=reference) for _, suite, files in rows]
+    return verifier.verify([Request(problem, Candidate(row[0])) for problem, row in zip(problems, rows, strict=True)])
 
 
 def at_import(attack: str) -> str:

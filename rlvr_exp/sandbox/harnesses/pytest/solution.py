@@ -14,17 +14,16 @@ from rlvr_exp.sandbox.harnesses.pytest.ambient import Ambient
 from rlvr_exp.sandbox.harnesses.pytest.line import Gone, Line
 from rlvr_exp.sandbox.harnesses.pytest.peer import Peer
 from rlvr_exp.sandbox.harnesses.pytest.rules import Trusting
-from rlvr_exp.sandbox.harnesses.pytest.support_files import settle, write_files
+from rlvr_exp.sandbox.harnesses.pytest.support_files import settle
 
 NAME = "solution"
 _OWN = frozenset((NAME, "__main__"))
 
 
 def serve(payload: bytes, fd: int) -> None:
-    """Called once in a fresh fork, beside the suite's. `payload`: solution, files, words of the suite's text."""
+    """Called once in a fresh fork, beside the suite's. `payload`: solution, words of the suite's text."""
     job = wire.decode_native(payload)
     settle(os.getcwd(), importing=True)
-    write_files(os.getcwd(), job["files"] | {f"{NAME}.py": job["solution"]})
     line = Line(fd)
     ambient = Ambient(1, job["words"])
     peer = Peer(line, 1, Trusting(), ambient, _OWN)

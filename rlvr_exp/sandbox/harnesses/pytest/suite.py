@@ -69,8 +69,7 @@ class _Run:
         sys.meta_path.insert(0, Given(self._folder, job["files"], special))
         texts.guard_pickles(frozenset(name.removesuffix(".py") for name in (*job["tests"], *job["files"])))
         try:
-            if self._remote is None:
-                write_files(self._folder, job["files"] | {"solution.py": job["solution"]})
+            write_files(self._folder, job["files"] | {"solution.py": job["solution"]})
             for name, text in job["tests"].items():
                 self._tests[name] = sessions.rewritten(text, self._path(name), _CONFIG)
         except (OSError, ValueError, SyntaxError) as fault:
