@@ -11,7 +11,13 @@ from rlvr_exp.evaluation.intervals import mean_interval
 from rlvr_exp.evaluation.metrics import Rate
 from rlvr_exp.verifiers.base import Outcome
 
-SHARES = {"gold": "gold_passed", "wrong": "wrong_refused", "hollow": "hollow_refused", "mutant": "mutants_killed"}
+SHARES = {
+    "gold": "gold_passed",
+    "wrong": "wrong_refused",
+    "hollow": "hollow_refused",
+    "mutant": "mutants_killed",
+    "universal": "universal_refused",
+}
 """The name of each kind's share."""
 
 
@@ -64,6 +70,7 @@ def report(findings: Sequence[Finding], left_out: Mapping[str, str]) -> str:
         ("gold", "Golds that do not pass"),
         ("wrong", "Wrong programs that pass"),
         ("hollow", "Hollow programs that pass"),
+        ("universal", "Weak tasks, and the fixed answers that pass"),
     ):
         lines += _listed(title, [one for one in findings if one.kind == kind and not one.as_hoped])
     if left_out:
@@ -81,7 +88,7 @@ def _line(name: str, hoped: int, of: int, rate: Rate | None) -> str:
 def _by_variant(kind: str, findings: Sequence[Finding]) -> list[str]:
     groups: dict[str, list[Finding]] = defaultdict(list)
     for one in findings:
-        if one.kind == kind and kind in ("hollow", "mutant") and one.outcome != "no_verdict":
+        if one.kind == kind and kind in ("hollow", "mutant", "universal") and one.outcome != "no_verdict":
             groups[one.variant].append(one)
     return [
         _line(f"- {variant.replace('_', ' ')}", sum(one.as_hoped for one in found), len(found), _rate(found))
