@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from rlvr_exp.evaluation.intervals import mean_interval
 from rlvr_exp.evaluation.metrics import Rate
+from rlvr_exp.tasks.code.weak import WEAK
 from rlvr_exp.verifiers.base import Outcome
 
 SHARES = {
@@ -73,6 +74,10 @@ def report(findings: Sequence[Finding], left_out: Mapping[str, str]) -> str:
         ("universal", "Weak tasks, and the fixed answers that pass"),
     ):
         lines += _listed(title, [one for one in findings if one.kind == kind and not one.as_hoped])
+    weak = {task: reason for task, reason in left_out.items() if reason.startswith(WEAK)}
+    if weak:
+        lines += ["", "Weak tasks, left out:", ""]
+        lines += [f"- {task}: {reason.partition(': ')[2]}" for task, reason in weak.items()]
     if left_out:
         reasons = Counter(reason.split(":")[0] for reason in left_out.values())
         told = ", ".join(f"{count} ({reason})" for reason, count in reasons.most_common())

@@ -17,7 +17,7 @@ from rlvr_exp.tasks.code.literals import written
 from rlvr_exp.tasks.code.load import AUTO, load
 from rlvr_exp.tasks.code.names import statements
 from rlvr_exp.tasks.code.record import JUDGES, CodePuzzle, CodeRecord
-from rlvr_exp.tasks.code.weak import fixed_answer
+from rlvr_exp.tasks.code.weak import WEAK, fixed_answer
 from rlvr_exp.tasks.completion import whole_program
 from rlvr_exp.tasks.problems import Case, PytestProblem, PythonProblem
 
@@ -77,7 +77,7 @@ class Code(Domain):
         if record.cases is None:
             return "" if self.judge == "pytest" else record.why_no_cases
         answer = "" if self.weak else fixed_answer(record.cases, self.judge)
-        return f"its cases accept a fixed answer: {answer}" if answer else ""
+        return f"{WEAK}: {answer}" if answer else ""
 
     def _limited(self, split: str, records: list[CodeRecord]) -> list[CodeRecord]:
         if not self.limit:

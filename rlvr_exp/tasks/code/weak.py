@@ -9,6 +9,8 @@ from typing import Any
 
 from rlvr_exp.tasks.problems import Case, PythonProblem
 
+WEAK = "its cases accept a fixed answer"
+"""The reason why a task is left out, before the answer."""
 _VALUES: tuple[Any, ...] = (None, True, False, 0, 1, -1, "", [], (), {}, set(), [[]])
 _ARGUMENTS: dict[str, Callable[[tuple[Any, ...]], Any]] = {
     "its first argument": lambda args: args[0] if args else None,
