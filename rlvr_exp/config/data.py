@@ -126,6 +126,8 @@ class Code(Data):
     """Form of the problems: pytest or python_io, or the path of a verifier's class that names one of them."""
     seed: int = option(0, low=0)
     """Of the shuffle before `limit`. Not the run's: all runs measure the same tasks."""
+    weak: bool = False
+    """Keep tasks whose cases a program passes that returns one fixed value or an argument; else they are left out."""
 
     def problems(self) -> list[Problem]:
         if self.path:

@@ -141,6 +141,8 @@ class Validate:
     """Split of the data; empty: all of them."""
     mutants: int = option(4, low=0)
     """Mutants of each gold that are judged, spread over the kinds of mutation."""
+    universal: str = option("plain", choices=("none", "plain", "all"))
+    """Fixed answers that know nothing of a task: `plain` values; `all`, with objects that lie and code that attacks."""
     require: float = option(1.0, low=0, high=1)
     """Share of golds that must pass; below it the run ends with exit 3."""
 

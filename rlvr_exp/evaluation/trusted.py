@@ -9,9 +9,16 @@ from dataclasses import dataclass
 
 from rlvr_exp.evaluation.intervals import mean_interval
 from rlvr_exp.evaluation.metrics import Rate
+from rlvr_exp.tasks.code.weak import WEAK
 from rlvr_exp.verifiers.base import Outcome
 
-SHARES = {"gold": "gold_passed", "wrong": "wrong_refused", "hollow": "hollow_refused", "mutant": "mutants_killed"}
+SHARES = {
+    "gold": "gold_passed",
+    "wrong": "wrong_refused",
+    "hollow": "hollow_refused",
+    "mutant": "mutants_killed",
+    "universal": "universal_refused",
+}
 """The name of each kind's share."""
 
 
@@ -64,8 +71,13 @@ def report(findings: Sequence[Finding], left_out: Mapping[str, str]) -> str:
         ("gold", "Golds that do not pass"),
         ("wrong", "Wrong programs that pass"),
         ("hollow", "Hollow programs that pass"),
+        ("universal", "Weak tasks, and the fixed answers that pass"),
     ):
         lines += _listed(title, [one for one in findings if one.kind == kind and not one.as_hoped])
+    weak = {task: reason for task, reason in left_out.items() if reason.startswith(WEAK)}
+    if weak:
+        lines += ["", "Weak tasks, left out:", ""]
+        lines += [f"- {task}: {reason.partition(': ')[2]}" for task, reason in weak.items()]
     if left_out:
         reasons = Counter(reason.split(":")[0] for reason in left_out.values())
         told = ", ".join(f"{count} ({reason})" for reason, count in reasons.most_common())
@@ -81,7 +93,7 @@ def _line(name: str, hoped: int, of: int, rate: Rate | None) -> str:
 def _by_variant(kind: str, findings: Sequence[Finding]) -> list[str]:
     groups: dict[str, list[Finding]] = defaultdict(list)
     for one in findings:
-        if one.kind == kind and kind in ("hollow", "mutant") and one.outcome != "no_verdict":
+        if one.kind == kind and kind in ("hollow", "mutant", "universal") and one.outcome != "no_verdict":
             groups[one.variant].append(one)
     return [
         _line(f"- {variant.replace('_', ' ')}", sum(one.as_hoped for one in found), len(found), _rate(found))

@@ -23,7 +23,7 @@ def shown(log: str) -> str:
     if len(log) > LOG_CHARACTERS:
         half = LOG_CHARACTERS // 2
         log = f"{log[:half]}\n[...]\n{log[-half:]}"
-    return log.encode("utf-8", "replace").decode()
+    return log.encode("utf-8", "backslashreplace").decode()
 
 
 class RowFile:

@@ -34,7 +34,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from rlvr_exp.sandbox.imports import Attributes, Imports, seed_numpys_generator
+from rlvr_exp.sandbox.imports import Attributes, Imports, fit_imports
 from rlvr_exp.sandbox.noise import Noise
 from rlvr_exp.sandbox.reporter import SOURCE
 
@@ -64,6 +64,7 @@ def begin(source: str) -> None:
     """What holds for all cases of a candidate."""
     sys.argv[:] = [SOURCE]
     sys.setrecursionlimit(_RECURSION)
+    os.environ["HOME"] = os.environ["TMPDIR"] = os.getcwd()  # the only folder that can be written to
     _seed()
     linecache.cache[SOURCE] = (len(source), None, source.splitlines(keepends=True), SOURCE)  # inspect, tracebacks
 
@@ -71,7 +72,7 @@ def begin(source: str) -> None:
 @cache
 def _seed() -> None:
     """Unseeded candidates would be judged by luck. The zygote's seeds are its forks', which seed nothing by themselves."""
-    seed_numpys_generator()
+    fit_imports()
     random.seed(_SEED)
 
 

@@ -14,6 +14,8 @@ from importlib import _bootstrap
 from types import ModuleType
 from typing import Any
 
+from rlvr_exp.sandbox.semaphores import serve_threads
+
 _SEED = 0
 _OWN = ("__main__", "candidate")
 _RANDOM = "numpy.random"
@@ -84,14 +86,16 @@ class Imports:
         return module not in _OWN and (module in self._kept or module in self._loaded)
 
 
-def seed_numpys_generator() -> None:
-    """As soon as it is imported: it would seed itself from the clock, and candidates would be judged by luck."""
+def fit_imports() -> None:
+    """As soon as they are imported: numpy's generator, which would seed itself from the clock, so that candidates would
+    be judged by luck, and what of `multiprocessing` asks for shared memory."""
 
-    def seed(spec: Any, module: ModuleType) -> None:
+    def fit(spec: Any, module: ModuleType) -> None:
         if spec.name == _RANDOM and hasattr(module, "seed"):
             module.seed(_SEED)
+        serve_threads(spec.name, module)
 
-    _tell_of_imports(seed)
+    _tell_of_imports(fit)
 
 
 def _tell_of_imports(note: Callable[[Any, ModuleType], None]) -> None:

@@ -19,7 +19,7 @@ from rlvr_exp.sandbox import confine, kernel, landlock, root, users
 from rlvr_exp.sandbox.filter import Filter
 from rlvr_exp.sandbox.kernel import Refused
 from rlvr_exp.sandbox.levels import MOUNTING
-from rlvr_exp.sandbox.scratch import Folder, Mounted, make_parent
+from rlvr_exp.sandbox.scratch import Folder, Mounted, make_parent, open_to_others
 from rlvr_exp.sandbox.tree import Processes
 
 _ALL_NAMESPACES = kernel.NEWNS | kernel.NEWUTS | kernel.NEWIPC | kernel.NEWUSER | kernel.NEWPID | kernel.NEWNET
@@ -71,7 +71,7 @@ def enter(level: str, processes: int, temporary: str) -> Jail:
     jail = Jail(level, users.spare_id() if level == "user" else None, processes)
     kernel.prctl(kernel.CHILD_SUBREAPER, 1)
     jail.facts["network"] = privileged and _try(kernel.unshare, kernel.NEWNET)
-    jail.parent, jail.lock = make_parent(temporary)
+    jail.parent, jail.lock = make_parent(temporary if jail.uid is None else open_to_others(temporary))
     return jail
 
 

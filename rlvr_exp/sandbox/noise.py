@@ -46,7 +46,7 @@ class Noise:
         for name, fd in (("stdout", 1), ("stderr", 2)):
             buffer = io.BufferedWriter(_Capped(f"<{name}>", fd, self))
             stream = io.TextIOWrapper(
-                buffer, encoding="utf-8", errors="surrogateescape", newline="\n", line_buffering=fd == 2
+                buffer, encoding="utf-8", errors="backslashreplace", newline="\n", line_buffering=fd == 2
             )
             stream.mode = "w"
             setattr(sys, name, stream)

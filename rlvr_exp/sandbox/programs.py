@@ -25,6 +25,8 @@ from rlvr_exp.sandbox.reporter import CaseTimeout, Reporter
 _OWN_STDIN = sys.stdin
 _open_file, _open_descriptor, _stat_path = open, os.open, os.stat
 _STREAM = ".stream"
+_ERRORS = "surrogatepass"
+"""Each text has bytes of its own, and they give that text, lone surrogates included."""
 _CODE = (FunctionType, BuiltinFunctionType, type, ModuleType)
 _DEVICES = {"/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2}
 _DEVICES |= {f"/dev/fd/{number}": number for number in range(3)} | {
@@ -49,7 +51,7 @@ class Program:
 
     def __call__(self, index: int, stdin: str) -> bool:
         """True: the next case can run."""
-        output = _open_streams(stdin.encode("utf-8", "surrogateescape"))
+        output = _open_streams(stdin.encode("utf-8", _ERRORS))
         module = fresh.new_module("__main__")
         sys.modules["builtins"].open = _open  # the candidate's own, of this case
         try:
@@ -90,7 +92,7 @@ class Program:
             self._reporter.error(index, "exception", f"exit code {code}")
             return
         data = os.pread(output, os.fstat(output).st_size, 0)
-        self._reporter.value(index, data.decode("utf-8", "surrogateescape"))
+        self._reporter.value(index, _decoded(data))
 
     def _close_streams(self, output: int) -> None:
         """What still holds text is flushed now, so that it does not reach the next case's output."""
@@ -98,6 +100,14 @@ class Program:
         sys.stdout = sys.__stdout__ = self._stdout
         gc.collect()
         os.close(output)
+
+
+def _decoded(data: bytes) -> str | bytes:
+    """What is no UTF-8 stays bytes, which are no text."""
+    try:
+        return data.decode("utf-8", _ERRORS)
+    except UnicodeDecodeError:
+        return data
 
 
 def _flush(*streams: Any) -> None:
@@ -133,7 +143,7 @@ def _open_streams(stdin: bytes) -> int:
     os.dup2(given, 0)
     os.dup2(output, 1)
     os.close(given)
-    how: dict[str, Any] = {"encoding": "utf-8", "errors": "surrogateescape", "newline": "\n", "closefd": False}
+    how: dict[str, Any] = {"encoding": "utf-8", "errors": _ERRORS, "newline": "\n", "closefd": False}
     sys.stdin = sys.__stdin__ = _open_file(0, **how)
     sys.stdout = sys.__stdout__ = _open_file(1, "w", **how)
     return output

@@ -1,51 +1,114 @@
 """A text's syntax tree as one digest: equal digests, equal programs but for the blanks that their grammar ignores.
 
 The digest covers every node's kind, the text of every leaf (comments, operators and punctuation too), and whatever text
-a node has between its children that is not blank. Strings, templates and what the parser could not read count as they
-are written, since blanks inside them are content. Standard library and ast_grep_py only.
+a node has between its children that is not blank. Strings and templates count as they are written, since blanks inside
+them are content. Grammars are made for editors and get over errors: a text in which one gave up (ERROR), or put in what
+was missing, has no digest, nor has Python that Python itself does not read. Where a grammar takes a line break or a
+blank for nothing that the language takes for something, that break or blank counts (`_BREAKS`, `_lopsided`).
+Standard library and ast_grep_py only.
 """
 
+import ast
 import hashlib
 import re
+import warnings
 
 from ast_grep_py import SgNode, SgRoot
 
-_AS_WRITTEN = re.compile(r"string|str_|char|regex|scalar|template|heredoc|text|inline|comment|raw|ERROR")
+_AS_WRITTEN = re.compile(r"string|str_|char|regex|scalar|template|heredoc|text|inline|comment|raw")
+_SCRIPTS = dict.fromkeys(
+    ("javascript", "typescript", "tsx"), {"throw_statement", "abstract_class_declaration", "class_body"}
+)
+_BREAKS: dict[str, set[str]] = _SCRIPTS | {"kotlin": {"call_expression"}, "hcl": {"body"}, "swift": {"call_expression"}}
+"""Kinds of nodes, by language, within which a line break between two children can end a statement."""
+
+
+class _Unread(Exception):
+    """The text does not parse without errors."""
 
 
 def digest(text: str, language: str) -> str:
-    """32 hexadecimal digits."""
+    """32 hexadecimal digits; empty where the text does not parse without errors."""
+    if language == "python" and not _is_python(text):
+        return ""
     hashed = hashlib.blake2b(digest_size=16)
-    ahead: list[SgNode | str] = [SgRoot(text, language).root()]
+    root = SgRoot(text, language).root()
+    try:
+        _add(hashed, text[: root.range().start.index] if language == "php" else "")
+        _digest(hashed, root, text, language)
+    except _Unread:
+        return ""
+    return hashed.hexdigest()
+
+
+def _digest(hashed: "hashlib._Hash", root: SgNode, text: str, language: str) -> None:
+    ahead: list[SgNode | str] = [root]
     while ahead:
         item = ahead.pop()
         if isinstance(item, str):
             _add(hashed, item)
             continue
         children = item.children()
+        reach = item.range()
+        if item.kind() == "ERROR" or (not children and text and reach.start.index == reach.end.index):
+            raise _Unread
         if not children or _AS_WRITTEN.search(item.kind()):
+            _check(children)
             _add(hashed, f"leaf {item.kind()}", item.text())
             continue
-        _add(hashed, f"node {item.kind()}")
+        _add(hashed, f"node {item.kind()}", _lopsided(children) if language == "swift" else "")
         ahead.append("end")
-        ahead += reversed(_inside(item, children, text))
-    return hashed.hexdigest()
+        breaks = item.kind() in _BREAKS.get(language, ())
+        ahead += reversed(_inside(item, children, text, breaks))
 
 
-def _inside(node: SgNode, children: list[SgNode], text: str) -> list[SgNode | str]:
+def _check(nodes: list[SgNode]) -> None:
+    """What is taken as it is written has to parse, too. An empty leaf is no fault there: strings have such."""
+    ahead = list(nodes)
+    while ahead:
+        node = ahead.pop()
+        if node.kind() == "ERROR":
+            raise _Unread
+        ahead += node.children()
+
+
+def _inside(node: SgNode, children: list[SgNode], text: str, breaks: bool) -> list[SgNode | str]:
     """Children in order, and the text between them where it is not blank."""
     parts: list[SgNode | str] = []
     at = node.range().start.index
     for child in children:
         reach = child.range()
-        parts += _gap(text[at : reach.start.index])
+        parts += _gap(text[at : reach.start.index], breaks)
         parts.append(child)
         at = max(at, reach.end.index)
-    return parts + _gap(text[at : node.range().end.index])
+    return parts + _gap(text[at : node.range().end.index], False)
 
 
-def _gap(text: str) -> list[SgNode | str]:
-    return ["between", text] if text.strip() else []
+def _gap(text: str, breaks: bool) -> list[SgNode | str]:
+    if text.strip():
+        return ["between", text]
+    return ["break"] if breaks and "\n" in text else []
+
+
+def _lopsided(children: list[SgNode]) -> str:
+    """Swift tells a prefix from a binary operator by the blanks on its sides: whether they are on one side alone."""
+    reaches = [child.range() for child in children]
+    gaps = [one.end.index < other.start.index for one, other in zip(reaches, reaches[1:], strict=False)]
+    if len(gaps) == 1 and not children[1].is_named():
+        return "apart" if gaps[0] else ""
+    if len(gaps) == 2 and not children[1].is_named() and not re.match(r"[\w({[:,.]", children[1].text()):
+        return "lopsided" if gaps[0] != gaps[1] else ""
+    return ""
+
+
+def _is_python(text: str) -> bool:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
 
 
 def _add(hashed: "hashlib._Hash", *parts: str) -> None:

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import stat
 import time
 
 from rlvr_exp.sandbox import kernel
@@ -10,6 +11,7 @@ SCRATCH_MB = 64
 """Size of a candidate's folder where it can be bounded; of one file everywhere."""
 _FILES = 4096
 _PREFIX, _WASTE = "rlvr-sandbox-", "waste"
+_PLACES = ("/tmp", "/var/tmp", "/dev/shm")
 _SLICE_S, _PATIENCE_S = 0.3, 3.0
 
 
@@ -108,6 +110,23 @@ def _enter(folder: str) -> list[str]:
         else:
             os.unlink(entry.name)
     return folders
+
+
+def open_to_others(temporary: str) -> str:
+    """The temporary folder, or the first usual one, to which another user id may go down. Raises Refused."""
+    for path in (temporary, *_PLACES):
+        if os.access(path, os.W_OK | os.X_OK) and all(map(_lets_through, _down_to(os.path.realpath(path)))):
+            return path
+    raise kernel.Refused(f"no temporary folder that another user may reach: {', '.join((temporary, *_PLACES))}")
+
+
+def _down_to(path: str) -> list[str]:
+    parts = path.split("/")
+    return ["/".join(parts[:count]) or "/" for count in range(1, len(parts) + 1)]
+
+
+def _lets_through(folder: str) -> bool:
+    return bool(os.stat(folder).st_mode & stat.S_IXOTH)
 
 
 def make_parent(temporary: str) -> tuple[str, int]:

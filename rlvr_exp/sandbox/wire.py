@@ -86,7 +86,7 @@ def _tagged(value: Any, depth: int, budget: list[int]) -> Any:
         return value
     if kind is str:
         budget[0] -= len(value)
-        return value
+        return value if value.isascii() else _text(value)
     if kind is int:
         if -_BIG < value < _BIG:
             return value
@@ -97,6 +97,15 @@ def _tagged(value: Any, depth: int, budget: list[int]) -> Any:
     if depth >= MAX_DEPTH:
         raise NotPlain(f"nested deeper than {MAX_DEPTH}")
     return _tagged_composite(value, kind, depth + 1, budget)
+
+
+def _text(value: str) -> Any:
+    """Two halves of a surrogate pair stay two characters: JSON alone would read them as the one that they stand for."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return {"u": value.encode("utf-8", "surrogatepass").hex()}
+    return value
 
 
 def _tagged_composite(value: Any, kind: type, depth: int, budget: list[int]) -> Any:
@@ -188,8 +197,11 @@ _COMMON: dict[str, Callable[[Any], Any]] = {
     "f": _special_float,
     "c": _complex,
     "b": bytes.fromhex,
+    "u": lambda value: bytes.fromhex(value).decode("utf-8", "surrogatepass"),
     "t": _items,
 }
+
+
 def _scanner(builders: dict[str, Callable[[Any], Any]]) -> Callable[[str, int], tuple[Any, int]]:
     """(value, end) of what begins at a place. Made once: a decoder made for each text costs more than the text."""
 

@@ -1,4 +1,4 @@
-"""What a validation tries on a task: its gold, programs that its set calls wrong, hollow ones, mutants of the gold."""
+"""What a validation tries on a task: gold, programs that its set calls wrong, hollow ones, mutants, fixed answers."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,8 +7,9 @@ from rlvr_exp.tasks.base import Candidate, Domain, Task
 from rlvr_exp.tasks.completion import syntax_fault
 from rlvr_exp.tasks.mutants import chosen, hollow
 from rlvr_exp.tasks.problems import PytestProblem, PythonProblem
+from rlvr_exp.verifiers.universal import fixed_answers
 
-KINDS = ("gold", "wrong", "hollow", "mutant")
+KINDS = ("gold", "wrong", "hollow", "mutant", "universal")
 
 
 @dataclass(frozen=True)
@@ -24,8 +25,17 @@ class Trial:
     """Where a mutant differs from the gold."""
 
 
-def trials(domain: Domain, task: Task, mutants: int) -> Iterator[Trial]:
-    """Everything that is tried on a task. Mutants and hollow programs are made of Python golds alone."""
+def trials(domain: Domain, task: Task, mutants: int, universal: str = "none") -> Iterator[Trial]:
+    """Everything that is tried on a task. Mutants and hollow programs are made of Python golds alone.
+
+    `universal`: which fixed answers are tried, one of `verifiers.universal.KINDS`.
+    """
+    yield from _from_the_set(domain, task, mutants)
+    for name, text in fixed_answers(task.problem, universal):
+        yield Trial(task, "universal", name, Candidate(text))
+
+
+def _from_the_set(domain: Domain, task: Task, mutants: int) -> Iterator[Trial]:
     for number, text in enumerate(task.wrong):
         yield Trial(task, "wrong", str(number), domain.parse(text, task))
     if task.gold is None:

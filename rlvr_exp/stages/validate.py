@@ -1,7 +1,7 @@
 """See whether tasks can be trusted: each gold passes, what is known or made to be wrong does not. No model, no torch.
 
 Writes `validate.jsonl`, one row a candidate, and `validate.md`, the table with what stands out: golds that do not pass,
-each with its reason, and tasks whose tests let a hollow or a wrong program through. Judged again, a set costs little:
+each with its reason, and tasks whose tests let a hollow, a wrong or a fixed program through. Judged again, a set costs little:
 verdicts are remembered.
 """
 
@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rlvr_exp.config import Config, build
+from rlvr_exp.config.run import Validate
 from rlvr_exp.core.errors import GuardStop, InputError, Problem
 from rlvr_exp.core.files import write_text
 from rlvr_exp.evaluation.trusted import Finding, report, shares
@@ -39,7 +40,7 @@ def run(config: Config, job: Job) -> Result:
         check_fit(verifier, tasks)
         data = {name: {"tasks": len(domain.splits()[name]), "fingerprint": domain.fingerprint(name)} for name in splits}
         manifest.extend(job.directory, verifier=ready(verifier, job), data=data)
-        found = judged(domain, verifier, tasks, options.mutants, job)
+        found = judged(domain, verifier, tasks, options, job)
         told = system_metrics(verifier)
     write_text(job.directory / "validate.jsonl", "".join(json.dumps(row(*one)) + "\n" for one in found))
     findings = [Finding(t.task.id, t.kind, t.variant, v.outcome, why(v)) for t, v in found]
@@ -65,7 +66,7 @@ def wanted_splits(domain: Domain, name: str) -> list[str]:
 
 
 def judged(
-    domain: Domain, verifier: Verifier, tasks: Sequence[Task], mutants: int, job: Job
+    domain: Domain, verifier: Verifier, tasks: Sequence[Task], options: Validate, job: Job
 ) -> list[tuple[Trial, Verdict]]:
     """Every trial with its verdict, task by task in the order of the data."""
     asked: list[Trial] = []
@@ -74,7 +75,7 @@ def judged(
 
     def requests() -> Iterator[Request]:
         for task in tasks:
-            for trial in trials(domain, task, mutants):
+            for trial in trials(domain, task, options.mutants, options.universal):
                 asked.append(trial)
                 yield Request(task.problem, trial.candidate)
             last.append(len(asked))

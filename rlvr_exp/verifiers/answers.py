@@ -86,7 +86,7 @@ class Answers:
         if isinstance(case, Case):
             return f" {differing_value(got, case.expected, *rules)}"
         if type(got) is not str:
-            return ": no text as its output"
+            return ": its output is not UTF-8 text"
         return f": {differing_output(got, case.expected_stdout, *rules)}"
 
     def _error(self, index: Any, kind: Any, text: str) -> None:

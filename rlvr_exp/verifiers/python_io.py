@@ -60,7 +60,7 @@ class PythonIO(Engine):
     """
 
     name = "python_io"
-    version = "4"
+    version = "5"
 
     def __init__(
         self,

@@ -41,8 +41,9 @@ def mbpp(folder: Path, codes: Sequence[str], tests: Sequence[str] = TESTS) -> Pa
 
 
 def checked(folder: Path, *words: str) -> Any:
-    given = ["+stage=validate", "data=code", f"data.path={folder}", "sandbox.workers=2", "cache.enabled=false", *words]
-    return compose(given).config
+    given = ["+stage=validate", "data=code", f"data.path={folder}", "sandbox.workers=2", "cache.enabled=false"]
+    given += ["data.weak=true", *([] if any("universal" in word for word in words) else ["validate.universal=none"])]
+    return compose([*given, *words]).config
 
 
 def run(tmp_path: Path, config: Any) -> tuple[Result, list[dict[str, Any]], list[dict[str, Any]]]:
@@ -98,6 +99,28 @@ def test_tests_that_a_hollow_program_passes_are_named(tmp_path: Path) -> None:
         "Hollow programs that pass:\n\n- Mbpp/601: identity, return zero"
         in (tmp_path / "run" / "validate.md").read_text()
     )
+
+
+def test_weak_tasks_are_named_with_the_fixed_answers_that_pass(tmp_path: Path) -> None:
+    folder = mbpp(tmp_path / "set", [GOOD, "def double(x):\n    return 1"], ["assert double(0) == 0"])
+    config = checked(folder, "validate.mutants=0", "validate.universal=plain", "validate.require=0")
+    result, found, _ = run(tmp_path, config)
+    passed = [row["variant"] for row in found if row["kind"] == "universal" and row["outcome"] == "passed"]
+    assert {"zero", "first_argument"} <= set(passed) and "none" not in passed
+    assert 0 < result.after["universal_refused"].value < 1 and result.metrics["universal_refused_of"] > 40
+    text = (tmp_path / "run" / "validate.md").read_text()
+    assert "Weak tasks, and the fixed answers that pass:\n\n- Mbpp/601: zero, " in text
+    assert "| - first argument | 0 | 2 |" in text
+
+
+def test_weak_tasks_that_are_left_out_are_named(tmp_path: Path) -> None:
+    folder = mbpp(tmp_path / "set", [GOOD], ["assert double(0) == 0"])
+    row = json.loads((folder / "mbpp.jsonl").read_text()) | {"task_id": 700, "test_list": TESTS}
+    with open(folder / "mbpp.jsonl", "a", encoding="utf-8") as file:
+        file.write("\n" + json.dumps(row))
+    _, found, _ = run(tmp_path, checked(folder, "validate.mutants=0", "data.weak=false"))
+    assert {row["task"] for row in found} == {"Mbpp/700"}
+    assert "Weak tasks, left out:\n\n- Mbpp/601: 0" in (tmp_path / "run" / "validate.md").read_text()
 
 
 def test_a_wrong_program_of_the_set_that_passes_is_named(tmp_path: Path) -> None:

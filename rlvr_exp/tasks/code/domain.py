@@ -1,7 +1,8 @@
 """The code domain: programs to write, to repair and to edit, from public sets in their own formats.
 
 A task's problem takes the form that the chosen verifier judges: a test file, or cases. Tasks that a set cannot give in
-that form are left out and named. There is no embedded corpus: `path` says where a set is.
+that form are left out and named, and so are those that a fixed answer passes. There is no embedded corpus: `path` says
+where a set is.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,6 +18,7 @@ from rlvr_exp.tasks.code.literals import written
 from rlvr_exp.tasks.code.load import AUTO, load
 from rlvr_exp.tasks.code.names import statements
 from rlvr_exp.tasks.code.record import JUDGES, CodePuzzle, CodeRecord
+from rlvr_exp.tasks.code.weak import WEAK, fixed_answer
 from rlvr_exp.tasks.completion import whole_program
 from rlvr_exp.tasks.problems import Case, PytestProblem, PythonProblem
 
@@ -32,20 +34,22 @@ class Code(Domain):
         path: folder or file of the set.
         set: its name, where the folder holds several.
         judge: `pytest`, `python_io`, or the path of a verifier's class that ends in one of them.
+        weak: keep tasks whose cases a program passes that returns one fixed value or an argument.
         limit: the first N tasks of each split after a seeded shuffle; 0: all, in the order of the files.
     """
 
     name = "code"
 
-    def __init__(self, path: str, set: str = AUTO, judge: str = "pytest", limit: int = 0, seed: int = 0):
-        self.path, self.set, self.limit, self.seed = Path(path), set, limit, seed
+    def __init__(self, path: str, set: str = AUTO, judge: str = "pytest", limit: int = 0, seed: int = 0, weak: bool = False):
+        self.path, self.set, self.limit, self.seed, self.weak = Path(path), set, limit, seed, weak
         self.judge = form_of(judge)
 
     def splits(self) -> Mapping[str, Sequence[Task]]:
         return self._tasks
 
     def left_out(self) -> Mapping[str, str]:
-        return {record.id: record.why_no_cases for record in self._records if not self._fits(record)}
+        reasons = {record.id: self._why_not(record) for record in self._records}
+        return {name: reason for name, reason in reasons.items() if reason}
 
     def prompt(self, task: Task) -> str:
         return write(task.puzzle)
@@ -65,12 +69,16 @@ class Code(Domain):
     def _tasks(self) -> dict[str, tuple[Task, ...]]:
         placed: dict[str, list[CodeRecord]] = {}
         for record in self._records:
-            if self._fits(record):
+            if not self._why_not(record):
                 placed.setdefault(record.split, []).append(record)
         return {name: tuple(map(self._task, self._limited(name, found))) for name, found in placed.items()}
 
-    def _fits(self, record: CodeRecord) -> bool:
-        return self.judge == "pytest" or record.cases is not None
+    def _why_not(self, record: CodeRecord) -> str:
+        """Why a record is no task here; empty where it is one."""
+        if record.cases is None:
+            return "" if self.judge == "pytest" else record.why_no_cases
+        answer = "" if self.weak else fixed_answer(record.cases, self.judge)
+        return f"{WEAK}: {answer}" if answer else ""
 
     def _limited(self, split: str, records: list[CodeRecord]) -> list[CodeRecord]:
         if not self.limit:

@@ -67,7 +67,8 @@ class AstGrep(Engine):
     Args:
         sandbox: workers, level and the limits of a candidate whose problem names none.
         compare: `text`, every character; `text_loose`, but for blanks at line ends and empty lines; `syntax`, the same
-            syntax tree in the problem's language.
+            syntax tree in the problem's language. A text that does not parse without errors has no tree: an edited one
+            is wrong, and a wanted one is compared as `text`.
         max_passes: 1 applies an action once; more apply it until nothing changes, at most so often.
 
     Raises:
@@ -75,7 +76,7 @@ class AstGrep(Engine):
     """
 
     name = "ast_grep"
-    version = "1"
+    version = "2"
 
     def __init__(
         self,
@@ -224,6 +225,10 @@ def _by_tree(known: JobResult, digest: str, text: str, problem: AstGrepProblem, 
     wanted = _edited(known)
     if isinstance(wanted, Verdict):
         return Judged(Verdict("no_verdict", log=f"the wanted text has no tree: {wanted.log}"), lasting=False)
+    if not wanted[2]:
+        return Judged(_compared(equal_text(text, problem.after), text, problem, seconds))
+    if not digest:
+        return Judged(_failed("wrong_answer", f"the edited text does not parse as {problem.language}", seconds))
     return Judged(_compared(digest == wanted[2], text, problem, seconds))
 
 

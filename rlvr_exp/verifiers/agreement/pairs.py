@@ -1,0 +1,113 @@
+"""Pairs as a verifier gets them, and how many of its verdicts are not those of plain Python."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+from rlvr_exp.tasks.base import Candidate
+from rlvr_exp.tasks.mutants import chosen
+from rlvr_exp.tasks.problems import Case, PytestProblem, PythonProblem
+from rlvr_exp.verifiers.agreement import naive
+from rlvr_exp.verifiers.agreement.programs import HEAD, function
+from rlvr_exp.verifiers.agreement.values import value, written
+from rlvr_exp.verifiers.base import Request, Verifier
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One program with both verdicts."""
+
+    number: int
+    kind: str
+    """`honest` or `wrong`."""
+    request: Request
+    plain: bool
+    """Passes under plain Python."""
+    outcome: str = ""
+    log: str = ""
+
+    @property
+    def agrees(self) -> bool:
+        return self.plain == (self.outcome == "passed")
+
+
+@dataclass(frozen=True)
+class _Pair:
+    honest: str
+    wrong: str
+    calls: tuple[tuple[Any, Any], ...]
+    instead: Any
+    """Expected where the honest program gives no value."""
+
+
+def python_io_pairs(count: int, seed: int) -> list[Judged]:
+    """Functions and cases."""
+    found = []
+    for number, pair, honest, wrong in _run(count, seed):
+        wanted = [answer if isinstance(answer, list) else [naive.key(pair.instead), pair.instead] for answer in honest]
+        cases = tuple(Case(args, expected) for args, (_, expected) in zip(pair.calls, wanted, strict=True))
+        problem = PythonProblem("f", cases, strict=True)
+        for kind, code, answers in (("honest", pair.honest, honest), ("wrong", pair.wrong, wrong)):
+            same = [type(one) is list and one[0] == other[0] for one, other in zip(answers, wanted, strict=True)]
+            found.append(Judged(number, kind, Request(problem, Candidate(code)), all(same)))
+    return found
+
+
+def pytest_pairs(count: int, seed: int) -> list[Judged]:
+    """The same functions, with suites of several forms of assertion; pytest itself says which of them pass."""
+    found, texts = [], []
+    for number, pair, honest, _ in _run(count, seed):
+        tests = _suite(random.Random(f"{seed} suite {number}"), pair, honest)
+        for kind, code in (("honest", pair.honest), ("wrong", pair.wrong)):
+            texts.append([code, tests])
+            found.append((number, kind, Request(PytestProblem(tests), Candidate(code))))
+    return [Judged(*one, plain) for one, plain in zip(found, naive.ask("suites", texts), strict=True)]
+
+
+def judged(pairs: Sequence[Judged], verifier: Verifier) -> list[Judged]:
+    """With the verifier's verdicts."""
+    verdicts = verifier.verify([one.request for one in pairs])
+    return [
+        Judged(one.number, one.kind, one.request, one.plain, verdict.outcome, verdict.log)
+        for one, verdict in zip(pairs, verdicts, strict=True)
+    ]
+
+
+def _run(count: int, seed: int) -> list[tuple[int, _Pair, Any, Any]]:
+    pairs = [_pair(random.Random(f"{seed} {number}"), f"{seed} {number}") for number in range(count)]
+    both = list(naive.ask("functions", chain.from_iterable(([p.honest, p.calls], [p.wrong, p.calls]) for p in pairs)))
+    return list(zip(range(count), pairs, both[::2], both[1::2], strict=True))
+
+
+def _pair(draw: random.Random, name: str) -> _Pair:
+    text = function(draw)
+    honest = HEAD + text
+    wrong = HEAD + chosen(text, 1, name)[0].code
+    calls = tuple((value(draw), value(draw)) for _ in range(draw.randint(1, 4)))
+    return _Pair(honest, wrong, calls, value(draw))
+
+
+def _suite(draw: random.Random, pair: _Pair, honest: Sequence[Any]) -> str:
+    lines = ["import unittest", "import pytest", "from math import inf, nan", "from solution import f"]
+    for number, (args, answer) in enumerate(zip(pair.calls, honest, strict=True)):
+        call = f"f({', '.join(map(written, args))})"
+        lines += ["", "", *_test(draw, number, call, answer)]
+    return "\n".join(lines) + "\n"
+
+
+def _test(draw: random.Random, number: int, call: str, answer: Any) -> list[str]:
+    if isinstance(answer, str):
+        return [f"def test_{number}():", f"    with pytest.raises({answer}):", f"        {call}"]
+    wanted = written(answer[1])
+    forms = (
+        [f"def test_{number}():", f"    assert {call} == {wanted}"],
+        [f"def test_{number}():", f"    assert not {call} != {wanted}"],
+        [f"def test_{number}():", f"    got = {call}", f"    assert repr(got) == repr({wanted}) or got == {wanted}"],
+        [f"@pytest.mark.parametrize('wanted', [{wanted}])", f"def test_{number}(wanted):", f"    assert {call} == wanted"],
+        [f"class Test{number}(unittest.TestCase):", "    def test_it(self):", f"        self.assertEqual({call}, {wanted})"],
+        [f"def test_{number}():", f"    assert [{call}] in [[{wanted}], 'other']"],
+        [f"def test_{number}(capsys):", f"    assert {call} == {wanted}", "    assert 'Error' not in capsys.readouterr().err"],
+    )
+    return list(draw.choice(forms))

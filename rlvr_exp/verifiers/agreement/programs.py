@@ -1,0 +1,105 @@
+"""Random functions `f(a, b)`: steps that each make a new value of the one before, by a means that programs use."""
+
+import random
+from collections.abc import Callable
+
+from rlvr_exp.verifiers.agreement.values import value, written
+
+HEAD = """
+import collections, contextlib, dataclasses, functools, itertools, math
+from math import inf, nan
+
+SEEN = []
+
+class Box:
+    count = 0
+    def __init__(self, held, more=2):
+        Box.count += 1
+        self.held, self.more = held, more
+    def __len__(self): return self.more
+    def __iter__(self): return iter([self.held] * self.more)
+    @property
+    def both(self): return (self.held, self.more)
+
+@dataclasses.dataclass
+class Point:
+    x: object
+    y: int = 3
+
+Pair = collections.namedtuple('Pair', 'one other')
+
+@functools.lru_cache(maxsize=None)
+def steps(n):
+    return 1 if n < 2 else steps(n - 1) + steps(n - 2)
+
+def parts(of):
+    if isinstance(of, (list, tuple)):
+        for one in of:
+            yield from parts(one)
+    else:
+        yield of
+
+@contextlib.contextmanager
+def noted(of):
+    SEEN.append(1)
+    try:
+        yield of
+    finally:
+        SEEN.append(2)
+"""
+Step = Callable[[random.Random], str]
+
+
+def _literal(draw: random.Random) -> str:
+    return written(value(draw, 1))
+
+
+def _small(draw: random.Random) -> str:
+    return str(draw.randint(0, 5))
+
+
+STEPS: tuple[Step, ...] = (
+    lambda draw: f"v = [v, {_literal(draw)}]",
+    lambda draw: f"v = (v,) * {_small(draw)}",
+    lambda draw: f"v = {{'k': v, {draw.randint(0, 9)}: {_literal(draw)}}}",
+    lambda draw: f"v = list(parts([v, {_literal(draw)}]))",
+    lambda draw: f"v = Box(v, {_small(draw)}).both",
+    lambda draw: f"v = list(Box(v, {_small(draw)}))",
+    lambda draw: f"v = (len(Box(v, {_small(draw)})), Box.count)",
+    lambda draw: f"v = Pair(v, {_literal(draw)})",
+    lambda draw: f"v = dataclasses.astuple(Point(v, {_small(draw)}))",
+    lambda draw: f"v = [v, steps({draw.randint(1, 20)})]",
+    lambda draw: f"v = [v, {draw.randint(2, 9)} ** {draw.randint(0, 90)}]",
+    lambda draw: f"if isinstance(v, (int, float)): v = v + {_small(draw)}",
+    lambda draw: f"if isinstance(v, (int, float)) and v > {_small(draw)}: v = v * 2 - 1",
+    lambda draw: f"if isinstance(a, list): a.append({_literal(draw)}); v = [a, v]",
+    lambda draw: f"if isinstance(b, dict): b.clear(); v = [b, v]",
+    lambda draw: f"try:\n    v = v[{_small(draw)}]\nexcept (TypeError, KeyError, IndexError):\n    v = [v, {_literal(draw)}]",
+    lambda draw: f"with noted(v) as held: v = [held, len(SEEN)]\nif len(SEEN) > {_small(draw)}: SEEN.clear()",
+    lambda draw: f"for n in range({_small(draw)}): v = [n, v] if n % 2 else (v, n)",
+    lambda draw: f"v = sum(1 for part in parts(v) if isinstance(part, (int, str))) + {_small(draw)}",
+    lambda draw: "v = collections.Counter(type(part).__name__ for part in parts(v))",
+    lambda draw: "v = ''.join(part for part in parts([v, a, b]) if isinstance(part, str))",
+    lambda draw: f"v = v[{_small(draw)}:] if isinstance(v, (str, bytes, list, tuple)) else v",
+    lambda draw: "v = v.encode('utf-8', 'surrogatepass') if isinstance(v, str) else v",
+    lambda draw: f"v = {{part for part in parts(v) if isinstance(part, int)}} | {{{_small(draw)}}}",
+    lambda draw: "v = len(v) if hasattr(v, '__len__') else v",
+    lambda draw: f"print('step', {_small(draw)}, type(v))",
+    lambda draw: f"assert v != {_literal(draw)}",
+    lambda draw: f"if v == {_literal(draw)}: raise ValueError(v)",
+    lambda draw: "v = (one for one in [v])" if draw.random() < 0.1 else "v = next(one for one in [v])",
+    lambda draw: "v = Box(v)" if draw.random() < 0.1 else "v = Box(v).held",
+    lambda draw: f"v = functools.reduce(lambda one, other: [one, other], [v] * {draw.randint(1, 4)})",
+    lambda draw: "v = [*itertools.chain([v], [a])]",
+    lambda draw: f"v = math.floor(v) if isinstance(v, float) and math.isfinite(v) else [v, {_literal(draw)}]",
+    lambda draw: "globals()['LAST'] = v\nv = [LAST]",
+    lambda draw: f"match v:\n    case [one, *_]: v = one\n    case {{'k': one}}: v = (one, {_small(draw)})\n    case int(): v = -v",
+)
+
+
+def function(draw: random.Random) -> str:
+    """The text of a function `f` of two arguments, to stand below HEAD."""
+    steps = [draw.choice(STEPS)(draw) for _ in range(draw.randint(1, 5))]
+    body = "\n".join([f"v = {draw.choice(['a', 'b', '[a, b]', '(a, b)'])}", *steps, "return v"])
+    inside = "".join(f"    {line}\n" for line in body.split("\n"))
+    return f"def f(a, b):\n{inside}"

@@ -1,0 +1,54 @@
+"""Fixed answers: programs that know nothing of their task. One that passes shows a hole in a verifier or a weak suite.
+
+Owns which list belongs to which kind of problem; a list is a module with `ANSWERS`, pairs of a name and a function that
+builds the answer's text from what the problem gives: for Python the names which its tests take from a solution, for
+Dafny the given program, for an edit its language. Builds text and runs nothing.
+"""
+
+import importlib
+import importlib.util
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from rlvr_exp.tasks.problems import AstGrepProblem, DafnyProblem, PytestProblem, PythonProblem
+from rlvr_exp.verifiers.universal.names import wanted_names
+
+KINDS = ("none", "plain", "all")
+"""Which fixed answers are tried: `plain`, those that return plain data, raise or leave; `all`, those that attack, too."""
+PYTHON = "rlvr_exp.verifiers.universal.functions"
+PROGRAMS = "rlvr_exp.verifiers.universal.programs"
+
+
+@dataclass(frozen=True)
+class Answers:
+    """`module`: where the list is; `given`: what of a problem its functions build from."""
+
+    module: str
+    given: Callable[[Any], Any]
+
+
+def _answers_of(problem: Any) -> Answers | None:
+    match problem:
+        case PythonProblem(entry_point=""):
+            return Answers(PROGRAMS, lambda _: None)
+        case PythonProblem() | PytestProblem():
+            return Answers(PYTHON, wanted_names)
+        case AstGrepProblem():
+            return Answers("rlvr_exp.verifiers.ast_grep.universal", lambda edit: edit.language)
+        case DafnyProblem():
+            return Answers("rlvr_exp.verifiers.dafny.universal", lambda given: given.program)
+    return None
+
+
+def fixed_answers(problem: Any, kind: str = "all") -> Iterator[tuple[str, str]]:
+    """(name, text) of each fixed answer to a problem; none where its verifier has no list."""
+    answers = _answers_of(problem) if kind != "none" else None
+    if answers is None or importlib.util.find_spec(answers.module) is None:
+        return
+    listed = importlib.import_module(answers.module)
+    given = answers.given(problem)
+    plain = getattr(listed, "PLAIN", None)
+    for name, build in listed.ANSWERS:
+        if kind == "all" or plain is None or name in plain:
+            yield name, build(given)

@@ -1,0 +1,26 @@
+"""The names that a Python problem's tests take from a solution."""
+
+import ast
+
+from rlvr_exp.tasks.problems import PytestProblem, PythonProblem
+
+MODULE = "solution"
+
+
+def wanted_names(problem: PythonProblem | PytestProblem) -> tuple[str, ...]:
+    """In order of first use: the entry point, or what the suite imports from `solution` or reads of it."""
+    if isinstance(problem, PythonProblem):
+        return (problem.entry_point,)
+    found: dict[str, None] = {}
+    for text in (problem.tests, *(text for name, text in problem.files if name.endswith(".py"))):
+        for node in ast.walk(ast.parse(text)):
+            found.update(dict.fromkeys(_names_in(node)))
+    return tuple(found)
+
+
+def _names_in(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.ImportFrom) and node.module == MODULE:
+        return [alias.name for alias in node.names if alias.name != "*"]
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == MODULE:
+        return [node.attr]
+    return []
