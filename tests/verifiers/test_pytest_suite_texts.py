@@ -120,7 +120,7 @@ def verifier():
         ("from solution import double\ndef test_a(): double(2)", True, True),
         ("x = 1", False, True),
         ("import sys\nsys.exit(0)", False, True),
-        ("import os\nos._exit(0)\ndef test_a(): pass", False, False),
+        ("import os\nos._exit(0)\ndef test_a(): pass", False, True),
         ("import solution\nsolution.double = lambda x: 4\ndef test_a(): assert solution.double(2) == 4", True, True),
         ("def test_a(:", False, True),
     ],

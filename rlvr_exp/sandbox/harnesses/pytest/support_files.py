@@ -12,13 +12,16 @@ from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_loader
 from types import ModuleType
 
+from rlvr_exp.sandbox.imports import fit_imports
+
 
 def settle(folder: str, importing: bool) -> None:
-    """The folder as the place for temporary files, and for imports where these are wanted."""
+    """The folder as the place for temporary files, and for imports where these are wanted; what libraries need here."""
     os.umask(0o022)
     if importing:
         sys.path.insert(0, folder)
     os.environ["TMPDIR"], tempfile.tempdir = folder, None
+    fit_imports()
 
 
 def write_files(folder: str, files: Mapping[str, str]) -> None:
