@@ -27,6 +27,9 @@ def across(config: Config) -> Iterator[Problem]:
         yield Problem("replay.breakpoint", what, "true", "with run.inline=true", "", "run.inline=true")
     if not reads(config, "optimizer"):
         return
+    if getattr(config.verifier, "process", "") == "shared":
+        what = "a solution in the tests' own process can pass without solving, which a policy learns"
+        yield Problem("verifier.process", what, "shared", "bridged in stages that train", "", "drop it")
     yield from schedule_problems(config.scheduler, getattr(config.algorithm, "max_steps", 0))
     if config.cascade is not None and config.algorithm is not None:
         yield from _of_cascade(config)

@@ -31,6 +31,8 @@ class Finding:
     variant: str
     outcome: Outcome
     reason: str
+    decides_itself: bool = False
+    """Every assertion that held was decided by the candidate's own comparing."""
 
     @property
     def as_hoped(self) -> bool:
@@ -74,6 +76,9 @@ def report(findings: Sequence[Finding], left_out: Mapping[str, str]) -> str:
         ("universal", "Weak tasks, and the fixed answers that pass"),
     ):
         lines += _listed(title, [one for one in findings if one.kind == kind and not one.as_hoped])
+    own = [one.task for one in findings if one.kind == "gold" and one.decides_itself]
+    if own:
+        lines += ["", "Tasks whose tests ask nothing but the solution's own comparing:", "", *(f"- {task}" for task in own)]
     weak = {task: reason for task, reason in left_out.items() if reason.startswith(WEAK)}
     if weak:
         lines += ["", "Weak tasks, left out:", ""]

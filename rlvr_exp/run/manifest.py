@@ -72,6 +72,11 @@ def _read(directory: Path) -> dict[str, Any]:
     return json.loads((directory / NAME).read_text(encoding="utf-8"))
 
 
+def section(directory: Path, name: str) -> dict[str, Any]:
+    """A part of the manifest; empty where it is not there."""
+    return _read(directory).get(name) or {}
+
+
 def extend(directory: Path, **sections: Any) -> None:
     """Add sections, or replace those of the same name. One process of a run calls this."""
     write_json(directory / NAME, _read(directory) | sections)

@@ -27,11 +27,14 @@ from rlvr_exp.run.rollout_files import When
 from rlvr_exp.stages.fitting import all_tasks, check_fit
 from rlvr_exp.stages.golds import check_golds
 from rlvr_exp.stages.judging import built_verifier, ready
+from rlvr_exp.stages.screening import unfit
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.verifiers.base import Verifier
 from rlvr_exp.verifiers.guarded import Guarded
 
 PRACTICE = "practice"
+NAMED = 5
+"""Tasks named in a note; the manifest has all."""
 
 
 @dataclass(frozen=True)
@@ -131,13 +134,30 @@ def training_tasks(parts: Parts, config, job: Job, split: str = "train") -> list
     if not fitting:
         raise InputError(Problem("model.max_prompt_tokens", f"no prompt of {len(tasks)} fits", str(limit), remedy="raise it"))
     left_out = len(tasks) - len(fitting)
-    manifest.extend(job.directory, train={"split": split, "tasks": len(fitting), "left_out_prompt_too_long": left_out})
+    unjudged = _unjudged(parts, config, job, fitting)
+    kept = [task for task in fitting if task.id not in unjudged] or fitting  # where none is left, the golds say why
+    told = {"split": split, "tasks": len(kept), "left_out_prompt_too_long": left_out, "left_out_by_tests": unjudged}
+    manifest.extend(job.directory, train=told)
+    if unjudged:
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in list(unjudged.items())[:NAMED])
+        text = f"{len(unjudged)} of {len(tasks)} {split} tasks are left out, their tests cannot judge: {reasons}"
+        job.progress(kind="note", text=text)
     if left_out:
         text = f"{left_out} of {len(tasks)} {split} tasks are left out: their prompts pass {limit} tokens"
         job.progress(kind="note", text=text)
     if rank() == 0:  # Once is enough; where a gold fails, this rank ends the run.
-        check_golds(parts.domain, parts.verifier, fitting, config.verifier.validate, job)
-    return fitting
+        check_golds(parts.domain, parts.verifier, kept, config.verifier.validate, job)
+    return kept
+
+
+def _unjudged(parts: Parts, config, job: Job, tasks: Sequence[Task]) -> dict[str, str]:
+    """Tasks whose tests cannot judge, by reason; a run that goes on leaves out what it left out before."""
+    known = None
+    if manifest.resumed_from(job.directory):
+        known = manifest.section(job.directory, "train").get("left_out_by_tests")
+    if known is None and rank() == 0 and config.verifier.validate:
+        known = unfit(parts.domain, parts.verifier, tasks, getattr(config.data, "weak", False), job)
+    return agreed(known) or {}
 
 
 def measured_before(parts: Parts, config, job: Job) -> dict[str, Rate]:

@@ -43,7 +43,7 @@ def run(config: Config, job: Job) -> Result:
         found = judged(domain, verifier, tasks, options, job)
         told = system_metrics(verifier)
     write_text(job.directory / "validate.jsonl", "".join(json.dumps(row(*one)) + "\n" for one in found))
-    findings = [Finding(t.task.id, t.kind, t.variant, v.outcome, why(v)) for t, v in found]
+    findings = [Finding(t.task.id, t.kind, t.variant, v.outcome, why(v), decides_itself(v)) for t, v in found]
     text = report(findings, domain.left_out())
     write_text(job.directory / "validate.md", text)
     job.progress(kind="note", text=text)
@@ -105,9 +105,16 @@ def row(trial: Trial, verdict: Verdict) -> dict[str, Any]:
         "passed": verdict.passed,
         "total": verdict.total,
         "time": round(verdict.seconds, 6),
+        "assertions": verdict.assertions,
+        "own_assertions": verdict.own_assertions,
         "log": verdict.log,
         "code": trial.candidate.text if unexpected else None,
     }
+
+
+def decides_itself(verdict: Verdict) -> bool:
+    """Whether every assertion that held was decided by the candidate's own comparing."""
+    return 0 < verdict.assertions == verdict.own_assertions
 
 
 def _require(findings: Sequence[Finding], share: float) -> None:

@@ -48,6 +48,10 @@ class Verdict:
     cached: bool = False
     log: str = ""
     """The first failing case, the error, or why there is no verdict; at most a few lines."""
+    assertions: int = 0
+    """Assertions that held, where the grader counts them."""
+    own_assertions: int = 0
+    """Those of them that only the candidate's own comparing decided."""
 
     def __post_init__(self) -> None:
         if self.outcome not in OUTCOMES:

@@ -159,9 +159,9 @@ class Engine(Verifier):
             self._salt = repr(parts).encode()
         return self._salt
 
-    def _count(self, name: str) -> None:
+    def _count(self, name: str, by: int = 1) -> None:
         with self._lock:
-            self._counts[name] += 1
+            self._counts[name] += by
 
 
 def _capped(verdict: Verdict) -> Verdict:

@@ -225,7 +225,7 @@ def test_the_reference_says_what_is_a_class(verifier):
     code += "def tokens(text): return [T(part) for part in text.split()]"
     assert judge(verifier, code, suite).outcome == "failed"
     verdict = verifier.verify([Request(PytestProblem(suite, reference=code), Candidate(code + "\n#"))])[0]
-    assert verdict.outcome == "passed" and verdict.log.startswith("1 of 1 assertions")
+    assert (verdict.outcome, verdict.assertions, verdict.own_assertions) == ("passed", 1, 1)
 
 
 def test_a_suite_that_its_reference_does_not_pass_judges_nobody(verifier):

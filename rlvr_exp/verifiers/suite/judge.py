@@ -71,12 +71,11 @@ def judge(shape: Shape, run: Run) -> Verdict:
     total = max(len(names), sum(test.counted for test in shape.tests))
     fault = _fault(shape, run, names, result)
     own, held = run.decided
+    counts = {"total": total, "seconds": result.cpu_s, "assertions": held, "own_assertions": own}
     if fault is None:
-        said = f"{own} of {held} assertions were decided by the solution's own comparing" if own else ""
-        return Verdict("passed", passed=passed, total=total, seconds=result.cpu_s, log=said)
+        return Verdict("passed", passed=passed, **counts)
     bucket, log = fault
-    passed = min(passed, total - 1) if total else 0
-    return Verdict("failed", bucket, passed=passed, total=total, seconds=result.cpu_s, log=log[:LOG])
+    return Verdict("failed", bucket, passed=min(passed, total - 1) if total else 0, log=log[:LOG], **counts)
 
 
 def _fault(shape: Shape, run: Run, names: list[str], result: JobResult) -> tuple[str, str] | None:

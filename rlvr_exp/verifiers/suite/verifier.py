@@ -111,17 +111,17 @@ class PytestSuite(Engine):
         suite, known_by = work.payload
         text, reference = work.request.candidate.text, work.request.problem.reference
         if not reference or self._shared:
-            return then(self._run(suite, text), lambda run: _judged(suite, run))
+            return then(self._run(suite, text), lambda run: self._judged(suite, run))
         profile = self._profile(suite, known_by, reference)
 
         def after(first: Run) -> Judged | Future[Judged]:
-            judged = _judged(suite, first)
+            judged = self._judged(suite, first)
             if text == reference:
                 return judged
             if judged.verdict.outcome != "passed":
                 said = f"the suite cannot judge: its reference does not pass ({judged.verdict.log})"
                 return Judged(Verdict("no_verdict", log=said), lasting=False)
-            return then(self._run(suite, text, first.profile), lambda run: _judged(suite, run))
+            return then(self._run(suite, text, first.profile), lambda run: self._judged(suite, run))
 
         return then(profile, after)
 
@@ -147,6 +147,16 @@ class PytestSuite(Engine):
         peer = b"" if self._shared else wire.encode(both)
         return then(self._pool.submit(Job(wire.encode(job), suite.limits, peer)), read)
 
+    def _judged(self, suite: _Suite, run: Run) -> Judged:
+        verdict = judge(suite.shape, run)
+        self._count("assertions", verdict.assertions)
+        self._count("own_assertions", verdict.own_assertions)
+        return Judged(verdict, lasting=run.result.lasting)
+
+    def metrics(self) -> Mapping[str, float]:
+        """And the assertions that held, with those that only solutions' own comparing decided."""
+        return {**super().metrics(), **{name: float(self._counts[name]) for name in ("assertions", "own_assertions")}}
+
     def tool(self) -> Mapping[str, str]:
         return {
             "python": platform.python_version(),
@@ -161,10 +171,6 @@ class PytestSuite(Engine):
     def close(self) -> None:
         self._pool.close()
         super().close()
-
-
-def _judged(suite: _Suite, run: Run) -> Judged:
-    return Judged(judge(suite.shape, run), lasting=run.result.lasting)
 
 
 def _parted(problem: PytestProblem) -> tuple[dict[str, str], dict[str, str]]:

@@ -1,0 +1,45 @@
+"""Which training tasks have tests that can judge: pytest suites that their own gold passes and no hollow program does.
+
+A suite that looks at what only one process can have (the clock, the callers' frames) is no candidate's fault, so its
+task teaches nothing; one that a program without bodies passes teaches the wrong thing. Both are left out and counted.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from rlvr_exp.run.job import Job
+from rlvr_exp.stages.golds import why
+from rlvr_exp.tasks.base import Candidate, Domain, Task
+from rlvr_exp.tasks.mutants import hollow
+from rlvr_exp.tasks.problems import PytestProblem
+from rlvr_exp.verifiers.base import Request, Verifier
+
+WEAK = "a hollow program passes"
+EVERY = 50
+
+
+def unfit(domain: Domain, verifier: Verifier, tasks: Sequence[Task], keep_weak: bool, job: Job) -> dict[str, str]:
+    """Task: why it is left out. Judges golds and hollow programs of tasks that are judged by tests; no others."""
+    tested = [task for task in tasks if isinstance(task.problem, PytestProblem) and task.gold is not None]
+    if not tested:
+        return {}
+    trials = [trial for task in tested for trial in _trials(domain, task, keep_weak)]
+    job.progress(kind="phase", name="check tests", done=0, total=len(trials))
+    found: dict[str, str] = {}
+    requests = (Request(task.problem, candidate) for task, _, candidate in trials)
+    for done, (index, verdict) in enumerate(verifier.as_ready(requests), 1):
+        task, is_gold, _ = trials[index]
+        if is_gold and verdict.outcome != "passed":
+            found[task.id] = why(verdict)
+        elif not is_gold and verdict.outcome == "passed":
+            found.setdefault(task.id, WEAK)
+        if done % EVERY == 0 or done == len(trials):
+            job.progress(kind="phase", name="check tests", done=done, total=len(trials))
+    return found
+
+
+def _trials(domain: Domain, task: Task, keep_weak: bool) -> Iterator[tuple[Task, bool, Candidate]]:
+    gold = domain.parse(task.gold or "", task)
+    yield task, True, gold
+    if not keep_weak and gold.text is not None:
+        for one in hollow(gold.text):
+            yield task, False, Candidate(one.code)
