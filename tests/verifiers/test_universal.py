@@ -46,6 +46,7 @@ def test_plain_answers_are_a_part_of_all_and_none_is_none() -> None:
 
 def test_the_names_of_a_suite_are_those_that_it_takes_from_the_solution() -> None:
     assert set(wanted_names(SUITE)) == {"f", "C", "h"}
+    assert wanted_names(PytestProblem("def test(: pass")) == ()
     assert "f = _answer" in dict(fixed_answers(SUITE))["none"] and "g = " not in dict(fixed_answers(SUITE))["none"]
 
 
