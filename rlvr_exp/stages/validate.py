@@ -1,7 +1,7 @@
 """See whether tasks can be trusted: each gold passes, what is known or made to be wrong does not. No model, no torch.
 
 Writes `validate.jsonl`, one row a candidate, and `validate.md`, the table with what stands out: golds that do not pass,
-each with its reason, and tasks whose tests let a hollow, a wrong or a fixed program through. Judged again, a set costs little:
+each with its reason, and tasks whose tests let a hollow or a wrong program or a fixed answer through. Judged again, a set costs little:
 verdicts are remembered.
 """
 

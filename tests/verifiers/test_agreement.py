@@ -38,7 +38,9 @@ def test_pairs_follow_from_the_seed() -> None:
 
 def test_a_disagreement_is_printed_and_is_the_exit_code(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     pair = next(one for one in python_io_pairs(3, seed=1) if one.plain)
-    broken = replace(pair, request=replace(pair.request, candidate=Candidate("def f(a, b): return 'nobody expects this'")))
+    broken = replace(
+        pair, request=replace(pair.request, candidate=Candidate("def f(a, b): return 'nobody expects this'"))
+    )
     monkeypatch.setattr(command, "python_io_pairs", lambda count, seed: [pair, broken])
     assert command.main(["--pairs", "2", "--workers", "1"]) == 1
     printed = capsys.readouterr().out

@@ -86,9 +86,7 @@ def test_a_wanted_text_that_does_not_parse_is_compared_as_text(
 
 
 @pytest.mark.parametrize(("language", "wanted", "got"), DIFFERENT)
-def test_what_is_no_program_or_another_one_is_not_equal(
-    by_tree: AstGrep, language: str, wanted: str, got: str
-) -> None:
+def test_what_is_no_program_or_another_one_is_not_equal(by_tree: AstGrep, language: str, wanted: str, got: str) -> None:
     assert judge(by_tree, language, wanted, wanted).outcome == "passed"
     assert judge(by_tree, language, wanted, got).bucket == "wrong_answer"
 

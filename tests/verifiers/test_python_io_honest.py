@@ -49,7 +49,11 @@ def together(work, count=8):
 """
 POOLS = {
     "thread_pool": ("from multiprocessing.pool import ThreadPool", "return ThreadPool(4).map(abs, [-x, x])", [2, 2]),
-    "thread_pool_of_context": ("import multiprocessing.pool as p", "with p.ThreadPool() as t: return t.apply(abs, (-x,))", 2),
+    "thread_pool_of_context": (
+        "import multiprocessing.pool as p",
+        "with p.ThreadPool() as t: return t.apply(abs, (-x,))",
+        2,
+    ),
     "dummy": ("from multiprocessing.dummy import Pool", "with Pool(2) as pool: return pool.map(str, [x])", ["2"]),
     "queue": ("import multiprocessing as m", "q = m.Queue(2)\nq.put(x)\nreturn [q.get(timeout=5), q.qsize()]", [2, 0]),
     "simple_queue": ("import multiprocessing as m", "q = m.SimpleQueue()\nq.put(x)\nreturn q.get()", 2),
@@ -178,4 +182,6 @@ def test_bytes_that_are_no_text_equal_no_text(verifier):
 
 
 def test_printing_odd_text_costs_no_verdict(verifier):
-    assert judge(verifier, f"def f(x):\n    print({ascii(PAIR)}, x)\n    return x", Case(("\ud800",), "\ud800")).score == 1
+    assert (
+        judge(verifier, f"def f(x):\n    print({ascii(PAIR)}, x)\n    return x", Case(("\ud800",), "\ud800")).score == 1
+    )

@@ -1,4 +1,4 @@
-"""Fixed answers: what they are built from, that they run as meant, and that none passes a task that comes with the package."""
+"""Fixed answers: what they are built from, that they run as meant, and that none passes an embedded task."""
 
 import ast
 from collections.abc import Iterator
@@ -18,7 +18,9 @@ from rlvr_exp.verifiers.universal.names import wanted_names
 DOUBLE = PythonProblem("double", (Case((2,), 4), Case((3,), 6)), limits=Limits(cpu_s=5.0))
 METHOD = PythonProblem("Solution.double", DOUBLE.cases)
 PROGRAM = PythonProblem("", (StdinCase("2\n", "4\n"), StdinCase("3\n", "6\n")))
-SUITE = PytestProblem("import solution\nfrom solution import f as g, C\n\ndef test():\n    assert g(1) == solution.h(2)\n")
+SUITE = PytestProblem(
+    "import solution\nfrom solution import f as g, C\n\ndef test():\n    assert g(1) == solution.h(2)\n"
+)
 EDIT = AstGrepProblem("python", "print(a)\n", "log(a)\n")
 
 
@@ -44,6 +46,7 @@ def test_plain_answers_are_a_part_of_all_and_none_is_none() -> None:
 
 def test_the_names_of_a_suite_are_those_that_it_takes_from_the_solution() -> None:
     assert set(wanted_names(SUITE)) == {"f", "C", "h"}
+    assert wanted_names(PytestProblem("def test(: pass")) == ()
     assert "f = _answer" in dict(fixed_answers(SUITE))["none"] and "g = " not in dict(fixed_answers(SUITE))["none"]
 
 

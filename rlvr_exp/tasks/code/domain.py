@@ -40,7 +40,9 @@ class Code(Domain):
 
     name = "code"
 
-    def __init__(self, path: str, set: str = AUTO, judge: str = "pytest", limit: int = 0, seed: int = 0, weak: bool = False):
+    def __init__(
+        self, path: str, set: str = AUTO, judge: str = "pytest", limit: int = 0, seed: int = 0, weak: bool = False
+    ):
         self.path, self.set, self.limit, self.seed, self.weak = Path(path), set, limit, seed, weak
         self.judge = form_of(judge)
 

@@ -1,7 +1,7 @@
 """Tasks whose cases a program passes that knows nothing of them: one value for every input, or the argument as it is.
 
-Read off arguments and expected values; nothing is run. Tests that are programs are looked at by `+stage=validate`, which
-tries many more fixed answers. Equality is that of the judge: Python's own in test files, python_io's on cases.
+Read off arguments and expected values; nothing is run. Tests that are programs are tried by `+stage=validate`, with many
+more fixed answers. Equality is that of the judge: Python's own in test files, python_io's on cases.
 """
 
 from collections.abc import Callable

@@ -1,8 +1,8 @@
 """Plain Python's word on programs of `programs.py`: run in a child of its own, in no sandbox.
 
 Requests on standard input and answers on standard output are lines of hexadecimal `wire` data. `functions`: [code,
-[arguments, ...]] gives for each call [key, value] or a fault's name; equal keys are equal answers, by rules written down
-here a second time. `suites`: [code, tests] gives whether pytest passes it, each in a fork that has pytest loaded.
+[arguments, ...]] gives for each call [key, value] or a fault's name; equal keys are equal answers, by rules written
+here independently of the verifier. `suites`: [code, tests] gives whether pytest passes it, each in a fork of its own.
 """
 
 import contextlib
@@ -33,11 +33,14 @@ def ask(mode: str, requests: Iterable[Any]) -> Iterator[Any]:
 
 
 def key(value: Any) -> str:
-    """Equal for answers that python_io's page calls equal where types are strict. Raises TypeError for what is no data."""
-    for base in (bool, int, float, complex, str, bytes):
+    """Equal for answers that are equal where types are strict. Raises TypeError for what is no plain data."""
+    if isinstance(value, complex):
+        return f"complex {key(value.real)} {key(value.imag)}"
+    if isinstance(value, float):
+        return f"float {value + 0.0!r}"  # 0.0 for -0.0
+    for base in (bool, int, str, bytes):
         if isinstance(value, base):
-            plain = value + 0.0 if base is float else complex(value.real + 0.0, value.imag + 0.0) if base is complex else value
-            return f"{base.__name__} {base.__repr__(plain)}"
+            return f"{base.__name__} {base.__repr__(value)}"
     if value is None:
         return "None"
     for base in (list, tuple):

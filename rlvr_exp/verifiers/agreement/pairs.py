@@ -101,13 +101,17 @@ def _test(draw: random.Random, number: int, call: str, answer: Any) -> list[str]
     if isinstance(answer, str):
         return [f"def test_{number}():", f"    with pytest.raises({answer}):", f"        {call}"]
     wanted = written(answer[1])
+    test = f"def test_{number}"
+    mark = f"@pytest.mark.parametrize('wanted', [{wanted}])"
+    unit = f"        self.assertEqual({call}, {wanted})"
+    quiet = "    assert 'Error' not in capsys.readouterr().err"
     forms = (
-        [f"def test_{number}():", f"    assert {call} == {wanted}"],
-        [f"def test_{number}():", f"    assert not {call} != {wanted}"],
-        [f"def test_{number}():", f"    got = {call}", f"    assert repr(got) == repr({wanted}) or got == {wanted}"],
-        [f"@pytest.mark.parametrize('wanted', [{wanted}])", f"def test_{number}(wanted):", f"    assert {call} == wanted"],
-        [f"class Test{number}(unittest.TestCase):", "    def test_it(self):", f"        self.assertEqual({call}, {wanted})"],
-        [f"def test_{number}():", f"    assert [{call}] in [[{wanted}], 'other']"],
-        [f"def test_{number}(capsys):", f"    assert {call} == {wanted}", "    assert 'Error' not in capsys.readouterr().err"],
+        [f"{test}():", f"    assert {call} == {wanted}"],
+        [f"{test}():", f"    assert not {call} != {wanted}"],
+        [f"{test}():", f"    got = {call}", f"    assert repr(got) == repr({wanted}) or got == {wanted}"],
+        [mark, f"{test}(wanted):", f"    assert {call} == wanted"],
+        [f"class Test{number}(unittest.TestCase):", "    def test_it(self):", unit],
+        [f"{test}():", f"    assert [{call}] in [[{wanted}], 'other']"],
+        [f"{test}(capsys):", f"    assert {call} == {wanted}", quiet],
     )
     return list(draw.choice(forms))

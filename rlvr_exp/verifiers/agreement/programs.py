@@ -73,8 +73,10 @@ STEPS: tuple[Step, ...] = (
     lambda draw: f"if isinstance(v, (int, float)): v = v + {_small(draw)}",
     lambda draw: f"if isinstance(v, (int, float)) and v > {_small(draw)}: v = v * 2 - 1",
     lambda draw: f"if isinstance(a, list): a.append({_literal(draw)}); v = [a, v]",
-    lambda draw: f"if isinstance(b, dict): b.clear(); v = [b, v]",
-    lambda draw: f"try:\n    v = v[{_small(draw)}]\nexcept (TypeError, KeyError, IndexError):\n    v = [v, {_literal(draw)}]",
+    lambda draw: "if isinstance(b, dict): b.clear(); v = [b, v]",
+    lambda draw: (
+        f"try:\n    v = v[{_small(draw)}]\nexcept (TypeError, KeyError, IndexError):\n    v = [v, {_literal(draw)}]"
+    ),
     lambda draw: f"with noted(v) as held: v = [held, len(SEEN)]\nif len(SEEN) > {_small(draw)}: SEEN.clear()",
     lambda draw: f"for n in range({_small(draw)}): v = [n, v] if n % 2 else (v, n)",
     lambda draw: f"v = sum(1 for part in parts(v) if isinstance(part, (int, str))) + {_small(draw)}",
@@ -93,7 +95,9 @@ STEPS: tuple[Step, ...] = (
     lambda draw: "v = [*itertools.chain([v], [a])]",
     lambda draw: f"v = math.floor(v) if isinstance(v, float) and math.isfinite(v) else [v, {_literal(draw)}]",
     lambda draw: "globals()['LAST'] = v\nv = [LAST]",
-    lambda draw: f"match v:\n    case [one, *_]: v = one\n    case {{'k': one}}: v = (one, {_small(draw)})\n    case int(): v = -v",
+    lambda draw: (
+        f"match v:\n    case [one, *_]: v = one\n    case {{'k': one}}: v = (one, {_small(draw)})\n    case int(): v = 1"
+    ),
 )
 
 

@@ -15,7 +15,7 @@ from rlvr_exp.tasks.problems import AstGrepProblem, DafnyProblem, PytestProblem,
 from rlvr_exp.verifiers.universal.names import wanted_names
 
 KINDS = ("none", "plain", "all")
-"""Which fixed answers are tried: `plain`, those that return plain data, raise or leave; `all`, those that attack, too."""
+"""Which fixed answers are tried: `plain`, those that return plain data or raise; `all`, those that attack, too."""
 PYTHON = "rlvr_exp.verifiers.universal.functions"
 PROGRAMS = "rlvr_exp.verifiers.universal.programs"
 

@@ -6,7 +6,7 @@ Build = Callable[[Sequence[str]], str]
 
 
 def returning(value: str, head: str = "") -> Build:
-    """A module whose functions return `value`, an expression which may use `args`; `head` stands at the module's top."""
+    """A module whose functions return `value`, an expression which may use `args`; `head` stands above them."""
     return doing(f"return {value}", head)
 
 

@@ -53,16 +53,19 @@ INTRUDERS: dict[str, Build] = {
         f"        setattr(unittest.TestCase, name, {_LIES})",
     ),
     "patches_pytest": returning(
-        "0", f"import _pytest.python, _pytest.runner\n_pytest.python.Function.runtest = {_LIES}\n"
-        f"_pytest.runner.pytest_runtest_call = {_LIES}"
+        "0",
+        f"import _pytest.python, _pytest.runner\n_pytest.python.Function.runtest = {_LIES}\n"
+        f"_pytest.runner.pytest_runtest_call = {_LIES}",
     ),
     "patches_math": returning(
-        "0", f"import math, numpy, numpy.testing\nmath.isclose = numpy.allclose = {_LIES}\n"
-        f"numpy.testing.assert_allclose = {_LIES}"
+        "0",
+        f"import math, numpy, numpy.testing\nmath.isclose = numpy.allclose = {_LIES}\n"
+        f"numpy.testing.assert_allclose = {_LIES}",
     ),
     "patches_json": returning("0", "import json\njson.dumps.__kwdefaults__['default'] = lambda value: 'passed'"),
     "replaces_numpy": returning(
-        "0", "import sys\nfrom unittest import mock\nsys.modules['numpy'] = sys.modules['numpy.testing'] = mock.MagicMock()"
+        "0",
+        "import sys\nfrom unittest import mock\nsys.modules['numpy'] = sys.modules['numpy.testing'] = mock.MagicMock()",
     ),
     "finds_modules": returning(
         "0",
@@ -79,8 +82,9 @@ INTRUDERS: dict[str, Build] = {
         f"all = isinstance = {_LIES}\nimport pytest\npytestmark = pytest.mark.skip",
     ),
     "traces": returning(
-        "0", "import sys\ndef trace(frame, event, arg):\n    if event == 'exception': frame.f_lineno += 1\n    return trace\n"
-        "sys.settrace(trace)"
+        "0",
+        "import sys\ndef trace(frame, event, _):\n    if event == 'exception': frame.f_lineno += 1\n    return trace\n"
+        "sys.settrace(trace)",
     ),
     "walks_frames": doing("import sys\nreturn expected(sys._getframe(1))", _NEXT_CONSTANT),
     "walks_frames_by_traceback": doing(

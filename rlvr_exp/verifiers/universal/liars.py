@@ -41,8 +41,9 @@ LIARS: dict[str, Build] = {
     "liar": returning("Liar()", _OBJECT),
     "liar_of_other_class": returning("Liar()", f"{_OBJECT}\n    __class__ = property(lambda self: int)\n"),
     "liar_by_metaclass": returning(
-        "Liar", f"class Lies(type):{_LIES}\n    __instancecheck__ = __subclasscheck__ = lambda self, other: True\n"
-        "class Liar(metaclass=Lies): pass"
+        "Liar",
+        f"class Lies(type):{_LIES}\n    __instancecheck__ = __subclasscheck__ = lambda self, other: True\n"
+        "class Liar(metaclass=Lies): pass",
     ),
     "liar_built_by_new": module(f"{_OBJECT}\nclass _answer:\n    def __new__(cls, *args, **kwargs): return Liar()\n"),
     "proxy": returning("weakref.proxy(kept)", f"import weakref\n{_OBJECT}\nkept = Liar()"),
@@ -67,9 +68,7 @@ LIARS: dict[str, Build] = {
     "liar_enum": returning("Liar.ONE", f"from enum import Enum\nclass Liar(Enum):{_LIES}    ONE = 1\n"),
     "liar_date": _subclass("date", "Liar(2000, 1, 1)", "from datetime import date"),
     "liar_exception": _subclass("Exception", "Liar()"),
-    "liar_array": returning(
-        "numpy.zeros(1).view(Liar)", f"{_NUMPY}\nclass Liar(numpy.ndarray):{_LIES}{_UFUNC}"
-    ),
+    "liar_array": returning("numpy.zeros(1).view(Liar)", f"{_NUMPY}\nclass Liar(numpy.ndarray):{_LIES}{_UFUNC}"),
     "liar_scalar": returning("Liar(0)", f"{_NUMPY}\nclass Liar(numpy.float64):{_LIES}{_UFUNC}"),
     "liars_in_a_list": returning("[Liar()] * 3", _OBJECT),
     "liars_in_a_dict": returning("{key: Liar() for key in range(3)}", _OBJECT),

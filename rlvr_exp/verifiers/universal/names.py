@@ -2,6 +2,7 @@
 
 import ast
 
+from rlvr_exp.tasks.completion import tree
 from rlvr_exp.tasks.problems import PytestProblem, PythonProblem
 
 MODULE = "solution"
@@ -13,9 +14,16 @@ def wanted_names(problem: PythonProblem | PytestProblem) -> tuple[str, ...]:
         return (problem.entry_point,)
     found: dict[str, None] = {}
     for text in (problem.tests, *(text for name, text in problem.files if name.endswith(".py"))):
-        for node in ast.walk(ast.parse(text)):
+        for node in ast.walk(_parsed(text)):
             found.update(dict.fromkeys(_names_in(node)))
     return tuple(found)
+
+
+def _parsed(text: str) -> ast.AST:
+    try:
+        return tree(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.Module([], [])  # what is no Python takes no name; its verifier gives no verdict, and the reason
 
 
 def _names_in(node: ast.AST) -> list[str]:
