@@ -156,7 +156,11 @@ def _facts(run: RunData) -> dict[str, str]:
         facts["seed"] = str(run.config["seed"])
     isolation = (run.manifest.get("verifier") or {}).get("isolation") or {}
     if isolation.get("level"):
-        facts["isolation"] = str(isolation["level"])
+        facts["isolation"] = str(isolation["level"]) + (", not guarded" if isolation.get("guarded") is False else "")
+    counted = {**(run.summary.get("metrics") or {}), **(run.metrics[-1] if run.metrics else {})}
+    if own := counted.get("system/verifier_own_assertions"):
+        held = counted["system/verifier_assertions"]
+        facts["assertions"] = f"{own:,.0f} of {held:,.0f} decided by solutions' own comparing"
     for group in GROUPS:
         node = run.config.get(group)
         if isinstance(node, dict) and (label := _label(node)):

@@ -92,16 +92,22 @@ def descendants(pid: int) -> set[int]:
 
 def unchanged(count: int, workers: int, tell=lambda line: None) -> list[str]:
     """What grew over `count` candidates: names of what is held, with the figures; empty if nothing did."""
-    others = descendants(os.getpid())
     with make(workers) as verifier:
-        verifier.verify(requests(-2 * BATCH, BATCH))  # caches, threads and workers are there by now
-        begin, began, outcomes = held(verifier, others), time.monotonic(), Counter()
-        for first in range(0, count, BATCH):
-            verdicts = verifier.verify(requests(first, min(BATCH, count - first)))
-            outcomes.update(verdict.bucket or verdict.outcome for verdict in verdicts)
-            tell(f"{first + len(verdicts)}: {held(verifier, others)} after {time.monotonic() - began:.0f} s")
-        end = held(verifier, others)
-        honest = judge(verifier, unseen(HONEST)).outcome
+        return grown(verifier, requests, lambda: judge(verifier, unseen(HONEST)), count, tell)
+
+
+def grown(verifier, make_requests, judge_honest, count: int, tell=lambda line: None) -> list[str]:
+    """The same of any verifier. `make_requests(first, count)`: its candidates; `judge_honest()`: an honest one's verdict."""
+    others = descendants(os.getpid())
+    verifier.verify(make_requests(-2 * BATCH, BATCH))  # caches, threads and workers are there by now
+    begin, began, outcomes = held(verifier, others), time.monotonic(), Counter()
+    for first in range(0, count, BATCH):
+        verdicts = verifier.verify(make_requests(first, min(BATCH, count - first)))
+        outcomes.update(verdict.bucket or verdict.outcome for verdict in verdicts)
+        tell(f"{first + len(verdicts)}: {held(verifier, others)} after {time.monotonic() - began:.0f} s")
+    end = held(verifier, others)
+    honest = judge_honest().outcome
+    verifier.close()
     tell(f"processes, descriptors, KB: {begin} before, {end} after; {dict(outcomes)}")
     grew = [
         f"{name}: {one} before, {other} after"

@@ -40,6 +40,8 @@ class Objects:
         self._numbers: dict[int, int] = {}
         self._mirrors: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self._kinds: dict[int, type] = {}
+        self._nans: dict[int, float] = {}
+        self._nan_numbers: dict[int, int] = {}
         self._fresh = itertools.count(1)
 
     # Coding
@@ -47,6 +49,20 @@ class Objects:
     def is_mirror(self, value: Any) -> bool:
         """Of an object of the other process."""
         return issubclass(type(value), Mirror) or type(value) in (mirrors._Bound, MirrorType)
+
+    def code_nan(self, value: float) -> list[int]:
+        """[side, number]: containers are equal where they hold the same NaN, so it has to come home as itself."""
+        number = self._nan_numbers.get(id(value))
+        return [self.side, self.number_of(value)] if number is None else [1 - self.side, number]
+
+    def nan(self, side: int, number: int) -> float:
+        """The reverse. Raises ValueError."""
+        if side == self.side:
+            return self.mine(number)
+        if number not in self._nans:
+            self._nans[number] = float("nan")
+            self._nan_numbers[id(self._nans[number])] = number
+        return self._nans[number]
 
     def code_object(self, value: Any, code: Callable[[Any], Any]) -> dict[str, Any]:
         """Raises Unbridgeable."""

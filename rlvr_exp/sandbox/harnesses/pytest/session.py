@@ -19,6 +19,7 @@ from _pytest import runner, tmpdir
 from _pytest.assertion.rewrite import AssertionRewriter
 from _pytest.compat import is_async_function
 from _pytest.config import Config, _prepareconfig, create_terminal_writer
+from _pytest.debugging import pytestPDB
 from _pytest.main import Session
 from _pytest.runner import collect_one_node
 from _pytest.tmpdir import TempPathFactory
@@ -111,6 +112,11 @@ class Suite:
         """What kept the session from its regular course."""
         config.pluginmanager.register(_Recorder(self), name="recorder")
         config.hook.pytest_sessionstart(session=self.session)
+
+    def forget(self) -> None:
+        """Let go of pytest's own objects."""
+        pytestPDB._config = pytestPDB._pluginmanager = pytest.mark._config = None
+        self.__dict__.clear()
 
     def begin(self, folder: str, report: Report, of_the_suite: Callable[[Any], bool]) -> None:
         """Where the run takes place, who hears of its tests, and which tests are the suite's own."""

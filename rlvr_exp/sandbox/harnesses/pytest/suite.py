@@ -20,9 +20,8 @@ from typing import Any
 
 from rlvr_exp.sandbox import wire
 from rlvr_exp.sandbox.harnesses.pytest import session as sessions
-from rlvr_exp.sandbox.harnesses.pytest import texts
+from rlvr_exp.sandbox.harnesses.pytest import solution, texts
 from rlvr_exp.sandbox.harnesses.pytest.remote import Remote
-from rlvr_exp.sandbox.harnesses.pytest.solution import serve
 from rlvr_exp.sandbox.harnesses.pytest.support_files import Given, settle, write_files
 
 __all__ = ["run", "serve"]
@@ -41,6 +40,14 @@ def run(payload: bytes, send: Send, peer: int | None = None) -> None:
     """Judge-side contract: called once in a fresh fork, which ends right after."""
     job = wire.decode_native(payload)
     _Run(job, lambda *record: send(_dumps(record).encode("ascii")), peer).run()
+
+
+def serve(payload: bytes, fd: int) -> None:
+    """The same for the solution's process, which keeps nothing of the suite's."""
+    global _CONFIG, _SUITE
+    _SUITE.forget()
+    _CONFIG = _SUITE = None
+    solution.serve(payload, fd)
 
 
 class _Run:

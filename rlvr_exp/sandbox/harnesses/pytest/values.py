@@ -42,6 +42,8 @@ class Protocol:
     """What `Values` asks of `Objects`; coded forms are those under the tag `h`, `k` or `x`."""
 
     def is_mirror(self, value: Any) -> bool: ...
+    def code_nan(self, value: float) -> list[int]: ...
+    def nan(self, side: int, number: int) -> float: ...
     def code_object(self, value: Any, code: Callable[[Any], Any]) -> dict[str, Any]: ...
     def object(self, tag: str, coded: Any) -> Any: ...
     def find_class(self, module: str, name: str) -> type | None: ...
@@ -154,7 +156,9 @@ class Values:
         if kind is int:
             return value if -_BIG < value < _BIG else {"i": hex(value)}
         if kind is float:
-            return value if math.isfinite(value) else {"f": repr(value)}
+            if math.isfinite(value):
+                return value
+            return {"n": self._objects.code_nan(value)} if math.isnan(value) else {"f": repr(value)}
         if depth >= MAX_DEPTH:
             raise Unbridgeable(f"nested deeper than {MAX_DEPTH}")
         if kind is list:
@@ -205,6 +209,8 @@ class Values:
             return int(body, 16)
         if tag == "f":
             return float(body)
+        if tag == "n":
+            return self._objects.nan(*body)
         if tag == "s":
             return _SINGLES[body]
         if tag == "F":
