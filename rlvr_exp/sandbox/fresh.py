@@ -64,7 +64,7 @@ def begin(source: str) -> None:
     """What holds for all cases of a candidate."""
     sys.argv[:] = [SOURCE]
     sys.setrecursionlimit(_RECURSION)
-    os.environ["HOME"] = os.environ["TMPDIR"] = os.getcwd()  # the only folder that can be written to
+    os.environ["TMPDIR"] = os.getcwd()  # the only folder that can be written to
     _seed()
     linecache.cache[SOURCE] = (len(source), None, source.splitlines(keepends=True), SOURCE)  # inspect, tracebacks
 
