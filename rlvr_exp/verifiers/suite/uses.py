@@ -31,6 +31,7 @@ class Uses:
     """Of one suite."""
 
     classes: tuple[str, ...]
+    """Whose instances it compares with plain data."""
     stars: tuple[str, ...]
     """Names that it reads and does not bind: what a star import may bring."""
     words: tuple[str, ...]
@@ -66,20 +67,30 @@ def _bound(node: ast.AST) -> Iterator[str]:
 
 
 def _classes(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """Classes by the text's own use, whose instances it sets against plain data."""
     nodes = list(nodes)
-    variables: dict[str, ast.Call] = {}
-    for node in nodes:
-        if isinstance(node, ast.Assign) and (call := _construction(node.value, {})):
-            variables |= {_target(target): call for target in node.targets}
-        elif isinstance(node, ast.With):
-            made = [(item.optional_vars, _construction(item.context_expr, {})) for item in node.items]
-            variables |= {_target(target): call for target, call in made if call}
-        elif isinstance(node, ast.FunctionDef) and _is_fixture(node):
-            given = (part.value for part in ast.walk(node) if isinstance(part, (ast.Return, ast.Yield)))
-            variables |= {node.name: call for part in given if (call := _construction(part, {}))}
-    for node in nodes:
-        yield from _named(node)
-        yield from (_last(call.func) for call in _as_objects(node, variables))
+    variables = dict(pair for node in nodes for pair in _given(node))
+    used = {name for node in nodes for name in _named(node)}
+    used |= {_last(call.func) for node in nodes for call in _as_objects(node, variables)}
+    against = {_last(call.func) for node in nodes for call in _against_plain(node, variables)}
+    return iter(sorted(used & against))
+
+
+def _given(node: ast.AST) -> Iterator[tuple[str, ast.Call]]:
+    """Variables and fixtures that get an instance, by name."""
+    pairs: list[tuple[ast.AST | None, ast.AST | None]] = []
+    if isinstance(node, ast.Assign):
+        for target in node.targets:
+            both = isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple)
+            pairs += zip(target.elts, node.value.elts) if both else [(target, node.value)]  # noqa: B905  of one length
+    elif isinstance(node, ast.With):
+        pairs = [(item.optional_vars, item.context_expr) for item in node.items]
+    elif isinstance(node, ast.FunctionDef) and _is_fixture(node):
+        parts = (part.value for part in ast.walk(node) if isinstance(part, (ast.Return, ast.Yield)))
+        pairs = [(ast.Name(node.name), part) for part in parts]
+    for target, value in pairs:
+        if (call := _construction(value, {})) and _target(target):
+            yield _target(target), call
 
 
 def _named(node: ast.AST) -> Iterator[str]:
@@ -105,17 +116,46 @@ def _as_objects(node: ast.AST, variables: dict[str, ast.Call]) -> Iterator[ast.C
         call = _construction(node.value, variables)
         if call and node.attr not in _OF_PLAIN:
             yield call
-    elif isinstance(node, ast.BinOp):
-        yield from filter(None, (_construction(part, variables) for part in (node.left, node.right)))
+    elif isinstance(node, (ast.BinOp, ast.Call)):
+        yield from _operands(node, variables)
     elif isinstance(node, ast.Compare):
-        sides = [node.left, *node.comparators]
-        calls = [_construction(side, variables) for side in sides]
-        names = [_last(call.func) for call in calls if call]
-        for at, call in enumerate(calls):
-            others = sides[:at] + sides[at + 1 :]
-            ordered = any(isinstance(part, _ORDERS) for part in node.ops) or at and isinstance(node.ops[at - 1], ast.In)
-            if call and (ordered or names.count(_last(call.func)) > 1 or any(_echoes(call, side) for side in others)):
+        calls = [(call, others, op) for call, others, op in _compared(node, variables) if call]
+        names = [_last(call.func) for call, _, _ in calls]
+        for call, others, op in calls:
+            several = names.count(_last(call.func)) > 1
+            if several or isinstance(op, (*_ORDERS, ast.In)) or any(_echoes(call, other) for other in others):
                 yield call
+
+
+def _against_plain(node: ast.AST, variables: dict[str, ast.Call]) -> Iterator[ast.Call]:
+    """Those that something which is no instance is compared or counted with."""
+    if isinstance(node, (ast.BinOp, ast.Call)):
+        yield from _operands(node, variables)
+    elif isinstance(node, ast.Compare):
+        sides = [_construction(side, variables) for side in (node.left, *node.comparators)]
+        if None in sides:
+            yield from filter(None, sides)
+
+
+def _operands(node: ast.AST, variables: dict[str, ast.Call]) -> Iterator[ast.Call]:
+    """Of an operator, or of a function that applies one."""
+    parts = [node.left, node.right] if isinstance(node, ast.BinOp) else []
+    if isinstance(node, ast.Call) and _last(node.func) in _COUNTING:
+        parts = node.args
+    yield from filter(None, (_construction(part, variables) for part in parts))
+
+
+def _compared(
+    node: ast.Compare, variables: dict[str, ast.Call]
+) -> Iterator[tuple[ast.Call | None, list[ast.expr], ast.cmpop]]:
+    """(instance, what it is compared with, operator before it) of each side."""
+    sides = [node.left, *node.comparators]
+    for at, side in enumerate(sides):
+        operator = node.ops[at - 1] if at else node.ops[0] if isinstance(node.ops[0], _ORDERS) else ast.Eq()
+        yield _construction(side, variables), sides[:at] + sides[at + 1 :], operator
+
+
+_COUNTING = ("divmod", "pow", "sum", "max", "min")
 
 
 def _echoes(call: ast.Call, other: ast.AST) -> bool:

@@ -11,10 +11,13 @@ import os
 import random
 import re
 import sys
+import warnings
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from rlvr_exp.sandbox.harnesses.pytest.patches import Patched, Watched
+from rlvr_exp.sandbox.harnesses.pytest.values import PLAIN, Unbridgeable
 
 _FLOOD = 1 << 20
 """Bytes of output that wait for a message; more is written at once, so that the limit on output sees it."""
@@ -42,10 +45,10 @@ class Ambient:
         self._output: list[list[Any]] = []
         self._size = 0
 
-    def run(self, does: Callable[..., Any], *args: Any) -> Any:
+    def run(self, does: Callable[[], Any]) -> Any:
         """Do what was requested."""
         try:
-            return does(*args)
+            return does()
         finally:
             if self._side:
                 sys.stdout.flush()
@@ -65,8 +68,8 @@ class Ambient:
             self._folder = os.getcwd()
             items.append(["folder", self._folder])
         if self._side == 0 and self._logs and (levels := _levels()) != self._levels:
-            self._levels = levels
-            items.append(["levels", levels])
+            known, self._levels = self._levels, levels
+            items.append(["levels", {name: level for name, level in levels.items() if known.get(name, 0) != level}])
         return items + (self.watched.news(peer) if self.watched is not None else [])
 
     def take(self, peer: Any, items: list[Any]) -> None:
@@ -104,6 +107,11 @@ class Ambient:
         if self._side:
             self._patched.patch(peer, *parts)
 
+    def _take_warning(self, peer: Any, message: Any, filename: str, lineno: int) -> None:
+        fault = peer.values.value(message)
+        if self._side == 0 and isinstance(fault, Warning):
+            warnings.warn_explicit(fault, type(fault), filename, lineno)
+
     def _take_levels(self, peer: Any, levels: dict[str, int]) -> None:
         if self._side:
             for name, level in levels.items():
@@ -119,6 +127,11 @@ class Ambient:
             setattr(sys, f"__{name}__", stream)
         if self._logs:
             logging.getLogger().addHandler(_Forward(lambda record: self._output.append(["record", peer.values.code(record)])))
+        warnings.simplefilter("always")
+        warnings.showwarning = partial(self._warned, peer)
+
+    def _warned(self, peer: Any, message: Warning, category: type, filename: str, lineno: int, *_: Any) -> None:
+        self._output.append(["warning", peer.values.code(message), filename, lineno])
 
     def _keep(self, name: str, data: bytes) -> None:
         self._size += len(data)
@@ -146,17 +159,19 @@ class _Forward(logging.Handler):
         self._forward = send
 
     def emit(self, record: logging.LogRecord) -> None:
-        names = "name levelno levelname pathname filename module lineno funcName".split()
-        parts = {name: getattr(record, name) for name in names} | {"msg": record.getMessage(), "args": ()}
+        parts = {name: part for name, part in vars(record).items() if type(part) in PLAIN or name == "args"}
         if record.exc_info and record.exc_info[0] is not None:
             parts["exc_text"] = logging.Formatter().formatException(record.exc_info)
-        self._forward(parts)
+        try:
+            self._forward(parts)
+        except Unbridgeable:
+            self._forward(parts | {"msg": record.getMessage(), "args": ()})
 
 
 def _levels() -> dict[str, int]:
     known = {"": logging.getLogger().level}
     for name, logger in logging.getLogger().manager.loggerDict.items():
-        if isinstance(logger, logging.Logger) and logger.level:
+        if isinstance(logger, logging.Logger):
             known[name] = logger.level
     return known
 

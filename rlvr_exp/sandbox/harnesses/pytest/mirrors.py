@@ -50,6 +50,7 @@ class Link(Protocol):
         self, kind: type, name: str, bases: tuple[Any, ...], namespace: dict[str, Any], options: dict[str, Any]
     ) -> State: ...
     def driven(self, target: Any) -> Any: ...
+    def pickled(self, target: Any) -> Any: ...
     def is_kind(self, what: str, value: Any, kind: Any) -> bool: ...
     def dropped(self, number: int, times: int) -> None: ...
 
@@ -57,7 +58,7 @@ class Link(Protocol):
 def state_of(mirror: Any) -> State | None:
     """None for what is no mirror."""
     kind = type(mirror)
-    if kind is MirrorType:
+    if kind is MirrorType or issubclass(kind, enum.EnumType):
         return type.__getattribute__(mirror, "__dict__").get(KIND)
     return object.__getattribute__(mirror, STATE) if issubclass(kind, Mirror) else None
 
@@ -85,6 +86,9 @@ class Mirror:
 
     def __format__(self, spec: str) -> str:
         return state_of(self).link.special(self, "__format__", (spec,))
+
+    def __reduce_ex__(self, protocol: int) -> Any:
+        return state_of(self).link.pickled(self)
 
     def __copy__(self) -> Any:
         return state_of(self).link.special(self, "__copy__", ())
@@ -116,7 +120,7 @@ class MirrorType(abc.ABCMeta):
     def __init__(kind, name: str, bases: tuple[Any, ...], namespace: dict[str, Any], **options: Any) -> None:
         super().__init__(name, bases, namespace)
 
-    def __call__(kind, *args: Any, **kwargs: Any) -> Any:
+    def __call__(kind, /, *args: Any, **kwargs: Any) -> Any:
         return state_of(kind).link.call(kind, args, kwargs)
 
     def __getattr__(kind, name: str) -> Any:
@@ -180,7 +184,9 @@ _IS_ABSTRACT = 1 << 20
 
 
 def _checked(kind: Any, what: str, value: Any) -> bool:
-    """A class with a check of its own, a protocol for one, is asked."""
+    """A class with a check of its own, a protocol for one, is asked; never about a failure that is not its own."""
+    if isinstance(value, BaseException) and state_of(value) is None:
+        return False
     return type.__getattribute__(kind, "__dict__").get(CHECKS, False) and state_of(kind).link.is_kind(what, value, kind)
 
 
@@ -199,20 +205,24 @@ class Method:
         self.owner = owner
 
     def __get__(self, instance: Any, kind: Any = None) -> Any:
-        if instance is None:
-            return state_of(self.owner).link.get(kind if kind is not None else self.owner, self.name)
-        return _Bound(self, instance)
+        if instance is not None:
+            return _Bound(self, instance)
+        link = state_of(self.owner).link
+        if kind is None or _found(kind, self.name) is self:
+            return link.get(self.owner if kind is None else kind, self.name)
+        inherited = link.get(self.owner, self.name)  # super() in a class method
+        return types.MethodType(inherited.__func__, kind) if isinstance(inherited, types.MethodType) else inherited
 
 
 class _Bound:
-    """A bound method, which is called at once in most cases: one request in place of two."""
+    # A bound method, which is called at once in most cases: one request in place of two.
 
     __slots__ = ("_instance", "_method")
 
     def __init__(self, method: Method, instance: Any):
         self._method, self._instance = method, instance
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         method, instance = self._method, self._instance
         link = state_of(method.owner).link
         if _found(type(instance), method.name) is method:
@@ -227,6 +237,10 @@ class _Bound:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.resolved(), name)
+
+    @property
+    def __doc__(self) -> Any:
+        return self.resolved().__doc__
 
     @property
     def __class__(self) -> type:
@@ -257,7 +271,7 @@ def _special(name: str) -> Any:
     return special
 
 
-def _called(self: Any, *args: Any, **kwargs: Any) -> Any:
+def _called(self: Any, /, *args: Any, **kwargs: Any) -> Any:
     return state_of(self).link.call(self, args, kwargs)
 
 
@@ -317,7 +331,7 @@ def own(described: dict[str, Any], state: State, bases: tuple[type, ...], stubs:
     names: dict[str, Any] = {KIND: state, ABSTRACT: described["abstract"], CHECKS: described["checks"]}
     names |= {"__module__": described["module"], "__qualname__": described["qualname"], "__doc__": described["doc"]}
     names |= ({} if plain else _REMOTE_DICT) | {name: stub and Method(name, special=True) for name, stub in stubs.items()}
-    names |= {name: Method(name) for name in described["methods"] if name not in names}
+    names |= {name: Method(name) for name in described["methods"] if name not in names and not _is_special(name)}
     if described["annotations"] is not None:
         names["__annotations__"] = described["annotations"]
     if described["shadow"] is not None:
@@ -326,7 +340,9 @@ def own(described: dict[str, Any], state: State, bases: tuple[type, ...], stubs:
 
 
 def enumeration(described: dict[str, Any], bases: tuple[type, ...], link: Link, number: int) -> type:
-    """A real enumeration with the same members; what else its original has is asked for."""
+    """A real enumeration with the same members; what else its original has is asked for. Raises ValueError."""
+    if not bases or not issubclass(bases[-1], enum.Enum) or any(_is_special(name) for name, _ in described["members"]):
+        raise ValueError("no enumeration")
     meta = type(bases[-1])
     names = meta.__prepare__(described["name"], bases)
     names["__module__"], names["__qualname__"] = described["module"], described["qualname"]
@@ -338,7 +354,16 @@ def enumeration(described: dict[str, Any], bases: tuple[type, ...], link: Link, 
     for name in described["dunders"]:
         if name in _STUBS and name not in ("__hash__", "__reduce_ex__"):
             type.__setattr__(kind, name, lambda self, *args, name=name: link.special(self, name, args))
+    for name in described["methods"]:
+        if not _is_special(name) and name not in kind.__members__:
+            method = Method(name)
+            method.owner = kind
+            type.__setattr__(kind, name, method)
     return kind
+
+
+def _is_special(name: Any) -> bool:
+    return type(name) is not str or (name.startswith("__") and name != "__init__") or name == "mro"
 
 
 def _of_member(link: Link, member: enum.Enum, name: str) -> Any:

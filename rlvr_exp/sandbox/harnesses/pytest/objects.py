@@ -7,6 +7,7 @@ member of an enumeration; {"x": [class, args, attributes, cause, object]} an exc
 or module. Standard library only.
 """
 
+import collections
 import enum
 import inspect
 import itertools
@@ -21,7 +22,8 @@ from rlvr_exp.sandbox.harnesses.pytest import mirrors, values
 from rlvr_exp.sandbox.harnesses.pytest.mirrors import Mirror, MirrorType, State, state_of
 from rlvr_exp.sandbox.harnesses.pytest.values import Unbridgeable
 
-_HIDDEN = (types.FrameType, types.TracebackType)
+_KEPT = 4096
+"""Objects of the suite's classes that its mirrors in the solution's process keep alive, as the suite would."""
 _TOP = {object, type, BaseException, Exception}
 
 
@@ -43,6 +45,10 @@ class Objects:
         self._nans: dict[int, float] = {}
         self._nan_numbers: dict[int, int] = {}
         self._fresh = itertools.count(1)
+        self._foreign_faults: dict[int, list[Any]] = {}
+        self.handed: set[type] = set()
+        """Classes of one's own that crossed as such, not only as the class of an object."""
+        self._kept: collections.deque[Any] = collections.deque(maxlen=_KEPT)
 
     # Coding
 
@@ -76,14 +82,18 @@ class Objects:
             return {"m": [side, number, value._name_, code(value._value_) if isinstance(value, enum.Flag) else None]}
         if (state := state_of(value)) is not None:
             return {"h": [1 - self.side, state.number, 0]}
-        if isinstance(value, _HIDDEN):
-            raise Unbridgeable(f"a {type(value).__name__} does not leave its process")
+        if isinstance(value, types.TracebackType):
+            return None
+        if isinstance(value, types.FrameType) and self.side == 0:
+            raise Unbridgeable("a frame does not leave the suite's process")
         if self.side == 0 and (name := _library_name(value)) is not None:
             return {"r": name}
         if isinstance(value, types.ModuleType) and self.side == 0:
             raise Unbridgeable(f"module {value.__name__}")
         if isinstance(value, BaseException):
-            return self._code_exception(value, code)
+            home = self._foreign_faults.get(id(value))
+            known = home is not None and home[1] and home[0] is value
+            return {"h": [1 - self.side, home[1], 0]} if known else self._code_exception(value, code)
         return self._code_own(value, code)
 
     def _code_own(self, value: Any, code: Callable[[Any], Any]) -> dict[str, Any]:
@@ -99,18 +109,21 @@ class Objects:
         if state is not None:
             return {"k": [1 - self.side, state.number]}
         if self._is_own(kind):
+            self.handed.add(kind)
             return {"k": [self.side, self.number_of(kind)]}
         return {"c": [kind.__module__, kind.__qualname__, self.side, self.number_of(kind)]}
 
     def _code_exception(self, fault: BaseException, code: Callable[[Any], Any]) -> dict[str, Any]:
         kind, number = type(fault), 0
         args = () if self.side == 0 and isinstance(fault, AssertionError) else fault.args
-        if self._is_own(kind):
+        if self._is_own(kind) or self.side == 0:
             number = self.number_of(fault)
+        if self._is_own(kind):
+            pass
         elif kind.__reduce__ is not BaseException.__reduce__ or isinstance(fault, OSError):
             args = fault.__reduce__()[1]
         cause = fault.__cause__
-        said = {name: part for name, part in vars(fault).items() if type(part) in values.PLAIN} if not number else {}
+        said = {name: part for name, part in vars(fault).items() if type(part) in values.PLAIN or name == "__notes__"}
         parts = [_or_text(part, code) for part in args]
         return {"x": [code(kind), parts, code(said), None if cause is None else code(cause), [self.side, number]]}
 
@@ -159,7 +172,7 @@ class Objects:
         """A library's class under its name; None where this process has none."""
         if module.partition(".")[0] in ("pytest", "_pytest", "unittest", "hypothesis", "rlvr_exp") and not self.side:
             return None
-        if module not in sys.modules and module.partition(".")[0] in sys.stdlib_module_names:
+        if self.side and module not in sys.modules and module.partition(".")[0] in sys.stdlib_module_names:
             import_module(module)
         found = _named(module, name) if module not in self.own_modules else None
         return found if isinstance(found, type) else _TYPES.get(name) if module == "builtins" else None
@@ -176,13 +189,17 @@ class Objects:
         kind, args = value(kind), tuple(map(value, args))
         if not (isinstance(kind, type) and issubclass(kind, BaseException)):
             kind = RuntimeError
-        if number:
+        if number and type(kind) is MirrorType:
             fault = self._mirrors.get(number) or self._place(BaseException.__new__(kind, *args), number)
-            fault.args = args
         else:
             fault = _made(kind, args)
-            vars(fault).update({str(name): part for name, part in value(said).items()})
-        fault.__cause__ = None if cause is None else value(cause)
+            self._foreign_faults[id(fault)] = [fault, number]
+        put = BaseException.__setattr__
+        if type(kind) is MirrorType:
+            put(fault, "args", args)
+        for name, part in value(said).items():
+            put(fault, str(name), part)
+        put(fault, "__cause__", None if cause is None else value(cause))
         return fault
 
     def _mirror(self, number: int, kind_number: int, content: list[Any]) -> Any:
@@ -194,7 +211,7 @@ class Objects:
         if not content:
             return self._place(object.__new__(kind), number)
         plain = self._link.values.value(content[0])
-        if not self._link.rules.mirrors(kind):
+        if self._link.rules.takes_content(self._link.context[0]):
             return plain
         base = values.base_of(kind)
         return self._place(object.__new__(kind) if base is None else base.__new__(kind, plain), number)
@@ -203,6 +220,8 @@ class Objects:
         object.__setattr__(mirror, mirrors.STATE, State(self._link, number, *self._link.context))
         if type(mirror).__weakrefoffset__:
             self._mirrors[number] = mirror
+        if self.side and type(type(mirror)) is MirrorType:
+            self._kept.append(mirror)
         return mirror
 
     def kind(self, number: int) -> type:

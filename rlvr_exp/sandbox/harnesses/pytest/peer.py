@@ -6,14 +6,17 @@ objects no longer held, and whatever `Ambient` reports. What may be asked, and w
 say. Standard library only.
 """
 
+import asyncio
 import copy
 import itertools
+import pickle
 import threading
 import types
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from rlvr_exp.sandbox.harnesses.pytest import objects
+from rlvr_exp.sandbox.harnesses.pytest import objects, values
 from rlvr_exp.sandbox.harnesses.pytest.coroutines import Coroutines, driven
 from rlvr_exp.sandbox.harnesses.pytest.line import MAIN, Gone, Line
 from rlvr_exp.sandbox.harnesses.pytest.mirrors import State
@@ -21,7 +24,8 @@ from rlvr_exp.sandbox.harnesses.pytest.objects import Objects
 from rlvr_exp.sandbox.harnesses.pytest.shared import Shared
 from rlvr_exp.sandbox.harnesses.pytest.values import Unbridgeable, Values
 
-_ASKED, _ANSWER, _FAULT = "?", "=", "!"
+_ASKED, _IN_LOOP, _ANSWER, _FAULT = "?", "?~", "=", "!"
+_OWN_TARGETS = ("h", "k", "m")
 
 
 class Peer:
@@ -45,6 +49,7 @@ class Peer:
         self._released: list[list[int]] = []
         self._local = threading.local()
         self._local.conversation, self._main = MAIN, threading.get_ident()
+        self.unpickled: Any = None
         self._conversations, self._free = itertools.count(2 + side, 2), []
         line.stray = self._serve_stray
         self._does: dict[str, Callable[..., Any]] = {
@@ -58,6 +63,8 @@ class Peer:
             "isinstance": lambda target, name, args, kwargs: isinstance(args[0], target),
             "issubclass": lambda target, name, args, kwargs: issubclass(args[0], target),
             "describe": lambda target, name, args, kwargs: self.objects.describe(name),
+            "content": lambda target, name, args, kwargs: _content(target),
+            "pickle": lambda target, name, args, kwargs: pickle.dumps(target),
             "spawn": lambda target, name, args, kwargs: self.coroutines.start(target, name),
             "cancel": lambda target, name, args, kwargs: self.coroutines.cancel(name),
             "settle": lambda target, name, args, kwargs: self.coroutines.settle(name, *args),
@@ -76,14 +83,16 @@ class Peer:
     def _request(
         self, what: str, name: Any, target: Any, args: Any, kwargs: dict[str, Any], site: str, made: bool
     ) -> Any:
+        released, self._released = self._released, []  # before anything is coded that could be dropped on the way
         code = self._shared.code
         coded = [None if target is None else self.values.code(target), name, [code(arg) for arg in args]]
         coded.append([[key, code(arg)] for key, arg in kwargs.items()])
         conversation = self._conversation()
-        self._line.send([conversation, _ASKED, what, *coded, self._news()])
+        asked = _IN_LOOP if self.side == 0 and asyncio._get_running_loop() is not None else _ASKED
+        self._line.send([conversation, asked, what, *coded, self._news(released)])
         while True:
             message = self._line.receive(conversation)
-            if message[1] != _ASKED:
+            if message[1] not in (_ASKED, _IN_LOOP):
                 return self._result(message, site, made)
             self._answer(message)
 
@@ -98,6 +107,7 @@ class Peer:
         finally:
             self._local.context = outer
         if kind == _FAULT:
+            self.rules.raised(value)
             raise value if isinstance(value, BaseException) else Gone("the other process broke the bridge")
         return value
 
@@ -117,9 +127,11 @@ class Peer:
     # What mirrors ask
 
     def get(self, target: Any, name: str) -> Any:
+        self.rules.ask(target, name)
         site, made = self.rules.site(target, f".{name}")
-        value = self._request("get", name, target, (), {}, site, made)
-        return self.rules.believed(site, value)
+        value = self.rules.believed(site, self._request("get", name, target, (), {}, site, made))
+        self.rules.named(value, name)
+        return value
 
     def set(self, target: Any, name: str, value: Any) -> None:
         self.request("set", name, target, (value,))
@@ -135,6 +147,7 @@ class Peer:
         return self.rules.believed(site, self._request("call", "", target, args, kwargs, site, made))
 
     def method(self, target: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        self.rules.ask(target, name)
         site, made = self.rules.site(target, f".{name}()")
         return self.rules.believed(site, self._request("method", name, target, args, kwargs, site, made))
 
@@ -142,10 +155,22 @@ class Peer:
         driver = self.coroutines.driver(target, name, args)
         if driver is not None:
             return driver
-        if (refused := self.rules.refused(target, name, args)) is not None:
-            return refused[0]
+        if self.rules.refuses(target, name, args):
+            return self._by_content(target, name, args)
         site, made = self.rules.site(target, f".{name}", args)
         return self.rules.believed(site, self._request("special", name, target, args, {}, site, made))
+
+    def _by_content(self, target: Any, name: str, args: tuple[Any, ...]) -> Any:
+        """What plain data would answer that holds the same as the object, where it holds any."""
+        base = values.base_of(type(target))
+        content = target if base is not None else self.request("content", "", target)
+        if content is None:
+            return any(item is args[0] or item == args[0] for item in target) if name == "__contains__" else NotImplemented
+        return getattr(base or type(content), name, lambda *_: NotImplemented)(content, *args)
+
+    def pickled(self, target: Any) -> Any:
+        """How `pickle` takes an object of the other end: as what that end's own made of it."""
+        return self.unpickled, (self.request("pickle", "", target),)
 
     def is_kind(self, what: str, value: Any, kind: Any) -> bool:
         return self.request(what, "", kind, (value,)) is True
@@ -157,6 +182,7 @@ class Peer:
         """The original of a class that is derived here from the other end's."""
         parts = [[key, *_taken_apart(part)] for key, part in namespace.items() if key not in _NOT_SENT]
         number = self.request("derive", name, None, (list(bases), parts, kind.__module__), options)
+        self.rules.derived(kind)
         return self.objects.adopt(number, kind)
 
     def dropped(self, number: int, times: int) -> None:
@@ -181,21 +207,30 @@ class Peer:
         threading.Thread(target=serve, daemon=True).start()
 
     def _answer(self, message: list[Any]) -> None:
-        conversation, _, what, target, name, args, kwargs, news = message
+        conversation, asked, what, target, name, args, kwargs, news = message
+        released, self._released = self._released, []
         try:
             self._take(news)
-            target = None if target is None else self.values.value(target)
+            target = None if target is None else self._target(target)
             given = [self._shared.value(arg) for arg in args]
             named = {key: self._shared.value(arg) for key, arg in kwargs}
             self.rules.allow(what, target, name)
-            result = self._ambient.run(self._does[what], target, name, given, named)
+            does = partial(self._does[what], target, name, given, named)
+            result = self._ambient.run(partial(self.coroutines.within, does) if asked == _IN_LOOP else does)
             code = self.values.code if what in ("describe", "dir") else self._shared.code
             answer = [conversation, _ANSWER, code(result)]
         except Gone:
             raise
         except BaseException as fault:  # whatever it is, it is the answer
+            self.rules.leaves(fault)
             answer = [conversation, _FAULT, self._coded_fault(fault)]
-        self._line.send([*answer, self._news()])
+        self._line.send([*answer, self._news(released)])
+
+    def _target(self, coded: Any) -> Any:
+        """An object that this end has handed over. Raises ValueError."""
+        if self.side == 0 and (type(coded) is not dict or not set(coded) <= set(_OWN_TARGETS)):
+            raise ValueError("not an object of this process")
+        return self.values.value(coded)
 
     def _coded_fault(self, fault: BaseException) -> Any:
         try:
@@ -210,8 +245,7 @@ class Peer:
 
     # News
 
-    def _news(self) -> Any:
-        released, self._released = self._released, []
+    def _news(self, released: list[list[int]]) -> Any:
         changes, ambient = self._shared.changes(), self._ambient.news(self)
         return [changes, released, ambient] if changes or released or ambient else 0
 
@@ -223,6 +257,10 @@ class Peer:
         for number, times in released:
             self.objects.release(number, times)
         self._ambient.take(self, ambient)
+
+
+def _content(target: Any) -> Any:
+    return values.content_of(target) if values.base_of(type(target)) is not None else None
 
 
 class _Patches:

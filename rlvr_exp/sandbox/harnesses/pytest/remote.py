@@ -32,6 +32,7 @@ class Remote:
         line, self._job = Line(fd), job
         ambient = Ambient(0, job["words"])
         self._peer = Peer(line, 0, self.rules, ambient, own)
+        self.rules.handed = self._peer.objects.handed
         self._root = Mirror()
         object.__setattr__(self._root, STATE, State(self._peer, 1))
         self._module: _Solution | None = None
@@ -49,7 +50,11 @@ class Remote:
             words = frozenset(word for text in self._job["tests"].values() for word in WORD.findall(text))
             self._ambient.watched = Watched(words, self._own)
         shown = self._peer.request("load")
+        folder = path.rpartition("/")[0]
+        suite = {f"{folder}/{name}": text for name, text in self._job["tests"].items()}
+        texts.Evaluating(suite, self._elsewhere).take_over()
         self._module = _Solution(self._peer, self._root, path, self._bound_by_star(shown))
+        self._peer.unpickled = self._module.__dict__["_unpickled"]
         return self._module
 
     def reload(self) -> None:
@@ -64,7 +69,7 @@ class Remote:
     @cached_property
     def names(self) -> dict[str, Any]:
         """What a test module has beside its own names."""
-        names = texts.Evaluating(self._job["tests"].values(), self._elsewhere).names()
+        names = {}
         for name in filter(self._is_module, self._job["stars"]):
             _try_import(_ALIASES.get(name, name))
             names[name] = sys.modules.get(_ALIASES.get(name, name))
@@ -82,7 +87,11 @@ class _Solution(types.ModuleType):
 
     def __init__(self, peer: Peer, root: Mirror, path: str, shown: list[str]):
         super().__init__("solution")
-        self.__dict__.update({"@": (peer, root), "__file__": path, "__all__": shown})
+        def _unpickled(data: bytes) -> Any:
+            return peer.request("unpickle", "", None, (data,))
+
+        _unpickled.__module__, _unpickled.__qualname__ = "solution", "_unpickled"
+        self.__dict__.update({"@": (peer, root), "__file__": path, "__all__": shown, "_unpickled": _unpickled})
 
     def __getattr__(self, name: str) -> Any:
         if name in ("__path__", "__wrapped__"):

@@ -6,6 +6,7 @@ object at the same place, or, without a reference, the suite itself made it from
 Where the reference gave plain data everywhere, an object is a wrong answer. Standard library only.
 """
 
+import enum
 import types
 import unittest.mock
 from collections.abc import Iterable
@@ -14,6 +15,8 @@ from typing import Any
 from rlvr_exp.sandbox.harnesses.pytest.mirrors import ARITHMETIC, COMPARING, SPECIAL, Mirror, MirrorType, state_of
 
 PLAIN, OBJECT = 1, 2
+PLAIN_BASES = (int, float, str, bytes, tuple, complex, frozenset)
+"""Plain types whose content a mirror has, so that it is plain data wherever it is looked at."""
 _SITES, _SITE = 4000, 200
 _FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType)
 _RUNNING = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
@@ -22,7 +25,7 @@ _OF_FUNCTIONS = frozenset(
     " __dict__ __wrapped__ __type_params__".split()
 )
 _OF_CODE = frozenset("co_argcount co_posonlyargcount co_kwonlyargcount co_varnames co_flags co_name co_nlocals".split())
-_OF_CLASSES = _OF_FUNCTIONS | frozenset("__dataclass_fields__ __match_args__ __subclasses__ __slots__ __init__".split())
+_OF_CLASSES = _OF_FUNCTIONS | frozenset("__dataclass_fields__ __dataclass_params__ __match_args__ __slots__".split())
 _OF_MOCKS = frozenset((*dir(unittest.mock.MagicMock()), "method_calls", "mock_calls"))
 _OF_RECORDS = frozenset(("_fields", "_attributes", "_asdict", "_replace"))
 _PREDICATES = frozenset("startswith endswith issubset issuperset isdisjoint equals all any".split())
@@ -37,21 +40,21 @@ class Rules:
     """Of one run.
 
     Args:
-        classes: names that the suite's text uses as classes.
+        classes: names of classes whose instances the suite's text compares with plain data.
         sites: what the reference gave where, from `seen`; None without a reference.
         recording: this is the reference's own run: everything is believed and noted.
         own_modules: modules of the suite.
     """
 
     def __init__(
-        self,
-        classes: Iterable[str],
-        sites: dict[str, int] | None,
-        recording: bool,
-        own_modules: frozenset[str],
+        self, classes: Iterable[str], sites: dict[str, int] | None, recording: bool, own_modules: frozenset[str]
     ):
         self._classes, self._sites, self._recording = frozenset(classes), sites, recording
         self._own_modules = own_modules
+        self._about: set[type] = set()
+        self._failed: list[AssertionError] = []
+        self.handed: set[type] = set()
+        """Classes of the suite that crossed as such."""
         self.seen: dict[str, int] = {}
         self.wrong = ""
         self.own = 0
@@ -62,70 +65,99 @@ class Rules:
     def site(self, target: Any, suffix: str, args: tuple[Any, ...] = ()) -> tuple[str, bool]:
         """A name for the place where a result comes from, and whether an object there is one that the task is about."""
         state, kind = state_of(target), type(target)
-        if kind is MirrorType or state is None:
-            label = target.__name__ if isinstance(target, type) else kind.__name__
-        else:
-            label = state.site
+        of_kind = kind is MirrorType or state is None
+        label = target.__name__ if isinstance(target, type) else kind.__name__ if of_kind else state.site
         site = f"{label}{suffix}"[-_SITE:].removeprefix(".")
         if self._sites is not None:
             return site, bool(self._sites.get(site, 0) & OBJECT)
         if kind is MirrorType:
-            return site, target.__name__ in self._classes or self._derived(target)
-        operands = [target, *args] if suffix[1:] in SPECIAL else []
+            return site, target in self._about
+        operands = [target, *args] if suffix[1:] in ARITHMETIC else []
         return site, any(self._is_about(operand) for operand in operands)
+
+    def named(self, value: Any, name: str) -> None:
+        """The suite got a class under this name."""
+        if type(value) is MirrorType and name in self._classes:
+            self._about.add(value)
+
+    def derived(self, kind: Any) -> None:
+        """The suite derived a class of its own."""
+        if kind.__name__ in self._classes or any(base in self._about for base in type.mro(kind)):
+            self._about.add(kind)
 
     def believed(self, site: str, value: Any) -> Any:
         """The value itself. Raises Wrong."""
         if self._recording:
             if len(self.seen) < _SITES:
                 self.seen[site] = self.seen.get(site, 0) | (OBJECT if holds_object(value) else PLAIN)
-        elif self._sites is not None and self._sites.get(site) == PLAIN and holds_object(value):
+        elif self.takes_content(site) and holds_object(value):
             self.wrong = self.wrong or f"{site} gave an object where the reference gives plain data"
             raise Wrong(self.wrong)
         return value
+
+    def takes_content(self, site: str) -> bool:
+        """Whether the reference gives nothing but plain data there."""
+        return not self._recording and self._sites is not None and self._sites.get(site) == PLAIN
 
     def awaited(self, target: Any, value: Any) -> Any:
         """The same for what an awaitable came to."""
         return self.believed(self.site(target, ".await")[0], value)
 
-    def refused(self, target: Any, name: str, args: tuple[Any, ...]) -> list[Any] | None:
-        """[what comes instead] where a special method of the solution's is not asked."""
-        if self._recording or (name not in COMPARING and name not in ARITHMETIC):
+    def refuses(self, target: Any, name: str, args: tuple[Any, ...]) -> bool:
+        """Whether a special method of the solution's is not asked: it would be shown what is expected."""
+        if name not in COMPARING and name not in ARITHMETIC:
+            return False
+        if self._recording or self._is_about(target) or _is_solutions(args[0]):
             self.own += name in COMPARING and type(type(target)) is MirrorType
-            return None
-        if self._is_about(target) or state_of(args[0]) is not None:
-            self.own += name in COMPARING
-            return None
-        if name == "__contains__":
-            return [any(item is args[0] or item == args[0] for item in target)]
-        return [NotImplemented]
+            return False
+        return True
 
-    def mirrors(self, kind: type) -> bool:
-        """Whether an instance with plain content is more than that content."""
-        if self._recording or self._sites is not None or kind.__name__ in self._classes or self._derived(kind):
-            return True
-        own = {name for base in type.mro(kind) if issubclass(type(base), MirrorType) for name in vars(base)}
-        return issubclass(kind, tuple) and own.isdisjoint((*COMPARING, *ARITHMETIC, "__hash__", "__len__", "__iter__"))
+    def ask(self, target: Any, name: str) -> None:
+        """Raises AttributeError for what only plain data is asked, with what is expected for an argument."""
+        if name in _PREDICATES and not self._recording and state_of(target) and not self._is_about(target):
+            if type(type(target)) is MirrorType and self._sites is None:
+                raise AttributeError(f"{name} of an object of the solution")
 
     def _is_about(self, value: Any) -> bool:
         state = state_of(value)
         return state is not None and type(value) is not MirrorType and state.made
 
-    def _derived(self, kind: type) -> bool:
-        return any(base.__name__ in self._classes for base in type.mro(kind))
+    # Failures
+
+    def leaves(self, fault: BaseException) -> None:
+        """An assertion of the suite failed while the solution called it."""
+        if isinstance(fault, AssertionError) and state_of(fault) is None and not isinstance(fault, Wrong):
+            self._failed.append(fault)
+
+    def raised(self, fault: Any) -> None:
+        """An exception came back from the solution."""
+        self._failed = [one for one in self._failed if one is not fault and one is not getattr(fault, "__cause__", None)]
+
+    def check_failures(self) -> None:
+        """After a test. Raises the assertion that the solution swallowed."""
+        failed, self._failed = self._failed, []
+        if failed:
+            raise failed[0]
 
     # What the solution may ask
 
     def allow(self, what: str, target: Any, name: Any) -> None:
         """Raises AttributeError."""
-        if what == "special":
-            allowed = name in SPECIAL
+        if isinstance(target, type) and not self._is_own(target):
+            allowed = False
+        elif type(target).__module__.partition(".")[0] in ("_pytest", "pytest"):
+            allowed = False
+        elif what == "special":
+            allowed = name in SPECIAL and name not in ("__get__", "__set__", "__delete__")
         elif what in ("get", "method", "set", "delete"):
             allowed = type(name) is str and self._reaches(what, target, name)
         else:
             allowed = what != "dir" or not isinstance(target, _FUNCTIONS)
         if not allowed:
             raise AttributeError(f"{type(target).__name__!r} object has no attribute {name!r}")
+
+    def _is_own(self, kind: type) -> bool:
+        return kind.__module__ in self._own_modules
 
     def _reaches(self, what: str, target: Any, name: str) -> bool:
         dunder = name.startswith("__") and name.endswith("__")
@@ -136,9 +168,10 @@ class Rules:
         if isinstance(target, _RUNNING):
             return name in ("send", "throw", "close", "asend", "athrow", "aclose")
         if isinstance(target, unittest.mock.NonCallableMock):
-            return name not in _OF_MOCKS and not dunder
+            return name not in _OF_MOCKS and not name.startswith("_")
         if isinstance(target, type):
-            return name in _OF_CLASSES if dunder else target.__module__ in self._own_modules
+            changes = what in ("set", "delete")
+            return target in self.handed and not dunder if changes else name in _OF_CLASSES or not dunder
         if type(target).__module__ in self._own_modules:
             return not dunder or name in ("__dict__", "__doc__")
         return not name.startswith("_") or name in _OF_RECORDS
@@ -146,8 +179,6 @@ class Rules:
 
 class Trusting:
     """The solution's process believes whatever the suite sends, and answers everything."""
-
-    own = 0
 
     def site(self, target: Any, suffix: str, args: tuple[Any, ...] = ()) -> tuple[str, bool]:
         return "", False
@@ -158,21 +189,27 @@ class Trusting:
     def awaited(self, target: Any, value: Any) -> Any:
         return value
 
-    def refused(self, target: Any, name: str, args: tuple[Any, ...]) -> None:
-        return None
+    def refuses(self, target: Any, name: str, args: tuple[Any, ...]) -> bool:
+        return False
 
-    def mirrors(self, kind: type) -> bool:
-        return True
+    def takes_content(self, site: str) -> bool:
+        return False
 
-    def allow(self, what: str, target: Any, name: Any) -> None:
-        """Anything."""
+    def nothing(self, *_: Any) -> None:
+        """No rule."""
+
+    named = derived = ask = allow = leaves = raised = nothing
+
+
+def _is_solutions(value: Any) -> bool:
+    return state_of(value) is not None or (isinstance(value, enum.Enum) and state_of(type(value)) is not None)
 
 
 def holds_object(value: Any, depth: int = 0) -> bool:
     """Whether something in it is neither plain data nor a class or exception."""
     kind = type(value)
     if issubclass(kind, Mirror):
-        return not issubclass(kind, BaseException)
+        return not issubclass(kind, (BaseException, *PLAIN_BASES))
     if depth > 20:
         return False
     if issubclass(kind, dict):
@@ -180,6 +217,3 @@ def holds_object(value: Any, depth: int = 0) -> bool:
     if issubclass(kind, (list, tuple, set, frozenset)):
         return any(holds_object(part, depth + 1) for part in value)
     return False
-
-
-PREDICATES = _PREDICATES

@@ -118,9 +118,13 @@ class Suite:
         pytestPDB._config = pytestPDB._pluginmanager = pytest.mark._config = None
         self.__dict__.clear()
 
-    def begin(self, folder: str, report: Report, of_the_suite: Callable[[Any], bool]) -> None:
-        """Where the run takes place, who hears of its tests, and which tests are the suite's own."""
+    def begin(
+        self, folder: str, report: Report, of_the_suite: Callable[[Any], bool], after: Callable[[], None]
+    ) -> None:
+        """Where the run takes place, who hears of its tests, which tests are the suite's own, and what may still fail
+        one that came back."""
         self._root, self._report, self._of_the_suite = (pathlib.Path(folder), report, of_the_suite)
+        self._after = after
         self._config._rootpath = self.session.path = self._root
         self._config.option.basetemp = str(self._root / ".tmp")
         self._config._tmp_path_factory = TempPathFactory.from_config(self._config, _ispytest=True)
@@ -165,6 +169,14 @@ class Suite:
     def call(self, item: pytest.Item, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call a test's function; that it came back is what counts."""
         result = function(*args, **kwargs)
+        self._after()
+        self._ran_through.add(str(item.nodeid))
+        return result
+
+    async def call_async(self, item: pytest.Item, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """The same for a coroutine function of unittest's."""
+        result = await function(*args, **kwargs)
+        self._after()
         self._ran_through.add(str(item.nodeid))
         return result
 
@@ -200,9 +212,10 @@ class _Recorder:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
-        if isinstance(item, TestCaseFunction) and not is_async_function(item.obj):
-            function, suite = item.obj, self._suite
-            item.obj = _like(function, lambda *args, **kwargs: suite.call(item, function, *args, **kwargs))
+        if isinstance(item, TestCaseFunction):
+            function = item.obj
+            call = self._suite.call_async if is_async_function(function) else self._suite.call
+            item.obj = _like(function, _calling(call, item, function))
         return (yield)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -228,6 +241,17 @@ def _kind(report: pytest.TestReport) -> str:
     if report.outcome == "skipped":
         return "skipped"
     return "failed" if report.when == "call" else "error"
+
+
+def _calling(call: Callable[..., Any], item: pytest.Item, function: Any) -> Any:
+    """A function of its own, which takes attributes and is a coroutine function where the test is one."""
+    if not is_async_function(function):
+        return lambda *args, **kwargs: call(item, function, *args, **kwargs)
+
+    async def calling(*args: Any, **kwargs: Any) -> Any:
+        return await call(item, function, *args, **kwargs)
+
+    return calling
 
 
 def _like(function: Any, wrapper: Any) -> Any:

@@ -107,6 +107,8 @@ def put(target: Any, content: Any) -> None:
     elif hasattr(target, "maxlen"):
         target.clear()
         target.extend(content)
+    elif hasattr(target, "iloc"):
+        target._update_inplace(content)
     elif not _is_array(target):
         target[:] = content
     elif target.shape == content.shape and target.dtype == content.dtype and target.flags.writeable:
@@ -121,5 +123,7 @@ def _kept(old: Any, new: Any) -> Any:
 
 
 def _is_array(value: Any) -> bool:
-    numpy = sys.modules.get("numpy")
-    return type(value).__module__ == "numpy" and numpy is not None and type(value) is numpy.ndarray
+    kind = type(value)
+    if kind.__name__ not in ("ndarray", "DataFrame", "Series"):
+        return False
+    return str(kind.__module__).partition(".")[0] in ("numpy", "pandas")

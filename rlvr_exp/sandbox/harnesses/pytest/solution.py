@@ -5,6 +5,7 @@ Nothing of the suite is here, and nothing here is trusted. Standard library only
 
 import linecache
 import os
+import pickle
 import sys
 import types
 from typing import Any
@@ -30,7 +31,8 @@ def serve(payload: bytes, fd: int) -> None:
     loader = _Loader(job["solution"], os.getcwd(), peer)
     peer.serves("load", loader.load)
     peer.serves("derive", lambda target, name, args, kwargs: peer.objects.number_of(_derived(name, *args, kwargs)))
-    peer.serves("eval", lambda target, name, args, kwargs: eval(*args))
+    peer.serves("eval", lambda target, name, args, kwargs: eval(*args, *([] if args[1:] else [loader.names()])))
+    peer.serves("unpickle", lambda target, name, args, kwargs: pickle.loads(*args))
     peer.serves("exec", lambda target, name, args, kwargs: _execute(*args))
     ambient.capture(peer)
     if job["threads"]:
@@ -48,6 +50,10 @@ class _Loader:
         self._text, self._path = text, os.path.join(folder, f"{NAME}.py")
         self._module = types.ModuleType(NAME)
         peer.objects.number_of(self._module)
+
+    def names(self) -> dict[str, Any]:
+        """Its namespace."""
+        return vars(self._module)
 
     def load(self, *_: Any) -> list[str]:
         """Run the solution's text in its module, again where it has run before. The names that it shows."""

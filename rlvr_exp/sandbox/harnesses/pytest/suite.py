@@ -6,7 +6,6 @@ its tests run. Records, JSON each: ["solution", kind, text], ["collected", tests
 ["done"]. Without a bridge (`shared`) both are in this process, and nothing is guarded. Standard library and pytest only.
 """
 
-import builtins
 import importlib
 import json
 import linecache
@@ -128,7 +127,8 @@ class _Run:
 
     def _judge(self) -> None:
         suite = _SUITE
-        suite.begin(self._folder, self._told, self._written_in_the_suite)
+        after = self._remote.rules.check_failures if self._remote is not None else lambda: None
+        suite.begin(self._folder, self._told, self._written_in_the_suite, after)
         try:
             if "conftest.py" in self._tests:
                 suite.conftest(self._module("conftest.py"))
@@ -151,8 +151,6 @@ class _Run:
         module.__dict__.update({"__file__": self._path(name), texts.ASSERTED: self._asserted})
         if self._remote is not None:
             module.__dict__.update(self._remote.names)
-        else:
-            module.__dict__.update({own: getattr(builtins, name) for name, own in texts.EVALUATING.items()})
         sys.modules[module.__name__] = module
         exec(self._tests[name], module.__dict__)
         return module
@@ -219,7 +217,7 @@ def _warm() -> None:
         exec(code, module.__dict__)
         outcomes: list[str] = []
         suite = sessions.Suite(config)
-        suite.begin(folder, lambda name, outcome, text: outcomes.append(outcome), lambda item: True)
+        suite.begin(folder, lambda name, outcome, text: outcomes.append(outcome), lambda item: True, lambda: None)
         suite.run(suite.collect("test_warm.py", lambda: module))
         config._ensure_unconfigure()
     if sorted(outcomes) != ["failed"] * 2 + ["passed"] * 6 or suite.broken:

@@ -4,15 +4,18 @@ What a suite evaluates or unpickles may be the solution's words: a text that is 
 evaluated in the solution's process, and nothing is unpickled but data. Standard library only.
 """
 
+import __future__
+
 import ast
+import builtins
 import sys
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 ASSERTED = "@asserted"
-EVALUATING = {"eval": "@eval", "exec": "@exec", "compile": "@compile"}
-"""Names in a test module that no program can write."""
+"""A name in a test module that no program can write."""
 _HARMLESS = {
     "builtins": "list dict set frozenset tuple int float complex str bytes bytearray bool range slice object",
     "collections": "OrderedDict Counter deque defaultdict",
@@ -27,18 +30,14 @@ _HARMLESS = {
 }
 
 
+_RESTORES = ("solution", "_unpickled")
+
+
 class _Transformer(ast.NodeTransformer):
     def visit_Assert(self, node: ast.Assert) -> list[ast.stmt]:
         self.generic_visit(node)
         counted = ast.Expr(ast.Call(ast.Name(ASSERTED, ast.Load()), [], []))
         return [node, ast.fix_missing_locations(ast.copy_location(counted, node))]
-
-    def visit_Call(self, node: ast.Call) -> ast.Call:
-        self.generic_visit(node)
-        name = node.func.id if isinstance(node.func, ast.Name) else ""
-        if name in EVALUATING:
-            node.func = ast.copy_location(ast.Name(EVALUATING[name], ast.Load()), node.func)
-        return node
 
 
 def transform(tree: ast.Module) -> None:
@@ -47,46 +46,61 @@ def transform(tree: ast.Module) -> None:
 
 
 class Evaluating:
-    """What a suite's `eval`, `exec` and `compile` do.
+    """What `eval`, `exec` and `compile` do where the suite calls them, under whatever name.
 
     Args:
-        suite: all its texts, whose constants are evaluated as ever.
-        elsewhere: asks the solution's process: ("eval" or "exec", text, namespaces).
+        suite: its texts by their paths, whose constants are evaluated as ever.
+        elsewhere: asks the solution's process: ("eval" or "exec", text and namespaces).
     """
 
-    def __init__(self, suite: Iterable[str], elsewhere: Callable[[str, tuple[Any, ...]], Any]):
-        parts = (node for text in suite for node in ast.walk(ast.parse(text)))
+    def __init__(self, suite: Mapping[str, str], elsewhere: Callable[[str, tuple[Any, ...]], Any]):
+        parts = (node for text in suite.values() for node in ast.walk(ast.parse(text)))
         self._own = {part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)}
-        self._elsewhere = elsewhere
+        self._paths, self._elsewhere = frozenset(suite), elsewhere
 
-    def names(self) -> dict[str, Any]:
-        """For a test module."""
-        return {EVALUATING["eval"]: self._eval, EVALUATING["exec"]: self._exec, EVALUATING["compile"]: self._compile}
+    def take_over(self) -> None:
+        """Stand in the place of the three for the rest of this process."""
+        for name in ("eval", "exec", "compile"):
+            setattr(builtins, name, partial(self._do, name))
 
-    def _eval(self, text: Any, *spaces: Any) -> Any:
-        if text in self._own or _is_arithmetic(text):
-            return eval(text, *(spaces or _spaces(sys._getframe(1))))
-        return self._elsewhere("eval", (text, *spaces))
+    def _do(self, name: str, text: Any, *args: Any, **options: Any) -> Any:
+        frame = sys._getframe(1)
+        if frame.f_code.co_filename in self._paths and not self._is_harmless(name, text):
+            if name == "compile":  # what it does is decided where it is evaluated
+                ast.parse(text)
+                return text
+            return self._elsewhere(name, (text, *args))
+        if name != "compile" and (not args or args[0] is None):
+            args = (frame.f_globals, frame.f_locals, *args[2:]) if not args[1:] else (frame.f_globals, *args[1:])
+        return _REAL[name](text, *args, **options) if name != "compile" else _compiled(text, args, options, frame)
 
-    def _exec(self, text: Any, *spaces: Any) -> None:
-        if text in self._own:
-            exec(text, *(spaces or _spaces(sys._getframe(1))))
-        else:
-            self._elsewhere("exec", (text, *spaces))
-
-    def _compile(self, text: Any, *_: Any, **__: Any) -> Any:
-        """The text itself, once it has been read: what it does is decided where it is evaluated."""
-        ast.parse(text)
-        return text
+    def _is_harmless(self, name: str, text: Any) -> bool:
+        if type(text) is not str:
+            return name == "compile" and not isinstance(text, (bytes, bytearray))
+        return text in self._own or (name == "eval" and _is_arithmetic(text))
 
 
-def _spaces(frame: types.FrameType) -> tuple[Any, Any]:
-    return frame.f_globals, frame.f_locals
+_REAL = {"eval": eval, "exec": exec, "compile": compile}
+
+
+def _compiled(text: Any, args: tuple[Any, ...], options: dict[str, Any], frame: types.FrameType) -> Any:
+    """With what the caller's own `from __future__` lines say, as ever."""
+    if len(args) < 4 and "dont_inherit" not in options:
+        flags = (args[2] if len(args) > 2 else options.pop("flags", 0)) | (frame.f_code.co_flags & _FUTURES)
+        return compile_(text, *args[:2], **options, flags=flags, dont_inherit=True)
+    return compile_(text, *args, **options)
+
+
+compile_ = compile
+_FUTURES = sum(getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
 
 
 def _is_arithmetic(text: Any) -> bool:
     """Constants and operators, nothing that could be called or looked up."""
-    tree = ast.parse(text, mode="eval")
+    try:
+        tree = ast.parse(text.strip(), mode="eval")
+    except SyntaxError:
+        return False
     return all(isinstance(node, _ARITHMETIC) for node in ast.walk(tree))
 
 
@@ -101,7 +115,7 @@ def guard_pickles(own: frozenset[str]) -> None:
         if event != "pickle.find_class":
             return
         module, name = args
-        if module not in own and name not in _HARMLESS.get(module, "").split():
+        if module not in own and (module, name) != _RESTORES and name not in _HARMLESS.get(module, "").split():
             raise ValueError(f"{module}.{name} is not unpickled in the suite's process")
 
     sys.addaudithook(watch)

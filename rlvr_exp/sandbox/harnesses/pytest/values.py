@@ -82,8 +82,11 @@ _PARTS: dict[type, tuple[Callable[[Any], list[Any]], Callable[..., Any]]] = {
     uuid.UUID: (_text, uuid.UUID),
     zoneinfo.ZoneInfo: (_text, zoneinfo.ZoneInfo),
     datetime.date: (_fields(*_DATE), datetime.date),
-    datetime.time: (_fields(*_TIME), datetime.time),
-    datetime.datetime: (_fields(*_DATE, *_TIME), datetime.datetime),
+    datetime.time: (_fields(*_TIME, "fold"), lambda *parts: datetime.time(*parts[:-1], fold=parts[-1])),
+    datetime.datetime: (
+        _fields(*_DATE, *_TIME, "fold"),
+        lambda *parts: datetime.datetime(*parts[:-1], fold=parts[-1]),
+    ),
     datetime.timedelta: (_fields("days", "seconds", "microseconds"), datetime.timedelta),
     datetime.timezone: (lambda v: list(v.__getinitargs__()), datetime.timezone),
     time.struct_time: (lambda v: [tuple(v)], time.struct_time),
