@@ -15,17 +15,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from rlvr_exp.core.errors import BAD_INPUT, DONE, FAULT
-from rlvr_exp.tasks.dafny.expressions import is_name
+from rlvr_exp.tasks.dafny.expressions import is_name, partners
 from rlvr_exp.tasks.dafny.split import qualified
 from rlvr_exp.tasks.dafny.syntax import Declaration, Unreadable, parse
 from rlvr_exp.tasks.dafny.tokens import has_directive, pieces, plain, printed
-from rlvr_exp.verifiers.dafny.run import FILE, Limits, Warm
+from rlvr_exp.verifiers.dafny.run import FILE, Cold, Limits, Warm
 from rlvr_exp.verifiers.dafny.tool import Tool, find
 
 AGREES, REFUSED, NO_PARSE, UNREADABLE, NO_PRINT = "agrees", "refused", "no parse", "unreadable", "not printed"
 """What is no difference: `no parse`: Dafny does not parse it either way; `unreadable`: our reader does not take it, so that
 it cannot pass; `not printed`: Dafny's printer breaks on it."""
 
+_REPRINTED = frozenset(("true", "reads", "modifies", "decreases", "ghost"))
+_LIMITS = Limits(60, 300, 2048)
 _COUNTED = "resolution/type errors detected in"
 
 BEGINNINGS = {
@@ -68,14 +70,17 @@ INSIDES = {
 
 
 class Reader:
-    """Dafny's parser and printer, kept warm."""
+    """Dafny's parser and printer, kept warm; modules are printed by a process of their own, since the warm one cannot."""
 
     def __init__(self, tool: Tool):
         self._warm = Warm(tool, ["/compile:0", "/nologo"])
+        self._cold = Cold(tool, ["/compile:0", "/nologo", "/noResolve", "/dprint:-"])
 
     def printed(self, text: str) -> str | None:
         """The program as Dafny prints what it parsed; None where it does not parse."""
-        run = self._warm.run(text, ["/dprint:-"], Limits(60, 300, 2048), lambda: False)
+        run = self._warm.run(text, ["/dprint:-"], _LIMITS, lambda: False)
+        if "Exception: " in run.output:
+            run = self._cold.run(text, (), _LIMITS, lambda: True)
         if "parse errors detected in" in run.output:
             return None
         kept = run.output.partition(f"// {FILE}\n")[2].split("\n")
@@ -152,11 +157,29 @@ def _as_bytes(found: Mapping[str, Counter[str]]) -> Mapping[str, Counter[str]]:
 
 
 def _words(one: Declaration) -> Iterator[str]:
-    """Names and literals; `true` apart, which Dafny prints as the range of a forall without one."""
-    for token in one.everything():
-        for word in token.split(" ") if is_name(token) else [token]:
-            if word != "true" and (is_name(word) or word[0] in "0123456789\"'@"):
-                yield word
+    """Names and literals, but for what Dafny's print changes: `true` is the range of a forall without one, frames and
+    measures are put together, numbers are decimal, and `!new`, a local `ghost` and the size of an array whose elements are listed are
+    left out."""
+    words = [word for token in one.everything() for word in (token.split(" ") if is_name(token) else [token])]
+    left_out = _sizes(words)
+    for index, word in enumerate(words):
+        if index in left_out or word in _REPRINTED or words[max(index - 1, 0)] == "!" and word == "new":
+            continue
+        if word[0] in "0123456789":
+            yield str(int(word, 0)) if word[:2] == "0x" else word.replace("_", "")
+        elif is_name(word) or word[0] in "\"'@":
+            yield word
+
+
+def _sizes(words: Sequence[str]) -> frozenset[int]:
+    """Where N stands in `new T[N] [...]`."""
+    found: set[int] = set()
+    closes = partners(words)
+    for opened, closed in closes.items():
+        listed = words[closed + 1 : closed + 2] == ["["]
+        if words[opened] == "[" and listed and "new" in words[max(opened - 8, 0) : opened]:
+            found |= set(range(opened, closed))
+    return frozenset(found)
 
 
 def _difference(ours: Mapping[str, Counter[str]], theirs: Mapping[str, Counter[str]]) -> str:
