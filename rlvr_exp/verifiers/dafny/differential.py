@@ -160,6 +160,8 @@ def _words(one: Declaration) -> Iterator[str]:
     """Names and literals, but for what Dafny's print changes: `true` is the range of a forall without one, frames and
     measures are put together, numbers are decimal, and `!new`, a local `ghost` and the size of an array whose elements are listed are
     left out."""
+    if one.kind == "import":  # printed with what it resolves to
+        return
     words = [word for token in one.everything() for word in (token.split(" ") if is_name(token) else [token])]
     left_out = _sizes(words)
     for index, word in enumerate(words):

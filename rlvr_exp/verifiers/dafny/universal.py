@@ -1,8 +1,8 @@
 """Fixed answers that fit every Dafny program and prove nothing: none of them may ever pass.
 
 Each takes the given program and gives a candidate, whatever the program is about. Those of `PREFIXES` and `HELPERS`
-stand at the beginning of every method's and lemma's body, with what they need behind the program; a body that is not
-there is written. Which of them Dafny 2.3 proves by itself is in rlvr_exp/docs/dafny.md. Judges nothing:
+stand at the beginning of every method's and lemma's body, before `assert false`, so that nothing but the cheat can make
+them pass; what they need stands behind the program, and a body that is not there is written. Which of them Dafny 2.3 proves by itself is in rlvr_exp/docs/dafny.md. Judges nothing:
 `universal_check` does.
 """
 
@@ -24,7 +24,8 @@ PREFIXES = {
     "forall without a body": "forall u_x: int ensures false;",
     "while true": "while true { }",
     "while true, decreases *": "while true decreases * { }",
-    "sequence update past its type": "ghost var u_s: seq<nat> := [1]; U_Nat(u_s[0 := -1]);",
+    "sequence update past its type": "ghost var u_s: seq<nat> := [1]; ghost var u_t := u_s[0 := -1]; U_Nat(u_t); "
+    "assert u_t[0] == -1;",
     "#line hides an assume": "\n/*\n#line 1 u /*\n*/ assume false; // */\n",
     "#line behind invisible characters": "\n/*\n\ufeff\u200b#line 1 u /*\n*/ assume false; // */\n",
     "#if hides code": "\n#if U\nassert false;\n#else\nassume false;\n#endif\n",
@@ -49,7 +50,8 @@ HELPERS = {
     "empty iterator": "method U() ensures false { var i := new UI(); var m := i.MoveNext(); } "
     "iterator UI() yields (y: int) yield ensures false ensures false { }",
     "datatype over iset": "datatype UT = UT(s: iset<UT>) " + _FALSE + _CANTOR,
-    "datatype over imap": "datatype UT = UT(s: imap<UT, bool>) " + _FALSE + _CANTOR.replace("t.s)", "t.s :: true)"),
+    "datatype over imap": "datatype UT = UT(s: imap<UT, bool>) " + _FALSE
+    + _CANTOR.replace("iset t: UT | t !in t.s", "imap t: UT | t !in t.s :: true"),
     "datatype over iset, by a synonym": "type US = iset<UT> datatype UT = UT(s: US) " + _FALSE + _CANTOR,
     "datatype over iset, in two steps": "datatype UB<X> = UB(s: iset<X>) datatype UT = UT(b: UB<UT>) " + _FALSE
     + "{ var t := UT(UB(iset t: UT | t !in t.b.s)); assert t in t.b.s; assert t !in t.b.s; }",
@@ -123,11 +125,11 @@ def unverified(given: str) -> str:
 
 
 def _prefix(text: str) -> Answer:
-    return lambda given: bodies(given, text, _NAT if "U_Nat" in text else "")
+    return lambda given: bodies(given, f"{text} assert false;", _NAT if "U_Nat" in text else "")
 
 
 def _helper(text: str) -> Answer:
-    return lambda given: bodies(given, "U();", text)
+    return lambda given: bodies(given, "U(); assert false;", text)
 
 
 ANSWERS: tuple[tuple[str, Answer], ...] = (

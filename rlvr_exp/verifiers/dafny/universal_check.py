@@ -1,9 +1,10 @@
 """Judge the fixed answers of `universal` on all tasks of a data set:
 
-    python -m rlvr_exp.verifiers.dafny.universal_check [PATH] [--proved N] [--guards-only]
+    python -m rlvr_exp.verifiers.dafny.universal_check [PATH] [--tasks N] [--proved N]
 
-PATH is a data.path of Dafny programs or examples; the embedded corpus without it. What the guards refuse is not proved,
-since it cannot pass; of what is left, `--proved` judges that many tasks of each answer (0: all), drawn by a fixed seed.
+PATH is a data.path of Dafny programs or examples; the embedded corpus without it. `--tasks` takes that many tasks of each
+role. What the guards refuse is not proved, since it cannot pass; of what is left, `--proved` judges that many tasks of
+each answer. 0: all; fewer are drawn by a fixed seed.
 A row an answer: passes, tasks, and the rules and buckets that held it. Exit codes: 0 without a pass, 1 with one, 2 for
 data at fault.
 """
@@ -19,6 +20,7 @@ from rlvr_exp.config.verifier import Dafny as Options
 from rlvr_exp.core.errors import BAD_INPUT, DONE, FAULT, InputError
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.dafny.domain import Dafny as Domain
+from rlvr_exp.tasks.dafny.roles import ROLES
 from rlvr_exp.tasks.dafny.syntax import Unreadable
 from rlvr_exp.tasks.dafny.tokens import plain, printed
 from rlvr_exp.tasks.problems import DafnyProblem
@@ -76,23 +78,27 @@ def refused(problem: DafnyProblem, text: str) -> str:
     return breach.rule if breach is not None else ""
 
 
-def problems_of(path: str) -> list[tuple[str, DafnyProblem]]:
-    """The tasks of both roles. Raises InputError."""
+def problems_of(path: str, most: int = 0) -> list[tuple[str, DafnyProblem]]:
+    """The tasks of both roles, at most so many of each (0: all). Raises InputError."""
     splits = Domain(path, role="both", dev_fraction=0, test_fraction=0).splits()
-    return [(f"{task.id}", task.problem) for tasks in splits.values() for task in tasks]
+    tasks = [task for found in splits.values() for task in found]
+    roles = [[task for task in tasks if task.puzzle.role == role] for role in ROLES]
+    drawn = [Random(0).sample(found, most) if 0 < most < len(found) else found for found in roles]
+    return [(task.id, task.problem) for found in drawn for task in found]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m rlvr_exp.verifiers.dafny.universal_check", description=__doc__)
     parser.add_argument("path", nargs="?", default="", help="a data.path; empty: the embedded corpus")
+    parser.add_argument("--tasks", type=int, default=0, help="tasks of each role; 0: all")
     parser.add_argument("--proved", type=int, default=0, help="tasks of each answer that Dafny judges; 0: all")
     parser.add_argument("--workers", type=int, default=0, help="provers side by side; 0: as many as the machine bears")
     chosen = parser.parse_args(arguments)
     options = Options()
     limits = {"rlimit": options.rlimit, "cpu_s": options.cpu_s, "wall_s": 300.0, "memory_mb": options.memory_mb}
     try:
-        problems = problems_of(chosen.path)
+        problems = problems_of(chosen.path, chosen.tasks)
         with Dafny(Sandbox(workers=chosen.workers), Cache(), **limits) as verifier:
             rows = [_shown(row) for row in check(problems, verifier, chosen.proved)]
     except InputError as error:

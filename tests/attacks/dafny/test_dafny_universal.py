@@ -1,7 +1,5 @@
 """No fixed answer passes on any task of the embedded corpus, and those that break Dafny would pass without the guards."""
 
-from random import Random
-
 import pytest
 from dafny_judge import Judge
 from dafny_programs import EXTENDED, HOLE, LEMMAS, SORT, STACK
@@ -15,7 +13,6 @@ from rlvr_exp.verifiers.dafny.universal import ANSWERS, HELPERS, bodies
 from rlvr_exp.verifiers.dafny.universal_check import check, problems_of, refused
 
 PROVED_BY_DAFNY = (
-    "axiom with a body",
     "unverified lemma",
     "free requires",
     "datatype over iset",
@@ -33,16 +30,20 @@ PROVED_BY_DAFNY = (
     "concatenation past its type",
     "promise beyond its condition",
 )
-UNSEEN_BY_THE_GUARDS = ("concatenation past its type", "promise beyond its condition")
-"""Where no declaration is at fault: only the probes find them."""
+UNSEEN_BY_THE_GUARDS = (
+    "concatenation past its type",
+    "promise beyond its condition",
+    "sequence update past its type",
+    "empty iterator",
+    "recursive lemma",
+    "while true",
+)
+"""Where no declaration is at fault: Dafny, its log or the probes hold them."""
 
 
 @pytest.fixture(scope="module")
 def embedded() -> list[tuple[str, DafnyProblem]]:
-    problems = problems_of("")
-    writers = [one for one in problems if one[1].protect == "specification"]
-    annotators = [one for one in problems if one[1].protect == "program"]
-    return Random(0).sample(writers, 60) + Random(0).sample(annotators, 60)
+    return problems_of("", 40)
 
 
 @pytest.fixture(scope="module")
@@ -63,15 +64,13 @@ def test_dafny_by_itself_proves_false_with_it(judge: Judge, raw: Warm, name: str
 
 @pytest.mark.parametrize(("name", "answer"), ANSWERS, ids=[name for name, _ in ANSWERS])
 def test_the_guards_alone_hold_it_on_every_program(embedded, name: str, answer) -> None:
-    if name in UNSEEN_BY_THE_GUARDS or name in ("sequence update past its type", "recursive lemma", "while true"):
-        pytest.skip("held by Dafny or the probes: judged below")
     free = [title for title, problem in embedded if not refused(problem, answer(problem.program))]
-    assert not free
+    assert bool(free) == (name in UNSEEN_BY_THE_GUARDS)
 
 
 @pytest.mark.slow
 def test_no_answer_passes_on_a_sample_of_the_embedded_tasks(judge: Judge, embedded) -> None:
-    rows = list(check(embedded[::20], judge.verifier))
+    rows = list(check(embedded[::20], judge.verifier, 2))
     assert len(rows) == len(ANSWERS) and not [row for row in rows if row.passed]
     assert all(sum(row.held.values()) == row.tasks for row in rows)
 
