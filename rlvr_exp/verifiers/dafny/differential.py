@@ -12,6 +12,7 @@ same names and literals in each. A text that begins a line with `#` is refused b
 import argparse
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 
 from rlvr_exp.core.errors import BAD_INPUT, DONE, FAULT
@@ -43,7 +44,7 @@ BEGINNINGS = {
     "comment of slashes": "/*/ x /*/ y */ */\n",
     "comment that a line comment opens": "// /*\n",
     "line comment that nothing ends": "/* // */\n",
-    "characters in a comment": "/* ' \" @\" \\ { #x é \u2028 \v */\n",
+    "characters in a comment": '/* \' " @" \\ { #x é \u2028 \v */\n',
     "carriage return in a comment": "// x\r// y\n",
     "separator in a line comment": "// x\u2028 assume false;\n",
 }
@@ -83,8 +84,9 @@ class Reader:
             run = self._cold.run(text, (), _LIMITS, lambda: True)
         if "parse errors detected in" in run.output:
             return None
-        kept = run.output.partition(f"// {FILE}\n")[2].split("\n")
-        return "\n".join(line for line in kept if not line.startswith(f"{FILE}(") and _COUNTED not in line)
+        shown = run.output.partition(f"// {FILE}\n")[2].split("\n")
+        # What the resolver says stands behind the print.
+        return "\n".join(takewhile(lambda line: not line.startswith(f"{FILE}(") and _COUNTED not in line, shown))
 
     def close(self) -> None:
         """End the process."""
@@ -214,7 +216,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--mutate", action="store_true", help="mutated programs too")
     parser.add_argument("--every", type=int, default=1, help="each N-th program")
     chosen = parser.parse_args(arguments)
-    files = [file for path in map(Path, chosen.path) for file in ([path] if path.is_file() else sorted(path.rglob("*.dfy")))]
+    files = [
+        file for path in map(Path, chosen.path) for file in ([path] if path.is_file() else sorted(path.rglob("*.dfy")))
+    ]
     programs = [(file.name, file.read_bytes().decode("utf-8", "replace")) for file in files[:: chosen.every]]
     if not programs:
         print(f"no .dfy files below {' '.join(chosen.path)}")

@@ -6,9 +6,10 @@ from rlvr_exp.verifiers.dafny import logs, logs4
 from rlvr_exp.verifiers.dafny.logs import Report
 from rlvr_exp.verifiers.dafny.tool import Tool
 
-
 PROBE_RLIMIT = 1_000_000
 """The prover's resource count for one probed body."""
+PROBE_CPU_S = 20.0
+"""CPU seconds of a run of probes: nonlinear arithmetic takes long within its count."""
 
 
 def words(tool: Tool, rlimit: int) -> list[str]:

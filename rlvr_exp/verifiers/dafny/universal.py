@@ -50,10 +50,12 @@ HELPERS = {
     "empty iterator": "method U() ensures false { var i := new UI(); var m := i.MoveNext(); } "
     "iterator UI() yields (y: int) yield ensures false ensures false { }",
     "datatype over iset": "datatype UT = UT(s: iset<UT>) " + _FALSE + _CANTOR,
-    "datatype over imap": "datatype UT = UT(s: imap<UT, bool>) " + _FALSE
+    "datatype over imap": "datatype UT = UT(s: imap<UT, bool>) "
+    + _FALSE
     + _CANTOR.replace("iset t: UT | t !in t.s", "imap t: UT | t !in t.s :: true"),
     "datatype over iset, by a synonym": "type US = iset<UT> datatype UT = UT(s: US) " + _FALSE + _CANTOR,
-    "datatype over iset, in two steps": "datatype UB<X> = UB(s: iset<X>) datatype UT = UT(b: UB<UT>) " + _FALSE
+    "datatype over iset, in two steps": "datatype UB<X> = UB(s: iset<X>) datatype UT = UT(b: UB<UT>) "
+    + _FALSE
     + "{ var t := UT(UB(iset t: UT | t !in t.b.s)); assert t in t.b.s; assert t !in t.b.s; }",
     "class over a function of itself": "class UC { const f: UC -> bool constructor (f: UC -> bool) ensures this.f == f "
     "{ this.f := f; } } method U() ensures false { var g := (c: UC) => !c.f(c); var c := new UC(g); assert c.f == g; "
@@ -66,22 +68,28 @@ HELPERS = {
     "function in a field, reads *": _BOX + " class UK { var r: UBox<() ~> bool> constructor (r: UBox<() ~> bool>) "
     "ensures this.r == r { this.r := r; } function H(): bool reads * { if r.t.requires() then !r.t() else false } } "
     "method U() ensures false { var r := new UBox<() ~> bool>(); var k := new UK(r); r.t := k.H; assert k.H() == !k.H(); }",
-    "bit vector that decreases": _FALSE + " { var t: bv8 := 1; while t != 0 decreases t { t := t - 1; } assert false; }",
+    "bit vector that decreases": _FALSE
+    + " { var t: bv8 := 1; while t != 0 decreases t { t := t - 1; } assert false; }",
     "ordinals in a datatype": "datatype US = UN(o: ORDINAL) | UTop copredicate UD(s: US) { exists t: US :: t.UN? && "
     "(s.UTop? || t.o < s.o) && UD(t) } lemma UStage(k: ORDINAL, s: US) requires s.UTop? || k <= s.o ensures UD#[k](s) { "
     "if k.IsLimit { forall m | m < k ensures UD#[m](s) { UStage(m, s); } } else { UStage(k - 1, UN(k - 1)); } } "
     "lemma UNo(o: ORDINAL) ensures !UD(UN(o)) { if UD(UN(o)) { var t: US :| t.UN? && t.o < o && UD(t); UNo(t.o); } } "
-    + _FALSE + " { forall k: ORDINAL ensures UD#[k](UTop) { UStage(k, UTop); } assert UD(UTop); "
+    + _FALSE
+    + " { forall k: ORDINAL ensures UD#[k](UTop) { UStage(k, UTop); } assert UD(UTop); "
     "var t: US :| t.UN? && UD(t); UNo(t.o); }",
-    "subset type over sequences": "type UL = x: seq<int> | |x| >= 1 witness [1] " + _FALSE
+    "subset type over sequences": "type UL = x: seq<int> | |x| >= 1 witness [1] "
+    + _FALSE
     + " { var k: UL := []; assert |k| >= 1; }",
-    "typed pattern": "datatype UD = UD(x: int) " + _FALSE
+    "typed pattern": "datatype UD = UD(x: int) "
+    + _FALSE
     + " { var d := UD(-1); match d { case UD(y: nat) => assert y >= 0; } }",
-    "concatenation past its type": "lemma UNat(n: nat) ensures n >= 0 { } " + _FALSE
+    "concatenation past its type": "lemma UNat(n: nat) ensures n >= 0 { } "
+    + _FALSE
     + " { UNat(([0 as nat] + [-1 as int])[1]); }",
     "promise beyond its condition": "datatype UD = UD(n: int) function UF(s: seq<int>): int requires |s| != 0 "
     "ensures UF(s) in s { s[0] } predicate UV(ds: seq<UD>, s: seq<int>) { 0 in s && |s| == 0 ==> ds[UF(s)].n == 0 } "
-    + _FALSE + " { assert UV([], []); }",
+    + _FALSE
+    + " { assert UV([], []); }",
 }
 """Declarations of a method or lemma U that promises false."""
 

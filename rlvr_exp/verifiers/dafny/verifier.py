@@ -166,7 +166,9 @@ class Dafny(Engine):
         own = [protect, self._holes, self._vacuity, self._rlimit, *astuple(limits)]
         content = wire.encode([_bytes(program), text, own, None if keep is None else _bytes(keep)])
         return Work(
-            content, _Case(_known(problem.program), keep is not None, _known(problem.keep), text, limits, protect), request
+            content,
+            _Case(_known(problem.program), keep is not None, _known(problem.keep), text, limits, protect),
+            request,
         )
 
     def start(self, work: Work) -> Future[Judged]:
@@ -296,7 +298,9 @@ class _Judgement:
 
     def _probe(self, text: str, extra: Sequence[str]) -> Run:
         """A program of our own making: the guards have nothing to say of it."""
-        run = self._runner.run(text, extra, self._case.limits, lambda: True)
+        own = self._case.limits
+        limits = Limits(min(own.cpu_s, options.PROBE_CPU_S), own.wall_s, own.memory_mb)
+        run = self._runner.run(text, extra, limits, lambda: True)
         self._cpu_s += run.cpu_s
         return run
 

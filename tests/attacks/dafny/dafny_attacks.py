@@ -1,8 +1,8 @@
 """The attacks: (class, name, given program, candidate). Each would be "0 errors", or bring the judge down."""
 
-from rlvr_exp.verifiers.dafny import universal
-
 from dafny_programs import EXTENDED, EXTENDED_DONE, HOLE, LEMMAS, SORT, SORT_DONE, STACK, STACK_DONE, sort_with
+
+from rlvr_exp.verifiers.dafny import universal
 
 Attack = tuple[str, str, str, str]
 

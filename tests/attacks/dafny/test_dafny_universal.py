@@ -75,7 +75,9 @@ def test_no_answer_passes_on_a_sample_of_the_embedded_tasks(judge: Judge, embedd
     assert all(sum(row.held.values()) == row.tasks for row in rows)
 
 
-@pytest.mark.parametrize("given", [SORT, STACK, LEMMAS, HOLE, EXTENDED], ids=["sort", "stack", "lemmas", "hole", "extended"])
+@pytest.mark.parametrize(
+    "given", [SORT, STACK, LEMMAS, HOLE, EXTENDED], ids=["sort", "stack", "lemmas", "hole", "extended"]
+)
 def test_no_answer_passes_on_programs_of_every_shape(judge: Judge, given: str) -> None:
     rows = list(check([("", DafnyProblem(given))], judge.verifier))
     assert not [row.name for row in rows if row.passed]

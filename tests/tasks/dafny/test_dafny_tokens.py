@@ -46,7 +46,9 @@ def test_comments_are_blanks_and_strings_stay() -> None:
     assert printed(text) == 'a     \n      "/* d */"     \n@"// f"           '
 
 
-@pytest.mark.parametrize("before", ["", " \t", "\ufeff", "\u200b", "\f", "\v", "\u00a0", "\x00", "\u2028", "\u3164", "x\r", "x\x85"])
+@pytest.mark.parametrize(
+    "before", ["", " \t", "\ufeff", "\u200b", "\f", "\v", "\u00a0", "\x00", "\u2028", "\u3164", "x\r", "x\x85"]
+)
 @pytest.mark.parametrize("around", ["%s", "a\n%s", "/*\n%s\n*/", '@"\n%s"'])
 def test_a_line_that_begins_with_a_number_sign_is_found_wherever_it_stands(before: str, around: str) -> None:
     assert has_directive(around % (before + "#line 1 x"))

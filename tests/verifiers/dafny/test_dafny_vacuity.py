@@ -22,7 +22,9 @@ BROKEN = "lemma {:axiom} Bad() ensures false\nmethod M() returns (x: int) ensure
 
 def log(**bodies: str) -> str:
     """What Dafny prints for these bodies, each with its result."""
-    lines = [f"Verifying Impl$$_module.__default.{name} ...\n  [1 proof obligation]  {end}" for name, end in bodies.items()]
+    lines = [
+        f"Verifying Impl$$_module.__default.{name} ...\n  [1 proof obligation]  {end}" for name, end in bodies.items()
+    ]
     good = sum(end == "verified" for end in bodies.values())
     total = f"\nDafny program verifier finished with {good} verified, {len(bodies) - good} errors"
     return "\n".join([*lines, total])
@@ -83,7 +85,9 @@ def test_a_method_that_need_not_end_is_not_probed() -> None:
 
 
 def test_a_contract_is_probed_without_the_body_and_written_where_there_is_none() -> None:
-    text = contract_probe("lemma L(x: int) requires x > 3 ensures x > 2; method M() ensures 1 > 2 { var y := 1; }", ["L", "M"])
+    text = contract_probe(
+        "lemma L(x: int) requires x > 3 ensures x > 2; method M() ensures 1 > 2 { var y := 1; }", ["L", "M"]
+    )
     assert "ensures x > 2;  { assume x > 2; assert false; }" in text
     assert text.endswith("assert false; }") and "var" not in text
 
