@@ -31,10 +31,8 @@ class Known:
     """Identifiers in specifications and definitions, parameters of their own declaration apart."""
     meant: frozenset[Use]
     """Those of them that can mean a function, method, constant or field."""
-    callables: frozenset[str]
-    """Names of its methods, lemmas and functions."""
     labels: frozenset[str]
-    """The same as the tool's log writes them."""
+    """Its methods, lemmas and functions as the tool's log writes them."""
     assumes: bool
     """It believes something that nobody proves: `assume`, a `free` clause, or a promise without a body."""
     text: str = ""
@@ -52,13 +50,12 @@ def known(text: str) -> Known:
         raise Unreadable("a line that begins with #")
     declarations = parse(text)
     found = list(every(declarations))
-    callables = frozenset(one.name or "_ctor" for one in found if one.kind in CALLABLES)
     meant = frozenset(use for one in found for use in _uses(one))
     spoken = frozenset(name for one in found for name in speaks_of(one)) | {use.name for use in meant}
     labels = frozenset(label for label, _ in labelled(declarations))
     assumes = any(_assumes(one) for one in found)
     own = (frozenset(unsound.faults(declarations)), unsound.bit_vectors(declarations))
-    return Known(declarations, spoken, meant, callables, labels, assumes, text, *own)
+    return Known(declarations, spoken, meant, labels, assumes, text, *own)
 
 
 def labelled(declarations: Sequence[Declaration], inner: str = "") -> Iterator[tuple[str, Declaration]]:

@@ -37,7 +37,7 @@ def contract_probe(text: str, labels: Collection[str]) -> str:
     for label, one in labelled(parse(text)):
         if label not in labels or one.kind not in PROVED:
             continue
-        body = "{ " + "".join(f"assume {said}; " for said in _promised(one)) + "assert false; }"
+        body = "{ " + "".join(f"assume {promise}; " for promise in _promised(one)) + "assert false; }"
         if one.body is None:
             put[one.stop + (words[one.stop : one.stop + 1] == [";"])] = f" {body} "
         else:
