@@ -84,8 +84,8 @@ class Dafny(Verifier):
     """What a candidate must keep: the specification, its code being free; or all but annotations."""
     holes: bool = True
     """A given method or lemma without a body, that promises something and that no other body calls, must get one."""
-    vacuity: bool = False
-    """Reject what also proves `assert false` at the end of the given bodies; twice the work for what is proved."""
+    vacuity: bool = True
+    """Reject what also proves `assert false` where its bodies are left; once for each new program that is proved."""
 
 
 @dataclass

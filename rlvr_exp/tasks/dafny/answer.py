@@ -129,7 +129,9 @@ class _Text(Walker):
 
     def _past_clauses(self, index: int) -> int:
         while self.at(index) in CLAUSES or (self.at(index) == ";" and self.at(index + 1) in CLAUSES | {"{"}):
-            words = 2 if self.at(index) in ("yield", "free") else 1
+            words = 1
+            while self.at(index + words - 1) in ("yield", "free") and self.at(index + words) in CLAUSES:
+                words += 1
             index = index + 1 if self.at(index) == ";" else self.past_expression(index + words)
         return index
 

@@ -66,6 +66,8 @@ class Declaration:
     members: "tuple[Declaration, ...] | None" = None
     end: int = field(default=-1, compare=False)
     """The index of the token that closes the body."""
+    stop: int = field(default=-1, compare=False)
+    """Of a callable: the index behind its last token."""
     where: Where | None = field(default=None, compare=False)
     """Of a callable with a body."""
 
@@ -250,7 +252,7 @@ class _Reader:
         name = head[0] if head and is_name(head[0]) else ""
         full = tuple(modifiers + head)
         told = (tuple(attributes + more), tuple(clauses), body, compiled)
-        return Declaration(kind, name, full, *told, end=end, where=where), index
+        return Declaration(kind, name, full, *told, end=end, stop=index, where=where), index
 
     def _ends(self, index: int, members: bool) -> bool:
         token = self._walk.at(index)
@@ -266,7 +268,7 @@ class _Reader:
             if word not in CLAUSES:
                 return found, index
             index += 1
-            if word in ("yield", "free"):
+            while word.endswith(("yield", "free")) and self._walk.at(index) in CLAUSES:
                 word += f" {self._walk.at(index)}"
                 index += 1
             stop = self._walk.past_expression(index)

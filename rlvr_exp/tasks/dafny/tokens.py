@@ -28,7 +28,14 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _MARK = re.compile(r"/\*|\*/")
-_DIRECTIVE = re.compile(r"^\s*#(?:if|else|elsif|endif)", re.MULTILINE)
+_ENDS = r"\n\r\v\f\x1c-\x1f\x85\u2028\u2029"
+_UNSEEN = (
+    r"\x00-\x20\x7f-\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u2028-\u202f\u205f-\u206f"
+    r"\u2800\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+"""Blank and invisible characters, as the inside of a class of characters."""
+_DIRECTIVE = re.compile(f"(?:^|[{_ENDS}])[{_UNSEEN}]*#")
+_COMMENTED = re.compile(r"[^\n]")
 
 
 @dataclass(frozen=True)
@@ -45,8 +52,25 @@ def plain(text: str) -> str:
 
 
 def has_directive(text: str) -> bool:
-    """Whether a line, even inside a comment, is a directive to Boogie's preprocessor, which cuts text away."""
+    """Whether a line, even inside a comment or a string, begins with `#`, perhaps behind characters that nobody sees.
+
+    Dafny's reader and scanner obey such lines (`#if`, `#line`) before they look at comments, and drop text.
+    """
     return "#" in text and _DIRECTIVE.search(text) is not None
+
+
+def printed(text: str) -> str:
+    """The program printed from its tokens: each comment is blanks of the same length, line ends stay where they are.
+
+    What reads this instead of the text cannot find a token elsewhere by its own idea of where a comment ends, and the
+    positions that it reports are those of the text.
+    """
+    if "/" not in text:
+        return text
+    return "".join(
+        piece.text if piece.token or "/" not in piece.text else _COMMENTED.sub(" ", piece.text)
+        for piece in pieces(text)
+    )
 
 
 def tokens(text: str) -> list[str]:

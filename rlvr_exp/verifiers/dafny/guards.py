@@ -16,6 +16,7 @@ from rlvr_exp.tasks.dafny import erase
 from rlvr_exp.tasks.dafny.syntax import CALLABLES, Declaration, parse
 from rlvr_exp.tasks.dafny.tokens import has_directive, tokens
 from rlvr_exp.tasks.problems import Protect
+from rlvr_exp.verifiers.dafny import unsound
 from rlvr_exp.verifiers.dafny.known import PROVED, Facts, Known, every, speaks_of
 from rlvr_exp.verifiers.dafny.scopes import Use
 from rlvr_exp.verifiers.dafny.suspects import Suspect, attribute_of, suspects
@@ -40,9 +41,10 @@ class Broken(Exception):
 
 
 def before_parsing(program: str, text: str) -> Breach | None:
-    """What must not even reach Dafny's parser: directives that cut text away, files of the machine."""
+    """What must not even reach Dafny's parser: directives that cut text away, files of the machine. `text` is the
+    candidate as it came, with its comments."""
     if has_directive(text):
-        return Breach("preprocessor", "a line begins with a directive to Boogie's preprocessor")
+        return Breach("preprocessor", "a line begins with #, which Dafny obeys even inside comments and strings")
     if "include" in text and Counter(_includes(text)) - Counter(_includes(program)):
         return Breach("include", "a file that the given program does not include")
     return None
@@ -74,9 +76,17 @@ def check(
             _Comparison(keep, "program", facts, empty="kept").compare(keep.declarations, declarations, ())
         if holes:
             _check_holes(given, declarations)
+        _check_types(given, declarations)
     except Broken as broken:
         return broken.breach, facts
     return None, facts
+
+
+def _check_types(given: Known, declarations: Sequence[Declaration]) -> None:
+    """No new type, and no new field of a given one, makes Dafny inconsistent."""
+    for name, why in unsound.faults(declarations).items():
+        if name not in given.faults:
+            raise Broken("unsound", f"type {name} {why}")
 
 
 def _check_holes(given: Known, declarations: Sequence[Declaration]) -> None:
@@ -208,8 +218,8 @@ class _Comparison:
         """What it does beyond the given declaration; attributes of its own were looked at before."""
         if given is not None and (one.body, one.compiled, one.clauses) == (given.body, given.compiled, given.clauses):
             return
-        allowed = Counter(_suspects_of(given)) if given is not None else Counter()
-        for suspect in _suspects_of(one):
+        allowed = Counter(_suspects_of(given, self._given.bits)) if given is not None else Counter()
+        for suspect in _suspects_of(one, self._facts.bits):
             if suspect.rule == "refinement" and "refines" in self._given.spoken:
                 continue  # `...` stands for what a refined body has
             allowed[suspect] -= 1
@@ -248,8 +258,8 @@ class _Comparison:
                 raise Broken("spec-shadowed", f"{_title(one)} takes the name {name}, which the given program uses")
 
 
-def _suspects_of(one: Declaration) -> list[Suspect]:
-    return list(suspects(tuple(_without_attributes(one))))
+def _suspects_of(one: Declaration, bits: frozenset[str]) -> list[Suspect]:
+    return [*suspects(tuple(_without_attributes(one))), *unsound.suspects_of(one, bits)]
 
 
 def _without_attributes(one: Declaration) -> Iterator[str]:

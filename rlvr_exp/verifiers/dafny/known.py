@@ -3,12 +3,14 @@
 Owns which names a specification speaks of, and which calls are proofs. Compares nothing.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from rlvr_exp.tasks.dafny.syntax import CALLABLES, Declaration, Unreadable, parse
 from rlvr_exp.tasks.dafny.tokens import has_directive
+from rlvr_exp.verifiers.dafny import unsound
 from rlvr_exp.verifiers.dafny.scopes import Use, uses
 from rlvr_exp.verifiers.dafny.suspects import bodyless
 
@@ -29,12 +31,16 @@ class Known:
     """Identifiers in specifications and definitions, parameters of their own declaration apart."""
     meant: frozenset[Use]
     """Those of them that can mean a function, method, constant or field."""
-    callables: frozenset[str]
-    """Names of its methods, lemmas and functions."""
     labels: frozenset[str]
-    """The same as the tool's log writes them."""
+    """Its methods, lemmas and functions as the tool's log writes them."""
     assumes: bool
-    """It believes something that nobody proves: `assume`, or a promise without a body."""
+    """It believes something that nobody proves: `assume`, a `free` clause, or a promise without a body."""
+    text: str = ""
+    """The program itself."""
+    faults: frozenset[str] = frozenset()
+    """Types of its own that make Dafny inconsistent."""
+    bits: frozenset[str] = frozenset()
+    """Names of its own that mean bit vectors."""
 
 
 @lru_cache(maxsize=2048)
@@ -44,29 +50,28 @@ def known(text: str) -> Known:
         raise Unreadable("a line that begins with #")
     declarations = parse(text)
     found = list(every(declarations))
-    callables = frozenset(one.name or "_ctor" for one in found if one.kind in CALLABLES)
     meant = frozenset(use for one in found for use in _uses(one))
     spoken = frozenset(name for one in found for name in speaks_of(one)) | {use.name for use in meant}
-    labels = frozenset(_labels(declarations))
-    return Known(declarations, spoken, meant, callables, labels, any(_assumes(one) for one in found))
+    labels = frozenset(label for label, _ in labelled(declarations))
+    assumes = any(_assumes(one) for one in found)
+    own = (frozenset(unsound.faults(declarations)), unsound.bit_vectors(declarations))
+    return Known(declarations, spoken, meant, labels, assumes, text, *own)
 
 
-def _labels(
-    declarations: Sequence[Declaration], inner: str = "", only: Callable[[Declaration], bool] | None = None
-) -> Iterator[str]:
-    """As the tool's log writes the callables: from the innermost module on."""
+def labelled(declarations: Sequence[Declaration], inner: str = "") -> Iterator[tuple[str, Declaration]]:
+    """The callables, each with the name that the tool's log gives it: from the innermost module on."""
     for one in declarations:
-        own = one.name or "_ctor"
-        if one.kind in CALLABLES and (only is None or only(one)):
-            yield inner + own
+        own = one.name.rpartition(".")[2] or "_ctor"
+        if one.kind in CALLABLES:
+            yield inner + own, one
         elif one.members:
-            yield from _labels(one.members, f"{own}." if one.kind == "module" else f"{inner}{own}.", only)
+            yield from labelled(one.members, f"{own}." if one.kind == "module" else f"{inner}{own}.")
 
 
 def _promises(one: Declaration) -> bool:
-    """An iterator whose body is to keep a promise."""
+    """It has a body that must keep a promise: Dafny 2.3 writes a line for each such body."""
     promises = any(clause.word in ("ensures", "yield ensures") for clause in one.clauses)
-    return one.kind == "iterator" and one.body is not None and promises
+    return one.kind in PROVED and one.body is not None and promises
 
 
 @dataclass(frozen=True)
@@ -79,8 +84,13 @@ class Facts:
     """Names of methods that run."""
     bodyless: int = 0
     """Loops and forall statements without a body."""
-    promising: frozenset[str] = frozenset()
-    """Labels of iterators whose bodies must keep a promise; the tool has to speak of each."""
+    bits: frozenset[str] = frozenset()
+    """Names that mean bit vectors."""
+    unconditional: frozenset[str] = frozenset()
+    """Labels of callables that require nothing."""
+    promising: Counter[str] = field(default_factory=Counter)
+    """Labels of methods, lemmas, constructors and iterators whose bodies must keep a promise, and how many have the
+    same; the tool has to report each of them as verified."""
 
     @classmethod
     def of(cls, declarations: Sequence[Declaration]) -> "Facts":
@@ -88,11 +98,14 @@ class Facts:
         ghosts = frozenset(one.name for one in found if one.ghost and one.kind in ("lemma", "method"))
         runs = frozenset(one.name for one in found if one.kind == "method" and not one.ghost) | {_OF_ITERATORS}
         open_loops = sum(bodyless(body) for one in found for body in (one.body, one.compiled) if body)
-        return cls(ghosts - runs, runs, open_loops, frozenset(_labels(declarations, only=_promises)))
+        named = list(labelled(declarations))
+        promising = Counter(label for label, one in named if _promises(one))
+        free = frozenset(label for label, one in named if not any("requires" in each.word for each in one.clauses))
+        return cls(ghosts - runs, runs, open_loops, unsound.bit_vectors(declarations), free, promising)
 
 
 def _assumes(one: Declaration) -> bool:
-    if "assume" in one.everything():
+    if any(token in ("assume", "free") or token.startswith("free ") for token in one.everything()):
         return True
     promises = any(clause.word == "ensures" for clause in one.clauses)
     return one.kind in CALLABLES and one.body is None and promises

@@ -6,6 +6,11 @@ from rlvr_exp.verifiers.dafny import logs, logs4
 from rlvr_exp.verifiers.dafny.logs import Report
 from rlvr_exp.verifiers.dafny.tool import Tool
 
+PROBE_RLIMIT = 1_000_000
+"""The prover's resource count for one probed body."""
+PROBE_CPU_S = 20.0
+"""CPU seconds of a run of probes: nonlinear arithmetic takes long within its count."""
+
 
 def words(tool: Tool, rlimit: int) -> list[str]:
     """All but the file's name, which follows."""
@@ -24,6 +29,15 @@ def careful(tool: Tool) -> list[str]:
     """Words that make the tool itself treat what is assumed as what is to be proved; for a given program that
     assumes nothing."""
     return ["/noCheating:1"] if tool.family == "2.3" else []
+
+
+def probing(tool: Tool, rlimit: int) -> list[str]:
+    """Words for a run that only looks for bodies that prove false: no other procedures, the first fault of each body,
+    and a smaller resource count, since a prover that looks for a proof of false in vain may look for long."""
+    least = min(rlimit or PROBE_RLIMIT, PROBE_RLIMIT)
+    if tool.family == "2.3":
+        return ["/errorLimit:1", "/proc:Impl$$*", f"/rlimit:{least}"]
+    return [f"--resource-limit={least}"]
 
 
 def reader(tool: Tool) -> Callable[[str, int], Report]:

@@ -3,7 +3,7 @@
 from typing import Self
 
 from rlvr_exp.config.verifier import Dafny as Options
-from rlvr_exp.tasks.dafny.tokens import plain
+from rlvr_exp.tasks.dafny.tokens import has_directive, plain, printed
 from rlvr_exp.verifiers.dafny import options
 from rlvr_exp.verifiers.dafny.run import Cold, Limits, Warm
 from rlvr_exp.verifiers.dafny.tool import find
@@ -21,7 +21,9 @@ class Resolver:
 
     def fault(self, text: str) -> str:
         """The tool's first complaint about a program; empty where it resolves."""
-        run = self._runner.run(plain(text), (), self._limits, lambda: not self._warm)
+        if has_directive(plain(text)):
+            return "a line begins with #"
+        run = self._runner.run(printed(plain(text)), (), self._limits, lambda: not self._warm)
         if run.end == "stopped" or (run.end == "done" and not self._warm and run.code == 0):
             return ""
         if run.end != "done":

@@ -7,7 +7,7 @@ candidate adds. Nothing is compared here.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rlvr_exp.tasks.dafny.expressions import Walker, partners
+from rlvr_exp.tasks.dafny.expressions import CLAUSES, Walker, partners
 from rlvr_exp.tasks.dafny.tokens import pieces
 
 HARMLESS = frozenset(
@@ -31,6 +31,7 @@ _RULES = {
     "handle": "extern",
 }
 _LOOP_CLAUSES = frozenset(("invariant", "decreases", "modifies", "free"))
+_FREED = CLAUSES - {"free"}
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,8 @@ def suspects(tokens: Sequence[str]) -> Iterator[Suspect]:
             found = attribute_of(tokens[index : walk.closes[index] + 1])
         elif token == "assume":
             found = Suspect("assume", _until_end(walk, index))
+        elif token == "free" and walk.at(index + 1) in _FREED:
+            found = Suspect("assume", " ".join(walk.tokens[index : _past_freed(walk, index)]))
         elif token == "expect" and walk.at(index - 1) in ("{", "}", ";", "") and walk.at(index + 1) not in (":=", "."):
             found = Suspect("expect", _until_end(walk, index))
         elif token == "decreases" and _starred(walk, index + 1):
@@ -88,6 +91,8 @@ def suspects(tokens: Sequence[str]) -> Iterator[Suspect]:
             found = Suspect("refinement" if token == "..." else "extern", token)
         elif token in ("while", "for", "forall") and not _has_body(walk, index):
             found = Suspect("no-body", f"{token} without a body")
+        elif token == "case" and _has_typed_pattern(walk, index):
+            found = Suspect("unsound", "a pattern whose variable has a type of its own, which Dafny 2.3 believes")
         if found is not None:
             yield found
 
@@ -97,6 +102,22 @@ def bodyless(tokens: Sequence[str]) -> int:
     walk = Walker(tokens, partners(tokens))
     loops = [index for index, token in enumerate(tokens) if token in ("while", "for", "forall")]
     return sum(not _has_body(walk, index) for index in loops)
+
+
+def _past_freed(walk: Walker, index: int) -> int:
+    """Past the words of a `free` clause and its expression."""
+    while walk.at(index) in CLAUSES:
+        index += 1
+    return max(walk.past_expression(index), index + 1)
+
+
+def _has_typed_pattern(walk: Walker, index: int) -> bool:
+    """Whether a pattern `C(x: T, ...)` stands between `case` and its arrow."""
+    start = index
+    while walk.at(index) not in ("=>", ";", "{", "}", ")", "]", ""):
+        index = walk.closes[index] + 1 if walk.at(index) in ("(", "[") else index + 1
+    pattern = walk.tokens[start + 1 : index]
+    return walk.at(index) == "=>" and ":" in pattern and "::" not in pattern
 
 
 def _until_end(walk: Walker, index: int) -> str:

@@ -78,10 +78,10 @@ def _reason(verdict: Verdict) -> str:
 
 def _refused(given: str, gold: str, protect: Protect) -> str:
     """The rule by which the gold is no answer to the program that is given; empty where it is one."""
-    given, gold = (without_limits(plain(text)) for text in (given, gold))
-    early = guards.before_parsing(given, gold)
+    early = guards.before_parsing(plain(given), plain(gold))
     if early is not None:
         return early.rule
+    given, gold = (without_limits(plain(text)) for text in (given, gold))
     try:
         breach, _ = guards.check(known(given), gold, protect)
     except Unreadable as fault:

@@ -1,54 +1,97 @@
-"""The vacuity probe: where `assert false` at the end of a body can be proved, what was proved there means nothing.
+"""Probes: programs with `assert false` where bodies are left, and what the tool's log says of them.
 
-Makes the probing program and reads its answer; runs nothing. A body whose last statement leaves it, or that never
-ends, is not probed: its end cannot be reached, and that is no fault.
+Writes the probing programs and reads the answers; runs nothing. A body is probed at its end and before each `return`
+and `yield`, so that its probe is proved only where no way out of it can be reached. What was proved there before means
+nothing then, unless the contract itself says as much: `contract_probe` finds that out from the given program alone.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from rlvr_exp.tasks.dafny.syntax import Declaration, Tokens, parse
+from rlvr_exp.tasks.dafny.syntax import Declaration, parse
 from rlvr_exp.tasks.dafny.tokens import pieces
+from rlvr_exp.verifiers.dafny.known import PROVED, labelled
 from rlvr_exp.verifiers.dafny.logs import Report
 
 _PROBE = " assert false; "
 
 
-def probed(text: str, names: Sequence[str]) -> tuple[str, frozenset[str]]:
-    """The program with a probe at the end of the bodies of these declarations, and the names that have one."""
-    ends: dict[int, str] = {}
-    _collect(parse(text), frozenset(names), ends)
+def probed(text: str, wanted: Callable[[str], bool] = lambda label: True) -> tuple[str, Counter[str]]:
+    """The program with probes in the bodies of the callables whose label is wanted, and how many bodies have each."""
+    before: dict[int, str] = {}
+    labels: Counter[str] = Counter()
+    words = [piece.text for piece in pieces(text) if piece.token]
+    for label, one in labelled(parse(text)):
+        if one.kind in PROVED and one.body is not None and not _endless(one) and wanted(label):
+            labels[label] += 1
+            inside = range(one.end - len(one.body), one.end)
+            before |= {at: _PROBE for at in inside if words[at] in ("return", "yield")} | {one.end: _PROBE}
+    return _with(text, before), labels
+
+
+def contract_probe(text: str, labels: Collection[str]) -> str:
+    """The program whose bodies of those labels assume their own `ensures` clauses (lemmas) and then assert false."""
+    put: dict[int, str] = {}
+    left_out: set[int] = set()
+    words = [piece.text for piece in pieces(text) if piece.token]
+    for label, one in labelled(parse(text)):
+        if label not in labels or one.kind not in PROVED:
+            continue
+        body = "{ " + "".join(f"assume {promise}; " for promise in _promised(one)) + "assert false; }"
+        if one.body is None:
+            put[one.stop + (words[one.stop : one.stop + 1] == [";"])] = f" {body} "
+        else:
+            put[one.end] = body.removeprefix("{").removesuffix("}")
+            left_out |= set(range(one.end - len(one.body), one.end))
+    return _with(text, put, left_out)
+
+
+def ends(report: Report) -> Mapping[str, Sequence[str]]:
+    """How each body's proof ended, by label; a label may stand for several bodies."""
+    found: dict[str, list[str]] = {}
+    for procedure in report.procedures:
+        if procedure.part == "Impl":
+            found.setdefault(procedure.name.removesuffix("#"), []).append(procedure.result)
+    return found
+
+
+def silent(report: Report, expected: Mapping[str, int]) -> frozenset[str]:
+    """Labels of which fewer bodies are reported as verified than expected."""
+    found = ends(report)
+    return frozenset(label for label, count in expected.items() if found.get(label, []).count("verified") < count)
+
+
+def proved(report: Report, labels: Iterable[str]) -> list[str]:
+    """Labels one of whose probes is proved."""
+    found = ends(report)
+    return sorted(label for label in labels if "verified" in found.get(label, ()))
+
+
+def refuted(report: Report, labels: Iterable[str]) -> frozenset[str]:
+    """Labels all of whose probes show as errors."""
+    found = ends(report)
+    return frozenset(one for one in labels if found.get(one) and all(end.startswith("error") for end in found[one]))
+
+
+def _endless(one: Declaration) -> bool:
+    """It need not end: that its end is never reached is its right."""
+    return any(clause.word == "decreases" and "*" in clause.text and len(clause.text) == 1 for clause in one.clauses)
+
+
+def _promised(one: Declaration) -> list[str]:
+    if one.kind != "lemma":
+        return []
+    return [" ".join(clause.text) for clause in one.clauses if clause.word == "ensures"]
+
+
+def _with(text: str, before: Mapping[int, str], left_out: Collection[int] = ()) -> str:
+    """The text with words put before some of its tokens, by their index, and without others."""
     parts: list[str] = []
     index = 0
     for piece in pieces(text):
         if piece.token:
-            if index in ends:
-                parts.append(_PROBE)
+            parts.append(before.get(index, ""))
             index += 1
-        parts.append(piece.text)
-    return "".join(parts), frozenset(ends.values())
-
-
-def vacuous(report: Report, names: frozenset[str]) -> str:
-    """The first body whose probe was proved; empty where none was."""
-    for procedure in report.procedures:
-        name = procedure.name.rpartition(".")[2]
-        if procedure.part == "Impl" and procedure.result == "verified" and name in names:
-            return name
-    return ""
-
-
-def _collect(declarations: Sequence[Declaration], names: frozenset[str], ends: dict[int, str]) -> None:
-    for one in declarations:
-        _collect(one.members or (), names, ends)
-        if one.kind in ("method", "lemma") and one.name in names and one.body is not None and _falls_through(one.body):
-            ends[one.end] = one.name
-
-
-def _falls_through(body: Tokens) -> bool:
-    """Whether the end may be reached as far as a look at the last statement tells."""
-    depth, start = 0, 0
-    for index, token in enumerate(body):
-        depth += (token in ("(", "[", "{")) - (token in (")", "]", "}"))
-        if depth == 0 and token in (";", "}") and index + 1 < len(body):
-            start = index + 1
-    return not body or not ({"return", "while"} & set(body[start:]))
+        if not piece.token or index - 1 not in left_out:
+            parts.append(piece.text)
+    return "".join([*parts, before.get(index, "")])

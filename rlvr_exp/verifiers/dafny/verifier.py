@@ -22,11 +22,12 @@ from rlvr_exp.core.errors import InputError, Problem
 from rlvr_exp.sandbox import wire
 from rlvr_exp.sandbox.cores import usable
 from rlvr_exp.tasks.dafny.syntax import Unreadable
-from rlvr_exp.tasks.dafny.tokens import plain
+from rlvr_exp.tasks.dafny.tokens import has_directive, plain, printed
 from rlvr_exp.tasks.problems import DafnyProblem, Protect
 from rlvr_exp.verifiers.base import Request, Verdict
 from rlvr_exp.verifiers.cache import CacheOptions
-from rlvr_exp.verifiers.dafny import guards, options, vacuity
+from rlvr_exp.verifiers.dafny import guards, options
+from rlvr_exp.verifiers.dafny.acceptance import Proof
 from rlvr_exp.verifiers.dafny.guards import Breach
 from rlvr_exp.verifiers.dafny.known import Facts, Known, known
 from rlvr_exp.verifiers.dafny.logs import Report
@@ -59,7 +60,6 @@ class _Case:
     keeps: bool
     """There is code to keep: `keep`, or None where it cannot be read."""
     keep: Known | None
-    program: str
     text: str
     limits: Limits
     protect: Protect
@@ -78,12 +78,13 @@ class Dafny(Engine):
         protect: `specification` lets a candidate write other code; `program` lets it add annotations alone; where the
             problem does not say it.
         holes: a given method or lemma without a body that nothing calls has to get one.
-        vacuity: a proved candidate must not prove `assert false` at the end of the given bodies.
+        vacuity: a proved candidate must not prove `assert false` where its bodies are left. Checked once for each
+            content, with the verdict that is remembered.
     """
 
     runs_candidates = False
     name = "dafny"
-    version = "3"
+    version = "4"
 
     def __init__(
         self,
@@ -98,7 +99,7 @@ class Dafny(Engine):
         memory_mb: int = 0,
         protect: Protect = "specification",
         holes: bool = True,
-        vacuity: bool = False,
+        vacuity: bool = True,
     ):
         self._tool = find(path, image)
         super().__init__(cache)
@@ -150,19 +151,24 @@ class Dafny(Engine):
             return Verdict("failed", "parse", log=candidate.fault or "no program in the answer")
         if len(candidate.text) > _LONGEST:
             return Verdict("failed", "output_limit", log=f"{len(candidate.text)} characters, at most {_LONGEST}")
-        text, program = _seen(candidate.text), _seen(problem.program)
-        keep = None if problem.keep is None else _seen(problem.keep)
         try:
-            text.encode()
+            candidate.text.encode()
         except UnicodeEncodeError:
             return Verdict("failed", "parse", log="not Unicode text")
+        early = guards.before_parsing(plain(problem.program), plain(candidate.text))
+        if early is not None:
+            return Verdict("rejected", rule=early.rule, log=early.log)
+        text, program = _seen(candidate.text), _seen(problem.program)
+        keep = None if problem.keep is None else _seen(problem.keep)
         named, usual = problem.limits, self._limits
         limits = Limits(named.cpu_s or usual.cpu_s, named.wall_s or usual.wall_s, named.memory_mb or usual.memory_mb)
         protect = problem.protect or self._protect
         own = [protect, self._holes, self._vacuity, self._rlimit, *astuple(limits)]
         content = wire.encode([_bytes(program), text, own, None if keep is None else _bytes(keep)])
         return Work(
-            content, _Case(_known(program), keep is not None, _known(keep), program, text, limits, protect), request
+            content,
+            _Case(_known(problem.program), keep is not None, _known(problem.keep), text, limits, protect),
+            request,
         )
 
     def start(self, work: Work) -> Future[Judged]:
@@ -197,8 +203,8 @@ class Dafny(Engine):
 
 
 def _seen(text: str) -> str:
-    """As the tool and the guards are to see it."""
-    return without_limits(plain(text))
+    """As the tool and the guards are to see it: the tokens where they were, comments and limits blanked out."""
+    return without_limits(printed(plain(text)))
 
 
 def _bytes(text: str) -> bytes:
@@ -206,8 +212,10 @@ def _bytes(text: str) -> bytes:
 
 
 def _known(program: str | None) -> Known | None:
+    if program is None or has_directive(plain(program)):
+        return None
     try:
-        return None if program is None else known(program)
+        return known(_seen(program))
     except Unreadable:
         return None
 
@@ -223,9 +231,6 @@ class _Judgement:
 
     def judge(self) -> Judged:
         case = self._case
-        early = guards.before_parsing(case.program, case.text)
-        if early is not None:
-            return Judged(self._rejected(early))
         given = case.given
         extra = options.careful(self._own._tool) if given is not None and not given.assumes else ()
         run = self._settled(case.text, extra)
@@ -236,7 +241,7 @@ class _Judgement:
         report = self._own._read(run.output, run.code)
         if not report.proved:
             return Judged(self._failed(report))
-        return Judged(self._proved(report, extra))
+        return self._proved(report, extra)
 
     def _settled(self, text: str, extra: Sequence[str]) -> Run:
         """A run; again after a breakdown, and with twice the time after one that fell to the wall clock."""
@@ -269,32 +274,35 @@ class _Judgement:
             self._breach = Breach("unreadable", str(fault))
         return self._breach is None
 
-    def _proved(self, report: Report, extra: Sequence[str]) -> Verdict:
-        if self._case.given is None:
-            return self._rejected(Breach("unreadable", "the given program itself cannot be read: nothing is protected"))
+    def _proved(self, report: Report, extra: Sequence[str]) -> Judged:
+        given = self._case.given
+        if given is None:
+            fault = Breach("unreadable", "the given program itself cannot be read: nothing is protected")
+            return Judged(self._rejected(fault))
         if report.bodyless != self._facts.bodyless:
-            return self._rejected(Breach("no-body", "a loop or forall statement has no body"))
-        unheard = self._unheard(report)
-        if unheard:
-            return self._rejected(Breach("unproved", f"Dafny says nothing about the body of {unheard}"))
-        if self._own._vacuity:
-            found = self._probe(extra)
-            if found:
-                return self._rejected(Breach("vacuous", f"`assert false` is proved at the end of {found}"))
-        passed, total = _counts(report, self._case.given)
-        return Verdict("passed", passed=passed, total=total, seconds=self._cpu_s)
+            return Judged(self._rejected(Breach("no-body", "a loop or forall statement has no body")))
+        objection = self._objection(report, given, extra)
+        if isinstance(objection, Run):
+            return Judged(self._ended(objection), lasting=objection.end != "wall")
+        if objection is not None:
+            return Judged(self._rejected(objection))
+        passed, total = _counts(report, given)
+        return Judged(Verdict("passed", passed=passed, total=total, seconds=self._cpu_s))
 
-    def _unheard(self, report: Report) -> str:
-        """An iterator that promises something and whose body the tool never looked at: 2.3 skips an empty one."""
-        if self._own._tool.family != "2.3" or {"refines", "abstract"} & self._case.given.spoken:
-            return ""
-        heard = {one.name for one in report.procedures if one.part == "Impl"}
-        return min(self._facts.promising - heard, default="")
+    def _objection(self, report: Report, given: Known, extra: Sequence[str]) -> Breach | Run | None:
+        tool, case = self._own._tool, self._case
+        # A refining module's bodies stand in the log under names of its own.
+        named = tool.family == "2.3" and not {"refines", "abstract"} & given.spoken
+        proof = Proof(given, case.text, self._facts, report, named, self._probe, self._own._read)
+        return proof.objection(extra, options.probing(tool, self._own._rlimit), self._own._vacuity)
 
-    def _probe(self, extra: Sequence[str]) -> str:
-        text, names = vacuity.probed(self._case.text, sorted(self._case.given.callables))
-        run = self._run(text, extra, self._case.limits) if names else Run("stopped")
-        return vacuity.vacuous(self._own._read(run.output, run.code), names) if run.end == "done" else ""
+    def _probe(self, text: str, extra: Sequence[str]) -> Run:
+        """A program of our own making: the guards have nothing to say of it."""
+        own = self._case.limits
+        limits = Limits(min(own.cpu_s, options.PROBE_CPU_S), own.wall_s, own.memory_mb)
+        run = self._runner.run(text, extra, limits, lambda: True)
+        self._cpu_s += run.cpu_s
+        return run
 
     def _rejected(self, breach: Breach) -> Verdict:
         return Verdict("rejected", rule=breach.rule, seconds=self._cpu_s, log=breach.log)

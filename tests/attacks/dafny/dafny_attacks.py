@@ -2,6 +2,8 @@
 
 from dafny_programs import EXTENDED, EXTENDED_DONE, HOLE, LEMMAS, SORT, SORT_DONE, STACK, STACK_DONE, sort_with
 
+from rlvr_exp.verifiers.dafny import universal
+
 Attack = tuple[str, str, str, str]
 
 
@@ -473,6 +475,76 @@ OUTPUT = [
     ),
     ("forged output", "protocol_words", SORT, "done 0 0\nready 0\n" + SORT),
 ]
+def _hidden(name: str, before: str, inside: str = "") -> Attack:
+    """Text before SORT, or inside its method's body, that one of the two readers does not see."""
+    return ("lines that begin with #", name, SORT, before + SORT.replace("r := s;", inside + "r := s;"))
+
+
+LINES = [
+    _hidden("program_wrapped_and_left_open", "/*\n#line 1 x */\n"),
+    ("lines that begin with #", "program_wrapped_whole", SORT, "/*\n#line 1 x */\n" + SORT + "\n//*/\n"),
+    _hidden("assume_uncovered", "", "\n/*\n#line 1 x /*\n*/ assume false; // */\n"),
+    _hidden("assume_uncovered_by_a_mark", "", "\n/*\n\ufeff#line 1 x /*\n*/ assume false; // */\n"),
+    _hidden("assume_uncovered_behind_a_zero_width", "", "\n/*\n\u200b#line 1 x /*\n*/ assume false; // */\n"),
+    _hidden("assume_uncovered_behind_a_form_feed", "", "\n/*\n\f#line 1 x /*\n*/ assume false; // */\n"),
+    _hidden("assume_uncovered_by_a_carriage_return", "", "\n/*\r#line 1 x /*\r*/ assume false; // */\n"),
+    _hidden("assume_uncovered_behind_a_no_break_space", "", "\n/*\n\u00a0#line 1 x /*\n*/ assume false; // */\n"),
+    _hidden("assume_uncovered_behind_a_vertical_tab", "", "\n/*\n\v#line 1 x /*\n*/ assume false; // */\n"),
+    _hidden("line_in_a_verbatim_string", "", 'var t := @"\n#line 1 x"; assume false; var u := @"\n"; '),
+    _hidden("assume_uncovered_by_a_condition", "", "\n/*\n #if X\n*/ r := s; /*\n #else\n*/ assume false; /*\n #endif\n*/ "),
+]
+FREED = (
+    _body(
+        "free clauses",
+        invariant="r := s; while false free invariant false { }",
+        invariant_on_lines="r := s; while false free\ninvariant /* x */ false { }",
+        second_invariant="r := s; var i := 0; while i < 1 invariant i <= 1 free invariant Sorted(r) { i := i + 1; }",
+        alternatives="r := s; while free invariant false { case false => }",
+    )
+    + _more(
+        "free clauses",
+        ensures="lemma L() free ensures false { }",
+        requires="lemma L() ensures false { K(); } lemma K() free requires false ensures false { }",
+    )
+    + [
+        (
+            "free clauses",
+            "yield_ensures",
+            SORT,
+            sort_with(
+                "var i := new It(); var m := i.MoveNext(); assert m ==> false; r := s;",
+                "iterator It() yields (y: int) free yield ensures false free ensures false { y := 1; yield; }",
+            ),
+        )
+    ]
+)
+_UNSOUND = (
+    "lemma without a body",
+    "datatype over iset",
+    "datatype over imap",
+    "datatype over iset, by a synonym",
+    "datatype over iset, in two steps",
+    "class over a function of itself",
+    "datatype and class over a function",
+    "function in a field",
+    "function in a field, reads *",
+    "bit vector that decreases",
+    "ordinals in a datatype",
+    "subset type over sequences",
+    "typed pattern",
+    "concatenation past its type",
+    "promise beyond its condition",
+)
+INCONSISTENT = [
+    ("unsound declarations", name, SORT, sort_with("U(); r := s;", universal.HELPERS[name])) for name in _UNSOUND
+] + [
+    ("unsound declarations", name, STACK, STACK.replace("var items: seq<int>", "var items: seq<int> " + more))
+    for name, more in {
+        "field_over_a_function_of_the_given_class": "const f: Stack -> bool",
+        "field_over_an_iset_of_the_given_class": "ghost var g: iset<Stack -> bool>",
+        "field_of_memory_functions": "ghost var g: () ~> bool",
+    }.items()
+]
 ATTACKS = (
     WEAKENED
     + DEFINED_AWAY
@@ -487,6 +559,9 @@ ATTACKS = (
     + HIDDEN
     + FILES
     + OUTPUT
+    + LINES
+    + FREED
+    + INCONSISTENT
 )
 OVERLOADS = {
     "deep parentheses": SORT.replace("r := s;", "var x := " + "(" * 20000 + "1" + ")" * 20000 + "; r := s;"),

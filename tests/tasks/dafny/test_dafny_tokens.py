@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvr_exp.tasks.dafny.tokens import ERROR, has_directive, pieces, plain, tokens
+from rlvr_exp.tasks.dafny.tokens import ERROR, has_directive, pieces, plain, printed, tokens
 
 PARTS = st.sampled_from(
     [
@@ -31,6 +31,32 @@ PARTS = st.sampled_from(
     ]
 )
 TEXTS = st.one_of(st.text(), st.lists(PARTS).map("".join))
+
+
+@given(TEXTS)
+def test_printed_anew_the_tokens_stand_where_they_stood(text: str) -> None:
+    shown = printed(text)
+    assert tokens(shown) == tokens(text) and len(shown) == len(text)
+    assert [at for at, one in enumerate(shown) if one == "\n"] == [at for at, one in enumerate(text) if one == "\n"]
+    assert printed(shown) == shown
+
+
+def test_comments_are_blanks_and_strings_stay() -> None:
+    text = 'a /* b\n c */ "/* d */" // e\n@"// f" /* /* */ g'
+    assert printed(text) == 'a     \n      "/* d */"     \n@"// f"           '
+
+
+@pytest.mark.parametrize(
+    "before", ["", " \t", "\ufeff", "\u200b", "\f", "\v", "\u00a0", "\x00", "\u2028", "\u3164", "x\r", "x\x85"]
+)
+@pytest.mark.parametrize("around", ["%s", "a\n%s", "/*\n%s\n*/", '@"\n%s"'])
+def test_a_line_that_begins_with_a_number_sign_is_found_wherever_it_stands(before: str, around: str) -> None:
+    assert has_directive(around % (before + "#line 1 x"))
+
+
+@pytest.mark.parametrize("text", ["D#[k](x)", "a ==#[k] b", "// a # b", "x\n  y #line", "", "é#"])
+def test_a_number_sign_inside_a_line_is_no_directive(text: str) -> None:
+    assert not has_directive(text)
 
 
 @given(TEXTS)
@@ -91,4 +117,4 @@ def test_directives_are_seen_even_in_comments(text: str) -> None:
 
 
 def test_a_prefix_predicate_is_no_directive() -> None:
-    assert not has_directive("assert P#[k](x);\n#[k]")
+    assert not has_directive("assert P#[k](x);\n x #[k]")

@@ -132,4 +132,4 @@ def test_other_attributes_stay(attribute: str) -> None:
 def test_what_must_be_heard_of_is_named_as_the_log_names_it() -> None:
     more = "module A { module B { iterator I() ensures false { } iterator J() { } } } iterator K() yield ensures false { }"
     _, facts = guards.check(known(GIVEN), GIVEN + more, "specification", False)
-    assert facts.promising == {"B.I", "K"}
+    assert facts.promising == {"B.I": 1, "K": 1, "C.Grow": 1}

@@ -109,7 +109,7 @@ def test_the_command_line_ends_with_one_error(mono: Mono, tmp_path: Path) -> Non
 def test_process_lost_while_judging_gives_no_verdict_and_the_next_start_judges(mono: Mono) -> None:
     mono('real "$@"')
     with Dafny(Sandbox(workers=1), cpu_s=60, wall_s=300, memory_mb=2048) as verifier:
-        asked = [Request(DafnyProblem(PROVED), Candidate(PROVED + f"// {number}")) for number in range(3)]
+        asked = [Request(DafnyProblem(PROVED), Candidate(PROVED + "\n" * number)) for number in range(3)]
         assert verifier.verify(asked[:1])[0].outcome == "passed"
         mono("exit 1")
         os.killpg(verifier._all[0]._program.pid, signal.SIGKILL)

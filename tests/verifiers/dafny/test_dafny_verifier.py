@@ -96,8 +96,9 @@ def test_vacuity_probe_rejects_what_proves_everything(dafny: Tool) -> None:
 
 
 def test_probe_stands_at_the_end_of_bodies_that_can_be_reached() -> None:
-    text, names = probed("method M() { x := 1; } method N() { return; } method O() { while true { } }", ["M", "N", "O"])
-    assert names == {"M"} and text.startswith("method M() { x := 1;  assert false; }")
+    text, names = probed("method M() { x := 1; } method N() { return; } method O() decreases * { while true { } }")
+    assert names == {"M": 1, "N": 1} and text.startswith("method M() { x := 1;  assert false; }")
+    assert "method N() {  assert false; return;" in text and text.endswith("decreases * { while true { } }")
 
 
 def test_strict_level_and_cold_give_the_same_verdicts(dafny: Tool) -> None:

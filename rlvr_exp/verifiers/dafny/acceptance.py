@@ -1,0 +1,72 @@
+"""Whether what the tool calls proved is accepted: each promise is in its log, and false is not proved as well.
+
+Dafny 2.3 writes a line for each body that must keep a promise. Where one is missing, `assert false` at the end of that
+body must show as an error. With `vacuity` every body is probed so: where false is proved at each way out of a given
+body, or of a new one that requires nothing, the proof means nothing. A given contract that by itself comes to false is
+the given program's own matter. Decides nothing about declarations: the guards do.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from rlvr_exp.verifiers.dafny import vacuity
+from rlvr_exp.verifiers.dafny.guards import Breach
+from rlvr_exp.verifiers.dafny.known import Facts, Known
+from rlvr_exp.verifiers.dafny.logs import Report
+from rlvr_exp.verifiers.dafny.run import Run
+
+
+@dataclass(frozen=True)
+class Proof:
+    """A candidate that the tool calls proved. `run` runs further programs within the candidate's limits, `read` reads
+    what comes of them; `named`: the tool's log names each body as `known.labelled` does."""
+
+    given: Known
+    text: str
+    facts: Facts
+    report: Report
+    named: bool
+    run: Callable[[str, Sequence[str]], Run]
+    read: Callable[[str, int], Report]
+
+    def objection(self, careful: Sequence[str], probing: Sequence[str], every: bool) -> Breach | Run | None:
+        """Why it is not accepted; a Run that fell to a limit where that leaves a doubt.
+
+        Args:
+            careful: options of the run that proved it.
+            probing: further options of a run that only looks for false.
+            every: probe all bodies, not only those that the log leaves out.
+        """
+        silent = vacuity.silent(self.report, self.facts.promising) if self.named else frozenset[str]()
+        if not self.report.procedures and self.facts.promising and not self.named:
+            return Breach("unproved", "Dafny proved nothing where there is something to prove")
+        if not (silent or every):
+            return None
+        text, labels = vacuity.probed(self.text, lambda label: every or label in silent)
+        run = self.run(text, [*careful, *probing])
+        if run.end != "done":
+            return run if silent else None
+        report = self.read(run.output, run.code)
+        unheard = self._unheard(report, labels, silent)
+        if unheard:
+            return Breach("unproved", f"Dafny's log does not report the body of {unheard} as verified")
+        found = self._vacuous(vacuity.proved(report, labels), probing)
+        return Breach("vacuous", f"`assert false` is proved at the end of {found}") if found else None
+
+    def _unheard(self, report: Report, labels: Sequence[str] | dict[str, int], silent: frozenset[str]) -> str:
+        """A body whose probe is in no line of the log, or does not show as an error though the log was silent before."""
+        if not self.named:
+            return ""
+        ends = vacuity.ends(report)
+        missing = {label for label, count in labels.items() if len(ends.get(label, ())) < count}
+        return min(missing | (silent - vacuity.refuted(report, silent)), default="")
+
+    def _vacuous(self, proved: Sequence[str], probing: Sequence[str]) -> str:
+        given = [label for label in proved if label in self.given.labels]
+        new = [label for label in proved if label not in self.given.labels and label in self.facts.unconditional]
+        if given and self.given.text:
+            run = self.run(vacuity.contract_probe(self.given.text, given), probing)
+            if run.end == "done":
+                excused = vacuity.proved(self.read(run.output, run.code), given)
+                given = [label for label in given if label not in excused]
+        return next(iter(given + new), "")

@@ -1,0 +1,85 @@
+"""Our reader and Dafny's read one program: on small programs of every kind, on mutated ones, and the command finds a fault."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from rlvr_exp.verifiers.dafny import differential
+from rlvr_exp.verifiers.dafny.differential import AGREES, NO_PARSE, REFUSED, UNREADABLE, Reader, compare, mutants
+from rlvr_exp.verifiers.dafny.tool import Tool
+
+PROGRAMS = {
+    "method": """
+method Sum(a: array<int>, n: nat) returns (s: int)
+  requires n <= a.Length
+  ensures n == 0 ==> s == 0
+{
+  var i := 0; s := 0;
+  while i < n
+    invariant 0 <= i <= n
+    decreases n - i
+  { s := s + a[i]; i := i + 1; }
+}
+""",
+    "types": """
+module Shapes { datatype Tree<T> = Leaf | Node(left: Tree<T>, value: T, right: Tree<T>) type Small = x: int | 0 <= x < 0x1_0 }
+codatatype Stream = Cons(head: int, tail: Stream)
+class Cell<T> { var value: T const size: int := 3 constructor (v: T) ensures value == v { value := v; }
+  predicate Fresh() reads this { size > 2 } }
+trait Sized { function Size(): nat }
+iterator Count(n: nat) yields (k: nat) yield ensures k <= n { k := 0; yield; }
+""",
+    "proofs": """
+function method Tri(n: nat): nat { if n == 0 then 0 else n + Tri(n - 1) }
+lemma {:induction false} Up(n: nat) ensures Tri(n) >= n { if n > 0 { calc { Tri(n); == n + Tri(n - 1); } Up(n - 1); } }
+predicate P(s: seq<int>) { forall i, j :: 0 <= i < j < |s| ==> s[i] <= s[j] }
+lemma All() { forall x: int ensures x * x >= 0 { } assert exists y :: y > 3; var z :| z > 3; }
+""",
+    "strings": 'method S() { var a, b, c := "é /* \\" //", @"x""\n// y", \'"\'; print a, b, c; } // the end',
+}
+
+
+@pytest.fixture(scope="module")
+def reader(warm_dafny: Tool) -> Reader:
+    found = Reader(warm_dafny)
+    yield found
+    found.close()
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_both_read_the_same(reader: Reader, name: str) -> None:
+    assert compare(reader, PROGRAMS[name]) == AGREES
+
+
+@pytest.mark.parametrize("name", ["method", "proofs"])
+def test_both_read_the_same_of_mutated_programs(reader: Reader, name: str) -> None:
+    found = {what: compare(reader, text) for what, text in mutants(PROGRAMS[name])}
+    assert set(found.values()) <= {AGREES, REFUSED, NO_PARSE, UNREADABLE}, found
+    assert {what for what, end in found.items() if "directive" in what and end != REFUSED} <= {
+        "directive inside a verbatim string's line"
+    }
+    assert found["nested comment"] == found["marks in a string"] == found["unicode in a string"] == AGREES
+
+
+def test_a_reading_that_is_not_dafnys_is_found(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(differential, "printed", lambda text: text.replace("ensures", "requires"))
+    assert compare(reader, PROGRAMS["method"]).startswith("differs: ")
+
+
+def test_text_that_only_dafny_reads_is_found(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(differential, "has_directive", lambda text: False)
+    hidden = PROGRAMS["method"].replace("var i := 0;", "\n/*\n#line 1 x /*\n*/ assume false; // */\nvar i := 0;")
+    assert compare(reader, hidden) == "differs: Dafny reads the text otherwise with its comments"
+
+
+def test_the_command_counts_and_ends_with_its_codes(
+    warm_dafny: Tool, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert differential.main([str(tmp_path)]) == 2
+    (tmp_path / "a.dfy").write_text(PROGRAMS["method"])
+    (tmp_path / "b.dfy").write_text("method {")
+    assert differential.main([str(tmp_path)]) == 0
+    assert "1 agrees" in capsys.readouterr().out
+    monkeypatch.setattr(differential, "_as_bytes", lambda found: {name: Counter({"x": 1}) for name in found})
+    assert differential.main([str(tmp_path)]) == 1

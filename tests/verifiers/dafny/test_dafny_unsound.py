@@ -1,0 +1,89 @@
+"""Which new types and functions are refused because Dafny 2.3 proves everything with them, and which are not."""
+
+import pytest
+
+from rlvr_exp.tasks.dafny.syntax import parse
+from rlvr_exp.verifiers.dafny import guards
+from rlvr_exp.verifiers.dafny.known import known
+from rlvr_exp.verifiers.dafny.unsound import faults
+
+GIVEN = "class Cell { var value: int } method M(c: Cell) returns (r: int) ensures r > 3 { r := 4; }\n"
+
+
+def rule(candidate: str, given: str = GIVEN) -> str | None:
+    breach, _ = guards.check(known(given), candidate, "specification", holes=False)
+    return breach and breach.rule
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "datatype T = T(s: iset<T>)",
+        "datatype T = Leaf | T(m: imap<int, T>)",
+        "datatype T = T(s: (iset<T>, int))",
+        "type S = iset<T> datatype T = T(s: S)",
+        "datatype B<X> = B(s: iset<X>) datatype T = T(b: B<T>)",
+        "datatype A = A(b: B) datatype B = B(s: iset<A>)",
+        "module N { datatype T = T(s: iset<T>) }",
+        "codatatype T = T(f: int -> T)",
+        "class C { const f: C -> bool constructor () { } }",
+        "class C { const f: C? -> bool constructor () { } }",
+        "class C { const f: object -> bool constructor () { } }",
+        "class G<X> { const v: X -> bool constructor () { } } datatype E = E(g: G<E>)",
+        "trait T { const f: T -> bool }",
+        "datatype S = N(o: ORDINAL) | Top",
+        "type L = x: seq<int> | |x| > 0 witness [1]",
+        'type L = x: string | |x| > 0 witness "a"',
+        "type Q = seq<int> type L = x: Q | |x| > 0 witness [1]",
+        "datatype T = T(f: () ~> bool)",
+        "class C { ghost var f: () ~> bool }",
+        "function F(): bool reads * { true }",
+        "function F(f: int -> int): bool reads f.reads { true }",
+        "lemma L() { var b: bv8 := 1; while b != 0 decreases b { b := b - 1; } }",
+        "lemma L(b: bv8) decreases b { }",
+        "type W = bv8 lemma L(b: W) decreases b { }",
+        "function method Bits(): bv8 { 1 } lemma L() { var b := Bits(); while b != 0 decreases b { b := b - 1; } }",
+        "datatype D = D(x: int) lemma L(d: D) { match d { case D(y: nat) => assert y >= 0; } }",
+    ],
+)
+def test_what_breaks_dafny_is_refused(more: str) -> None:
+    assert rule(GIVEN + more) == "unsound"
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "datatype T = T(s: iset<int>)",
+        "datatype T = Leaf | Node(left: T, value: int, right: T)",
+        "datatype State = State(f: int -> int)",
+        "datatype T = T(s: set<T>, m: map<int, T>, q: seq<T>)",
+        "class Node { var next: Node? var value: int }",
+        "class C { const f: int -> bool constructor () { f := x => true; } }",
+        "type Small = x: int | 0 <= x < 9",
+        "newtype Byte = x | 0 <= x < 256",
+        "type Front = d: set<int> | 0 in d witness {0}",
+        "lemma L(n: nat, b: bv8) { }",
+        "lemma L(n: nat) decreases n { }",
+        "lemma L(d: set<int>) { var t := map x | x in d :: x; }",
+        "datatype D = E | F(x: int) lemma L(d: D) { match d { case E => case F(y) => assert y == d.x; } }",
+        "lemma L(a: array<int>) { var f := (i: int) reads a requires 0 <= i < a.Length => a[i]; }",
+    ],
+)
+def test_what_people_write_is_not(more: str) -> None:
+    assert rule(GIVEN + more) is None
+
+
+def test_what_the_given_program_declares_is_its_own() -> None:
+    given = GIVEN + "datatype T = T(s: iset<T>) class C { const f: C -> bool } function F(): bool reads * { true }"
+    assert rule(given, given) is None
+    assert rule(given + "datatype U = U(s: iset<U>)", given) == "unsound"
+
+
+def test_a_field_added_to_a_given_class_counts_as_new() -> None:
+    assert rule(GIVEN.replace("var value: int", "var value: int const f: Cell -> bool")) == "unsound"
+    assert rule(GIVEN.replace("var value: int", "var value: int ghost var seen: set<int>")) is None
+
+
+def test_types_of_one_name_in_two_modules_count_as_one() -> None:
+    program = "module A { datatype T = T(s: iset<int>) } module B { datatype T = T(next: set<T>) }"
+    assert set(faults(parse(program))) == {"A.T", "B.T"}
