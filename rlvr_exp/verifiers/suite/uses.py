@@ -71,8 +71,8 @@ def _classes(nodes: Iterable[ast.AST]) -> Iterator[str]:
     nodes = list(nodes)
     variables = dict(pair for node in nodes for pair in _given(node))
     used = {name for node in nodes for name in _named(node)}
-    used |= {_last(call.func) for node in nodes for call in _as_objects(node, variables)}
-    against = {_last(call.func) for node in nodes for call in _against_plain(node, variables)}
+    used |= {_class_of(call) for node in nodes for call in _as_objects(node, variables)}
+    against = {_class_of(call) for node in nodes for call in _against_plain(node, variables)}
     return iter(sorted(used & against))
 
 
@@ -83,8 +83,6 @@ def _given(node: ast.AST) -> Iterator[tuple[str, ast.Call]]:
         for target in node.targets:
             both = isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple)
             pairs += zip(target.elts, node.value.elts) if both else [(target, node.value)]  # noqa: B905  of one length
-    elif isinstance(node, ast.With):
-        pairs = [(item.optional_vars, item.context_expr) for item in node.items]
     elif isinstance(node, ast.FunctionDef) and _is_fixture(node):
         parts = (part.value for part in ast.walk(node) if isinstance(part, (ast.Return, ast.Yield)))
         pairs = [(ast.Name(node.name), part) for part in parts]
@@ -120,9 +118,9 @@ def _as_objects(node: ast.AST, variables: dict[str, ast.Call]) -> Iterator[ast.C
         yield from _operands(node, variables)
     elif isinstance(node, ast.Compare):
         calls = [(call, others, op) for call, others, op in _compared(node, variables) if call]
-        names = [_last(call.func) for call, _, _ in calls]
+        names = [_class_of(call) for call, _, _ in calls]
         for call, others, op in calls:
-            several = names.count(_last(call.func)) > 1
+            several = names.count(_class_of(call)) > 1
             if several or isinstance(op, (*_ORDERS, ast.In)) or any(_echoes(call, other) for other in others):
                 yield call
 
@@ -158,6 +156,14 @@ def _compared(
 _COUNTING = ("divmod", "pow", "sum", "max", "min")
 
 
+def _class_of(call: ast.Call) -> str:
+    """`Point(1, 2)`, `shapes.Point(1, 2)`, `Point.origin()`."""
+    name = _last(call.func)
+    if isinstance(call.func, ast.Attribute) and not _CAPITALISED.fullmatch(name):
+        return _last(call.func.value)
+    return name
+
+
 def _echoes(call: ast.Call, other: ast.AST) -> bool:
     """`Money(5) == 5`, `Vector(1, 2) == (1, 2)`."""
     if not call.args or call.keywords:
@@ -173,7 +179,7 @@ _ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 def _construction(node: ast.AST | None, variables: dict[str, ast.Call]) -> ast.Call | None:
     """The call of a capitalised name that an expression is, or that a variable was given."""
     if isinstance(node, ast.Call):
-        return node if _CAPITALISED.fullmatch(_last(node.func)) else None
+        return node if _CAPITALISED.fullmatch(_class_of(node)) else None
     return variables.get(_target(node)) if node is not None else None
 
 

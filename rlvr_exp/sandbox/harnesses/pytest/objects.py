@@ -54,7 +54,7 @@ class Objects:
 
     def is_mirror(self, value: Any) -> bool:
         """Of an object of the other process."""
-        return issubclass(type(value), Mirror) or type(value) in (mirrors._Bound, MirrorType)
+        return issubclass(type(value), Mirror) or type(value) in (mirrors.Bound, MirrorType)
 
     def code_nan(self, value: float) -> list[int]:
         """[side, number]: containers are equal where they hold the same NaN, so it has to come home as itself."""
@@ -72,7 +72,7 @@ class Objects:
 
     def code_object(self, value: Any, code: Callable[[Any], Any]) -> dict[str, Any]:
         """Raises Unbridgeable."""
-        if type(value) is mirrors._Bound:
+        if type(value) is mirrors.Bound:
             value = value.resolved()
         if isinstance(value, type):
             return self._code_class(value)
@@ -124,6 +124,8 @@ class Objects:
             args = fault.__reduce__()[1]
         cause = fault.__cause__
         said = {name: part for name, part in vars(fault).items() if type(part) in values.PLAIN or name == "__notes__"}
+        if self.side and cause is None and fault.__context__ is not None:
+            said["__context__"] = fault.__context__
         parts = [_or_text(part, code) for part in args]
         return {"x": [code(kind), parts, code(said), None if cause is None else code(cause), [self.side, number]]}
 

@@ -19,7 +19,7 @@ from typing import Any
 from rlvr_exp.sandbox.harnesses.pytest import objects, values
 from rlvr_exp.sandbox.harnesses.pytest.coroutines import Coroutines, driven
 from rlvr_exp.sandbox.harnesses.pytest.line import MAIN, Gone, Line
-from rlvr_exp.sandbox.harnesses.pytest.mirrors import State
+from rlvr_exp.sandbox.harnesses.pytest.mirrors import State, is_failure
 from rlvr_exp.sandbox.harnesses.pytest.objects import Objects
 from rlvr_exp.sandbox.harnesses.pytest.shared import Shared
 from rlvr_exp.sandbox.harnesses.pytest.values import Unbridgeable, Values
@@ -83,6 +83,9 @@ class Peer:
     def _request(
         self, what: str, name: Any, target: Any, args: Any, kwargs: dict[str, Any], site: str, made: bool
     ) -> Any:
+        if len(args) > 2 and self.side == 0 and is_failure(args[-2]):  # as to `__exit__`, under whatever name
+            self.request(what, name, target, (*args[:-3], None, None, None), kwargs)
+            return False
         released, self._released = self._released, []  # before anything is coded that could be dropped on the way
         code = self._shared.code
         coded = [None if target is None else self.values.code(target), name, [code(arg) for arg in args]]
@@ -174,6 +177,10 @@ class Peer:
 
     def is_kind(self, what: str, value: Any, kind: Any) -> bool:
         return self.request(what, "", kind, (value,)) is True
+
+    def skips(self, trace: types.TracebackType | None) -> bool:
+        """Whether an exception that a context manager swallows kept an assertion from being made."""
+        return bool(self.rules.skips(trace))
 
     def driven(self, target: Any) -> Any:
         return driven(target, self)

@@ -52,6 +52,7 @@ class Remote:
         shown = self._peer.request("load")
         folder = path.rpartition("/")[0]
         suite = {f"{folder}/{name}": text for name, text in self._job["tests"].items()}
+        self.rules.managed = texts.managed_assertions(suite)
         texts.Evaluating(suite, self._elsewhere).take_over()
         self._module = _Solution(self._peer, self._root, path, self._bound_by_star(shown))
         self._peer.unpickled = self._module.__dict__["_unpickled"]

@@ -12,12 +12,22 @@ import unittest.mock
 from collections.abc import Iterable
 from typing import Any
 
-from rlvr_exp.sandbox.harnesses.pytest.mirrors import ARITHMETIC, COMPARING, SPECIAL, Mirror, MirrorType, state_of
+from rlvr_exp.sandbox.harnesses.pytest.mirrors import (
+    ARITHMETIC,
+    COMPARING,
+    SPECIAL,
+    Bound,
+    Mirror,
+    MirrorType,
+    state_of,
+)
 
 PLAIN, OBJECT = 1, 2
 PLAIN_BASES = (int, float, str, bytes, tuple, complex, frozenset)
 """Plain types whose content a mirror has, so that it is plain data wherever it is looked at."""
 _SITES, _SITE = 4000, 200
+_COUNTING = frozenset((*ARITHMETIC, "__neg__", "__pos__", "__abs__", "__invert__", "__round__"))
+"""Special methods whose result is as much about its class as their operands are."""
 _FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType)
 _RUNNING = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
 _OF_FUNCTIONS = frozenset(
@@ -25,7 +35,7 @@ _OF_FUNCTIONS = frozenset(
     " __dict__ __wrapped__ __type_params__".split()
 )
 _OF_CODE = frozenset("co_argcount co_posonlyargcount co_kwonlyargcount co_varnames co_flags co_name co_nlocals".split())
-_OF_CLASSES = _OF_FUNCTIONS | frozenset("__dataclass_fields__ __dataclass_params__ __match_args__ __slots__".split())
+_OF_CLASSES = _OF_FUNCTIONS | frozenset("__dataclass_fields__ __dataclass_params__ __match_args__ __slots__ __init__".split())
 _OF_MOCKS = frozenset((*dir(unittest.mock.MagicMock()), "method_calls", "mock_calls"))
 _OF_RECORDS = frozenset(("_fields", "_attributes", "_asdict", "_replace"))
 _PREDICATES = frozenset("startswith endswith issubset issuperset isdisjoint equals all any".split())
@@ -53,6 +63,8 @@ class Rules:
         self._own_modules = own_modules
         self._about: set[type] = set()
         self._failed: list[AssertionError] = []
+        self.managed: dict[str, list[tuple[int, int, list[int]]]] = {}
+        """From `texts.managed_assertions`."""
         self.handed: set[type] = set()
         """Classes of the suite that crossed as such."""
         self.seen: dict[str, int] = {}
@@ -72,7 +84,9 @@ class Rules:
             return site, bool(self._sites.get(site, 0) & OBJECT)
         if kind is MirrorType:
             return site, target in self._about
-        operands = [target, *args] if suffix[1:] in ARITHMETIC else []
+        if suffix == "()" and type(kind) is not MirrorType:  # a method of a class, as Point.origin
+            return site, state is not None and state.made
+        operands = [target, *args] if suffix[1:] in _COUNTING else []
         return site, any(self._is_about(operand) for operand in operands)
 
     def named(self, value: Any, name: str) -> None:
@@ -133,6 +147,14 @@ class Rules:
         """An exception came back from the solution."""
         self._failed = [one for one in self._failed if one is not fault and one is not getattr(fault, "__cause__", None)]
 
+    def skips(self, trace: types.TracebackType | None) -> bool:
+        """Whether what ends a `with` block there keeps an assertion of the block from being made."""
+        if trace is None:
+            return False
+        blocks = self.managed.get(trace.tb_frame.f_code.co_filename, ())
+        around = [block for block in blocks if block[0] <= trace.tb_lineno <= block[1]]
+        return bool(around) and any(line >= trace.tb_lineno for line in max(around)[2])
+
     def check_failures(self) -> None:
         """After a test. Raises the assertion that the solution swallowed."""
         failed, self._failed = self._failed, []
@@ -173,7 +195,7 @@ class Rules:
             changes = what in ("set", "delete")
             return target in self.handed and not dunder if changes else name in _OF_CLASSES or not dunder
         if type(target).__module__ in self._own_modules:
-            return not dunder or name in ("__dict__", "__doc__")
+            return not dunder or name in ("__dict__", "__doc__", "__dataclass_fields__")
         return not name.startswith("_") or name in _OF_RECORDS
 
 
@@ -198,11 +220,13 @@ class Trusting:
     def nothing(self, *_: Any) -> None:
         """No rule."""
 
-    named = derived = ask = allow = leaves = raised = nothing
+    named = derived = ask = allow = leaves = raised = skips = nothing
 
 
 def _is_solutions(value: Any) -> bool:
-    return state_of(value) is not None or (isinstance(value, enum.Enum) and state_of(type(value)) is not None)
+    if state_of(value) is not None or isinstance(value, Bound):
+        return True
+    return isinstance(value, enum.Enum) and state_of(type(value)) is not None
 
 
 def holds_object(value: Any, depth: int = 0) -> bool:

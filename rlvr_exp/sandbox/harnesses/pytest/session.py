@@ -216,6 +216,8 @@ class _Recorder:
             function = item.obj
             call = self._suite.call_async if is_async_function(function) else self._suite.call
             item.obj = _like(function, _calling(call, item, function))
+            if is_async_function(function):  # which pytest takes from the instance
+                setattr(item.instance, item.name, item.obj)
         return (yield)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)

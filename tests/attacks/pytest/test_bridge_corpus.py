@@ -1,0 +1,53 @@
+"""Suites of many kinds on the bridge: honest solutions pass, attacks on the bridge itself do not, and none escapes a verdict."""
+
+import bridge_attacks
+import bridge_attacks_peer
+import bridge_attacks_reach
+import bridge_honest
+import bridge_honest_more
+import bridge_honest_objects
+import bridge_honest_world
+import pytest
+from suite_arena import judge_all, make
+
+HONEST = [
+    row
+    for table in (bridge_honest, bridge_honest_objects, bridge_honest_world, bridge_honest_more)
+    for row in table.HONEST
+]
+ATTACKS = [row for table in (bridge_attacks, bridge_attacks_peer, bridge_attacks_reach) for row in table.ATTACKS]
+UNBRIDGEABLE = {
+    "abstract": "a mirror is no subclass of `abc.ABC`",
+    "metaclass singleton": "a mirror's class is not an instance of the solution's metaclass",
+    "descriptors": "a descriptor of the solution's in a class of the suite's",
+    "mocks as collaborators": "create_autospec of a class of the solution's",
+    "module registry patched": "an entry of `sys.modules`",
+}
+"""Suites that look at what a mirror has not."""
+
+
+@pytest.fixture(scope="module")
+def verifier():
+    with make(workers=2, memory_mb=1024, cpu_s=4.0, wall_s=12.0) as verifier:
+        yield verifier
+
+
+@pytest.fixture(scope="module")
+def honest(verifier):
+    return judge_all(verifier, [row[1:] for row in HONEST])
+
+
+@pytest.fixture(scope="module")
+def attacks(verifier):
+    return judge_all(verifier, [(code, suite, {}) for _, code, suite in ATTACKS])
+
+
+@pytest.mark.parametrize("at", [pytest.param(at, id=row[0]) for at, row in enumerate(HONEST)])
+def test_honest_solution_passes(honest, at):
+    expected = "failed" if HONEST[at][0] in UNBRIDGEABLE else "passed"
+    assert honest[at].outcome == expected, honest[at]
+
+
+@pytest.mark.parametrize("at", [pytest.param(at, id=row[0]) for at, row in enumerate(ATTACKS)])
+def test_attack_never_passes(attacks, at):
+    assert attacks[at].outcome == "failed", attacks[at]
