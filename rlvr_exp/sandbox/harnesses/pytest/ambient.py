@@ -14,6 +14,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 from rlvr_exp.sandbox.harnesses.pytest.patches import Patched, Watched
@@ -180,12 +181,10 @@ def _generators(words: frozenset[str]) -> list[tuple[Callable[[], Any], Callable
     """(read, write) of each generator of random numbers that the suite may seed."""
     found: list[tuple[Callable[[], Any], Callable[[Any], None]]] = [(random.getstate, random.setstate)]
     if words & {"numpy", "np"}:
-        import numpy as np
-
+        np = import_module("numpy")
         found.append((lambda: _as_lists(np.random.get_state()), lambda state: np.random.set_state(tuple(state))))
     if "torch" in words:
-        import torch
-
+        torch = import_module("torch")
         found.append((lambda: torch.get_rng_state().tolist(), lambda state: torch.set_rng_state(_bytes(torch, state))))
     return found
 

@@ -23,8 +23,6 @@ from rlvr_exp.sandbox.harnesses.pytest.mirrors import (
 )
 
 PLAIN, OBJECT = 1, 2
-PLAIN_BASES = (int, float, str, bytes, tuple, complex, frozenset)
-"""Plain types whose content a mirror has, so that it is plain data wherever it is looked at."""
 _SITES, _SITE = 4000, 200
 _COUNTING = frozenset((*ARITHMETIC, "__neg__", "__pos__", "__abs__", "__invert__", "__round__"))
 """Special methods whose result is as much about its class as their operands are."""
@@ -233,7 +231,7 @@ def holds_object(value: Any, depth: int = 0) -> bool:
     """Whether something in it is neither plain data nor a class or exception."""
     kind = type(value)
     if issubclass(kind, Mirror):
-        return not issubclass(kind, (BaseException, *PLAIN_BASES))
+        return not issubclass(kind, BaseException)
     if depth > 20:
         return False
     if issubclass(kind, dict):
