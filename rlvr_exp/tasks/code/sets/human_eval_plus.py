@@ -2,7 +2,7 @@
 
 The upstream release compares a candidate's value with the reference's, floats within `atol` (1e-6 where it is zero) and
 a relative 1e-7, and puts an answer of `find_zero` into the polynomial. The test file does the same: it holds the
-reference, which under `verifier.separate=true` never enters the candidate's process. The folder has a small file
+reference, which never enters the candidate's process. The folder has a small file
 (`Mini`, read first) and a whole one, to be named by `data.path`.
 """
 
