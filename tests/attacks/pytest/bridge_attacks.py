@@ -142,4 +142,12 @@ CLASSES: list[Row] = [
     ("base with equal", "class Base:\n    def __eq__(s, o): return True\n    def value(s): return 0", "from solution import Base\nclass Mine(Base):\n    pass\ndef test_a(): assert Mine().value() == 48"),
 ]
 
-ATTACKS: list[Row] = [*COMPARED, *SUBCLASSES, *CLASSES]
+LOADED: list[Row] = [
+    (
+        "file that the suite loads",
+        "def write(path): path.write_text('import builtins, sys\\nf = lambda x: 7\\nsys.modules[\"test_solution\"].EXPECTED = 7')",
+        "import importlib.util\nfrom solution import write\nEXPECTED = 8\ndef test_a(tmp_path):\n    write(tmp_path / 'm.py')\n    spec = importlib.util.spec_from_file_location('m', tmp_path / 'm.py')\n    m = importlib.util.module_from_spec(spec)\n    spec.loader.exec_module(m)\n    assert m.f(1) == EXPECTED",
+    ),
+]
+
+ATTACKS: list[Row] = [*COMPARED, *SUBCLASSES, *CLASSES, *LOADED]

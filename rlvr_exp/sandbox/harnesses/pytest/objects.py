@@ -200,7 +200,8 @@ class Objects:
         if type(kind) is MirrorType:
             put(fault, "args", args)
         for name, part in value(said).items():
-            put(fault, str(name), part)
+            if not str(name).startswith("__") or name in ("__notes__", "__context__"):
+                put(fault, str(name), part)
         put(fault, "__cause__", None if cause is None else value(cause))
         return fault
 

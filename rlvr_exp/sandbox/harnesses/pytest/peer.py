@@ -224,8 +224,10 @@ class Peer:
             self.rules.allow(what, target, name)
             does = partial(self._does[what], target, name, given, named)
             result = self._ambient.run(partial(self.coroutines.within, does) if asked == _IN_LOOP else does)
-            code = self.values.code if what in ("describe", "dir") else self._shared.code
-            answer = [conversation, _ANSWER, code(result)]
+            code, handed = self._shared.code, set(self.objects.handed)
+            answer = [conversation, _ANSWER, (self.values.code if what in ("describe", "dir") else code)(result)]
+            if what == "describe":  # the classes that it names have not been handed over by that
+                self.objects.handed.intersection_update(handed)
         except Gone:
             raise
         except BaseException as fault:  # whatever it is, it is the answer

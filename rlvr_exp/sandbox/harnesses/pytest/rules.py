@@ -23,6 +23,10 @@ from rlvr_exp.sandbox.harnesses.pytest.mirrors import (
 )
 
 PLAIN, OBJECT = 1, 2
+_SERVED = frozenset(
+    "call method get set delete special dir isinstance issubclass describe spawn cancel settle".split()
+)
+"""What the suite's process does for the solution's at all."""
 _SITES, _SITE = 4000, 200
 _COUNTING = frozenset((*ARITHMETIC, "__neg__", "__pos__", "__abs__", "__invert__", "__round__"))
 """Special methods whose result is as much about its class as their operands are."""
@@ -163,7 +167,7 @@ class Rules:
 
     def allow(self, what: str, target: Any, name: Any) -> None:
         """Raises AttributeError."""
-        if isinstance(target, type) and not self._is_own(target):
+        if what not in _SERVED or (isinstance(target, type) and not self._is_own(target)):
             allowed = False
         elif type(target).__module__.partition(".")[0] in ("_pytest", "pytest"):
             allowed = False

@@ -73,7 +73,8 @@ class _Run:
         settle(self._folder, importing=self._remote is None)
         special = {"solution": self._reload}
         sys.meta_path.insert(0, Given(self._folder, job["files"], special))
-        texts.guard_pickles(frozenset(name.removesuffix(".py") for name in (*job["tests"], *job["files"])))
+        if self._remote is not None:
+            texts.guard(self._folder, (*job["tests"], *job["files"]))
         try:
             write_files(self._folder, job["files"] | {"solution.py": job["solution"]})
             for name, text in job["tests"].items():

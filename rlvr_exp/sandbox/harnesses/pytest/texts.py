@@ -8,9 +8,10 @@ import __future__
 
 import ast
 import builtins
+import os
 import sys
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -121,14 +122,20 @@ _ARITHMETIC = (ast.Expression, ast.Constant, ast.Tuple, ast.List, ast.Set, ast.D
 _ARITHMETIC += (ast.Compare, ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.expr_context)
 
 
-def guard_pickles(own: frozenset[str]) -> None:
-    """Nothing that is unpickled in this process names more than data and the suite's own classes."""
+def guard(folder: str, own: Iterable[str]) -> None:
+    """Nothing that is unpickled in this process names more than data and classes of `own` files' modules, and no file
+    of the shared folder but these is executed."""
+    names = {name.removesuffix(".py") for name in own}
+    paths = {os.path.join(folder, name) for name in own}
 
     def watch(event: str, args: tuple[Any, ...]) -> None:
-        if event != "pickle.find_class":
-            return
-        module, name = args
-        if module not in own and module != "solution" and name not in _HARMLESS.get(module, "").split():
-            raise ValueError(f"{module}.{name} is not unpickled in the suite's process")
+        if event == "pickle.find_class":
+            module, name = args
+            if module not in names and module != "solution" and name not in _HARMLESS.get(module, "").split():
+                raise ValueError(f"{module}.{name} is not unpickled in the suite's process")
+        elif event == "exec":
+            path = os.path.join(folder, getattr(args[0], "co_filename", ""))
+            if path.startswith(f"{folder}/") and path not in paths and "<" not in path:
+                raise ValueError(f"{path} is not executed in the suite's process")
 
     sys.addaudithook(watch)
