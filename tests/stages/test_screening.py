@@ -21,7 +21,10 @@ TASKS = [
     task("fine", "f(1) == 2"),
     task("weak", "f(1) is None or f(1) == 2"),
     task("wrong gold", "f(1) == 3"),
-    task("looks at frames", "f(1) == 2 and __import__('inspect').stack()[0].function == 'test_f' and f.__globals__ is None"),
+    task(
+        "looks at frames",
+        "f(1) == 2 and __import__('inspect').stack()[0].function == 'test_f' and f.__globals__ is None",
+    ),
     Task("cases", "family", 0.5, None, PythonProblem("f", (Case((1,), 3),)), GOLD),
 ]
 

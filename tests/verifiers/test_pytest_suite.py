@@ -186,7 +186,9 @@ def test_answers_never_enter_the_solutions_process(verifier):
     assert judge(verifier, code, suite.replace("== []", "!= []")).outcome == "failed"
 
 
-@pytest.mark.parametrize("code", ["import os\ndef double(x): os._exit(0)", "import os\ndef double(x): os.kill(os.getpid(), 9)"])
+@pytest.mark.parametrize(
+    "code", ["import os\ndef double(x): os._exit(0)", "import os\ndef double(x): os.kill(os.getpid(), 9)"]
+)
 def test_a_solution_that_ends_its_process_fails(verifier, code):
     verdict = judge(verifier, code)
     assert (verdict.outcome, verdict.passed) == ("failed", 0)

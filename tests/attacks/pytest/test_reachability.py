@@ -6,7 +6,7 @@ Along attributes, items, frames, `gc`, modules, closures and descriptors, from e
 import pytest
 from suite_arena import judge, make
 
-WALK = '''
+WALK = """
 import gc, sys, threading, types
 
 def neighbours(found):
@@ -31,29 +31,35 @@ def reachable(limit=3_000_000):
         seen.add(id(found))
         yield found
         ahead.extend(neighbours(found))
-'''
-TEXTS = WALK + '''
+"""
+TEXTS = (
+    WALK
+    + """
 def secrets(*prefixes):
     mine = set(prefixes)
     return sorted({found for found in reachable() if type(found) is str and any(
         prefix in found and found not in mine and not found.startswith("def secrets") for prefix in prefixes)
         and "secrets(" not in found and "return [" not in found})
-'''
-SUITE = '''
+"""
+)
+SUITE = """
 from solution import secrets
 EXPECTED = "S3C" + "RET-value"
 OTHER = ["S3C" + "RET-other"]
 def test_nothing_of_the_suite_is_there():
     assert secrets("S3" + "CRET") == []
 def test_a_name_like_no_S3CRET_other(): pass
-'''
-GRADERS = WALK + '''
+"""
+GRADERS = (
+    WALK
+    + """
 def graders():
     names = ("Rules", "Remote", "_Run", "Suite", "Session", "Config", "Module", "Function", "Class", "Package")
     found = {type(one).__module__ + "." + type(one).__name__ for one in reachable()
              if type(one).__name__ in names and type(one).__module__.startswith(("_pytest", "rlvr_exp.sandbox.harnesses"))}
     return sorted(found)
-'''
+"""
+)
 
 
 @pytest.fixture(scope="module")

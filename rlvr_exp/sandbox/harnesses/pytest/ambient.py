@@ -127,7 +127,9 @@ class Ambient:
             setattr(sys, name, stream)
             setattr(sys, f"__{name}__", stream)
         if self._logs:
-            logging.getLogger().addHandler(_Forward(lambda record: self._output.append(["record", peer.values.code(record)])))
+            logging.getLogger().addHandler(
+                _Forward(lambda record: self._output.append(["record", peer.values.code(record)]))
+            )
         warnings.simplefilter("always")
         warnings.showwarning = partial(self._warned, peer)
 
@@ -195,4 +197,3 @@ def _as_lists(state: Any) -> tuple[Any, ...]:
 
 def _bytes(torch: Any, state: list[int]) -> Any:
     return torch.tensor(state, dtype=torch.uint8)
-

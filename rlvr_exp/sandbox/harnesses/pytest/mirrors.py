@@ -1,21 +1,21 @@
 """Classes that stand for classes of the other process, and their instances.
 
-A mirror has the special methods, the bases and the name that its original has, and sends what is done with it through a
-`Link`. Owns no state of an object but its number. A class statement that derives from a mirror makes a class on both
+A mirror has the special methods, the bases and the name that its original has, and sends what is done with it through its
+`State.link`, a `Peer`. Owns no state of an object but its number. A class statement that derives from a mirror makes a class on both
 sides. Enumerations are rebuilt as real ones. Standard library only.
 """
 
 import abc
 import enum
 import types
-from typing import Any, Protocol
+from typing import Any
 
 COMPARING = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__contains__")
 _BINARY = "add sub mul matmul truediv floordiv mod divmod pow lshift rshift and xor or".split()
 ARITHMETIC = (*(f"__{name}__" for name in _BINARY), *(f"__r{name}__" for name in _BINARY))
 _OTHERS = (
-    "bool len iter next reversed getitem setitem delitem missing call enter exit await aiter anext aenter aexit int float"
-    " complex index round trunc floor ceil neg pos abs invert repr str format bytes fspath length_hint get set delete"
+    "bool len iter next reversed getitem setitem delitem missing call enter exit await aiter anext aenter aexit int"
+    " float complex index round trunc floor ceil neg pos abs invert repr str format bytes fspath length_hint get set delete"
     " copy deepcopy array hash"
 ).split()
 SPECIAL = frozenset(
@@ -31,29 +31,9 @@ class State:
 
     __slots__ = ("driver", "link", "made", "number", "site", "times")
 
-    def __init__(self, link: "Link", number: int, site: str = "", made: bool = False):
+    def __init__(self, link: Any, number: int, site: str = "", made: bool = False):
         self.link, self.number, self.site, self.made, self.times = link, number, site, made, 1
         self.driver: Any = None
-
-
-class Link(Protocol):
-    """What mirrors ask of a `Peer`."""
-
-    def get(self, target: Any, name: str) -> Any: ...
-    def set(self, target: Any, name: str, value: Any) -> None: ...
-    def delete(self, target: Any, name: str) -> None: ...
-    def special(self, target: Any, name: str, args: tuple[Any, ...]) -> Any: ...
-    def call(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any: ...
-    def method(self, target: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any: ...
-    def names(self, target: Any) -> list[str]: ...
-    def derive(
-        self, kind: type, name: str, bases: tuple[Any, ...], namespace: dict[str, Any], options: dict[str, Any]
-    ) -> State: ...
-    def skips(self, trace: types.TracebackType | None) -> bool: ...
-    def driven(self, target: Any) -> Any: ...
-    def pickled(self, target: Any) -> Any: ...
-    def is_kind(self, what: str, value: Any, kind: Any) -> bool: ...
-    def dropped(self, number: int, times: int) -> None: ...
 
 
 def state_of(mirror: Any) -> State | None:
@@ -361,7 +341,9 @@ def own(described: dict[str, Any], state: State, bases: tuple[type, ...], stubs:
     """A mirror of a class. `bases`: mirrors, exceptions, a plain type for its instances' content, abstract ones."""
     names: dict[str, Any] = {KIND: state, ABSTRACT: described["abstract"], CHECKS: described["checks"]}
     names |= {"__module__": described["module"], "__qualname__": described["qualname"], "__doc__": described["doc"]}
-    names |= ({} if plain else _REMOTE_DICT) | {name: stub and Method(name, special=True) for name, stub in stubs.items()}
+    names |= ({} if plain else _REMOTE_DICT) | {
+        name: stub and Method(name, special=True) for name, stub in stubs.items()
+    }
     names |= {name: Method(name) for name in described["methods"] if name not in names and not _is_special(name)}
     if described["annotations"] is not None:
         names["__annotations__"] = described["annotations"]
@@ -370,7 +352,7 @@ def own(described: dict[str, Any], state: State, bases: tuple[type, ...], stubs:
     return MirrorType(described["name"], bases, names)
 
 
-def enumeration(described: dict[str, Any], bases: tuple[type, ...], link: Link, number: int) -> type:
+def enumeration(described: dict[str, Any], bases: tuple[type, ...], link: Any, number: int) -> type:
     """A real enumeration with the same members; what else its original has is asked for. Raises ValueError."""
     if not bases or not issubclass(bases[-1], enum.Enum) or any(_is_special(name) for name, _ in described["members"]):
         raise ValueError("no enumeration")
@@ -397,7 +379,7 @@ def _is_special(name: Any) -> bool:
     return type(name) is not str or (name.startswith("__") and name != "__init__") or name == "mro"
 
 
-def _of_member(link: Link, member: enum.Enum, name: str) -> Any:
+def _of_member(link: Any, member: enum.Enum, name: str) -> Any:
     if name.startswith("_") and name.endswith("_"):
         raise AttributeError(name)
     return link.get(member, name)

@@ -116,11 +116,10 @@ class Objects:
     def _code_exception(self, fault: BaseException, code: Callable[[Any], Any]) -> dict[str, Any]:
         kind, number = type(fault), 0
         args = () if self.side == 0 and isinstance(fault, AssertionError) else fault.args
-        if self._is_own(kind) or self.side == 0:
+        own = self._is_own(kind)
+        if own or self.side == 0:
             number = self.number_of(fault)
-        if self._is_own(kind):
-            pass
-        elif kind.__reduce__ is not BaseException.__reduce__ or isinstance(fault, OSError):
+        if not own and (kind.__reduce__ is not BaseException.__reduce__ or isinstance(fault, OSError)):
             args = fault.__reduce__()[1]
         cause = fault.__cause__
         said = {name: part for name, part in vars(fault).items() if type(part) in values.PLAIN or name == "__notes__"}
@@ -241,7 +240,9 @@ class Objects:
     def _built(self, number: int, described: dict[str, Any]) -> type:
         stubs = mirrors.specials_of(described["dunders"], described["unhashable"])
         if not described["own"]:
-            return mirrors.foreign(described["name"], self.find_class(described["module"], described["qualname"]), stubs)
+            return mirrors.foreign(
+                described["name"], self.find_class(described["module"], described["qualname"]), stubs
+            )
         bases = tuple(base for base in described["bases"] if isinstance(base, type))
         if described["members"] is not None:
             return mirrors.enumeration(described, bases, self._link, number)

@@ -1,7 +1,7 @@
 """One end of the bridge: asks the other for what is done with its objects, and does what it is asked with its own.
 
-A request is [conversation, "?", what, target, name, args, kwargs, news]; its answer [conversation, "=" or "!", result or
-exception, news]. Requests nest: while one waits, the other end may ask back. `news` are changes of shared containers,
+A request is [conversation, "?", what, target, name, args, kwargs, news]; its answer is [conversation, "=" or "!", result
+or exception, news]. Requests nest: while one waits, the other end may ask back. `news` are changes of shared containers,
 objects no longer held, and whatever `Ambient` reports. What may be asked, and what an answer is worth, is for `rules` to
 say. Standard library only.
 """
@@ -168,7 +168,9 @@ class Peer:
         base = values.base_of(type(target))
         content = target if base is not None else self.request("content", "", target)
         if content is None:
-            return any(item is args[0] or item == args[0] for item in target) if name == "__contains__" else NotImplemented
+            return (
+                any(item is args[0] or item == args[0] for item in target) if name == "__contains__" else NotImplemented
+            )
         return getattr(base or type(content), name, lambda *_: NotImplemented)(content, *args)
 
     def pickled(self, target: Any) -> Any:

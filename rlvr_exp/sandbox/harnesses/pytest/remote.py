@@ -88,6 +88,7 @@ class _Solution(types.ModuleType):
 
     def __init__(self, peer: Peer, root: Mirror, path: str, shown: list[str]):
         super().__init__("solution")
+
         def _unpickled(data: bytes) -> Any:
             return peer.request("unpickle", "", None, (data,))
 

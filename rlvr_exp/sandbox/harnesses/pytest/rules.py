@@ -23,9 +23,7 @@ from rlvr_exp.sandbox.harnesses.pytest.mirrors import (
 )
 
 PLAIN, OBJECT = 1, 2
-_SERVED = frozenset(
-    "call method get set delete special dir isinstance issubclass describe spawn cancel settle".split()
-)
+_SERVED = frozenset("call method get set delete special dir isinstance issubclass describe spawn cancel settle".split())
 """What the suite's process does for the solution's at all."""
 _SITES, _SITE = 4000, 200
 _COUNTING = frozenset((*ARITHMETIC, "__neg__", "__pos__", "__abs__", "__invert__", "__round__"))
@@ -37,7 +35,9 @@ _OF_FUNCTIONS = frozenset(
     " __dict__ __wrapped__ __type_params__".split()
 )
 _OF_CODE = frozenset("co_argcount co_posonlyargcount co_kwonlyargcount co_varnames co_flags co_name co_nlocals".split())
-_OF_CLASSES = _OF_FUNCTIONS | frozenset("__dataclass_fields__ __dataclass_params__ __match_args__ __slots__ __init__".split())
+_OF_CLASSES = _OF_FUNCTIONS | frozenset(
+    "__dataclass_fields__ __dataclass_params__ __match_args__ __slots__ __init__".split()
+)
 _OF_MOCKS = frozenset((*dir(unittest.mock.MagicMock()), "method_calls", "mock_calls"))
 _OF_RECORDS = frozenset(("_fields", "_attributes", "_asdict", "_replace"))
 _PREDICATES = frozenset("startswith endswith issubset issuperset isdisjoint equals all any".split())

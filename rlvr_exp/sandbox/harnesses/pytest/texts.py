@@ -54,7 +54,9 @@ def managed_assertions(suite: Mapping[str, str]) -> dict[str, list[tuple[int, in
 
 def _assertions(block: ast.AST) -> list[int]:
     nodes = list(ast.walk(block))
-    own = [node.end_lineno for node in nodes if isinstance(node, ast.Assert) and not isinstance(node.test, ast.Constant)]
+    own = [
+        node.end_lineno for node in nodes if isinstance(node, ast.Assert) and not isinstance(node.test, ast.Constant)
+    ]
     calls = [node for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)]
     return own + [node.end_lineno for node in calls if node.func.attr.startswith("assert")]
 

@@ -38,17 +38,6 @@ class Unbridgeable(TypeError):
     """What cannot cross: a frame, a module of the suite, nesting without end."""
 
 
-class Protocol:
-    """What `Values` asks of `Objects`; coded forms are those under the tag `h`, `k` or `x`."""
-
-    def is_mirror(self, value: Any) -> bool: ...
-    def code_nan(self, value: float) -> list[int]: ...
-    def nan(self, side: int, number: int) -> float: ...
-    def code_object(self, value: Any, code: Callable[[Any], Any]) -> dict[str, Any]: ...
-    def object(self, tag: str, coded: Any) -> Any: ...
-    def find_class(self, module: str, name: str) -> type | None: ...
-
-
 def _fields(*names: str) -> Callable[[Any], list[Any]]:
     return lambda value: [getattr(value, name) for name in names]
 
@@ -146,7 +135,7 @@ def content_of(value: Any) -> Any:
 class Values:
     """Both directions of the coding, for one end of the bridge."""
 
-    def __init__(self, objects: Protocol):
+    def __init__(self, objects: Any):
         self._objects = objects
 
     def code(self, value: Any, depth: int = 0) -> Any:
