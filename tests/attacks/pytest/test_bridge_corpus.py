@@ -38,8 +38,9 @@ def honest(verifier):
 
 
 @pytest.fixture(scope="module")
-def attacks(verifier):
-    return judge_all(verifier, [(code, suite, {}) for _, code, suite in ATTACKS])
+def attacks():
+    with make(workers=2, memory_mb=1024, cpu_s=1.0, wall_s=3.0) as verifier:  # some of them do nothing but wait
+        return judge_all(verifier, [(code, suite, {}) for _, code, suite in ATTACKS])
 
 
 @pytest.mark.parametrize("at", [pytest.param(at, id=row[0]) for at, row in enumerate(HONEST)])
