@@ -37,6 +37,8 @@ def ready(verifier: Verifier, job: Job) -> dict[str, Any]:
     isolation = told["isolation"]
     if isolation.get("fault"):
         raise InputError(Problem("sandbox", "no worker can be started", isolation["fault"], remedy="see sandbox.level"))
+    if isolation.get("guarded") is False:
+        job.progress(kind="note", text="not guarded: solutions share their tests' process, and can pass without solving")
     if isolation.get("level") not in STRONG and isolation.get("not_isolated"):
         missing = ", ".join(isolation["not_isolated"])
         job.progress(
