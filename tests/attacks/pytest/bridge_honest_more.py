@@ -56,4 +56,14 @@ TEXTS: list[Control] = [
     own("keyword named kind", "import dataclasses\n@dataclasses.dataclass\nclass Token:\n    kind: str\n    name: str = 'n'\ndef f(target, name, kwargs=1, args=2): return target, name, kwargs, args", "from solution import Token, f\ndef test_k():\n    assert Token(kind='num', name='x').kind == 'num' and f(target=1, name=2, kwargs=3, args=4) == (1, 2, 3, 4)"),
 ]
 
-HONEST: list[Control] = [*AROUND, *COPIES, *TEXTS]
+PLACES: list[Control] = [
+    own('repo', 'class Repo:\n    def __init__(s): s.i=[]\n    def add(s,x): s.i.append(x)\n    def all(s): return list(s.i)\n    def any(s,p): return p in s.i', 'from solution import Repo\ndef test_a():\n    r=Repo()\n    r.add(1)\n    assert r.all()==[1] and r.any(1)'),
+    own('static equals', 'class Vec:\n    def __init__(s,x): s.x=x\n    def equals(s,o): return s.x==o.x\n    @staticmethod\n    def all(xs): return all(xs)\ndef make(): return Vec(1)', 'from solution import Vec, make\ndef test_a():\n    assert Vec.all([1,2]) and make().equals(Vec(1)) and Vec(2).equals(make()) is False'),
+    own('trie', 'class Trie:\n    def __init__(s): s.w=[]\n    def insert(s,w): s.w.append(w)\n    def startswith(s,p): return any(w.startswith(p) for w in s.w)', "from solution import Trie\ndef test_a():\n    t=Trie()\n    t.insert('apple')\n    assert t.startswith('app') and not t.startswith('b')"),
+    own('module functions', 'def all(xs): return True\ndef equals(a,b): return a==b\ndef startswith(a,b): return a[:len(b)]==b', "import solution\ndef test_a(): assert solution.all([1]) and solution.equals(1,1) and solution.startswith('ab','a')"),
+    own('namespace', 'import types\ndef f(): return types.SimpleNamespace(a=1,b=[2])\ndef g(): return types.SimpleNamespace(a=lambda: 3)', 'import types\nfrom solution import f,g\ndef test_a(): assert f()==types.SimpleNamespace(a=1,b=[2]) and g().a()==3 and isinstance(g(), types.SimpleNamespace)'),
+    own('linked list', 'class Node:\n    def __init__(s,v,n=None): s.v,s.next=v,n\ndef reverse(h):\n    p=None\n    while h: h.next,p,h=p,h,h.next\n    return p', 'from solution import Node, reverse\ndef test_a():\n    h=Node(1,Node(2))\n    a=h\n    b=h.next\n    assert b.next is None\n    r=reverse(h)\n    assert r is b and r.next is a and r.next.next is None and b.next is a and b.next.v==1'),
+    own('enum str', "import enum\nclass Color(str,enum.Enum):\n    R='red'\n    def equals(s,o): return s is o\ndef f(): return Color.R", "from solution import Color,f\ndef test_a(): assert f()=='red' and f() is Color.R and Color.R.equals(Color.R) and f().startswith('r')"),
+]
+
+HONEST: list[Control] = [*AROUND, *COPIES, *TEXTS, *PLACES]

@@ -1,7 +1,8 @@
-"""Suites of many kinds on the bridge: honest solutions pass, attacks on the bridge itself do not, and none escapes a verdict."""
+"""Suites of many kinds on the bridge: honest solutions pass, attacks on it do not, and none escapes a verdict."""
 
 import bridge_attacks
 import bridge_attacks_peer
+import bridge_attacks_places
 import bridge_attacks_reach
 import bridge_honest
 import bridge_honest_more
@@ -28,7 +29,7 @@ UNBRIDGEABLE = {
 
 @pytest.fixture(scope="module")
 def verifier():
-    with make(workers=2, memory_mb=1024, cpu_s=4.0, wall_s=12.0) as verifier:
+    with make(workers=2, memory_mb=1024, cpu_s=12.0, wall_s=30.0) as verifier:
         yield verifier
 
 
@@ -52,3 +53,21 @@ def test_honest_solution_passes(honest, at):
 @pytest.mark.parametrize("at", [pytest.param(at, id=row[0]) for at, row in enumerate(ATTACKS)])
 def test_attack_never_passes(attacks, at):
     assert attacks[at].outcome == "failed", attacks[at]
+
+
+@pytest.mark.parametrize("row", [pytest.param(row, id=row[0]) for row in bridge_attacks_places.ATTACKS])
+def test_object_in_the_wrong_place_never_passes(verifier, row):
+    name, code, suite, reference = row
+    verdicts = [judge_all(verifier, [(code, suite, {})], known)[0].outcome for known in ("", reference)]
+    assert verdicts == ["failed", "failed"]
+    assert judge_all(verifier, [(reference, suite, {})], reference)[0].outcome == "passed"
+
+
+def test_swallowed_assertion_fails_its_own_test_only(verifier):
+    suite = "from solution import run\ndef test_a():\n    def check(): assert 1 == 2\n    run(check)\ndef test_b(): pass"
+    code = "def run(f):\n    try: f()\n    except AssertionError: pass"
+    verdict = judge_all(verifier, [(code, suite, {})])[0]
+    assert (verdict.passed, verdict.total) == (1, 2)
+    suite = suite.replace("run(check)", "run(check)\n    assert run(check) == 5")
+    verdict = judge_all(verifier, [(code, suite, {})])[0]
+    assert (verdict.passed, verdict.total) == (1, 2)

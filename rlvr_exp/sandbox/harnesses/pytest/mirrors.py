@@ -1,22 +1,23 @@
 """Classes that stand for classes of the other process, and their instances.
 
-A mirror has the special methods, the bases and the name that its original has, and sends what is done with it through its
-`State.link`, a `Peer`. Owns no state of an object but its number. A class statement that derives from a mirror makes a class on both
-sides. Enumerations are rebuilt as real ones. Standard library only.
+A mirror has the special methods, the bases and the name that its original has, and sends what is done with it through
+its `State.link`, a `Peer`. Owns no state of an object but its number. A class statement that derives from a mirror
+makes a class on both sides. Enumerations are rebuilt as real ones. Standard library only.
 """
 
 import abc
 import enum
 import types
-from typing import Any
+from typing import Any, NamedTuple
 
+_SITES = 16
 COMPARING = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__contains__")
 _BINARY = "add sub mul matmul truediv floordiv mod divmod pow lshift rshift and xor or".split()
 ARITHMETIC = (*(f"__{name}__" for name in _BINARY), *(f"__r{name}__" for name in _BINARY))
 _OTHERS = (
     "bool len iter next reversed getitem setitem delitem missing call enter exit await aiter anext aenter aexit int"
-    " float complex index round trunc floor ceil neg pos abs invert repr str format bytes fspath length_hint get set delete"
-    " copy deepcopy array hash"
+    " float complex index round trunc floor ceil neg pos abs invert repr str format bytes fspath length_hint get set"
+    " delete copy deepcopy array hash"
 ).split()
 SPECIAL = frozenset(
     (*COMPARING, *ARITHMETIC, *(f"__i{name}__" for name in _BINARY), *(f"__{name}__" for name in _OTHERS))
@@ -25,15 +26,33 @@ STATE, KIND, ABSTRACT, SHADOW, CHECKS = "@", "@class", "@abstract", "@shadow", "
 """Where mirrors, and mirrors of classes, keep what they stand for; no names of Python's."""
 
 
+class Place(NamedTuple):
+    """Where a value comes from. `sites`: names for it; `about`: an object there is one that the task is about; `plain`:
+    the reference gave plain data under one of the names; `refused`: under all that it knows."""
+
+    sites: tuple[str, ...] = ()
+    about: bool = False
+    plain: bool = False
+    refused: bool = False
+
+
+ROOT = Place(("",))
+"""The solution's module."""
+
+
 class State:
-    """What a mirror stands for. `site`: where the suite first saw it; `made`: by the suite's own use of its class, or
-    where the reference gave one; `times`: how often it crossed."""
+    """What a mirror stands for. `place`: where the suite saw it; `times`: how often it crossed."""
 
-    __slots__ = ("driver", "link", "made", "number", "site", "times")
+    __slots__ = ("driver", "link", "number", "place", "times")
 
-    def __init__(self, link: Any, number: int, site: str = "", made: bool = False):
-        self.link, self.number, self.site, self.made, self.times = link, number, site, made, 1
+    def __init__(self, link: Any, number: int, place: Place = Place()):  # noqa: B008  a constant
+        self.link, self.number, self.place, self.times = link, number, place, 1
         self.driver: Any = None
+
+    def met(self, place: Place) -> None:
+        """The suite sees it elsewhere, too: what it may do is what it may under all its names."""
+        sites = (*self.place.sites, *(site for site in place.sites if site not in self.place.sites))[:_SITES]
+        self.place = self.place._replace(sites=sites, about=self.place.about and not place.plain)
 
 
 def state_of(mirror: Any) -> State | None:

@@ -77,7 +77,7 @@ class Objects:
         if isinstance(value, type):
             return self._code_class(value)
         if isinstance(value, enum.Enum):
-            kind = state_of_kind(type(value))
+            kind = state_of(type(value))
             side, number = (1 - self.side, kind.number) if kind else (self.side, self.number_of(type(value)))
             return {"m": [side, number, value._name_, code(value._value_) if isinstance(value, enum.Flag) else None]}
         if (state := state_of(value)) is not None:
@@ -105,7 +105,7 @@ class Objects:
         return {"h": coded} if base is None else {"b": [*coded, code(values.content_of(value))]}
 
     def _code_class(self, kind: Any) -> dict[str, Any]:
-        state = state_of_kind(kind)
+        state = state_of(kind)
         if state is not None:
             return {"k": [1 - self.side, state.number]}
         if self._is_own(kind):
@@ -180,7 +180,8 @@ class Objects:
 
     def _member(self, side: int, number: int, name: str, value: Any) -> Any:
         kind = self.mine(number) if side == self.side else self.kind(number)
-        return kind(self._link.values.value(value)) if value is not None else kind[name]
+        member = kind(self._link.values.value(value)) if value is not None else kind[name]
+        return values.content_of(member) if values.base_of(kind) and self._link.place.refused else member
 
     def _exception(self, kind: Any, args: Any, said: Any, cause: Any, home: Any) -> BaseException:
         value = self._link.values.value
@@ -208,18 +209,19 @@ class Objects:
         known = self._mirrors.get(number)
         if known is not None:
             state_of(known).times += 1
+            state_of(known).met(self._link.place)
             return known
         kind = self.kind(kind_number)
         if not content:
             return self._place(object.__new__(kind), number)
         plain = self._link.values.value(content[0])
-        if self._link.rules.takes_content(self._link.context[0]):
+        if self._link.place.refused:
             return plain
         base = values.base_of(kind)
         return self._place(object.__new__(kind) if base is None else base.__new__(kind, plain), number)
 
     def _place(self, mirror: Any, number: int) -> Any:
-        object.__setattr__(mirror, mirrors.STATE, State(self._link, number, *self._link.context))
+        object.__setattr__(mirror, mirrors.STATE, State(self._link, number, self._link.place))
         if type(mirror).__weakrefoffset__:
             self._mirrors[number] = mirror
         if self.side and type(type(mirror)) is MirrorType:
@@ -235,7 +237,7 @@ class Objects:
     def adopt(self, number: int, kind: type) -> State:
         """A class of this side that has an original on the other."""
         self._kinds[number] = kind
-        return State(self._link, number)
+        return State(self._link, number, mirrors.Place((kind.__name__,)))
 
     def _built(self, number: int, described: dict[str, Any]) -> type:
         stubs = mirrors.specials_of(described["dunders"], described["unhashable"])
@@ -303,13 +305,6 @@ _HEAP_TYPE = 1 << 9
 _TYPES = {kind.__name__: kind for kind in vars(types).values() if isinstance(kind, type)}
 _CONTENT = (int, float, str, bytes, tuple, complex, frozenset)
 _PLAIN_BASES = (*_CONTENT, BaseException, Exception)
-
-
-def state_of_kind(kind: Any) -> State | None:
-    """Of a mirror of a class, an enumeration's included."""
-    if type(kind) is MirrorType or isinstance(kind, enum.EnumType):
-        return type.__getattribute__(kind, "__dict__").get(mirrors.KIND)
-    return None
 
 
 def _is_method(name: str, part: Any) -> bool:

@@ -1,9 +1,9 @@
 """One end of the bridge: asks the other for what is done with its objects, and does what it is asked with its own.
 
-A request is [conversation, "?", what, target, name, args, kwargs, news]; its answer is [conversation, "=" or "!", result
-or exception, news]. Requests nest: while one waits, the other end may ask back. `news` are changes of shared containers,
-objects no longer held, and whatever `Ambient` reports. What may be asked, and what an answer is worth, is for `rules` to
-say. Standard library only.
+A request is [conversation, "?", what, target, name, args, kwargs, news]; its answer is [conversation, "=" or "!",
+result or exception, news]. Requests nest: while one waits, the other end may ask back. `news` are changes of shared
+containers, objects no longer held, and whatever `Ambient` reports. What may be asked, and what an answer is worth, is
+for `rules` to say. Standard library only.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from typing import Any
 from rlvr_exp.sandbox.harnesses.pytest import objects, values
 from rlvr_exp.sandbox.harnesses.pytest.coroutines import Coroutines, driven
 from rlvr_exp.sandbox.harnesses.pytest.line import MAIN, Gone, Line
-from rlvr_exp.sandbox.harnesses.pytest.mirrors import State, is_failure
+from rlvr_exp.sandbox.harnesses.pytest.mirrors import Place, State, is_failure
 from rlvr_exp.sandbox.harnesses.pytest.objects import Objects
 from rlvr_exp.sandbox.harnesses.pytest.shared import Shared
 from rlvr_exp.sandbox.harnesses.pytest.values import Unbridgeable, Values
@@ -48,7 +48,7 @@ class Peer:
         self._patches = _Patches()
         self._released: list[list[int]] = []
         self._local = threading.local()
-        self._local.conversation, self._main = MAIN, threading.get_ident()
+        self._local.conversation = MAIN
         self.unpickled: Any = None
         self._conversations, self._free = itertools.count(2 + side, 2), []
         line.stray = self._serve_stray
@@ -78,11 +78,9 @@ class Peer:
 
     def request(self, what: str, name: Any = "", target: Any = None, args: Any = (), kwargs: Any = None) -> Any:
         """Raises what the other end raises; Gone; Unbridgeable where an argument cannot cross."""
-        return self._request(what, name, target, args, kwargs or {}, "", False)
+        return self._request(what, name, target, args, kwargs or {}, Place())
 
-    def _request(
-        self, what: str, name: Any, target: Any, args: Any, kwargs: dict[str, Any], site: str, made: bool
-    ) -> Any:
+    def _request(self, what: str, name: Any, target: Any, args: Any, kwargs: dict[str, Any], place: Place) -> Any:
         if len(args) > 2 and self.side == 0 and is_failure(args[-2]):  # as to `__exit__`, under whatever name
             self.request(what, name, target, (*args[:-3], None, None, None), kwargs)
             return False
@@ -91,33 +89,34 @@ class Peer:
         coded = [None if target is None else self.values.code(target), name, [code(arg) for arg in args]]
         coded.append([[key, code(arg)] for key, arg in kwargs.items()])
         conversation = self._conversation()
-        asked = _IN_LOOP if self.side == 0 and asyncio._get_running_loop() is not None else _ASKED
-        self._line.send([conversation, asked, what, *coded, self._news(released)])
+        mark = _IN_LOOP if self.side == 0 and asyncio._get_running_loop() is not None else _ASKED
+        self._line.send([conversation, mark, what, *coded, self._news(released)])
         while True:
             message = self._line.receive(conversation)
             if message[1] not in (_ASKED, _IN_LOOP):
-                return self._result(message, site, made)
+                return self._result(message, place)
             self._answer(message)
 
-    def _result(self, message: list[Any], site: str, made: bool) -> Any:
-        outer, self._local.context = self.context, (site, made)
+    def _result(self, message: list[Any], place: Place) -> Any:
+        outer = self.place
         try:
             _, kind, coded, news = message
             self._take(news)
+            self._local.place = place if kind == _ANSWER else self.rules.place_of_fault(place)
             value = self._shared.value(coded)
         except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError, OverflowError) as fault:
             raise Gone(f"the other process broke the bridge ({type(fault).__name__}: {fault})") from fault
         finally:
-            self._local.context = outer
+            self._local.place = outer
         if kind == _FAULT:
             self.rules.raised(value)
             raise value if isinstance(value, BaseException) else Gone("the other process broke the bridge")
         return value
 
     @property
-    def context(self) -> tuple[str, bool]:
-        """Where what is read now came from, and whether the suite made it."""
-        return getattr(self._local, "context", ("", False))
+    def place(self) -> Place:
+        """Where what is read now came from."""
+        return getattr(self._local, "place", Place())
 
     def _conversation(self) -> int:
         known = getattr(self._local, "conversation", None)
@@ -131,8 +130,8 @@ class Peer:
 
     def get(self, target: Any, name: str) -> Any:
         self.rules.ask(target, name)
-        site, made = self.rules.site(target, f".{name}")
-        value = self.rules.believed(site, self._request("get", name, target, (), {}, site, made))
+        place = self.rules.place(target, f".{name}")
+        value = self.rules.believed(place, self._request("get", name, target, (), {}, place))
         self.rules.named(value, name)
         return value
 
@@ -146,13 +145,13 @@ class Peer:
         return self.request("dir", "", target)
 
     def call(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        site, made = self.rules.site(target, "()")
-        return self.rules.believed(site, self._request("call", "", target, args, kwargs, site, made))
+        place = self.rules.place(target, "()")
+        return self.rules.believed(place, self._request("call", "", target, args, kwargs, place))
 
     def method(self, target: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        self.rules.ask(target, name)
-        site, made = self.rules.site(target, f".{name}()")
-        return self.rules.believed(site, self._request("method", name, target, args, kwargs, site, made))
+        self.rules.ask(target, name, args)
+        place = self.rules.place(target, f".{name}()")
+        return self.rules.believed(place, self._request("method", name, target, args, kwargs, place))
 
     def special(self, target: Any, name: str, args: tuple[Any, ...]) -> Any:
         driver = self.coroutines.driver(target, name, args)
@@ -160,8 +159,8 @@ class Peer:
             return driver
         if self.rules.refuses(target, name, args):
             return self._by_content(target, name, args)
-        site, made = self.rules.site(target, f".{name}", args)
-        return self.rules.believed(site, self._request("special", name, target, args, {}, site, made))
+        place = self.rules.place(target, f".{name}", args)
+        return self.rules.believed(place, self._request("special", name, target, args, {}, place))
 
     def _by_content(self, target: Any, name: str, args: tuple[Any, ...]) -> Any:
         """What plain data would answer that holds the same as the object, where it holds any."""
@@ -216,7 +215,7 @@ class Peer:
         threading.Thread(target=serve, daemon=True).start()
 
     def _answer(self, message: list[Any]) -> None:
-        conversation, asked, what, target, name, args, kwargs, news = message
+        conversation, mark, what, target, name, args, kwargs, news = message
         released, self._released = self._released, []
         try:
             self._take(news)
@@ -225,7 +224,7 @@ class Peer:
             named = {key: self._shared.value(arg) for key, arg in kwargs}
             self.rules.allow(what, target, name)
             does = partial(self._does[what], target, name, given, named)
-            result = self._ambient.run(partial(self.coroutines.within, does) if asked == _IN_LOOP else does)
+            result = self._ambient.run(partial(self.coroutines.within, does) if mark == _IN_LOOP else does)
             code, handed = self._shared.code, set(self.objects.handed)
             answer = [conversation, _ANSWER, (self.values.code if what in ("describe", "dir") else code)(result)]
             if what == "describe":  # the classes that it names have not been handed over by that

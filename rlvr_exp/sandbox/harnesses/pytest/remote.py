@@ -13,7 +13,7 @@ from typing import Any
 from rlvr_exp.sandbox.harnesses.pytest import texts
 from rlvr_exp.sandbox.harnesses.pytest.ambient import WORD, Ambient
 from rlvr_exp.sandbox.harnesses.pytest.line import Line
-from rlvr_exp.sandbox.harnesses.pytest.mirrors import STATE, Mirror, State
+from rlvr_exp.sandbox.harnesses.pytest.mirrors import ROOT, STATE, Mirror, State
 from rlvr_exp.sandbox.harnesses.pytest.patches import Watched
 from rlvr_exp.sandbox.harnesses.pytest.peer import Peer
 from rlvr_exp.sandbox.harnesses.pytest.rules import Rules
@@ -34,7 +34,7 @@ class Remote:
         self._peer = Peer(line, 0, self.rules, ambient, own)
         self.rules.handed = self._peer.objects.handed
         self._root = Mirror()
-        object.__setattr__(self._root, STATE, State(self._peer, 1))
+        object.__setattr__(self._root, STATE, State(self._peer, 1, ROOT))
         self._module: _Solution | None = None
         self._own = own
         if job["threads"]:
@@ -77,7 +77,8 @@ class Remote:
         return names
 
     def _elsewhere(self, what: str, args: tuple[Any, ...]) -> Any:
-        return self.rules.believed(what, self._peer.request(what, "", None, args))
+        place = self.rules.place(None, what)
+        return self.rules.believed(place, self._peer.request(what, "", None, args))
 
     def _is_module(self, name: str) -> bool:
         return name in _ALIASES or name in sys.stdlib_module_names

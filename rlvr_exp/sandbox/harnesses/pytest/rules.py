@@ -12,15 +12,18 @@ import unittest.mock
 from collections.abc import Iterable
 from typing import Any
 
+from rlvr_exp.sandbox.harnesses.pytest import values
 from rlvr_exp.sandbox.harnesses.pytest.mirrors import (
     ARITHMETIC,
     COMPARING,
+    ROOT,
     SPECIAL,
     Bound,
-    Mirror,
     MirrorType,
+    Place,
     state_of,
 )
+from rlvr_exp.sandbox.harnesses.pytest.values import MAX_DEPTH
 
 PLAIN, OBJECT = 1, 2
 _SERVED = frozenset("call method get set delete special dir isinstance issubclass describe spawn cancel settle".split())
@@ -76,20 +79,29 @@ class Rules:
 
     # Belief
 
-    def site(self, target: Any, suffix: str, args: tuple[Any, ...] = ()) -> tuple[str, bool]:
-        """A name for the place where a result comes from, and whether an object there is one that the task is about."""
-        state, kind = state_of(target), type(target)
-        of_kind = kind is MirrorType or state is None
-        label = target.__name__ if isinstance(target, type) else kind.__name__ if of_kind else state.site
-        site = f"{label}{suffix}"[-_SITE:].removeprefix(".")
-        if self._sites is not None:
-            return site, bool(self._sites.get(site, 0) & OBJECT)
-        if kind is MirrorType:
-            return site, target in self._about
-        if suffix == "()" and type(kind) is not MirrorType:  # a method of a class, as Point.origin
-            return site, state is not None and state.made
-        operands = [target, *args] if suffix[1:] in _COUNTING else []
-        return site, any(self._is_about(operand) for operand in operands)
+    def place(self, target: Any, suffix: str, args: tuple[Any, ...] = ()) -> Place:
+        """Where the result of something done with an object comes from."""
+        state = state_of(target) or state_of(type(target))
+        labels = (state.place.sites if state is not None else ()) or ("?",)
+        sites = tuple(f"{label}{suffix}"[-_SITE:].removeprefix(".") for label in labels)
+        if self._recording:
+            return Place(sites)
+        if self._sites is None:
+            return Place(sites, self._is_about_by_text(target, suffix, args))
+        plain = tuple(site for site in sites if self._sites.get(site) == PLAIN)
+        known = [site for site in sites if self._sites.get(site, 0) & OBJECT]
+        return Place(plain or sites, bool(known) and not plain, bool(plain), bool(plain) and not known)
+
+    def place_of_fault(self, place: Place) -> Place:
+        """Where what an exception holds comes from."""
+        return Place(tuple(f"{site}!" for site in place.sites))
+
+    def _is_about_by_text(self, target: Any, suffix: str, args: tuple[Any, ...]) -> bool:
+        if type(target) is MirrorType:
+            return target in self._about
+        if suffix == "()" and type(type(target)) is not MirrorType:  # a method of a class, as Point.origin
+            return self._is_about(target)
+        return suffix[1:] in _COUNTING and any(self._is_about(operand) for operand in (target, *args))
 
     def named(self, value: Any, name: str) -> None:
         """The suite got a class under this name."""
@@ -101,23 +113,23 @@ class Rules:
         if kind.__name__ in self._classes or any(base in self._about for base in type.mro(kind)):
             self._about.add(kind)
 
-    def believed(self, site: str, value: Any) -> Any:
+    def believed(self, place: Place, value: Any) -> Any:
         """The value itself. Raises Wrong."""
+        state = state_of(value) if isinstance(value, type) else None
+        if state is not None:
+            state.met(place)
         if self._recording:
             if len(self.seen) < _SITES:
-                self.seen[site] = self.seen.get(site, 0) | (OBJECT if holds_object(value) else PLAIN)
-        elif self.takes_content(site) and holds_object(value):
-            self.wrong = self.wrong or f"{site} gave an object where the reference gives plain data"
+                found = OBJECT if holds_object(value) else PLAIN
+                self.seen.update((site, self.seen.get(site, 0) | found) for site in place.sites)
+        elif place.refused and holds_object(value):
+            self.wrong = self.wrong or f"{place.sites[0]} gave an object where the reference gives plain data"
             raise Wrong(self.wrong)
         return value
 
-    def takes_content(self, site: str) -> bool:
-        """Whether the reference gives nothing but plain data there."""
-        return not self._recording and self._sites is not None and self._sites.get(site) == PLAIN
-
     def awaited(self, target: Any, value: Any) -> Any:
         """The same for what an awaitable came to."""
-        return self.believed(self.site(target, ".await")[0], value)
+        return self.believed(self.place(target, ".await"), value)
 
     def refuses(self, target: Any, name: str, args: tuple[Any, ...]) -> bool:
         """Whether a special method of the solution's is not asked: it would be shown what is expected."""
@@ -128,15 +140,30 @@ class Rules:
             return False
         return True
 
-    def ask(self, target: Any, name: str) -> None:
+    def ask(self, target: Any, name: str, args: tuple[Any, ...] = ()) -> None:
         """Raises AttributeError for what only plain data is asked, with what is expected for an argument."""
-        if name in _PREDICATES and not self._recording and state_of(target) and not self._is_about(target):
-            if type(type(target)) is MirrorType and self._sites is None:
-                raise AttributeError(f"{name} of an object of the solution")
+        if name not in _PREDICATES or self._recording or not _is_solutions(target) or self._is_about(target):
+            return
+        if not (args and all(map(_is_solutions, args))) and not self._is_of_named_class(target):
+            raise AttributeError(f"{name} of an object of the solution")
+
+    def _is_of_named_class(self, target: Any) -> bool:
+        """The solution's module, a class that the suite took from it by a class's name, or its instance or member."""
+        state = state_of(target)
+        if state is not None and state.place.sites == ROOT.sites:
+            return True
+        kind = target if isinstance(target, type) else type(target)
+        sites = state_of(kind).place.sites if state_of(kind) is not None else ()
+        if self._sites is not None:
+            return any(self._sites.get(site, 0) & OBJECT and _is_class_name(site) for site in sites)
+        labels = [site for site in sites if _is_class_name(site)]
+        if state is None or kind is target:
+            return bool(labels)
+        return any(f"{label}()" in state.place.sites for label in labels)
 
     def _is_about(self, value: Any) -> bool:
         state = state_of(value)
-        return state is not None and type(value) is not MirrorType and state.made
+        return state is not None and type(value) is not MirrorType and state.place.about
 
     # Failures
 
@@ -158,11 +185,10 @@ class Rules:
         around = [block for block in blocks if block[0] <= trace.tb_lineno <= block[1]]
         return bool(around) and any(line >= trace.tb_lineno for line in max(around)[2])
 
-    def check_failures(self) -> None:
-        """After a test. Raises the assertion that the solution swallowed."""
+    def swallowed(self) -> list[AssertionError]:
+        """Assertions that failed since the last question, and that the solution kept to itself."""
         failed, self._failed = self._failed, []
-        if failed:
-            raise failed[0]
+        return failed
 
     # What the solution may ask
 
@@ -205,19 +231,19 @@ class Rules:
 class Trusting:
     """The solution's process believes whatever the suite sends, and answers everything."""
 
-    def site(self, target: Any, suffix: str, args: tuple[Any, ...] = ()) -> tuple[str, bool]:
-        return "", False
+    def place(self, target: Any, suffix: str, args: tuple[Any, ...] = ()) -> Place:
+        return Place()
 
-    def believed(self, site: str, value: Any) -> Any:
+    def place_of_fault(self, place: Place) -> Place:
+        return place
+
+    def believed(self, place: Place, value: Any) -> Any:
         return value
 
     def awaited(self, target: Any, value: Any) -> Any:
         return value
 
     def refuses(self, target: Any, name: str, args: tuple[Any, ...]) -> bool:
-        return False
-
-    def takes_content(self, site: str) -> bool:
         return False
 
     def nothing(self, *_: Any) -> None:
@@ -232,15 +258,12 @@ def _is_solutions(value: Any) -> bool:
     return isinstance(value, enum.Enum) and state_of(type(value)) is not None
 
 
+def _is_class_name(site: str) -> bool:
+    return site.isidentifier() and site[0].isupper() and (len(site) == 1 or not site.isupper())
+
+
 def holds_object(value: Any, depth: int = 0) -> bool:
-    """Whether something in it is neither plain data nor a class or exception."""
-    kind = type(value)
-    if issubclass(kind, Mirror):
-        return not issubclass(kind, BaseException)
-    if depth > 20:
-        return False
-    if issubclass(kind, dict):
-        return any(holds_object(part, depth + 1) for pair in value.items() for part in pair)
-    if issubclass(kind, (list, tuple, set, frozenset)):
-        return any(holds_object(part, depth + 1) for part in value)
-    return False
+    """Whether something in it is no plain data."""
+    if _is_solutions(value) or isinstance(value, (type, BaseException)):
+        return True
+    return depth < MAX_DEPTH and any(holds_object(part, depth + 1) for part in values.inside(value))

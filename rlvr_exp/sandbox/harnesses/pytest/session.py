@@ -119,12 +119,16 @@ class Suite:
         self.__dict__.clear()
 
     def begin(
-        self, folder: str, report: Report, of_the_suite: Callable[[Any], bool], after: Callable[[], None]
+        self,
+        folder: str,
+        report: Report,
+        of_the_suite: Callable[[Any], bool],
+        swallowed: Callable[[], list[AssertionError]],
     ) -> None:
         """Where the run takes place, who hears of its tests, which tests are the suite's own, and what may still fail
         one that came back."""
         self._root, self._report, self._of_the_suite = (pathlib.Path(folder), report, of_the_suite)
-        self._after = after
+        self._swallowed = swallowed
         self._config._rootpath = self.session.path = self._root
         self._config.option.basetemp = str(self._root / ".tmp")
         self._config._tmp_path_factory = TempPathFactory.from_config(self._config, _ispytest=True)
@@ -153,12 +157,12 @@ class Suite:
         hook.pytest_collection_finish(session=session)
         following = [*session.items[1:], None][: len(session.items)]
         try:
-            for item, after in zip(list(session.items), following, strict=True):
-                hook.pytest_runtest_protocol(item=item, nextitem=after)
+            for item, next_item in zip(list(session.items), following, strict=True):
+                hook.pytest_runtest_protocol(item=item, nextitem=next_item)
                 for name in _LAST:
                     if hasattr(sys, name):
                         delattr(sys, name)
-                self._report(name_of(item), *self._outcome(item))
+                self._report(name_of(item), *self._outcome(item, self._swallowed()))
                 if session.shouldfail or session.shouldstop:
                     self.broken.append(f"stopped: {session.shouldfail or session.shouldstop}")
                     break
@@ -169,14 +173,12 @@ class Suite:
     def call(self, item: pytest.Item, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call a test's function; that it came back is what counts."""
         result = function(*args, **kwargs)
-        self._after()
         self._ran_through.add(str(item.nodeid))
         return result
 
     async def call_async(self, item: pytest.Item, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """The same for a coroutine function of unittest's."""
         result = await function(*args, **kwargs)
-        self._after()
         self._ran_through.add(str(item.nodeid))
         return result
 
@@ -184,12 +186,14 @@ class Suite:
         """Something went wrong for a test; the first cause stays."""
         self._faults.setdefault(nodeid, (outcome, message))
 
-    def _outcome(self, item: pytest.Item) -> tuple[str, str]:
+    def _outcome(self, item: pytest.Item, swallowed: list[AssertionError]) -> tuple[str, str]:
         nodeid = str(item.nodeid)
         if nodeid in self._faults:
             return self._faults[nodeid]
         if nodeid not in self._ran_through:
             return "failed", "did not run to its end"
+        if swallowed:
+            return "failed", short(swallowed[0])
         return "passed", ""
 
 

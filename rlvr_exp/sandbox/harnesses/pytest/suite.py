@@ -3,7 +3,8 @@
 In the zygote pytest is configured and warmed. In a fork the solution is loaded over the bridge, the suite compiled and
 its tests run. Records, JSON each: ["solution", kind, text], ["collected", tests], ["test", name, outcome, message],
 ["broken", text], ["fault", text] (the suite's own), ["wrong", text], ["profile", places], ["decided", own, all],
-["done"]. Without a bridge (`shared`) both are in this process, and nothing is guarded. Standard library and pytest only.
+["done"]. Without a bridge (`shared`) both are in this process, and nothing is guarded. Standard library and pytest
+only.
 """
 
 import importlib
@@ -128,8 +129,8 @@ class _Run:
 
     def _judge(self) -> None:
         suite = _SUITE
-        after = self._remote.rules.check_failures if self._remote is not None else lambda: None
-        suite.begin(self._folder, self._told, self._written_in_the_suite, after)
+        swallowed = self._remote.rules.swallowed if self._remote is not None else list
+        suite.begin(self._folder, self._report, self._written_in_the_suite, swallowed)
         try:
             if "conftest.py" in self._tests:
                 suite.conftest(self._module("conftest.py"))
@@ -144,7 +145,7 @@ class _Run:
         for text in suite.broken:
             self._record("broken", text)
 
-    def _told(self, name: str, outcome: str, message: str) -> None:
+    def _report(self, name: str, outcome: str, message: str) -> None:
         self._record("test", name, outcome, message)
 
     def _module(self, name: str) -> ModuleType:
@@ -218,7 +219,7 @@ def _warm() -> None:
         exec(code, module.__dict__)
         outcomes: list[str] = []
         suite = sessions.Suite(config)
-        suite.begin(folder, lambda name, outcome, text: outcomes.append(outcome), lambda item: True, lambda: None)
+        suite.begin(folder, lambda name, outcome, text: outcomes.append(outcome), lambda item: True, list)
         suite.run(suite.collect("test_warm.py", lambda: module))
         config._ensure_unconfigure()
     if sorted(outcomes) != ["failed"] * 2 + ["passed"] * 6 or suite.broken:

@@ -136,8 +136,10 @@ def guard(folder: str, own: Iterable[str]) -> None:
             if module not in names and module != "solution" and name not in _HARMLESS.get(module, "").split():
                 raise ValueError(f"{module}.{name} is not unpickled in the suite's process")
         elif event == "exec":
-            path = os.path.join(folder, getattr(args[0], "co_filename", ""))
-            if path.startswith(f"{folder}/") and path not in paths and "<" not in path:
+            name = getattr(args[0], "co_filename", "")
+            path = os.path.join(folder, name)
+            is_text = name.startswith("<") and name.endswith(">") and not os.path.exists(path)
+            if path.startswith(f"{folder}/") and path not in paths and not is_text:
                 raise ValueError(f"{path} is not executed in the suite's process")
 
     sys.addaudithook(watch)

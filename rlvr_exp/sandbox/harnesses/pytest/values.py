@@ -15,6 +15,7 @@ import enum
 import fractions
 import inspect
 import ipaddress
+import itertools
 import math
 import pathlib
 import re
@@ -23,7 +24,7 @@ import time
 import types
 import uuid
 import zoneinfo
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from rlvr_exp.sandbox.harnesses.pytest import arrays, hints
@@ -64,7 +65,7 @@ _PARTS: dict[type, tuple[Callable[[Any], list[Any]], Callable[..., Any]]] = {
     type({}.values()): (lambda v: [list(v)], lambda items: dict(enumerate(items)).values()),
     type({}.items()): (lambda v: [list(v)], lambda items: dict(items).items()),
     types.MappingProxyType: (lambda v: [dict(v)], types.MappingProxyType),
-    types.SimpleNamespace: (lambda v: [vars(v)], lambda names: types.SimpleNamespace(**names)),
+    types.SimpleNamespace: (lambda v: [vars(v)], lambda names: _namespace(names)),
     array.array: (lambda v: [v.typecode, v.tobytes()], array.array),
     decimal.Decimal: (_text, decimal.Decimal),
     fractions.Fraction: (_fields("numerator", "denominator"), fractions.Fraction),
@@ -91,6 +92,8 @@ _PARTS: dict[type, tuple[Callable[[Any], list[Any]], Callable[..., Any]]] = {
 }
 _PARTS |= {kind: (_text, kind) for kind in (pathlib.PosixPath, pathlib.PurePosixPath, pathlib.PureWindowsPath)}
 _PARTS |= {kind: (_text, kind) for name, kind in vars(ipaddress).items() if re.match(r"IPv\d(Add|Net|Int)", name)}
+_HOLDERS = {collections.deque, type({}.keys()), type({}.values()), type({}.items()), types.MappingProxyType, slice}
+_HOLDERS |= {types.SimpleNamespace, inspect.Parameter, inspect.Signature}
 _NAMES = {f"{kind.__module__}.{kind.__qualname__}": build for kind, (_, build) in _PARTS.items()}
 _SINGLE = {
     id(single): (single, name)
@@ -132,6 +135,15 @@ def content_of(value: Any) -> Any:
     return next(content(value) for base, content in _BASES if issubclass(type(value), base))
 
 
+def inside(value: Any) -> Iterable[Any]:
+    """What a container of plain data, or of a class that derives from one, holds."""
+    if isinstance(value, dict):
+        return itertools.chain(value, value.values())
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return value
+    return _PARTS[type(value)][0](value) if type(value) in _HOLDERS else ()
+
+
 class Values:
     """Both directions of the coding, for one end of the bridge."""
 
@@ -157,7 +169,7 @@ class Values:
             return [self.code(item, depth + 1) for item in value]
         if kind is dict:
             return {"d": [[self.code(key, depth + 1), self.code(item, depth + 1)] for key, item in value.items()]}
-        if kind in _PARTS:
+        if kind in _PARTS and (kind is not types.SimpleNamespace or is_data(vars(value))):
             parts = _PARTS[kind][0](value)
             return {"v": [f"{kind.__module__}.{kind.__qualname__}", *(self.code(part, depth + 1) for part in parts)]}
         return self._code_other(value, kind, depth)
@@ -217,6 +229,17 @@ class Values:
         if tag == "y":
             return hints.built([self.value(part) for part in body])
         return self._objects.object(tag, body)
+
+
+def is_data(names: dict[str, Any]) -> bool:
+    """Whether attributes are data, and none could be called."""
+    return all(type(part) in PLAIN for part in names.values())
+
+
+def _namespace(names: dict[str, Any]) -> types.SimpleNamespace:
+    if not is_data(names):
+        raise ValueError("a namespace of objects")
+    return types.SimpleNamespace(**names)
 
 
 def _field(parts: dict[str, Any]) -> dataclasses.Field:
