@@ -127,7 +127,7 @@ def _tagged_composite(value: Any, kind: type, depth: int, budget: list[int]) -> 
     return _tagged(_base_content(value, kind), depth, budget)
 
 
-_BASES: tuple[tuple[type, Callable[[Any], Any]], ...] = (
+BASES: tuple[tuple[type, Callable[[Any], Any]], ...] = (
     (int, int.__int__),
     (float, float.__float__),
     (str, str.__str__),
@@ -138,10 +138,11 @@ _BASES: tuple[tuple[type, Callable[[Any], Any]], ...] = (
     (set, set.copy),
     (frozenset, frozenset.copy),
 )
+"""Plain types, and how to get what an instance of a derived class holds, by the plain type's own method."""
 
 
 def _base_content(value: Any, kind: type) -> Any:
-    for base, content in _BASES:
+    for base, content in BASES:
         if issubclass(kind, base):
             plain = content(value)
             if type(plain) is base:

@@ -16,10 +16,10 @@ what a blank is; rules are matched against one text without a name, so `files` a
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 from rlvr_exp.config.verifier import PytestSuite as TestLimits
 from rlvr_exp.core.hashing import content_hash
@@ -37,6 +37,7 @@ from rlvr_exp.verifiers.ast_grep.tools import find_tools
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier
 from rlvr_exp.verifiers.cache import CacheOptions
 from rlvr_exp.verifiers.engine import Engine, Judged, Work
+from rlvr_exp.verifiers.futures import then
 from rlvr_exp.verifiers.suite.verifier import PytestSuite
 
 MAX_KB = 512
@@ -57,8 +58,6 @@ _BUCKET_OF_FAULT = {
     "output": "output_limit",
     "memory": "memory",
 }
-
-Got, Next = TypeVar("Got"), TypeVar("Next")
 
 
 class AstGrep(Engine):
@@ -119,7 +118,7 @@ class AstGrep(Engine):
         problem: AstGrepProblem = work.request.problem
         tree = language_of(problem.language) if self._compare == "syntax" and not problem.tests else ""
         job = Job(self._payload(problem.before, action, tree), limits)
-        return _then(self._pool.submit(job), lambda result: self._judge(problem, result, tree))
+        return then(self._pool.submit(job), lambda result: self._judge(problem, result, tree))
 
     def tool(self) -> Mapping[str, str]:
         return dict(self._tools.versions)
@@ -146,12 +145,12 @@ class AstGrep(Engine):
         if matches == 0 and problem.before != problem.after:
             return Judged(_failed("wrong_answer", "the action matches nothing", result.cpu_s))
         if problem.tests:
-            return _then(self._by_tests(problem, text), lambda verdict: _from_tests(verdict, result.cpu_s))
+            return then(self._by_tests(problem, text), lambda verdict: _from_tests(verdict, result.cpu_s))
         if not tree:
             same = equal_but_blanks if self._compare == "text_loose" else equal_text
             return Judged(_compared(same(text, problem.after), text, problem, result.cpu_s))
         wanted = self._wanted_tree(problem.after, tree)
-        return _then(wanted, lambda known: _by_tree(known, digest, text, problem, result.cpu_s))
+        return then(wanted, lambda known: _by_tree(known, digest, text, problem, result.cpu_s))
 
     def _wanted_tree(self, after: str, language: str) -> Future[JobResult]:
         """The tree of the wanted text, in a process that runs no candidate's rule; made once a text."""
@@ -246,22 +245,3 @@ def _from_tests(verdict: Verdict, seconds: float) -> Judged:
 
 def _failed(bucket: str, log: str, seconds: float = 0.0) -> Verdict:
     return Verdict("failed", bucket, total=1, seconds=seconds, log=log)
-
-
-def _then(first: Future[Got], go_on: Callable[[Got], "Next | Future[Next]"]) -> Future[Next]:
-    """A future of what `go_on` makes of the first one's result, at once or in a future of its own."""
-    whole: Future[Next] = Future()
-
-    def settle(done: Future[Any], step: Callable[[Any], Any] | None) -> None:
-        try:
-            value = done.result() if step is None else step(done.result())
-        except BaseException as fault:  # told to whoever waits: a callback's own fault is seen by nobody
-            whole.set_exception(fault)
-            return
-        if isinstance(value, Future):
-            value.add_done_callback(lambda later: settle(later, None))
-        else:
-            whole.set_result(value)
-
-    first.add_done_callback(lambda done: settle(done, go_on))
-    return whole

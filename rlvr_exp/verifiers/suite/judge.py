@@ -95,8 +95,8 @@ def _fault(shape: Shape, run: Run, names: list[str], result: JobResult) -> tuple
     for name in names:
         outcome, message = run.outcomes.get(name, ("error", "did not run"))
         if outcome != "passed":
-            said = f"{outcome}: {message}" if outcome != "failed" else message
-            return _bucket_of(message, "wrong_answer" if outcome == "failed" else "runtime_error"), f"{name}: {said}"
+            text = f"{outcome}: {message}" if outcome != "failed" else message
+            return _bucket_of(message, "wrong_answer" if outcome == "failed" else "runtime_error"), f"{name}: {text}"
     seen = {_plain(name) for name in run.collected}
     missing = [test.name for test in shape.tests if test.counted and test.name not in seen]
     if missing:

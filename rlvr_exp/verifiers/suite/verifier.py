@@ -119,8 +119,8 @@ class PytestSuite(Engine):
             if text == reference:
                 return judged
             if judged.verdict.outcome != "passed":
-                said = f"the suite cannot judge: its reference does not pass ({judged.verdict.log})"
-                return Judged(Verdict("no_verdict", log=said), lasting=False)
+                log = f"the suite cannot judge: its reference does not pass ({judged.verdict.log})"
+                return Judged(Verdict("no_verdict", log=log), lasting=False)
             return then(self._run(suite, text, first.profile), lambda run: self._judged(suite, run))
 
         return then(profile, after)

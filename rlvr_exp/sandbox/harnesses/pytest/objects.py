@@ -122,11 +122,11 @@ class Objects:
         if not own and (kind.__reduce__ is not BaseException.__reduce__ or isinstance(fault, OSError)):
             args = fault.__reduce__()[1]
         cause = fault.__cause__
-        said = {name: part for name, part in vars(fault).items() if type(part) in values.PLAIN or name == "__notes__"}
+        attributes = {name: part for name, part in vars(fault).items() if type(part) in values.PLAIN or name == "__notes__"}
         if self.side and cause is None and fault.__context__ is not None:
-            said["__context__"] = fault.__context__
+            attributes["__context__"] = fault.__context__
         parts = [_or_text(part, code) for part in args]
-        return {"x": [code(kind), parts, code(said), None if cause is None else code(cause), [self.side, number]]}
+        return {"x": [code(kind), parts, code(attributes), None if cause is None else code(cause), [self.side, number]]}
 
     def _is_own(self, kind: type) -> bool:
         """A class that a program of this process defines, and the other process does not have."""
@@ -183,7 +183,7 @@ class Objects:
         member = kind(self._link.values.value(value)) if value is not None else kind[name]
         return values.content_of(member) if values.base_of(kind) and self._link.place.refused else member
 
-    def _exception(self, kind: Any, args: Any, said: Any, cause: Any, home: Any) -> BaseException:
+    def _exception(self, kind: Any, args: Any, attributes: Any, cause: Any, home: Any) -> BaseException:
         value = self._link.values.value
         side, number = home
         if number and side == self.side:
@@ -194,12 +194,12 @@ class Objects:
         if number and type(kind) is MirrorType:
             fault = self._mirrors.get(number) or self._place(BaseException.__new__(kind, *args), number)
         else:
-            fault = _made(kind, args)
+            fault = _rebuilt(kind, args)
             self._foreign_faults[id(fault)] = [fault, number]
         put = BaseException.__setattr__
         if type(kind) is MirrorType:
             put(fault, "args", args)
-        for name, part in value(said).items():
+        for name, part in value(attributes).items():
             if not str(name).startswith("__") or name in ("__notes__", "__context__"):
                 put(fault, str(name), part)
         put(fault, "__cause__", None if cause is None else value(cause))
@@ -344,7 +344,7 @@ def _or_text(part: Any, code: Callable[[Any], Any]) -> Any:
         return code(repr(part))
 
 
-def _made(kind: type[BaseException], args: tuple[Any, ...]) -> BaseException:
+def _rebuilt(kind: type[BaseException], args: tuple[Any, ...]) -> BaseException:
     try:
         return kind(*args)
     except Exception:  # a class with arguments of its own

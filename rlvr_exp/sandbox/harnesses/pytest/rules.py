@@ -174,8 +174,8 @@ class Rules:
 
     def raised(self, fault: Any) -> None:
         """An exception came back from the solution."""
-        told = (fault, getattr(fault, "__cause__", None), getattr(fault, "__context__", None))
-        self._failed = [one for one in self._failed if not any(one is part for part in told)]
+        chain = (fault, getattr(fault, "__cause__", None), getattr(fault, "__context__", None))
+        self._failed = [failure for failure in self._failed if not any(failure is part for part in chain)]
 
     def skips(self, trace: types.TracebackType | None) -> bool:
         """Whether what ends a `with` block there keeps an assertion of the block from being made."""

@@ -27,6 +27,7 @@ import zoneinfo
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from rlvr_exp.sandbox import wire
 from rlvr_exp.sandbox.harnesses.pytest import arrays, hints
 
 MAX_DEPTH = 100
@@ -106,19 +107,7 @@ _SINGLE = {
     )
 }
 _SINGLES = {name: single for single, name in _SINGLE.values()}
-_BASES: tuple[tuple[type, Callable[[Any], Any]], ...] = (
-    (int, int.__int__),
-    (float, float.__float__),
-    (str, str.__str__),
-    (bytes, lambda value: bytes.__getitem__(value, slice(None))),
-    (tuple, lambda value: tuple.__getitem__(value, slice(None))),
-    (complex, complex.__complex__),
-    (frozenset, frozenset.copy),
-    (bytearray, bytearray.copy),
-    (list, list.copy),
-    (dict, dict.copy),
-    (set, set.copy),
-)
+_BASES = (*wire.BASES, (complex, complex.__complex__), (bytearray, bytearray.copy))
 CHANGING = (list, dict, set, bytearray, collections.deque, collections.OrderedDict, collections.Counter)
 CHANGING += (collections.defaultdict, array.array)
 """Containers that keep their identity on the other side."""
