@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.sandbox import tree
+from rlvr_exp.sandbox import process_tree
 from rlvr_exp.verifiers.dafny import options
 from rlvr_exp.verifiers.dafny.tool import find
 
@@ -137,7 +137,7 @@ class DafnyProcess:
         tool = find()
         self._command = [*tool.command, *options.words(tool, rlimit)]
         self._read, self._wall_s = options.reader(tool), wall_s
-        self._table = tree.Processes()
+        self._table = process_tree.Processes()
 
     def __call__(self, program: str) -> str:
         with tempfile.TemporaryDirectory() as folder:
@@ -150,7 +150,7 @@ class DafnyProcess:
         return "passed" if report.proved else report.bucket
 
 
-def _output(command: list[str], folder: str, wall_s: float, table: tree.Processes) -> tuple[bytes, int]:
+def _output(command: list[str], folder: str, wall_s: float, table: process_tree.Processes) -> tuple[bytes, int]:
     """What the command wrote, and its status. Raises TimeoutExpired once it has ended with all that it started: its prover
     does not notice its end."""
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
@@ -158,5 +158,5 @@ def _output(command: list[str], folder: str, wall_s: float, table: tree.Processe
             return process.communicate(timeout=wall_s)[0], process.returncode
         except subprocess.TimeoutExpired:
             for pid in (*table.below(process.pid), process.pid):
-                tree.send(pid, signal.SIGKILL)
+                process_tree.send(pid, signal.SIGKILL)
             raise

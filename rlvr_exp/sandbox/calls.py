@@ -14,10 +14,10 @@ from collections.abc import Callable, Sequence
 from types import CodeType
 from typing import Any
 
-from rlvr_exp.sandbox import fresh, programs, scalars, wire
-from rlvr_exp.sandbox.noise import Noise
+from rlvr_exp.sandbox import numpy_scalars, programs, state_reset, wire
+from rlvr_exp.sandbox.output_cap import OutputCap
 from rlvr_exp.sandbox.reporter import LOADING, SOURCE, CaseTimeout, Reporter, Send, not_plain
-from rlvr_exp.sandbox.traces import leaves_traces
+from rlvr_exp.sandbox.side_effects import has_side_effects
 
 _exit = os._exit
 MODULE = "candidate"
@@ -30,7 +30,7 @@ _REHEARSED = (
 )
 _TURNS = 16
 """So many calls make Python's interpreter adapt a function to the types that it meets."""
-_spare_noise: list[Noise] = []
+_spare_cap: list[OutputCap] = []
 
 
 def pack_case(given: Any) -> bytes:
@@ -39,10 +39,10 @@ def pack_case(given: Any) -> bytes:
     return len(data).to_bytes(4, "big") + data
 
 
-def pack(code: str, entry_point: str, cases: Sequence[bytes], limit: int, noise: int, case_cpu_s: float = 0.0) -> bytes:
-    """The payload of one job. `cases`: from `pack_case`. `limit`: bytes of all records. `noise`: bytes that are shown
+def pack(code: str, entry_point: str, cases: Sequence[bytes], limit: int, cap: int, case_cpu_s: float = 0.0) -> bytes:
+    """The payload of one job. `cases`: from `pack_case`. `limit`: bytes of all records. `cap`: bytes that are shown
     of what it prints beside its answers. `case_cpu_s`: 0 for none."""
-    head = wire.encode([code, entry_point, limit, noise, float(case_cpu_s)])
+    head = wire.encode([code, entry_point, limit, cap, float(case_cpu_s)])
     return b"".join((len(head).to_bytes(4, "big"), head, *cases))
 
 
@@ -55,14 +55,14 @@ def run(payload: bytes, send: Send) -> None:
     code = _compile(source, reporter)
     if code is None:
         return
-    fresh.begin(source)
-    noise = _noise(shown)
+    state_reset.begin(source)
+    cap = _output_cap(shown)
     one = _Function(code, entry_point, reporter) if entry_point else programs.Program(code, reporter)
-    baseline = fresh.Baseline(noise) if len(cases) > 1 and leaves_traces(code) else None
+    baseline = state_reset.Baseline(cap) if len(cases) > 1 and has_side_effects(code) else None
     for index, case in enumerate(cases):
         if index and baseline is not None:
             baseline.restore()
-        if not fresh.in_own_context(_timed, case_cpu_s, one, index, wire.decode_native(case), reporter):
+        if not state_reset.in_own_context(_timed, case_cpu_s, one, index, wire.decode_native(case), reporter):
             break
     else:
         reporter.done()
@@ -81,20 +81,20 @@ def rehearse() -> None:
         sys.modules.pop(name)
         if module is not None:
             sys.modules[name] = module
-    fresh.keep_spares()
-    _spare_noise.append(Noise(0))
-    _spare_noise[0].open()
+    state_reset.keep_spares()
+    _spare_cap.append(OutputCap(0))
+    _spare_cap[0].open()
 
 
-def _noise(shown: int) -> Noise:
+def _output_cap(shown: int) -> OutputCap:
     """Opened: the one kept ready, or another."""
-    if _spare_noise:
-        noise = _spare_noise.pop()
-        noise.limit = shown
+    if _spare_cap:
+        cap = _spare_cap.pop()
+        cap.limit = shown
     else:
-        noise = Noise(shown)
-        noise.open()
-    return noise
+        cap = OutputCap(shown)
+        cap.open()
+    return cap
 
 
 def _unpack(payload: bytes) -> list[bytes]:
@@ -146,7 +146,7 @@ class _Function:
     def __call__(self, index: int, args: tuple[Any, ...]) -> bool:
         reporter = self._reporter
         loading = LOADING if index == 0 else index
-        module = fresh.new_module(MODULE)
+        module = state_reset.new_module(MODULE)
         try:
             exec(self._code, module.__dict__)
             function = self._resolve(module.__dict__)
@@ -192,4 +192,4 @@ class _Function:
         try:
             self._reporter.value(index, returned)
         except wire.NotPlain:
-            self._reporter.value(index, scalars.to_plain(returned))
+            self._reporter.value(index, numpy_scalars.to_plain(returned))

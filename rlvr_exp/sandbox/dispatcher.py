@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rlvr_exp.core.errors import InputError
+from rlvr_exp.sandbox.job_queue import JobQueue
 from rlvr_exp.sandbox.jobs import Job, JobResult
 from rlvr_exp.sandbox.link import Event, Link, Program, Unavailable
-from rlvr_exp.sandbox.mailbox import Mailbox
-from rlvr_exp.sandbox.staff import Staff, Wish
+from rlvr_exp.sandbox.worker_manager import IsolationRequest, WorkerManager
 
 _GRACE_S = 10.0
 """A worker that has not answered this long after a job's wall limit is itself at fault."""
@@ -33,7 +33,7 @@ _SETTLE_S = 1.0
 
 
 @dataclass(eq=False)
-class Task:
+class QueuedJob:
     """A job on its way."""
 
     job: Job
@@ -46,16 +46,16 @@ class Task:
 class Dispatcher:
     """See the module. `submit`, `facts` and `close` may be called from any thread, the rest is the thread's own."""
 
-    def __init__(self, program: Program, wish: Wish, size: int):
-        self._staff, self._size = Staff(program, wish), size
-        self._mailbox = Mailbox()
+    def __init__(self, program: Program, isolation: IsolationRequest, size: int):
+        self._workers, self._size = WorkerManager(program, isolation), size
+        self._queue = JobQueue()
         self.links: dict[int, Link] = {}
-        self._lone: dict[Link, tuple[Mailbox, Task]] = {}
-        self._arrived: deque[Task | Future[dict[str, Any]]] = deque()
-        self._waiting: deque[Task] = deque()
-        self._suspects: deque[Task] = deque()
-        self._posted: dict[int, Task] = {}
-        self._running: dict[Link, tuple[Task, float]] = {}
+        self._lone: dict[Link, tuple[JobQueue, QueuedJob]] = {}
+        self._arrived: deque[QueuedJob | Future[dict[str, Any]]] = deque()
+        self._waiting: deque[QueuedJob] = deque()
+        self._suspects: deque[QueuedJob] = deque()
+        self._posted: dict[int, QueuedJob] = {}
+        self._running: dict[Link, tuple[QueuedJob, float]] = {}
         self._number = self._highest_taken = 0
         self._eaten_at: float | None = None
         self._start_after, self._start_fault = 0.0, ""
@@ -70,9 +70,9 @@ class Dispatcher:
         self._thread.start()
 
     def submit(self, job: Job) -> Future[JobResult]:
-        task = Task(job, Future())
-        self._put(task)
-        return task.future
+        queued = QueuedJob(job, Future())
+        self._put(queued)
+        return queued.future
 
     def facts(self) -> dict[str, Any]:
         """The first worker's greeting; starts it where none is there. Raises InputError, Unavailable."""
@@ -92,7 +92,7 @@ class Dispatcher:
         if not self.own_thread:
             self._thread.join()
 
-    def _put(self, item: Task | Future[dict[str, Any]]) -> None:
+    def _put(self, item: QueuedJob | Future[dict[str, Any]]) -> None:
         with self._lock:
             if self._stopping:
                 raise ValueError("the pool is closed")
@@ -121,7 +121,7 @@ class Dispatcher:
     def _take_arrived(self) -> None:
         while self._arrived:
             item = self._arrived.popleft()
-            if isinstance(item, Task):
+            if isinstance(item, QueuedJob):
                 self._waiting.append(item)
                 continue
             try:
@@ -134,7 +134,7 @@ class Dispatcher:
         for link in self.links.values():
             if link.facts:
                 return link
-        link = self._staff.first(self._mailbox, lambda: self._stopping)
+        link = self._workers.first(self._queue, lambda: self._stopping)
         self.links[link.answers] = link
         self._note_standing()
         return link
@@ -146,18 +146,18 @@ class Dispatcher:
         if self._hopeless and not self.links:
             self._give_up(JobResult("unavailable", log=self._start_fault.encode()))
         while self._waiting and self.links and len(self._posted) < self._room():
-            task = self._waiting[0]
-            if not task.tries and not task.future.set_running_or_notify_cancel():
+            queued = self._waiting[0]
+            if not queued.tries and not queued.future.set_running_or_notify_cancel():
                 self._waiting.popleft()
-            elif not self._post(task):
+            elif not self._post(queued):
                 return
 
     def _hire(self, wanted: int) -> None:
         try:
-            if self._staff.level is None:
+            if self._workers.level is None:
                 self._first()
             while len(self.links) < wanted:
-                link = self._staff.next(self._mailbox)
+                link = self._workers.next(self._queue)
                 self.links[link.answers] = link
             while self._suspects and not self._lone:
                 self._try_alone(self._suspects.popleft())
@@ -183,46 +183,46 @@ class Dispatcher:
         low, high = _AHEAD
         return self._size * max(low, min(high, int(_AHEAD_S / self._usual_s)))
 
-    def _post(self, task: Task) -> bool:
+    def _post(self, queued: QueuedJob) -> bool:
         """Whether there was room in the queue."""
         try:
-            if not self._mailbox.post(self._number + 1, task.job):
+            if not self._queue.post(self._number + 1, queued.job):
                 return False
         except OSError as fault:
             self._waiting.popleft()
-            self._settle(task, JobResult("unavailable", log=f"the job could not be sent: {fault}".encode()))
+            self._settle(queued, JobResult("unavailable", log=f"the job could not be sent: {fault}".encode()))
             return True
         self._number += 1
-        task.tries += 1
+        queued.tries += 1
         self._posted[self._number] = self._waiting.popleft()
         return True
 
-    def _try_alone(self, task: Task) -> None:
-        """Raises Unavailable; the task then waits on."""
-        mailbox = None
+    def _try_alone(self, queued: QueuedJob) -> None:
+        """Raises Unavailable; the job then waits on."""
+        queue = None
         try:
-            mailbox = Mailbox()
-            mailbox.post(0, task.job)
-            link = self._staff.next(mailbox)
+            queue = JobQueue()
+            queue.post(0, queued.job)
+            link = self._workers.next(queue)
         except (Unavailable, OSError) as fault:
-            self._suspects.appendleft(task)
-            if mailbox is not None:
-                mailbox.close()
+            self._suspects.appendleft(queued)
+            if queue is not None:
+                queue.close()
             raise fault if isinstance(fault, Unavailable) else Unavailable(str(fault)) from fault
-        task.tries += 1
-        self._lone[link] = (mailbox, task)
-        self._running[link] = (task, link.start_by + task.job.limits.wall_s + _GRACE_S)
+        queued.tries += 1
+        self._lone[link] = (queue, queued)
+        self._running[link] = (queued, link.start_by + queued.job.limits.wall_s + _GRACE_S)
 
     def _give_up(self, how: JobResult | InputError) -> None:
         """No worker can be had: what waits has no verdict."""
-        tasks = [*self._suspects, *self._posted.values(), *self._waiting]
+        queued_jobs = [*self._suspects, *self._posted.values(), *self._waiting]
         self._suspects.clear()
         self._waiting.clear()
         if self._posted:
             self._posted.clear()
-            self._mailbox.drain()
-        for task in tasks:
-            self._settle(task, how)
+            self._queue.drain()
+        for queued in queued_jobs:
+            self._settle(queued, how)
 
     def _poll(self) -> None:
         links = {link.answers: link for link in (*self.links.values(), *self._lone)}
@@ -231,7 +231,7 @@ class Dispatcher:
             poll.register(fd, select.POLLIN)
         full = bool(self._waiting) and bool(self.links) and len(self._posted) < self._room()
         if full:
-            poll.register(self._mailbox, select.POLLOUT)
+            poll.register(self._queue, select.POLLOUT)
         if len(self._posted) > 2 * self._size and not self._arrived:
             time.sleep(_PAUSE_S)  # the workers have enough to do: several answers at one waking cost less
         self._asleep = True
@@ -263,47 +263,47 @@ class Dispatcher:
                 self._hear_lone(link, event)
             elif event.result is None:
                 self._highest_taken = max(self._highest_taken, event.number)
-                task = self._posted.pop(event.number, None)
-                if task is not None:
-                    self._running[link] = (task, time.monotonic() + task.job.limits.wall_s + _GRACE_S)
+                queued = self._posted.pop(event.number, None)
+                if queued is not None:
+                    self._running[link] = (queued, time.monotonic() + queued.job.limits.wall_s + _GRACE_S)
             elif link in self._running:
                 self._finish(self._running.pop(link)[0], event.result)
         if link.broken:
             self._lose(link)
 
     def _hear_lone(self, link: Link, event: Event) -> None:
-        task = self._lone[link][1]
+        queued = self._lone[link][1]
         if event.result is None:
-            self._running[link] = (task, time.monotonic() + task.job.limits.wall_s + _GRACE_S)
+            self._running[link] = (queued, time.monotonic() + queued.job.limits.wall_s + _GRACE_S)
         elif link in self._running:
             self._finish(self._running.pop(link)[0], event.result)
             link.broken = True  # it has served
 
-    def _finish(self, task: Task, result: JobResult) -> None:
+    def _finish(self, queued: QueuedJob, result: JobResult) -> None:
         self._usual_s += 0.1 * (max(result.wall_s, 1e-4) - self._usual_s)
-        if result.end == "wall" and not result.idled and not task.slow_once:
-            task.slow_once, task.job = True, replace(task.job, limits=task.job.limits.doubled())
-            self._waiting.append(task)
-        elif result.end == "unavailable" and not task.lost_once:
-            self._suspect(task)
+        if result.end == "wall" and not result.idled and not queued.slow_once:
+            queued.slow_once, queued.job = True, replace(queued.job, limits=queued.job.limits.doubled())
+            self._waiting.append(queued)
+        elif result.end == "unavailable" and not queued.lost_once:
+            self._suspect(queued)
         else:
-            self._settle(task, result)
+            self._settle(queued, result)
 
-    def _suspect(self, task: Task) -> None:
-        task.lost_once = True
-        self._suspects.append(task)
+    def _suspect(self, queued: QueuedJob) -> None:
+        queued.lost_once = True
+        self._suspects.append(queued)
 
-    def _settle(self, task: Task, how: JobResult | InputError) -> None:
-        if not task.future.running() and not task.future.set_running_or_notify_cancel():
+    def _settle(self, queued: QueuedJob, how: JobResult | InputError) -> None:
+        if not queued.future.running() and not queued.future.set_running_or_notify_cancel():
             return
         if isinstance(how, InputError):
-            task.future.set_exception(how)
+            queued.future.set_exception(how)
         else:
-            task.future.set_result(replace(how, tries=task.tries))
+            queued.future.set_result(replace(how, tries=queued.tries))
 
     def _lose(self, link: Link) -> None:
         """The worker is gone. Where a job ran it is the suspect; where a fresh one dies, too, it is the job's fault."""
-        task, _ = self._running.pop(link, (None, 0.0))
+        queued, _ = self._running.pop(link, (None, 0.0))
         if link in self._lone:
             self._lone.pop(link)[0].close()
         else:
@@ -311,15 +311,15 @@ class Dispatcher:
             self._eaten_at = time.monotonic() + _SETTLE_S if self._posted else None
         if not link.facts:
             self._fail_to_start(link.failure())
-            if task is not None:  # it has not run
-                task.tries -= 1
-                self._suspects.appendleft(task)
+            if queued is not None:  # it has not run
+                queued.tries -= 1
+                self._suspects.appendleft(queued)
             return
         link.close()
-        if task is not None and task.lost_once:
-            self._settle(task, JobResult("lost"))
-        elif task is not None:
-            self._suspect(task)
+        if queued is not None and queued.lost_once:
+            self._settle(queued, JobResult("lost"))
+        elif queued is not None:
+            self._suspect(queued)
 
     def _look_at_clocks(self) -> None:
         now = time.monotonic()
@@ -333,7 +333,7 @@ class Dispatcher:
 
     def _recover_eaten(self) -> None:
         """Jobs that a worker took and did not live to announce. The queue is in order, so later ones tell on them."""
-        empty = self._mailbox.unread() == 0
+        empty = self._queue.unread() == 0
         for number in [number for number in self._posted if empty or number < self._highest_taken]:
             self._suspect(self._posted.pop(number))
 
@@ -347,11 +347,11 @@ class Dispatcher:
             link.ask_to_end()
         for link in links:
             link.close()
-        self._mailbox.close()
-        for mailbox, _ in self._lone.values():
-            mailbox.close()
+        self._queue.close()
+        for queue, _ in self._lone.values():
+            queue.close()
         self.links.clear()
-        running = [task for task, _ in self._running.values()]
+        running = [queued for queued, _ in self._running.values()]
         items = [*self._arrived, *self._waiting, *self._suspects, *self._posted.values(), *running]
         for item in items:
             if isinstance(item, Future):

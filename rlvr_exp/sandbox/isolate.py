@@ -19,8 +19,8 @@ from rlvr_exp.sandbox import confine, kernel, landlock, root, users
 from rlvr_exp.sandbox.filter import Filter
 from rlvr_exp.sandbox.kernel import Refused
 from rlvr_exp.sandbox.levels import MOUNTING
+from rlvr_exp.sandbox.process_tree import Processes
 from rlvr_exp.sandbox.scratch import Folder, Mounted, make_parent, open_to_others
-from rlvr_exp.sandbox.tree import Processes
 
 _ALL_NAMESPACES = kernel.NEWNS | kernel.NEWUTS | kernel.NEWIPC | kernel.NEWUSER | kernel.NEWPID | kernel.NEWNET
 _NESTABLE = ("user", "pid", "net", "mnt", "ipc", "uts")

@@ -15,8 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from rlvr_exp.sandbox.job_queue import JobQueue
 from rlvr_exp.sandbox.jobs import JobResult
-from rlvr_exp.sandbox.mailbox import Mailbox
 from rlvr_exp.sandbox.protocol import ANSWER, ENDS, EVENT, GREETING, REFUSED_EXIT, TAKEN
 
 _ROOT = str(Path(__file__).resolve().parents[2])
@@ -85,10 +85,10 @@ class Event:
 class Link:
     """One worker, starting until it has greeted. `facts`: the level reached and what it isolates."""
 
-    def __init__(self, program: Program, level: str, mailbox: Mailbox):
+    def __init__(self, program: Program, level: str, queue: JobQueue):
         self._process = subprocess.Popen(
             program.command(level),
-            stdin=mailbox.theirs.fileno(),
+            stdin=queue.theirs.fileno(),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             bufsize=0,
@@ -166,9 +166,9 @@ class Link:
             if kind == TAKEN:
                 events.append(Event(number, None))
             elif kind == ANSWER:
-                told = bytes(self._in[at + EVENT.size : middle])
+                isolation_facts = bytes(self._in[at + EVENT.size : middle])
                 printed = bytes(self._in[middle : middle + log])
-                result = JobResult(ENDS[end], status, told, printed, cpu_s, wall_s, peak_kb, idled)
+                result = JobResult(ENDS[end], status, isolation_facts, printed, cpu_s, wall_s, peak_kb, idled)
                 events.append(Event(number, result))
             elif kind == GREETING:
                 self.facts = json.loads(self._in[at + EVENT.size : middle])

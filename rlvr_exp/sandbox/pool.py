@@ -12,12 +12,12 @@ from concurrent.futures import Future
 from typing import Any, Protocol
 
 from rlvr_exp.core.errors import InputError, Problem
-from rlvr_exp.sandbox.cores import usable
+from rlvr_exp.sandbox.cpu_budget import usable
 from rlvr_exp.sandbox.dispatcher import Dispatcher
+from rlvr_exp.sandbox.job_queue import message
 from rlvr_exp.sandbox.jobs import Job, JobResult, LimitOptions
 from rlvr_exp.sandbox.link import Program, Unavailable
-from rlvr_exp.sandbox.mailbox import message
-from rlvr_exp.sandbox.staff import Wish, told
+from rlvr_exp.sandbox.worker_manager import IsolationRequest, isolation_facts
 
 
 class SandboxOptions(LimitOptions, Protocol):
@@ -56,7 +56,9 @@ class Pool:
             raise InputError(Problem("sandbox.workers", "cannot be negative", got=str(workers), remedy=remedy))
         self.size = workers or usable()
         self._owner = os.getpid()
-        self._dispatcher = Dispatcher(Program(harness, packages, processes), Wish(level, require), self.size)
+        self._dispatcher = Dispatcher(
+            Program(harness, packages, processes), IsolationRequest(level, require), self.size
+        )
         # Runs when the pool is forgotten, and before the interpreter ends.
         self._closing = weakref.finalize(self, _close, self._dispatcher, self._owner)
 
@@ -101,7 +103,7 @@ class Pool:
         self._check_owner()
         self._check_waits()
         try:
-            return told(self._dispatcher.facts())
+            return isolation_facts(self._dispatcher.facts())
         except Unavailable as fault:
             return {"level": "none", "isolated": [], "not_isolated": [], "fault": str(fault)}
 

@@ -19,7 +19,7 @@ import threading
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
-from rlvr_exp.sandbox import fresh, wire
+from rlvr_exp.sandbox import state_reset, wire
 from rlvr_exp.sandbox.reporter import CaseTimeout, Reporter
 
 _OWN_STDIN = sys.stdin
@@ -52,7 +52,7 @@ class Program:
     def __call__(self, index: int, stdin: str) -> bool:
         """True: the next case can run."""
         output = _open_streams(stdin.encode("utf-8", _ERRORS))
-        module = fresh.new_module("__main__")
+        module = state_reset.new_module("__main__")
         sys.modules["builtins"].open = _open  # the candidate's own, of this case
         try:
             self._report(index, self._run(module.__dict__), output)
@@ -112,7 +112,7 @@ def _decoded(data: bytes) -> str | bytes:
 
 def _flush(*streams: Any) -> None:
     for stream in streams:
-        if stream is not None and fresh.is_open(stream):
+        if stream is not None and state_reset.is_open(stream):
             stream.flush()
 
 

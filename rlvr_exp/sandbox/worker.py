@@ -12,8 +12,8 @@ import types
 from collections.abc import Sequence
 
 from rlvr_exp.sandbox import isolate, root, scratch
+from rlvr_exp.sandbox.process_tree import Processes, kill_below
 from rlvr_exp.sandbox.protocol import REFUSED_EXIT
-from rlvr_exp.sandbox.tree import Processes, kill_below
 from rlvr_exp.sandbox.zygote import Zygote
 
 _KEPT = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")

@@ -18,10 +18,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from rlvr_exp.sandbox import confine, isolate, kernel, tree
+from rlvr_exp.sandbox import confine, isolate, kernel, process_tree
 from rlvr_exp.sandbox.isolate import Jail
+from rlvr_exp.sandbox.process_tree import Usage
 from rlvr_exp.sandbox.protocol import ANSWER, ENDS, EVENT, GREETING, INLINE, REFUSED_EXIT, REQUEST, TAKEN
-from rlvr_exp.sandbox.tree import Usage
 from rlvr_exp.sandbox.watch import Bounds, Outbox, Stream, Watch, private_memory
 
 _LENGTH = struct.Struct("!I")
@@ -284,7 +284,7 @@ class Zygote:
         first, known = (self._pids or [0])[0], self._pids
         self._pids = []
         for pid in known:  # not reaped yet, so that the ids are theirs
-            tree.kill_group(pid)
+            process_tree.kill_group(pid)
         while True:
             self._kill_all()
             try:
@@ -318,9 +318,9 @@ class Zygote:
 
     def _kill_all(self) -> None:
         if self._jail.owns_pids:
-            tree.send(-1, signal.SIGKILL)
+            process_tree.send(-1, signal.SIGKILL)
         else:
-            tree.kill_below(self._jail.tree)
+            process_tree.kill_below(self._jail.tree)
 
 
 def _place(wanted: dict[int, int | None]) -> list[int]:

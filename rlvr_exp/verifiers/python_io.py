@@ -7,7 +7,7 @@ still count, but for a flood of output. All of a candidate's cases run in one pr
 
 Not covered: the harness shares the candidate's process, so a candidate can send any values it likes, those of later
 cases included, and can read the inputs of all its cases; values are held against expected values that it does not know.
-What fresh state does not put back between cases is in rlvr_exp/sandbox/fresh.py. An object of an installed package is
+What fresh state does not put back between cases is in rlvr_exp/sandbox/state_reset.py. An object of an installed package is
 not plain data and equals nothing, but for numpy's scalars. A fall to the CPU limit is remembered, though it may have
 been chance for a candidate that needs just about that much.
 """

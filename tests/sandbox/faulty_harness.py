@@ -6,7 +6,7 @@ import os
 
 from exec_harness import run, serve  # noqa: F401
 
-from rlvr_exp.sandbox import isolate, scratch, tree, zygote
+from rlvr_exp.sandbox import isolate, process_tree, scratch, zygote
 from rlvr_exp.sandbox.kernel import Refused
 
 
@@ -30,14 +30,14 @@ def _clean() -> None:
 
 
 def _children() -> None:
-    real = tree.Processes._read
+    real = process_tree.Processes._read
 
     def without(self, path):
         if path.endswith("/children"):
             raise FileNotFoundError(path)
         return real(self, path)
 
-    tree.Processes._read = without
+    process_tree.Processes._read = without
 
 
 def _filter() -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from rlvr_exp.sandbox import calls, fresh, wire
-from rlvr_exp.sandbox.noise import Noise
+from rlvr_exp.sandbox import calls, state_reset, wire
+from rlvr_exp.sandbox.output_cap import OutputCap
 from rlvr_exp.sandbox.reporter import Reporter
 
 
@@ -87,4 +87,4 @@ def test_only_a_folder_that_was_empty_is_emptied(tmp_path, monkeypatch):
     (tmp_path / "mine").write_text("keep")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(RuntimeError, match="holds files"):
-        fresh.Baseline(Noise(0))
+        state_reset.Baseline(OutputCap(0))

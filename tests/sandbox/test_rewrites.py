@@ -11,9 +11,10 @@ from ast_grep_py import SgRoot
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rlvr_exp.sandbox import rewrites, wire
-from rlvr_exp.sandbox.rewrites_job import pack
-from rlvr_exp.sandbox.rewrites_tree import digest
+from rlvr_exp.sandbox import wire
+from rlvr_exp.sandbox.harnesses.ast_grep import rewrites
+from rlvr_exp.sandbox.harnesses.ast_grep.job import pack
+from rlvr_exp.sandbox.harnesses.ast_grep.syntax_tree import digest
 from rlvr_exp.tasks.edits.languages import ENDINGS
 from rlvr_exp.verifiers.ast_grep.tools import find_tools
 

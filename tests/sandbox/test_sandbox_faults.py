@@ -12,7 +12,7 @@ import unittest
 import pytest
 from pools import JobLimits, answer, descendants, job, pool_at, pool_of, told
 
-from rlvr_exp.sandbox import dispatcher, link, mailbox
+from rlvr_exp.sandbox import dispatcher, job_queue, link
 from rlvr_exp.sandbox.jobs import Job
 from rlvr_exp.sandbox.levels import LEVELS
 
@@ -152,7 +152,7 @@ def test_the_first_worker_may_fail_for_want_of_descriptors(monkeypatch):
 def test_no_descriptor_for_a_lone_workers_queue_is_waited_out(monkeypatch):
     with pool_of(1) as pool:
         pool.run([answer(0)])
-        real, tries = mailbox.Mailbox, []
+        real, tries = job_queue.JobQueue, []
 
         def starved():
             tries.append(1)
@@ -160,7 +160,7 @@ def test_no_descriptor_for_a_lone_workers_queue_is_waited_out(monkeypatch):
                 raise OSError(errno.EMFILE, "too many open files")
             return real()
 
-        monkeypatch.setattr(dispatcher, "Mailbox", starved)
+        monkeypatch.setattr(dispatcher, "JobQueue", starved)
         future = pool.submit(job("time.sleep(0.5)\ntell(1)"))
         time.sleep(0.25)
         os.kill(pool.pids()[0], 9)

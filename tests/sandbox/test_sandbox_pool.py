@@ -27,7 +27,7 @@ from pools import (
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.sandbox.jobs import Job, JobLimits
 from rlvr_exp.sandbox.pool import Pool
-from rlvr_exp.sandbox.tree import Processes
+from rlvr_exp.sandbox.process_tree import Processes
 
 
 @pytest.fixture(autouse=True)

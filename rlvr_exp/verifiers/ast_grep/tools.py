@@ -7,7 +7,7 @@ from functools import cache
 from importlib.metadata import version
 
 from rlvr_exp.core.errors import InputError, Problem
-from rlvr_exp.sandbox.rewrites_job import find_program
+from rlvr_exp.sandbox.harnesses.ast_grep.job import find_program
 
 _REMEDY = "pip install 'rlvr_exp[ast-grep]'"
 _PROBE_S = 60

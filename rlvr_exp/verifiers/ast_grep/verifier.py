@@ -24,9 +24,9 @@ from typing import Any
 from rlvr_exp.config.verifier import PytestSuite as TestLimits
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.sandbox import wire
+from rlvr_exp.sandbox.harnesses.ast_grep.job import pack
 from rlvr_exp.sandbox.jobs import Job, JobLimits, JobResult, frames
 from rlvr_exp.sandbox.pool import Pool, SandboxOptions
-from rlvr_exp.sandbox.rewrites_job import pack
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.edits.action import Action, parse_action
 from rlvr_exp.tasks.edits.faults import ActionFault
@@ -89,7 +89,9 @@ class AstGrep(Engine):
         self._sandbox, self._cache_options = sandbox, cache
         self._compare, self._max_passes = compare, max_passes
         self._limits = JobLimits.of(sandbox)
-        self._pool = Pool.of(sandbox, harness="rlvr_exp.sandbox.rewrites", packages=True, processes=1)
+        self._pool = Pool.of(
+            sandbox, harness="rlvr_exp.sandbox.harnesses.ast_grep.rewrites", packages=True, processes=1
+        )
         self._digests: OrderedDict[tuple[str, str], Future[JobResult]] = OrderedDict()
         self._tests: Verifier | None = None
         self._guard = threading.Lock()

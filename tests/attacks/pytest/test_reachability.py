@@ -54,7 +54,7 @@ GRADERS = (
     WALK
     + """
 def graders():
-    names = ("Rules", "Remote", "_Run", "Suite", "Session", "Config", "Module", "Function", "Class", "Package")
+    names = ("Rules", "Bridge", "_Run", "Suite", "Session", "Config", "Module", "Function", "Class", "Package")
     found = {type(one).__module__ + "." + type(one).__name__ for one in reachable()
              if type(one).__name__ in names and type(one).__module__.startswith(("_pytest", "rlvr_exp.sandbox.harnesses"))}
     return sorted(found)

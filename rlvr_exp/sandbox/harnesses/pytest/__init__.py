@@ -1,7 +1,8 @@
 """A pytest suite and a solution in two processes: the suite's, which decides, and the solution's, behind a bridge.
 
-`suite` runs in the suite's process and `solution` in the other. Between them: `line` (messages), `values` (plain data),
-`objects` (everything else: handles, and the classes that stand for another process's), `peer` (requests), `shared`
-(containers that both hold), `ambient` (output, environment, random state, patches) and `coroutines`. `rules` says what
-the suite's process believes and what it lets the solution ask. Standard library and pytest only.
+`suite` runs in the suite's process and `solution` in the other. Between them: `channel` (messages), `values` (plain
+data), `objects` (everything else: handles, and the classes that stand for another process's), `peer` (requests),
+`shared` (containers that both hold), `ambient` (output, environment, random state, patches) and `coroutines`. `bridge`
+is the suite's end of it. `rules` says what the suite's process believes and what it lets the solution ask. Standard
+library and pytest only.
 """

@@ -17,8 +17,8 @@ from functools import partial
 from typing import Any
 
 from rlvr_exp.sandbox.harnesses.pytest import objects, values
+from rlvr_exp.sandbox.harnesses.pytest.channel import MAIN, Channel, Gone
 from rlvr_exp.sandbox.harnesses.pytest.coroutines import Coroutines, driven
-from rlvr_exp.sandbox.harnesses.pytest.line import MAIN, Gone, Line
 from rlvr_exp.sandbox.harnesses.pytest.mirrors import Place, State, is_failure
 from rlvr_exp.sandbox.harnesses.pytest.objects import Objects
 from rlvr_exp.sandbox.harnesses.pytest.shared import Shared
@@ -32,15 +32,15 @@ class Peer:
     """One end.
 
     Args:
-        line: to the other one.
+        channel: to the other one.
         side: 0 for the suite's process, 1 for the solution's.
         rules: `rules.Rules`, or `rules.Trusting`.
         ambient: what is exchanged beside calls.
         own_modules: modules whose classes are no library's.
     """
 
-    def __init__(self, line: Line, side: int, rules: Any, ambient: Any, own_modules: frozenset[str]):
-        self._line, self.side, self.rules, self._ambient = line, side, rules, ambient
+    def __init__(self, channel: Channel, side: int, rules: Any, ambient: Any, own_modules: frozenset[str]):
+        self._channel, self.side, self.rules, self._ambient = channel, side, rules, ambient
         self.objects = Objects(side, self, own_modules)
         self.values = Values(self.objects)
         self._shared = Shared(side, self.values)
@@ -51,7 +51,7 @@ class Peer:
         self._local.conversation = MAIN
         self.unpickled: Any = None
         self._conversations, self._free = itertools.count(2 + side, 2), []
-        line.stray = self._serve_stray
+        channel.stray = self._serve_stray
         self._does: dict[str, Callable[..., Any]] = {
             "call": lambda target, name, args, kwargs: target(*args, **kwargs),
             "method": lambda target, name, args, kwargs: getattr(target, name)(*args, **kwargs),
@@ -90,9 +90,9 @@ class Peer:
         coded.append([[key, code(arg)] for key, arg in kwargs.items()])
         conversation = self._conversation()
         mark = _IN_LOOP if self.side == 0 and asyncio._get_running_loop() is not None else _ASKED
-        self._line.send([conversation, mark, what, *coded, self._news(released)])
+        self._channel.send([conversation, mark, what, *coded, self._news(released)])
         while True:
-            message = self._line.receive(conversation)
+            message = self._channel.receive(conversation)
             if message[1] not in (_ASKED, _IN_LOOP):
                 return self._result(message, place)
             self._answer(message)
@@ -123,7 +123,7 @@ class Peer:
         if known is None:
             self._local.holder = _Holder(self._free, self._free.pop() if self._free else next(self._conversations))
             known = self._local.conversation = self._local.holder.number
-            self._line.open(known)
+            self._channel.open(known)
         return known
 
     # What mirrors ask
@@ -203,7 +203,7 @@ class Peer:
         """Answer until the other end is gone. Raises Gone."""
         self._local.conversation = conversation
         while True:
-            self._answer(self._line.receive(conversation))
+            self._answer(self._channel.receive(conversation))
 
     def _serve_stray(self, conversation: int) -> None:
         def serve() -> None:
@@ -234,7 +234,7 @@ class Peer:
         except BaseException as fault:  # whatever it is, it is the answer
             self.rules.leaves(fault)
             answer = [conversation, _FAULT, self._coded_fault(fault)]
-        self._line.send([*answer, self._news(released)])
+        self._channel.send([*answer, self._news(released)])
 
     def _target(self, coded: Any) -> Any:
         """An object that this end has handed over. Raises ValueError."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from rlvr_exp.sandbox import wire
 from rlvr_exp.sandbox.harnesses.pytest.ambient import Ambient
-from rlvr_exp.sandbox.harnesses.pytest.line import Gone, Line
+from rlvr_exp.sandbox.harnesses.pytest.channel import Channel, Gone
 from rlvr_exp.sandbox.harnesses.pytest.peer import Peer
 from rlvr_exp.sandbox.harnesses.pytest.rules import Trusting
 from rlvr_exp.sandbox.harnesses.pytest.support_files import settle
@@ -25,9 +25,9 @@ def serve(payload: bytes, fd: int) -> None:
     """Called once in a fresh fork, beside the suite's. `payload`: solution, words of the suite's text."""
     job = wire.decode_native(payload)
     settle(os.getcwd(), importing=True)
-    line = Line(fd)
+    channel = Channel(fd)
     ambient = Ambient(1, job["words"])
-    peer = Peer(line, 1, Trusting(), ambient, _OWN)
+    peer = Peer(channel, 1, Trusting(), ambient, _OWN)
     loader = _Loader(job["solution"], os.getcwd(), peer)
     peer.serves("load", loader.load)
     peer.serves("derive", lambda target, name, args, kwargs: peer.objects.number_of(_derived(name, *args, kwargs)))
@@ -36,7 +36,7 @@ def serve(payload: bytes, fd: int) -> None:
     peer.serves("exec", lambda target, name, args, kwargs: _execute(*args))
     ambient.capture(peer)
     if job["threads"]:
-        line.watch()
+        channel.watch()
     try:
         peer.serve()
     except Gone:

@@ -21,7 +21,7 @@ from typing import Any
 from rlvr_exp.sandbox import wire
 from rlvr_exp.sandbox.harnesses.pytest import session as sessions
 from rlvr_exp.sandbox.harnesses.pytest import solution, texts
-from rlvr_exp.sandbox.harnesses.pytest.remote import Remote
+from rlvr_exp.sandbox.harnesses.pytest.bridge import Bridge
 from rlvr_exp.sandbox.harnesses.pytest.support_files import Given, settle, write_files
 
 __all__ = ["run", "serve"]
@@ -54,7 +54,7 @@ class _Run:
     def __init__(self, job: dict[str, Any], record: Callable[..., None], peer: int | None):
         self._job, self._record = job, record
         self._folder = os.getcwd()
-        self._remote = None if peer is None else Remote(peer, job)
+        self._bridge = None if peer is None else Bridge(peer, job)
         self._tests: dict[str, CodeType] = {}
         self._codes: set[int] = set()
         self._asserts, self._own, self._counted_own = 0, 0, 0
@@ -63,18 +63,18 @@ class _Run:
         """Report on the whole suite."""
         if self._prepare() and self._load_solution():
             self._judge()
-            if self._remote is not None:
-                self._report_beliefs(self._remote)
+            if self._bridge is not None:
+                self._report_beliefs(self._bridge)
         self._record("done")
 
     def _prepare(self) -> bool:
         """What is read from the suite or for it."""
         job = self._job
         os._exit = self._leaves
-        settle(self._folder, importing=self._remote is None)
+        settle(self._folder, importing=self._bridge is None)
         special = {"solution": self._reload}
         sys.meta_path.insert(0, Given(self._folder, job["files"], special))
-        if self._remote is not None:
+        if self._bridge is not None:
             texts.guard(self._folder, (*job["tests"], *job["files"]))
         try:
             write_files(self._folder, job["files"] | {"solution.py": job["solution"]})
@@ -99,8 +99,8 @@ class _Run:
         text, path = self._job["solution"], self._path("solution.py")
         linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
         try:
-            if self._remote is not None:
-                sys.modules["solution"] = self._remote.load(path)
+            if self._bridge is not None:
+                sys.modules["solution"] = self._bridge.load(path)
             else:
                 self._load_here(text, path)
         except (SyntaxError, MemoryError, ValueError, RecursionError) as fault:
@@ -120,8 +120,8 @@ class _Run:
         exec(compile(text, path, "exec", dont_inherit=True), module.__dict__)
 
     def _reload(self, module: ModuleType) -> None:
-        if self._remote is not None:
-            self._remote.reload()
+        if self._bridge is not None:
+            self._bridge.reload()
         else:
             exec(compile(self._job["solution"], self._path("solution.py"), "exec", dont_inherit=True), module.__dict__)
 
@@ -129,7 +129,7 @@ class _Run:
 
     def _judge(self) -> None:
         suite = _SUITE
-        swallowed = self._remote.rules.swallowed if self._remote is not None else list
+        swallowed = self._bridge.rules.swallowed if self._bridge is not None else list
         suite.begin(self._folder, self._report, self._written_in_the_suite, swallowed)
         try:
             if "conftest.py" in self._tests:
@@ -151,8 +151,8 @@ class _Run:
     def _module(self, name: str) -> ModuleType:
         module = ModuleType(name.removesuffix(".py"))
         module.__dict__.update({"__file__": self._path(name), texts.ASSERTED: self._asserted})
-        if self._remote is not None:
-            module.__dict__.update(self._remote.names)
+        if self._bridge is not None:
+            module.__dict__.update(self._bridge.names)
         sys.modules[module.__name__] = module
         exec(self._tests[name], module.__dict__)
         return module
@@ -160,15 +160,15 @@ class _Run:
     def _asserted(self) -> None:
         """An assertion has held."""
         self._asserts += 1
-        if self._remote is not None and self._remote.rules.own > self._counted_own:
-            self._own, self._counted_own = self._own + 1, self._remote.rules.own
+        if self._bridge is not None and self._bridge.rules.own > self._counted_own:
+            self._own, self._counted_own = self._own + 1, self._bridge.rules.own
 
-    def _report_beliefs(self, remote: Remote) -> None:
+    def _report_beliefs(self, bridge: Bridge) -> None:
         self._record("decided", self._own, self._asserts)
-        if remote.rules.wrong:
-            self._record("wrong", remote.rules.wrong)
+        if bridge.rules.wrong:
+            self._record("wrong", bridge.rules.wrong)
         if self._job["recording"]:
-            self._record("profile", remote.rules.seen)
+            self._record("profile", bridge.rules.seen)
 
     def _written_in_the_suite(self, item: Any) -> bool:
         """A solution's own functions and classes that look like tests are none."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from rlvr_exp.sandbox.harnesses.pytest import texts
 from rlvr_exp.sandbox.harnesses.pytest.ambient import WORD, Ambient
-from rlvr_exp.sandbox.harnesses.pytest.line import Line
+from rlvr_exp.sandbox.harnesses.pytest.channel import Channel
 from rlvr_exp.sandbox.harnesses.pytest.mirrors import ROOT, STATE, Mirror, State
 from rlvr_exp.sandbox.harnesses.pytest.patches import Watched
 from rlvr_exp.sandbox.harnesses.pytest.peer import Peer
@@ -23,22 +23,22 @@ _DEPTH = 3000
 _ALIASES = {"np": "numpy", "pd": "pandas"}
 
 
-class Remote:
+class Bridge:
     """The bridge's end in the suite's process."""
 
     def __init__(self, fd: int, job: dict[str, Any]):
         own = frozenset(name.removesuffix(".py") for name in job["tests"])
         self.rules = Rules(job["classes"], job["sites"], job["recording"], own)
-        line, self._job = Line(fd), job
+        channel, self._job = Channel(fd), job
         ambient = Ambient(0, job["words"])
-        self._peer = Peer(line, 0, self.rules, ambient, own)
+        self._peer = Peer(channel, 0, self.rules, ambient, own)
         self.rules.handed = self._peer.objects.handed
         self._root = Mirror()
         object.__setattr__(self._root, STATE, State(self._peer, 1, ROOT))
         self._module: _Solution | None = None
         self._own = own
         if job["threads"]:
-            line.watch()
+            channel.watch()
         self._ambient = ambient
         sys.setrecursionlimit(_DEPTH)
 

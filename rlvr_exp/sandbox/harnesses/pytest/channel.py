@@ -27,7 +27,7 @@ class Gone(RuntimeError):
     """The other process ended, or sent what is no message."""
 
 
-class Line:
+class Channel:
     """One end. `stray` is called with the first message of a conversation that the other end began."""
 
     def __init__(self, fd: int):

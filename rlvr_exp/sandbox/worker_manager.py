@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.sandbox.job_queue import JobQueue
 from rlvr_exp.sandbox.levels import AUTO, LEVELS, OPEN_AT
 from rlvr_exp.sandbox.link import Broken, LevelRefused, Link, Program, Unavailable
-from rlvr_exp.sandbox.mailbox import Mailbox
 
 _REMEDY = (
     "rlvr_exp/docs/sandbox.md, 'In containers', names what to allow; or set sandbox.require and sandbox.level weaker "
@@ -20,7 +20,7 @@ _REMEDY = (
 
 
 @dataclass(frozen=True)
-class Wish:
+class IsolationRequest:
     """The level asked for: `level` is a name or "auto", `require` the weakest accepted, "" for any."""
 
     level: str = "auto"
@@ -45,14 +45,14 @@ class Wish:
         return LEVELS if self.require == "strict" else AUTO
 
 
-class Staff:
+class WorkerManager:
     """Starts workers. `level` is the one found first; every later worker has it."""
 
-    def __init__(self, program: Program, wish: Wish):
-        self._program, self._wish = program, wish
+    def __init__(self, program: Program, isolation: IsolationRequest):
+        self._program, self._isolation = program, isolation
         self.level: str | None = None
 
-    def first(self, mailbox: Mailbox, stopped: Callable[[], bool]) -> Link:
+    def first(self, queue: JobQueue, stopped: Callable[[], bool]) -> Link:
         """The first worker, down the ladder; once a level is set, a worker of that level.
 
         Raises:
@@ -60,10 +60,10 @@ class Staff:
             Unavailable: no worker starts at all.
         """
         refused: dict[str, str] = {}
-        for level in (self.level,) if self.level else self._wish.ladder():
-            link = self.next(mailbox, level)
+        for level in (self.level,) if self.level else self._isolation.ladder():
+            link = self.next(queue, level)
             if link.await_greeting(stopped):
-                if self._wish.weaker(level):
+                if self._isolation.weaker(level):
                     link.close()
                     raise self._too_weak(level, refused)
                 if self.level is None:
@@ -77,14 +77,14 @@ class Staff:
         reasons = "; ".join(f"{level}: {reason}" for level, reason in refused.items())
         if self.level is not None:
             raise Unavailable(reasons)
-        if self._wish.level != "auto":
-            raise self._not_here(refused[self._wish.level])
+        if self._isolation.level != "auto":
+            raise self._not_here(refused[self._isolation.level])
         raise Broken(reasons)
 
-    def next(self, mailbox: Mailbox, level: str | None = None) -> Link:
+    def next(self, queue: JobQueue, level: str | None = None) -> Link:
         """A worker that is still starting. Raises Unavailable."""
         try:
-            return Link(self._program, level or self.level, mailbox)
+            return Link(self._program, level or self.level, queue)
         except OSError as fault:
             kind = Broken if isinstance(fault, FileNotFoundError | PermissionError) else Unavailable
             raise kind(f"cannot start {sys.executable}: {fault}") from fault
@@ -92,11 +92,11 @@ class Staff:
     def _too_weak(self, level: str, refused: dict[str, str]) -> InputError:
         why = "; ".join(f"{name}: {reason}" for name, reason in refused.items())
         what = f"this machine isolates candidates less than required: {level} is reached ({why})"
-        return InputError(Problem("sandbox.require", what, got=level, allowed=self._wish.require, remedy=_REMEDY))
+        return InputError(Problem("sandbox.require", what, got=level, allowed=self._isolation.require, remedy=_REMEDY))
 
     def _not_here(self, reason: str) -> InputError:
         what = f"cannot be had on this machine: {reason}"
-        return InputError(Problem("sandbox.level", what, got=self._wish.level, remedy=_REMEDY))
+        return InputError(Problem("sandbox.level", what, got=self._isolation.level, remedy=_REMEDY))
 
 
 def _warn(level: str, refused: dict[str, str]) -> None:
@@ -106,7 +106,7 @@ def _warn(level: str, refused: dict[str, str]) -> None:
     print(f"sandbox: level {level}. Not isolated: {OPEN_AT[level]}. Refused here: {why}", file=sys.stderr, flush=True)
 
 
-def told(facts: dict[str, Any]) -> dict[str, Any]:
+def isolation_facts(facts: dict[str, Any]) -> dict[str, Any]:
     """A worker's greeting as the manifest has it."""
     isolated = facts["isolated"]
     held = [name for name, holds in sorted(isolated.items()) if holds]

@@ -2,7 +2,7 @@
 
 Read off the compiled code: no import, no attribute or global written, no name that begins with an underscore, and of
 the builtins only those that compute. A wrong "no" would let something stay for the next case of the same candidate,
-which is no harm to the verdict (rlvr_exp.sandbox.fresh says why); so this decides speed alone. Standard library only.
+which is no harm to the verdict (rlvr_exp.sandbox.state_reset says why); so this decides speed alone. Standard library only.
 """
 
 import builtins
@@ -24,10 +24,10 @@ _OTHERS = {
 } - _COMPUTING
 
 
-def leaves_traces(code: CodeType) -> bool:
+def has_side_effects(code: CodeType) -> bool:
     """Conservative: true where it cannot be told."""
     if _WRITES & set(code.co_code[::2]):
         return True
     if any(name.startswith("_") or name in _OTHERS for name in code.co_names):
         return True
-    return any(leaves_traces(part) for part in code.co_consts if isinstance(part, CodeType))
+    return any(has_side_effects(part) for part in code.co_consts if isinstance(part, CodeType))

@@ -6,8 +6,8 @@ rules are matched together against one text, as `ast-grep scan --update-all` doe
 pass, outermost first, a match inside or across an earlier one left out. With more than one pass the whole list runs
 again until nothing changes; a text seen before ends that as an endless rewriting.
 
-A step of one rule runs in-process by ast_grep_py where both engines mean the same (`rewrites_inline`), all else by the
-ast-grep program (`rewrites_program`). Records, encoded with `wire`: ["text", text, matches, digest], ["fault", kind,
+A step of one rule runs in-process by ast_grep_py where both engines mean the same (`inline`), all else by the
+ast-grep program (`program`). Records, encoded with `wire`: ["text", text, matches, digest], ["fault", kind,
 message]; kinds are `resolve`, `loop`, `output`, `memory`, `crash`, `engine` (the machine's, not the rule's). Standard
 library and ast_grep_py only.
 """
@@ -17,9 +17,10 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from rlvr_exp.sandbox import rewrites_inline, rewrites_program, wire
-from rlvr_exp.sandbox.rewrites_inline import RuleFault
-from rlvr_exp.sandbox.rewrites_tree import digest
+from rlvr_exp.sandbox import wire
+from rlvr_exp.sandbox.harnesses.ast_grep import inline, program
+from rlvr_exp.sandbox.harnesses.ast_grep.inline import RuleFault
+from rlvr_exp.sandbox.harnesses.ast_grep.syntax_tree import digest
 
 Send = Callable[[bytes], None]
 
@@ -59,9 +60,9 @@ def _apply_all(job: dict[str, Any]) -> tuple[str, int]:
 def _apply(text: str, language: str, ending: str, configs: list[str], job: dict[str, Any]) -> tuple[str, int]:
     rules, engine = [json.loads(config) for config in configs], job["engine"]
     if engine != "program" and len(rules) == 1:
-        edited = rewrites_inline.apply(text, language, rules[0], job["max_kb"] << 10)
+        edited = inline.apply(text, language, rules[0], job["max_kb"] << 10)
         if edited is not None:
             return edited
     if engine == "inline":
         raise RuleFault("engine", "this step is not one for the in-process engine")
-    return rewrites_program.apply(text, language, ending, rules, job["program"])
+    return program.apply(text, language, ending, rules, job["program"])

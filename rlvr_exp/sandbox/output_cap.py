@@ -14,10 +14,10 @@ FLOOD = 500
 
 
 class _Capped(io.RawIOBase):
-    """Writes on until what all streams of a noise have seen reaches its limit, and again when it is a flood."""
+    """Writes on until what all streams of a cap have seen reaches its limit, and again when it is a flood."""
 
-    def __init__(self, name: str, fd: int, noise: "Noise"):
-        self.name, self._fd, self._noise = name, fd, noise
+    def __init__(self, name: str, fd: int, cap: "OutputCap"):
+        self.name, self._fd, self._cap = name, fd, cap
 
     def writable(self) -> bool:
         return True
@@ -26,16 +26,16 @@ class _Capped(io.RawIOBase):
         return self._fd
 
     def write(self, data: memoryview) -> int:
-        noise = self._noise
-        room = max(0, noise.limit - noise.seen)
-        noise.seen += len(data)
-        shown = bytes(data if noise.seen > FLOOD * noise.limit else data[:room])
+        cap = self._cap
+        room = max(0, cap.limit - cap.seen)
+        cap.seen += len(data)
+        shown = bytes(data if cap.seen > FLOOD * cap.limit else data[:room])
         while shown:
             shown = shown[os.write(self._fd, shown) :]
         return len(data)
 
 
-class Noise:
+class OutputCap:
     """`limit`: bytes that standard output and standard error may show together."""
 
     def __init__(self, limit: int):

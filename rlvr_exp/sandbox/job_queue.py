@@ -28,7 +28,7 @@ def message(number: int, job: Job) -> bytes:
         raise ValueError(f"a job that no worker can take: {limits}: {fault}") from fault
 
 
-class Mailbox:
+class JobQueue:
     """`theirs` is the workers' end, handed to each as its standard input."""
 
     def __init__(self) -> None:

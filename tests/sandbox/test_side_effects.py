@@ -2,7 +2,7 @@
 
 import pytest
 
-from rlvr_exp.sandbox.traces import leaves_traces
+from rlvr_exp.sandbox.side_effects import has_side_effects
 
 PURE = {
     "transpose": "def f(g): return [list(row) for row in zip(*g)]",
@@ -31,9 +31,9 @@ LEAVING = {
 
 @pytest.mark.parametrize("source", PURE.values(), ids=PURE)
 def test_code_that_computes_leaves_nothing(source):
-    assert not leaves_traces(compile(source, "candidate", "exec"))
+    assert not has_side_effects(compile(source, "candidate", "exec"))
 
 
 @pytest.mark.parametrize("source", LEAVING.values(), ids=LEAVING)
 def test_code_that_could_leave_something_is_cleaned_after(source):
-    assert leaves_traces(compile(source, "candidate", "exec"))
+    assert has_side_effects(compile(source, "candidate", "exec"))

@@ -35,7 +35,7 @@ from functools import cache
 from typing import Any
 
 from rlvr_exp.sandbox.imports import Attributes, Imports, fit_imports
-from rlvr_exp.sandbox.noise import Noise
+from rlvr_exp.sandbox.output_cap import OutputCap
 from rlvr_exp.sandbox.reporter import SOURCE
 
 _WATCHED = [
@@ -120,8 +120,8 @@ class Baseline:
         RuntimeError: the current directory, which is emptied after each case, is not empty and so not a candidate's.
     """
 
-    def __init__(self, noise: Noise) -> None:
-        self._noise = noise
+    def __init__(self, cap: OutputCap) -> None:
+        self._cap = cap
         self._home = os.getcwd()
         if os.listdir(self._home):
             raise RuntimeError(f"{self._home} holds files: a candidate's own folder is empty when it begins")
@@ -190,7 +190,7 @@ class Baseline:
 
     def _restore_streams(self) -> None:
         if not (is_open(sys.stdout) and is_open(sys.stderr)):
-            self._noise.open()
+            self._cap.open()
 
     def _empty_home(self) -> None:
         os.chdir(self._home)
