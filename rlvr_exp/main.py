@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlvr_exp.core.errors import DONE, INTERRUPTED, InputError, Problem, RlvrError
+from rlvr_exp.core.errors import DONE, INTERRUPTED, InputError, InputProblem, RlvrError
 
 if TYPE_CHECKING:
     from rlvr_exp.config import Checked, Config
@@ -36,7 +36,7 @@ class Asked:
 
     words: list[str] = field(default_factory=list)
     flags: set[str] = field(default_factory=set)
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[InputProblem] = field(default_factory=list)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -84,7 +84,7 @@ def read(arguments: list[str]) -> Asked:
             kind = flag.partition("=")[2] or next(queue, "")
             asked.flags.add("--cfg")
             if kind != "job":
-                asked.problems.append(Problem("--cfg", "unknown kind", kind, "job", "", "--cfg job"))
+                asked.problems.append(InputProblem("--cfg", "unknown kind", kind, "job", "", "--cfg job"))
         elif flag in FLAGS:
             asked.flags.add(flag)
         elif flag.startswith("-"):
@@ -94,10 +94,10 @@ def read(arguments: list[str]) -> Asked:
     return asked
 
 
-def _unknown_flag(argument: str) -> Problem:
+def _unknown_flag(argument: str) -> InputProblem:
     from rlvr_exp.config.names import nearest
 
-    return Problem(
+    return InputProblem(
         argument, "unknown flag", "", ", ".join(FLAGS), nearest(argument, FLAGS), "options are words: key=value"
     )
 
@@ -215,7 +215,7 @@ def _sweep(asked: Asked) -> int:
         raise InputError(*asked.problems)
     jobs = expand(asked.words)
     if "--cfg" in asked.flags:
-        raise InputError(Problem("--cfg", "shows one job", "with --multirun", "", "", "drop one of the two"))
+        raise InputError(InputProblem("--cfg", "shows one job", "with --multirun", "", "", "drop one of the two"))
     configs = [job.checked.config for job in jobs]
     if any(config.run.dry for config in configs):
         return max(_dry(config) for config in configs)

@@ -17,7 +17,7 @@ import torch
 from accelerate.utils import DistributedType
 from torch import nn
 
-from rlvr_exp.core.errors import GuardStop, InputError, Problem
+from rlvr_exp.core.errors import GuardStop, InputError, InputProblem
 from rlvr_exp.rollouts.sharing import any_rank
 
 REWARD, LOSS, GRADIENT = CAUSES = ("reward", "loss", "gradient")
@@ -99,7 +99,7 @@ class UpdateGuard:
         """Raises InputError for unknown or missing keys."""
         if set(state) != set(self.state_dict()):
             got = ", ".join(sorted(state)) or "no keys"
-            raise InputError(Problem("state of UpdateGuard", "has other keys", got, ", ".join(self.state_dict())))
+            raise InputError(InputProblem("state of UpdateGuard", "has other keys", got, ", ".join(self.state_dict())))
         self._in_a_row, self._skipped, self._first = state["in_a_row"], state["skipped"], state["first"]
         self._told, self._row, self._rewards = state["told"], Counter(state["row"]), tuple(state["rewards"])
 

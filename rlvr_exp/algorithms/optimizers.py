@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 
 Parameters = list[nn.Parameter]
 
@@ -75,7 +75,7 @@ class AdamW8bit(AdamW):
         except ModuleNotFoundError as fault:
             remedy = "pip install bitsandbytes, or optimizer=adamw"
             raise InputError(
-                Problem("optimizer", "bitsandbytes is not installed", "AdamW8bit", remedy=remedy)
+                InputProblem("optimizer", "bitsandbytes is not installed", "AdamW8bit", remedy=remedy)
             ) from fault
         betas = (self.beta1, self.beta2)
         return Made(groups, lr=self.lr, betas=betas, eps=self.eps, min_8bit_size=self.min_8bit_size)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.seeds import stream
 from rlvr_exp.rollouts.sampler import Sampled
 
@@ -55,7 +55,7 @@ class ReplayBuffer:
         """Raises InputError for unknown or missing keys."""
         if set(state) != {"batches"}:
             got = ", ".join(sorted(state)) or "no keys"
-            raise InputError(Problem("state of ReplayBuffer", "has other keys", got, "batches"))
+            raise InputError(InputProblem("state of ReplayBuffer", "has other keys", got, "batches"))
         self._kept.clear()
         self._kept.extend([_group(group) for group in batch] for batch in state["batches"])
 

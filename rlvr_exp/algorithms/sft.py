@@ -14,7 +14,7 @@ from rlvr_exp.algorithms.clipping import MeasuredClipping
 from rlvr_exp.algorithms.guarded_update import GuardedUpdate
 from rlvr_exp.algorithms.resumable import Resumable
 from rlvr_exp.algorithms.under_deepspeed import UnderDeepSpeed
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.models.adapters import kept_precise
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.tasks.base import Domain, Task
@@ -48,7 +48,9 @@ class SFT:
             rows.append({"input_ids": prompt + answer, "labels": [IGNORED] * len(prompt) + answer})
         if not rows:
             raise InputError(
-                Problem("data", "no task can be imitated", str(left_out), remedy="data with gold answers, or a higher limit")
+                InputProblem(
+                    "data", "no task can be imitated", str(left_out), remedy="data with gold answers, or a higher limit"
+                )
             )
         return Dataset.from_list(rows), {reason: count for reason, count in left_out.items() if count}
 

@@ -16,7 +16,7 @@ from trl import GRPOConfig, GRPOTrainer
 from rlvr_exp.algorithms.experience import Experience
 from rlvr_exp.benchmarks.clock import Clock
 from rlvr_exp.config.batching import derive
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rewards.base import Judged
 from rlvr_exp.rewards.compose import Reward
@@ -48,15 +48,19 @@ def method(options: Any) -> Mapping[str, Any]:
     if not hasattr(options, "advantage_scale"):
         target = options._target_
         raise InputError(
-            Problem("algorithm", "trl.GRPOTrainer has nothing to compare it with", target, "algorithm=grpo")
+            InputProblem("algorithm", "trl.GRPOTrainer has nothing to compare it with", target, "algorithm=grpo")
         )
     found = [
-        Problem(f"algorithm.{name}", "trl.GRPOTrainer does not do the same", str(getattr(options, name)), str(value))
+        InputProblem(
+            f"algorithm.{name}", "trl.GRPOTrainer does not do the same", str(getattr(options, name)), str(value)
+        )
         for name, value in NEUTRAL.items()
         if getattr(options, name) != value
     ]
     if options.loss not in LOSSES:
-        found.append(Problem("algorithm.loss", "trl.GRPOTrainer does not do the same", options.loss, ", ".join(LOSSES)))
+        found.append(
+            InputProblem("algorithm.loss", "trl.GRPOTrainer does not do the same", options.loss, ", ".join(LOSSES))
+        )
     if found:
         raise InputError(*found)
     return {"loss_type": LOSSES[options.loss], "scale_rewards": options.advantage_scale}

@@ -12,7 +12,7 @@ from typing import Any
 from rlvr_exp.benchmarks import baselines, samples
 from rlvr_exp.benchmarks.contest import Outcome, Progress, Side, in_turns, one_by_one, remembered
 from rlvr_exp.config.verifier import Sandbox
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.sandbox.cpu_budget import usable
 from rlvr_exp.verifiers.base import Request, Verifier
@@ -105,7 +105,9 @@ class Verifiers:
         paths = sorted(Path(self._folder).glob("*.dfy"), key=lambda path: uniform("benchmark", path.name))
         if not paths:
             remedy = "name a folder of *.dfy files, or leave it out for the embedded ones"
-            raise InputError(Problem("benchmark.dafny_programs", "no programs are there", self._folder, remedy=remedy))
+            raise InputError(
+                InputProblem("benchmark.dafny_programs", "no programs are there", self._folder, remedy=remedy)
+            )
         return [path.read_text(encoding="utf-8-sig") for path in paths[: self._limit or None]]
 
     def _cache(self, progress: Progress) -> list[Outcome]:

@@ -7,29 +7,31 @@ from rlvr_exp.config.learning import schedule_problems
 from rlvr_exp.config.ranks import of_ranks
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import STAGES, reads
-from rlvr_exp.core.errors import Problem
+from rlvr_exp.core.errors import InputProblem
 
 RATES = {"sft": (2e-5, 2e-4)}
 """By stage: the rate below which an adapter hardly moves, and a usual one, about ten times that of full fine-tuning."""
 RATES_OF_RL = (1e-5, 2e-5)
 
 
-def across(config: Config) -> Iterator[Problem]:
+def across(config: Config) -> Iterator[InputProblem]:
     """Combinations of nodes that cannot work, for the stage of the configuration."""
     if config.stage not in STAGES:
         return
     if config.run.resume and STAGES[config.stage].algorithm is None:
         what = "only stages that train have checkpoints to go on from"
-        yield Problem("run.resume", what, f"+stage={config.stage}", ", ".join(n for n, s in STAGES.items() if s.algorithm))
+        yield InputProblem(
+            "run.resume", what, f"+stage={config.stage}", ", ".join(n for n, s in STAGES.items() if s.algorithm)
+        )
     yield from of_ranks(config)
     if config.replay is not None and config.replay.breakpoint and not config.run.inline:
         what = "a debugger needs the terminal, which a run's own process has not"
-        yield Problem("replay.breakpoint", what, "true", "with run.inline=true", "", "run.inline=true")
+        yield InputProblem("replay.breakpoint", what, "true", "with run.inline=true", "", "run.inline=true")
     if not reads(config, "optimizer"):
         return
     if getattr(config.verifier, "process", "") == "shared":
         what = "a solution in the tests' own process can pass without solving, which a policy learns"
-        yield Problem("verifier.process", what, "shared", "bridged in stages that train", "", "drop it")
+        yield InputProblem("verifier.process", what, "shared", "bridged in stages that train", "", "drop it")
     yield from schedule_problems(config.scheduler, getattr(config.algorithm, "max_steps", 0))
     if config.cascade is not None and config.algorithm is not None:
         yield from _of_cascade(config)
@@ -37,31 +39,37 @@ def across(config: Config) -> Iterator[Problem]:
     if model.quantization != "none" and not has_adapter(model):
         what = "quantized weights take no gradient"
         remedy = "model.adapter.kind=lora, or model.quantization=none"
-        yield Problem("model.quantization", what, model.quantization, "none without an adapter", "", remedy)
+        yield InputProblem("model.quantization", what, model.quantization, "none without an adapter", "", remedy)
     sync = getattr(config.algorithm, "reference_sync_steps", 0)
     if sync and has_adapter(model):
         what = "the reference of an adapter is its base, which stays as it is"
-        yield Problem("algorithm.reference_sync_steps", what, str(sync), "0 with an adapter", "", "drop it")
+        yield InputProblem("algorithm.reference_sync_steps", what, str(sync), "0 with an adapter", "", "drop it")
 
 
-def _of_cascade(config: Config) -> Iterator[Problem]:
+def _of_cascade(config: Config) -> Iterator[InputProblem]:
     """What two roles that learn from the same cascades rule out."""
     cascade, algorithm = config.cascade, config.algorithm
     if not getattr(config.data, "_target_", "").endswith("dafny.domain.Dafny"):
-        yield Problem("data", "a cascade writes and annotates Dafny", config.data._target_, "data=dafny", "", "data=dafny")
+        yield InputProblem(
+            "data", "a cascade writes and annotates Dafny", config.data._target_, "data=dafny", "", "data=dafny"
+        )
     elif config.data.role != "writer":
         what = "the tasks of a cascade are the writer's; the annotator is asked about what it wrote"
-        yield Problem("data.role", what, config.data.role, "writer", "", "drop it")
+        yield InputProblem("data.role", what, config.data.role, "writer", "", "drop it")
     if cascade.mode == "alternating" and algorithm.max_steps <= cascade.every_steps:
         what, remedy = "the writer would have no step", f"algorithm.max_steps={2 * cascade.every_steps} or more"
         got = f"{cascade.every_steps} of {algorithm.max_steps} steps"
-        yield Problem("cascade.every_steps", what, got, "fewer than algorithm.max_steps", "", remedy)
+        yield InputProblem("cascade.every_steps", what, got, "fewer than algorithm.max_steps", "", remedy)
     if getattr(algorithm, "zero_variance", "") == "resample" or getattr(algorithm, "rollout_steps", 1) > 1:
         what, remedy = "groups of a cascade do not wait: both roles learn from one step's", "algorithm=grpo_batch"
-        yield Problem("algorithm", what, algorithm._target_, "zero_variance=keep or mask, rollout_steps=1", "", remedy)
+        yield InputProblem(
+            "algorithm", what, algorithm._target_, "zero_variance=keep or mask, rollout_steps=1", "", remedy
+        )
     if getattr(algorithm, "reference_sync_steps", 0):
         what = "the references of a cascade stay as they are"
-        yield Problem("algorithm.reference_sync_steps", what, str(algorithm.reference_sync_steps), "0", "", "drop it")
+        yield InputProblem(
+            "algorithm.reference_sync_steps", what, str(algorithm.reference_sync_steps), "0", "", "drop it"
+        )
 
 
 def advice(config: Config) -> list[str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlvr_exp.config.options import option
-from rlvr_exp.core.errors import Problem
+from rlvr_exp.core.errors import InputProblem
 
 if TYPE_CHECKING:
     from rlvr_exp.config.model import Model
@@ -93,30 +93,34 @@ def recorded_base(folder: str) -> str:
     return str(described(folder).get("base_model_name_or_path") or "")
 
 
-def adapter_problems(model: "Model") -> Iterator[Problem]:
+def adapter_problems(model: "Model") -> Iterator[InputProblem]:
     """What cannot work in a `model` node, with paths below it."""
     adapter = model.adapter
     if model.from_scratch and has_adapter(model):
         what = "random weights are no base: an adapter's checkpoint names a base that can be loaded"
-        yield Problem("from_scratch", what, "true", remedy="drop it, or model.adapter.kind=none")
+        yield InputProblem("from_scratch", what, "true", remedy="drop it, or model.adapter.kind=none")
     if model.from_scratch and model.quantization != "none":
-        yield Problem("quantization", "random weights are not quantized", model.quantization, remedy="drop it")
+        yield InputProblem("quantization", "random weights are not quantized", model.quantization, remedy="drop it")
     if model.quantization == "8bit" and (adapter.kind == "dora" or described(continued(model)).get("use_dora")):
         what = "DoRA over 8-bit weights is not sound in the library"
-        yield Problem("quantization", what, "8bit", "none, 4bit", "", "model.quantization=4bit, or model.adapter.kind=lora")
+        yield InputProblem(
+            "quantization", what, "8bit", "none, 4bit", "", "model.quantization=4bit, or model.adapter.kind=lora"
+        )
     if model.freeze and has_adapter(model):
         remedy = "drop it; model.adapter.targets chooses the layers that learn"
-        yield Problem("freeze", "an adapter trains nothing of its base", str(model.freeze), remedy=remedy)
+        yield InputProblem("freeze", "an adapter trains nothing of its base", str(model.freeze), remedy=remedy)
     if any(target.rpartition(".")[2] == "lm_head" for target in adapter.targets):
         what = "log-probabilities are computed from the head's own weights, so an adapter there would never learn"
-        yield Problem("adapter.targets", what, str(adapter.targets), remedy="leave lm_head out")
+        yield InputProblem("adapter.targets", what, str(adapter.targets), remedy="leave lm_head out")
     if adapter.path and is_adapter(model.path):
         remedy = "model.path=BASE, or one of the two alone"
-        yield Problem("adapter.path", "model.path is an adapter too", f"{model.path} and {adapter.path}", remedy=remedy)
+        yield InputProblem(
+            "adapter.path", "model.path is an adapter too", f"{model.path} and {adapter.path}", remedy=remedy
+        )
     elif continued(model):
         yield from _of_another_form(adapter, continued(model))
     elif adapter.kind == "none" and (given := _given(adapter)):
-        yield Problem("adapter.kind", "no adapter is made", f"none, with {', '.join(given)}", "lora, dora")
+        yield InputProblem("adapter.kind", "no adapter is made", f"none, with {', '.join(given)}", "lora, dora")
 
 
 def _given(adapter: Adapter) -> list[str]:
@@ -124,13 +128,15 @@ def _given(adapter: Adapter) -> list[str]:
     return [name for name in ("rank", "alpha", "dropout", "targets") if getattr(adapter, name)]
 
 
-def _of_another_form(adapter: Adapter, folder: str) -> Iterator[Problem]:
+def _of_another_form(adapter: Adapter, folder: str) -> Iterator[InputProblem]:
     """An adapter that goes on keeps its form; an option that says otherwise would be ignored."""
     said = described(folder)
     if not said:
         return  # Told as missing, with all else that is not on this machine.
     if said.get("peft_type", "LORA") != "LORA":
-        yield Problem("adapter.path", f"the adapter at {folder} is of another kind", said["peft_type"], "LoRA or DoRA")
+        yield InputProblem(
+            "adapter.path", f"the adapter at {folder} is of another kind", said["peft_type"], "LoRA or DoRA"
+        )
         return
     own = {
         "kind": "dora" if said.get("use_dora") else "lora",
@@ -142,13 +148,13 @@ def _of_another_form(adapter: Adapter, folder: str) -> Iterator[Problem]:
         wanted = getattr(adapter, name)
         if wanted not in (value, 0, "none"):
             remedy = f"model.adapter.{name}={value}, or a new adapter over a merged model"
-            yield Problem(
+            yield InputProblem(
                 f"adapter.{name}", f"the adapter at {folder} has its own", str(wanted), str(value), "", remedy
             )
     targets = said.get("target_modules")
     if adapter.targets and isinstance(targets, list) and not _same(adapter.targets, targets):
         got, allowed = str(adapter.targets), ", ".join(sorted(targets))
-        yield Problem("adapter.targets", f"the adapter at {folder} has its own", got, allowed, "", "drop it")
+        yield InputProblem("adapter.targets", f"the adapter at {folder} has its own", got, allowed, "", "drop it")
 
 
 def _same(ours: list[str], theirs: list[str]) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 from rlvr_exp.config.options import configures, option
 from rlvr_exp.config.sampling import Drawing
 from rlvr_exp.config.trl_names import trl_problems
-from rlvr_exp.core.errors import Problem
+from rlvr_exp.core.errors import InputProblem
 
 
 @dataclass
@@ -24,12 +24,12 @@ class ReinforcementLearning(Drawing):
     rollout_batch_size: int = option(0, low=0, outside=True)
     """Completions sampled at once, in whole groups; 0: as many as evaluation.batch_size. What is drawn does not depend on it."""
 
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[InputProblem]:
         found = self.drawing_problems()
         if self.top_k == 1 or self.min_p == 1:
             name = "top_k" if self.top_k == 1 else "min_p"
             what = "leaves one token to draw from: all completions of a group would be the same"
-            found.append(Problem(name, what, str(getattr(self, name)), remedy=f"algorithm.{name} off, or wider"))
+            found.append(InputProblem(name, what, str(getattr(self, name)), remedy=f"algorithm.{name} off, or wider"))
         return found
 
 
@@ -44,11 +44,11 @@ class GroupMethod(ReinforcementLearning):
     trl: dict[str, Any] = field(default_factory=dict)
     """Further fields of the trainer's GRPOConfig, by their own names."""
 
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[InputProblem]:
         found = super().problems() + trl_problems("GRPOConfig", self.trl)
         if self.group_size < 2:
             what, remedy = "a group of one has no advantage over itself", "algorithm.group_size=2 or more"
-            found.append(Problem("group_size", what, str(self.group_size), "2 or more", "", remedy))
+            found.append(InputProblem("group_size", what, str(self.group_size), "2 or more", "", remedy))
         return found
 
 
@@ -72,15 +72,17 @@ class RatioMethod(GroupMethod):
     entropy_coef: float = option(0.0, low=0)
     """Weight of the entropy bonus."""
 
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[InputProblem]:
         found = super().problems()
         if self.reference_sync_steps and not self.kl_coef:
             what, remedy = "without a KL penalty there is no reference to renew", "set algorithm.kl_coef above 0, or drop it"
             given = str(self.reference_sync_steps)
-            found.append(Problem("reference_sync_steps", what, given, "0 while algorithm.kl_coef=0", remedy=remedy))
+            found.append(
+                InputProblem("reference_sync_steps", what, given, "0 while algorithm.kl_coef=0", remedy=remedy)
+            )
         if self.zero_variance != "resample" and self.resample_budget != RatioMethod.resample_budget:
             what, remedy = "nothing is resampled", "set algorithm.zero_variance=resample, or drop it"
-            found.append(Problem("resample_budget", what, str(self.resample_budget), "its default", remedy=remedy))
+            found.append(InputProblem("resample_budget", what, str(self.resample_budget), "its default", remedy=remedy))
         return found
 
 
@@ -188,5 +190,5 @@ class SFT:
     trl: dict[str, Any] = field(default_factory=dict)
     """Further fields of the trainer's SFTConfig, by their own names."""
 
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[InputProblem]:
         return trl_problems("SFTConfig", self.trl)

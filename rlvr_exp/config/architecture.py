@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_exp.config.options import option
-from rlvr_exp.core.errors import Problem
+from rlvr_exp.core.errors import InputProblem
 
 FAMILIES = {"llama": (False, False), "mistral": (False, False), "qwen2": (True, False), "qwen3": (False, True)}
 """`model_type` -> (biases on q, k and v; norms on q and k)."""
@@ -47,19 +47,23 @@ class Architecture:
     def known(self) -> bool:
         return self.layers > 0
 
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[InputProblem]:
         numbers = {spec.name: getattr(self, spec.name) for spec in fields(self) if spec.type is int}
         missing = [name for name, value in numbers.items() if not value]
         if self.known and missing:
             remedy = "copy all numbers from the model's config.json"
             return [
-                Problem("layers", "a shape is given whole or not at all", f"no {', '.join(missing)}", remedy=remedy)
+                InputProblem(
+                    "layers", "a shape is given whole or not at all", f"no {', '.join(missing)}", remedy=remedy
+                )
             ]
         if not self.known and len(missing) < len(numbers):
-            return [Problem("layers", "a shape is given whole or not at all", "0", "1 or more", remedy="set it too")]
+            return [
+                InputProblem("layers", "a shape is given whole or not at all", "0", "1 or more", remedy="set it too")
+            ]
         if self.known and self.heads % self.kv_heads:
             got = f"{self.heads} heads over {self.kv_heads}"
-            return [Problem("kv_heads", "does not divide the query heads", got, remedy="correct one of the two")]
+            return [InputProblem("kv_heads", "does not divide the query heads", got, remedy="correct one of the two")]
         return []
 
     def matrices(self) -> dict[str, tuple[int, int]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_exp.config.options import option
-from rlvr_exp.core.errors import Problem
+from rlvr_exp.core.errors import InputProblem
 
 WRITER, ANNOTATOR = ROLES = ("writer", "annotator")
 MODES = ("annotator_only", "writer_on_cascade_reward", "alternating", "joint")
@@ -42,19 +42,21 @@ class Cascade:
     annotator: str = ""
     """Folder that the annotator starts from, likewise."""
 
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[InputProblem]:
         return [*self._credit(), *self._unread()]
 
-    def _credit(self) -> Iterator[Problem]:
+    def _credit(self) -> Iterator[InputProblem]:
         if self.credit == "annotator_only" and self.mode in ("writer_on_cascade_reward", "alternating"):
             what, remedy = "the writer has steps and would be credited with nothing", "cascade.credit=shared"
-            yield Problem("credit", what, f"{self.credit}, with mode={self.mode}", "shared, counterfactual", "", remedy)
+            yield InputProblem(
+                "credit", what, f"{self.credit}, with mode={self.mode}", "shared, counterfactual", "", remedy
+            )
 
-    def _unread(self) -> Iterator[Problem]:
+    def _unread(self) -> Iterator[InputProblem]:
         """Options that the others leave without effect."""
         if self.bodies == "gold" and self.mode != "annotator_only":
             what, remedy = "a writer that learns must write", "cascade.mode=annotator_only, or drop it"
-            yield Problem("bodies", what, f"gold, with mode={self.mode}", "written", "", remedy)
+            yield InputProblem("bodies", what, f"gold, with mode={self.mode}", "written", "", remedy)
         reads = {
             "every_steps": (self.mode == "alternating", "cascade.mode=alternating"),
             "counterfactual": (self.credit == "counterfactual", "cascade.credit=counterfactual"),
@@ -63,7 +65,7 @@ class Cascade:
         }
         for name, (read, remedy) in reads.items():
             if not read and getattr(self, name) != getattr(Cascade, name):
-                yield Problem(
+                yield InputProblem(
                     name, "has no effect here", str(getattr(self, name)), "its default", "", f"{remedy}, or drop it"
                 )
 
@@ -94,7 +96,7 @@ def starts(config: Any) -> dict[str, str]:
     return {role: "" if checkpoint == OF_MODEL else str(Path(checkpoint) / role) for role in ROLES}
 
 
-def starts_missing(config: Any) -> Iterator[Problem]:
+def starts_missing(config: Any) -> Iterator[InputProblem]:
     """Folders of roles that hold no weights."""
     for role, folder in starts(config).items():
         there = Path(folder)
@@ -103,7 +105,7 @@ def starts_missing(config: Any) -> Iterator[Problem]:
             allowed = (
                 "a checkpoint or an adapter" if config.cascade is not None else "step_N/ of +stage=cascade, or model"
             )
-            yield Problem(where, f"no weights of the {role} are there", folder, allowed, "", "correct the path")
+            yield InputProblem(where, f"no weights of the {role} are there", folder, allowed, "", "correct the path")
 
 
 def of_cascade(run: str) -> bool:

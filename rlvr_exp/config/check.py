@@ -18,7 +18,7 @@ from rlvr_exp.config.options import Allowed, allowed_of
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import STAGE_NODES, STAGES, nodes, reads
 from rlvr_exp.config.tree import Path, Tree, dotted
-from rlvr_exp.core.errors import Problem
+from rlvr_exp.core.errors import InputProblem
 from rlvr_exp.core.secrets import shows_secret
 
 SECRET = re.compile(r"(^|_)(token|secret|password|passwd|api_key|credentials?)$")
@@ -33,7 +33,7 @@ class Checked:
     tree: Tree
     secrets: dict[Path, str]
     """Interpolations that stand for a secret."""
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[InputProblem, ...] = ()
 
 
 def check(tree: Tree) -> Checked:
@@ -66,16 +66,16 @@ def present_nodes(stage: Any, benchmark: Any = None) -> set[str]:
     return names - (STAGE_NODES - {stage}) if stage not in STAGES else names & nodes(stage, benchmark)
 
 
-def _foreign_nodes(tree: Tree, stage: Any) -> list[Problem]:
+def _foreign_nodes(tree: Tree, stage: Any) -> list[InputProblem]:
     what = "exists only under +stage={0}"
     return [
-        Problem(name, what.format(name), tree.shown((name,)), "", "", f"+stage={name}, or drop it")
+        InputProblem(name, what.format(name), tree.shown((name,)), "", "", f"+stage={name}, or drop it")
         for name in tree.values
         if name in STAGE_NODES and name != stage
     ]
 
 
-def _algorithm_of_stage(config: Config) -> list[Problem]:
+def _algorithm_of_stage(config: Config) -> list[InputProblem]:
     stage = STAGES.get(config.stage)
     if (
         stage is None
@@ -87,7 +87,9 @@ def _algorithm_of_stage(config: Config) -> list[Problem]:
     target = config.algorithm._target_
     remedy = "drop the algorithm, or choose the stage that trains by it"
     return [
-        Problem("algorithm", f"not an algorithm of +stage={config.stage}", target, stage.algorithm.__name__, "", remedy)
+        InputProblem(
+            "algorithm", f"not an algorithm of +stage={config.stage}", target, stage.algorithm.__name__, "", remedy
+        )
     ]
 
 
@@ -98,7 +100,7 @@ class Refused(Exception):
 class Typer:
     """Makes instances of the schemas from a Draft; `problems` holds every value that could not be taken."""
 
-    def __init__(self, root: Draft, tree: Tree, problems: list[Problem]):
+    def __init__(self, root: Draft, tree: Tree, problems: list[InputProblem]):
         self.tree, self.problems = tree, problems
         self.secrets: dict[Path, str] = {}
         self._root, self._refused = root, list[Path]()
@@ -162,10 +164,12 @@ class Typer:
             self.secrets[path] = value
             return
         remedy = f"export it as a variable, and {dotted(path)}='${{oc.env:VARIABLE}}'"
-        self.problems.append(Problem(dotted(path), "a secret would stand in the run directory", "***", "", "", remedy))
+        self.problems.append(
+            InputProblem(dotted(path), "a secret would stand in the run directory", "***", "", "", remedy)
+        )
 
     def _refuse(self, path: Path, what: str, allowed: str, near: str = "", remedy: str = "") -> NoReturn:
-        self.problems.append(Problem(dotted(path), what, self.tree.shown(path), allowed, near, remedy))
+        self.problems.append(InputProblem(dotted(path), what, self.tree.shown(path), allowed, near, remedy))
         self._refused.append(path)
         raise Refused
 

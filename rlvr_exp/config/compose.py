@@ -33,7 +33,7 @@ from rlvr_exp.config.paths import conf_directory
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import STAGES
 from rlvr_exp.config.tree import Tree
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 
 
 def compose(words: Sequence[str]) -> Checked:
@@ -65,7 +65,7 @@ def compose_lenient(words: Sequence[str]) -> Checked:
     return Checked(checked.config, tree, checked.secrets, _distinct([*line.problems, *effects, *checked.problems]))
 
 
-def _distinct(problems: list[Problem]) -> tuple[Problem, ...]:
+def _distinct(problems: list[InputProblem]) -> tuple[InputProblem, ...]:
     return tuple(dict.fromkeys(problems))
 
 
@@ -75,7 +75,7 @@ class Line:
 
     overrides: list[Override] = field(default_factory=list)
     searchpath: list[Path] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[InputProblem] = field(default_factory=list)
 
 
 def parse(words: Sequence[str]) -> Line:
@@ -86,13 +86,15 @@ def parse(words: Sequence[str]) -> Line:
             override = parser.parse_override(word)
         except HydraException as fault:
             remedy = "key=value, +group=option or ~key; quote what has special characters: 'key=\"a, b\"'"
-            line.problems.append(Problem(word, f"cannot be read: {str(fault).splitlines()[0]}", "", "", "", remedy))
+            line.problems.append(
+                InputProblem(word, f"cannot be read: {str(fault).splitlines()[0]}", "", "", "", remedy)
+            )
             continue
         if override.is_hydra_override():
             _hydra(line, override)
         elif override.is_sweep_override():
             remedy = "--multirun to sweep over the values, key=[a,b] for a list, key='\"a,b\"' for text"
-            line.problems.append(Problem(word, "several values for one run", "", "", "", remedy))
+            line.problems.append(InputProblem(word, "several values for one run", "", "", "", remedy))
         else:
             line.overrides.append(override)
     return line
@@ -102,7 +104,7 @@ def _hydra(line: Line, override: Override) -> None:
     if override.key_or_group != "hydra.searchpath":
         remedy = "drop it; run.dir and run.* decide what a run writes"
         line.problems.append(
-            Problem(
+            InputProblem(
                 override.input_line, "Hydra's own options are not used", "", "hydra.searchpath=[DIR,...]", "", remedy
             )
         )
@@ -111,7 +113,7 @@ def _hydra(line: Line, override: Override) -> None:
     for folder in folders if isinstance(folders, list) else [folders]:
         path = Path(str(folder).removeprefix("file://")).expanduser().resolve()
         if not path.is_dir():
-            line.problems.append(Problem("hydra.searchpath", "no such folder", str(folder), "an existing folder"))
+            line.problems.append(InputProblem("hydra.searchpath", "no such folder", str(folder), "an existing folder"))
             continue
         line.searchpath.append(path)
         if str(path) not in sys.path:
@@ -162,21 +164,23 @@ class Groups:
         self._require_stage(choices, line)
         return choices, values
 
-    def _choice_problem(self, override: Override) -> Problem | None:
+    def _choice_problem(self, override: Override) -> InputProblem | None:
         name, word = override.key_or_group, override.input_line or ""
         known = name in self.default
         if name == "stage" and not isinstance(override.value(), str):
-            return Problem(name, "one stage for one run", word, ", ".join(self.options(name)), "", "+stage=NAME")
+            return InputProblem(name, "one stage for one run", word, ", ".join(self.options(name)), "", "+stage=NAME")
         if not override.is_delete():
             for option in override.value() if isinstance(override.value(), list) else [override.value()]:
                 if not self._repository.config_exists(f"{name}/{option}"):
                     near = nearest(str(option), self.options(name))
                     allowed = ", ".join(self.options(name)) or "nothing"
-                    return Problem(name, "no such option", str(option), allowed, near and f"{name}={near}")
+                    return InputProblem(name, "no such option", str(option), allowed, near and f"{name}={near}")
         if known and override.is_add():
-            return Problem(word, "this group has a choice already", "", "", "", f"drop the +: {word.lstrip('+')}")
+            return InputProblem(word, "this group has a choice already", "", "", "", f"drop the +: {word.lstrip('+')}")
         if not known and not override.is_add() and not override.is_force_add():
-            return Problem(word, "this group is added to a run", "", "", "", f"put a + before it: +{word.lstrip('~')}")
+            return InputProblem(
+                word, "this group is added to a run", "", "", "", f"put a + before it: +{word.lstrip('~')}"
+            )
         return None
 
     def _require_stage(self, choices: list[Override], line: Line) -> None:
@@ -185,7 +189,7 @@ class Groups:
         # An experiment may depend on the stage; without one it cannot be composed, and the rest still can.
         choices[:] = [choice for choice in choices if choice.key_or_group != "experiment"]
         if not any(problem.where == "stage" or "stage=" in problem.where for problem in line.problems):
-            line.problems.append(Problem("stage", "not given", "", ", ".join(STAGES), "", "+stage=NAME"))
+            line.problems.append(InputProblem("stage", "not given", "", ", ".join(STAGES), "", "+stage=NAME"))
 
     def load(self, choices: list[Override], line: Line) -> Tree | None:
         """Merge the files that the choices select, in Hydra's order; None, and a problem, when one cannot be read."""
@@ -196,7 +200,7 @@ class Groups:
                 content: Any = OmegaConf.to_container(loaded.config, resolve=False)
                 tree.merge(content, self._file(loaded.provider, entry.config_path))
         except (HydraException, OmegaConfBaseException, YAMLError) as fault:
-            line.problems.append(Problem("configuration files", "; ".join(str(fault).strip().splitlines())))
+            line.problems.append(InputProblem("configuration files", "; ".join(str(fault).strip().splitlines())))
             return None
         return tree
 

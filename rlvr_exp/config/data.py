@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rlvr_exp.config.options import configures, option
-from rlvr_exp.core.errors import Problem
+from rlvr_exp.core.errors import InputProblem
 
 
 @dataclass
@@ -29,12 +29,12 @@ class Data:
     """The first N tasks of each split after a seeded shuffle; 0: all."""
 
 
-def fraction_problems(data: Any) -> list[Problem]:
+def fraction_problems(data: Any) -> list[InputProblem]:
     """Of a node with `dev_fraction` and `test_fraction`."""
     if data.dev_fraction + data.test_fraction <= 1:
         return []
     got = f"{data.dev_fraction} + {data.test_fraction}"
-    return [Problem("dev_fraction", "the shares of dev and test pass the whole", got, "a sum of at most 1")]
+    return [InputProblem("dev_fraction", "the shares of dev and test pass the whole", got, "a sum of at most 1")]
 
 
 @configures("rlvr_exp.tasks.arc.domain.Arc")
@@ -51,7 +51,7 @@ class Arc(Data):
     prompt: Prompt = field(default_factory=Prompt)
     """How a task is worded."""
 
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[InputProblem]:
         return fraction_problems(self)
 
 
@@ -70,14 +70,16 @@ class DafnyPrompt:
     context_file: str = ""
     """A file with that text."""
 
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[InputProblem]:
         found = []
         if self.style == "bare" and self.answer != "strict":
             what = "a bare prompt says nothing of the form of its answer"
-            found.append(Problem("answer", what, self.answer, "strict", "", "data.prompt.style=instruct, or drop it"))
+            found.append(
+                InputProblem("answer", what, self.answer, "strict", "", "data.prompt.style=instruct, or drop it")
+            )
         if self.context and self.context_file:
             found.append(
-                Problem("context_file", "the context is given twice", self.context_file, remedy="drop one of them")
+                InputProblem("context_file", "the context is given twice", self.context_file, remedy="drop one of them")
             )
         return found
 
@@ -98,7 +100,7 @@ class Dafny(Data):
     prompt: DafnyPrompt = field(default_factory=DafnyPrompt)
     """How a task is worded."""
 
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[InputProblem]:
         return fraction_problems(self)
 
 
@@ -129,8 +131,8 @@ class Code(Data):
     weak: bool = False
     """Keep tasks whose cases a program passes that returns one fixed value or an argument; else they are left out."""
 
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[InputProblem]:
         if self.path:
             return []
         remedy = "data.path=DIR, a folder or file of one of the sets in its own format"
-        return [Problem("path", "no code set comes with rlvr_exp", "nothing", ", ".join(CODE_SETS), "", remedy)]
+        return [InputProblem("path", "no code set comes with rlvr_exp", "nothing", ", ".join(CODE_SETS), "", remedy)]

@@ -16,7 +16,7 @@ from rlvr_exp.config.options import Allowed, allowed_of
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.targets import NoSchema, find_schema
 from rlvr_exp.config.tree import Path, Tree, dotted
-from rlvr_exp.core.errors import Problem
+from rlvr_exp.core.errors import InputProblem
 
 
 @dataclass
@@ -87,7 +87,7 @@ class Drafter:
 
     def __init__(self, tree: Tree):
         self.tree = tree
-        self.problems: list[Problem] = []
+        self.problems: list[InputProblem] = []
         self._unknown: list[tuple[Path, list[str]]] = []
 
     def root(self, present: set[str]) -> Draft:
@@ -153,7 +153,7 @@ class Drafter:
             self._report(path, "unknown key", ", ".join(names) or "no options", full)
 
     def _report(self, path: Path, what: str, allowed: str = "", near: str = "") -> None:
-        self.problems.append(Problem(dotted(path), what, self.tree.shown(path), allowed, near))
+        self.problems.append(InputProblem(dotted(path), what, self.tree.shown(path), allowed, near))
 
 
 def elsewhere(name: str, root: Draft) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rlvr_exp.config.options import option
 from rlvr_exp.config.sampling import Drawing
-from rlvr_exp.core.errors import Problem
+from rlvr_exp.core.errors import InputProblem
 
 STDIN = "-"
 """The value of `infer.input` that stands for standard input."""
@@ -55,48 +55,54 @@ class Infer(Drawing):
         """Tasks of a batch."""
         return max(1, self.batch_size // self.samples)
 
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[InputProblem]:
         return [*self.drawing_problems(), *self._of_decoding(), *self._of_judging(), *self._of_files()]
 
-    def _of_decoding(self) -> list[Problem]:
+    def _of_decoding(self) -> list[InputProblem]:
         found = []
         filters = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0}
         given = [name for name, neutral in filters.items() if getattr(self, name) != neutral]
         if given and self.decoding != "sample":
             what = f"draws nothing, so that {', '.join(given)} would have no effect"
-            found.append(Problem("decoding", what, self.decoding, "sample", "", "infer.decoding=sample"))
+            found.append(InputProblem("decoding", what, self.decoding, "sample", "", "infer.decoding=sample"))
         if self.beams and self.decoding != "beam":
             remedy = "infer.decoding=beam, or drop it"
-            found.append(Problem("beams", "only a beam search keeps beams", str(self.beams), "0", "", remedy))
+            found.append(InputProblem("beams", "only a beam search keeps beams", str(self.beams), "0", "", remedy))
         if self.decoding == "beam" and self.width == 1:
-            found.append(Problem("beams", "one beam is greedy decoding", "1", "at least 2", "", "infer.decoding=greedy"))
+            found.append(
+                InputProblem("beams", "one beam is greedy decoding", "1", "at least 2", "", "infer.decoding=greedy")
+            )
         if self.decoding == "beam" and self.stop:
             what = "a beam search ends completions by their end token alone"
-            found.append(Problem("stop", what, str(self.stop), remedy="infer.decoding=sample or greedy, or drop it"))
+            found.append(
+                InputProblem("stop", what, str(self.stop), remedy="infer.decoding=sample or greedy, or drop it")
+            )
         if self.samples > 1 and self.decoding == "greedy":
             what = "greedy completions of one prompt are all the same"
-            found.append(Problem("samples", what, str(self.samples), "1", "", "infer.decoding=sample"))
+            found.append(InputProblem("samples", what, str(self.samples), "1", "", "infer.decoding=sample"))
         if self.decoding == "beam" and self.samples > self.width:
             what = f"a search with {self.width} beams finds no more completions"
-            found.append(Problem("samples", what, str(self.samples), f"1 to {self.width}", "", "a larger infer.beams"))
+            found.append(
+                InputProblem("samples", what, str(self.samples), f"1 to {self.width}", "", "a larger infer.beams")
+            )
         return found
 
-    def _of_judging(self) -> list[Problem]:
+    def _of_judging(self) -> list[InputProblem]:
         if self.verify:
             return []
         asked = {"samples": "nothing would choose among them", "max_attempts": "nothing says what to try again"}
         return [
-            Problem(name, f"without a verifier {why}", str(getattr(self, name)), "1", "", "infer.verify=true")
+            InputProblem(name, f"without a verifier {why}", str(getattr(self, name)), "1", "", "infer.verify=true")
             for name, why in asked.items()
             if getattr(self, name) > 1
         ]
 
-    def _of_files(self) -> list[Problem]:
+    def _of_files(self) -> list[InputProblem]:
         if self.output.endswith(".gz"):
-            return [Problem("output", "is written as plain text, so that it can be gone on with", self.output)]
+            return [InputProblem("output", "is written as plain text, so that it can be gone on with", self.output)]
         if self.output == STDIN:
             remedy = "leave it out: answers go to standard output where it is a pipe"
-            return [Problem("output", "has to be a file", self.output, remedy=remedy)]
+            return [InputProblem("output", "has to be a file", self.output, remedy=remedy)]
         if self.output and self.input and Path(self.input).resolve() == Path(self.output).resolve():
-            return [Problem("output", "is the input", self.output, "another file")]
+            return [InputProblem("output", "is the input", self.output, "another file")]
         return []

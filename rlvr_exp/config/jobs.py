@@ -10,7 +10,7 @@ from hydra.errors import HydraException
 
 from rlvr_exp.config.check import Checked
 from rlvr_exp.config.compose import compose_lenient
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 
 
 @dataclass(frozen=True)
@@ -43,19 +43,19 @@ def expand(words: Sequence[str]) -> list[SweepJob]:
     return jobs
 
 
-def _parse(words: Sequence[str]) -> tuple[list[Override], list[Problem]]:
+def _parse(words: Sequence[str]) -> tuple[list[Override], list[InputProblem]]:
     """The words that can be read and split, and a problem for each of the others."""
     parser, parsed, problems = OverridesParser.create(), [], []
     for word in words:
         try:
             override = parser.parse_override(word)
             if override.is_sweep_override() and override.is_hydra_override():
-                problems.append(Problem(word, "cannot be swept over"))
+                problems.append(InputProblem(word, "cannot be swept over"))
                 continue
             BasicSweeper.split_arguments([override], max_batch_size=None)
         except (HydraException, ValueError) as fault:
             remedy = "key=a,b or key=range(1,4); quote the word for the shell"
-            problems.append(Problem(word, f"cannot be read: {str(fault).splitlines()[0]}", "", "", "", remedy))
+            problems.append(InputProblem(word, f"cannot be read: {str(fault).splitlines()[0]}", "", "", "", remedy))
             continue
         parsed.append(override)
     return parsed, problems

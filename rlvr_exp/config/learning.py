@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rlvr_exp.config.options import configures, option
-from rlvr_exp.core.errors import Problem
+from rlvr_exp.core.errors import InputProblem
 
 
 @configures("rlvr_exp.curriculum.uniform.Uniform")
@@ -83,9 +83,11 @@ class SGD(Optimizer):
     weight_decay: float = option(0.0, low=0)
     """L2 penalty of matrices, added to their gradients."""
 
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[InputProblem]:
         if self.nesterov and not self.momentum:
-            return [Problem("nesterov", "there is no momentum to look ahead by", "true", remedy="set momentum above 0")]
+            return [
+                InputProblem("nesterov", "there is no momentum to look ahead by", "true", remedy="set momentum above 0")
+            ]
         return []
 
 
@@ -177,7 +179,7 @@ def last_steps(steps: int) -> int:
     return -(-steps // 5)
 
 
-def schedule_problems(scheduler: Scheduler, steps: int) -> Iterator[Problem]:
+def schedule_problems(scheduler: Scheduler, steps: int) -> Iterator[InputProblem]:
     """What a schedule cannot do in a run of that many steps."""
     if not (steps and isinstance(scheduler, WarmupStableDecay)):
         return
@@ -185,4 +187,4 @@ def schedule_problems(scheduler: Scheduler, steps: int) -> Iterator[Problem]:
     if scheduler.warmup_steps + decay > steps:
         got = f"{scheduler.warmup_steps} + {decay} of {steps} steps"
         remedy = "a shorter scheduler.warmup_steps or scheduler.decay_steps, or a larger algorithm.max_steps"
-        yield Problem("scheduler", "warm-up and decay are longer than the run", got, "", "", remedy)
+        yield InputProblem("scheduler", "warm-up and decay are longer than the run", got, "", "", remedy)

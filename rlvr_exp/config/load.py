@@ -13,7 +13,7 @@ from rlvr_exp.config.check import Checked, check, present_nodes
 from rlvr_exp.config.options import allowed_of
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.tree import Tree
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 
 
 def load(path: Path) -> Config:
@@ -28,7 +28,7 @@ def load(path: Path) -> Config:
             raise ValueError("it holds no mapping")
     except (OSError, ValueError, yaml.YAMLError) as fault:
         raise InputError(
-            Problem(str(path), f"cannot be read: {fault}", remedy="give a run's own config.yaml")
+            InputProblem(str(path), f"cannot be read: {fault}", remedy="give a run's own config.yaml")
         ) from fault
     for folder in (values.get("run") or {}).get("searchpath") or []:
         if folder not in sys.path:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from rlvr_exp.config.adapter import Adapter, adapter_problems
 from rlvr_exp.config.architecture import Architecture
 from rlvr_exp.config.options import option
-from rlvr_exp.core.errors import Problem
+from rlvr_exp.core.errors import InputProblem
 
 
 @dataclass
@@ -51,11 +51,11 @@ class Model:
     def is_embedded(self) -> bool:
         return not self.path and not self.name
 
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[InputProblem]:
         found = list(adapter_problems(self))
         if self.from_scratch and not self.is_embedded:
             found.append(
-                Problem(
+                InputProblem(
                     "from_scratch", "only an embedded model is built from scratch", remedy="drop it, or model=tiny"
                 )
             )

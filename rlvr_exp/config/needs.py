@@ -17,7 +17,7 @@ from rlvr_exp.config.run import SAMPLES, Verify
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import reads
 from rlvr_exp.config.verifier import INSTALL_DAFNY, Dafny
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.sealed import check_if_ours
 
 EMBEDDED_MODELS = PACKAGE / "assets" / "models"
@@ -29,7 +29,7 @@ WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 class Need:
     """Something missing."""
 
-    problem: Problem
+    problem: InputProblem
     command: str
     """What brings it here; empty: only a person can."""
 
@@ -44,11 +44,13 @@ def _missing(config: Config) -> Iterator[Need]:
         yield from weights_missing(config.model)
     if reads(config, "data") and config.data.path and not Path(config.data.path).exists():
         remedy = "correct the path, or leave it out for the embedded tasks"
-        yield Need(Problem("data.path", "not there", config.data.path, "an existing folder or file", "", remedy), "")
+        yield Need(
+            InputProblem("data.path", "not there", config.data.path, "an existing folder or file", "", remedy), ""
+        )
     if reads(config, "optimizer") and isinstance(config.optimizer, AdamW8bit) and find_spec("bitsandbytes") is None:
         command = "pip install bitsandbytes"
         remedy = f"{command}, or optimizer=adamw"
-        yield Need(Problem("optimizer", "bitsandbytes is not installed", "adamw_8bit", "", "", remedy), command)
+        yield Need(InputProblem("optimizer", "bitsandbytes is not installed", "adamw_8bit", "", "", remedy), command)
     judges = reads(config, "verifier") and (config.infer is None or config.infer.verify)
     if judges and isinstance(config.verifier, Dafny):
         yield from dafny_missing(config.verifier)
@@ -71,7 +73,7 @@ def _missing(config: Config) -> Iterator[Need]:
         if config.report.run:
             yield from _run("report.run", config.report.run)
         else:
-            yield Need(Problem("report.run", "not given", "nothing", "a run directory", "", "report.run=DIR"), "")
+            yield Need(InputProblem("report.run", "not given", "nothing", "a run directory", "", "report.run=DIR"), "")
         for run in config.report.beside:
             yield from _run("report.beside", run)
 
@@ -82,13 +84,13 @@ def dafny_missing(verifier: Dafny) -> Iterator[Need]:
     if shutil.which(program) is None:
         what = "docker is not on the PATH" if verifier.image else "Dafny is not there"
         command = "" if verifier.image else "apt-get install dafny"
-        yield Need(Problem(where, what, verifier.image or program, remedy=INSTALL_DAFNY), command)
+        yield Need(InputProblem(where, what, verifier.image or program, remedy=INSTALL_DAFNY), command)
 
 
 def _rows(verify: Verify) -> Iterator[Need]:
     if not verify.input:
         remedy = "verify.input=FILE.jsonl, or verify.input=samples to try it out"
-        yield Need(Problem("verify.input", "not given", "nothing", "a file of JSON lines", "", remedy), "")
+        yield Need(InputProblem("verify.input", "not given", "nothing", "a file of JSON lines", "", remedy), "")
     elif verify.input != SAMPLES:
         yield from _input("verify.input", verify.input)
     yield from _output("verify.output", verify.output)
@@ -106,22 +108,22 @@ def formatter_missing(infer: Infer) -> Iterator[Need]:
     if infer.format and find_spec("ruff") is None:
         command = "pip install ruff"
         remedy = f"{command}, or infer.format=false"
-        yield Need(Problem("infer.format", "ruff is not installed", "true", "", "", remedy), command)
+        yield Need(InputProblem("infer.format", "ruff is not installed", "true", "", "", remedy), command)
 
 
 def _input(where: str, given: str) -> Iterator[Need]:
     if not Path(given).is_file():
         what = "not a regular file" if Path(given).exists() else "not there"
-        yield Need(Problem(where, what, given, "a file of JSON lines", "", "correct the path"), "")
+        yield Need(InputProblem(where, what, given, "a file of JSON lines", "", "correct the path"), "")
 
 
 def _output(where: str, given: str) -> Iterator[Need]:
     """`given`: empty for the run directory's own file."""
     if given and Path(given).exists() and not Path(given).is_file():
-        yield Need(Problem(where, "not a regular file", given, "a file, new or of this input"), "")
+        yield Need(InputProblem(where, "not a regular file", given, "a file, new or of this input"), "")
     elif given and not _can_be_written(Path(given)):
         remedy = "choose a folder that can be written"
-        yield Need(Problem(where, "cannot be written", given, "", "", remedy), "")
+        yield Need(InputProblem(where, "cannot be written", given, "", "", remedy), "")
 
 
 def _can_be_written(path: Path) -> bool:
@@ -133,20 +135,20 @@ def _can_be_written(path: Path) -> bool:
 
 def _rollouts(where: str, directory: str) -> Iterator[Need]:
     if not directory:
-        yield Need(Problem(where, "not given", "nothing", "a run directory", "", f"{where}=DIR"), "")
+        yield Need(InputProblem(where, "not given", "nothing", "a run directory", "", f"{where}=DIR"), "")
     elif not (Path(directory) / "config.yaml").is_file():
         yield from _run(where, directory)
     elif of_cascade(directory):
         allowed = "a run of one policy; +stage=evaluate evaluate.cascade=CHECKPOINT measures a cascade again"
-        yield Need(Problem(where, "the answers of a cascade stand on one another", directory, allowed), "")
+        yield Need(InputProblem(where, "the answers of a cascade stand on one another", directory, allowed), "")
     elif not any((Path(directory) / "rollouts").glob("step_*.jsonl.gz")):
         allowed = "a run directory with rollouts/, as +stage=grpo and +stage=ppo write them"
-        yield Need(Problem(where, "the run holds no rollouts", directory, allowed), "")
+        yield Need(InputProblem(where, "the run holds no rollouts", directory, allowed), "")
 
 
 def _run(where: str, directory: str) -> Iterator[Need]:
     if not (Path(directory) / "config.yaml").is_file():
-        yield Need(Problem(where, "no run is there", directory, "a run directory, with a config.yaml"), "")
+        yield Need(InputProblem(where, "no run is there", directory, "a run directory, with a config.yaml"), "")
 
 
 def weights_missing(model: Model) -> Iterator[Need]:
@@ -160,42 +162,44 @@ def weights_missing(model: Model) -> Iterator[Need]:
     if model.quantization != "none" and find_spec("bitsandbytes") is None:
         command = "pip install bitsandbytes"
         what, remedy = "bitsandbytes is not installed", f"{command}, or model.quantization=none"
-        yield Need(Problem("model.quantization", what, model.quantization, "", "", remedy), command)
+        yield Need(InputProblem("model.quantization", what, model.quantization, "", "", remedy), command)
     if model.adapter.path and not _is_adapter(Path(model.adapter.path)):
         allowed = "a folder with adapter_config.json and adapter_model.safetensors"
         what = "no adapter is there"
-        yield Need(Problem("model.adapter.path", what, model.adapter.path, allowed, "", "correct the path"), "")
+        yield Need(InputProblem("model.adapter.path", what, model.adapter.path, allowed, "", "correct the path"), "")
     if is_adapter(model.path):
         yield from _adapted(model)
     elif model.path:
         if not _is_checkpoint(Path(model.path), model.from_scratch):
             allowed = "a folder with config.json and weights (safetensors), or with an adapter"
             remedy = "correct the path, or leave it out and choose model=NAME"
-            yield Need(Problem("model.path", "no checkpoint is there", model.path, allowed, "", remedy), "")
+            yield Need(InputProblem("model.path", "no checkpoint is there", model.path, allowed, "", remedy), "")
     elif model.name:
         if not any(_is_checkpoint(folder, model.from_scratch) for folder in snapshots(model.name)):
             command = f"hf download {model.name}"
             remedy = f"{command}, or model.path=DIR for a local checkpoint"
             yield Need(
-                Problem("model.name", "the weights are not on this machine", model.name, "", "", remedy), command
+                InputProblem("model.name", "the weights are not on this machine", model.name, "", "", remedy), command
             )
     elif not _is_checkpoint(EMBEDDED_MODELS / model.embedded, model.from_scratch):
         remedy = "install rlvr_exp again, or model.path=DIR for a local checkpoint"
         place = EMBEDDED_MODELS / model.embedded
-        yield Need(Problem("model", "the embedded model is missing", str(place), "", "", remedy), "")
+        yield Need(InputProblem("model", "the embedded model is missing", str(place), "", "", remedy), "")
 
 
 def _adapted(model: Model) -> Iterator[Need]:
     """An adapter's folder in the place of a checkpoint: its own weights, and the base that it names."""
     if not _is_adapter(Path(model.path)):
-        yield Need(Problem("model.path", "an adapter without weights", model.path, "adapter_model.safetensors"), "")
+        yield Need(
+            InputProblem("model.path", "an adapter without weights", model.path, "adapter_model.safetensors"), ""
+        )
     named = base(model)
     if not any(_is_checkpoint(folder, False) for folder in (Path(named), *snapshots(named))):
         command = "" if Path(named).is_absolute() else f"hf download {named}"
         where_else = f"model.path=BASE model.adapter.path={model.path}"
         what = "the base of this adapter is not on this machine"
         remedy = f"{command}, or {where_else}" if command else where_else
-        yield Need(Problem("model.path", what, named or "none is named", "", "", remedy), command)
+        yield Need(InputProblem("model.path", what, named or "none is named", "", "", remedy), command)
 
 
 def _is_adapter(folder: Path) -> bool:

@@ -13,18 +13,18 @@ from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import STAGE_NODES, STAGES, nodes
 from rlvr_exp.config.targets import NoSchema, find_schema
 from rlvr_exp.config.tree import Path, Tree, dotted
-from rlvr_exp.core.errors import Problem
+from rlvr_exp.core.errors import InputProblem
 
 MAPPING = "mapping"
 """Stands for a field that is a dict with names of the user's choice."""
 
 
-def apply(tree: Tree, overrides: Sequence[Override], problems: list[Problem]) -> list[Override]:
+def apply(tree: Tree, overrides: Sequence[Override], problems: list[InputProblem]) -> list[Override]:
     """Lay each override on the tree; those that were laid are returned, the others become problems."""
     return [override for override in overrides if _apply_one(tree, override, problems)]
 
 
-def _apply_one(tree: Tree, override: Override, problems: list[Problem]) -> bool:
+def _apply_one(tree: Tree, override: Override, problems: list[InputProblem]) -> bool:
     path = tuple(override.key_or_group.split("."))
     word = override.input_line or ""
     problem = _shape_problem(path, word, override) or _open_problem(tree, path, word, override)
@@ -34,18 +34,18 @@ def _apply_one(tree: Tree, override: Override, problems: list[Problem]) -> bool:
         except KeyError as fault:
             way = str(fault.args[0])
             what = "nothing there to delete" if override.type is OverrideType.DEL else f"{way} is a value, not a node"
-            problem = Problem(word, what)
+            problem = InputProblem(word, what)
     if problem is not None:
         problems.append(problem)
     return problem is None
 
 
-def _lay(tree: Tree, path: Path, word: str, override: Override) -> Problem | None:
+def _lay(tree: Tree, path: Path, word: str, override: Override) -> InputProblem | None:
     """Raises KeyError when the path leads nowhere."""
     if override.type is not OverrideType.DEL:
         tree.put(path, override.value(), "command line")
     elif override.value() not in (None, tree.get(path)):
-        return Problem(
+        return InputProblem(
             word, "another value is there", repr(override.value()), repr(tree.get(path)), "", f"~{dotted(path)}"
         )
     else:
@@ -53,17 +53,17 @@ def _lay(tree: Tree, path: Path, word: str, override: Override) -> Problem | Non
     return None
 
 
-def _shape_problem(path: Path, word: str, override: Override) -> Problem | None:
+def _shape_problem(path: Path, word: str, override: Override) -> InputProblem | None:
     if override.package is not None or "/" in path[0]:
-        return Problem(word, "no such group", "", ", ".join(field_types(Config)))
+        return InputProblem(word, "no such group", "", ", ".join(field_types(Config)))
     if path == ("run", "searchpath"):
-        return Problem(word, "follows from hydra.searchpath", "", "", "", "hydra.searchpath=[DIR,...]")
+        return InputProblem(word, "follows from hydra.searchpath", "", "", "", "hydra.searchpath=[DIR,...]")
     if path == ("stage",):
-        return Problem(word, "a stage is chosen as a group", "", ", ".join(STAGES), "", "+stage=NAME")
+        return InputProblem(word, "a stage is chosen as a group", "", ", ".join(STAGES), "", "+stage=NAME")
     return None
 
 
-def _open_problem(tree: Tree, path: Path, word: str, override: Override) -> Problem | None:
+def _open_problem(tree: Tree, path: Path, word: str, override: Override) -> InputProblem | None:
     """Entries are added and deleted only where the schema has a mapping; elsewhere every key exists already."""
     if override.type in (OverrideType.CHANGE, OverrideType.FORCE_ADD):
         return None
@@ -71,9 +71,9 @@ def _open_problem(tree: Tree, path: Path, word: str, override: Override) -> Prob
     if override.type is OverrideType.DEL:
         if parents[-1] is MAPPING:
             return None
-        return Problem(word, "an option of a schema cannot be deleted", "", "", "", f"{dotted(path)}=VALUE")
+        return InputProblem(word, "an option of a schema cannot be deleted", "", "", "", f"{dotted(path)}=VALUE")
     if MAPPING not in parents and is_schema(parents[-1]) and path[-1] in field_types(parents[-1]):
-        return Problem(word, "this key exists already", "", "", "", f"drop the +: {word.lstrip('+')}")
+        return InputProblem(word, "this key exists already", "", "", "", f"drop the +: {word.lstrip('+')}")
     return None
 
 
@@ -106,13 +106,13 @@ def _by_target(tree: Tree, at: Path) -> type | None:
         return None
 
 
-def no_effect(overrides: Sequence[Override], stage: Any, benchmark: Any = None) -> list[Problem]:
+def no_effect(overrides: Sequence[Override], stage: Any, benchmark: Any = None) -> list[InputProblem]:
     """Explicit words about nodes that the stage, with the benchmark of this target, does not read."""
     if stage not in STAGES:
         return []
     told = ", ".join(name for name in field_types(Config) if name in nodes(stage, benchmark))
     return [
-        Problem(
+        InputProblem(
             override.input_line or "", f"has no effect under +stage={stage}", "", f"options of {told}", "", "drop it"
         )
         for override in overrides

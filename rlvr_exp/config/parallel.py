@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rlvr_exp.config.options import option
-from rlvr_exp.core.errors import Problem
+from rlvr_exp.core.errors import InputProblem
 
 STRATEGIES = ("single", "ddp", "zero2", "zero3")
 SHARDING = {"zero2": 2, "zero3": 3}
@@ -64,44 +64,48 @@ class Parallel:
     def distributed(self) -> bool:
         return self.strategy != "single"
 
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[InputProblem]:
         return [*self._of_strategy(), *self._of_nodes(), *self._of_deepspeed()]
 
-    def _of_strategy(self) -> Iterator[Problem]:
+    def _of_strategy(self) -> Iterator[InputProblem]:
         if self.strategy == "single" and self.processes > 1:
             remedy = "parallel=ddp (or zero2, zero3), which takes processes"
-            yield Problem("processes", "one process only under parallel=single", str(self.processes), "1", "", remedy)
+            yield InputProblem(
+                "processes", "one process only under parallel=single", str(self.processes), "1", "", remedy
+            )
         if self.offload and self.strategy != "zero3":
-            yield Problem("offload", "has no effect", "true", "false", "", "parallel=zero3_offload, or drop it")
+            yield InputProblem("offload", "has no effect", "true", "false", "", "parallel=zero3_offload, or drop it")
 
-    def _of_nodes(self) -> Iterator[Problem]:
+    def _of_nodes(self) -> Iterator[InputProblem]:
         if self.nodes == 1:
             if self.address:
-                yield Problem(
+                yield InputProblem(
                     "address", "one machine needs none", self.address, "", "", "drop it, or set parallel.nodes"
                 )
             if self.node:
-                yield Problem("node", "there is one machine", str(self.node), "0", "", "set parallel.nodes")
+                yield InputProblem("node", "there is one machine", str(self.node), "0", "", "set parallel.nodes")
             return
         if not self.distributed:
-            yield Problem("nodes", "one machine only under parallel=single", str(self.nodes), "1", "", "parallel=ddp")
+            yield InputProblem(
+                "nodes", "one machine only under parallel=single", str(self.nodes), "1", "", "parallel=ddp"
+            )
         if not self.address or not self.port:
             remedy = "parallel.address=HOST parallel.port=29500, the same on every machine"
-            yield Problem(
+            yield InputProblem(
                 "address", "several machines need a place to meet", f"{self.address}:{self.port}", "", "", remedy
             )
         if self.node >= self.nodes:
-            yield Problem("node", "there are fewer machines", str(self.node), f"0 to {self.nodes - 1}")
+            yield InputProblem("node", "there are fewer machines", str(self.node), f"0 to {self.nodes - 1}")
 
-    def _of_deepspeed(self) -> Iterator[Problem]:
+    def _of_deepspeed(self) -> Iterator[InputProblem]:
         if self.deepspeed and self.strategy not in SHARDING:
             remedy = "parallel=zero2, zero3 or zero3_offload"
-            yield Problem(
+            yield InputProblem(
                 "deepspeed", f"DeepSpeed does not run under {self.strategy}", str(self.deepspeed), "", "", remedy
             )
         for key, ours in OURS.items():
             if (value := _at(self.deepspeed, key)) is not None:
-                yield Problem(f"deepspeed.{key}", "set by the framework", str(value), "", "", f"set {ours}")
+                yield InputProblem(f"deepspeed.{key}", "set by the framework", str(value), "", "", f"set {ours}")
 
 
 def _at(tree: Mapping[str, Any], dotted: str) -> Any:

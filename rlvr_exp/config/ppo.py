@@ -7,7 +7,7 @@ from typing import Any
 from rlvr_exp.config.algorithm import ReinforcementLearning
 from rlvr_exp.config.options import configures, option
 from rlvr_exp.config.trl_names import trl_problems
-from rlvr_exp.core.errors import Problem
+from rlvr_exp.core.errors import InputProblem
 
 OF_GROUP_LOSS = (
     "delta",
@@ -67,33 +67,33 @@ class PPO(ReinforcementLearning):
     trl: dict[str, Any] = field(default_factory=dict)
     """Further fields of the trainer's GRPOConfig, by their own names."""
 
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[InputProblem]:
         found = [*super().problems(), *trl_problems("GRPOConfig", self.trl)]
         return [*found, *self._of_group_loss(), *self._reference(), *self._replay(), *self._size()]
 
-    def _of_group_loss(self) -> Iterator[Problem]:
+    def _of_group_loss(self) -> Iterator[InputProblem]:
         for name in self.trl:
             if name in OF_GROUP_LOSS:
-                yield Problem(
+                yield InputProblem(
                     f"trl.{name}", "read by the loss of the group methods alone", str(self.trl[name]), remedy="drop it"
                 )
 
-    def _size(self) -> Iterator[Problem]:
+    def _size(self) -> Iterator[InputProblem]:
         if self.group_size < 2:
             what = "completions of a prompt are computed together, two or more"
-            yield Problem("group_size", what, str(self.group_size), "2 or more", "", "algorithm.group_size=2")
+            yield InputProblem("group_size", what, str(self.group_size), "2 or more", "", "algorithm.group_size=2")
 
-    def _reference(self) -> Iterator[Problem]:
+    def _reference(self) -> Iterator[InputProblem]:
         if self.kl_coef:
             return
         remedy = "set algorithm.kl_coef above 0, or drop it"
         if self.reference_sync_steps:
             what = "without a KL penalty there is no reference to renew"
-            yield Problem(
+            yield InputProblem(
                 "reference_sync_steps", what, str(self.reference_sync_steps), "0 while algorithm.kl_coef=0", "", remedy
             )
         if self.kl_in != "reward":
-            yield Problem(
+            yield InputProblem(
                 "kl_in",
                 "without a KL penalty it acts nowhere",
                 self.kl_in,
@@ -102,13 +102,15 @@ class PPO(ReinforcementLearning):
                 remedy,
             )
 
-    def _replay(self) -> Iterator[Problem]:
+    def _replay(self) -> Iterator[InputProblem]:
         if self.replay_steps and self.replay_prompts:
             return
         given = {"replay_steps": self.replay_steps, "replay_prompts": self.replay_prompts}
         remedy = "set algorithm.replay_steps and algorithm.replay_prompts both, or neither"
         for name, value in given.items():
             if value:
-                yield Problem(name, "nothing is replayed without the other", str(value), "0", "", remedy)
+                yield InputProblem(name, "nothing is replayed without the other", str(value), "0", "", remedy)
         if self.replay_max_weight != 1.0:
-            yield Problem("replay_max_weight", "nothing is replayed", str(self.replay_max_weight), "1.0", "", remedy)
+            yield InputProblem(
+                "replay_max_weight", "nothing is replayed", str(self.replay_max_weight), "1.0", "", remedy
+            )

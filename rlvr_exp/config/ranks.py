@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from rlvr_exp.config.parallel import SHARDING
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import reads
-from rlvr_exp.core.errors import Problem
+from rlvr_exp.core.errors import InputProblem
 
 STAGES_OF_RANKS = ("sft", "grpo", "ppo", "cascade", "evaluate")
 """Stages that share their work over processes."""
@@ -13,33 +13,35 @@ WHOLE_MATRICES = ("rlvr_exp.algorithms.optimizers.Muon", "rlvr_exp.algorithms.op
 """Optimizers whose step depends on a matrix as a whole; ZeRO hands an optimizer flat pieces of all parameters."""
 
 
-def of_ranks(config: Config) -> Iterator[Problem]:
+def of_ranks(config: Config) -> Iterator[InputProblem]:
     """Combinations with the `parallel` node that cannot work."""
     parallel = config.parallel
     if not parallel.distributed:
         return
     if config.stage not in STAGES_OF_RANKS:
         what = f"+stage={config.stage} runs in one process; those that share their work: {', '.join(STAGES_OF_RANKS)}"
-        yield Problem("parallel.strategy", what, parallel.strategy, "single", "", "parallel=single")
+        yield InputProblem("parallel.strategy", what, parallel.strategy, "single", "", "parallel=single")
         return
     if config.run.inline:
         remedy = "parallel=single, or drop run.inline"
-        yield Problem("run.inline", "several processes cannot run in this one", "true", "false", "", remedy)
+        yield InputProblem("run.inline", "several processes cannot run in this one", "true", "false", "", remedy)
     if parallel.nodes > 1 and not config.run.dir:
         remedy = "run.dir=DIR on a file system that all machines see"
-        yield Problem("run.dir", "several machines need one run directory", "nothing", "", "", remedy)
+        yield InputProblem("run.dir", "several machines need one run directory", "nothing", "", "", remedy)
     if config.model.device_map:
         what = "spreads the layers of one process over devices, which each process of several has one of"
-        yield Problem("model.device_map", what, config.model.device_map, "empty", "", "drop it, or parallel=single")
+        yield InputProblem(
+            "model.device_map", what, config.model.device_map, "empty", "", "drop it, or parallel=single"
+        )
     if reads(config, "optimizer") and parallel.strategy in SHARDING:
         yield from _under_zero(config)
 
 
-def _under_zero(config: Config) -> Iterator[Problem]:
+def _under_zero(config: Config) -> Iterator[InputProblem]:
     strategy, target = config.parallel.strategy, getattr(config.optimizer, "_target_", "")
     if target in WHOLE_MATRICES:
         what = f"needs whole matrices, which {strategy} cuts into flat pieces"
-        yield Problem("optimizer", what, target.rpartition(".")[2], "", "", "optimizer=adamw, or parallel=ddp")
+        yield InputProblem("optimizer", what, target.rpartition(".")[2], "", "", "optimizer=adamw, or parallel=ddp")
     if strategy == "zero3" and config.model.quantization != "none":
         what = "weights in few bits cannot be spread over processes by DeepSpeed"
-        yield Problem("model.quantization", what, config.model.quantization, "none", "", "parallel=zero2")
+        yield InputProblem("model.quantization", what, config.model.quantization, "none", "", "parallel=zero2")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from rlvr_exp.config.options import option
-from rlvr_exp.core.errors import Problem
+from rlvr_exp.core.errors import InputProblem
 
 
 @dataclass
@@ -17,9 +17,9 @@ class Rescore:
     """Old and new verdicts, one JSON object a line, in the order of the rollouts; empty: rescored.jsonl in this run's
     own directory."""
 
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[InputProblem]:
         if self.output.endswith(".gz"):
-            return [Problem("output", "is written as plain text, so that it can be gone on with", self.output)]
+            return [InputProblem("output", "is written as plain text, so that it can be gone on with", self.output)]
         return []
 
 

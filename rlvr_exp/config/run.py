@@ -7,7 +7,7 @@ from rlvr_exp.config.guards import Guards
 from rlvr_exp.config.options import option
 from rlvr_exp.config.sampling import Drawing
 from rlvr_exp.config.select import Select
-from rlvr_exp.core.errors import Problem
+from rlvr_exp.core.errors import InputProblem
 
 
 @dataclass
@@ -62,13 +62,13 @@ class Run:
     searchpath: list[str] = field(default_factory=list)
     """Folders with further YAML and the classes it names; written by hydra.searchpath=[DIR,...]."""
 
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[InputProblem]:
         if self.resume == AUTO and not self.dir:
             remedy = "run.dir=DIR, the same each time"
-            return [Problem("resume", "auto needs a run directory to look in", AUTO, "", "", remedy)]
+            return [InputProblem("resume", "auto needs a run directory to look in", AUTO, "", "", remedy)]
         if self.resume not in ("", AUTO) and self.dir and Path(self.resume).resolve() != Path(self.dir).resolve():
             what = "goes on in the directory that it names"
-            return [Problem("resume", what, f"{self.resume}, with run.dir={self.dir}", "", "", "drop run.dir")]
+            return [InputProblem("resume", what, f"{self.resume}, with run.dir={self.dir}", "", "", "drop run.dir")]
         return []
 
 
@@ -90,7 +90,7 @@ class Evaluation(Drawing):
     batch_size: int = option(512, low=1)
     """Completions generated at once, all of a task's together."""
 
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[InputProblem]:
         return self.drawing_problems()
 
 
@@ -106,10 +106,19 @@ class Evaluate:
     attempts: int = option(1, low=1, high=8)
     """With a cascade: times that a body is annotated, each but the first with what was said of the one before."""
 
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[InputProblem]:
         if self.attempts == 1 or self.cascade:
             return []
-        return [Problem("attempts", "are those of a cascade's annotator", str(self.attempts), "1", "", "evaluate.cascade=CHECKPOINT")]
+        return [
+            InputProblem(
+                "attempts",
+                "are those of a cascade's annotator",
+                str(self.attempts),
+                "1",
+                "",
+                "evaluate.cascade=CHECKPOINT",
+            )
+        ]
 
 
 @dataclass
@@ -119,11 +128,11 @@ class Compare:
     runs: list[str] = field(default_factory=list)
     """Run directories to lay side by side."""
 
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[InputProblem]:
         if len(self.runs) >= 2:
             return []
         return [
-            Problem(
+            InputProblem(
                 "runs",
                 "nothing to compare",
                 str(self.runs),
@@ -162,9 +171,9 @@ class Verify:
     max_row_mb: int = option(64, low=1)
     """A longer line of the input is no_verdict."""
 
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[InputProblem]:
         if self.output.endswith(".gz"):
-            return [Problem("output", "is written as plain text, so that it can be gone on with", self.output)]
+            return [InputProblem("output", "is written as plain text, so that it can be gone on with", self.output)]
         if self.output and Path(self.input).resolve() == Path(self.output).resolve():
-            return [Problem("output", "is the input", self.output, "another file")]
+            return [InputProblem("output", "is the input", self.output, "another file")]
         return []

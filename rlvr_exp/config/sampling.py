@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from rlvr_exp.config.options import option
-from rlvr_exp.core.errors import Problem
+from rlvr_exp.core.errors import InputProblem
 
 
 @dataclass
@@ -22,8 +22,12 @@ class Drawing:
     stop: list[str] = option([], outside=True)
     """Texts that end a completion, as its end token does; the text stays part of it."""
 
-    def drawing_problems(self) -> list[Problem]:
+    def drawing_problems(self) -> list[InputProblem]:
         """Settings that no engine can honour."""
         if "" in self.stop:
-            return [Problem("stop", "an empty text would end every completion at once", str(self.stop), remedy="drop it")]
+            return [
+                InputProblem(
+                    "stop", "an empty text would end every completion at once", str(self.stop), remedy="drop it"
+                )
+            ]
         return []

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rlvr_exp.config.options import option
-from rlvr_exp.core.errors import Problem
+from rlvr_exp.core.errors import InputProblem
 
 MEASURED = ("held_out/pass_at_1", "held_out/pass_at_1_greedy")
 """Verified success on held-out tasks, measured every so many steps; every other metric is one that rows have anyway."""
@@ -36,12 +36,14 @@ class Select:
         """A best checkpoint is looked for."""
         return self.every_steps > 0 or self.metric not in MEASURED
 
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[InputProblem]:
         return list(self._without_effect())
 
-    def _without_effect(self) -> Iterator[Problem]:
+    def _without_effect(self) -> Iterator[InputProblem]:
         if self.patience and not self.active:
             remedy = "run.select.every_steps=N, or another run.select.metric"
-            yield Problem("patience", "nothing is measured to be patient with", str(self.patience), "0", "", remedy)
+            yield InputProblem(
+                "patience", "nothing is measured to be patient with", str(self.patience), "0", "", remedy
+            )
         if self.metric not in MEASURED and self.metric.startswith("held_out/pass_at"):
-            yield Problem("metric", "is not measured in training", self.metric, ", ".join(MEASURED), MEASURED[0])
+            yield InputProblem("metric", "is not measured in training", self.metric, ", ".join(MEASURED), MEASURED[0])

@@ -6,15 +6,15 @@ from typing import Any
 
 from rlvr_exp.config.names import nearest
 from rlvr_exp.config.options import SCHEMAS, with_target
-from rlvr_exp.core.errors import Problem
+from rlvr_exp.core.errors import InputProblem
 
 _USER: dict[tuple[str, type | None], type] = {}
 
 
 class NoSchema(Exception):
-    """A `_target_` without a schema; carries the Problem, relative to the node."""
+    """A `_target_` without a schema; carries the InputProblem, relative to the node."""
 
-    def __init__(self, problem: Problem):
+    def __init__(self, problem: InputProblem):
         self.problem = problem
         super().__init__(str(problem))
 
@@ -26,11 +26,11 @@ def find_schema(target: Any, base: type | None) -> type:
         NoSchema: no such class, no schema, or one of another group.
     """
     if not isinstance(target, str) or "." not in target:
-        raise NoSchema(Problem("_target_", "not an import path", repr(target), "package.module.Class"))
+        raise NoSchema(InputProblem("_target_", "not an import path", repr(target), "package.module.Class"))
     if target in SCHEMAS:
         return _of_group(SCHEMAS[target], target, base)
     if target.startswith("rlvr_exp."):
-        raise NoSchema(Problem("_target_", "no schema for this class", target, "", nearest(target, SCHEMAS)))
+        raise NoSchema(InputProblem("_target_", "no schema for this class", target, "", nearest(target, SCHEMAS)))
     if (target, base) not in _USER:
         _USER[target, base] = _user_schema(target, base)
     return _USER[target, base]
@@ -39,7 +39,7 @@ def find_schema(target: Any, base: type | None) -> type:
 def _of_group(schema: type, target: str, base: type | None) -> type:
     if base is not None and not issubclass(schema, base):
         fitting = ", ".join(path for path, known in SCHEMAS.items() if issubclass(known, base))
-        raise NoSchema(Problem("_target_", "a class of another group", target, fitting))
+        raise NoSchema(InputProblem("_target_", "a class of another group", target, fitting))
     return schema
 
 
@@ -47,7 +47,7 @@ def _user_schema(target: str, base: type | None) -> type:
     schema = getattr(_import(target), "Config", None)
     if not (isinstance(schema, type) and dataclasses.is_dataclass(schema)):
         remedy = "give the class an attribute `Config`: a dataclass of its options"
-        raise NoSchema(Problem("_target_", "the class brings no schema", target, "", "", remedy))
+        raise NoSchema(InputProblem("_target_", "the class brings no schema", target, "", "", remedy))
     mixed = () if base is None or issubclass(schema, base) else (base,)
     return with_target(type(schema.__name__, (schema, *mixed), {"__doc__": schema.__doc__}), target)
 
@@ -59,5 +59,5 @@ def _import(target: str) -> Any:
     except Exception as fault:  # A user's module may fail in any way; each is shown as what it is.
         remedy = "check the path; its folder has to be in hydra.searchpath=[DIR] or installed"
         raise NoSchema(
-            Problem("_target_", f"cannot be imported: {type(fault).__name__}: {fault}", target, "", "", remedy)
+            InputProblem("_target_", f"cannot be imported: {type(fault).__name__}: {fault}", target, "", "", remedy)
         ) from fault

@@ -9,7 +9,7 @@ from typing import Any
 
 from rlvr_exp.config.names import nearest
 from rlvr_exp.config.trl_fields import GRPOCONFIG, SFTCONFIG, TRL_VERSION
-from rlvr_exp.core.errors import Problem
+from rlvr_exp.core.errors import InputProblem
 
 FIELDS: dict[str, dict[str, str]] = {"GRPOConfig": GRPOCONFIG, "SFTConfig": SFTCONFIG}
 
@@ -166,24 +166,24 @@ def free_names(cls: str) -> list[str]:
     return [name for name in FIELDS[cls] if framework_key(cls, name) is None]
 
 
-def trl_problems(cls: str, given: Mapping[str, Any]) -> list[Problem]:
+def trl_problems(cls: str, given: Mapping[str, Any]) -> list[InputProblem]:
     """What is wrong with a node's `trl` mapping."""
     return [problem for name, value in given.items() for problem in _problems(cls, name, value)]
 
 
-def _problems(cls: str, name: str, value: Any) -> Iterator[Problem]:
+def _problems(cls: str, name: str, value: Any) -> Iterator[InputProblem]:
     where = f"trl.{name}"
     if name not in FIELDS[cls]:
         near = nearest(name, FIELDS[cls])
         remedy = f"for {near} set {framework_key(cls, near)}" if near and framework_key(cls, near) else ""
-        yield Problem(where, f"no field of {cls} in TRL {TRL_VERSION}", name, "", near and f"trl.{near}", remedy)
+        yield InputProblem(where, f"no field of {cls} in TRL {TRL_VERSION}", name, "", near and f"trl.{near}", remedy)
         return
     ours = framework_key(cls, name)
     if ours is not None:
         remedy = "drop it" if ours.startswith("nothing") else f"set {ours}"
-        yield Problem(where, f"set by the framework; our key for it is {ours}", str(value), "", "", remedy)
+        yield InputProblem(where, f"set by the framework; our key for it is {ours}", str(value), "", "", remedy)
     elif not _fits(value, FIELDS[cls][name]):
-        yield Problem(where, "wrong type", repr(value), FIELDS[cls][name])
+        yield InputProblem(where, "wrong type", repr(value), FIELDS[cls][name])
 
 
 def _fits(value: Any, annotation: str) -> bool:

@@ -16,7 +16,7 @@ class RlvrError(Exception):
 
 
 @dataclass(frozen=True)
-class Problem:
+class InputProblem:
     """One thing wrong with what a person gave us: a configuration key, a file, a missing component."""
 
     where: str
@@ -41,9 +41,9 @@ class InputError(RlvrError):
 
     exit_code = BAD_INPUT
 
-    def __init__(self, *problems: Problem):
+    def __init__(self, *problems: InputProblem):
         if not problems:
-            raise ValueError("InputError needs at least one Problem")
+            raise ValueError("InputError needs at least one InputProblem")
         self.problems = problems
         super().__init__("\n".join(str(problem) for problem in problems))
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_exp.core.checksums import checksum
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.hashing import content_hash
 
 NAME = "checkpoint.json"
@@ -92,7 +92,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
         raise _wrong(path, "damaged: it does not hold what was written")
     if said["format"] != FORMAT:
         remedy = "use the version of rlvr_exp that wrote it"
-        raise InputError(Problem(str(path), "another format", str(said["format"]), str(FORMAT), "", remedy))
+        raise InputError(InputProblem(str(path), "another format", str(said["format"]), str(FORMAT), "", remedy))
     return said
 
 
@@ -103,7 +103,7 @@ def _length(got: int, written: int) -> str:
 
 
 def _wrong(path: Path, what: str) -> InputError:
-    return InputError(Problem(str(path), what, remedy=OTHER))
+    return InputError(InputProblem(str(path), what, remedy=OTHER))
 
 
 def _files(folder: Path) -> dict[str, Path]:

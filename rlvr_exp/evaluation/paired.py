@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean
 
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.evaluation.intervals import mean_interval
 from rlvr_exp.evaluation.metrics import Scored, task_values
 
@@ -75,7 +75,7 @@ def _refuse_other_tasks(first: Mapping[str, object], second: Mapping[str, object
         f"{len(first) - shared} tasks only in the first, {len(second) - shared} only in the second, {shared} in both"
     )
     raise InputError(
-        Problem(
+        InputProblem(
             where,
             "a paired comparison needs the same tasks on both sides",
             got=counts,

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.files import write_json
 from rlvr_exp.evaluation.metrics import (
     METRICS,
@@ -55,7 +55,9 @@ def load(run_dir: Path, when: When) -> list[Scored]:
         return [Scored(**row) for row in rows]
     except TypeError as fault:
         where = str(evaluation_path(run_dir, when))
-        raise InputError(Problem(where, "rows of another form", got=str(fault), remedy="evaluate it again")) from fault
+        raise InputError(
+            InputProblem(where, "rows of another form", got=str(fault), remedy="evaluate it again")
+        ) from fault
 
 
 def saved_rates(run_dir: Path, when: When) -> dict[str, Rate] | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.tasks.base import Task
 
 SHOWN = 5
@@ -19,7 +19,7 @@ def check_separation(trained: Collection[Task], held_out: Collection[Task], wher
         return
     named = ", ".join(shared[:SHOWN]) + (", ..." if len(shared) > SHOWN else "")
     raise InputError(
-        Problem(
+        InputProblem(
             where,
             "tasks that are trained on are also held out for evaluation",
             got=f"{len(shared)} shared: {named}",

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_exp.config.names import nearest
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.inference.problems import CANDIDATE, Rows, read_problem
 from rlvr_exp.tasks.arc.domain import Arc, to_task
 from rlvr_exp.tasks.arc.load import record_of
@@ -79,12 +79,12 @@ def from_file(path: Path, arc: Arc, shown: str = "") -> tuple[list[Ask], list[Fi
             asks.append(from_row(fields, arc))
             rows.append(fields)
         except Fault as fault:
-            faults.append(Problem(where, str(fault)))
+            faults.append(InputProblem(where, str(fault)))
     if faults:
-        more = [Problem(OPTION, f"{len(faults) - SHOWN} further faults")] if len(faults) > SHOWN else []
+        more = [InputProblem(OPTION, f"{len(faults) - SHOWN} further faults")] if len(faults) > SHOWN else []
         raise InputError(*faults[:SHOWN], *more)
     if not asks:
-        raise InputError(Problem(OPTION, "holds no task", shown or str(path), "one JSON object a line"))
+        raise InputError(InputProblem(OPTION, "holds no task", shown or str(path), "one JSON object a line"))
     _refuse_twice(asks)
     return asks, rows
 
@@ -95,7 +95,7 @@ def _entries(path: Path, shown: str) -> Iterator[tuple[str, dict[str, Any] | byt
         for line in lines(path, LONGEST, OPTION):
             if line.text is None:
                 where = f"{shown}, line {line.number}"
-                raise InputError(Problem(where, "longer than a row may be", allowed=f"{LONGEST} bytes"))
+                raise InputError(InputProblem(where, "longer than a row may be", allowed=f"{LONGEST} bytes"))
             yield f"{shown}, line {line.number}", line.text
         return
     with opened(path, OPTION) as file:
@@ -104,11 +104,11 @@ def _entries(path: Path, shown: str) -> Iterator[tuple[str, dict[str, Any] | byt
         value = json.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError) as fault:
         remedy = "JSON lines are read from a .jsonl file"
-        raise InputError(Problem(shown, "not JSON", got=str(fault), remedy=remedy)) from fault
+        raise InputError(InputProblem(shown, "not JSON", got=str(fault), remedy=remedy)) from fault
     entries = value if isinstance(value, list) else [value]
     for number, entry in enumerate(entries, 1):
         if not isinstance(entry, dict):
-            raise InputError(Problem(f"{shown}, entry {number}", "not an object", type(entry).__name__))
+            raise InputError(InputProblem(f"{shown}, entry {number}", "not an object", type(entry).__name__))
         # A file of one task, as ARC is published, is named by its file.
         named = {"id": path.name.split(".json")[0]} if isinstance(value, dict) else {}
         yield f"{shown}, entry {number}", named | entry
@@ -128,7 +128,7 @@ def chosen(asks: Sequence[Ask], ids: Sequence[str], count: int) -> list[Ask]:
     unknown = [name for name in ids if name not in there]
     if unknown:
         what, allowed = "no task has this id", f"{len(there)} tasks"
-        raise InputError(*(Problem("infer.ids", what, name, allowed, nearest(name, there)) for name in unknown))
+        raise InputError(*(InputProblem("infer.ids", what, name, allowed, nearest(name, there)) for name in unknown))
     kept = [ask for ask in asks if not ids or str(ask.id) in set(ids)]
     return kept[: count or None]
 
@@ -138,4 +138,4 @@ def _refuse_twice(asks: Sequence[Ask]) -> None:
     twice = [name for name, count in counts.items() if count > 1]
     if twice:
         remedy = "an id each: draws follow from it, and a run goes on by it"
-        raise InputError(Problem(OPTION, "ids that stand twice", ", ".join(twice[:SHOWN]), remedy=remedy))
+        raise InputError(InputProblem(OPTION, "ids that stand twice", ", ".join(twice[:SHOWN]), remedy=remedy))

@@ -12,7 +12,7 @@ from typing import Any
 
 from rlvr_exp.config.infer import Infer
 from rlvr_exp.config.model import Model
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.inference.asking import Ask, from_row
 from rlvr_exp.inference.beams import Beams
 from rlvr_exp.inference.layout import laid_out
@@ -105,11 +105,11 @@ class Engine:
             try:
                 return from_row(task, self._arc)
             except Fault as fault:
-                raise InputError(Problem("task", str(fault))) from fault
+                raise InputError(InputProblem("task", str(fault))) from fault
         if self._domain is None:
             remedy = "load(..., domain=DOMAIN), the one that the task is from"
             what = "a Task is worded by its domain, and none was given"
-            raise InputError(Problem("task", what, task.id, remedy=remedy))
+            raise InputError(InputProblem("task", what, task.id, remedy=remedy))
         return Ask(task.id, task, self._domain)
 
     def _solved(self, asks: Sequence[Ask]) -> list[Solution]:

@@ -19,7 +19,7 @@ from transformers.pytorch_utils import Conv1D
 
 from rlvr_exp.config.adapter import Adapter, continued, recorded
 from rlvr_exp.config.names import nearest
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.seeds import derive
 from rlvr_exp.models.quantization import quantization_of
@@ -140,7 +140,7 @@ def _check_base(base: PreTrainedModel, folder: str) -> None:
     if record and record["fingerprint"] != fingerprint(base):
         what = f"the adapter at {folder} was trained on another base"
         remedy = "name that base: model.path=BASE model.adapter.path=ADAPTER"
-        raise InputError(Problem("model", what, base.name_or_path, record["place"], "", remedy))
+        raise InputError(InputProblem("model", what, base.name_or_path, record["place"], "", remedy))
 
 
 def adapter_metrics(model: nn.Module) -> Mapping[str, float]:
@@ -191,8 +191,10 @@ def _targets(network: nn.Module, wanted: Sequence[str]) -> list[str]:
     return list(wanted) or ends
 
 
-def _no_layer(end: str, ends: Sequence[str]) -> Problem:
-    return Problem("model.adapter.targets", "no linear layer has this name", end, ", ".join(ends), nearest(end, ends))
+def _no_layer(end: str, ends: Sequence[str]) -> InputProblem:
+    return InputProblem(
+        "model.adapter.targets", "no linear layer has this name", end, ", ".join(ends), nearest(end, ends)
+    )
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from torch import nn
 
 from rlvr_exp.config.names import nearest
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 
 
 def freeze(network: nn.Module, patterns: Sequence[str]) -> int:
@@ -25,12 +25,14 @@ def freeze(network: nn.Module, patterns: Sequence[str]) -> int:
     for value in frozen:
         value.requires_grad_(False)
     if not any(value.requires_grad for value in names.values()):
-        problem = Problem("model.freeze", "nothing is left to train", str(list(patterns)), remedy="freeze fewer layers")
+        problem = InputProblem(
+            "model.freeze", "nothing is left to train", str(list(patterns)), remedy="freeze fewer layers"
+        )
         raise InputError(problem)
     return len({id(value) for value in frozen})
 
 
-def _fits_nothing(pattern: str, names: Sequence[str]) -> Problem:
+def _fits_nothing(pattern: str, names: Sequence[str]) -> InputProblem:
     example = nearest(pattern, names) or nearest(pattern.strip("*") or pattern, names)
     allowed = "parameter names, * and [..] as in a shell: " + ", ".join(list(names)[:3]) + ", ..."
-    return Problem("model.freeze", "fits no parameter", pattern, allowed, example)
+    return InputProblem("model.freeze", "fits no parameter", pattern, allowed, example)

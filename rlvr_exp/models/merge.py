@@ -18,7 +18,7 @@ from transformers import PreTrainedModel
 from rlvr_exp.config.adapter import Adapter, is_adapter, recorded, recorded_base
 from rlvr_exp.config.model import Model
 from rlvr_exp.config.needs import weights_missing
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.models.adapters import adapted
 from rlvr_exp.models.policy import load_policy, load_tokenizer
 
@@ -56,9 +56,11 @@ def _base(place: str, dtype: str, bits: str) -> Model:
 
 def _check(adapter: Path, out: Path) -> None:
     if not is_adapter(str(adapter)):
-        raise InputError(Problem("ADAPTER", "no adapter is there", str(adapter), "a folder with adapter_config.json"))
+        raise InputError(
+            InputProblem("ADAPTER", "no adapter is there", str(adapter), "a folder with adapter_config.json")
+        )
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise InputError(Problem("OUT", "holds something", str(out), "a new or empty folder"))
+        raise InputError(InputProblem("OUT", "holds something", str(out), "a new or empty folder"))
 
 
 def main(arguments: list[str]) -> int:

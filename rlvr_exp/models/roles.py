@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from peft import PeftModel
 
 from rlvr_exp.config.adapter import continued, has_adapter, is_adapter
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.sealed import check_if_ours
 from rlvr_exp.models.adapters import activate, attach, go_on
 from rlvr_exp.models.policy import Policy, load_base, load_policy
@@ -41,7 +41,9 @@ def _on_one_base(model, own: Mapping[str, str], seed: int) -> dict[str, Policy]:
     if whole:
         what = f"the {whole[0]} brings whole weights, and roles with adapters share one base"
         remedy = "name an adapter's folder, or model.adapter.kind=none"
-        raise InputError(Problem(f"cascade.{whole[0]}", what, own[whole[0]], "an adapter of the model", "", remedy))
+        raise InputError(
+            InputProblem(f"cascade.{whole[0]}", what, own[whole[0]], "an adapter of the model", "", remedy)
+        )
     policy = load_base(model, seed)
     network = policy.model
     for role, folder in own.items():

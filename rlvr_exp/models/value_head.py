@@ -20,7 +20,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 from transformers import PreTrainedModel
 
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 
 FILE = Path("value") / "value.safetensors"
 SHARED, OWN = "shared", "own"
@@ -67,7 +67,7 @@ class ValueHead(nn.Module):
             other = OWN if any(name.startswith("trunk.") for name in found) else SHARED
             remedy = f"algorithm.value_trunk={other} and the model settings of that run, or remove the file"
             raise InputError(
-                Problem("algorithm.value_trunk", "the saved value has other weights", str(file), remedy=remedy)
+                InputProblem("algorithm.value_trunk", "the saved value has other weights", str(file), remedy=remedy)
             )
         self.load_state_dict(found, strict=False)
         return True

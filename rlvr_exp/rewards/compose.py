@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.rewards.base import Judged, Span, Term
 from rlvr_exp.rewards.normalize import Identity, Normalizer
 
@@ -76,9 +76,11 @@ class Reward:
 
 def _check_weights(terms: Mapping[str, Term]) -> None:
     if not terms:
-        raise InputError(Problem("reward.terms", "no term has a weight", remedy="give at least one a weight above 0"))
+        raise InputError(
+            InputProblem("reward.terms", "no term has a weight", remedy="give at least one a weight above 0")
+        )
     problems = [
-        Problem(f"reward.terms.{name}.weight", "is not a finite number", str(term.weight), remedy="give a number")
+        InputProblem(f"reward.terms.{name}.weight", "is not a finite number", str(term.weight), remedy="give a number")
         for name, term in terms.items()
         if not math.isfinite(term.weight)
     ]
@@ -92,7 +94,7 @@ def _check_order(terms: Mapping[str, Term]) -> None:
     weights = ", ".join(f"{name}={term.weight:g}" for name, term in terms.items())
     if wrong.high > right.low or (wrong.high == right.low and not wrong.open_top):
         raise InputError(
-            Problem(
+            InputProblem(
                 "reward.terms",
                 f"a wrong answer can earn {wrong.high:g}, a correct one as little as {right.low:g}",
                 got=weights,
@@ -102,7 +104,7 @@ def _check_order(terms: Mapping[str, Term]) -> None:
         )
     if right.high - right.low > right.low - wrong.low:
         raise InputError(
-            Problem(
+            InputProblem(
                 "reward.terms",
                 f"correct answers differ by up to {right.high - right.low:g}, more than being correct gains",
                 got=weights,

@@ -4,7 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 
 _FLOOR = 1e-4
 
@@ -90,4 +90,4 @@ def _check_keys(normalizer: Normalizer, state: Mapping[str, float]) -> None:
         return
     remedy = "resume with the reward.normalizer that wrote the checkpoint"
     got, allowed = (", ".join(sorted(keys)) or "no keys" for keys in (state, wanted))
-    raise InputError(Problem(f"state of {name}", "has other keys", got, allowed, remedy=remedy))
+    raise InputError(InputProblem(f"state of {name}", "has other keys", got, allowed, remedy=remedy))

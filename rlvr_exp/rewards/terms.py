@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.rewards.base import Judged, Span, Term
 
 SEVERITY = {
@@ -81,7 +81,7 @@ class Length(Term):
     def __post_init__(self) -> None:
         if self.scale_tokens < 1:
             remedy = "give the number of tokens at which the bonus is halved"
-            raise InputError(Problem("scale_tokens", "must be at least 1", str(self.scale_tokens), remedy=remedy))
+            raise InputError(InputProblem("scale_tokens", "must be at least 1", str(self.scale_tokens), remedy=remedy))
 
     def __call__(self, judged: Judged) -> float:
         return self.scale_tokens / (self.scale_tokens + 1 + judged.tokens) if judged.correct else 0.0

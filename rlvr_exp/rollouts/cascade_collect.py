@@ -11,7 +11,7 @@ from statistics import fmean
 from typing import Any
 
 from rlvr_exp.config.cascade import Cascade as Options
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.curriculum.base import Curriculum
 from rlvr_exp.rewards.base import Judged
 from rlvr_exp.rewards.compose import Reward, Rewarded
@@ -211,7 +211,7 @@ class CascadeCollector:
         if set(state) != {"asked"}:
             got = ", ".join(sorted(state)) or "no keys"
             remedy = "resume with the version that wrote the checkpoint"
-            raise InputError(Problem("state of CascadeCollector", "has other keys", got, "asked", remedy=remedy))
+            raise InputError(InputProblem("state of CascadeCollector", "has other keys", got, "asked", remedy=remedy))
         self._asked = state["asked"]
 
     def metrics(self) -> dict[str, float]:

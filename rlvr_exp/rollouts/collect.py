@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.curriculum.base import Curriculum
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rewards.base import Judged
@@ -159,7 +159,7 @@ class Collector:
         if set(state) != {"asked", "waiting"}:
             got = ", ".join(sorted(state)) or "no keys"
             remedy = "resume with the version that wrote the checkpoint"
-            raise InputError(Problem("state of Collector", "has other keys", got, "asked, waiting", remedy=remedy))
+            raise InputError(InputProblem("state of Collector", "has other keys", got, "asked, waiting", remedy=remedy))
         self._asked = state["asked"]
         tasks = {task.id: task for task in self._tasks} if state["waiting"] else {}
         self._waiting = tuple(from_plain(group, tasks) for group in state["waiting"])

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.rewards.compose import Rewarded
 from rlvr_exp.rollouts.groups import Group
 from rlvr_exp.rollouts.judge import Answer
@@ -34,7 +34,9 @@ def from_plain(state: Mapping[str, Any], tasks: Mapping[str, Task]) -> Group:
     """Raises InputError where the data has the group's task no longer."""
     if state["task"] not in tasks:
         remedy = "resume with the data that the run was started with"
-        raise InputError(Problem("data", "a task that waits to be learned from is gone", state["task"], remedy=remedy))
+        raise InputError(
+            InputProblem("data", "a task that waits to be learned from is gone", state["task"], remedy=remedy)
+        )
     task = tasks[state["task"]]
     return Group(
         step=state["step"],

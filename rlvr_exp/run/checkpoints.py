@@ -18,7 +18,7 @@ import torch
 from torch import nn
 
 from rlvr_exp.algorithms.resumable import Resumable, Stateful
-from rlvr_exp.core.errors import GuardStop, InputError, Problem
+from rlvr_exp.core.errors import GuardStop, InputError, InputProblem
 from rlvr_exp.core.files import write_json
 from rlvr_exp.core.phase import CHECKPOINT, phase
 from rlvr_exp.core.sealed import OTHER, STEP, check_sound, seal
@@ -112,7 +112,9 @@ class Checkpoints:
         state = json.loads((checkpoint / STATE).read_text(encoding="utf-8"))
         if state.keys() != self._stateful.keys():
             got, allowed = (", ".join(sorted(names)) or "nothing" for names in (state, self._stateful))
-            raise InputError(Problem(str(checkpoint / STATE), "holds the state of other parts", got, allowed, "", OTHER))
+            raise InputError(
+                InputProblem(str(checkpoint / STATE), "holds the state of other parts", got, allowed, "", OTHER)
+            )
         for name, part in self._stateful.items():
             part.load_state_dict(state[name])
         self._trainer.load_training(checkpoint / TRAINING)

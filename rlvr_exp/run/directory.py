@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 
 OWN = (
     "config.yaml",
@@ -48,7 +48,7 @@ def fresh(root: Path, name: str) -> Path:
             return root / f"{name}{suffix}"
     except OSError as fault:
         raise InputError(_unwritable(root, fault)) from fault
-    raise InputError(Problem(str(root), "too many runs of one name", name, remedy="set run.dir=DIR"))
+    raise InputError(InputProblem(str(root), "too many runs of one name", name, remedy="set run.dir=DIR"))
 
 
 def default_directory(stage: str, now: datetime) -> Path:
@@ -56,14 +56,14 @@ def default_directory(stage: str, now: datetime) -> Path:
     return fresh(Path("outputs") / f"{now:%Y-%m-%d}", f"{now:%H-%M-%S}_{stage}")
 
 
-def problem_with(directory: Path) -> Problem | None:
+def problem_with(directory: Path) -> InputProblem | None:
     """Why a run cannot start in a directory of the user's choice; None when it can. Writes nothing."""
     if directory.exists() and not directory.is_dir():
-        return Problem("run.dir", "not a folder", str(directory), "a new or empty folder")
+        return InputProblem("run.dir", "not a folder", str(directory), "a new or empty folder")
     found = [name for name in OWN if (directory / name).exists()]
     if found:
         remedy = "run.resume=auto to go on with it, another run.dir, or none for a new one"
-        return Problem(
+        return InputProblem(
             "run.dir", "holds another run", f"{directory} with {', '.join(found)}", "a new or empty folder", "", remedy
         )
     return None
@@ -101,8 +101,8 @@ def _lock(handle: int, directory: Path) -> None:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as fault:
         remedy = "wait for it to end, or choose another run.dir"
-        raise InputError(Problem("run.dir", "a run is going on in it", str(directory), "", "", remedy)) from fault
+        raise InputError(InputProblem("run.dir", "a run is going on in it", str(directory), "", "", remedy)) from fault
 
 
-def _unwritable(directory: Path, fault: OSError) -> Problem:
-    return Problem("run.dir", f"cannot be written: {fault.strerror}", str(directory), remedy="set run.dir=DIR")
+def _unwritable(directory: Path, fault: OSError) -> InputProblem:
+    return InputProblem("run.dir", f"cannot be written: {fault.strerror}", str(directory), remedy="set run.dir=DIR")

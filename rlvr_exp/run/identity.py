@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from rlvr_exp.core.errors import Problem
+from rlvr_exp.core.errors import InputProblem
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.run import manifest
 
@@ -71,19 +71,19 @@ def identity(directory: Path) -> dict[str, Any]:
     }
 
 
-def differences(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> Iterator[Problem]:
+def differences(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> Iterator[InputProblem]:
     """Options that decide the trajectory and are not those of the checkpoint."""
     for key in sorted(theirs.keys() | ours.keys()):
         there, here = (side.get(key, "not an option") for side in (theirs, ours))
         if there != here:
             remedy = f"{key}={there}, or a new run.dir"
-            yield Problem(key, "is not that of the run to go on with", str(here), str(there), "", remedy)
+            yield InputProblem(key, "is not that of the run to go on with", str(here), str(there), "", remedy)
 
 
-def of_other_data(theirs: Mapping[str, str], ours: Mapping[str, str]) -> Iterator[Problem]:
+def of_other_data(theirs: Mapping[str, str], ours: Mapping[str, str]) -> Iterator[InputProblem]:
     """Splits whose tasks are not those of the checkpoint."""
     remedy = "bring the data back that the run was started with, or a new run.dir"
     for name in sorted(theirs.keys() | ours.keys()):
         there, here = theirs.get(name, "no such split"), ours.get(name, "no such split")
         if there != here:
-            yield Problem("data", f"split {name!r} holds other tasks", f"fingerprint {here}", there, "", remedy)
+            yield InputProblem("data", f"split {name!r} holds other tasks", f"fingerprint {here}", there, "", remedy)

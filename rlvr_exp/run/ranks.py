@@ -15,7 +15,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from rlvr_exp.config.parallel import SHARDING, Parallel
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.files import write_text
 
 NAMES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
@@ -122,7 +122,7 @@ def _backend() -> str:
     if local >= there:
         what = "more processes than devices"
         allowed = f"1 to {there}"
-        raise InputError(Problem("parallel.processes", what, os.environ["LOCAL_WORLD_SIZE"], allowed))
+        raise InputError(InputProblem("parallel.processes", what, os.environ["LOCAL_WORLD_SIZE"], allowed))
     torch.cuda.set_device(local)
     return "cpu:gloo,cuda:nccl"
 

@@ -8,14 +8,14 @@ from rlvr_exp.config.needs import missing
 from rlvr_exp.config.options import SCHEMAS
 from rlvr_exp.config.parallel import SHARDING
 from rlvr_exp.config.stages import reads
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.run.resume import problem_before
 
 CHECKED_BY_BUILDING = ("reward", "tracking")
 """Nodes whose objects are light and say at construction what cannot work."""
 
 
-def unready(config: Config, fetchable: bool) -> Iterator[Problem]:
+def unready(config: Config, fetchable: bool) -> Iterator[InputProblem]:
     """Everything in the way. `fetchable`: what can be brought here does not count."""
     if not fetchable:
         yield from (need.problem for need in missing(config))
@@ -28,10 +28,10 @@ def unready(config: Config, fetchable: bool) -> Iterator[Problem]:
         yield problem
     if config.parallel.strategy in SHARDING and find_spec("deepspeed") is None:
         remedy = "pip install 'rlvr_exp[deepspeed]', or parallel=ddp"
-        yield Problem("parallel.strategy", "needs the package deepspeed", "not installed", "", "", remedy)
+        yield InputProblem("parallel.strategy", "needs the package deepspeed", "not installed", "", "", remedy)
 
 
-def _problems_of(node: object) -> tuple[Problem, ...]:
+def _problems_of(node: object) -> tuple[InputProblem, ...]:
     try:
         build(node)
     except InputError as fault:

@@ -16,7 +16,7 @@ import yaml
 from rlvr_exp.config import Checked, Config, build
 from rlvr_exp.config.load import resolved
 from rlvr_exp.config.run import AUTO
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.sealed import STEP, check_sound
 from rlvr_exp.run.directory import problem_with
 from rlvr_exp.run.identity import MAX_STEPS, deciding, differences, flat, of_other_data
@@ -51,7 +51,7 @@ def directory_of(config: Config) -> Path | None:
     return Path(named) if named else None
 
 
-def problem_before(config: Config) -> Problem | None:
+def problem_before(config: Config) -> InputProblem | None:
     """Why a run cannot begin or go on in the directory that it names, as far as a look at it tells."""
     directory, resume = directory_of(config), config.run.resume
     if directory is None:
@@ -61,7 +61,7 @@ def problem_before(config: Config) -> Problem | None:
     if resume != AUTO and not (directory / "config.yaml").is_file():
         near = str(directory.parents[1]) if STEP.fullmatch(directory.name) and len(directory.parents) > 1 else ""
         remedy = "name the run directory, or run.resume=auto run.dir=DIR, which begins where nothing is"
-        return Problem("run.resume", "no run is there", resume, "a run directory, with checkpoints/", near, remedy)
+        return InputProblem("run.resume", "no run is there", resume, "a run directory, with checkpoints/", near, remedy)
     return None
 
 
@@ -129,7 +129,7 @@ def _anew(checked: Checked, root: Path) -> Start:
     """A run that stopped before its first checkpoint begins again; anything else is not ours to write over."""
     if checked.config.run.resume != AUTO:
         remedy = f"run.resume=auto run.dir={root} begins again"
-        raise InputError(Problem("run.resume", "holds no checkpoint", str(root), "a run with one", "", remedy))
+        raise InputError(InputProblem("run.resume", "holds no checkpoint", str(root), "a run with one", "", remedy))
     if problem_with(root) is None:
         return Start(notes=("no checkpoint is there: the run begins",))
     if not (root / "config.yaml").is_file():
@@ -155,7 +155,7 @@ def _check_fit(checked: Checked, checkpoint: Path, said: Mapping[str, Any]) -> N
         found += of_another_start(said.get("start", {}), start_files(checked.config))
     steps = ours["algorithm"]["max_steps"]
     if steps < said["step"]:
-        found.append(Problem(MAX_STEPS, "the checkpoint is past it", str(steps), f"{said['step']} or more"))
+        found.append(InputProblem(MAX_STEPS, "the checkpoint is past it", str(steps), f"{said['step']} or more"))
     if found:
         raise InputError(*found)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.files import replacing
 from rlvr_exp.run.guards_disk import writing
 
@@ -142,7 +142,7 @@ def _read(path: Path) -> list[dict[str, Any]]:
         return rows
     except (OSError, EOFError, ValueError, zlib.error) as fault:
         remedy = "name a run directory that holds this file whole"
-        problem = Problem(str(path), "cannot be read as gzipped JSON lines", got=str(fault), remedy=remedy)
+        problem = InputProblem(str(path), "cannot be read as gzipped JSON lines", got=str(fault), remedy=remedy)
         raise InputError(problem) from fault
 
 
@@ -151,7 +151,7 @@ def _typed(path: Path, row: Mapping[str, Any]) -> Rollout:
     if row.keys() | {"cascade"} != names:
         odd = ", ".join(sorted(names ^ (row.keys() | {"cascade"})))
         raise InputError(
-            Problem(
+            InputProblem(
                 str(path), "rows of another form", got=f"keys that differ: {odd}", remedy="name a run of this version"
             )
         )

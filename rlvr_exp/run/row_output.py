@@ -12,7 +12,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any, Self
 
-from rlvr_exp.core.errors import GuardStop, InputError, Problem
+from rlvr_exp.core.errors import GuardStop, InputError, InputProblem
 from rlvr_exp.core.files import write_json
 
 LOG_CHARACTERS = 2000
@@ -116,7 +116,7 @@ class RowFile:
         if differing:
             raise InputError(
                 *(
-                    Problem(self.option, f"was made with another {key}", told, "", "", self._remedy)
+                    InputProblem(self.option, f"was made with another {key}", told, "", "", self._remedy)
                     for key, told in differing
                 )
             )
@@ -146,8 +146,8 @@ class RowFile:
     def _remedy(self) -> str:
         return f"another {self.option}, or remove {self.path}"
 
-    def _problem(self, what: str, path: Path, remedy: str) -> Problem:
-        return Problem(self.option, what, str(path), "", "", remedy)
+    def _problem(self, what: str, path: Path, remedy: str) -> InputProblem:
+        return InputProblem(self.option, what, str(path), "", "", remedy)
 
 
 def _differences(theirs: Any, ours: Any, key: str = "") -> Iterator[tuple[str, str]]:

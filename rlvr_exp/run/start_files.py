@@ -14,7 +14,7 @@ from rlvr_exp.config.needs import EMBEDDED_MODELS, WEIGHTS, snapshots
 from rlvr_exp.config.schema import Config
 from rlvr_exp.core import sealed
 from rlvr_exp.core.checksums import checksum
-from rlvr_exp.core.errors import Problem
+from rlvr_exp.core.errors import InputProblem
 
 OTHERS = ("*.json", "*.py", "*.jinja", "*.model", "merges.txt", "vocab.txt")
 """Configurations, tokenizers and code."""
@@ -40,13 +40,13 @@ def start_files(config: Config) -> dict[str, str]:
     }
 
 
-def of_another_start(theirs: Mapping[str, str], ours: Mapping[str, str]) -> Iterator[Problem]:
+def of_another_start(theirs: Mapping[str, str], ours: Mapping[str, str]) -> Iterator[InputProblem]:
     """Files of the start model that are not those which the run began with, one problem each."""
     remedy = "bring the start model back that the run was started with, or a new run.dir"
     for name in sorted(theirs.keys() | ours.keys()):
         there, here = theirs.get(name, "no such file"), ours.get(name, "no such file")
         if there != here:
-            yield Problem("model", f"the start model's {name} holds something else", here, there, "", remedy)
+            yield InputProblem("model", f"the start model's {name} holds something else", here, there, "", remedy)
 
 
 def _base(model: Model) -> Path | None:

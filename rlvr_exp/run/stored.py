@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.run.rollout_files import Rollout, read_rollouts, rollout_steps
 
 
@@ -22,7 +22,9 @@ class Stored:
 
     def __post_init__(self) -> None:
         if not self.files:
-            raise InputError(Problem(str(self.directory), "holds no rollouts", remedy="name a run that has rollouts/"))
+            raise InputError(
+                InputProblem(str(self.directory), "holds no rollouts", remedy="name a run that has rollouts/")
+            )
 
     @property
     def files(self) -> dict[int, Path]:
@@ -41,7 +43,7 @@ class Stored:
         files = self.files
         if number not in files:
             there = f"{min(files)} to {max(files)}" if len(files) == max(files) - min(files) + 1 else str(list(files))
-            raise InputError(Problem("replay.step", "the run has no rollouts of this step", str(number), there))
+            raise InputError(InputProblem("replay.step", "the run has no rollouts of this step", str(number), there))
         return read_rollouts(files[number])
 
     def rows(self) -> Iterator[Rollout]:

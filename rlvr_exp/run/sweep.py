@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.core.errors import BAD_INPUT, DONE, FAULT, GUARD, INTERRUPTED, InputError, Problem
+from rlvr_exp.core.errors import BAD_INPUT, DONE, FAULT, GUARD, INTERRUPTED, InputError, InputProblem
 from rlvr_exp.run.directory import fresh, problem_with
 from rlvr_exp.run.execute import Outcome
 
@@ -46,7 +46,9 @@ def job_directories(
         directories = [Path(name) for name in chosen]
     elif len(set(chosen)) > 1:
         remedy = "give all jobs one run.dir, or each its own"
-        raise InputError(Problem("run.dir", "some jobs share it and some do not", ", ".join(chosen), "", "", remedy))
+        raise InputError(
+            InputProblem("run.dir", "some jobs share it and some do not", ", ".join(chosen), "", "", remedy)
+        )
     else:
         root = Path(chosen[0]) if chosen[0] else fresh(Path("multirun") / f"{now:%Y-%m-%d}", f"{now:%H-%M-%S}")
         directories = [job_directory(root, index, words) for index, words in enumerate(swept)]

@@ -14,7 +14,7 @@ from typing import Protocol
 
 import yaml
 
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.run.tracking_samples import COLUMNS
 
 KEPT = ("checkpoints", "rollouts", "evaluation", "log.txt", "report.html")
@@ -175,4 +175,4 @@ def _cell(value: object) -> str:
 def _require(package: str) -> None:
     if importlib.util.find_spec(package) is None:
         remedy = f"pip install {package}, or choose tracking=files (metrics.jsonl and metrics.csv are written anyway)"
-        raise InputError(Problem("tracking", f"needs the package {package}", got="not installed", remedy=remedy))
+        raise InputError(InputProblem("tracking", f"needs the package {package}", got="not installed", remedy=remedy))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any, Protocol
 
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.sandbox.cpu_budget import usable
 from rlvr_exp.sandbox.dispatcher import Dispatcher
 from rlvr_exp.sandbox.job_queue import message
@@ -53,7 +53,7 @@ class Pool:
     ):
         if workers < 0:
             remedy = "give a positive number, or 0 for one a core"
-            raise InputError(Problem("sandbox.workers", "cannot be negative", got=str(workers), remedy=remedy))
+            raise InputError(InputProblem("sandbox.workers", "cannot be negative", got=str(workers), remedy=remedy))
         self.size = workers or usable()
         self._owner = os.getpid()
         self._dispatcher = Dispatcher(

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.sandbox.job_queue import JobQueue
 from rlvr_exp.sandbox.levels import AUTO, LEVELS, OPEN_AT
 from rlvr_exp.sandbox.link import Broken, LevelRefused, Link, Program, Unavailable
@@ -30,10 +30,10 @@ class IsolationRequest:
         for name, value, extra in (("level", self.level, "auto"), ("require", self.require, "")):
             if value not in (*LEVELS, extra):
                 allowed = ", ".join(repr(choice) for choice in (extra, *LEVELS))
-                raise InputError(Problem(f"sandbox.{name}", "no such level", got=value, allowed=allowed))
+                raise InputError(InputProblem(f"sandbox.{name}", "no such level", got=value, allowed=allowed))
         if self.level != "auto" and self.weaker(self.level):
             what = f"is weaker than sandbox.require={self.require}"
-            raise InputError(Problem("sandbox.level", what, got=self.level, remedy="make one of the two follow"))
+            raise InputError(InputProblem("sandbox.level", what, got=self.level, remedy="make one of the two follow"))
 
     def weaker(self, level: str) -> bool:
         return bool(self.require) and LEVELS.index(level) > LEVELS.index(self.require)
@@ -92,11 +92,13 @@ class WorkerManager:
     def _too_weak(self, level: str, refused: dict[str, str]) -> InputError:
         why = "; ".join(f"{name}: {reason}" for name, reason in refused.items())
         what = f"this machine isolates candidates less than required: {level} is reached ({why})"
-        return InputError(Problem("sandbox.require", what, got=level, allowed=self._isolation.require, remedy=_REMEDY))
+        return InputError(
+            InputProblem("sandbox.require", what, got=level, allowed=self._isolation.require, remedy=_REMEDY)
+        )
 
     def _not_here(self, reason: str) -> InputError:
         what = f"cannot be had on this machine: {reason}"
-        return InputError(Problem("sandbox.level", what, got=self._isolation.level, remedy=_REMEDY))
+        return InputError(InputProblem("sandbox.level", what, got=self._isolation.level, remedy=_REMEDY))
 
 
 def _warn(level: str, refused: dict[str, str]) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.files import write_json, write_text
 from rlvr_exp.evaluation.metrics import METRICS, task_values
 from rlvr_exp.evaluation.paired import paired
@@ -79,13 +79,15 @@ def compare(directories: Sequence[Path]) -> Comparison:
     )
 
 
-def _lacking(directory: Path) -> list[Problem]:
+def _lacking(directory: Path) -> list[InputProblem]:
     if not directory.is_dir():
-        return [Problem("compare.runs", f"{directory}: no such directory", remedy="name run directories")]
+        return [InputProblem("compare.runs", f"{directory}: no such directory", remedy="name run directories")]
     missing = [name for name in NEEDED if not (directory / name).is_file()]
     what = f"{directory}: not a finished run"
     remedy = "wait for it to end, or leave it out"
-    return [Problem("compare.runs", what, got=f"without {' and '.join(missing)}", remedy=remedy)] if missing else []
+    return (
+        [InputProblem("compare.runs", what, got=f"without {' and '.join(missing)}", remedy=remedy)] if missing else []
+    )
 
 
 def _read(directory: Path) -> Finished:
@@ -99,9 +101,13 @@ def _parsed(path: Path, parse: Any) -> dict[str, Any]:
     try:
         value = parse(path.read_text(encoding="utf-8"))
     except (ValueError, yaml.YAMLError) as fault:
-        raise InputError(Problem(str(path), "cannot be read", got=str(fault), remedy="leave the run out")) from fault
+        raise InputError(
+            InputProblem(str(path), "cannot be read", got=str(fault), remedy="leave the run out")
+        ) from fault
     if not isinstance(value, dict):
-        raise InputError(Problem(str(path), "holds no mapping", got=type(value).__name__, remedy="leave the run out"))
+        raise InputError(
+            InputProblem(str(path), "holds no mapping", got=type(value).__name__, remedy="leave the run out")
+        )
     return value
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rlvr_exp.config import load as load_config
 from rlvr_exp.config.cascade import starts
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.evaluation.likeness import told_of
 from rlvr_exp.evaluation.metrics import METRICS, Rate, Scored, latency, task_values, verdict_counts
 from rlvr_exp.evaluation.paired import paired
@@ -57,7 +57,12 @@ def _baseline(config) -> list[Scored]:
     directory = Path(config.evaluate.baseline)
     theirs, ours = _conditions(load_config(directory / "config.yaml")), _conditions(config)
     differing = [
-        Problem("evaluate.baseline", f"{key} differs", f"{theirs.get(key)} there, {value} here", remedy=f"{key}={theirs.get(key)}")
+        InputProblem(
+            "evaluate.baseline",
+            f"{key} differs",
+            f"{theirs.get(key)} there, {value} here",
+            remedy=f"{key}={theirs.get(key)}",
+        )
         for key, value in ours.items()
         if theirs.get(key) != value
     ]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.tasks.problems import AstGrepProblem, DafnyProblem, PytestProblem, PythonProblem
 from rlvr_exp.verifiers.base import Verifier
@@ -24,7 +24,7 @@ def check_fit(verifier: Verifier, tasks: Iterable[Task]) -> None:
     if name not in JUDGED_BY.values() or not needed or needed == [name]:
         return
     allowed = " or ".join(f"verifier={other}" for other in needed)
-    raise InputError(Problem("verifier", "does not judge the problems of this data", name, allowed, "", allowed))
+    raise InputError(InputProblem("verifier", "does not judge the problems of this data", name, allowed, "", allowed))
 
 
 def all_tasks(domain: Domain) -> Sequence[Task]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rlvr_exp.config import Config, build
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.run.job import Job
 from rlvr_exp.verifiers.base import Verifier
 
@@ -36,7 +36,9 @@ def ready(verifier: Verifier, job: Job) -> dict[str, Any]:
     told = description(verifier)
     isolation = told["isolation"]
     if isolation.get("fault"):
-        raise InputError(Problem("sandbox", "no worker can be started", isolation["fault"], remedy="see sandbox.level"))
+        raise InputError(
+            InputProblem("sandbox", "no worker can be started", isolation["fault"], remedy="see sandbox.level")
+        )
     if isolation.get("guarded") is False:
         job.progress(kind="note", text="not guarded: solutions share their tests' process, and can pass without solving")
     if isolation.get("level") not in STRONG and isolation.get("not_isolated"):

@@ -17,7 +17,7 @@ from rlvr_exp.algorithms.experience import Experience
 from rlvr_exp.algorithms.group import GroupAlgorithm
 from rlvr_exp.algorithms.rloo import RLOO
 from rlvr_exp.config import Config, build
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.files import write_json, write_text
 from rlvr_exp.rewards.base import Judged
 from rlvr_exp.rewards.compose import Reward, Rewarded
@@ -97,7 +97,9 @@ def _check_tasks(rows: Sequence[Rollout], tasks: dict[str, Task]) -> None:
     missing = sorted({row.task for row in rows} - tasks.keys())
     if missing:
         what = f"{len(missing)} tasks of the step are not in it"
-        raise InputError(Problem("data", what, missing[0], "the data of the run", "", "data.path=DIR, data.limit=0"))
+        raise InputError(
+            InputProblem("data", what, missing[0], "the data of the run", "", "data.path=DIR, data.limit=0")
+        )
 
 
 def judged_again(

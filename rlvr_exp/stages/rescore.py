@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_exp.config import Config, build
-from rlvr_exp.core.errors import InputError, Interrupted, Problem, RlvrError
+from rlvr_exp.core.errors import InputError, InputProblem, Interrupted, RlvrError
 from rlvr_exp.core.files import write_json, write_text
 from rlvr_exp.evaluation.rescored import Judged, Rescored, change
 from rlvr_exp.run import manifest
@@ -78,7 +78,7 @@ def _checked(source: Stored, tasks: Mapping[str, Task]) -> int:
     if missing:
         what = f"{sum(missing.values())} rollouts answer tasks that the data has not"
         got = f"{len(missing)} tasks, first {next(iter(missing))}"
-        raise InputError(Problem("data", what, got, "the data of the run", "", "data.path=DIR, data.limit=0"))
+        raise InputError(InputProblem("data", what, got, "the data of the run", "", "data.path=DIR, data.limit=0"))
     return total
 
 

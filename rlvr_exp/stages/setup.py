@@ -9,7 +9,7 @@ import torch
 from rlvr_exp.config import build
 from rlvr_exp.config.across import advice
 from rlvr_exp.config.stages import reads
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.phase import EVALUATE, phase
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.evaluation.likeness import of_roles
@@ -95,7 +95,9 @@ def held_out_tasks(domain: Domain, evaluation) -> tuple[Task, ...]:
     found = tasks[evaluation.skip :][: evaluation.tasks or None]
     if not found:
         got, allowed = str(evaluation.skip), f"at most {len(tasks) - 1} of split {evaluation.split!r}"
-        raise InputError(Problem("evaluation.skip", "leaves no task to measure on", got, allowed, remedy="skip fewer"))
+        raise InputError(
+            InputProblem("evaluation.skip", "leaves no task to measure on", got, allowed, remedy="skip fewer")
+        )
     return tuple(found)
 
 
@@ -109,7 +111,11 @@ def split_tasks(domain: Domain, name: str) -> Sequence[Task]:
     splits = domain.splits()
     if not splits.get(name):
         there = ", ".join(f"{split} ({len(tasks)} tasks)" for split, tasks in splits.items())
-        raise InputError(Problem("data", f"no tasks in split {name!r}", allowed=there, remedy="name another split, or other data"))
+        raise InputError(
+            InputProblem(
+                "data", f"no tasks in split {name!r}", allowed=there, remedy="name another split, or other data"
+            )
+        )
     return splits[name]
 
 
@@ -132,7 +138,9 @@ def training_tasks(parts: Parts, config, job: Job, split: str = "train") -> list
     limit = min(config.model.max_prompt_tokens, parts.policy.max_tokens - config.model.max_completion_tokens)
     fitting = [task for task in tasks if len(parts.policy.encode_prompt(parts.domain.prompt(task))) <= limit]
     if not fitting:
-        raise InputError(Problem("model.max_prompt_tokens", f"no prompt of {len(tasks)} fits", str(limit), remedy="raise it"))
+        raise InputError(
+            InputProblem("model.max_prompt_tokens", f"no prompt of {len(tasks)} fits", str(limit), remedy="raise it")
+        )
     left_out = len(tasks) - len(fitting)
     unjudged = _unjudged(parts, config, job, fitting)
     kept = [task for task in fitting if task.id not in unjudged] or fitting  # where none is left, the golds say why

@@ -12,7 +12,7 @@ from typing import Any
 
 from rlvr_exp.config import Config, build
 from rlvr_exp.config.run import Validate
-from rlvr_exp.core.errors import GuardStop, InputError, Problem
+from rlvr_exp.core.errors import GuardStop, InputError, InputProblem
 from rlvr_exp.core.files import write_text
 from rlvr_exp.evaluation.trusted import Finding, report, shares
 from rlvr_exp.run import manifest
@@ -61,7 +61,7 @@ def wanted_splits(domain: Domain, name: str) -> list[str]:
         allowed = ", ".join(f"{split} ({count} tasks)" for split, count in there.items()) or "no split has a task"
         reasons = list(dict.fromkeys(domain.left_out().values()))[:3]
         remedy = f"another verifier or other data: tasks are left out, {'; '.join(reasons)}" if reasons else ""
-        raise InputError(Problem("validate.split", "no tasks", name or "all", allowed, "", remedy))
+        raise InputError(InputProblem("validate.split", "no tasks", name or "all", allowed, "", remedy))
     return wanted
 
 

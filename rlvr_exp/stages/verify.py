@@ -13,7 +13,7 @@ from rlvr_exp.config import Config
 from rlvr_exp.config.options import allowed_of
 from rlvr_exp.config.paths import PACKAGE
 from rlvr_exp.config.run import SAMPLES
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.run import manifest
 from rlvr_exp.run.job import Job, Result
 from rlvr_exp.run.verdict_file import VerdictFile
@@ -44,7 +44,9 @@ def format_of(verifier: Verifier) -> str:
     name = verifier.row_format or verifier.name
     if name not in FORMATS:
         remedy = "give the class an attribute row_format, the name of the format that it takes"
-        raise InputError(Problem("verifier", "takes no rows of a file", verifier.name, ", ".join(FORMATS), "", remedy))
+        raise InputError(
+            InputProblem("verifier", "takes no rows of a file", verifier.name, ", ".join(FORMATS), "", remedy)
+        )
     return name
 
 
@@ -54,7 +56,7 @@ def source_of(given: str, row_format: str) -> Path:
         return Path(given)
     path = PACKAGE / "assets" / "rows" / f"{row_format}.jsonl"
     if not path.is_file():
-        raise InputError(Problem("verify.input", "no samples for this format", row_format, "a file of JSON lines"))
+        raise InputError(InputProblem("verify.input", "no samples for this format", row_format, "a file of JSON lines"))
     return path
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 
 _GZIP, _CHUNK, _BOM = b"\x1f\x8b", 1 << 20, b"\xef\xbb\xbf"
 
@@ -82,4 +82,4 @@ def opened(path: Path, option: str) -> Iterator[BinaryIO]:
                 yield unpacked
     except (OSError, EOFError, zlib.error) as fault:
         remedy = "give a file that is whole and can be read"
-        raise InputError(Problem(option, f"cannot be read: {fault}", str(path), "", "", remedy)) from fault
+        raise InputError(InputProblem(option, f"cannot be read: {fault}", str(path), "", "", remedy)) from fault

@@ -8,10 +8,10 @@ import pytest
 from rlvr_exp.config import build, compose, load, to_yaml
 from rlvr_exp.config.algorithm import GRPO, SFT
 from rlvr_exp.config.compose import compose_lenient
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 
 
-def problems(*words: str) -> dict[str, Problem]:
+def problems(*words: str) -> dict[str, InputProblem]:
     """What is wrong with a command line, by where."""
     found = compose_lenient(words).problems
     assert len({problem.where for problem in found}) == len(found), found

@@ -34,7 +34,7 @@ class Reads(ast.NodeVisitor):
         self.names: set[str] = set()
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        if node.returns is None or "Problem" not in ast.unparse(node.returns):
+        if node.returns is None or "InputProblem" not in ast.unparse(node.returns):
             self.generic_visit(node)
 
     def visit_Attribute(self, node: ast.Attribute) -> None:

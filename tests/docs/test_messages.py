@@ -20,7 +20,7 @@ FILES = {
     "stages": ("again", "fitting", "infer", "replay", "rescore", "training"),
 }
 SOURCES = tuple(f"{room}/{name}.py" for room, names in FILES.items() for name in names)
-RAISED = {"Problem": 1, "Fault": 0, "GuardStop": 0, "Interrupted": 0, "_wrong": 1, "_problem": 0}
+RAISED = {"InputProblem": 1, "Fault": 0, "GuardStop": 0, "Interrupted": 0, "_wrong": 1, "_problem": 0}
 """What makes an error, and which argument says what is wrong."""
 SHORTEST, COMPARED = 8, 28
 """Characters of a message without its figures that tell it from others."""

@@ -19,7 +19,7 @@ from rlvr_exp.run.manifest import extend
 ROOT = Path(__file__).parents[2]
 STAGE = """
 import os, sys, types
-from rlvr_exp.core.errors import GuardStop, InputError, Interrupted, Problem
+from rlvr_exp.core.errors import GuardStop, InputError, Interrupted, InputProblem
 from rlvr_exp.run.job import Result
 from rlvr_exp.stages import launch
 
@@ -38,7 +38,7 @@ def guard(job):
     job.progress(kind="step", step=1, total=2)
     raise GuardStop("not a number")
 
-def bad(job): raise InputError(Problem("data", "shrank"))
+def bad(job): raise InputError(InputProblem("data", "shrank"))
 def stopped(job): raise Interrupted("at step 1")
 def fault(job): return 1 / 0
 def killed(job): os.kill(os.getpid(), 9)

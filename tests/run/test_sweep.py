@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlvr_exp.config.jobs import expand
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.run.execute import Outcome
 from rlvr_exp.run.sweep import job_directories, job_directory, run_all, worst
 
@@ -84,7 +84,7 @@ def test_one_failed_job_does_not_stop_the_others(tmp_path: Path, capsys: pytest.
 
     def start(index: int) -> Outcome:
         if index == 1:
-            raise InputError(Problem("run.dir", "taken"))
+            raise InputError(InputProblem("run.dir", "taken"))
         code = 3 if index == 2 else 0
         return Outcome(tmp_path / str(index), code, summary | ({"status": "stopped"} if code else {}))
 

@@ -25,7 +25,7 @@ OWN = '''
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.verifiers.base import Verdict, Verifier, settled
 
 
@@ -40,7 +40,7 @@ class Obedient(Verifier):
 
     def __init__(self, tool_version, level, threads):
         if tool_version == "absent":
-            raise InputError(Problem("verifier", "the tool is not here", remedy="install it"))
+            raise InputError(InputProblem("verifier", "the tool is not here", remedy="install it"))
         self._tool, self._level = tool_version, level
         self._threads = ThreadPoolExecutor(threads)
 

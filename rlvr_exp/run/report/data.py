@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.run.report.evidence import Evidence, Share
 from rlvr_exp.run.report.tally import Tally, as_rollouts, tally
 from rlvr_exp.run.rollout_files import Rollout, evaluation_path, read_evaluation, read_rollouts, rollout_steps
@@ -57,7 +57,7 @@ def read_run(run_dir: Path) -> RunData:
         InputError: no such directory, or one of its files is damaged; names the file.
     """
     if not run_dir.is_dir():
-        raise InputError(Problem(str(run_dir), "no such directory", remedy="name a run directory"))
+        raise InputError(InputProblem(str(run_dir), "no such directory", remedy="name a run directory"))
     config = run_dir / "config.yaml"
     text = config.read_text(encoding="utf-8") if config.exists() else ""
     summary = _json(run_dir / "summary.json")
@@ -154,7 +154,9 @@ def _metrics(run_dir: Path) -> list[Row]:
         return read_metrics(run_dir)
     except ValueError as fault:
         path = run_dir / "metrics.jsonl"
-        raise InputError(Problem(str(path), "cannot be read", got=str(fault), remedy="restore the file")) from fault
+        raise InputError(
+            InputProblem(str(path), "cannot be read", got=str(fault), remedy="restore the file")
+        ) from fault
 
 
 def _json(path: Path) -> dict[str, Any]:
@@ -165,9 +167,13 @@ def _parsed(path: Path, parse: Any, text: str) -> dict[str, Any]:
     try:
         value = parse(text) or {}
     except (ValueError, yaml.YAMLError) as fault:
-        raise InputError(Problem(str(path), "cannot be read", got=str(fault), remedy="restore the file")) from fault
+        raise InputError(
+            InputProblem(str(path), "cannot be read", got=str(fault), remedy="restore the file")
+        ) from fault
     if not isinstance(value, dict):
-        raise InputError(Problem(str(path), "holds no mapping", got=type(value).__name__, remedy="restore the file"))
+        raise InputError(
+            InputProblem(str(path), "holds no mapping", got=type(value).__name__, remedy="restore the file")
+        )
     return value
 
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.seeds import stream, uniform
 from rlvr_exp.tasks.arc import prompt as wording
@@ -84,7 +84,7 @@ class Arc(Domain):
         others = [shot for shot in chosen if shot[0] != task.puzzle][: self.options.shots]
         if len(others) < self.options.shots:
             what = f"only {len(others)} solved examples"
-            raise InputError(Problem("data.prompt.shots", what, str(self.options.shots), remedy="ask for fewer"))
+            raise InputError(InputProblem("data.prompt.shots", what, str(self.options.shots), remedy="ask for fewer"))
         return others
 
     @cached_property

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 
 Grid = tuple[tuple[int, ...], ...]
 DIGITS = frozenset("0123456789")
@@ -54,7 +54,7 @@ def from_text(text: str, style: str, where: str = "grid") -> Grid:
 
 
 def _fault(where: str, what: str, got: str) -> InputError:
-    return InputError(Problem(where, what, got, "rows of equal length of integers 0 to 9, at least one cell"))
+    return InputError(InputProblem(where, what, got, "rows of equal length of integers 0 to 9, at least one cell"))
 
 
 def _colour(cell: Any) -> bool:

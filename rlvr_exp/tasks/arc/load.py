@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.tasks.arc.grid import from_lists
 from rlvr_exp.tasks.arc.puzzle import ArcRecord, Pair
 
@@ -37,7 +37,7 @@ def load(path: Path) -> list[ArcRecord]:
     """
     files = _files(path)
     records: list[ArcRecord] = []
-    faults: list[Problem] = []
+    faults: list[InputProblem] = []
     for file in files:
         try:
             records += _read(file, path, faults)
@@ -45,7 +45,7 @@ def load(path: Path) -> list[ArcRecord]:
             faults += error.problems
     if not files or not (records or faults):
         remedy = "point data.path at a folder of task files, or leave it empty for the embedded corpus"
-        faults.append(Problem(str(path), "no ARC tasks here", remedy=remedy))
+        faults.append(InputProblem(str(path), "no ARC tasks here", remedy=remedy))
     records = _unique(records, faults)
     if faults:
         raise InputError(*_shortened(faults))
@@ -59,7 +59,7 @@ def _files(path: Path) -> list[Path]:
     return [file for file in inside if not any(part.startswith(".") for part in file.relative_to(path).parts)]
 
 
-def _read(file: Path, root: Path, faults: list[Problem]) -> list[ArcRecord]:
+def _read(file: Path, root: Path, faults: list[InputProblem]) -> list[ArcRecord]:
     """The tasks of one file; faults of single tasks are appended, a fault of the whole file is raised."""
     folder = file.parent.relative_to(root if root.is_dir() else root.parent)
     words = (root.resolve().name, *folder.parts)
@@ -95,21 +95,21 @@ def _entries(file: Path, words: Sequence[str]) -> Iterator[tuple[str, str, str, 
 def record_of(value: Any, where: str, origin: str, family: str, split: str) -> ArcRecord:
     """A task from its JSON value; `where` names it in a fault. Raises InputError with all that is wrong."""
     if not isinstance(value, dict):
-        raise InputError(Problem(where, "not a task", type(value).__name__, "an object with train and test"))
-    faults: list[Problem] = []
+        raise InputError(InputProblem(where, "not a task", type(value).__name__, "an object with train and test"))
+    faults: list[InputProblem] = []
     train, test = (_pairs(value.get(key), f"{where}, {key}", key == "train", faults) for key in ("train", "test"))
     gold = value.get("program")
     if gold is not None and not isinstance(gold, str):
-        faults.append(Problem(f"{where}, program", "not text", got=type(gold).__name__))
+        faults.append(InputProblem(f"{where}, program", "not text", got=type(gold).__name__))
     if faults:
         raise InputError(*faults)
     return ArcRecord(origin.rsplit("/", 1)[-1], origin, family, split, train, test, gold)
 
 
-def _pairs(value: Any, where: str, with_output: bool, faults: list[Problem]) -> tuple[Pair, ...]:
+def _pairs(value: Any, where: str, with_output: bool, faults: list[InputProblem]) -> tuple[Pair, ...]:
     if not isinstance(value, list) or not value:
         got = "nothing" if value is None else "an empty list" if value == [] else type(value).__name__
-        faults.append(Problem(where, "no pairs", got=got, allowed="a list of at least one pair"))
+        faults.append(InputProblem(where, "no pairs", got=got, allowed="a list of at least one pair"))
         return ()
     found = []
     for number, pair in enumerate(value):
@@ -122,10 +122,10 @@ def _pairs(value: Any, where: str, with_output: bool, faults: list[Problem]) -> 
 
 def _pair(value: Any, where: str, with_output: bool) -> Pair:
     if not isinstance(value, dict):
-        raise InputError(Problem(where, "not a pair", type(value).__name__, "an object with input and output"))
+        raise InputError(InputProblem(where, "not a pair", type(value).__name__, "an object with input and output"))
     missing = [key for key in ("input", "output") if key not in value and (key == "input" or with_output)]
     if missing:
-        raise InputError(*(Problem(f"{where}.{key}", "missing", got=f"keys {sorted(value)}") for key in missing))
+        raise InputError(*(InputProblem(f"{where}.{key}", "missing", got=f"keys {sorted(value)}") for key in missing))
     output = from_lists(value["output"], f"{where}.output") if "output" in value else None
     return Pair(from_lists(value["input"], f"{where}.input"), output)
 
@@ -146,14 +146,14 @@ def _with_outputs(task: Any, outputs: Any, where: str) -> Any:
         return task  # the task's own fault, named when it is read
     if not isinstance(outputs, list) or len(outputs) != len(tests):
         got = f"{len(outputs)} grids" if isinstance(outputs, list) else "nothing" if outputs is None else "no list"
-        raise InputError(Problem(where, "outputs do not fit the tests", got=got, allowed=f"{len(tests)} grids"))
+        raise InputError(InputProblem(where, "outputs do not fit the tests", got=got, allowed=f"{len(tests)} grids"))
     return {**task, "test": [{**pair, "output": output} for pair, output in zip(tests, outputs, strict=True)]}
 
 
 def _partner(file: Path, own: str, other: str) -> None:
     name = _partner_name(file, own, other)
     if not file.with_name(name).is_file():
-        raise InputError(Problem(str(file), f"{own} without {other}", remedy=f"put {name} beside it"))
+        raise InputError(InputProblem(str(file), f"{own} without {other}", remedy=f"put {name} beside it"))
 
 
 def _partner_name(file: Path, own: str, other: str) -> str:
@@ -163,7 +163,7 @@ def _partner_name(file: Path, own: str, other: str) -> str:
 def _object(file: Path) -> dict[str, Any]:
     value = _json(file.read_bytes(), str(file))
     if not isinstance(value, dict):
-        raise InputError(Problem(str(file), "not tasks by id", got=type(value).__name__, allowed="an object"))
+        raise InputError(InputProblem(str(file), "not tasks by id", got=type(value).__name__, allowed="an object"))
     return value
 
 
@@ -173,7 +173,7 @@ def _rows(file: Path) -> Iterator[Any]:
         try:
             content = lzma.decompress(content)
         except lzma.LZMAError as error:
-            fault = Problem(str(file), "damaged archive", got=str(error), remedy="fetch the file again")
+            fault = InputProblem(str(file), "damaged archive", got=str(error), remedy="fetch the file again")
             raise InputError(fault) from error
     for number, line in enumerate(content.splitlines(), 1):
         if line.strip():
@@ -184,26 +184,29 @@ def _json(content: bytes, where: str) -> Any:
     try:
         return json.loads(content.decode("utf-8-sig"))
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(Problem(where, "not JSON", got=str(error))) from error
+        raise InputError(InputProblem(where, "not JSON", got=str(error))) from error
 
 
 def _string(row: Any, key: str, where: str, default: str | None = None) -> str:
     value = row.get(key, default) if isinstance(row, dict) else None
     if not isinstance(value, str) or not value:
         got = "nothing" if value is None else repr(value)[:60]
-        raise InputError(Problem(f"{where}, {key}", "missing or not text", got=got))
+        raise InputError(InputProblem(f"{where}, {key}", "missing or not text", got=got))
     return value
 
 
-def _unique(records: list[ArcRecord], faults: list[Problem]) -> list[ArcRecord]:
+def _unique(records: list[ArcRecord], faults: list[InputProblem]) -> list[ArcRecord]:
     """Ids that clash become their origin; the same task name twice in one file cannot be told apart."""
     origins = Counter(record.origin for record in records)
-    faults += [Problem(origin, "two tasks of this name", got=str(n)) for origin, n in origins.items() if n > 1]
+    faults += [InputProblem(origin, "two tasks of this name", got=str(n)) for origin, n in origins.items() if n > 1]
     ids = Counter(record.id for record in records)
     return [replace(record, id=record.origin) if ids[record.id] > 1 else record for record in records]
 
 
-def _shortened(faults: Sequence[Problem]) -> list[Problem]:
+def _shortened(faults: Sequence[InputProblem]) -> list[InputProblem]:
     if len(faults) <= SHOWN:
         return list(faults)
-    return [*faults[:SHOWN], Problem("data.path", f"{len(faults) - SHOWN} further faults", remedy="mend these first")]
+    return [
+        *faults[:SHOWN],
+        InputProblem("data.path", f"{len(faults) - SHOWN} further faults", remedy="mend these first"),
+    ]

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.tasks.arc.grid import from_text, to_text
 from rlvr_exp.tasks.arc.puzzle import ENTRY_POINT, ArcPuzzle
 
@@ -65,7 +65,9 @@ def read(prompt: str, options: Wording) -> ArcPuzzle:
     grids = [(mark, from_text(text, options.grid, f"prompt, grid {n}")) for n, (mark, text) in enumerate(blocks)]
     kinds = "".join(mark[0] for mark, _ in grids)
     if not re.fullmatch("(IO)+T+", kinds):
-        raise InputError(Problem("prompt", "not a puzzle", got=kinds, allowed="pairs of input and output, then tests"))
+        raise InputError(
+            InputProblem("prompt", "not a puzzle", got=kinds, allowed="pairs of input and output, then tests")
+        )
     train = tuple((grids[n][1], grids[n + 1][1]) for n in range(0, kinds.index("T"), 2))
     return ArcPuzzle(train, tuple(grid for mark, grid in grids if mark[0] == "T"))
 

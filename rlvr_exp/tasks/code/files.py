@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 
 ROWS = (".jsonl", ".jsonl.gz", ".json")
 
@@ -45,7 +45,7 @@ class Row:
 
     def _refuse(self, key: str, allowed: str) -> Any:
         got = repr(self.values[key])[:60] if key in self.values else "nothing"
-        raise InputError(Problem(f"{self.where}, {key}", f"not {allowed}", got=got))
+        raise InputError(InputProblem(f"{self.where}, {key}", f"not {allowed}", got=got))
 
 
 def read_rows(file: Path) -> Iterator[Row]:
@@ -70,17 +70,19 @@ def _content(file: Path) -> str:
         data = file.read_bytes()
         return (gzip.decompress(data) if file.suffix == ".gz" else data).decode("utf-8-sig")
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as fault:
-        raise InputError(Problem(str(file), "cannot be read", str(fault), remedy="fetch the file again")) from fault
+        raise InputError(
+            InputProblem(str(file), "cannot be read", str(fault), remedy="fetch the file again")
+        ) from fault
 
 
 def _parsed(text: str, where: str) -> Any:
     try:
         return json.loads(text)
     except (json.JSONDecodeError, RecursionError) as fault:
-        raise InputError(Problem(where, "not JSON", got=str(fault))) from fault
+        raise InputError(InputProblem(where, "not JSON", got=str(fault))) from fault
 
 
 def _row(value: Any, where: str) -> Row:
     if not isinstance(value, dict):
-        raise InputError(Problem(where, "not a row", got=type(value).__name__, allowed="an object"))
+        raise InputError(InputProblem(where, "not a row", got=type(value).__name__, allowed="an object"))
     return Row(value, where)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.tasks.code.files import ROWS, first_keys, read_rows
 from rlvr_exp.tasks.code.record import CodeRecord
 from rlvr_exp.tasks.code.sets import (
@@ -54,7 +54,7 @@ def load(path: Path, wanted: str = AUTO) -> list[CodeRecord]:
 
 def _choose(path: Path, wanted: str) -> tuple[ModuleType, Path]:
     found: dict[ModuleType, list[Path]] = {}
-    faults: list[Problem] = []
+    faults: list[InputProblem] = []
     for file in _files(path):
         try:
             reader = _reader(first_keys(file))
@@ -69,17 +69,17 @@ def _choose(path: Path, wanted: str) -> tuple[ModuleType, Path]:
     named = sorted(files, key=lambda file: reader.FILES.index(file.name) if file.name in reader.FILES else 99)
     if len(files) > 1 and named[0].name not in reader.FILES:
         names = ", ".join(file.name for file in files)
-        raise InputError(Problem("data.path", f"several files of {reader.NAME}", names, remedy="name one of them"))
+        raise InputError(InputProblem("data.path", f"several files of {reader.NAME}", names, remedy="name one of them"))
     return reader, named[0]
 
 
-def _unclear(path: Path, wanted: str, found: dict[ModuleType, list[Path]]) -> Problem:
+def _unclear(path: Path, wanted: str, found: dict[ModuleType, list[Path]]) -> InputProblem:
     if found:
         names = ", ".join(sorted(reader.NAME for reader in found))
-        return Problem("data.path", "several sets are here", names, remedy="name one by data.set, or its folder")
+        return InputProblem("data.path", "several sets are here", names, remedy="name one by data.set, or its folder")
     what = "no code set is here" if wanted == AUTO else f"no file of {wanted} is here"
     remedy = "point data.path at a set's folder or file, in its original format"
-    return Problem("data.path", what, str(path), ", ".join(SETS), remedy=remedy)
+    return InputProblem("data.path", what, str(path), ", ".join(SETS), remedy=remedy)
 
 
 def _files(path: Path) -> list[Path]:
@@ -97,16 +97,16 @@ def _reader(keys: frozenset[str]) -> ModuleType | None:
 
 
 def _read(reader: ModuleType, file: Path) -> Iterator[CodeRecord]:
-    faults: list[Problem] = []
+    faults: list[InputProblem] = []
     for row in read_rows(file):
         try:
             yield reader.read(row)
         except InputError as fault:
             faults += fault.problems
         except (SyntaxError, ValueError, RecursionError) as fault:
-            faults.append(Problem(row.where, "its code cannot be read as Python", got=str(fault)))
+            faults.append(InputProblem(row.where, "its code cannot be read as Python", got=str(fault)))
     if faults:
-        more = [Problem(str(file), f"{len(faults) - SHOWN} further faults")] if len(faults) > SHOWN else []
+        more = [InputProblem(str(file), f"{len(faults) - SHOWN} further faults")] if len(faults) > SHOWN else []
         raise InputError(*faults[:SHOWN], *more)
 
 
@@ -115,5 +115,5 @@ def _whole(records: Iterator[CodeRecord], path: Path) -> list[CodeRecord]:
     twice = [name for name, count in Counter(record.id for record in found).items() if count > 1]
     if twice or not found:
         what = "ids that stand twice" if twice else "holds no task"
-        raise InputError(Problem(str(path), what, got=", ".join(twice[:SHOWN])))
+        raise InputError(InputProblem(str(path), what, got=", ".join(twice[:SHOWN])))
     return found

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.tasks.dafny.layouts import read_text
 from rlvr_exp.tasks.dafny.split import qualified
 from rlvr_exp.tasks.dafny.syntax import Clause, Tokens, parse
@@ -45,7 +45,7 @@ def variants(path: Path | str) -> list[Variant]:
     places = (Path(path), Path(path) / "CloverBench")
     root = next((one for one in places if (one / "adversarial_incorrect").is_dir()), None)
     if root is None:
-        raise InputError(Problem(str(path), "no adversarial_incorrect folder", remedy="give CloverBench's folder"))
+        raise InputError(InputProblem(str(path), "no adversarial_incorrect folder", remedy="give CloverBench's folder"))
     return list(_found(root))
 
 
@@ -56,7 +56,7 @@ def _found(root: Path) -> Iterator[Variant]:
             given, text = root / "textbook_algo" / name / f"{name}_strong.dfy", folder / pattern.format(name)
             missing = next((file for file in (given, text) if not file.is_file()), None)
             if missing is not None:
-                raise InputError(Problem(str(missing), "missing", remedy="fetch the data set again"))
+                raise InputError(InputProblem(str(missing), "missing", remedy="fetch the data set again"))
             yield Variant(name, kind, read_text(given), read_text(text))
 
 

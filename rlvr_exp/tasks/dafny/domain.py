@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.seeds import stream, uniform
 from rlvr_exp.tasks.base import Candidate, Domain, Task
 from rlvr_exp.tasks.dafny import prompt as wording
@@ -160,7 +160,7 @@ class Dafny(Domain):
         others = [one for one in self._solved[task.puzzle.role] if one.example.id != task.puzzle.example.id]
         if len(others) < wanted:
             what = f"only {len(others)} solved examples"
-            raise InputError(Problem("data.prompt.shots", what, str(wanted), remedy="ask for fewer"))
+            raise InputError(InputProblem("data.prompt.shots", what, str(wanted), remedy="ask for fewer"))
         return stream(self.seed, "shots", task.id).sample(others, wanted)
 
     @cached_property

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.tasks.dafny import rows
 from rlvr_exp.tasks.dafny.example import DafnyExample
 from rlvr_exp.tasks.dafny.program import Program
@@ -35,7 +35,7 @@ def read_text(file: Path) -> str:
         return file.read_bytes().decode("utf-8")
     except UnicodeDecodeError as fault:
         got = f"byte {fault.start + 1} of the file"
-        raise InputError(Problem(str(file), "not UTF-8", got=got, remedy="save it as UTF-8")) from fault
+        raise InputError(InputProblem(str(file), "not UTF-8", got=got, remedy="save it as UTF-8")) from fault
 
 
 def _dafny_bench(path: Path) -> list[Path]:

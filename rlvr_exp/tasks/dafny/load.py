@@ -15,7 +15,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.tasks.dafny.example import DafnyExample
 from rlvr_exp.tasks.dafny.layouts import LAYOUTS, Layout
 from rlvr_exp.tasks.dafny.program import Program, examples
@@ -49,13 +49,15 @@ def survey(path: Path | str) -> Survey:
     """As `load`, with what was left out."""
     path = Path(path)
     if not path.exists():
-        raise InputError(Problem(str(path), "no such file or folder", remedy="point data.path at a Dafny data set"))
+        raise InputError(
+            InputProblem(str(path), "no such file or folder", remedy="point data.path at a Dafny data set")
+        )
     for layout in LAYOUTS.values():
         files = layout.files(path)
         if files:
             return _read(layout, path, files)
     allowed = "DafnyBench, HumanEval-Dafny, MBPP-DFY, CloverBench, .dfy files or .jsonl rows"
-    raise InputError(Problem(str(path), "no Dafny programs here", allowed=allowed))
+    raise InputError(InputProblem(str(path), "no Dafny programs here", allowed=allowed))
 
 
 def load_dafny_bench(path: Path | str) -> list[DafnyExample]:
@@ -91,7 +93,7 @@ def load_programs(path: Path | str) -> list[DafnyExample]:
 def _only(name: str, path: Path) -> list[DafnyExample]:
     files = LAYOUTS[name].files(path) if path.exists() else []
     if not files:
-        raise InputError(Problem(str(path), f"nothing in the layout of {name}", remedy="see docs/dafny_data.md"))
+        raise InputError(InputProblem(str(path), f"nothing in the layout of {name}", remedy="see docs/dafny_data.md"))
     return _read(LAYOUTS[name], path, files).examples
 
 
@@ -104,7 +106,7 @@ def _read(layout: Layout, path: Path, files: list[Path]) -> Survey:
             _take(found, replace(item, family=item.family or layout.name))
     if not found.programs and not found.examples:
         got = f"{len(files)} files in the layout of {layout.name}"
-        raise InputError(Problem(str(path), "no Dafny programs here", got=got))
+        raise InputError(InputProblem(str(path), "no Dafny programs here", got=got))
     _refuse_clashes(path, found)
     return found
 
@@ -130,4 +132,4 @@ def _refuse_clashes(path: Path, found: Survey) -> None:
     clashes = [name for name, count in counts.items() if count > 1]
     if clashes:
         remedy = "give each row an id of its own"
-        raise InputError(Problem(str(path), f"{len(clashes)} ids stand twice", got=clashes[0], remedy=remedy))
+        raise InputError(InputProblem(str(path), f"{len(clashes)} ids stand twice", got=clashes[0], remedy=remedy))

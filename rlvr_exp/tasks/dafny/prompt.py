@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.tasks.dafny.roles import Part
 from rlvr_exp.tasks.dafny.tokens import plain
 
@@ -63,7 +63,7 @@ def with_context(options: Wording) -> Wording:
     try:
         text = Path(options.context_file).read_text(encoding="utf-8")
     except (OSError, ValueError) as fault:
-        problem = Problem("data.prompt.context_file", "cannot be read", options.context_file, remedy=str(fault))
+        problem = InputProblem("data.prompt.context_file", "cannot be read", options.context_file, remedy=str(fault))
         raise InputError(problem) from fault
     return Wording(options.style, options.answer, options.shots, text)
 

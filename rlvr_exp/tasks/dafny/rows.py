@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.tasks.dafny.example import DafnyExample
 from rlvr_exp.tasks.dafny.program import Program
 
@@ -35,7 +35,7 @@ def items(file: Path, source: str) -> Iterator[Program | DafnyExample]:
         except InputError as fault:
             faults += fault.problems
     if len(faults) > _SHOWN:
-        faults = [*faults[:_SHOWN], Problem(str(file), f"{len(faults) - _SHOWN} further faults")]
+        faults = [*faults[:_SHOWN], InputProblem(str(file), f"{len(faults) - _SHOWN} further faults")]
     if faults:
         raise InputError(*faults)
     yield from found
@@ -51,7 +51,7 @@ def bench_programs(text: str, file: Path, source: str) -> Iterator[Program]:
     """Of DafnyBench's test.json: a list of objects with test_file, ground_truth, hints_removed. Raises InputError."""
     value = _json(text, str(file))
     if not isinstance(value, list):
-        raise InputError(Problem(str(file), "not a list of programs", got=type(value).__name__))
+        raise InputError(InputProblem(str(file), "not a list of programs", got=type(value).__name__))
     for number, row in enumerate(value):
         where = f"{file}[{number}]"
         name = _text(row, "test_file", where).removesuffix(".dfy")
@@ -62,7 +62,7 @@ def programs_by_id(text: str, file: Path, source: str) -> Iterator[Program]:
     """Of an object of programs by id; those without `code` hold none to learn from. Raises InputError."""
     value = _json(text, str(file))
     if not isinstance(value, dict):
-        raise InputError(Problem(str(file), "not an object of programs by id", got=type(value).__name__))
+        raise InputError(InputProblem(str(file), "not an object of programs by id", got=type(value).__name__))
     for name, row in value.items():
         if isinstance(row, dict) and "code" not in row:
             continue
@@ -72,7 +72,7 @@ def programs_by_id(text: str, file: Path, source: str) -> Iterator[Program]:
 def _item(row: Fields, where: str, source: str, number: int) -> Program | DafnyExample:
     name = row.get("id", row.get("test_file", f"{Path(source).name.split('.jsonl')[0]}/{number}"))
     if type(name) not in (str, int) or name == "":
-        raise InputError(Problem(f"{where}, id", "no name", got=repr(name)[:60], allowed="a string or an integer"))
+        raise InputError(InputProblem(f"{where}, id", "no name", got=repr(name)[:60], allowed="a string or an integer"))
     name = str(name).removesuffix(".dfy")
     family = _text(row, "family", where, "")
     if any(key in row for key in ("annotated_body", "header")):
@@ -81,14 +81,18 @@ def _item(row: Fields, where: str, source: str, number: int) -> Program | DafnyE
     key = next((key for key in _PROGRAM_KEYS if key in row), None)
     if key is None:
         allowed = f"{', '.join(_TEXTS)}; or one of {', '.join(_PROGRAM_KEYS)}"
-        raise InputError(Problem(where, "neither an example nor a program", got=f"keys {sorted(row)}", allowed=allowed))
+        raise InputError(
+            InputProblem(where, "neither an example nor a program", got=f"keys {sorted(row)}", allowed=allowed)
+        )
     return Program(name, _text(row, key, where), family, source, _text(row, "hints_removed", where, ""))
 
 
 def _mutants(row: Fields, where: str) -> tuple[str, ...]:
     value = row.get("mutants", [])
     if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-        raise InputError(Problem(f"{where}, mutants", "not bodies", got=repr(value)[:60], allowed="a list of texts"))
+        raise InputError(
+            InputProblem(f"{where}, mutants", "not bodies", got=repr(value)[:60], allowed="a list of texts")
+        )
     return tuple(value)
 
 
@@ -96,14 +100,14 @@ def _text(row: Any, key: str, where: str, default: str | None = None) -> str:
     value = row.get(key, default) if isinstance(row, dict) else None
     if not isinstance(value, str):
         got = "nothing" if value is None else repr(value)[:60]
-        raise InputError(Problem(f"{where}, {key}", "missing or not text", got=got))
+        raise InputError(InputProblem(f"{where}, {key}", "missing or not text", got=got))
     return value
 
 
 def _object(line: bytes, where: str) -> Fields:
     value = _json(line, where)
     if not isinstance(value, dict):
-        raise InputError(Problem(where, "not a row", got=type(value).__name__, allowed="a JSON object"))
+        raise InputError(InputProblem(where, "not a row", got=type(value).__name__, allowed="a JSON object"))
     return value
 
 
@@ -111,7 +115,7 @@ def _json(content: bytes | str, where: str) -> Any:
     try:
         return json.loads(content if isinstance(content, str) else content.decode("utf-8-sig"))
     except (ValueError, RecursionError) as fault:
-        raise InputError(Problem(where, "not JSON", got=str(fault)[:200])) from fault
+        raise InputError(InputProblem(where, "not JSON", got=str(fault)[:200])) from fault
 
 
 def _lines(file: Path) -> list[bytes]:
@@ -122,5 +126,7 @@ def _lines(file: Path) -> list[bytes]:
         elif file.suffix == ".gz":
             content = gzip.decompress(content)
     except (lzma.LZMAError, OSError, EOFError, zlib.error) as fault:
-        raise InputError(Problem(str(file), "damaged archive", str(fault), remedy="fetch the file again")) from fault
+        raise InputError(
+            InputProblem(str(file), "damaged archive", str(fault), remedy="fetch the file again")
+        ) from fault
     return content.split(b"\n")

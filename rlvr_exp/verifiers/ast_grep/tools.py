@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.sandbox.harnesses.ast_grep.job import find_program
 
 _REMEDY = "pip install 'rlvr_exp[ast-grep]'"
@@ -30,13 +30,15 @@ def find_tools() -> Tools:
         InputError: one of them is missing or does not start.
     """
     if importlib.util.find_spec("ast_grep_py") is None:
-        raise InputError(Problem("verifier=ast_grep", "the package ast_grep_py is not installed", remedy=_REMEDY))
+        raise InputError(InputProblem("verifier=ast_grep", "the package ast_grep_py is not installed", remedy=_REMEDY))
     program = find_program()
     if program is None:
-        raise InputError(Problem("verifier=ast_grep", "the program ast-grep is not installed", remedy=_REMEDY))
+        raise InputError(InputProblem("verifier=ast_grep", "the program ast-grep is not installed", remedy=_REMEDY))
     try:
         done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=_PROBE_S, check=True)
     except (OSError, subprocess.SubprocessError) as fault:
-        raise InputError(Problem("verifier=ast_grep", "ast-grep does not start", str(fault), remedy=_REMEDY)) from fault
+        raise InputError(
+            InputProblem("verifier=ast_grep", "ast-grep does not start", str(fault), remedy=_REMEDY)
+        ) from fault
     names = (("ast-grep-py", version("ast-grep-py")), ("ast-grep", done.stdout.split()[-1]))
     return Tools(program, names)

@@ -18,7 +18,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.tasks.dafny.clover import variants
 from rlvr_exp.tasks.dafny.tokens import plain, tokens
 
@@ -32,7 +32,7 @@ def rows(folder: Path, variant: str) -> Iterator[dict[str, str | bool]]:
         InputError: an unknown variant, or no data set there.
     """
     if variant not in VARIANTS:
-        raise InputError(Problem("variant", "unknown", got=variant, allowed=", ".join(VARIANTS)))
+        raise InputError(InputProblem("variant", "unknown", got=variant, allowed=", ".join(VARIANTS)))
     if variant == "wrong":
         yield from _wrong(folder)
         return
@@ -43,7 +43,7 @@ def rows(folder: Path, variant: str) -> Iterator[dict[str, str | bool]]:
     name = "hints_removed" if variant == "hints_removed" else "ground_truth"
     found = sorted((dataset / name).glob("*.dfy"))
     if not found:
-        raise InputError(Problem(str(dataset / name), "no .dfy files", remedy="give the folder of DafnyBench"))
+        raise InputError(InputProblem(str(dataset / name), "no .dfy files", remedy="give the folder of DafnyBench"))
     for path in found:
         given = dataset / "hints_removed" / f"{path.stem}_no_hints.dfy" if variant == "pairs" else path
         if given.exists():
@@ -59,7 +59,7 @@ def _wrong(folder: Path) -> Iterator[dict[str, str | bool]]:
 def _tests(folder: Path) -> Iterator[dict[str, str | bool]]:
     found = sorted(folder.glob("MBPP-DFY-*/test/*.dfy"))
     if not found:
-        raise InputError(Problem(str(folder), "no MBPP-DFY-*/test/*.dfy", remedy="give the folder of MBPP-DFY"))
+        raise InputError(InputProblem(str(folder), "no MBPP-DFY-*/test/*.dfy", remedy="give the folder of MBPP-DFY"))
     for path in found:
         text, given = _text(path), path.parent.parent / "src" / path.name
         if given.exists() and _only_asserts(text, program := _text(given)):

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from rlvr_exp.config.verifier import INSTALL_DAFNY
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 
 ENVIRONMENT = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C.UTF-8", "DOTNET_CLI_TELEMETRY_OPTOUT": "1"}
 _PROBE_S, _BUILD_S = 60, 240
@@ -74,7 +74,9 @@ def _probed(command: tuple[str, ...]) -> Tool:
     if known is None:
         got = said.strip().splitlines()[0][:200] if said.strip() else "no answer to /version and --version"
         raise InputError(
-            Problem("verifier.path", "a Dafny of unknown version", got=got, allowed="2.3, 4.x", remedy=INSTALL_DAFNY)
+            InputProblem(
+                "verifier.path", "a Dafny of unknown version", got=got, allowed="2.3, 4.x", remedy=INSTALL_DAFNY
+            )
         )
     if known[2]:
         return Tool(command, "4", known[0])
@@ -138,4 +140,4 @@ def build(tool: Tool, source: Path) -> Path:
 
 
 def _problem(where: str, what: str, got: str, remedy: str) -> InputError:
-    return InputError(Problem(where, what, got=got, remedy=remedy))
+    return InputError(InputProblem(where, what, got=got, remedy=remedy))

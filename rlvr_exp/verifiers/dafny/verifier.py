@@ -18,7 +18,7 @@ from dataclasses import astuple, dataclass
 from queue import SimpleQueue
 from typing import Any, Protocol
 
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.sandbox import wire
 from rlvr_exp.sandbox.cpu_budget import usable
 from rlvr_exp.tasks.dafny.syntax import Unreadable
@@ -132,7 +132,7 @@ class Dafny(Engine):
                 self._isolated = self._threads.submit(self._ask_isolation).result()
             except Lost as fault:
                 remedy = "try again once the machine has less to do, or set verifier.warm=false"
-                raise InputError(Problem("verifier", "Dafny does not start", str(fault), remedy=remedy)) from fault
+                raise InputError(InputProblem("verifier", "Dafny does not start", str(fault), remedy=remedy)) from fault
         every = {"files_hidden", "files_read_only", "ipc", "network", "processes", "system_calls", "user_id"}
         level = "namespaces" if self._isolated else "process"
         return {"level": level, "isolated": self._isolated, "not_isolated": sorted(every - set(self._isolated))}
@@ -180,7 +180,9 @@ class Dafny(Engine):
         try:
             if self.isolation()["level"] == "process":
                 remedy = "allow user namespaces, or lower sandbox.require"
-                raise InputError(Problem("sandbox.require", "this machine gives less", "process", level, remedy=remedy))
+                raise InputError(
+                    InputProblem("sandbox.require", "this machine gives less", "process", level, remedy=remedy)
+                )
         except InputError:
             self.close()
             raise

@@ -20,7 +20,7 @@ from importlib import metadata
 from importlib.util import find_spec
 from typing import Any
 
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.sandbox import packages, wire
 from rlvr_exp.sandbox.jobs import Job, JobLimits
 from rlvr_exp.sandbox.pool import Pool, SandboxOptions
@@ -76,7 +76,7 @@ class PytestSuite(Engine):
     ):
         if find_spec("pytest") is None:
             remedy = "pip install 'rlvr_exp[pytest]'"
-            raise InputError(Problem("verifier=pytest", "the package pytest is not installed", remedy=remedy))
+            raise InputError(InputProblem("verifier=pytest", "the package pytest is not installed", remedy=remedy))
         super().__init__(cache)
         usual = JobLimits.of(sandbox)
         self._limits = replace(

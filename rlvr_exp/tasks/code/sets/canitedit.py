@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.tasks.code.files import Row
 from rlvr_exp.tasks.code.harness import test_file
 from rlvr_exp.tasks.code.record import CodePuzzle, CodeRecord
@@ -20,7 +20,7 @@ def read(row: Row) -> CodeRecord:
     gold, before = row.text("after") + "\n", row.text("before") + "\n"
     taxonomy = row.values.get("taxonomy")
     if not isinstance(taxonomy, Mapping):
-        raise InputError(Problem(f"{row.where}, taxonomy", "not an object", got=type(taxonomy).__name__))
+        raise InputError(InputProblem(f"{row.where}, taxonomy", "not an object", got=type(taxonomy).__name__))
     puzzle = CodePuzzle(row.text("instruction_descriptive"), before)
     tests = PytestProblem(test_file([row.text("tests").replace(OWN_MODULE, SOLUTION)], gold))
     family = f"{NAME}/{taxonomy.get('change_kind', 'other')}"

@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.tasks.code.files import Row
 from rlvr_exp.tasks.code.harness import test_file
 from rlvr_exp.tasks.code.literals import NoCases, literal, problem_of
@@ -33,7 +33,7 @@ USUAL = "if out != exp and atol != 0:"
 def read(row: Row) -> CodeRecord:
     number, gold, asserts, test = row.number("task_id"), row.text("code"), row.texts("test_list"), row.text("test")
     if not asserts:
-        raise InputError(Problem(f"{row.where}, test_list", "empty", allowed="at least one assert"))
+        raise InputError(InputProblem(f"{row.where}, test_list", "empty", allowed="at least one assert"))
     entry = called(asserts, gold)
     tests = test_file([mended(test)], gold, entry_point=entry)
     cases, why = _cases(test, entry)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.core.errors import InputError, Problem
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.tasks.code.record import CodePuzzle, CodeRecord
 from rlvr_exp.tasks.completion import tree, unified
 from rlvr_exp.tasks.problems import Case, PytestProblem, PythonProblem
@@ -49,7 +49,9 @@ def _code(file: Path) -> str:
         text = unified(file.read_bytes().decode("utf-8-sig"))
         tree(text)
     except (OSError, UnicodeDecodeError, SyntaxError) as fault:
-        raise InputError(Problem(str(file), "cannot be read as Python", str(fault), remedy="fetch it again")) from fault
+        raise InputError(
+            InputProblem(str(file), "cannot be read as Python", str(fault), remedy="fetch it again")
+        ) from fault
     return text
 
 
@@ -68,7 +70,7 @@ def _pair(line: str, where: str) -> list[Any]:
     try:
         given, wanted = json.loads(line)
     except (ValueError, TypeError) as fault:
-        raise InputError(Problem(where, "not [arguments, expected]", got=str(fault))) from fault
+        raise InputError(InputProblem(where, "not [arguments, expected]", got=str(fault))) from fault
     return [given if isinstance(given, list) else [given], wanted]
 
 
