@@ -36,9 +36,9 @@ from rlvr_exp.algorithms.under_deepspeed import UnderDeepSpeed
 from rlvr_exp.algorithms.warm_up import longest_part, warm_up
 from rlvr_exp.config.batching import Limits, Piece, micro_batches, pieces
 from rlvr_exp.models.adapters import adapters_off, kept_precise, reference_is_base
-from rlvr_exp.models.linears import trained_linears
+from rlvr_exp.models.onednn_linear import onednn_training
 from rlvr_exp.models.policy import Policy
-from rlvr_exp.models.whole import copy_weights
+from rlvr_exp.models.zero3 import copy_weights
 
 Collect = Callable[[int], Experience]
 _LOG = logging.getLogger(__name__)
@@ -167,7 +167,7 @@ class PolicyTrainer(Resumable, GuardedUpdate, MeasuredClipping, UnderDeepSpeed, 
         with (
             nullcontext() if alone else self.accelerator.no_sync(model),
             attending(self.model, way) if way else nullcontext(),
-            trained_linears(self.model),
+            onednn_training(self.model),
         ):
             yield
 
@@ -284,7 +284,7 @@ class PolicyTrainer(Resumable, GuardedUpdate, MeasuredClipping, UnderDeepSpeed, 
         kept = None if support is None else rows.chosen(support)
         way = self._choice.implementation if self._choice else None
         # With a gradient `_passing` has done it, for the backward pass as well.
-        fast = nullcontext() if torch.is_grad_enabled() else trained_linears(model)
+        fast = nullcontext() if torch.is_grad_enabled() else onednn_training(model)
         with self.accelerator.autocast(), fast:
             return score(model, rows, self.temperature, kept, entropy, way, **options)
 

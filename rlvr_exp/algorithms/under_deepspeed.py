@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from accelerate.utils import DistributedType
 
-from rlvr_exp.models.whole import sharded_by
+from rlvr_exp.models.zero3 import register_engine
 
 
 class UnderDeepSpeed:
@@ -22,7 +22,7 @@ class UnderDeepSpeed:
             self.accelerator.distributed_type == DistributedType.DEEPSPEED
             and self.accelerator.deepspeed_plugin.zero_stage == 3
         ):
-            sharded_by(self.model, self)
+            register_engine(self.model, self)
 
     def create_optimizer(self, model: torch.nn.Module | None = None) -> torch.optim.Optimizer:
         """The one that was given: Transformers drops it when it sets up DeepSpeed, and would make its own default."""

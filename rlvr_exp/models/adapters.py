@@ -23,19 +23,19 @@ from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.seeds import derive
 from rlvr_exp.models.quantization import quantization_of
-from rlvr_exp.models.whole import gathered
+from rlvr_exp.models.zero3 import gathered_parameters
 
 DEFAULT = "default"
 LINEAR = (nn.Linear, Conv1D)
 
 
-def adapted(network: PreTrainedModel, model, seed: int) -> PeftModel:
+def with_adapter(network: PreTrainedModel, model, seed: int) -> PeftModel:
     """The base with the adapter that a `model` node asks for: a new one, or the one that goes on."""
     folder = continued(model)
-    return go_on(network, folder) if folder else attach(network, model.adapter, seed)
+    return load_adapter(network, folder) if folder else new_adapter(network, model.adapter, seed)
 
 
-def go_on(network: PreTrainedModel | PeftModel, folder: str, name: str = DEFAULT) -> PeftModel:
+def load_adapter(network: PreTrainedModel | PeftModel, folder: str, name: str = DEFAULT) -> PeftModel:
     """Put the adapter of a folder on a model, beside any that it has; it is active and goes on learning.
 
     Raises:
@@ -53,7 +53,7 @@ def go_on(network: PreTrainedModel | PeftModel, folder: str, name: str = DEFAULT
     return network
 
 
-def attach(network: PreTrainedModel | PeftModel, settings: Adapter, seed: int, name: str = DEFAULT) -> PeftModel:
+def new_adapter(network: PreTrainedModel | PeftModel, settings: Adapter, seed: int, name: str = DEFAULT) -> PeftModel:
     """Put a new adapter on a model, beside any that it has; the new one is active. It changes nothing until trained.
 
     Raises:
@@ -152,7 +152,7 @@ def adapter_metrics(model: nn.Module) -> Mapping[str, float]:
     if not isinstance(model, PeftModel):
         return {}
     layers = [layer for layer in model.modules() if model.active_adapter in getattr(layer, "lora_A", {})]
-    with gathered(adapter_parameters(model, model.active_adapter)):
+    with gathered_parameters(adapter_parameters(model, model.active_adapter)):
         squares = torch.stack([_squares(layer, model.active_adapter) for layer in layers]).sum(0).sqrt()
     return {"adapter/norm": float(squares[0]), "adapter/delta": float(squares[1])}
 

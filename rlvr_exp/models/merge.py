@@ -19,7 +19,7 @@ from rlvr_exp.config.adapter import Adapter, is_adapter, recorded, recorded_base
 from rlvr_exp.config.model import Model
 from rlvr_exp.config.needs import weights_missing
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.models.adapters import adapted
+from rlvr_exp.models.adapters import with_adapter
 from rlvr_exp.models.policy import load_policy, load_tokenizer
 
 
@@ -42,7 +42,7 @@ def merge(adapter: Path, out: Path, base: str = "", dtype: str = "", stored: boo
         raise InputError(*(need.problem for need in needs))
     network = load_policy(below, seed=0).model
     over = replace(below, adapter=Adapter(path=str(adapter)), quantization="none")
-    whole = adapted(network if bits == "none" else network.dequantize(), over, seed=0)
+    whole = with_adapter(network if bits == "none" else network.dequantize(), over, seed=0)
     merged = whole.merge_and_unload(safe_merge=True)
     merged.save_pretrained(out)
     load_tokenizer(over).save_pretrained(out)

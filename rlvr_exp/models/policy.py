@@ -15,7 +15,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTra
 
 from rlvr_exp.config.adapter import Adapter, base, continued, has_adapter
 from rlvr_exp.core.sealed import check_if_ours
-from rlvr_exp.models.adapters import adapted, attach
+from rlvr_exp.models.adapters import new_adapter, with_adapter
 from rlvr_exp.models.embedded import folder
 from rlvr_exp.models.freezing import freeze
 from rlvr_exp.models.quantization import quantizer, settle
@@ -79,7 +79,7 @@ def load_policy(model, seed: int) -> Policy:
     for folder in filter(None, (model.path, model.adapter.path)):
         check_if_ours(folder)
     policy = load_base(model, seed)
-    return dataclasses.replace(policy, model=adapted(policy.model, model, seed)) if has_adapter(model) else policy
+    return dataclasses.replace(policy, model=with_adapter(policy.model, model, seed)) if has_adapter(model) else policy
 
 
 def load_base(model, seed: int) -> Policy:
@@ -107,7 +107,7 @@ def add_adapter(policy: Policy, name: str, settings: Adapter, seed: int) -> Poli
 
     Its weights start from (seed, name). `rlvr_exp.models.adapters.activate` says which adapter samples and learns.
     """
-    return dataclasses.replace(policy, model=attach(policy.model, settings, seed, name))
+    return dataclasses.replace(policy, model=new_adapter(policy.model, settings, seed, name))
 
 
 def load_tokenizer(model) -> PreTrainedTokenizerBase:

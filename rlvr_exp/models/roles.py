@@ -13,7 +13,7 @@ from peft import PeftModel
 from rlvr_exp.config.adapter import continued, has_adapter, is_adapter
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.sealed import check_if_ours
-from rlvr_exp.models.adapters import activate, attach, go_on
+from rlvr_exp.models.adapters import activate, load_adapter, new_adapter
 from rlvr_exp.models.policy import Policy, load_base, load_policy
 
 
@@ -48,7 +48,7 @@ def _on_one_base(model, own: Mapping[str, str], seed: int) -> dict[str, Policy]:
     network = policy.model
     for role, folder in own.items():
         folder = folder or continued(model)
-        network = go_on(network, folder, role) if folder else attach(network, model.adapter, seed, role)
+        network = load_adapter(network, folder, role) if folder else new_adapter(network, model.adapter, seed, role)
     return {role: dataclasses.replace(policy, model=network) for role in own}
 
 

@@ -15,7 +15,7 @@ from torch import nn
 
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.models.adapters import adapters_off
-from rlvr_exp.models.whole import gathered, whole_weights
+from rlvr_exp.models.zero3 import gathered_parameters, gathered_weights
 from rlvr_exp.rollouts.sampler import causal_model, score
 
 ANSWERS, TOKENS, PROMPT = 4, 12, 256
@@ -87,7 +87,7 @@ class Probe:
         return gap
 
     def _sampled(self) -> torch.Tensor:
-        with whole_weights(self._engine):
+        with gathered_weights(self._engine):
             return score(self._engine, self._sequences.prompts, self._sequences.answers, self._temperature)
 
     def _cause(self, sampled: torch.Tensor, gap: float) -> str:
@@ -131,7 +131,7 @@ class Probe:
     def _adapter_moved(self) -> bool:
         """Whether the weights of an adapter that start at zero (B of B A) no longer are."""
         named = [value for name, value in self._learner.named_parameters() if ".lora_B." in name and value.requires_grad]
-        with gathered(named):
+        with gathered_parameters(named):
             return any(bool(value.any()) for value in named)
 
 

@@ -14,7 +14,7 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from rlvr_exp.core.seeds import Key, derive
-from rlvr_exp.models.linears import packed_linears
+from rlvr_exp.models.onednn_linear import onednn_inference
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.draw import Drawn, Filters, draw
 from rlvr_exp.rollouts.sampler_groups import GroupDecoder
@@ -98,7 +98,7 @@ def stream(
     inner.eval()
     try:
         batch = _Batch(inner, prompts, keys, sampling)
-        with packed_linears(inner):
+        with onednn_inference(inner):
             while batch.going:
                 with torch.inference_mode():
                     finished = batch.step()
@@ -123,7 +123,7 @@ def score(
     live, scores = np.arange(len(owner)), []
     try:
         decoder = _decoder(inner, prompts, owner, tokens.shape[1])
-        with packed_linears(inner), torch.inference_mode():
+        with onednn_inference(inner), torch.inference_mode():
             logits = decoder.prefill()
             logits = logits[torch.from_numpy(owner).to(logits.device)]
             for place in range(tokens.shape[1]):

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import torch.distributed as dist
 
-from rlvr_exp.models.whole import whole_weights
+from rlvr_exp.models.zero3 import gathered_weights
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -47,7 +47,7 @@ def by_all_ranks(answer: Answer) -> Answer:
 
     @wraps(answer)
     def together(policy: Any, domain: Any, verifier: Any, questions: Sequence[Any], *rest: Any, **named: Any) -> Any:
-        with whole_weights(policy.model):
+        with gathered_weights(policy.model):
             own = answer(policy, domain, verifier, mine(questions), *rest, **named)
         return gathered(own)
 

@@ -17,7 +17,7 @@ from rlvr_exp.core.files import write_json
 from rlvr_exp.core.sealed import check_if_ours
 from rlvr_exp.models.adapters import DEFAULT, base_record
 from rlvr_exp.models.policy import Policy
-from rlvr_exp.models.whole import loading_whole
+from rlvr_exp.models.zero3 import unsharded_loading
 
 Policies = Policy | Mapping[str, Policy]
 """One policy, or one for each role."""
@@ -70,7 +70,7 @@ def _restore(policy: Policy, checkpoint: Path, trust_remote_code: bool) -> None:
         if outcome.unexpected_keys:
             raise ValueError(f"{folder}: the adapter has other layers, first {outcome.unexpected_keys[0]}")
     if not folders:
-        with loading_whole():
+        with unsharded_loading():
             kept = AutoModelForCausalLM.from_pretrained(
                 checkpoint, dtype=policy.model.dtype, trust_remote_code=trust_remote_code
             )

@@ -22,7 +22,7 @@ from rlvr_exp.core.errors import GuardStop, InputError, InputProblem
 from rlvr_exp.core.files import write_json
 from rlvr_exp.core.phase import CHECKPOINT, phase
 from rlvr_exp.core.sealed import OTHER, STEP, check_sound, seal
-from rlvr_exp.models.whole import whole_weights
+from rlvr_exp.models.zero3 import gathered_weights
 from rlvr_exp.rollouts.sharing import agreed, rank
 from rlvr_exp.run.checkpoint_weights import Policies, placed, restore, write_weights
 from rlvr_exp.run.guards_disk import writing
@@ -104,10 +104,10 @@ class Checkpoints:
         check_sound(checkpoint)
         with ExitStack() as whole:
             for policy, _ in placed(policies, checkpoint):
-                whole.enter_context(whole_weights(policy.model, write=True))
+                whole.enter_context(gathered_weights(policy.model, write=True))
             restore(policies, checkpoint, trust_remote_code)
         for module in self._modules:
-            with whole_weights(module, write=True):
+            with gathered_weights(module, write=True):
                 module.load(checkpoint)
         state = json.loads((checkpoint / STATE).read_text(encoding="utf-8"))
         if state.keys() != self._stateful.keys():
@@ -126,7 +126,7 @@ class Checkpoints:
         temporary = self.root / f".{final.name}.tmp"
         with ExitStack() as whole:
             for module in self._models(policies):
-                whole.enter_context(whole_weights(module))
+                whole.enter_context(gathered_weights(module))
             _by_rank_0(lambda: self._write_weights(step, policies, temporary))
         if self._trainer is not None:
             with _or_nothing(temporary):

@@ -15,7 +15,7 @@ from rlvr_exp.algorithms.roles import Roles
 from rlvr_exp.config import build
 from rlvr_exp.config.cascade import starts
 from rlvr_exp.core.errors import GuardStop
-from rlvr_exp.models.whole import whole_weights
+from rlvr_exp.models.zero3 import gathered_weights
 from rlvr_exp.rollouts.cascade import ROLES
 from rlvr_exp.run.checkpoints import Checkpoints, restore
 from rlvr_exp.run.guards_trend import Trends
@@ -68,7 +68,7 @@ def train(parts: CascadeParts, config, job: Job) -> tuple[int, dict[str, float]]
     if (best := selecting.chosen) is not None:
         with ExitStack() as whole:
             for model in dict.fromkeys(models.values()):
-                whole.enter_context(whole_weights(model, write=True))
+                whole.enter_context(gathered_weights(model, write=True))
             restore(parts.policies, best, config.model.trust_remote_code)
     steps.check(done, config.algorithm.max_steps)
     return done, tracker.last | selecting.metrics()

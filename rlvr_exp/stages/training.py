@@ -12,7 +12,7 @@ from rlvr_exp.core.sealed import STEP
 from rlvr_exp.evaluation.measure import measure
 from rlvr_exp.evaluation.metrics import rates_from
 from rlvr_exp.evaluation.separation import check_separation
-from rlvr_exp.models.whole import whole_weights
+from rlvr_exp.models.zero3 import gathered_weights
 from rlvr_exp.run.checkpoints import TRAINING, Checkpoints, restore
 from rlvr_exp.run.job import Job
 from rlvr_exp.run.manifest import resumed_from
@@ -50,7 +50,7 @@ def trained(trainer: Resumable, checkpoints: Checkpoints, selecting: Selecting, 
             raise GuardStop(f"step {before} of {wanted}: steps were left and none was trained; log.txt may say why")
     selecting.check()
     if (best := selecting.chosen) is not None:
-        with whole_weights(parts.policy.model, write=True):
+        with gathered_weights(parts.policy.model, write=True):
             restore(parts.policy, best, config.model.trust_remote_code)
     return done
 

@@ -8,7 +8,7 @@ from transformers import TrainerCallback
 
 from rlvr_exp.algorithms.parallel_arguments import parallel_arguments
 from rlvr_exp.config.parallel import Parallel
-from rlvr_exp.models.whole import whole_weights
+from rlvr_exp.models.zero3 import gathered_weights
 from rlvr_exp.rollouts.sharing import rank
 
 
@@ -20,7 +20,7 @@ class Noted(TrainerCallback):
         self.weights, self.rows = [], []
 
     def on_step_end(self, args, state, control, **_):
-        with whole_weights(self._model):
+        with gathered_weights(self._model):
             self.weights.append(torch.cat([value.detach().flatten() for value in self._model.parameters()]).tolist())
         self.rows.append(self._made.guard.metrics())
 

@@ -18,7 +18,7 @@ from test_trainer_seams import EVERYTHING, experience, trainer
 from rlvr_exp.algorithms.parallel_arguments import parallel_arguments
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.config.parallel import Parallel
-from rlvr_exp.models.whole import whole_weights
+from rlvr_exp.models.zero3 import gathered_weights
 from rlvr_exp.rollouts.answering import Answered
 from rlvr_exp.rollouts.sharing import added, agreed, any_rank, by_all_ranks, rank
 from rlvr_exp.run import lifeline
@@ -42,7 +42,7 @@ def trace(parallel: Parallel, fed: str) -> dict[str, list[float]]:
         made, who, _ = trainer(folder, experience(dead), tokens, kind=WithAdam, **more)
         made.train()
     rows = [row for row in made.state.log_history if "grad_norm" in row]
-    with whole_weights(who.model), whole_weights(who.model):  # One inside the other, as a probe within a rollout.
+    with gathered_weights(who.model), gathered_weights(who.model):  # One inside the other, as a probe within a rollout.
         weights = torch.cat([value.detach().flatten() for value in who.model.parameters()])
     return {
         "loss": [row["loss"] for row in rows],

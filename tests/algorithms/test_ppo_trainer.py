@@ -13,7 +13,7 @@ from rlvr_exp.algorithms.optimizers import AdamW, Muon
 from rlvr_exp.algorithms.ppo import add_value_weights
 from rlvr_exp.algorithms.trajectories import collected, estimated
 from rlvr_exp.config.adapter import Adapter
-from rlvr_exp.models.adapters import attach
+from rlvr_exp.models.adapters import new_adapter
 from rlvr_exp.models.value_head import OWN, SHARED, with_value
 
 
@@ -276,7 +276,9 @@ def test_minibatches_beyond_the_groups_are_empty_updates(tmp_path):
 @pytest.mark.parametrize("kl_in", ["reward", "loss"])
 def test_the_reference_of_an_adapter_is_its_base_and_only_adapter_and_value_move(tmp_path, kl_in):
     plain = policy()
-    who = replace(plain, model=attach(plain.model, Adapter(kind="lora", rank=2, targets=["q_proj", "v_proj"]), seed=0))
+    who = replace(
+        plain, model=new_adapter(plain.model, Adapter(kind="lora", rank=2, targets=["q_proj", "v_proj"]), seed=0)
+    )
     ppo = algorithm(kl_coef=0.1, kl_in=kl_in, iterations=2, max_steps=4)
     made = trainer(tmp_path, ppo, lr=1.0, who=who, logging_steps=1)
     before = {name: value.detach().clone() for name, value in made.model.named_parameters()}

@@ -21,7 +21,7 @@ from rlvr_exp.algorithms.packing import packed
 from rlvr_exp.algorithms.packing_attention import attending
 from rlvr_exp.algorithms.packing_probe import choose
 from rlvr_exp.config import Config, build, compose
-from rlvr_exp.models.adapters import attach
+from rlvr_exp.models.adapters import new_adapter
 from rlvr_exp.rollouts.draw import Filters
 from rlvr_exp.rollouts.sampler import Sampling, sample_groups
 from rlvr_exp.run.memory import phases
@@ -61,7 +61,7 @@ def made(config: Config, layout: Layout, device: str) -> nn.Module:
         network.gradient_checkpointing_enable({"use_reentrant": False})
     if not layout.adapter:
         return network
-    adapted = attach(network, config.model.adapter, config.seed)
+    adapted = new_adapter(network, config.model.adapter, config.seed)
     adapted.enable_input_require_grads()
     return adapted
 

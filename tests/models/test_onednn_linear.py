@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from torch import nn
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
-from rlvr_exp.models import linears
-from rlvr_exp.models.linears import packed_linears, padded_rows, trained_linears
+from rlvr_exp.models import onednn_linear
+from rlvr_exp.models.onednn_linear import onednn_inference, onednn_training, padded_rows
 
 
 def tiny_model() -> Qwen3ForCausalLM:
@@ -22,7 +22,7 @@ def test_the_result_is_the_layers_own_and_the_layer_comes_back():
     layer = nn.Sequential(nn.Linear(33, 17), nn.Linear(17, 5, bias=False))
     given = torch.randn(2, 7, 33)
     wanted = layer(given)
-    with packed_linears(layer), torch.inference_mode():
+    with onednn_inference(layer), torch.inference_mode():
         assert all("forward" in vars(one) for one in layer), "they are computed by oneDNN here"
         assert torch.allclose(layer(given), wanted, atol=1e-6)
     assert not any("forward" in vars(one) for one in layer)
@@ -32,7 +32,7 @@ def test_the_result_is_the_layers_own_and_the_layer_comes_back():
 def test_layers_of_other_kinds_and_wrapped_ones_are_left_alone():
     model = nn.Sequential(nn.Linear(4, 4).bfloat16(), nn.Linear(4, 4))
     own = model[1].forward = lambda given: given
-    with packed_linears(model):
+    with onednn_inference(model):
         assert "forward" not in vars(model[0])
         assert model[1].forward is own
     assert model[1].forward is own
@@ -41,22 +41,22 @@ def test_layers_of_other_kinds_and_wrapped_ones_are_left_alone():
 def test_a_layer_spread_over_ranks_is_left_alone_in_training_whether_it_is_here_or_not():
     layer = nn.Sequential(nn.Linear(4, 4))
     layer[0].weight.ds_id = 0  # As DeepSpeed marks it.
-    with trained_linears(layer):
+    with onednn_training(layer):
         assert "forward" not in vars(layer[0])
-    with packed_linears(layer):
+    with onednn_inference(layer):
         assert "forward" in vars(layer[0]), "sampling has gathered them all"
 
 
 def test_weights_are_packed_anew_each_time():
     model = tiny_model()
     ids = torch.tensor([[3, 4, 5]])
-    with packed_linears(model), torch.inference_mode():
+    with onednn_inference(model), torch.inference_mode():
         model(input_ids=ids)
     with torch.no_grad():
         for value in model.parameters():
             value += 0.1
         wanted = model(input_ids=ids).logits
-    with packed_linears(model), torch.inference_mode():
+    with onednn_inference(model), torch.inference_mode():
         assert torch.allclose(model(input_ids=ids).logits, wanted, atol=1e-4)
 
 
@@ -72,7 +72,7 @@ def test_gradients_are_the_layers_own(rows, wide, tall, bias, seed):
     torch.manual_seed(seed)
     layer, x, upstream = nn.Linear(wide, tall, bias), torch.randn(*rows, wide), torch.randn(*rows, tall)
     wanted = gradients(layer, x, upstream)
-    with trained_linears(layer):
+    with onednn_training(layer):
         assert "_Linear" in type(layer(x).grad_fn).__name__, "they are computed by oneDNN here"
         got = gradients(layer, x, upstream)
     for ours, theirs in zip(got, wanted, strict=True):
@@ -97,7 +97,7 @@ def test_a_model_with_a_tied_head_learns_the_same(checkpointed):
         return torch.cat([value.grad.flatten() for value in model.parameters()])
 
     wanted = flat()
-    with trained_linears(model):
+    with onednn_training(model):
         got = flat()
         assert torch.equal(got, flat()), "the same bits each time"
     assert (got - wanted).norm() < 1e-5 * wanted.norm()
@@ -106,7 +106,7 @@ def test_a_model_with_a_tied_head_learns_the_same(checkpointed):
 
 def test_frozen_layers_pass_gradients_on_and_take_none():
     layer, x = nn.Linear(5, 3).requires_grad_(False), torch.randn(2, 5, requires_grad=True)
-    with trained_linears(layer):
+    with onednn_training(layer):
         layer(x).sum().backward()
     assert torch.allclose(x.grad, layer.weight.sum(0).expand(2, 5))
     assert layer.weight.grad is None
@@ -114,30 +114,30 @@ def test_frozen_layers_pass_gradients_on_and_take_none():
 
 def test_inner_contexts_leave_the_layers_to_the_outer_one():
     layer = nn.Linear(4, 4)
-    with trained_linears(layer):
+    with onednn_training(layer):
         outer = layer.forward
-        with trained_linears(layer):
+        with onednn_training(layer):
             assert layer.forward is outer
         assert layer.forward is outer
 
 
 def test_other_precisions_take_the_layers_own_way():
     layer = nn.Linear(4, 4)
-    with trained_linears(layer), torch.autocast("cpu", torch.bfloat16):
+    with onednn_training(layer), torch.autocast("cpu", torch.bfloat16):
         assert layer(torch.randn(2, 4)).dtype == torch.bfloat16
 
 
 def test_few_numbers_of_rows_ever_reach_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     """It keeps what it compiles for each."""
-    met, product = set(), linears._product
+    met, product = set(), onednn_linear._product
     monkeypatch.setattr(
-        linears, "_product", lambda *given: met.add((*given[0].shape, *given[1].shape)) or product(*given)
+        onednn_linear, "_product", lambda *given: met.add((*given[0].shape, *given[1].shape)) or product(*given)
     )
     layer = nn.Linear(8, 4)
     for count in range(1, 257):
-        with trained_linears(layer):
+        with onednn_training(layer):
             layer(torch.randn(count, 8, requires_grad=True)).sum().backward()
-        with packed_linears(layer), torch.inference_mode():
+        with onednn_inference(layer), torch.inference_mode():
             layer(torch.randn(1, count, 8))
     assert 3 * 60 < len(met) < 3 * 90, "forward and both gradients"
 
@@ -153,18 +153,18 @@ def test_rows_of_zeros_change_nothing(count: int) -> None:
     torch.manual_seed(0)
     layer, x, back = nn.Linear(48, 24), torch.randn(count, 48, requires_grad=True), torch.randn(count, 24)
     assert padded_rows(count) > count
-    with trained_linears(layer):
+    with onednn_training(layer):
         y = layer(x)
         y.backward(back)
     weight, bias = layer.weight.detach(), layer.bias.detach()
-    torch.testing.assert_close(y.detach(), linears._product(x.detach(), weight, bias))
-    torch.testing.assert_close(x.grad, linears._product(back, weight.t()))
-    torch.testing.assert_close(layer.weight.grad, linears._product(back.t(), x.detach().t()))
+    torch.testing.assert_close(y.detach(), onednn_linear._product(x.detach(), weight, bias))
+    torch.testing.assert_close(x.grad, onednn_linear._product(back, weight.t()))
+    torch.testing.assert_close(layer.weight.grad, onednn_linear._product(back.t(), x.detach().t()))
 
 
 def test_a_layers_result_may_be_changed_in_place() -> None:
     layer = nn.Linear(5, 3)
-    with trained_linears(layer):
+    with onednn_training(layer):
         y = layer(torch.ones(1, 33, 5))
         y += 1
         y.sum().backward()

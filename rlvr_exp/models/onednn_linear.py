@@ -24,7 +24,7 @@ Forward = Callable[[torch.Tensor], torch.Tensor]
 
 
 @contextmanager
-def packed_linears(model: nn.Module) -> Iterator[None]:
+def onednn_inference(model: nn.Module) -> Iterator[None]:
     """Meanwhile the float32 linear layers on CPU compute with copies of their weights as they are now, packed for the
     few rows of a decoding step; no gradients."""
     with _replaced(model, _packed):
@@ -32,7 +32,7 @@ def packed_linears(model: nn.Module) -> Iterator[None]:
 
 
 @contextmanager
-def trained_linears(model: nn.Module) -> Iterator[None]:
+def onednn_training(model: nn.Module) -> Iterator[None]:
     """Meanwhile the float32 linear layers on CPU, and their gradients, are computed from their weights where they are.
 
     Holds for a backward pass as well: gradient checkpointing computes layers again there. Layers whose weights are spread

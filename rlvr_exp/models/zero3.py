@@ -13,11 +13,11 @@ from torch import nn
 
 _trainers: dict[nn.Module, Any] = {}
 """They outlive training: what a trainer's engine has done to its model lasts as well."""
-_whole: dict[nn.Module, bool] = {}
+_gathered: dict[nn.Module, bool] = {}
 """Models that are whole now, and whether what is written into them is kept."""
 
 
-def sharded_by(model: nn.Module, trainer: Any) -> None:
+def register_engine(model: nn.Module, trainer: Any) -> None:
     """Note whose `model_wrapped` is the DeepSpeed engine of a model: its hooks would release what was gathered."""
     _trainers[model] = trainer
 
@@ -27,7 +27,7 @@ def is_sharded(model: nn.Module) -> bool:
 
 
 @contextmanager
-def whole_weights(model: nn.Module, write: bool = False) -> Iterator[None]:
+def gathered_weights(model: nn.Module, write: bool = False) -> Iterator[None]:
     """Every parameter of `model` is whole inside the block. Collective: all ranks enter, and none alone.
 
     Args:
@@ -36,23 +36,23 @@ def whole_weights(model: nn.Module, write: bool = False) -> Iterator[None]:
     Raises:
         ValueError: writing was asked for inside a block that does not write.
     """
-    if not is_sharded(model) or model in _whole:
-        if write and not _whole.get(model, True):
-            raise ValueError("whole_weights: what is written inside a block that only reads would be lost")
+    if not is_sharded(model) or model in _gathered:
+        if write and not _gathered.get(model, True):
+            raise ValueError("gathered_weights: what is written inside a block that only reads would be lost")
         yield
         return
     import deepspeed
 
     with (
         deepspeed.zero.GatheredParameters(list(model.parameters()), modifier_rank=0 if write else None),
-        loading_whole() if write else nullcontext(),
+        unsharded_loading() if write else nullcontext(),
         _without_hooks(model),
     ):
-        _whole[model] = write
+        _gathered[model] = write
         try:
             yield
         finally:
-            del _whole[model]
+            del _gathered[model]
 
 
 @contextmanager
@@ -89,7 +89,7 @@ def _no_new_step(engine: Any) -> Iterator[None]:
 
 
 @contextmanager
-def gathered(values: Sequence[nn.Parameter]) -> Iterator[None]:
+def gathered_parameters(values: Sequence[nn.Parameter]) -> Iterator[None]:
     """Some parameters whole inside the block, to read. Collective; nothing to do where no rank holds a part of them."""
     if not any(hasattr(value, "ds_id") for value in values):
         yield
@@ -103,13 +103,13 @@ def gathered(values: Sequence[nn.Parameter]) -> Iterator[None]:
 @torch.no_grad()
 def copy_weights(source: nn.Module, target: nn.Module) -> None:
     """Give `target` the weights of `source`, a model of the same form; either may be spread over the ranks."""
-    with whole_weights(source), whole_weights(target, write=True):
+    with gathered_weights(source), gathered_weights(target, write=True):
         for theirs, own in zip(source.parameters(), target.parameters(), strict=True):
             own.copy_(theirs)
 
 
 @contextmanager
-def loading_whole() -> Iterator[None]:
+def unsharded_loading() -> Iterator[None]:
     """A further model that is loaded inside the block is not spread, as Transformers does once it knows of ZeRO-3."""
     from transformers.integrations import deepspeed as known
 

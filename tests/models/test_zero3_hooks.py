@@ -5,12 +5,14 @@ from types import SimpleNamespace
 import torch
 from torch import nn
 
-from rlvr_exp.models.whole import _no_new_step
+from rlvr_exp.models.zero3 import _no_new_step
 
 
 def engine(module: nn.Module, called: list[str]) -> SimpleNamespace:
     handle = module.register_forward_pre_hook(lambda *_: called.append("step"))
-    return SimpleNamespace(optimizer=SimpleNamespace(parameter_offload=SimpleNamespace(module=module, fwd_pre_hook=handle)))
+    return SimpleNamespace(
+        optimizer=SimpleNamespace(parameter_offload=SimpleNamespace(module=module, fwd_pre_hook=handle))
+    )
 
 
 def test_a_pass_inside_the_block_begins_no_step_and_the_next_one_does_so_first() -> None:

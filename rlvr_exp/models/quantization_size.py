@@ -1,6 +1,6 @@
 """Measures what quantization saves: the same random model held in bfloat16, 8 bits and 4 bits.
 
-    python -m rlvr_exp.models.weigh [--hidden 1024] [--layers 12] [--vocabulary 8192]
+    python -m rlvr_exp.models.quantization_size [--hidden 1024] [--layers 12] [--vocabulary 8192]
 
 The defaults make a Qwen3 of 197 million parameters, 96% of them in linear layers, which are what is quantized. A model
 whose embeddings weigh more, such as the embedded one, saves less.
@@ -37,7 +37,7 @@ def random_model(folder: Path, hidden: int, layers: int, vocabulary: int) -> Non
     AutoModelForCausalLM.from_config(shape, dtype=torch.bfloat16).save_pretrained(folder)
 
 
-def weigh(folder: Path) -> Mapping[str, int]:
+def measure_sizes(folder: Path) -> Mapping[str, int]:
     """Bytes that the weights at `folder` hold in each number of bits: as a GPU's allocator counts them, where there is one."""
     return {bits: _held(Model(path=str(folder), dtype="bfloat16", quantization=bits)) for bits in BITS}
 
@@ -50,12 +50,14 @@ def _held(model: Model) -> int:
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m rlvr_exp.models.weigh", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m rlvr_exp.models.quantization_size", description=__doc__.splitlines()[0]
+    )
     for name, default in (("hidden", 1024), ("layers", 12), ("vocabulary", 8192)):
         parser.add_argument(f"--{name}", type=int, default=default)
     with TemporaryDirectory() as folder:
         random_model(Path(folder), **vars(parser.parse_args(arguments)))
-        held = weigh(Path(folder))
+        held = measure_sizes(Path(folder))
     for bits, size in held.items():
         name = "bfloat16" if bits == "none" else bits
         print(f"{name:<9} {size / 2**20:9.1f} MiB  {size / held['none']:.3f}")
