@@ -14,7 +14,7 @@ import torch
 from transformers import TrainerCallback
 from trl import GRPOConfig
 
-from rlvr_exp.algorithms.experience import Experience
+from rlvr_exp.algorithms.training_batch import Experience
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.config.batching import Limits
 from rlvr_exp.models.policy import Policy

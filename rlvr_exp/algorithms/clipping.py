@@ -55,7 +55,7 @@ class MeasuredClipping:
     def _clip_grad_norm(self, model: nn.Module):
         before = super()._clip_grad_norm(model)
         limit = self.args.max_grad_norm
-        if math.isfinite(float(before)):  # Any other update is skipped (rlvr_exp.algorithms.guarded_update).
+        if math.isfinite(float(before)):  # Any other update is skipped (rlvr_exp.algorithms.nonfinite_guard).
             self.clipping.record(float(before), self._norm_after(model, float(before), limit), limit)
         return before
 

@@ -15,7 +15,7 @@ from transformers import TrainerCallback
 from trl import GRPOConfig
 
 from rlvr_exp.algorithms.base import Algorithm, Collect
-from rlvr_exp.algorithms.experience import Experience, assembled, completion_mask, rewards_of
+from rlvr_exp.algorithms.training_batch import Experience, assembled, completion_mask, rewards_of
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.config.batching import Limits
 from rlvr_exp.models.policy import Policy

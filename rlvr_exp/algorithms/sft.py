@@ -11,7 +11,7 @@ from trl import SFTConfig, SFTTrainer
 from trl.trainer.sft_trainer import DataCollatorForLanguageModeling
 
 from rlvr_exp.algorithms.clipping import MeasuredClipping
-from rlvr_exp.algorithms.guarded_update import GuardedUpdate
+from rlvr_exp.algorithms.nonfinite_guard import GuardedUpdate
 from rlvr_exp.algorithms.resumable import Resumable
 from rlvr_exp.algorithms.under_deepspeed import UnderDeepSpeed
 from rlvr_exp.core.errors import InputError, InputProblem

@@ -22,9 +22,9 @@ from transformers import PrinterCallback, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
 from rlvr_exp.algorithms.clipping import MeasuredClipping
-from rlvr_exp.algorithms.experience import Experience
-from rlvr_exp.algorithms.gathering import figures_stay_local
-from rlvr_exp.algorithms.guarded_update import GuardedUpdate
+from rlvr_exp.algorithms.training_batch import Experience
+from rlvr_exp.algorithms.metric_gather import figures_stay_local
+from rlvr_exp.algorithms.nonfinite_guard import GuardedUpdate
 from rlvr_exp.algorithms.logprobs import Scores, score
 from rlvr_exp.algorithms.packing import ModelRows, packed, row_by_row
 from rlvr_exp.algorithms.packing_attention import attending

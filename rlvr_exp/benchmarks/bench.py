@@ -14,7 +14,7 @@ from transformers import TrainerCallback
 from trl import GRPOConfig
 
 from rlvr_exp.algorithms.base import Algorithm
-from rlvr_exp.algorithms.experience import Experience
+from rlvr_exp.algorithms.training_batch import Experience
 from rlvr_exp.benchmarks.clock import Clock, Lap
 from rlvr_exp.benchmarks.stock import Judging, Stock, method
 from rlvr_exp.config.batching import Limits

@@ -13,14 +13,14 @@ from datasets import Dataset
 from transformers import PrinterCallback, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
-from rlvr_exp.algorithms.experience import Experience
+from rlvr_exp.algorithms.training_batch import Experience
 from rlvr_exp.benchmarks.clock import Clock
 from rlvr_exp.config.batching import derive
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rewards.base import Judged
 from rlvr_exp.rewards.compose import Reward
-from rlvr_exp.rollouts.judge import CUT
+from rlvr_exp.rollouts.completion import CUT
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.verifiers.base import Request, Verifier
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 
 from rlvr_exp.evaluation.metrics import Scored
 from rlvr_exp.models.policy import Policy
-from rlvr_exp.rollouts.answering import Question, answer
-from rlvr_exp.rollouts.judge import Answer
+from rlvr_exp.rollouts.rollout_loop import Question, answer
+from rlvr_exp.rollouts.completion import Answer
 from rlvr_exp.rollouts.sampler import Sampling
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.verifiers.base import Verifier

@@ -20,8 +20,8 @@ from rlvr_exp.inference.scoring import logprob
 from rlvr_exp.inference.solution import Solution, Try, first_best, worth
 from rlvr_exp.inference.syntax import fault_of
 from rlvr_exp.models.policy import Policy
-from rlvr_exp.rollouts.answering import Question, answer
-from rlvr_exp.rollouts.judge import Answer
+from rlvr_exp.rollouts.rollout_loop import Question, answer
+from rlvr_exp.rollouts.completion import Answer
 from rlvr_exp.rollouts.sampler import Keys, Sampling, stream
 from rlvr_exp.tasks.arc.domain import Arc
 from rlvr_exp.tasks.base import Domain, Task

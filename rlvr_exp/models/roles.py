@@ -1,7 +1,7 @@
 """The policies of several roles: adapters on one base where the model node has an adapter, models of their own otherwise.
 
 A role may start from weights of its own: an adapter's folder over the shared base, or a whole checkpoint. Which adapter
-answers is said here and by rlvr_exp.algorithms.roles, nowhere else.
+answers is said here and by rlvr_exp.algorithms.role_scheduler, nowhere else.
 """
 
 import dataclasses

@@ -11,8 +11,8 @@ from functools import cached_property
 
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.models.roles import acting
-from rlvr_exp.rollouts.answering import UNASKED, Later, Question, answer, judge
-from rlvr_exp.rollouts.judge import Answer
+from rlvr_exp.rollouts.rollout_loop import UNASKED, Later, Question, answer, judge
+from rlvr_exp.rollouts.completion import Answer
 from rlvr_exp.rollouts.sampler import Keys, Sampling
 from rlvr_exp.tasks.base import Task
 from rlvr_exp.tasks.dafny.two_stage import TwoStage

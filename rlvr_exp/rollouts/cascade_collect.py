@@ -2,7 +2,7 @@
 
 A writer's group is the bodies of one task, an annotator's the annotations of one body, so that a role's algorithm and
 trainer are those of a policy that learns alone. Equal bodies of a task are annotated once. Draws depend on (run seed,
-role, step, place, task, body, annotation) alone. Who is credited with what: rlvr_exp.algorithms.credit, by the caller.
+role, step, place, task, body, annotation) alone. Who is credited with what: rlvr_exp.algorithms.credit_assignment, by the caller.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +27,7 @@ from rlvr_exp.rollouts.cascade import (
 )
 from rlvr_exp.rollouts.group_filter import GroupFilter
 from rlvr_exp.rollouts.groups import Group, Groups, check_groups
-from rlvr_exp.rollouts.judge import Answer
+from rlvr_exp.rollouts.completion import Answer
 from rlvr_exp.tasks.base import Task
 
 Shape = Callable[[float, int], float]

@@ -2,7 +2,7 @@
 
 Groups wait in a queue between being sampled and being learned from: a batch may serve several steps, and where dead
 groups are resampled a step may find more live ones than it needs. Nothing that is accepted is thrown away. Every decision
-is made on all groups of a step, from values that every rank holds. Sampling and judging are rollouts.answering's.
+is made on all groups of a step, from values that every rank holds. Sampling and judging are rollouts.rollout_loop's.
 """
 
 import math
@@ -16,10 +16,10 @@ from rlvr_exp.curriculum.base import Curriculum
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rewards.base import Judged
 from rlvr_exp.rewards.compose import Reward, Rewarded
-from rlvr_exp.rollouts.answering import Question, answer
+from rlvr_exp.rollouts.rollout_loop import Question, answer
 from rlvr_exp.rollouts.group_filter import GroupFilter
 from rlvr_exp.rollouts.groups import Group, Groups, check_groups
-from rlvr_exp.rollouts.judge import Answer
+from rlvr_exp.rollouts.completion import Answer
 from rlvr_exp.rollouts.sampler import Sampling
 from rlvr_exp.rollouts.saved_groups import as_plain, from_plain
 from rlvr_exp.tasks.base import Domain, Task

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rlvr_exp.rewards.compose import Rewarded
-from rlvr_exp.rollouts.judge import Answer
+from rlvr_exp.rollouts.completion import Answer
 
 PLACES = 1 << 20
 """More groups than any step samples."""

@@ -17,9 +17,9 @@ from rlvr_exp.core.seeds import Key, derive
 from rlvr_exp.models.onednn_linear import onednn_inference
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.draw import Drawn, Filters, draw
-from rlvr_exp.rollouts.sampler_groups import GroupDecoder
+from rlvr_exp.rollouts.shared_prefix_decoder import GroupDecoder
 from rlvr_exp.rollouts.sampler_rows import RowDecoder
-from rlvr_exp.rollouts.sampler_trial import takes_groups
+from rlvr_exp.rollouts.shared_prefix_support import takes_groups
 from rlvr_exp.rollouts.stopping import Decode, Watcher, Whole
 from rlvr_exp.tasks.base import Domain
 

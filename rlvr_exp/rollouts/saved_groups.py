@@ -7,7 +7,7 @@ from typing import Any
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.rewards.compose import Rewarded
 from rlvr_exp.rollouts.groups import Group
-from rlvr_exp.rollouts.judge import Answer
+from rlvr_exp.rollouts.completion import Answer
 from rlvr_exp.rollouts.sampler import Sampled
 from rlvr_exp.tasks.base import Candidate, Task
 from rlvr_exp.verifiers.base import Verdict

@@ -23,7 +23,7 @@ from rlvr_exp.core.files import write_json
 from rlvr_exp.core.phase import CHECKPOINT, phase
 from rlvr_exp.core.sealed import OTHER, STEP, check_sound, seal
 from rlvr_exp.models.zero3 import gathered_weights
-from rlvr_exp.rollouts.sharing import agreed, rank
+from rlvr_exp.rollouts.distributed import agreed, rank
 from rlvr_exp.run.checkpoint_weights import Policies, placed, restore, write_weights
 from rlvr_exp.run.guards_disk import writing
 

@@ -1,6 +1,6 @@
 """The guards of a training as one callback of its trainer: skipped updates, signs of life, what is running out.
 
-Which updates are skipped is rlvr_exp.algorithms.guarded_update's, the deadline rlvr_exp.run.watchdog's, forecasts
+Which updates are skipped is rlvr_exp.algorithms.nonfinite_guard's, the deadline rlvr_exp.run.watchdog's, forecasts
 rlvr_exp.run.guards_trend's; here they are asked at the right moments of a step.
 """
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from rlvr_exp.algorithms.guarded_update import UpdateGuard
+from rlvr_exp.algorithms.nonfinite_guard import UpdateGuard
 from rlvr_exp.config.guards import Guards as Options
 from rlvr_exp.core.phase import UPDATE, go_over
 from rlvr_exp.run.guards_trend import Trends

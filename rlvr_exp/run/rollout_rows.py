@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rlvr_exp.algorithms.experience import Experience
+from rlvr_exp.algorithms.training_batch import Experience
 from rlvr_exp.rollouts.groups import Group, Groups
 from rlvr_exp.run.rollout_files import Rollout
 from rlvr_exp.run.step_log import trained_rows

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from rlvr_exp.algorithms.experience import Experience, sampled
+from rlvr_exp.algorithms.training_batch import Experience, sampled
 from rlvr_exp.rollouts.group_filter import DEAD
 from rlvr_exp.rollouts.groups import Group, Groups
 from rlvr_exp.run.books import Books

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 from transformers import TrainerControl, TrainerState
 
-from rlvr_exp.algorithms.roles import Roles
+from rlvr_exp.algorithms.role_scheduler import Roles
 from rlvr_exp.config import build
 from rlvr_exp.config.cascade import starts
 from rlvr_exp.core.errors import GuardStop

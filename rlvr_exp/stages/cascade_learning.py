@@ -12,14 +12,14 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
-from rlvr_exp.algorithms import credit
+from rlvr_exp.algorithms import credit_assignment
 from rlvr_exp.config import build
 from rlvr_exp.core.errors import GuardStop, Interrupted
 from rlvr_exp.evaluation.metrics import rates_from
 from rlvr_exp.evaluation.separation import check_separation
 from rlvr_exp.rollouts.cascade import ROLES
 from rlvr_exp.rollouts.cascade_collect import CascadeCollector, Collected, Paid
-from rlvr_exp.rollouts.sharing import added
+from rlvr_exp.rollouts.distributed import added
 from rlvr_exp.run.guards_trend import Trends
 from rlvr_exp.run.job import Job
 from rlvr_exp.run.rollout_files import Rollout, write_rollouts
@@ -55,11 +55,11 @@ def collector_of(parts: CascadeParts, config, job: Job) -> CascadeCollector:
 
 
 def _shared(paid: Paid) -> list[float | None]:
-    return credit.shared(paid.cascades)
+    return credit_assignment.shared(paid.cascades)
 
 
 def _counterfactual(paid: Paid) -> list[float | None]:
-    return credit.counterfactual(paid.others)
+    return credit_assignment.counterfactual(paid.others)
 
 
 class CascadeSteps:

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from rlvr_exp.algorithms.base import Algorithm
-from rlvr_exp.algorithms.experience import Experience
-from rlvr_exp.algorithms.probing import Probing
+from rlvr_exp.algorithms.training_batch import Experience
+from rlvr_exp.algorithms.sync_probe_callback import Probing
 from rlvr_exp.algorithms.resumable import Resumable
-from rlvr_exp.algorithms.roles import Roles
+from rlvr_exp.algorithms.role_scheduler import Roles
 from rlvr_exp.config import build
 from rlvr_exp.config.batching import Limits
 from rlvr_exp.models.adapters import adapter_metrics
 from rlvr_exp.rollouts.cascade import ANNOTATOR
 from rlvr_exp.rollouts.groups import Groups
-from rlvr_exp.rollouts.sharing import rank
+from rlvr_exp.rollouts.distributed import rank
 from rlvr_exp.run.callbacks import Metrics
 from rlvr_exp.run.guards import Guards
 from rlvr_exp.run.job import Job

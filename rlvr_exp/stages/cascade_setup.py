@@ -17,7 +17,7 @@ from rlvr_exp.models.report import parameters
 from rlvr_exp.models.roles import load_roles
 from rlvr_exp.rollouts.cascade import ANNOTATOR, ROLES, WRITER, Cascade
 from rlvr_exp.rollouts.sampler import Sampling
-from rlvr_exp.rollouts.sharing import agreed
+from rlvr_exp.rollouts.distributed import agreed
 from rlvr_exp.run import manifest
 from rlvr_exp.run.job import Job
 from rlvr_exp.run.report.known_tasks import note_tasks

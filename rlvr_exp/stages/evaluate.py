@@ -13,7 +13,7 @@ from rlvr_exp.evaluation.likeness import told_of
 from rlvr_exp.evaluation.metrics import METRICS, Rate, Scored, latency, task_values, verdict_counts
 from rlvr_exp.evaluation.paired import paired
 from rlvr_exp.evaluation.saved import load
-from rlvr_exp.rollouts.sharing import added
+from rlvr_exp.rollouts.distributed import added
 from rlvr_exp.run.job import Job, Result
 from rlvr_exp.stages import cascade_setup
 from rlvr_exp.stages.judging import system_metrics

@@ -8,7 +8,7 @@ from trl import GRPOConfig
 
 from rlvr_exp.algorithms.arguments import shared_arguments
 from rlvr_exp.algorithms.base import Algorithm
-from rlvr_exp.algorithms.probing import Probing
+from rlvr_exp.algorithms.sync_probe_callback import Probing
 from rlvr_exp.config import build
 from rlvr_exp.config.batching import Limits
 from rlvr_exp.evaluation.likeness import told_of

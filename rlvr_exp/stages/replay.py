@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_exp.algorithms.base import Algorithm
-from rlvr_exp.algorithms.experience import Experience
+from rlvr_exp.algorithms.training_batch import Experience
 from rlvr_exp.algorithms.group import GroupAlgorithm
 from rlvr_exp.algorithms.rloo import RLOO
 from rlvr_exp.config import Config, build
@@ -22,7 +22,7 @@ from rlvr_exp.core.files import write_json, write_text
 from rlvr_exp.rewards.base import Judged
 from rlvr_exp.rewards.compose import Reward, Rewarded
 from rlvr_exp.rollouts.groups import Group, Groups
-from rlvr_exp.rollouts.judge import CUT, Answer
+from rlvr_exp.rollouts.completion import CUT, Answer
 from rlvr_exp.rollouts.sampler import Sampled
 from rlvr_exp.run import manifest
 from rlvr_exp.run.job import Job, Result

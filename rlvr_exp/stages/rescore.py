@@ -35,7 +35,7 @@ from rlvr_exp.verifiers.guarded import Silence
 
 KEYS = ("id", "step", "task", "waited", "old", "new", "changed", "log")
 CUT = Verdict("failed", bucket="truncated", log="the completion reached its token limit before it ended")
-"""As rlvr_exp.rollouts.judge has it, which imports torch."""
+"""As rlvr_exp.rollouts.completion has it, which imports torch."""
 EVERY = 50
 """Rows between messages of progress."""
 

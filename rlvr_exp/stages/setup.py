@@ -19,7 +19,7 @@ from rlvr_exp.evaluation.saved import save, saved_rates
 from rlvr_exp.evaluation.separation import check_separation
 from rlvr_exp.models.policy import Policy, load_policy
 from rlvr_exp.models.report import parameters
-from rlvr_exp.rollouts.sharing import agreed, rank
+from rlvr_exp.rollouts.distributed import agreed, rank
 from rlvr_exp.run import manifest
 from rlvr_exp.run.job import Job
 from rlvr_exp.run.report.known_tasks import note_tasks

@@ -1,13 +1,13 @@
 """The steps of a run as its trainer asks for them: what each one learns from, the rollouts it leaves, its row of metrics."""
 
 from rlvr_exp.algorithms.base import Algorithm
-from rlvr_exp.algorithms.experience import Experience
-from rlvr_exp.algorithms.guarded_update import UpdateGuard
+from rlvr_exp.algorithms.training_batch import Experience
+from rlvr_exp.algorithms.nonfinite_guard import UpdateGuard
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.models.adapters import adapter_metrics
 from rlvr_exp.rollouts.collect import Collector
 from rlvr_exp.rollouts.groups import Groups
-from rlvr_exp.rollouts.sharing import added
+from rlvr_exp.rollouts.distributed import added
 from rlvr_exp.run.job import Job
 from rlvr_exp.run.rollout_files import Rollout, write_rollouts
 from rlvr_exp.run.rollout_rows import rollout_rows

@@ -16,7 +16,7 @@ from rlvr_exp.config.batching import Limits
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rewards.compose import Rewarded
 from rlvr_exp.rollouts.groups import Group, Groups
-from rlvr_exp.rollouts.judge import Answer
+from rlvr_exp.rollouts.completion import Answer
 from rlvr_exp.rollouts.sampler import Sampled
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.verifiers.base import Verdict

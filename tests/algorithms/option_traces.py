@@ -16,7 +16,7 @@ from tokenizers import pre_tokenizers
 from trl import GRPOConfig
 
 from rlvr_exp.algorithms.base import Algorithm
-from rlvr_exp.algorithms.experience import Experience
+from rlvr_exp.algorithms.training_batch import Experience
 from rlvr_exp.config import build
 from rlvr_exp.config.batching import Limits
 from rlvr_exp.core.seeds import uniform
@@ -24,7 +24,7 @@ from rlvr_exp.curriculum.ordered import Ordered
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rewards.compose import Reward
 from rlvr_exp.rewards.terms import AllPassed, CasesPassed
-from rlvr_exp.rollouts import answering
+from rlvr_exp.rollouts import rollout_loop
 from rlvr_exp.rollouts.collect import Collector
 from rlvr_exp.rollouts.sampler import Sampling
 from rlvr_exp.tasks.base import Candidate, Task
@@ -99,7 +99,7 @@ def _sampled(options: Any, folder: Path) -> Any:
     who = built(options)
     collector = _collector(options, who, _policy(folder))
     steps = range(0, options.max_steps, who.plan().iterations)
-    with mock.patch.object(answering, "stream", wraps=answering.stream) as sampler:
+    with mock.patch.object(rollout_loop, "stream", wraps=rollout_loop.stream) as sampler:
         walked = [collector.collect(step) for step in steps]
     drawn = [[(g.id, g.rewards, [a.sampled for a in g.answers]) for g in groups.learned] for groups in walked]
     return drawn, [len(groups.sampled) for groups in walked], sampler.call_count

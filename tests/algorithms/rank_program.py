@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 
 import torch
-from guarded_ranks import sick_on_rank_one
+from nonfinite_ranks import sick_on_rank_one
 from roles_in_turn import trained
 from test_trainer_seams import EVERYTHING, experience, trainer
 
@@ -19,8 +19,8 @@ from rlvr_exp.algorithms.parallel_arguments import parallel_arguments
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.config.parallel import Parallel
 from rlvr_exp.models.zero3 import gathered_weights
-from rlvr_exp.rollouts.answering import Answered
-from rlvr_exp.rollouts.sharing import added, agreed, any_rank, by_all_ranks, rank
+from rlvr_exp.rollouts.rollout_loop import Answered
+from rlvr_exp.rollouts.distributed import added, agreed, any_rank, by_all_ranks, rank
 from rlvr_exp.run import lifeline
 from rlvr_exp.run.ranks import joined
 

@@ -8,7 +8,7 @@ import torch
 from test_trainer_seams import EVERYTHING, experience, policy, trainer
 
 from rlvr_exp.algorithms.parallel_arguments import parallel_arguments
-from rlvr_exp.algorithms.roles import Roles
+from rlvr_exp.algorithms.role_scheduler import Roles
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.config.adapter import Adapter
 from rlvr_exp.config.parallel import Parallel

@@ -12,7 +12,7 @@ from trl import GRPOConfig
 
 from rlvr_exp.algorithms.ppo import PPO
 from rlvr_exp.algorithms.ppo_trainer import PPOTrainer
-from rlvr_exp.algorithms.replay import Recent
+from rlvr_exp.algorithms.replay_buffer import Recent
 from rlvr_exp.algorithms.trajectories import Trajectories, collected
 from rlvr_exp.config.batching import Limits
 from rlvr_exp.config.ppo import PPO as Options

@@ -11,7 +11,7 @@ from transformers import PrinterCallback, Trainer, TrainingArguments
 
 from rlvr_exp.algorithms.arguments import shared_arguments
 from rlvr_exp.algorithms.clipping import MeasuredClipping
-from rlvr_exp.algorithms.guarded_update import GuardedUpdate
+from rlvr_exp.algorithms.nonfinite_guard import GuardedUpdate
 from rlvr_exp.config import build, compose
 from rlvr_exp.run.callbacks import Metrics
 

@@ -54,16 +54,16 @@ def _after(function: Any) -> Any:
 
 
 def _generation() -> None:
-    from rlvr_exp.rollouts import answering
+    from rlvr_exp.rollouts import rollout_loop
 
-    _replace(answering, "read", _after)
+    _replace(rollout_loop, "read", _after)
 
 
 def _verification() -> None:
-    from rlvr_exp.rollouts import answering
-    from rlvr_exp.rollouts.judge import CUT
+    from rlvr_exp.rollouts import rollout_loop
+    from rlvr_exp.rollouts.completion import CUT
 
-    _replace(answering._Asking, "judged", lambda old: _before(old, lambda self, place, verdict: verdict is not CUT))
+    _replace(rollout_loop._Asking, "judged", lambda old: _before(old, lambda self, place, verdict: verdict is not CUT))
 
 
 def _backward() -> None:

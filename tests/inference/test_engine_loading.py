@@ -12,7 +12,7 @@ from rlvr_exp.core.sealed import seal
 from rlvr_exp.inference import load
 from rlvr_exp.models.embedded import EMBEDDED
 from rlvr_exp.models.identity import weights_hash
-from rlvr_exp.rollouts.judge import CUT
+from rlvr_exp.rollouts.completion import CUT
 from rlvr_exp.verifiers.base import Direct
 
 

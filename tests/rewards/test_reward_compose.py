@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from judged_samples import CORRECT, TOTAL, WRONG, failed, passed, rejected, unknown
+from verified_samples import CORRECT, TOTAL, WRONG, failed, passed, rejected, unknown
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.rewards.compose import Reward
 from rlvr_exp.rewards.normalize import Identity, RunningScale

@@ -7,7 +7,7 @@ import dataclasses
 from typing import Any
 
 import pytest
-from judged_samples import answer, failed, passed, rejected
+from verified_samples import answer, failed, passed, rejected
 
 from rlvr_exp.config import build, compose
 from rlvr_exp.config.options import SCHEMAS, allowed_of

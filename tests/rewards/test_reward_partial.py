@@ -4,7 +4,7 @@ from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
-from judged_samples import TOTAL, answer, failed, passed, rejected, unknown
+from verified_samples import TOTAL, answer, failed, passed, rejected, unknown
 
 from rlvr_exp.config import build, compose
 from rlvr_exp.rewards.compose import Reward

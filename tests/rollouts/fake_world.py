@@ -9,10 +9,10 @@ from rlvr_exp.core.seeds import uniform
 from rlvr_exp.curriculum.uniform import Uniform
 from rlvr_exp.rewards.compose import Reward
 from rlvr_exp.rewards.terms import AllPassed
-from rlvr_exp.rollouts.answering import Answered, Question
+from rlvr_exp.rollouts.rollout_loop import Answered, Question
 from rlvr_exp.rollouts.collect import Collector, Plan
 from rlvr_exp.rollouts.group_filter import GroupFilter
-from rlvr_exp.rollouts.judge import Answer
+from rlvr_exp.rollouts.completion import Answer
 from rlvr_exp.rollouts.sampler import Sampled
 from rlvr_exp.tasks.base import Candidate, Task
 from rlvr_exp.verifiers.base import Verdict

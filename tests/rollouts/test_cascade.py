@@ -20,9 +20,9 @@ from fake_cascade import (
     tasks_of,
 )
 
-from rlvr_exp.rollouts.answering import UNASKED
+from rlvr_exp.rollouts.rollout_loop import UNASKED
 from rlvr_exp.rollouts.cascade import Asked, cascade_sample
-from rlvr_exp.rollouts.judge import CUT as TRUNCATED
+from rlvr_exp.rollouts.completion import CUT as TRUNCATED
 
 KEYS = {"writer": (("w", 0), ("w", 1)), "annotator": ((("a", 0),), (("a", 1),))}
 

@@ -3,7 +3,7 @@
 import pytest
 from fake_cascade import GOOD, LOOP, NO_BODY, PASSED, PROVED, WRONG, collector, domain, failed, scripted
 
-from rlvr_exp.algorithms import credit
+from rlvr_exp.algorithms import credit_assignment
 from rlvr_exp.core.errors import InputError
 
 BODIES = (LOOP, WRONG, LOOP)
@@ -24,11 +24,11 @@ def script(role, question, key):
 
 
 def shared(paid):
-    return credit.shared(paid.cascades)
+    return credit_assignment.shared(paid.cascades)
 
 
 def difference(paid):
-    return credit.counterfactual(paid.others)
+    return credit_assignment.counterfactual(paid.others)
 
 
 def test_groups_of_each_role(two) -> None:

@@ -15,7 +15,7 @@ from rlvr_exp.config import build, compose
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.rewards.compose import Rewarded
 from rlvr_exp.rollouts.groups import Group, Groups
-from rlvr_exp.rollouts.judge import Answer
+from rlvr_exp.rollouts.completion import Answer
 from rlvr_exp.rollouts.sampler import Sampled
 from rlvr_exp.run.books import Books
 from rlvr_exp.run.rollout_rows import rollout_rows

@@ -9,7 +9,7 @@ from rlvr_exp.run.memory.layout import Layout
 HELD = 2**26
 """Logits that are held at once (rlvr_exp/algorithms/logprobs.py)."""
 PREFILL = 4096
-"""Prompt tokens of one pass of the sampler (rlvr_exp/rollouts/sampler_groups.py)."""
+"""Prompt tokens of one pass of the sampler (rlvr_exp/rollouts/shared_prefix_decoder.py)."""
 TILE_TOKENS, TILE_VOCABULARY = 4096, 32768
 """One tile of TRL's fused head (trl/kernels/chunked_logprob.py and trl/trainer/utils.py)."""
 

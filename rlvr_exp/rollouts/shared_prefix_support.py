@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
-from rlvr_exp.rollouts.cache import CannotGroup
-from rlvr_exp.rollouts.sampler_groups import GroupDecoder
+from rlvr_exp.rollouts.shared_prefix_cache import CannotGroup
+from rlvr_exp.rollouts.shared_prefix_decoder import GroupDecoder
 
 TOLERANCE = {torch.float32: 1e-3, torch.float64: 1e-3}
 """Mean difference of log-probabilities by dtype; for the rest:"""

@@ -1,4 +1,4 @@
-"""The probe of rlvr_exp.rollouts.probe, taken at the start of training, after its first step and every so many steps."""
+"""The probe of rlvr_exp.rollouts.sync_probe, taken at the start of training, after its first step and every so many steps."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,7 @@ from transformers import TrainerCallback
 
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.models.policy import Policy
-from rlvr_exp.rollouts.probe import Probe, Sequences
+from rlvr_exp.rollouts.sync_probe import Probe, Sequences
 
 
 class Probing(TrainerCallback):

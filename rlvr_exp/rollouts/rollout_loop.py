@@ -15,9 +15,9 @@ from torch import nn
 
 from rlvr_exp.core.phase import GENERATE, VERIFY, go_over, phase
 from rlvr_exp.models.policy import Policy
-from rlvr_exp.rollouts.judge import CUT, Answer, Read, read
+from rlvr_exp.rollouts.completion import CUT, Answer, Read, read
 from rlvr_exp.rollouts.sampler import Finished, Keys, Sampling, causal_model, stream
-from rlvr_exp.rollouts.sharing import by_all_ranks, gathered, mine
+from rlvr_exp.rollouts.distributed import by_all_ranks, gathered, mine
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from test_trainer_seams import EVERYTHING, experience, policy, trainer
 
-from rlvr_exp.algorithms.probing import Probing
+from rlvr_exp.algorithms.sync_probe_callback import Probing
 from rlvr_exp.core.errors import GuardStop
 
 PROMPTS = [[5, 6, 7, 8, 9], [3, 4, 5]]

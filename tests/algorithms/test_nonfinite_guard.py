@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tiny_update import Bowl, tiny_language_model, trained
 from transformers import TrainerCallback
 
-from rlvr_exp.algorithms.guarded_update import CAUSES, UpdateGuard
+from rlvr_exp.algorithms.nonfinite_guard import CAUSES, UpdateGuard
 from rlvr_exp.core.errors import GuardStop, InputError
 
 OPTIMIZERS = ("sgd", "adam", "adamw", "adafactor", "muon")

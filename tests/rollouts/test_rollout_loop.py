@@ -9,8 +9,8 @@ import torch
 from rollout_models import EOS, keys, prompts, tiny_model
 
 from rlvr_exp.core.errors import GuardStop
-from rlvr_exp.rollouts import answering
-from rlvr_exp.rollouts.answering import Question, answer, batches
+from rlvr_exp.rollouts import rollout_loop
+from rlvr_exp.rollouts.rollout_loop import Question, answer, batches
 from rlvr_exp.rollouts.draw import Filters
 from rlvr_exp.rollouts.sampler import Sampling, sample_groups
 from rlvr_exp.tasks.base import Candidate
@@ -70,14 +70,14 @@ def test_truncated_answers_fail_unjudged():
 def test_completions_are_submitted_while_others_draw(monkeypatch):
     """What has ended is with the verifier before the sampler goes on."""
     handed, verifier = [], Counting()
-    real = answering.stream
+    real = rollout_loop.stream
 
     def watched(*given):
         for one in real(*given):
             yield one
             handed.append((one.sampled.truncated, len(verifier.seen)))
 
-    monkeypatch.setattr(answering, "stream", watched)
+    monkeypatch.setattr(rollout_loop, "stream", watched)
     answer(POLICY, DOMAIN, verifier, questions(), SAMPLING)
     submitted = 0
     for truncated, seen in handed:
@@ -86,19 +86,19 @@ def test_completions_are_submitted_while_others_draw(monkeypatch):
 
 
 def test_a_small_model_samples_with_one_thread_and_the_others_come_back(monkeypatch):
-    seen, real, before = set(), answering.stream, torch.get_num_threads()
+    seen, real, before = set(), rollout_loop.stream, torch.get_num_threads()
 
     def watched(*given):
         seen.add(torch.get_num_threads())
         yield from real(*given)
 
-    monkeypatch.setattr(answering, "stream", watched)
+    monkeypatch.setattr(rollout_loop, "stream", watched)
     try:
         torch.set_num_threads(2)
         answer(POLICY, DOMAIN, Counting(), questions(2), SAMPLING)
         assert (seen, torch.get_num_threads()) == ({1}, 2)
         seen.clear()
-        monkeypatch.setattr(answering, "SMALL", 10)
+        monkeypatch.setattr(rollout_loop, "SMALL", 10)
         answer(POLICY, DOMAIN, Counting(), questions(2), SAMPLING)
         assert (seen, torch.get_num_threads()) == ({2}, 2)
     finally:

@@ -18,7 +18,7 @@ from accelerate.utils import DistributedType
 from torch import nn
 
 from rlvr_exp.core.errors import GuardStop, InputError, InputProblem
-from rlvr_exp.rollouts.sharing import any_rank
+from rlvr_exp.rollouts.distributed import any_rank
 
 REWARD, LOSS, GRADIENT = CAUSES = ("reward", "loss", "gradient")
 """What can be at fault; a skipped update counts for the first of them."""

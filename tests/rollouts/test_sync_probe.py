@@ -8,7 +8,7 @@ from peft import LoraConfig, get_peft_model
 from rollout_models import plain_logits, prompts, tiny_model
 
 from rlvr_exp.core.errors import GuardStop
-from rlvr_exp.rollouts.probe import Probe, Sequences
+from rlvr_exp.rollouts.sync_probe import Probe, Sequences
 
 
 def scores_of(model, sequences: Sequences):

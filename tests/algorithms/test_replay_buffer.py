@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvr_exp.algorithms.replay import Recent, ReplayBuffer
+from rlvr_exp.algorithms.replay_buffer import Recent, ReplayBuffer
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.rollouts.sampler import Sampled
 

@@ -1,4 +1,4 @@
-"""Decoding groups with their prompts computed and stored once; see rlvr_exp.rollouts.cache."""
+"""Decoding groups with their prompts computed and stored once; see rlvr_exp.rollouts.shared_prefix_cache."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
-from rlvr_exp.rollouts.cache import NAME, GroupCache
+from rlvr_exp.rollouts.shared_prefix_cache import NAME, GroupCache
 
 PREFILL_TOKENS = 2048
 """Prompt tokens of one forward pass, a longer prompt apart."""
@@ -71,7 +71,7 @@ class GroupDecoder:
 
 @contextmanager
 def grouped_attention(model: PreTrainedModel) -> Iterator[None]:
-    """The model's attention is that of rlvr_exp.rollouts.cache meanwhile."""
+    """The model's attention is that of rlvr_exp.rollouts.shared_prefix_cache meanwhile."""
     own = model.config._attn_implementation
     model.config._attn_implementation = NAME
     try:

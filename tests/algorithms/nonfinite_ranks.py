@@ -9,7 +9,7 @@ from transformers import TrainerCallback
 from rlvr_exp.algorithms.parallel_arguments import parallel_arguments
 from rlvr_exp.config.parallel import Parallel
 from rlvr_exp.models.zero3 import gathered_weights
-from rlvr_exp.rollouts.sharing import rank
+from rlvr_exp.rollouts.distributed import rank
 
 
 class Noted(TrainerCallback):

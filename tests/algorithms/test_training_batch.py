@@ -6,7 +6,7 @@ import pytest
 import torch
 from fixed_batch import PROMPTS, algorithm, drawn_from, groups, policy
 
-from rlvr_exp.algorithms.experience import Experience, support_of
+from rlvr_exp.algorithms.training_batch import Experience, support_of
 from rlvr_exp.rollouts.sampler import Sampled
 
 
