@@ -35,7 +35,7 @@ def of_roles(domain: Domain, tasks: Iterable[Task], scored: Sequence[Scored]) ->
     known = {task.id: task for task in tasks}
     roles: dict[str, list[Scored]] = defaultdict(list)
     for one in scored:
-        role = domain.groups(known[one.task]).get("role")
+        role = domain.strata(known[one.task]).get("role")
         if role:
             roles[role].append(one)
     return {role: _Role(domain, known, role).told(roles[role]) for role in sorted(roles)}
@@ -62,7 +62,7 @@ class _Role:
         by: dict[str, dict[str, list[Scored]]] = defaultdict(lambda: defaultdict(list))
         for one in scored:
             task = self._tasks[one.task]
-            for kind, name in {**self._domain.groups(task), "family": task.family}.items():
+            for kind, name in {**self._domain.strata(task), "family": task.family}.items():
                 by[kind][name].append(one)
         del by["role"]
         groups = {kind: {name: self._rates(found[name]) for name in sorted(found)} for kind, found in by.items()}
@@ -81,7 +81,7 @@ class _Role:
     def _pairs(self, rows: Sequence[Scored]) -> Pairs:
         pairs: dict[str, list[tuple[str, str]]] = defaultdict(list)
         for one in rows:
-            pair = self._domain.compared(one.completion, self._tasks[one.task])
+            pair = self._domain.similarity_pair(one.completion, self._tasks[one.task])
             if pair is not None:
                 pairs[one.task].append(pair)
         return list(pairs.values())

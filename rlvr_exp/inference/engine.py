@@ -137,7 +137,7 @@ class Engine:
     def _question(self, attempt: int, search: _Search) -> Question:
         task, domain = search.ask.task, search.ask.domain
         last = search.tries[-1].answer if search.tries else None
-        words = domain.prompt(task) if last is None else domain.prompt_again(task, last.text, said(last.verdict))
+        words = domain.prompt(task) if last is None else domain.retry_prompt(task, last.text, said(last.verdict))
         return Question(task, tuple(self.policy.encode_prompt(words)), self._keys(task, attempt))
 
     def _keys(self, task: Task, attempt: int) -> tuple[Keys, ...]:

@@ -31,7 +31,7 @@ class Rows(Domain):
         return {}
 
     def prompt(self, task: Task) -> str:
-        return task.puzzle
+        return task.inputs
 
     def parse(self, completion: str, task: Task) -> Candidate:
         return _READERS[self.name](completion)

@@ -240,7 +240,7 @@ def _again(
             verdict = attempts[-1].verdict
             if verdict.outcome not in ("failed", "rejected"):
                 continue
-            text = cascade.domain.annotator.prompt_again(question.task, attempts[-1].text, verdict.log)
+            text = cascade.domain.annotator.retry_prompt(question.task, attempts[-1].text, verdict.log)
             ids = tuple(cascade.policies[ANNOTATOR].encode_prompt(text))
             key = question.keys[sample]
             if len(ids) <= cascade.max_prompt_tokens:

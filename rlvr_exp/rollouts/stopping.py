@@ -61,7 +61,9 @@ class Whole:
     @classmethod
     def of(cls, domain: Domain | None, policy: Policy) -> "Whole | None":
         """None where the domain leaves it to the end token."""
-        if domain is None or not domain.ends:
+        if domain is None or not domain.stop_text:
             return None
         vocabulary = policy.tokenizer.get_vocab()
-        return cls(domain.finished, tuple(sorted(token for text, token in vocabulary.items() if domain.ends in text)))
+        return cls(
+            domain.is_complete, tuple(sorted(token for text, token in vocabulary.items() if domain.stop_text in text))
+        )

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from rlvr_exp.run.job import Job
 from rlvr_exp.stages.golds import why
 from rlvr_exp.tasks.base import Candidate, Domain, Task
-from rlvr_exp.tasks.mutants import hollow
+from rlvr_exp.tasks.mutants import stub_programs
 from rlvr_exp.tasks.problems import PytestProblem
 from rlvr_exp.verifiers.base import Request, Verifier
 
@@ -41,5 +41,5 @@ def _trials(domain: Domain, task: Task, keep_weak: bool) -> Iterator[tuple[Task,
     gold = domain.parse(task.gold or "", task)
     yield task, True, gold
     if not keep_weak and gold.text is not None:
-        for one in hollow(gold.text):
+        for one in stub_programs(gold.text):
             yield task, False, Candidate(one.code)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from rlvr_exp.tasks.base import Candidate, Domain, Task
 from rlvr_exp.tasks.completion import syntax_fault
-from rlvr_exp.tasks.mutants import chosen, hollow
+from rlvr_exp.tasks.mutants import chosen, stub_programs
 from rlvr_exp.tasks.problems import PytestProblem, PythonProblem
 from rlvr_exp.verifiers.universal import fixed_answers
 
@@ -36,7 +36,7 @@ def trials(domain: Domain, task: Task, mutants: int, universal: str = "none") ->
 
 
 def _from_the_set(domain: Domain, task: Task, mutants: int) -> Iterator[Trial]:
-    for number, text in enumerate(task.wrong):
+    for number, text in enumerate(task.negatives):
         yield Trial(task, "wrong", str(number), domain.parse(text, task))
     if task.gold is None:
         return
@@ -45,7 +45,7 @@ def _from_the_set(domain: Domain, task: Task, mutants: int) -> Iterator[Trial]:
     if not isinstance(task.problem, PythonProblem | PytestProblem):
         yield Trial(task, "hollow", "empty", Candidate(""))
     elif gold.text is not None and syntax_fault(gold.text) is None:
-        for one in hollow(gold.text):
+        for one in stub_programs(gold.text):
             yield Trial(task, "hollow", one.kind, Candidate(one.code))
         for one in chosen(gold.text, mutants, task.id):
             yield Trial(task, "mutant", one.kind, Candidate(one.code), one.line)

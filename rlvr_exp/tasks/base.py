@@ -1,43 +1,43 @@
-"""What is asked. A Task is data; a Domain knows how to load tasks, word them, and read an answer back.
+"""Tasks and domains. A Task is data; a Domain knows how to load tasks, word their prompts, and parse completions.
 
 Nothing here knows models, trainers or how an answer is judged beyond naming the problem that a verifier takes.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from rlvr_exp.core.hashing import content_hash
 
-AGAIN = """{prompt}
+RETRY_PROMPT = """{prompt}
 
 This answer was given before and did not pass:
 
-{answer}
+{previous}
 
 The verifier said of it:
 
-{said}
+{feedback}
 
 Answer again, whole, without that fault.
 """
-"""How a domain without words of its own asks again."""
+"""The retry prompt of a domain that has no words of its own for it."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """One task. `problem` is what its verifier judges candidates against; `puzzle` is what its prompt is worded from."""
+    """One task. `problem` is what its verifier judges candidates against; `inputs` is what its prompt is worded from."""
 
     id: str
     family: str
     difficulty: float
     """Documented per domain; comparable within a domain, larger is harder."""
-    puzzle: Any
+    inputs: Any
     problem: Any
     gold: str | None = None
     """A completion that the verifier accepts, where one is known: what SFT imitates."""
-    wrong: tuple[str, ...] = ()
+    negatives: tuple[str, ...] = ()
     """Completions that the data set itself gives as wrong: none may pass."""
 
 
@@ -54,8 +54,8 @@ class Domain(ABC):
     """A kind of task. Built from the `data` group; one file per domain."""
 
     name: str
-    ends: str = ""
-    """What a completion ends with that `finished` calls whole; empty: its end token alone ends it."""
+    stop_text: str = ""
+    """What a completion ends with that `is_complete` accepts; empty: its end token alone ends it."""
 
     @abstractmethod
     def splits(self) -> Mapping[str, Sequence[Task]]:
@@ -69,28 +69,37 @@ class Domain(ABC):
     def prompt(self, task: Task) -> str:
         """The full text that asks for the task, without chat markup."""
 
-    def prompt_again(self, task: Task, answer: str, said: str) -> str:
-        """What asks for the task once more after an answer that did not pass. `said`: what the verifier said of it."""
-        return AGAIN.format(prompt=self.prompt(task).rstrip("\n"), answer=answer.strip("\n"), said=said.strip("\n"))
+    def retry_prompt(self, task: Task, previous: str, feedback: str) -> str:
+        """The prompt for another try after a completion that did not pass. `feedback`: the verifier's log of it."""
+        parts = {"prompt": self.prompt(task).rstrip("\n"), "previous": previous.strip("\n")}
+        return RETRY_PROMPT.format(**parts, feedback=feedback.strip("\n"))
 
-    def compared(self, completion: str, task: Task) -> tuple[str, str] | None:
-        """An answer and the gold as words with blanks between them, for measures of likeness; None: likeness tells nothing,
-        as where one task has many right answers of other forms."""
+    def similarity_pair(self, completion: str, task: Task) -> tuple[str, str] | None:
+        """A completion and the gold as words with blanks between them, for measures of text similarity; None: similarity
+        says nothing, as where one task has many right answers of other forms."""
         return None
 
-    def groups(self, task: Task) -> Mapping[str, str]:
-        """What a task belongs to beside its family, by the kind of group: `{"role": "writer", "length": "32 to 63"}`."""
+    def strata(self, task: Task) -> Mapping[str, str]:
+        """What a task belongs to besides its family, by the kind of stratum: `{"role": "writer", "length": "32 to 63"}`."""
         return {}
 
     def fingerprint(self, split: str) -> str:
         """A hash of all that the tasks of a split are, for the manifest."""
-        return content_hash(self.splits()[split])
+        return content_hash([_hashed(task) for task in self.splits()[split]])
 
-    def finished(self, text: str) -> bool:
-        """Whether a completion that has come so far is whole, so that nothing after it would count; asked where `ends` is
-        new in it. A domain that says so needs no token that ends a completion."""
+    def is_complete(self, text: str) -> bool:
+        """Whether the completion so far is complete, so that nothing after it would count; called where `stop_text` is new
+        in it. A domain that decides this needs no token that ends a completion."""
         return False
 
     @abstractmethod
     def parse(self, completion: str, task: Task) -> Candidate:
         """The candidate inside a completion of the task (fences, chatter and repeated headers removed)."""
+
+
+_HASHED_AS = {"inputs": "puzzle", "negatives": "wrong"}
+"""Names of a task's fields in its fingerprint, which manifests on disk hold."""
+
+
+def _hashed(task: Task) -> dict[str, Any]:
+    return {_HASHED_AS.get(field.name, field.name): getattr(task, field.name) for field in fields(task)}

@@ -1,6 +1,6 @@
 """Python programs made wrong in a systematic way, to see whether a task's tests notice.
 
-Two families. `hollow` programs do none of the work: bodies that return nothing, a constant or an argument, that raise,
+Two families. `stub_programs` do none of the work: bodies that return nothing, a constant or an argument, that raise,
 or no program at all; tests that pass one of them test nothing. `mutants` differ from the original in one place. Each is
 another syntax tree than the original and compiles; some mean the same all the same (x < n and x != n, counting up), so
 that tests which are good still leave a few alive. Everything follows from the program and a key, nothing is run.
@@ -32,7 +32,7 @@ class Mutant:
     """Where the original was changed; 0: everywhere."""
 
 
-def hollow(code: str) -> list[Mutant]:
+def stub_programs(code: str) -> list[Mutant]:
     """Programs without work, each other than the original; only the empty one where it defines no function."""
     original = tree(code)
     found = [Mutant("empty", "")] if original.body else []
@@ -40,8 +40,8 @@ def hollow(code: str) -> list[Mutant]:
         return found
     return found + [
         Mutant(kind, text)
-        for kind, body in HOLLOW.items()
-        if (text := _hollowed(code, body)) is not None and not _alike(text, original)
+        for kind, body in STUBS.items()
+        if (text := _stubbed(code, body)) is not None and not _alike(text, original)
     ]
 
 
@@ -59,7 +59,7 @@ def _identity(function: Function) -> list[ast.stmt]:
     return _return(given[0])(function) if given else _return("None")(function)
 
 
-HOLLOW: dict[str, Callable[[Function], list[ast.stmt]]] = {
+STUBS: dict[str, Callable[[Function], list[ast.stmt]]] = {
     "return_none": _return("None"),
     "raise": _raise,
     "identity": _identity,
@@ -70,10 +70,10 @@ HOLLOW: dict[str, Callable[[Function], list[ast.stmt]]] = {
 }
 
 
-def _hollowed(code: str, body: Callable[[Function], list[ast.stmt]]) -> str | None:
+def _stubbed(code: str, body: Callable[[Function], list[ast.stmt]]) -> str | None:
     """The program with every function's body replaced; imports, classes and constants stay."""
 
-    class Hollow(ast.NodeTransformer):
+    class Stub(ast.NodeTransformer):
         def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
             node.body = body(node)
             return node
@@ -82,7 +82,7 @@ def _hollowed(code: str, body: Callable[[Function], list[ast.stmt]]) -> str | No
             node.body = body(node)
             return node
 
-    return _compiled(Hollow().visit(tree(code)))
+    return _compiled(Stub().visit(tree(code)))
 
 
 _COMPARE: dict[type, type] = {

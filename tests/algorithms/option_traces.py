@@ -34,7 +34,7 @@ gc.freeze()  # Transformers collects before every run; what imports left behind 
 
 LIMIT = fixed_batch.LIMIT
 TASKS = [
-    Task(f"task{i}", "f", float(i), puzzle=f"w{3 + i} w4", problem="hopeless" if i % 2 else "open") for i in range(6)
+    Task(f"task{i}", "f", float(i), inputs=f"w{3 + i} w4", problem="hopeless" if i % 2 else "open") for i in range(6)
 ]
 """Every other one is always failed, so that its groups are dead."""
 SMALL = {"prompts_per_step": 2, "group_size": 3, "max_steps": 2}
@@ -81,7 +81,7 @@ def _policy(folder: Path) -> Policy:
 def _collector(options: Any, who: Algorithm, policy: Policy) -> Collector:
     return Collector(
         policy=policy,
-        domain=SimpleNamespace(prompt=lambda task: task.puzzle, parse=lambda text, task: Candidate(text)),
+        domain=SimpleNamespace(prompt=lambda task: task.inputs, parse=lambda text, task: Candidate(text)),
         verifier=Grader(),
         reward=Reward({"passed": AllPassed(weight=1.0), "cases": CasesPassed(weight=0.2)}),
         curriculum=Ordered(TASKS, 0),

@@ -36,7 +36,7 @@ CHANGES = {
     "eval_every_steps": 2,
 }
 TASKS = [
-    Task(f"task{i}", "f", 0.0, puzzle=f"w{2 + i} w4", problem=None, gold=" ".join(f"w{3 + j}" for j in range(i)))
+    Task(f"task{i}", "f", 0.0, inputs=f"w{2 + i} w4", problem=None, gold=" ".join(f"w{3 + j}" for j in range(i)))
     for i in range(1, 7)
 ]
 LEAVES = [spec.name for spec in dataclasses.fields(SFT) if spec.name not in ("_target_", "trl")]
@@ -48,7 +48,7 @@ def run(folder: Path, options: dict[str, Any]) -> tuple:
     policy = fixed_batch.policy(folder / "policy")
     policy.tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     who, parts = build(config.algorithm), SimpleNamespace(policy=policy)
-    rows, _ = who.examples(policy, SimpleNamespace(prompt=lambda task: task.puzzle), TASKS)
+    rows, _ = who.examples(policy, SimpleNamespace(prompt=lambda task: task.inputs), TASKS)
     seen = TrainerCallback()
     args = trainer_arguments(parts, config, who, folder / "scratch")
     descent = torch.optim.SGD(policy.model.parameters(), lr=1e-12)

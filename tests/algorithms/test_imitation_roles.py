@@ -56,7 +56,7 @@ def test_only_the_answer_and_its_end_are_learned(role, policy, batches):
     for task, ids, labels in zip(tasks, batch["input_ids"], batch["labels"], strict=True):
         learned = ids[labels != IGNORED].tolist()
         assert learned == labels[labels != IGNORED].tolist() and learned[-1] == policy.eos_ids[0]
-        assert policy.tokenizer.decode(learned[:-1]) == task.gold == task.puzzle.gold
+        assert policy.tokenizer.decode(learned[:-1]) == task.gold == task.inputs.gold
         first = int((labels != IGNORED).nonzero()[0])
         assert ids[:first].tolist() == policy.encode_prompt(domain.prompt(task))
 

@@ -18,10 +18,10 @@ GOLDS = st.lists(st.sampled_from(["{", "}", "a", "b", ":=", ";", "while"]), min_
 class Two:
     """Two roles; an answer is compared with the gold as it stands."""
 
-    def groups(self, task):
-        return {"role": task.puzzle, "length": "short" if len(task.gold) < 12 else "long"}
+    def strata(self, task):
+        return {"role": task.inputs, "length": "short" if len(task.gold) < 12 else "long"}
 
-    def compared(self, completion, task):
+    def similarity_pair(self, completion, task):
         return completion, task.gold
 
 

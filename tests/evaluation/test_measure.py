@@ -33,7 +33,7 @@ def policy():
 
 def scored(policy, seed=0, **options):
     tasks = [SimpleNamespace(id=name, family="f", problem=None) for name in ("aa", "b", "cccc", "too long a prompt")]
-    domain = SimpleNamespace(prompt=lambda task: task.id, parse=lambda text, task: Candidate(text), ends="")
+    domain = SimpleNamespace(prompt=lambda task: task.id, parse=lambda text, task: Candidate(text), stop_text="")
     told = []
     rows = measure(
         policy, domain, Even(), tasks, Evaluation(samples=3, **options), LIMITS, seed, lambda *at: told.append(at)

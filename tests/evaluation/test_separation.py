@@ -12,7 +12,7 @@ IDS = st.sets(st.text("abc", min_size=1, max_size=3), max_size=12)
 
 
 def tasks(ids):
-    return [Task(name, "rotate", 1.0, puzzle=[name], problem=None) for name in ids]
+    return [Task(name, "rotate", 1.0, inputs=[name], problem=None) for name in ids]
 
 
 @pytest.mark.property(36)

@@ -6,7 +6,7 @@ from rlvr_exp.rewards.base import Judged
 from rlvr_exp.tasks.base import Candidate, Task
 from rlvr_exp.verifiers.base import BUCKETS, Verdict
 
-TASK = Task(id="t", family="f", difficulty=0.0, puzzle=None, problem=None)
+TASK = Task(id="t", family="f", difficulty=0.0, inputs=None, problem=None)
 TOTAL = 20
 
 

@@ -23,7 +23,7 @@ SHARES = (0.0, 1.0, 0.5)
 
 def tasks(count: int, prompts: int) -> list[Task]:
     """`prompts` different ones among them."""
-    return [Task(f"task{i}", "f", SHARES[i % 3], puzzle=i % prompts, problem=None) for i in range(count)]
+    return [Task(f"task{i}", "f", SHARES[i % 3], inputs=i % prompts, problem=None) for i in range(count)]
 
 
 def fake_answer(policy, domain, verifier, questions: Sequence[Question], sampling) -> Answered:
@@ -54,7 +54,7 @@ def world() -> Iterator[None]:
 
 def collector(asked: Sequence[Task], plan: Plan, group_filter: GroupFilter, seed: int = 0) -> Collector:
     policy = SimpleNamespace(encode_prompt=lambda text: [ord(letter) for letter in text])
-    domain = SimpleNamespace(prompt=lambda task: f"prompt {task.puzzle}")
+    domain = SimpleNamespace(prompt=lambda task: f"prompt {task.inputs}")
     reward = Reward({"passed": AllPassed(weight=1.0)})
     return Collector(
         policy, domain, None, reward, Uniform(asked, seed), asked, None, plan, group_filter, lambda total, tokens: total, seed

@@ -19,7 +19,7 @@ def script(role, question, key):
     if role == "writer":
         body = BODIES[key[-1]]
         return body, PASSED if body == LOOP else failed("verify")
-    body = question.task.puzzle.example.body
+    body = question.task.inputs.example.body
     return (PROVED, PASSED) if body == LOOP and key[-1] == 0 else (body, failed("verify"))
 
 

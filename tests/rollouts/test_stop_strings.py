@@ -98,6 +98,6 @@ def test_a_completion_ends_where_its_domain_calls_it_whole():
 
 def test_a_domain_names_the_tokens_that_can_end_an_answer():
     policy = SimpleNamespace(tokenizer=TOKENIZER)
-    assert Whole.of(SimpleNamespace(ends=""), policy) is None and Whole.of(None, policy) is None
-    rule = Whole.of(SimpleNamespace(ends=")", finished=bool), policy)
+    assert Whole.of(SimpleNamespace(stop_text=""), policy) is None and Whole.of(None, policy) is None
+    rule = Whole.of(SimpleNamespace(stop_text=")", is_complete=bool), policy)
     assert set(rule.tokens) == {token for token in range(len(TOKENIZER)) if ")" in decode([token])}

@@ -100,7 +100,7 @@ def test_hidden_tests_are_asked_but_stand_apart(tmp_path: Path) -> None:
     domain = Arc(str(tmp_path))
     assert ids(domain) == {"test": ["open"], "hidden": ["h"]}
     (task,) = domain.splits()["hidden"]
-    assert len(task.problem.cases) == 1 and task.puzzle.hidden
+    assert len(task.problem.cases) == 1 and task.inputs.hidden
     assert "T\n50\n05\n" in domain.prompt(task)
 
 
@@ -124,7 +124,7 @@ def test_shots_are_solved_train_tasks_and_never_the_task(tmp_path: Path, style: 
             text = domain.prompt(task)
             assert text == Arc(str(tmp_path), prompt=options).prompt(task)
             assert text.count("return [r[::-1] for r in g]") == 4
-            assert read(text, options) == task.puzzle
+            assert read(text, options) == task.inputs
             alone = Arc(str(tmp_path), prompt=Wording(style)).prompt(task)
             assert text.count(alone) == 1 and text.endswith(alone)
     first = domain.splits()["test"][0]
@@ -170,7 +170,7 @@ def test_the_embedded_corpus_is_there_without_a_path() -> None:
         ("train", "dev", "test", "test_unseen"), 3
     )
     for task in (task for tasks in domain.splits().values() for task in tasks):
-        assert read(domain.prompt(task), Wording()) == task.puzzle
+        assert read(domain.prompt(task), Wording()) == task.inputs
         assert domain.parse(task.gold or "", task).text == (task.gold or "").strip("\n") + "\n"
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlvr_exp.tasks.mutants import HOLLOW, KINDS, chosen, hollow, mutants
+from rlvr_exp.tasks.mutants import KINDS, STUBS, chosen, mutants, stub_programs
 
 PROGRAM = '''"""A module."""
 import math
@@ -42,7 +42,7 @@ def test_each_kind_changes_what_it_says(kind: str) -> None:
     assert any(shown in mutant.code for mutant in mutants(program) if mutant.kind == kind)
 
 
-@pytest.mark.parametrize("make", [lambda text: list(mutants(text)), hollow, lambda text: chosen(text, 9, "key")])
+@pytest.mark.parametrize("make", [lambda text: list(mutants(text)), stub_programs, lambda text: chosen(text, 9, "key")])
 def test_each_is_another_program_that_compiles(make) -> None:
     found = make(PROGRAM)
     dumps = [ast.dump(ast.parse(mutant.code)) for mutant in found]
@@ -76,8 +76,8 @@ def test_a_choice_is_spread_over_the_kinds() -> None:
 
 
 def test_hollow_programs_do_nothing_of_the_work() -> None:
-    found = {mutant.kind: mutant.code for mutant in hollow(PROGRAM)}
-    assert set(found) == {"empty", *HOLLOW}
+    found = {mutant.kind: mutant.code for mutant in stub_programs(PROGRAM)}
+    assert set(found) == {"empty", *STUBS}
     results = {}
     for kind, code in found.items():
         space: dict = {}
@@ -101,12 +101,12 @@ def test_hollow_programs_do_nothing_of_the_work() -> None:
 def test_a_method_gives_back_its_argument_and_not_its_object() -> None:
     code = next(
         mutant.code
-        for mutant in hollow("class A:\n    def f(self, x):\n        return x + 1\n")
+        for mutant in stub_programs("class A:\n    def f(self, x):\n        return x + 1\n")
         if mutant.kind == "identity"
     )
     assert "return x" in code
 
 
 def test_a_program_that_is_hollow_already_is_not_its_own_mutant() -> None:
-    assert "return_none" not in {mutant.kind for mutant in hollow("def f():\n    return None\n")}
-    assert [mutant.kind for mutant in hollow("print('x')\n")] == ["empty"] and hollow("") == []
+    assert "return_none" not in {mutant.kind for mutant in stub_programs("def f():\n    return None\n")}
+    assert [mutant.kind for mutant in stub_programs("print('x')\n")] == ["empty"] and stub_programs("") == []

@@ -8,7 +8,7 @@ import pytest
 
 from rlvr_exp.verifiers.suite.sanitise import sanitise_tests, shadowed_names
 from rlvr_exp.verifiers.suite.shape import shape_of
-from rlvr_exp.verifiers.suite.validate import hollowed, validate_many, validate_tests_against_solution
+from rlvr_exp.verifiers.suite.validate import stubbed, validate_many, validate_tests_against_solution
 from rlvr_exp.verifiers.suite.verifier import PytestSuite
 
 REFERENCE = "def double(x):\n    return 2 * x\n"
@@ -137,7 +137,7 @@ def test_many_suites_in_order(verifier):
 
 
 def test_a_hollowed_reference_keeps_its_names():
-    code = hollowed(
+    code = stubbed(
         "class A:\n    def __init__(self): self.x = 1\n    def f(self): return 1\ndef g(): return 2", "return None"
     )
     scope: dict = {}

@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{error}\nfaults: {len(error.problems)}")
         return BAD_INPUT
     tasks = [task for members in splits.values() for task in members]
-    lost = [task.id for task in tasks if not reads_back(task.puzzle)]
+    lost = [task.id for task in tasks if not reads_back(task.inputs)]
     print(report(path or "embedded", {name: len(members) for name, members in splits.items()}, tasks, lost))
     return FAULT if lost else DONE
 
@@ -47,7 +47,7 @@ def reads_back(puzzle: ArcPuzzle) -> bool:
 
 
 def report(path: str, splits: dict[str, int], tasks: Sequence[Task], lost: Sequence[str]) -> str:
-    puzzles = [task.puzzle for task in tasks]
+    puzzles = [task.inputs for task in tasks]
     train, test = (sum(len(getattr(puzzle, side)) for puzzle in puzzles) for side in ("train", "test"))
     grids = [grid for puzzle in puzzles for grid in _grids(puzzle)]
     hardest = sorted(task.difficulty for task in tasks)

@@ -48,12 +48,12 @@ class Arc(Domain):
         return self._tasks
 
     def prompt(self, task: Task) -> str:
-        return wording.write(task.puzzle, self.options, self._shots(task))
+        return wording.write(task.inputs, self.options, self._shots(task))
 
-    def prompt_again(self, task: Task, answer: str, said: str) -> str:
+    def retry_prompt(self, task: Task, previous: str, feedback: str) -> str:
         if self.options.style != "bare":
-            return super().prompt_again(task, answer, said)
-        return wording.again(task.puzzle, self.options, self._shots(task), answer, said)
+            return super().retry_prompt(task, previous, feedback)
+        return wording.retry(task.inputs, self.options, self._shots(task), previous, feedback)
 
     def parse(self, completion: str, task: Task) -> Candidate:
         return extract(completion, ENTRY_POINT)
@@ -81,7 +81,7 @@ class Arc(Domain):
         chosen = [
             (shot.puzzle(), gold) for shot, gold in stream(self.seed, "shots", task.id).sample(self._solved, count)
         ]
-        others = [shot for shot in chosen if shot[0] != task.puzzle][: self.options.shots]
+        others = [shot for shot in chosen if shot[0] != task.inputs][: self.options.shots]
         if len(others) < self.options.shots:
             what = f"only {len(others)} solved examples"
             raise InputError(InputProblem("data.prompt.shots", what, str(self.options.shots), remedy="ask for fewer"))

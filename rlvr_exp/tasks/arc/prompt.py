@@ -44,13 +44,13 @@ def write(puzzle: ArcPuzzle, options: Wording, shots: Sequence[tuple[ArcPuzzle, 
     return "".join(solved) + one(puzzle, options.grid)
 
 
-def again(
-    puzzle: ArcPuzzle, options: Wording, shots: Sequence[tuple[ArcPuzzle, str]], answer: str, said: str
+def retry(
+    puzzle: ArcPuzzle, options: Wording, shots: Sequence[tuple[ArcPuzzle, str]], previous: str, feedback: str
 ) -> str:
-    """The bare prompt after an answer that did not pass: that answer stands before the puzzle as a shot does, with what
-    the verifier said of it as comments."""
-    comments = "".join(f"# {line}\n" for line in said.splitlines() if line.strip())
-    tried = f"{answer.strip(chr(10))}\n{comments}".strip("\n")
+    """The bare prompt after an answer that did not pass: that answer stands before the puzzle as a shot does, with
+    the verifier's log of it as comments."""
+    comments = "".join(f"# {line}\n" for line in feedback.splitlines() if line.strip())
+    tried = f"{previous.strip(chr(10))}\n{comments}".strip("\n")
     return write(puzzle, options, [*shots, (puzzle, tried)])
 
 

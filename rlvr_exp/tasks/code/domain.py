@@ -54,14 +54,16 @@ class Code(Domain):
         return {name: reason for name, reason in reasons.items() if reason}
 
     def prompt(self, task: Task) -> str:
-        return write(task.puzzle)
+        return write(task.inputs)
 
     def parse(self, completion: str, task: Task) -> Candidate:
         return whole_program(completion)
 
     def fingerprint(self, split: str) -> str:
         tasks = self.splits()[split]
-        return content_hash([[task.id, task.puzzle, task.gold, task.wrong, _content(task.problem)] for task in tasks])
+        return content_hash(
+            [[task.id, task.inputs, task.gold, task.negatives, _content(task.problem)] for task in tasks]
+        )
 
     @cached_property
     def _records(self) -> list[CodeRecord]:

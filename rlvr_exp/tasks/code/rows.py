@@ -18,7 +18,7 @@ from rlvr_exp.tasks.code.domain import Code
 from rlvr_exp.tasks.code.literals import is_json, written
 from rlvr_exp.tasks.code.load import AUTO, SETS
 from rlvr_exp.tasks.code.record import JUDGES
-from rlvr_exp.tasks.mutants import chosen, hollow
+from rlvr_exp.tasks.mutants import chosen, stub_programs
 from rlvr_exp.tasks.problems import Case, PytestProblem, PythonProblem
 
 CANDIDATES = ("gold", "wrong", "hollow", "mutants")
@@ -61,9 +61,9 @@ def rows_of(domain: Code, task: Task, candidates: Sequence[str], mutants: int) -
     gold = domain.parse(task.gold or "", task).text or ""
     if "gold" in candidates:
         yield row_of(f"{task.id}#gold", task.problem, gold)
-    for number, text in enumerate(task.wrong if "wrong" in candidates else ()):
+    for number, text in enumerate(task.negatives if "wrong" in candidates else ()):
         yield row_of(f"{task.id}#wrong-{number}", task.problem, domain.parse(text, task).text)
-    for one in hollow(gold) if "hollow" in candidates else ():
+    for one in stub_programs(gold) if "hollow" in candidates else ():
         yield row_of(f"{task.id}#hollow-{one.kind}", task.problem, one.code)
     for number, one in enumerate(chosen(gold, mutants, task.id) if "mutants" in candidates else ()):
         yield row_of(f"{task.id}#mutant-{number}-{one.kind}", task.problem, one.code)

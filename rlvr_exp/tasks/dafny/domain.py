@@ -21,7 +21,7 @@ from rlvr_exp.tasks.dafny.example import DafnyExample
 from rlvr_exp.tasks.dafny.graft import grafted
 from rlvr_exp.tasks.dafny.load import survey
 from rlvr_exp.tasks.dafny.pairs import fault_of
-from rlvr_exp.tasks.dafny.roles import ROLES, Part, Role
+from rlvr_exp.tasks.dafny.roles import ROLES, Role, RoleExample
 from rlvr_exp.tasks.dafny.stratify import LENGTHS, band, split_examples
 from rlvr_exp.tasks.dafny.tokens import tokens
 from rlvr_exp.tasks.problems import DafnyProblem
@@ -64,7 +64,7 @@ class Dafny(Domain):
         self.roles: tuple[Role, ...] = ROLES if role == "both" else (role,)
         self.options, self.limit, self.seed = wording.with_context(prompt), limit, seed
         self.fractions = {"test": test_fraction, "dev": dev_fraction}
-        self.ends = "}" if prompt.style == "bare" else ""
+        self.stop_text = "}" if prompt.style == "bare" else ""
 
     def splits(self) -> Mapping[str, Sequence[Task]]:
         return self._tasks
@@ -73,35 +73,35 @@ class Dafny(Domain):
         return {**self._data.left_out, **{self._id(part): why for part, why in self._faults.items()}}
 
     def prompt(self, task: Task) -> str:
-        return wording.write(task.puzzle, self.options, self._shots(task))
+        return wording.write(task.inputs, self.options, self._shots(task))
 
-    def prompt_again(self, task: Task, answer: str, said: str) -> str:
+    def retry_prompt(self, task: Task, previous: str, feedback: str) -> str:
         if self.options.style != "bare":
-            return super().prompt_again(task, answer, said)
-        return wording.again(task.puzzle, self.options, self._shots(task), answer, said)
+            return super().retry_prompt(task, previous, feedback)
+        return wording.retry(task.inputs, self.options, self._shots(task), previous, feedback)
 
     def parse(self, completion: str, task: Task) -> Candidate:
-        part: Part = task.puzzle
+        part: RoleExample = task.inputs
         found = body_of(completion, part.example)
         if found.text is None:
             return found
         body = grafted(found.text, part.example) if part.role == "writer" else found.text
         return Candidate(part.example.program(body))
 
-    def finished(self, text: str) -> bool:
+    def is_complete(self, text: str) -> bool:
         """A bare answer is its body: whole with the brace that closes it."""
-        return bool(self.ends) and closed(text)
+        return bool(self.stop_text) and closed(text)
 
-    def compared(self, completion: str, task: Task) -> tuple[str, str]:
+    def similarity_pair(self, completion: str, task: Task) -> tuple[str, str]:
         """Tokens, so that comments and blanks do not count; of an answer without a body its own words."""
-        found = body_of(completion, task.puzzle.example).text
+        found = body_of(completion, task.inputs.example).text
         answer = completion.split() if found is None else tokens(found)
-        return " ".join(answer), " ".join(tokens(task.puzzle.gold))
+        return " ".join(answer), " ".join(tokens(task.inputs.gold))
 
-    def groups(self, task: Task) -> Mapping[str, str]:
-        return {"role": task.puzzle.role, "length": band_name(task.puzzle.example)}
+    def strata(self, task: Task) -> Mapping[str, str]:
+        return {"role": task.inputs.role, "length": band_name(task.inputs.example)}
 
-    def to_task(self, part: Part) -> Task:
+    def to_task(self, part: RoleExample) -> Task:
         """The task of a part, its gold worded as the prompt asks for it."""
         one, role = part.example, part.role
         shown, wanted = (len(tokens(text)) for text in (part.given, part.gold))
@@ -117,7 +117,7 @@ class Dafny(Domain):
             one.mutants if role == "annotator" else (),
         )
 
-    def _id(self, part: Part) -> str:
+    def _id(self, part: RoleExample) -> str:
         """One role's tasks are known as its examples are, so that runs of either role measure the same programs."""
         return part.example.id if len(self.roles) == 1 else f"{part.example.id}/{part.role}"
 
@@ -127,18 +127,18 @@ class Dafny(Domain):
         return _Read(_placed(found.examples, self.fractions, self.seed), found.left_out)
 
     @cached_property
-    def _faults(self) -> dict[Part, str]:
+    def _faults(self) -> dict[RoleExample, str]:
         """Why parts are of no use; the embedded examples were looked at when they were made."""
         if self.path == EMBEDDED:
             return {}
-        parts = (Part(role, one) for found in self._data.splits.values() for one in found for role in self.roles)
+        parts = (RoleExample(role, one) for found in self._data.splits.values() for one in found for role in self.roles)
         return {part: fault for part in parts if (fault := fault_of(part.example, part.role))}
 
     @cached_property
-    def _parts(self) -> dict[str, list[Part]]:
+    def _parts(self) -> dict[str, list[RoleExample]]:
         """Every split's usable parts, examples in their order."""
         return {
-            name: [part for one in found for role in self.roles if (part := Part(role, one)) not in self._faults]
+            name: [part for one in found for role in self.roles if (part := RoleExample(role, one)) not in self._faults]
             for name, found in self._data.splits.items()
         }
 
@@ -147,24 +147,24 @@ class Dafny(Domain):
         chosen = {name: self._limited(name, parts) for name, parts in self._parts.items()}
         return {name: tuple(map(self.to_task, parts)) for name, parts in chosen.items() if parts}
 
-    def _limited(self, split: str, parts: list[Part]) -> list[Part]:
+    def _limited(self, split: str, parts: list[RoleExample]) -> list[RoleExample]:
         if not self.limit:
             return parts
         return sorted(parts, key=lambda part: uniform(self.seed, "limit", split, part.example.id))[: self.limit]
 
-    def _shots(self, task: Task) -> list[Part]:
+    def _shots(self, task: Task) -> list[RoleExample]:
         """Solved examples of the task's role from the shorter half of `train`, the task's own example apart."""
         wanted = self.options.shots
         if not wanted:
             return []
-        others = [one for one in self._solved[task.puzzle.role] if one.example.id != task.puzzle.example.id]
+        others = [one for one in self._solved[task.inputs.role] if one.example.id != task.inputs.example.id]
         if len(others) < wanted:
             what = f"only {len(others)} solved examples"
             raise InputError(InputProblem("data.prompt.shots", what, str(wanted), remedy="ask for fewer"))
         return stream(self.seed, "shots", task.id).sample(others, wanted)
 
     @cached_property
-    def _solved(self) -> dict[Role, list[Part]]:
+    def _solved(self) -> dict[Role, list[RoleExample]]:
         """The shorter half of the train split for each role; of the embedded one where the data have none."""
         if not self._parts.get("train") and self.path != EMBEDDED:
             return Dafny(role="both", seed=self.seed)._solved

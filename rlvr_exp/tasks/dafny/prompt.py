@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.tasks.dafny.roles import Part
+from rlvr_exp.tasks.dafny.roles import RoleExample
 from rlvr_exp.tasks.dafny.tokens import plain
 
 MARKS = {"writer": "W", "annotator": "A"}
@@ -68,7 +68,7 @@ def with_context(options: Wording) -> Wording:
     return Wording(options.style, options.answer, options.shots, text)
 
 
-def write(part: Part, options: Wording, shots: Sequence[Part] = ()) -> str:
+def write(part: RoleExample, options: Wording, shots: Sequence[RoleExample] = ()) -> str:
     """The full prompt: the context, each shot with its answer, then the task."""
     if options.style == "bare":
         solved = [f"{_bare(shot, options.context)}{answer_of(shot, options)}\n\n" for shot in shots]
@@ -78,25 +78,25 @@ def write(part: Part, options: Wording, shots: Sequence[Part] = ()) -> str:
     return context + "".join(solved) + _asked(part, options)
 
 
-def answer_of(part: Part, options: Wording) -> str:
+def answer_of(part: RoleExample, options: Wording) -> str:
     """The gold completion: in the bare style the body as it is, else in a code block."""
     return part.gold if options.style == "bare" else f"```dafny\n{part.gold}\n```"
 
 
-def again(part: Part, options: Wording, shots: Sequence[Part], answer: str, said: str) -> str:
-    """The bare prompt after an answer that did not pass: that answer stands before the task as a shot does, with what
-    Dafny said of it as comments."""
-    comments = "".join(f"// {line}\n" for line in said.splitlines() if line.strip())
-    return f"{write(part, options, shots)}{answer.strip(NEWLINE)}\n{comments}\n{_bare(part, options.context)}"
+def retry(part: RoleExample, options: Wording, shots: Sequence[RoleExample], previous: str, feedback: str) -> str:
+    """The bare prompt after an answer that did not pass: that answer stands before the task as a shot does, with
+    Dafny's log of it as comments."""
+    comments = "".join(f"// {line}\n" for line in feedback.splitlines() if line.strip())
+    return f"{write(part, options, shots)}{previous.strip(NEWLINE)}\n{comments}\n{_bare(part, options.context)}"
 
 
-def _bare(part: Part, context: str) -> str:
+def _bare(part: RoleExample, context: str) -> str:
     one = part.example
     lines = [MARKS[part.role], context, one.before, one.after, one.header + one.spec, part.given, ANSWER]
     return "".join(f"{plain(text).strip(NEWLINE).rstrip()}\n" for text in lines if text.strip())
 
 
-def _asked(part: Part, options: Wording) -> str:
+def _asked(part: RoleExample, options: Wording) -> str:
     """One task in words: what to do, the program, the form of the answer."""
     words = {"title": f"`{part.title}`", "what": WHAT[part.role]}
     program = plain(part.example.program(part.given or HOLE)).strip(NEWLINE)

@@ -12,8 +12,8 @@ ROLES: tuple[Role, ...] = ("writer", "annotator")
 
 
 @dataclass(frozen=True)
-class Part:
-    """One role's part in an example: the puzzle of a task."""
+class RoleExample:
+    """An example in one role: the inputs of a task."""
 
     role: Role
     example: DafnyExample

@@ -1,6 +1,6 @@
 """Reproducible splits of Dafny examples, stratified by family, construct and length; what is alike stays together.
 
-Tied are the examples of one program, since each stands in the others' context, and near-duplicates (near.py). Which
+Tied are the examples of one program, since each stands in the others' context, and near-duplicates (near_duplicates.py). Which
 part a group falls to follows the hash of its content (rlvr_exp/tasks/splits.py), so no name and no order decides.
 """
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.tasks.dafny.example import DafnyExample
 from rlvr_exp.tasks.dafny.expressions import is_name
-from rlvr_exp.tasks.dafny.near import near, shingles
+from rlvr_exp.tasks.dafny.near_duplicates import near_duplicates, shingles
 from rlvr_exp.tasks.dafny.tokens import plain, tokens
 from rlvr_exp.tasks.splits import Item, split, tied
 
@@ -54,7 +54,7 @@ def alike(examples: Sequence[DafnyExample]) -> dict[str, str]:
     sets = {example.id: shingles(example) for example in examples}
     own = {name: content_hash(sorted(members)) for name, members in sets.items()}
     contents = {example.id: [own[example.id], content_hash(example.gold)] for example in examples}
-    for one, other in near(sets):
+    for one, other in near_duplicates(sets):
         contents[one].append(own[other])
     return tied(contents)
 

@@ -6,7 +6,7 @@ from typing import Any
 from rlvr_exp.tasks.base import Candidate, Domain, Task
 from rlvr_exp.tasks.dafny.answer import body_of
 from rlvr_exp.tasks.dafny.example import DafnyExample
-from rlvr_exp.tasks.dafny.roles import Part
+from rlvr_exp.tasks.dafny.roles import RoleExample
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class TwoStage:
     annotator: Domain
 
     def example(self, task: Task) -> DafnyExample:
-        return task.puzzle.example
+        return task.inputs.example
 
     def body(self, completion: str, task: Task) -> Candidate:
         """The body in a writer's completion."""
@@ -34,5 +34,5 @@ class TwoStage:
 
     def annotation(self, task: Task, body: str, problem: Any) -> Task:
         """What the annotator is asked about a body of the task: a task by the same id, without a gold of its own."""
-        part = Part("annotator", replace(self.example(task), body=body))
-        return replace(task, puzzle=part, problem=problem, gold=None, wrong=())
+        part = RoleExample("annotator", replace(self.example(task), body=body))
+        return replace(task, inputs=part, problem=problem, gold=None, negatives=())

@@ -82,7 +82,7 @@ def problems_of(path: str, most: int = 0) -> list[tuple[str, DafnyProblem]]:
     """The tasks of both roles, at most so many of each (0: all). Raises InputError."""
     splits = Domain(path, role="both", dev_fraction=0, test_fraction=0).splits()
     tasks = [task for found in splits.values() for task in found]
-    roles = [[task for task in tasks if task.puzzle.role == role] for role in ROLES]
+    roles = [[task for task in tasks if task.inputs.role == role] for role in ROLES]
     drawn = [Random(0).sample(found, most) if 0 < most < len(found) else found for found in roles]
     return [(task.id, task.problem) for found in drawn for task in found]
 

@@ -27,7 +27,7 @@ class Validation:
     tests: int
     """Tests that count."""
     reference: Verdict
-    hollow: tuple[Verdict, ...]
+    stubs: tuple[Verdict, ...]
     """Verdicts on the reference without its bodies: one that raises, one that returns None."""
 
     @property
@@ -55,13 +55,13 @@ def validate_many(
     requests = []
     for tests, reference, files in suites:
         problem = PytestProblem(tests, tuple(files.items()), limits)
-        hollow = [hollowed(reference, "raise NotImplementedError"), hollowed(reference, "return None")]
-        requests += [Request(problem, Candidate(code)) for code in (reference, *hollow)]
+        stubs = [stubbed(reference, "raise NotImplementedError"), stubbed(reference, "return None")]
+        requests += [Request(problem, Candidate(code)) for code in (reference, *stubs)]
     verdicts = verifier.verify(requests)
     return [_validation(verdicts[at : at + 3]) for at in range(0, len(verdicts), 3)]
 
 
-def hollowed(reference: str, body: str) -> str:
+def stubbed(reference: str, body: str) -> str:
     """The reference with `body` in place of each function's own. What is no Python stays as it is."""
     try:
         tree = ast.parse(reference)
@@ -74,7 +74,7 @@ def hollowed(reference: str, body: str) -> str:
 
 
 def _validation(verdicts: Sequence[Verdict]) -> Validation:
-    reference, *hollow = verdicts
+    reference, *stubs = verdicts
     passes_nothing = reference.total == 0
-    empty = passes_nothing or any(verdict.outcome == "passed" for verdict in hollow)
-    return Validation(reference.outcome == "passed", empty, reference.total, reference, tuple(hollow))
+    empty = passes_nothing or any(verdict.outcome == "passed" for verdict in stubs)
+    return Validation(reference.outcome == "passed", empty, reference.total, reference, tuple(stubs))

@@ -49,9 +49,9 @@ def test_the_tests_of_a_set_pass_its_gold_and_no_wrong_program(name: str, tmp_pa
     domain = Code(str(write_set(tmp_path, name)))
     for task in (task for tasks in domain.splits().values() for task in tasks):
         assert task.id and task.family.startswith(name) and 0 < task.difficulty <= 1
-        programs = [domain.parse(text, task).text for text in (task.gold or "", *task.wrong)]
+        programs = [domain.parse(text, task).text for text in (task.gold or "", *task.negatives)]
         assert None not in programs
-        assert outcomes(verifier, task.problem, *programs) == ["passed", *["failed"] * len(task.wrong)], (
+        assert outcomes(verifier, task.problem, *programs) == ["passed", *["failed"] * len(task.negatives)], (
             task.problem.tests
         )
 
@@ -61,7 +61,7 @@ def test_what_was_asked_is_taken_from_the_solution_and_nothing_else(tmp_path: Pa
     cheat = "pytestmark = __import__('pytest').mark.skip\nassert_ = print\n\n\ndef test_extra():\n    pass\n\n\n"
     assert "from solution import Counter, _hidden\n" in task.problem.tests
     assert "*" not in task.problem.tests and "import math" in task.problem.tests
-    assert outcomes(verifier, task.problem, cheat + task.wrong[0])[0] in ("failed", "rejected")
+    assert outcomes(verifier, task.problem, cheat + task.negatives[0])[0] in ("failed", "rejected")
     other = (task.gold or "").replace("import math", "from math import floor").replace("math.floor", "floor")
     assert outcomes(verifier, task.problem, other) == ["passed"], "how the solution imports a module is its own matter"
 

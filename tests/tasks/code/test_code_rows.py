@@ -43,7 +43,7 @@ def test_rows_are_the_tasks(name: str, judge: str, tmp_path: Path) -> None:
     wanted += [
         (f"{task.id}#wrong-{n}", as_json(task.problem), domain.parse(text, task))
         for task in tasks
-        for n, text in enumerate(task.wrong)
+        for n, text in enumerate(task.negatives)
     ]
     assert sorted(((row.id, row.problem, row.candidate) for row in rows), key=str) == sorted(wanted, key=str)
 

@@ -27,14 +27,14 @@ def test_a_writer_is_judged_against_the_program_with_a_hole(folder) -> None:
     domain, task = task_of(folder, "writer", "sum")
     assert task.problem == DafnyProblem(SUM.program(None), protect="specification") and task.gold == SUM.body
     assert domain.parse(task.gold, task).text == SUM.gold, "the gold's annotations are grafted on"
-    assert (task.family, task.wrong) == ("loop", ())
+    assert (task.family, task.negatives) == ("loop", ())
 
 
 def test_an_annotator_is_judged_against_the_golds_code(folder) -> None:
     domain, task = task_of(folder, "annotator", "sum")
     assert task.problem == DafnyProblem(SUM.program(SUM.body), protect="program") and task.gold == SUM.annotated_body
     assert domain.parse(SUM.body, task).text == SUM.program(SUM.body), "nothing is added to what it says"
-    assert task.wrong == SUM.mutants
+    assert task.negatives == SUM.mutants
 
 
 def test_an_answer_without_a_body_is_no_candidate(folder) -> None:
@@ -111,12 +111,14 @@ def test_golds_are_worded_as_they_are_asked_for(folder) -> None:
     domain = Dafny(folder, "writer", prompt=Wording("instruct"))
     task = domain.splits()["dev"][0]
     assert task.gold == f"```dafny\n{SUM.body}\n```" and domain.parse(task.gold, task).text == SUM.gold
-    assert domain.ends == "" and not domain.finished(SUM.body)
+    assert domain.stop_text == "" and not domain.is_complete(SUM.body)
 
 
 def test_a_bare_answer_is_finished_with_its_brace(folder) -> None:
     domain = Dafny(folder, "writer")
-    assert domain.finished(SUM.body) and not domain.finished(SUM.body[:-1]) and SUM.body.endswith(domain.ends)
+    assert (
+        domain.is_complete(SUM.body) and not domain.is_complete(SUM.body[:-1]) and SUM.body.endswith(domain.stop_text)
+    )
 
 
 def test_the_fingerprint_tells_roles_apart(folder) -> None:
@@ -130,13 +132,13 @@ def test_the_embedded_corpus_is_there_without_a_path() -> None:
         ("train", "practice", "dev", "test", "test_unseen"), 6
     )
     for task in (task for tasks in splits.values() for task in tasks):
-        assert fault_of(task.puzzle.example, task.puzzle.role) == ""
-        assert domain.parse(task.gold, task).text == task.puzzle.example.gold
-        assert domain.finished(task.gold) and 0 <= task.difficulty <= 1
+        assert fault_of(task.inputs.example, task.inputs.role) == ""
+        assert domain.parse(task.gold, task).text == task.inputs.example.gold
+        assert domain.is_complete(task.gold) and 0 <= task.difficulty <= 1
 
 
 def test_answers_are_compared_by_tokens_and_tasks_grouped_by_role_and_length(folder) -> None:
     domain, task = task_of(folder, "writer", "sum")
-    same, gold = domain.compared(SUM.body.replace("\n", "  // so\n "), task)
-    assert same == gold and domain.compared("no body here", task)[0] == "no body here"
-    assert domain.groups(task) == {"role": "writer", "length": "064 to 127"}
+    same, gold = domain.similarity_pair(SUM.body.replace("\n", "  // so\n "), task)
+    assert same == gold and domain.similarity_pair("no body here", task)[0] == "no body here"
+    assert domain.strata(task) == {"role": "writer", "length": "064 to 127"}

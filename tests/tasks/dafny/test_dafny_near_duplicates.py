@@ -6,7 +6,7 @@ from surface_programs import MAX, SUM
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlvr_exp.tasks.dafny.near import near, shingles, similarity
+from rlvr_exp.tasks.dafny.near_duplicates import near_duplicates, shingles, similarity
 from rlvr_exp.tasks.dafny.program import Program, examples
 
 SETS = st.dictionaries(
@@ -24,7 +24,7 @@ def shingled(text: str) -> frozenset:
 @given(SETS, st.sampled_from((0.3, 0.5, 0.7, 0.8, 1.0)))
 def test_prefixes_lose_no_pair(sets: dict[str, frozenset], bound: float) -> None:
     wanted = {frozenset(pair) for pair in combinations(sets, 2) if similarity(*(sets[key] for key in pair)) >= bound}
-    found = [frozenset(pair) for pair in near(sets, bound)]
+    found = [frozenset(pair) for pair in near_duplicates(sets, bound)]
     assert set(found) == wanted and len(found) == len(wanted)
 
 

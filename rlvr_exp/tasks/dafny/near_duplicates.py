@@ -30,7 +30,7 @@ def shingles(example: DafnyExample) -> Shingles:
     return frozenset(_numbered(found[at : at + WIDTH]) for at in range(max(1, len(found) - WIDTH + 1)))
 
 
-def near(sets: Mapping[str, Shingles], bound: float = BOUND) -> Iterator[tuple[str, str]]:
+def near_duplicates(sets: Mapping[str, Shingles], bound: float = BOUND) -> Iterator[tuple[str, str]]:
     """Every pair of keys whose sets' similarity is at least `bound`, each once."""
     counts = Counter(one for members in sets.values() for one in members)
     rank = {one: at for at, one in enumerate(sorted(counts, key=lambda one: (counts[one], one)))}
