@@ -174,7 +174,7 @@ class Dispatcher:
         self._start_fault, self._start_after = str(fault), now + min(most, first * 2 ** min(self._failures, 8))
         self._failures += 1
         worn_out = self._failures >= _FAILURES and now - self._failing_since > _PATIENCE_S
-        self._hopeless = worn_out or (fault.lasting and not self._stood)
+        self._hopeless = worn_out or (fault.permanent and not self._stood)
 
     def _note_standing(self) -> None:
         self._stood, self._hopeless, self._failures = True, False, 0

@@ -91,7 +91,7 @@ class JobResult:
     tries: int = 1
 
     @property
-    def lasting(self) -> bool:
+    def reproducible(self) -> bool:
         """Whether another day would see the same end: not where the clock, the machine or the worker had a hand."""
         return self.end not in ("wall", "lost", "unavailable")
 

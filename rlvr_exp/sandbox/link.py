@@ -31,14 +31,14 @@ _THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_TH
 class Unavailable(Exception):
     """No worker could be started: the harness's fault or the machine's, never a candidate's."""
 
-    lasting = False
+    permanent = False
     """It will be so next time, too."""
 
 
 class Broken(Unavailable):
     """What a worker is made of does not work here."""
 
-    lasting = True
+    permanent = True
 
 
 class LevelRefused(Broken):

@@ -16,8 +16,8 @@ from rlvr_exp.run.verdict_file import VerdictFile, row_of
 from rlvr_exp.stages.judging import system_metrics
 from rlvr_exp.tasks.row_file import Line
 from rlvr_exp.tasks.rows import Malformed, read_row
-from rlvr_exp.verifiers.base import Request, Verdict, Verifier, settled
-from rlvr_exp.verifiers.guarded import Silence
+from rlvr_exp.verifiers.base import Request, Verdict, Verifier, completed_future
+from rlvr_exp.verifiers.guarded import NoVerdictRate
 
 EVERY_S = 0.5
 """Between messages of progress."""
@@ -37,7 +37,7 @@ class Answering:
 
     def __init__(self, verifier: Verifier, row_format: str, out: VerdictFile, job: Job, total: int, max_rate: float):
         self._verifier, self._format, self._out, self._job, self._total = verifier, row_format, out, job, total
-        self._tally, self._silence = Tally(), Silence(verifier.name, max_rate, least=1)
+        self._tally, self._no_verdict_rate = Tally(), NoVerdictRate(verifier.name, max_rate, least=1)
         self._flight = InOrder()
         self._began = self._told = time.monotonic()
         self._before = out.rows
@@ -57,7 +57,7 @@ class Answering:
         self._progress(now=True)
         metrics = self._job.metrics = self._metrics()
         self._job.progress(kind="note", text=f"{self._tally.text()}; verdicts: {self._out.path}")
-        self._silence.check()
+        self._no_verdict_rate.check()
         return Result(after=self._tally.passed(), metrics=metrics)
 
     def _ask(self, line: Line) -> None:
@@ -66,7 +66,7 @@ class Answering:
         else:
             row = read_row(line.text, self._format)
         if isinstance(row, Malformed):
-            verdict = settled(Verdict("no_verdict", log=f"line {line.number}: {row.reason}"))
+            verdict = completed_future(Verdict("no_verdict", log=f"line {line.number}: {row.reason}"))
         else:
             verdict = self._asked(Request(row.problem, row.candidate))
         self._flight.ask(row.id, verdict, len(line.text or b""))
@@ -115,7 +115,7 @@ class Answering:
 
     def _count(self, row: Mapping[str, Any]) -> None:
         self._tally.add(row)
-        self._silence.count(row["outcome"], row["log"])
+        self._no_verdict_rate.count(row["outcome"], row["log"])
 
     def _progress(self, now: bool = False) -> None:
         if now or time.monotonic() - self._told >= EVERY_S:

@@ -48,9 +48,12 @@ def _bench(config: Any, job: Job) -> Iterator[Any]:
     from rlvr_exp.stages.judging import built_verifier
     from rlvr_exp.stages.reinforcement import collect_from
     from rlvr_exp.stages.setup import prepared
-    from rlvr_exp.verifiers.guarded import Guarded
+    from rlvr_exp.verifiers.guarded import NoVerdictGuard
 
-    with prepared(config, job) as parts, Guarded(built_verifier(config), config.verifier.max_no_verdict_rate) as other:
+    with (
+        prepared(config, job) as parts,
+        NoVerdictGuard(built_verifier(config), config.verifier.max_no_verdict_rate) as other,
+    ):
         model = parts.policy.model
         algorithm = build(config.algorithm, max_completion_tokens=config.model.max_completion_tokens)
         collector = collect_from(parts, config, job, algorithm)

@@ -27,7 +27,7 @@ from rlvr_exp.stages.judging import built_verifier, ready
 from rlvr_exp.stages.setup import Parts, device, held_out_tasks
 from rlvr_exp.tasks.base import Task
 from rlvr_exp.tasks.dafny.two_stage import TwoStage
-from rlvr_exp.verifiers.guarded import Guarded
+from rlvr_exp.verifiers.guarded import NoVerdictGuard
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def prepared(config, job: Job, own: Mapping[str, str]) -> Iterator[CascadeParts]
         torch.set_num_threads(config.parallel.threads)
     domain = TwoStage(*(build(replace(config.data, role=role)) for role in ROLES))
     held_out = held_out_tasks(domain.writer, config.evaluation)
-    with Guarded(built_verifier(config), config.verifier.max_no_verdict_rate) as verifier:
+    with NoVerdictGuard(built_verifier(config), config.verifier.max_no_verdict_rate) as verifier:
         check_fit(verifier, all_tasks(domain.writer))
         policies = load_roles(config.model, own, config.seed)
         splits = domain.writer.splits()

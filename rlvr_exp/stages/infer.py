@@ -34,7 +34,7 @@ from rlvr_exp.stages.verify import decides
 from rlvr_exp.tasks.arc.domain import Arc
 from rlvr_exp.tasks.base import Domain
 from rlvr_exp.verifiers.base import Verifier
-from rlvr_exp.verifiers.guarded import Guarded
+from rlvr_exp.verifiers.guarded import NoVerdictGuard
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def _judging(config: Config) -> Iterator[Verifier | None]:
     if not config.infer.verify:
         yield None
         return
-    with Guarded(built_verifier(config), config.verifier.max_no_verdict_rate) as verifier:
+    with NoVerdictGuard(built_verifier(config), config.verifier.max_no_verdict_rate) as verifier:
         yield verifier
 
 

@@ -30,8 +30,8 @@ from rlvr_exp.stages.fitting import all_tasks, check_fit
 from rlvr_exp.stages.judging import built_verifier, ready, system_metrics
 from rlvr_exp.stages.verify import decides
 from rlvr_exp.tasks.base import Candidate, Domain, Task
-from rlvr_exp.verifiers.base import Request, Verdict, Verifier, settled
-from rlvr_exp.verifiers.guarded import Silence
+from rlvr_exp.verifiers.base import Request, Verdict, Verifier, completed_future
+from rlvr_exp.verifiers.guarded import NoVerdictRate
 
 KEYS = ("id", "step", "task", "waited", "old", "new", "changed", "log")
 CUT = Verdict("failed", bucket="truncated", log="the completion reached its token limit before it ended")
@@ -99,7 +99,7 @@ class Rescoring:
         self._job, self._total = job, total
         self._flight, self._rows = InOrder(), deque[Rollout]()
         self._asked: dict[tuple[str, Candidate], Future[Verdict]] = {}
-        self._silence = Silence(verifier.name, max_rate, least=1)
+        self._no_verdict_rate = NoVerdictRate(verifier.name, max_rate, least=1)
         self._counted = Rescored()
         self._before = out.rows
 
@@ -124,7 +124,7 @@ class Rescoring:
         task = self._tasks[row.task]
         candidate = self._domain.parse(row.completion, task)
         if row.truncated:
-            verdict = settled(CUT)
+            verdict = completed_future(CUT)
         else:
             key = row.task, candidate
             if key not in self._asked:
@@ -163,7 +163,7 @@ class Rescoring:
 
     def _count(self, row: Rollout, written: Mapping[str, Any]) -> None:
         self._counted.add(row.step, row.task, row.waited, Judged(**written["old"]), Judged(**written["new"]))
-        self._silence.count(written["new"]["outcome"], written["log"])
+        self._no_verdict_rate.count(written["new"]["outcome"], written["log"])
         if written["changed"] and not row.waited:
             whole = {**written, "old_log": row.log, "prompt": row.prompt, "completion": row.completion}
             self._changed.write(json.dumps(whole) + "\n")
@@ -180,7 +180,7 @@ class Rescoring:
         self._job.progress(kind="note", text=told.text())
         distinct = {"distinct": float(len(self._asked)), "system/rows_from_before": float(self._before)}
         metrics = self._job.metrics = {**told.metrics(), **distinct, **system_metrics(self._verifier)}
-        self._silence.check()
+        self._no_verdict_rate.check()
         rates = told.rates()
         return Result(
             before={"success": rates["old"]} if "old" in rates else {},

@@ -30,7 +30,7 @@ from rlvr_exp.stages.judging import built_verifier, ready
 from rlvr_exp.stages.screening import unfit
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.verifiers.base import Verifier
-from rlvr_exp.verifiers.guarded import Guarded
+from rlvr_exp.verifiers.guarded import NoVerdictGuard
 
 PRACTICE = "practice"
 NAMED = 5
@@ -56,7 +56,7 @@ def prepared(config, job: Job) -> Iterator[Parts]:
     domain = build(config.data)
     held_out = held_out_tasks(domain, config.evaluation)
     policy = load_policy(config.model, config.seed)
-    with Guarded(built_verifier(config), config.verifier.max_no_verdict_rate) as verifier:
+    with NoVerdictGuard(built_verifier(config), config.verifier.max_no_verdict_rate) as verifier:
         check_fit(verifier, all_tasks(domain))
         manifest.extend(
             job.directory,

@@ -23,7 +23,7 @@ from rlvr_exp.stages.judging import built_verifier, ready, system_metrics
 from rlvr_exp.stages.trials import Trial, trials
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier
-from rlvr_exp.verifiers.guarded import Guarded
+from rlvr_exp.verifiers.guarded import NoVerdictGuard
 
 EVERY = 20
 """Verdicts between messages of progress."""
@@ -36,7 +36,7 @@ def run(config: Config, job: Job) -> Result:
     options = config.validate
     splits = wanted_splits(domain, options.split)
     tasks = [task for name in splits for task in domain.splits()[name]]
-    with Guarded(built_verifier(config), config.verifier.max_no_verdict_rate) as verifier:
+    with NoVerdictGuard(built_verifier(config), config.verifier.max_no_verdict_rate) as verifier:
         check_fit(verifier, tasks)
         data = {name: {"tasks": len(domain.splits()[name]), "fingerprint": domain.fingerprint(name)} for name in splits}
         manifest.extend(job.directory, verifier=ready(verifier, job), data=data)

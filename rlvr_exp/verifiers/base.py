@@ -145,13 +145,13 @@ class Direct(Verifier):
         """One verdict."""
 
     def submit(self, request: Request) -> Future[Verdict]:
-        return settled(self.judge(request))
+        return completed_future(self.judge(request))
 
     def close(self) -> None:
         """Nothing to end."""
 
 
-def settled(verdict: Verdict) -> Future[Verdict]:
+def completed_future(verdict: Verdict) -> Future[Verdict]:
     """A future that is done."""
     future: Future[Verdict] = Future()
     future.set_result(verdict)

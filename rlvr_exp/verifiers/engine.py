@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rlvr_exp.verifiers.base import Request, Verdict, Verifier, settled
+from rlvr_exp.verifiers.base import Request, Verdict, Verifier, completed_future
 from rlvr_exp.verifiers.cache import Cache, CacheOptions, key_of
 
 LOG_CHARACTERS = 4000
@@ -22,7 +22,7 @@ LOG_CHARACTERS = 4000
 
 
 @dataclass(frozen=True)
-class Work:
+class VerificationJob:
     """A request that has to be judged. `content`: every byte that decides the verdict beside the verifier's name,
     version and tools: candidate, problem, limits, options. `payload`: whatever `start` needs; `request` as asked."""
 
@@ -32,15 +32,15 @@ class Work:
 
 
 @dataclass(frozen=True)
-class Judged:
+class Judgement:
     """A verdict and whether it may be remembered: one that may have been the machine's mood may not, and `no_verdict`
     never is."""
 
     verdict: Verdict
-    lasting: bool = True
+    cacheable: bool = True
 
 
-class Engine(Verifier):
+class CachedVerifier(Verifier):
     """A verifier with a memory. Thread-safe."""
 
     runs_candidates = True
@@ -55,12 +55,12 @@ class Engine(Verifier):
         self._closed = False
 
     @abstractmethod
-    def prepare(self, request: Request) -> Verdict | Work:
+    def prepare(self, request: Request) -> Verdict | VerificationJob:
         """A verdict that needs no judging (nothing to judge, a guard's rejection), or the work. Never raises for what
         a candidate or a problem holds."""
 
     @abstractmethod
-    def start(self, work: Work) -> Future[Judged]:
+    def start(self, work: VerificationJob) -> Future[Judgement]:
         """Begin judging. The future never raises for what a candidate does."""
 
     def submit(self, request: Request) -> Future[Verdict]:
@@ -73,11 +73,11 @@ class Engine(Verifier):
         prepared = self.prepare(request)
         if isinstance(prepared, Verdict):
             self._count("settled")
-            return settled(_capped(prepared))
+            return completed_future(_capped(prepared))
         key = key_of(self._known_by(), prepared.content)
         known = self._cache.get(key)  # Before the lock: it may read the disk.
         if known is not None:
-            return settled(known)
+            return completed_future(known)
         answer, first = self._enter(key)
         if first:
             self._begin(key, prepared)
@@ -107,7 +107,7 @@ class Engine(Verifier):
             if running is not None:
                 self._counts["joined"] += 1
             elif (known := self._cache.peek(key)) is not None:  # settled since the first look
-                return settled(known), False
+                return completed_future(known), False
             else:
                 answer = self._in_flight[key] = _running()
                 self._counts["judged"] += 1
@@ -115,7 +115,7 @@ class Engine(Verifier):
         # Outside the lock: where it is done by now, the copy is made here and now.
         return _copied(running), False
 
-    def _begin(self, key: bytes, work: Work) -> None:
+    def _begin(self, key: bytes, work: VerificationJob) -> None:
         try:
             judging = self.start(work)
         except BaseException as fault:
@@ -125,10 +125,10 @@ class Engine(Verifier):
             raise
         judging.add_done_callback(lambda done: self._finish(key, done))
 
-    def _finish(self, key: bytes, done: Future[Judged]) -> None:
+    def _finish(self, key: bytes, done: Future[Judgement]) -> None:
         verdict = fault = None
         try:
-            verdict = self._learnt(key, done.result())
+            verdict = self._store(key, done.result())
         except BaseException as raised:  # Told to whoever waits: this is called where nobody would see it.
             fault = raised
         with self._lock:
@@ -140,11 +140,11 @@ class Engine(Verifier):
         else:
             answer.set_result(verdict)
 
-    def _learnt(self, key: bytes, judged: Judged) -> Verdict:
+    def _store(self, key: bytes, judgement: Judgement) -> Verdict:
         """The verdict as it is told. The cache knows it before it leaves the table: whoever asks between finds it in
         one of the two."""
-        verdict = _capped(judged.verdict)
-        if judged.lasting and verdict.outcome != "no_verdict":
+        verdict = _capped(judgement.verdict)
+        if judgement.cacheable and verdict.outcome != "no_verdict":
             self._cache.put(key, replace(verdict, cached=True))  # As it will be told: hits are many.
         return verdict
 

@@ -8,11 +8,11 @@ from typing import Any
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.verifiers.base import WINDOW, Request, Verdict, Verifier
 
-SETTLED = 20
+MIN_VERDICTS = 20
 """The rate is taken over at least this many verdicts, so that one early fault does not end a run."""
 
 
-class Silence:
+class NoVerdictRate:
     """Counts verdicts and those that are none. Thread-safe.
 
     Args:
@@ -21,58 +21,58 @@ class Silence:
         least: the share is taken over at least this many requests.
     """
 
-    def __init__(self, name: str, max_rate: float, least: int = SETTLED):
+    def __init__(self, name: str, max_rate: float, least: int = MIN_VERDICTS):
         self._name, self._max_rate, self._least = name, max_rate, least
         self._lock = threading.Lock()
         self._last = ""
-        self.asked = self.silent = 0
+        self.n_requests = self.n_no_verdict = 0
 
     def count(self, outcome: str, log: str) -> None:
         with self._lock:
-            self.asked += 1
+            self.n_requests += 1
             if outcome == "no_verdict":
-                self.silent += 1
+                self.n_no_verdict += 1
                 self._last = log
 
     @property
-    def past(self) -> bool:
-        return self.silent > self._max_rate * max(self.asked, self._least)
+    def exceeded(self) -> bool:
+        return self.n_no_verdict > self._max_rate * max(self.n_requests, self._least)
 
     def check(self) -> None:
         """Raises GuardStop past the rate."""
-        if self.past:
+        if self.exceeded:
             raise GuardStop(
-                f"verifier {self._name}: {self.silent} of {self.asked} requests had no verdict, allowed share "
+                f"verifier {self._name}: {self.n_no_verdict} of {self.n_requests} requests had no verdict, allowed share "
                 f"{self._max_rate}. Last reason: {self._last}. "
                 "Fix the cause, or raise verifier.max_no_verdict_rate"
             )
 
 
-class Guarded(Verifier):
+class NoVerdictGuard(Verifier):
     """Judges with `inner` and counts what got no verdict; owns and closes it.
 
     Past the rate, `verify` and `as_ready` raise GuardStop as soon as they have learnt of it, and `submit` takes no
     further request; a future always holds its own verdict.
 
     Args:
-        max_no_verdict_rate: see `Silence`.
+        max_no_verdict_rate: see `NoVerdictRate`.
     """
 
     def __init__(self, inner: Verifier, max_no_verdict_rate: float):
         self._inner = inner
-        self._silence = Silence(inner.name, max_no_verdict_rate)
+        self._rate = NoVerdictRate(inner.name, max_no_verdict_rate)
         self.name, self.version, self.row_format = inner.name, inner.version, inner.row_format
 
     @property
-    def asked(self) -> int:
-        return self._silence.asked
+    def n_requests(self) -> int:
+        return self._rate.n_requests
 
     @property
-    def silent(self) -> int:
-        return self._silence.silent
+    def n_no_verdict(self) -> int:
+        return self._rate.n_no_verdict
 
     def submit(self, request: Request) -> Future[Verdict]:
-        self._silence.check()
+        self._rate.check()
         future = self._inner.submit(request)
         future.add_done_callback(self._count)
         return future
@@ -80,17 +80,17 @@ class Guarded(Verifier):
     def verify(self, requests: Sequence[Request]) -> list[Verdict]:
         verdicts = self._inner.verify(requests)
         for verdict in verdicts:
-            self._silence.count(verdict.outcome, verdict.log)
+            self._rate.count(verdict.outcome, verdict.log)
         if any(verdict.outcome == "no_verdict" for verdict in verdicts):
-            self._silence.check()
+            self._rate.check()
         return verdicts
 
     def as_ready(self, requests: Iterable[Request], window: int = WINDOW) -> Iterator[tuple[int, Verdict]]:
         for index, verdict in self._inner.as_ready(requests, window):
-            self._silence.count(verdict.outcome, verdict.log)
+            self._rate.count(verdict.outcome, verdict.log)
             yield index, verdict
             if verdict.outcome == "no_verdict":
-                self._silence.check()
+                self._rate.check()
 
     def tool(self) -> Mapping[str, str]:
         return self._inner.tool()
@@ -107,4 +107,4 @@ class Guarded(Verifier):
     def _count(self, done: Future[Verdict]) -> None:
         if done.exception() is None:
             verdict = done.result()
-            self._silence.count(verdict.outcome, verdict.log)
+            self._rate.count(verdict.outcome, verdict.log)

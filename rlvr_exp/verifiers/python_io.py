@@ -31,7 +31,7 @@ from rlvr_exp.tasks.problems import Case, PythonProblem, StdinCase
 from rlvr_exp.verifiers.answers import Answers
 from rlvr_exp.verifiers.base import Request, Verdict
 from rlvr_exp.verifiers.cache import CacheOptions
-from rlvr_exp.verifiers.engine import Engine, Judged, Work
+from rlvr_exp.verifiers.engine import CachedVerifier, Judgement, VerificationJob
 
 HARNESS = "rlvr_exp.sandbox.calls"
 _BUCKET_OF_END = {
@@ -47,7 +47,7 @@ _PACKED_BYTES = 64 << 20
 _KILLED = -9
 
 
-class PythonIO(Engine):
+class PythonIO(CachedVerifier):
     """Judges `PythonProblem`s.
 
     Args:
@@ -77,7 +77,7 @@ class PythonIO(Engine):
         self._packed: OrderedDict[int, tuple[weakref.ref[PythonProblem], _Packed]] = OrderedDict()
         self._packed_bytes = 0
 
-    def prepare(self, request: Request) -> Verdict | Work:
+    def prepare(self, request: Request) -> Verdict | VerificationJob:
         problem, candidate = request.problem, request.candidate
         packed = self._pack(problem)
         if isinstance(packed, str):
@@ -95,19 +95,19 @@ class PythonIO(Engine):
             (limits.output_kb << 10) // 2,
             self._case_cpu_s,
         )
-        return Work(content, Job(payload, limits), request)
+        return VerificationJob(content, Job(payload, limits), request)
 
-    def start(self, work: Work) -> Future[Judged]:
-        judged: Future[Judged] = Future()
+    def start(self, work: VerificationJob) -> Future[Judgement]:
+        judgement: Future[Judgement] = Future()
 
         def judge(done: Future[JobResult]) -> None:
             try:
-                judged.set_result(_judge(work.request.problem, done.result()))
+                judgement.set_result(_judge(work.request.problem, done.result()))
             except BaseException as fault:  # told to whoever waits: the pool's thread has nobody to tell
-                judged.set_exception(fault)
+                judgement.set_exception(fault)
 
         self._pool.submit(work.payload).add_done_callback(judge)
-        return judged
+        return judgement
 
     def tool(self) -> Mapping[str, str]:
         seen = {"packages": packages.digest()} if self._packages else {}
@@ -194,25 +194,25 @@ def _case_content(case: Case | StdinCase) -> tuple[Any, Any]:
     return (case.args, case.expected) if isinstance(case, Case) else (case.stdin, case.expected_stdout)
 
 
-def _judge(problem: PythonProblem, result: JobResult) -> Judged:
+def _judge(problem: PythonProblem, result: JobResult) -> Judgement:
     total = len(problem.cases)
     if result.end == "unavailable":
         reason = result.log.decode(errors="replace")
-        return Judged(Verdict("no_verdict", total=total, log=f"no sandbox worker: {reason}"), lasting=False)
+        return Judgement(Verdict("no_verdict", total=total, log=f"no sandbox worker: {reason}"), cacheable=False)
     answers = Answers(problem, result.records)
     # Killed by none of its limits: memory ran out, perhaps that of the machine.
-    lasting = result.lasting and not (result.end == "exit" and result.status == _KILLED)
+    cacheable = result.reproducible and not (result.end == "exit" and result.status == _KILLED)
     # How far a flood came before it was stopped is chance.
     counts = {"passed": 0 if result.end == "output" else answers.passed, "total": total, "seconds": result.cpu_s}
     if result.end == "exit" and result.status == 0 and answers.finished and answers.passed == total:
-        return Judged(Verdict("passed", **counts), lasting)
+        return Judgement(Verdict("passed", **counts), cacheable)
     bucket, log = answers.bucket, answers.log
     if result.end != "exit":
         bucket, log = _BUCKET_OF_END[result.end], _end_text(result, answers, total)
     elif bucket is None:
         bucket = "memory" if result.status == _KILLED else "runtime_error"
         log = _end_text(result, answers, total)
-    return Judged(Verdict("failed", bucket, log=log, **counts), lasting)
+    return Judgement(Verdict("failed", bucket, log=log, **counts), cacheable)
 
 
 def _end_text(result: JobResult, answers: Answers, total: int) -> str:

@@ -15,7 +15,7 @@ from rlvr_exp.rollouts.draw import Filters
 from rlvr_exp.rollouts.sampler import Sampling, sample_groups
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.verifiers.base import Direct, Request, Verdict, Verifier
-from rlvr_exp.verifiers.guarded import Guarded
+from rlvr_exp.verifiers.guarded import NoVerdictGuard
 
 SAMPLING = Sampling(Filters(), 30, (EOS,), batch_size=9)
 POLICY = SimpleNamespace(model=tiny_model(), decode=lambda ids: " ".join(map(str, ids)))
@@ -129,7 +129,7 @@ def test_verdicts_that_come_late_and_in_another_order_find_their_answers():
 
 def test_a_grader_without_verdicts_stops_the_run():
     with pytest.raises(GuardStop, match="had no verdict"):
-        answer(POLICY, DOMAIN, Guarded(Counting(silent=True), 0.1), questions(8, 8), SAMPLING)
+        answer(POLICY, DOMAIN, NoVerdictGuard(Counting(silent=True), 0.1), questions(8, 8), SAMPLING)
 
 
 def test_no_questions_no_answers():

@@ -26,7 +26,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.verifiers.base import Verdict, Verifier, settled
+from rlvr_exp.verifiers.base import Verdict, Verifier, completed_future
 
 
 class Obedient(Verifier):

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.verifiers.base import Request, Verdict
-from rlvr_exp.verifiers.engine import LOG_CHARACTERS, Engine, Judged, Work
+from rlvr_exp.verifiers.engine import LOG_CHARACTERS, CachedVerifier, Judgement, VerificationJob
 
 PATIENCE = 30
 
 
-class Manual(Engine):
+class Manual(CachedVerifier):
     """Judges when the test says so. An empty candidate is settled by `prepare`."""
 
     name, version = "manual", "1"
@@ -27,7 +27,7 @@ class Manual(Engine):
 
     def prepare(self, request):
         text = request.candidate.text
-        return Verdict("failed", "parse") if not text else Work(text.encode(), text, request)
+        return Verdict("failed", "parse") if not text else VerificationJob(text.encode(), text, request)
 
     def start(self, work):
         judging = Future()
@@ -47,7 +47,7 @@ class Immediate(Manual):
 
     def start(self, work):
         judging = super().start(work)
-        judging.set_result(Judged(Verdict("passed")))
+        judging.set_result(Judgement(Verdict("passed")))
         return judging
 
 
@@ -55,7 +55,7 @@ def ask(engine, text):
     return engine.submit(Request(None, Candidate(text)))
 
 
-PASSED = Judged(Verdict("passed", passed=1, total=1, seconds=0.5))
+PASSED = Judgement(Verdict("passed", passed=1, total=1, seconds=0.5))
 
 
 def test_equal_requests_in_flight_are_judged_once_and_the_others_say_cached():
@@ -76,7 +76,7 @@ def test_what_is_known_is_not_judged_again_and_keeps_its_seconds():
     assert engine.metrics()["cache_hits_memory"] == 1 and engine.metrics()["cache_misses"] == 1
 
 
-@pytest.mark.parametrize("judged", [Judged(Verdict("failed", "timeout"), lasting=False), Judged(Verdict("no_verdict"))])
+@pytest.mark.parametrize("judged", [Judgement(Verdict("failed", "timeout"), cacheable=False), Judgement(Verdict("no_verdict"))])
 def test_a_mood_of_the_machine_is_judged_again(judged):
     engine = Manual()
     ask(engine, "a")
@@ -143,7 +143,7 @@ def test_verdicts_that_are_done_at_once_do_not_deadlock():
 def test_a_long_log_is_cut_in_its_middle():
     engine = Manual()
     future = ask(engine, "a")
-    engine.begun[0][1].set_result(Judged(Verdict("failed", "parse", log="<" + "x" * 10**6 + ">")))
+    engine.begun[0][1].set_result(Judgement(Verdict("failed", "parse", log="<" + "x" * 10**6 + ">")))
     log = future.result().log
     assert len(log) < LOG_CHARACTERS + 20 and log[0] == "<" and log[-1] == ">"
 

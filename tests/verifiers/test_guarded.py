@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.verifiers.base import Direct, Request, Verdict
-from rlvr_exp.verifiers.guarded import SETTLED, Guarded, Silence
+from rlvr_exp.verifiers.guarded import MIN_VERDICTS, NoVerdictGuard, NoVerdictRate
 
 PASSED, SILENT = Verdict("passed"), Verdict("no_verdict", log="grader broke")
 
@@ -43,23 +43,23 @@ def ask(verifier, verdicts):
 
 @given(st.lists(st.booleans(), max_size=80), st.floats(0, 1))
 def test_it_stops_exactly_past_the_rate(silent, rate):
-    verifier, stopped = Guarded(Scripted(), rate), False
+    verifier, stopped = NoVerdictGuard(Scripted(), rate), False
     for index, missing in enumerate(silent, 1):
-        past = missing and sum(silent[:index]) > rate * max(index, SETTLED)
+        past = missing and sum(silent[:index]) > rate * max(index, MIN_VERDICTS)
         if past:
             with pytest.raises(GuardStop, match="grader broke"):
                 ask(verifier, [SILENT])
             stopped = True
             break
         assert ask(verifier, [SILENT if missing else PASSED]) == [SILENT if missing else PASSED]
-    assert stopped or verifier.asked == len(silent)
+    assert stopped or verifier.n_requests == len(silent)
 
 
 def test_one_by_one_it_gives_every_verdict_and_takes_nothing_more():
-    verifier = Guarded(Scripted(), 0.05)
+    verifier = NoVerdictGuard(Scripted(), 0.05)
     for count in range(1, 3):
         assert verifier.submit(requests([SILENT])[0]).result() == SILENT
-        assert (verifier.asked, verifier.silent) == (count, count)
+        assert (verifier.n_requests, verifier.n_no_verdict) == (count, count)
     with pytest.raises(GuardStop, match="2 of 2 requests"):
         verifier.submit(requests([PASSED])[0])
 
@@ -67,32 +67,32 @@ def test_one_by_one_it_gives_every_verdict_and_takes_nothing_more():
 def test_a_verdict_counts_when_it_comes():
     inner, coming = Scripted(), Future()
     inner.submit = lambda request: coming
-    verifier = Guarded(inner, 0.05)
+    verifier = NoVerdictGuard(inner, 0.05)
     verifier.submit(requests([SILENT])[0])
-    assert verifier.asked == 0
+    assert verifier.n_requests == 0
     coming.set_result(SILENT)
-    assert verifier.silent == 1
+    assert verifier.n_no_verdict == 1
 
 
 def test_a_stream_stops_once_it_has_learnt_of_it():
-    verifier, seen = Guarded(Scripted(), 0.1), []
+    verifier, seen = NoVerdictGuard(Scripted(), 0.1), []
     with pytest.raises(GuardStop):
         for index, _ in verifier.as_ready(requests([PASSED] * 5 + [SILENT] * 10)):
             seen.append(index)
-    assert seen == [0, 1, 2, 3, 4, 5, 6, 7] and verifier.silent == 3
+    assert seen == [0, 1, 2, 3, 4, 5, 6, 7] and verifier.n_no_verdict == 3
 
 
 def test_a_rate_over_few_requests_may_be_asked_for():
-    silence = Silence("x", 0.4, least=1)
+    rate = NoVerdictRate("x", 0.4, least=1)
     for outcome in ("passed", "no_verdict"):
-        silence.count(outcome, "why")
+        rate.count(outcome, "why")
     with pytest.raises(GuardStop, match="1 of 2 requests .* Last reason: why"):
-        silence.check()
+        rate.check()
 
 
 def test_it_tells_what_it_guards():
     inner = Scripted()
-    verifier = Guarded(inner, 0.1)
+    verifier = NoVerdictGuard(inner, 0.1)
     assert (verifier.name, verifier.version, verifier.row_format) == ("scripted", "1", "dafny")
     assert verifier.tool() == {"oracle": "3"} and verifier.metrics() == {"requests": 7.0}
     assert verifier.isolation() == inner.isolation()
@@ -100,6 +100,6 @@ def test_it_tells_what_it_guards():
 
 def test_closing_closes_what_it_guards():
     inner = Scripted()
-    with Guarded(inner, 0.1):
+    with NoVerdictGuard(inner, 0.1):
         assert not inner.closed
     assert inner.closed

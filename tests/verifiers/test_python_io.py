@@ -11,7 +11,7 @@ from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.problems import Case, Limits, PythonProblem
 from rlvr_exp.verifiers import python_io
 from rlvr_exp.verifiers.base import Request
-from rlvr_exp.verifiers.engine import Work
+from rlvr_exp.verifiers.engine import VerificationJob
 from rlvr_exp.verifiers.python_io import PythonIO
 
 PROBLEM = PythonProblem("double", (Case((2,), 4), Case((3,), 6), Case((4,), 8)))
@@ -181,7 +181,7 @@ def test_packed_problems_are_held_up_to_a_number_of_bytes_and_never_keep_a_probl
         for n in range(20):
             problem = PythonProblem("double", (Case(("x" * 9000 + str(n),), n),))
             gone = weakref.ref(problem)
-            assert isinstance(verifier.prepare(Request(problem, Candidate(RIGHT))), Work)
+            assert isinstance(verifier.prepare(Request(problem, Candidate(RIGHT))), VerificationJob)
             assert verifier._pack(problem) is verifier._pack(problem)
         held = sum(packed.size for _, packed in verifier._packed.values())
         assert 0 < held == verifier._packed_bytes <= 40_000

@@ -36,7 +36,7 @@ from rlvr_exp.verifiers.ast_grep.likeness import equal_but_blanks, equal_text, f
 from rlvr_exp.verifiers.ast_grep.tools import find_tools
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier
 from rlvr_exp.verifiers.cache import CacheOptions
-from rlvr_exp.verifiers.engine import Engine, Judged, Work
+from rlvr_exp.verifiers.engine import CachedVerifier, Judgement, VerificationJob
 from rlvr_exp.verifiers.futures import then
 from rlvr_exp.verifiers.suite.verifier import PytestSuite
 
@@ -60,7 +60,7 @@ _BUCKET_OF_FAULT = {
 }
 
 
-class AstGrep(Engine):
+class AstGrep(CachedVerifier):
     """Judges `AstGrepProblem`s.
 
     Args:
@@ -96,7 +96,7 @@ class AstGrep(Engine):
         self._tests: Verifier | None = None
         self._guard = threading.Lock()
 
-    def prepare(self, request: Request) -> Verdict | Work:
+    def prepare(self, request: Request) -> Verdict | VerificationJob:
         problem, candidate = request.problem, request.candidate
         fault = _fault_of(problem)
         if fault:
@@ -113,9 +113,9 @@ class AstGrep(Engine):
             return _failed("wrong_answer", "no rule has a `fix`, so nothing changes")
         limits = self._limits.named_by(problem.limits)
         content = content_hash([action.canonical, problem, self._compare, self._max_passes, repr(limits)])
-        return Work(content.encode(), (action, limits), request)
+        return VerificationJob(content.encode(), (action, limits), request)
 
-    def start(self, work: Work) -> Future[Judged]:
+    def start(self, work: VerificationJob) -> Future[Judgement]:
         action, limits = work.payload
         problem: AstGrepProblem = work.request.problem
         tree = language_of(problem.language) if self._compare == "syntax" and not problem.tests else ""
@@ -139,18 +139,18 @@ class AstGrep(Engine):
         named = [(language, ENDINGS[language], rules) for language, rules in steps]
         return pack(text, named, self._max_passes, tree, self._tools.program, MAX_KB)
 
-    def _judge(self, problem: AstGrepProblem, result: JobResult, tree: str) -> Judged | Future[Judged]:
+    def _judge(self, problem: AstGrepProblem, result: JobResult, tree: str) -> Judgement | Future[Judgement]:
         got = _edited(result)
         if isinstance(got, Verdict):
-            return Judged(got, result.lasting)
+            return Judgement(got, result.reproducible)
         text, matches, digest = got
         if matches == 0 and problem.before != problem.after:
-            return Judged(_failed("wrong_answer", "the action matches nothing", result.cpu_s))
+            return Judgement(_failed("wrong_answer", "the action matches nothing", result.cpu_s))
         if problem.tests:
             return then(self._by_tests(problem, text), lambda verdict: _from_tests(verdict, result.cpu_s))
         if not tree:
             same = equal_but_blanks if self._compare == "text_loose" else equal_text
-            return Judged(_compared(same(text, problem.after), text, problem, result.cpu_s))
+            return Judgement(_compared(same(text, problem.after), text, problem, result.cpu_s))
         wanted = self._wanted_tree(problem.after, tree)
         return then(wanted, lambda known: _by_tree(known, digest, text, problem, result.cpu_s))
 
@@ -222,15 +222,15 @@ def _edited_or_none(done: Future[JobResult]) -> tuple[str, int, str] | None:
     return None if isinstance(got, Verdict) else got
 
 
-def _by_tree(known: JobResult, digest: str, text: str, problem: AstGrepProblem, seconds: float) -> Judged:
+def _by_tree(known: JobResult, digest: str, text: str, problem: AstGrepProblem, seconds: float) -> Judgement:
     wanted = _edited(known)
     if isinstance(wanted, Verdict):
-        return Judged(Verdict("no_verdict", log=f"the wanted text has no tree: {wanted.log}"), lasting=False)
+        return Judgement(Verdict("no_verdict", log=f"the wanted text has no tree: {wanted.log}"), cacheable=False)
     if not wanted[2]:
-        return Judged(_compared(equal_text(text, problem.after), text, problem, seconds))
+        return Judgement(_compared(equal_text(text, problem.after), text, problem, seconds))
     if not digest:
-        return Judged(_failed("wrong_answer", f"the edited text does not parse as {problem.language}", seconds))
-    return Judged(_compared(digest == wanted[2], text, problem, seconds))
+        return Judgement(_failed("wrong_answer", f"the edited text does not parse as {problem.language}", seconds))
+    return Judgement(_compared(digest == wanted[2], text, problem, seconds))
 
 
 def _compared(same: bool, text: str, problem: AstGrepProblem, seconds: float) -> Verdict:
@@ -239,10 +239,10 @@ def _compared(same: bool, text: str, problem: AstGrepProblem, seconds: float) ->
     return _failed("wrong_answer", first_difference(text, problem.after), seconds)
 
 
-def _from_tests(verdict: Verdict, seconds: float) -> Judged:
+def _from_tests(verdict: Verdict, seconds: float) -> Judgement:
     """Tests know better than the edit's own seconds what a timeout was; such verdicts stay in their own memory."""
     whole = replace(verdict, seconds=verdict.seconds + seconds, cached=False)
-    return Judged(whole, verdict.outcome in ("passed", "rejected") or verdict.bucket not in (None, "timeout"))
+    return Judgement(whole, verdict.outcome in ("passed", "rejected") or verdict.bucket not in (None, "timeout"))
 
 
 def _failed(bucket: str, log: str, seconds: float = 0.0) -> Verdict:

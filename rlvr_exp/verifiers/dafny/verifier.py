@@ -35,7 +35,7 @@ from rlvr_exp.verifiers.dafny.run import Limits, Lost, Run, Warm
 from rlvr_exp.verifiers.dafny.staged import Staged
 from rlvr_exp.verifiers.dafny.suspects import without_limits
 from rlvr_exp.verifiers.dafny.tool import find
-from rlvr_exp.verifiers.engine import Engine, Judged, Work
+from rlvr_exp.verifiers.engine import CachedVerifier, Judgement, VerificationJob
 
 _LONGEST = 400_000
 """Characters of a candidate; the longest program of DafnyBench has 35,000."""
@@ -65,7 +65,7 @@ class _Case:
     protect: Protect
 
 
-class Dafny(Engine):
+class Dafny(CachedVerifier):
     """Judges `DafnyProblem`s.
 
     Args:
@@ -143,7 +143,7 @@ class Dafny(Engine):
             runner.close()
         super().close()
 
-    def prepare(self, request: Request) -> Verdict | Work:
+    def prepare(self, request: Request) -> Verdict | VerificationJob:
         problem, candidate = request.problem, request.candidate
         if not isinstance(problem, DafnyProblem):
             return Verdict("no_verdict", log=f"dafny judges no {type(problem).__name__}")
@@ -165,13 +165,13 @@ class Dafny(Engine):
         protect = problem.protect or self._protect
         own = [protect, self._holes, self._vacuity, self._rlimit, *astuple(limits)]
         content = wire.encode([_bytes(program), text, own, None if keep is None else _bytes(keep)])
-        return Work(
+        return VerificationJob(
             content,
             _Case(_known(problem.program), keep is not None, _known(problem.keep), text, limits, protect),
             request,
         )
 
-    def start(self, work: Work) -> Future[Judged]:
+    def start(self, work: VerificationJob) -> Future[Judgement]:
         return self._threads.submit(self._judge, work.payload)
 
     def _require(self, level: str) -> None:
@@ -194,12 +194,12 @@ class Dafny(Engine):
         finally:
             self._runners.put(runner)
 
-    def _judge(self, case: _Case) -> Judged:
+    def _judge(self, case: _Case) -> Judgement:
         runner = self._runners.get()
         try:
-            return _Judgement(self, runner, case).judge()
+            return _CandidateRun(self, runner, case).judge()
         except Lost as fault:
-            return Judged(Verdict("no_verdict", log=str(fault)), lasting=False)
+            return Judgement(Verdict("no_verdict", log=str(fault)), cacheable=False)
         finally:
             self._runners.put(runner)
 
@@ -222,7 +222,7 @@ def _known(program: str | None) -> Known | None:
         return None
 
 
-class _Judgement:
+class _CandidateRun:
     """One candidate, from the first run to the verdict."""
 
     def __init__(self, verifier: Dafny, runner: Warm | Staged, case: _Case):
@@ -231,21 +231,21 @@ class _Judgement:
         self._facts = Facts()
         self._cpu_s = 0.0
 
-    def judge(self) -> Judged:
+    def judge(self) -> Judgement:
         case = self._case
         given = case.given
         extra = options.careful(self._own._tool) if given is not None and not given.assumes else ()
-        run = self._settled(case.text, extra)
+        run = self._run_with_retry(case.text, extra)
         if run.end == "stopped":
-            return Judged(self._rejected(self._breach))
+            return Judgement(self._rejected(self._breach))
         if run.end != "done":
-            return Judged(self._ended(run), lasting=run.end != "wall")
+            return Judgement(self._ended(run), cacheable=run.end != "wall")
         report = self._own._read(run.output, run.code)
         if not report.proved:
-            return Judged(self._failed(report))
+            return Judgement(self._failed(report))
         return self._proved(report, extra)
 
-    def _settled(self, text: str, extra: Sequence[str]) -> Run:
+    def _run_with_retry(self, text: str, extra: Sequence[str]) -> Run:
         """A run; again after a breakdown, and with twice the time after one that fell to the wall clock."""
         limits = self._case.limits
         run = self._run(text, extra, limits)
@@ -276,20 +276,20 @@ class _Judgement:
             self._breach = Breach("unreadable", str(fault))
         return self._breach is None
 
-    def _proved(self, report: Report, extra: Sequence[str]) -> Judged:
+    def _proved(self, report: Report, extra: Sequence[str]) -> Judgement:
         given = self._case.given
         if given is None:
             fault = Breach("unreadable", "the given program itself cannot be read: nothing is protected")
-            return Judged(self._rejected(fault))
+            return Judgement(self._rejected(fault))
         if report.bodyless != self._facts.bodyless:
-            return Judged(self._rejected(Breach("no-body", "a loop or forall statement has no body")))
+            return Judgement(self._rejected(Breach("no-body", "a loop or forall statement has no body")))
         objection = self._objection(report, given, extra)
         if isinstance(objection, Run):
-            return Judged(self._ended(objection), lasting=objection.end != "wall")
+            return Judgement(self._ended(objection), cacheable=objection.end != "wall")
         if objection is not None:
-            return Judged(self._rejected(objection))
+            return Judgement(self._rejected(objection))
         passed, total = _counts(report, given)
-        return Judged(Verdict("passed", passed=passed, total=total, seconds=self._cpu_s))
+        return Judgement(Verdict("passed", passed=passed, total=total, seconds=self._cpu_s))
 
     def _objection(self, report: Report, given: Known, extra: Sequence[str]) -> Breach | Run | None:
         tool, case = self._own._tool, self._case

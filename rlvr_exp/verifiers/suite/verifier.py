@@ -27,7 +27,7 @@ from rlvr_exp.sandbox.pool import Pool, SandboxOptions
 from rlvr_exp.tasks.problems import PytestProblem
 from rlvr_exp.verifiers.base import Request, Verdict
 from rlvr_exp.verifiers.cache import CacheOptions
-from rlvr_exp.verifiers.engine import Engine, Judged, Work
+from rlvr_exp.verifiers.engine import CachedVerifier, Judgement, VerificationJob
 from rlvr_exp.verifiers.futures import then
 from rlvr_exp.verifiers.suite.judge import Run, judge, read
 from rlvr_exp.verifiers.suite.shape import Shape, shape_of
@@ -52,7 +52,7 @@ class _Suite:
     limits: JobLimits
 
 
-class PytestSuite(Engine):
+class PytestSuite(CachedVerifier):
     """Judges `PytestProblem`s.
 
     Args:
@@ -91,7 +91,7 @@ class PytestSuite(Engine):
         self._lock_profiles = threading.Lock()
         self._pool = Pool.of(sandbox, HARNESS, packages=True)
 
-    def prepare(self, request: Request) -> Verdict | Work:
+    def prepare(self, request: Request) -> Verdict | VerificationJob:
         problem, candidate = request.problem, request.candidate
         if not isinstance(problem, PytestProblem):
             return Verdict("no_verdict", log=f"the pytest verifier takes a PytestProblem, not {type(problem).__name__}")
@@ -105,22 +105,22 @@ class PytestSuite(Engine):
         limits = self._limits.named_by(problem.limits)
         parts = [list(tests.items()), list(files.items()), repr(limits), self._shared, problem.reference]
         suite = _Suite(shape, uses_of(tuple(tests.values())), tests, files, limits)
-        return Work(wire.encode([candidate.text, *parts]), (suite, wire.encode(parts)), request)
+        return VerificationJob(wire.encode([candidate.text, *parts]), (suite, wire.encode(parts)), request)
 
-    def start(self, work: Work) -> Future[Judged]:
+    def start(self, work: VerificationJob) -> Future[Judgement]:
         suite, known_by = work.payload
         text, reference = work.request.candidate.text, work.request.problem.reference
         if not reference or self._shared:
             return then(self._run(suite, text), lambda run: self._judged(suite, run))
         profile = self._profile(suite, known_by, reference)
 
-        def after(first: Run) -> Judged | Future[Judged]:
-            judged = self._judged(suite, first)
+        def after(first: Run) -> Judgement | Future[Judgement]:
+            judgement = self._judged(suite, first)
             if text == reference:
-                return judged
-            if judged.verdict.outcome != "passed":
-                log = f"the suite cannot judge: its reference does not pass ({judged.verdict.log})"
-                return Judged(Verdict("no_verdict", log=log), lasting=False)
+                return judgement
+            if judgement.verdict.outcome != "passed":
+                log = f"the suite cannot judge: its reference does not pass ({judgement.verdict.log})"
+                return Judgement(Verdict("no_verdict", log=log), cacheable=False)
             return then(self._run(suite, text, first.profile), lambda run: self._judged(suite, run))
 
         return then(profile, after)
@@ -129,7 +129,7 @@ class PytestSuite(Engine):
         """The reference's run, which notes what it gives where; once, as long as it is remembered."""
         with self._lock_profiles:
             known = self._profiles.get(known_by)
-            if known is None or (known.done() and not known.result().result.lasting):
+            if known is None or (known.done() and not known.result().result.reproducible):
                 known = self._profiles[known_by] = self._run(suite, reference, recording=True)
                 while len(self._profiles) > _PROFILES:
                     self._profiles.popitem(last=False)
@@ -147,11 +147,11 @@ class PytestSuite(Engine):
         peer = b"" if self._shared else wire.encode(both)
         return then(self._pool.submit(Job(wire.encode(job), suite.limits, peer)), read)
 
-    def _judged(self, suite: _Suite, run: Run) -> Judged:
+    def _judged(self, suite: _Suite, run: Run) -> Judgement:
         verdict = judge(suite.shape, run)
         self._count("assertions", verdict.assertions)
         self._count("own_assertions", verdict.own_assertions)
-        return Judged(verdict, lasting=run.result.lasting)
+        return Judgement(verdict, cacheable=run.result.reproducible)
 
     def metrics(self) -> Mapping[str, float]:
         """And the assertions that held, with those that only solutions' own comparing decided."""

@@ -75,7 +75,7 @@ def test_running_out_of_the_resource_count_never_passes(dafny: Tool, rlimit: int
         assert verdict.outcome == "failed", verdict
 
 
-def test_out_of_resource_is_a_lasting_timeout(dafny: Tool) -> None:
+def test_out_of_resource_is_a_cacheable_timeout(dafny: Tool) -> None:
     with build(rlimit=1_000_000) as verifier:
         verdicts = [ask(verifier, SWAP, SWAP) for _ in range(2)]
         assert [(verdict.bucket, verdict.cached) for verdict in verdicts] == [("timeout", False), ("timeout", True)]
