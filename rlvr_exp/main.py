@@ -31,7 +31,7 @@ SHORT = {"-h": "--help", "-c": "--cfg", "-m": "--multirun"}
 
 
 @dataclass
-class Asked:
+class CommandLine:
     """A command line, flags apart from words."""
 
     words: list[str] = field(default_factory=list)
@@ -41,10 +41,10 @@ class Asked:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code of a command line; see rlvr_exp.core.errors."""
-    asked = read(list(sys.argv[1:] if arguments is None else arguments))
+    line = parse_args(list(sys.argv[1:] if arguments is None else arguments))
     try:
         with _terminable():
-            return answer(asked)
+            return dispatch(line)
     except RlvrError as stop:
         print(_shown(stop), file=sys.stderr)
         return stop.exit_code
@@ -74,63 +74,63 @@ def _shown(stop: RlvrError) -> str:
     return f"{head}; nothing was started\n{stop}"
 
 
-def read(arguments: list[str]) -> Asked:
+def parse_args(arguments: list[str]) -> CommandLine:
     """Tell flags from words; an unknown flag is a problem like any other."""
-    asked = Asked()
+    line = CommandLine()
     queue = iter(arguments)
     for argument in queue:
         flag = SHORT.get(argument, argument)
         if flag.startswith("--cfg"):
             kind = flag.partition("=")[2] or next(queue, "")
-            asked.flags.add("--cfg")
+            line.flags.add("--cfg")
             if kind != "job":
-                asked.problems.append(InputProblem("--cfg", "unknown kind", kind, "job", "", "--cfg job"))
+                line.problems.append(InputProblem("--cfg", "unknown kind", kind, "job", "", "--cfg job"))
         elif flag in FLAGS:
-            asked.flags.add(flag)
+            line.flags.add(flag)
         elif flag.startswith("-"):
-            asked.problems.append(_unknown_flag(argument))
+            line.problems.append(_unknown_flag(argument))
         else:
-            asked.words.append(argument)
-    return asked
+            line.words.append(argument)
+    return line
 
 
 def _unknown_flag(argument: str) -> InputProblem:
-    from rlvr_exp.config.names import nearest
+    from rlvr_exp.config.names import suggest
 
     return InputProblem(
-        argument, "unknown flag", "", ", ".join(FLAGS), nearest(argument, FLAGS), "options are words: key=value"
+        argument, "unknown flag", "", ", ".join(FLAGS), suggest(argument, FLAGS), "options are words: key=value"
     )
 
 
-def answer(asked: Asked) -> int:
+def dispatch(line: CommandLine) -> int:
     """Do what was asked. Raises RlvrError."""
-    if asked.problems and not asked.words:
-        raise InputError(*asked.problems)
-    if "--version" in asked.flags:
+    if line.problems and not line.words:
+        raise InputError(*line.problems)
+    if "--version" in line.flags:
         from rlvr_exp import __version__
 
         _say(f"rlvr_exp {__version__}")
-    elif "--help" in asked.flags:
-        _help(asked)
-    elif not asked.words and not asked.flags:
+    elif "--help" in line.flags:
+        _help(line)
+    elif not line.words and not line.flags:
         from rlvr_exp.config.usage import overview
 
         _say(overview())
-    elif "--multirun" in asked.flags:
-        return _sweep(asked)
+    elif "--multirun" in line.flags:
+        return _sweep(line)
     else:
-        return _single(asked)
+        return _single(line)
     return DONE
 
 
-def _help(asked: Asked) -> None:
+def _help(line: CommandLine) -> None:
     from rlvr_exp.config.usage import usage
 
     text = usage(FLAGS)
-    if asked.words:
+    if line.words:
         from rlvr_exp.config.describe import option_lines
 
-        lines = option_lines(_checked(asked))
+        lines = option_lines(_checked(line))
         text = "\n".join([text, "", "Options of this command line:", "", *(f"  {line}" for line in lines)])
     _say(text)
 
@@ -143,18 +143,18 @@ def _say(text: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _checked(asked: Asked) -> "Checked":
+def _checked(line: CommandLine) -> "Checked":
     from rlvr_exp.config.compose import compose_lenient
 
-    checked = compose_lenient(asked.words)
-    if asked.problems or checked.problems:
-        raise InputError(*asked.problems, *checked.problems)
+    checked = compose_lenient(line.words)
+    if line.problems or checked.problems:
+        raise InputError(*line.problems, *checked.problems)
     return checked
 
 
-def _single(asked: Asked) -> int:
-    checked = _checked(asked)
-    if "--cfg" in asked.flags:
+def _single(line: CommandLine) -> int:
+    checked = _checked(line)
+    if "--cfg" in line.flags:
         from rlvr_exp.config.describe import annotated
 
         _say(annotated(checked))
@@ -162,15 +162,15 @@ def _single(asked: Asked) -> int:
     if checked.config.run.dry:
         return _dry(checked.config)
     _refuse_what_cannot_run([checked.config])
-    return _run(checked, asked.words, _directory(checked.config)).code
+    return _run(checked, line.words, _directory(checked.config)).code
 
 
 def _dry(config: "Config") -> int:
-    from rlvr_exp.config.needs import missing
+    from rlvr_exp.config.needs import missing_artifacts
     from rlvr_exp.run.plan import plan
 
     _refuse_what_cannot_run([config], fetchable=True)
-    _say(plan(config, missing(config)))
+    _say(plan(config, missing_artifacts(config)))
     return DONE
 
 
@@ -207,14 +207,14 @@ def _inline() -> "Inline":
     return run_stage
 
 
-def _sweep(asked: Asked) -> int:
+def _sweep(line: CommandLine) -> int:
     from rlvr_exp.config.jobs import expand
     from rlvr_exp.run.sweep import job_directories, run_all
 
-    if asked.problems:
-        raise InputError(*asked.problems)
-    jobs = expand(asked.words)
-    if "--cfg" in asked.flags:
+    if line.problems:
+        raise InputError(*line.problems)
+    jobs = expand(line.words)
+    if "--cfg" in line.flags:
         raise InputError(InputProblem("--cfg", "shows one job", "with --multirun", "", "", "drop one of the two"))
     configs = [job.checked.config for job in jobs]
     if any(config.run.dry for config in configs):

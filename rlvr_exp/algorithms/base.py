@@ -16,7 +16,7 @@ from trl import GRPOConfig
 
 from rlvr_exp.algorithms.training_batch import Experience
 from rlvr_exp.algorithms.trainer import PolicyTrainer
-from rlvr_exp.config.batching import Limits
+from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.collect import Plan
 from rlvr_exp.rollouts.group_filter import GroupFilter
@@ -80,7 +80,7 @@ class Algorithm(ABC):
         optimizer: torch.optim.Optimizer,
         collect: Collect,
         callbacks: Sequence[TrainerCallback],
-        limits: Limits,
+        limits: BatchLimits,
     ) -> PolicyTrainer:
         """The trainer that updates `policy` on what `collect(step)` returns."""
         return PolicyTrainer(policy, args, optimizer, 0.0, collect, callbacks, limits)

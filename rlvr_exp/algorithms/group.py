@@ -17,7 +17,7 @@ from trl import GRPOConfig
 from rlvr_exp.algorithms.base import Algorithm, Collect
 from rlvr_exp.algorithms.training_batch import Experience, assembled, completion_mask, rewards_of
 from rlvr_exp.algorithms.trainer import PolicyTrainer
-from rlvr_exp.config.batching import Limits
+from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.collect import Plan
 from rlvr_exp.rollouts.group_filter import GroupFilter
@@ -103,6 +103,6 @@ class RatioAlgorithm(GroupAlgorithm):
         optimizer: torch.optim.Optimizer,
         collect: Collect,
         callbacks: Sequence[TrainerCallback],
-        limits: Limits,
+        limits: BatchLimits,
     ) -> PolicyTrainer:
         return PolicyTrainer(policy, args, optimizer, self.entropy_coef, collect, callbacks, limits)

@@ -1,6 +1,6 @@
 """Optimizers by name: each makes a torch optimizer for a model. Schedules and gradient clipping are the trainer's.
 
-All decay matrices alone, never norms and biases. Their options are documented in rlvr_exp.config.learning.
+All decay matrices alone, never norms and biases. Their options are documented in rlvr_exp.config.optimizer.
 """
 
 from abc import ABC, abstractmethod

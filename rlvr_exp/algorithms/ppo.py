@@ -35,7 +35,7 @@ from rlvr_exp.algorithms.training_batch import sampled
 from rlvr_exp.algorithms.ppo_trainer import PPOTrainer
 from rlvr_exp.algorithms.replay_buffer import Recent, ReplayBuffer
 from rlvr_exp.algorithms.trajectories import Trajectories, collected
-from rlvr_exp.config.batching import Limits
+from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.models.value_head import ActorCritic, with_value
 from rlvr_exp.rollouts.collect import Plan
@@ -101,7 +101,7 @@ class PPO(Algorithm):
         optimizer: torch.optim.Optimizer,
         collect: Collect,
         callbacks: Sequence[TrainerCallback],
-        limits: Limits,
+        limits: BatchLimits,
     ) -> PPOTrainer:
         """The trainer of the policy and its value, whose weights join the optimizer's."""
         critic = with_value(policy.model, self.value_trunk)

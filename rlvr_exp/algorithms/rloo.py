@@ -25,7 +25,7 @@ from rlvr_exp.algorithms.base import Collect
 from rlvr_exp.algorithms.training_batch import Experience
 from rlvr_exp.algorithms.group import GroupAlgorithm
 from rlvr_exp.algorithms.trainer import PolicyTrainer
-from rlvr_exp.config.batching import Limits
+from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.models.policy import Policy
 
 
@@ -56,7 +56,7 @@ class RLOO(GroupAlgorithm):
         optimizer: torch.optim.Optimizer,
         collect: Collect,
         callbacks: Sequence[TrainerCallback],
-        limits: Limits,
+        limits: BatchLimits,
     ) -> PolicyTrainer:
         return RewardKLTrainer(self.kl_coef, policy, args, optimizer, 0.0, collect, callbacks, limits)
 

@@ -1,7 +1,7 @@
 """Schedules by name: the learning rate of each step, as arguments of Transformers' trainer, which steps them.
 
 Step s, counted from 1, is taken at the rate of position s - 1: the first step of a warm-up from 0 moves nothing. Every
-parameter group follows the same curve from its own highest rate. Options are documented in rlvr_exp.config.learning.
+parameter group follows the same curve from its own highest rate. Options are documented in rlvr_exp.config.scheduler.
 """
 
 from abc import ABC, abstractmethod
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rlvr_exp.config.learning import last_steps
+from rlvr_exp.config.scheduler import last_steps
 
 
 @dataclass(frozen=True)

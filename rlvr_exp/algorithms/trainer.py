@@ -34,7 +34,7 @@ from rlvr_exp.algorithms.resumable import Resumable
 from rlvr_exp.algorithms.saved_updates import as_plain, from_plain
 from rlvr_exp.algorithms.under_deepspeed import UnderDeepSpeed
 from rlvr_exp.algorithms.warm_up import longest_part, warm_up
-from rlvr_exp.config.batching import Limits, Piece, micro_batches, pieces
+from rlvr_exp.config.batching import BatchLimits, Piece, micro_batches, pieces
 from rlvr_exp.models.adapters import adapters_off, kept_precise, reference_is_base
 from rlvr_exp.models.onednn_linear import onednn_training
 from rlvr_exp.models.policy import Policy
@@ -59,7 +59,7 @@ class PolicyTrainer(Resumable, GuardedUpdate, MeasuredClipping, UnderDeepSpeed, 
         entropy_coef: float,
         collect: Collect,
         callbacks: Sequence[TrainerCallback],
-        limits: Limits,
+        limits: BatchLimits,
     ):
         prompts = args.generation_batch_size // args.num_generations
         with kept_precise(policy.model), reference_is_base(policy.model, args):

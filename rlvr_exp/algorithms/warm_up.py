@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 import torch
 
-from rlvr_exp.config.batching import Limits
+from rlvr_exp.config.batching import BatchLimits
 
 
 def longest_part(
-    limits: Limits, group: int, completion: int, shared: bool
+    limits: BatchLimits, group: int, completion: int, shared: bool
 ) -> tuple[list[list[int]], list[list[int]], list[int]]:
     """Prompts, completions and groups of the samples of one pass that holds as many tokens as any can.
 

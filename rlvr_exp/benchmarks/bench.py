@@ -17,7 +17,7 @@ from rlvr_exp.algorithms.base import Algorithm
 from rlvr_exp.algorithms.training_batch import Experience
 from rlvr_exp.benchmarks.clock import Clock, Lap
 from rlvr_exp.benchmarks.stock import Judging, Stock, method
-from rlvr_exp.config.batching import Limits
+from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.curriculum.base import Curriculum
 from rlvr_exp.models.policy import Policy
@@ -50,7 +50,7 @@ class Bench:
     arguments: Callable[[Path], Mapping[str, Any]]
     """Fields of both sides' GRPOConfig, given where TRL may write."""
     optimizer: Callable[[], torch.optim.Optimizer]
-    limits: Limits
+    limits: BatchLimits
 
 
 class Gradient(TrainerCallback):

@@ -44,7 +44,7 @@ def of_groups(
 
 
 @dataclass(frozen=True)
-class Limits:
+class BatchLimits:
     """What bounds a training process's passes."""
 
     tokens: int

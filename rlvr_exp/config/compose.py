@@ -25,14 +25,14 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
-from rlvr_exp.config.check import Checked, check, chosen_benchmark
-from rlvr_exp.config.names import nearest
-from rlvr_exp.config.of_run import lay_run
+from rlvr_exp.config.inherit import inherit_run_config
+from rlvr_exp.config.names import suggest
 from rlvr_exp.config.overrides import apply, no_effect
 from rlvr_exp.config.paths import conf_directory
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import STAGES
 from rlvr_exp.config.tree import Tree
+from rlvr_exp.config.typed_config import Checked, check, chosen_benchmark
 from rlvr_exp.core.errors import InputError, InputProblem
 
 
@@ -50,19 +50,21 @@ def compose(words: Sequence[str]) -> Checked:
 
 def compose_lenient(words: Sequence[str]) -> Checked:
     """Like `compose`, with the problems in the result."""
-    line = parse(words)
-    groups = Groups(line.searchpath)
-    choices, values = groups.separate(line)
-    tree = groups.load(choices, line)
+    parsed = parse(words)
+    groups = Groups(parsed.searchpath)
+    choices, values = groups.separate(parsed)
+    tree = groups.load(choices, parsed)
     if tree is None:
-        return Checked(Config(), Tree(), {}, _distinct(line.problems))
-    line.searchpath += [folder for folder in lay_run(tree, choices, values) if folder not in line.searchpath]
-    values = apply(tree, values, line.problems)
-    if line.searchpath:
-        tree.put(("run", "searchpath"), [str(folder) for folder in line.searchpath], "command line")
+        return Checked(Config(), Tree(), {}, _distinct(parsed.problems))
+    parsed.searchpath += [
+        folder for folder in inherit_run_config(tree, choices, values) if folder not in parsed.searchpath
+    ]
+    values = apply(tree, values, parsed.problems)
+    if parsed.searchpath:
+        tree.put(("run", "searchpath"), [str(folder) for folder in parsed.searchpath], "command line")
     checked = check(tree)
     effects = no_effect([*choices, *values], tree.values.get("stage"), chosen_benchmark(tree))
-    return Checked(checked.config, tree, checked.secrets, _distinct([*line.problems, *effects, *checked.problems]))
+    return Checked(checked.config, tree, checked.secrets, _distinct([*parsed.problems, *effects, *checked.problems]))
 
 
 def _distinct(problems: list[InputProblem]) -> tuple[InputProblem, ...]:
@@ -70,7 +72,7 @@ def _distinct(problems: list[InputProblem]) -> tuple[InputProblem, ...]:
 
 
 @dataclass
-class Line:
+class ParsedOverrides:
     """A parsed command line."""
 
     overrides: list[Override] = field(default_factory=list)
@@ -78,32 +80,32 @@ class Line:
     problems: list[InputProblem] = field(default_factory=list)
 
 
-def parse(words: Sequence[str]) -> Line:
+def parse(words: Sequence[str]) -> ParsedOverrides:
     """Each word by Hydra's parser; what cannot be read is a problem, and the rest goes on."""
-    line, parser = Line(), OverridesParser.create()
+    parsed, parser = ParsedOverrides(), OverridesParser.create()
     for word in words:
         try:
             override = parser.parse_override(word)
         except HydraException as fault:
             remedy = "key=value, +group=option or ~key; quote what has special characters: 'key=\"a, b\"'"
-            line.problems.append(
+            parsed.problems.append(
                 InputProblem(word, f"cannot be read: {str(fault).splitlines()[0]}", "", "", "", remedy)
             )
             continue
         if override.is_hydra_override():
-            _hydra(line, override)
+            _hydra(parsed, override)
         elif override.is_sweep_override():
             remedy = "--multirun to sweep over the values, key=[a,b] for a list, key='\"a,b\"' for text"
-            line.problems.append(InputProblem(word, "several values for one run", "", "", "", remedy))
+            parsed.problems.append(InputProblem(word, "several values for one run", "", "", "", remedy))
         else:
-            line.overrides.append(override)
-    return line
+            parsed.overrides.append(override)
+    return parsed
 
 
-def _hydra(line: Line, override: Override) -> None:
+def _hydra(parsed: ParsedOverrides, override: Override) -> None:
     if override.key_or_group != "hydra.searchpath":
         remedy = "drop it; run.dir and run.* decide what a run writes"
-        line.problems.append(
+        parsed.problems.append(
             InputProblem(
                 override.input_line, "Hydra's own options are not used", "", "hydra.searchpath=[DIR,...]", "", remedy
             )
@@ -113,9 +115,11 @@ def _hydra(line: Line, override: Override) -> None:
     for folder in folders if isinstance(folders, list) else [folders]:
         path = Path(str(folder).removeprefix("file://")).expanduser().resolve()
         if not path.is_dir():
-            line.problems.append(InputProblem("hydra.searchpath", "no such folder", str(folder), "an existing folder"))
+            parsed.problems.append(
+                InputProblem("hydra.searchpath", "no such folder", str(folder), "an existing folder")
+            )
             continue
-        line.searchpath.append(path)
+        parsed.searchpath.append(path)
         if str(path) not in sys.path:
             sys.path.append(str(path))
 
@@ -148,10 +152,10 @@ class Groups:
     def options(self, group: str) -> list[str]:
         return self._repository.get_group_options(group)
 
-    def separate(self, line: Line) -> tuple[list[Override], list[Override]]:
+    def separate(self, parsed: ParsedOverrides) -> tuple[list[Override], list[Override]]:
         """Group choices that can be made, and value overrides; what can be neither becomes a problem."""
         choices, values = [], []
-        for override in line.overrides:
+        for override in parsed.overrides:
             name = override.key_or_group
             if not self._repository.group_exists(name) or isinstance(override.value(), dict):
                 values.append(override)
@@ -160,8 +164,8 @@ class Groups:
             if problem is None:
                 choices.append(override)
             else:
-                line.problems.append(problem)
-        self._require_stage(choices, line)
+                parsed.problems.append(problem)
+        self._require_stage(choices, parsed)
         return choices, values
 
     def _choice_problem(self, override: Override) -> InputProblem | None:
@@ -172,7 +176,7 @@ class Groups:
         if not override.is_delete():
             for option in override.value() if isinstance(override.value(), list) else [override.value()]:
                 if not self._repository.config_exists(f"{name}/{option}"):
-                    near = nearest(str(option), self.options(name))
+                    near = suggest(str(option), self.options(name))
                     allowed = ", ".join(self.options(name)) or "nothing"
                     return InputProblem(name, "no such option", str(option), allowed, near and f"{name}={near}")
         if known and override.is_add():
@@ -183,15 +187,15 @@ class Groups:
             )
         return None
 
-    def _require_stage(self, choices: list[Override], line: Line) -> None:
+    def _require_stage(self, choices: list[Override], parsed: ParsedOverrides) -> None:
         if any(choice.key_or_group == "stage" for choice in choices):
             return
         # An experiment may depend on the stage; without one it cannot be composed, and the rest still can.
         choices[:] = [choice for choice in choices if choice.key_or_group != "experiment"]
-        if not any(problem.where == "stage" or "stage=" in problem.where for problem in line.problems):
-            line.problems.append(InputProblem("stage", "not given", "", ", ".join(STAGES), "", "+stage=NAME"))
+        if not any(problem.where == "stage" or "stage=" in problem.where for problem in parsed.problems):
+            parsed.problems.append(InputProblem("stage", "not given", "", ", ".join(STAGES), "", "+stage=NAME"))
 
-    def load(self, choices: list[Override], line: Line) -> Tree | None:
+    def load(self, choices: list[Override], parsed: ParsedOverrides) -> Tree | None:
         """Merge the files that the choices select, in Hydra's order; None, and a problem, when one cannot be read."""
         tree = Tree()
         try:
@@ -200,7 +204,7 @@ class Groups:
                 content: Any = OmegaConf.to_container(loaded.config, resolve=False)
                 tree.merge(content, self._file(loaded.provider, entry.config_path))
         except (HydraException, OmegaConfBaseException, YAMLError) as fault:
-            line.problems.append(InputProblem("configuration files", "; ".join(str(fault).strip().splitlines())))
+            parsed.problems.append(InputProblem("configuration files", "; ".join(str(fault).strip().splitlines())))
             return None
         return tree
 

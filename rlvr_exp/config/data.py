@@ -86,7 +86,7 @@ class DafnyPrompt:
 
 @configures("rlvr_exp.tasks.dafny.domain.Dafny")
 @dataclass
-class Dafny(Data):
+class DafnyDataOptions(Data):
     """Bodies of Dafny methods to write or to annotate: embedded, or real programs in the layouts of the published sets."""
 
     role: str = option("annotator", choices=("writer", "annotator", "both"))

@@ -11,12 +11,12 @@ from typing import Any
 
 import yaml
 
-from rlvr_exp.config.check import Checked, words
-from rlvr_exp.config.draft import field_types
 from rlvr_exp.config.load import resolved
 from rlvr_exp.config.options import allowed_of
 from rlvr_exp.config.paths import conf_directory
+from rlvr_exp.config.schema_match import field_types
 from rlvr_exp.config.tree import Path, dotted
+from rlvr_exp.config.typed_config import Checked, words
 
 
 def group_options() -> dict[str, list[str]]:

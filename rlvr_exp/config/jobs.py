@@ -8,8 +8,8 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 
-from rlvr_exp.config.check import Checked
 from rlvr_exp.config.compose import compose_lenient
+from rlvr_exp.config.typed_config import Checked
 from rlvr_exp.core.errors import InputError, InputProblem
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import yaml
 from hydra.utils import instantiate
 
-from rlvr_exp.config.check import Checked, check, present_nodes
 from rlvr_exp.config.options import allowed_of
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.tree import Tree
+from rlvr_exp.config.typed_config import Checked, check, present_nodes
 from rlvr_exp.core.errors import InputError, InputProblem
 
 

@@ -10,13 +10,13 @@ from pathlib import Path
 from rlvr_exp.config.adapter import base, is_adapter
 from rlvr_exp.config.cascade import of_cascade, starts_missing
 from rlvr_exp.config.infer import STDIN, Infer
-from rlvr_exp.config.learning import AdamW8bit
 from rlvr_exp.config.model import Model
+from rlvr_exp.config.optimizer import AdamW8bit
 from rlvr_exp.config.paths import PACKAGE
 from rlvr_exp.config.run import SAMPLES, Verify
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import reads
-from rlvr_exp.config.verifier import INSTALL_DAFNY, Dafny
+from rlvr_exp.config.verifier import INSTALL_DAFNY, DafnyVerifierOptions
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.sealed import check_if_ours
 
@@ -26,7 +26,7 @@ WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 
 
 @dataclass(frozen=True)
-class Need:
+class MissingArtifact:
     """Something missing."""
 
     problem: InputProblem
@@ -34,28 +34,30 @@ class Need:
     """What brings it here; empty: only a person can."""
 
 
-def missing(config: Config) -> list[Need]:
+def missing_artifacts(config: Config) -> list[MissingArtifact]:
     """All that is not here, for the stage of the configuration."""
-    return list(_missing(config))
+    return list(_missing_artifacts(config))
 
 
-def _missing(config: Config) -> Iterator[Need]:
+def _missing_artifacts(config: Config) -> Iterator[MissingArtifact]:
     if reads(config, "model") and config.replay is None:
         yield from weights_missing(config.model)
     if reads(config, "data") and config.data.path and not Path(config.data.path).exists():
         remedy = "correct the path, or leave it out for the embedded tasks"
-        yield Need(
+        yield MissingArtifact(
             InputProblem("data.path", "not there", config.data.path, "an existing folder or file", "", remedy), ""
         )
     if reads(config, "optimizer") and isinstance(config.optimizer, AdamW8bit) and find_spec("bitsandbytes") is None:
         command = "pip install bitsandbytes"
         remedy = f"{command}, or optimizer=adamw"
-        yield Need(InputProblem("optimizer", "bitsandbytes is not installed", "adamw_8bit", "", "", remedy), command)
+        yield MissingArtifact(
+            InputProblem("optimizer", "bitsandbytes is not installed", "adamw_8bit", "", "", remedy), command
+        )
     judges = reads(config, "verifier") and (config.infer is None or config.infer.verify)
-    if judges and isinstance(config.verifier, Dafny):
+    if judges and isinstance(config.verifier, DafnyVerifierOptions):
         yield from dafny_missing(config.verifier)
     for problem in starts_missing(config):
-        yield Need(problem, "")
+        yield MissingArtifact(problem, "")
     if config.evaluate is not None and config.evaluate.baseline:
         yield from _run("evaluate.baseline", config.evaluate.baseline)
     if config.verify is not None:
@@ -73,57 +75,61 @@ def _missing(config: Config) -> Iterator[Need]:
         if config.report.run:
             yield from _run("report.run", config.report.run)
         else:
-            yield Need(InputProblem("report.run", "not given", "nothing", "a run directory", "", "report.run=DIR"), "")
+            yield MissingArtifact(
+                InputProblem("report.run", "not given", "nothing", "a run directory", "", "report.run=DIR"), ""
+            )
         for run in config.report.beside:
             yield from _run("report.beside", run)
 
 
-def dafny_missing(verifier: Dafny) -> Iterator[Need]:
+def dafny_missing(verifier: DafnyVerifierOptions) -> Iterator[MissingArtifact]:
     """Dafny itself, or the docker that holds it."""
     program, where = ("docker", "verifier.image") if verifier.image else (verifier.path or "dafny", "verifier.path")
     if shutil.which(program) is None:
         what = "docker is not on the PATH" if verifier.image else "Dafny is not there"
         command = "" if verifier.image else "apt-get install dafny"
-        yield Need(InputProblem(where, what, verifier.image or program, remedy=INSTALL_DAFNY), command)
+        yield MissingArtifact(InputProblem(where, what, verifier.image or program, remedy=INSTALL_DAFNY), command)
 
 
-def _rows(verify: Verify) -> Iterator[Need]:
+def _rows(verify: Verify) -> Iterator[MissingArtifact]:
     if not verify.input:
         remedy = "verify.input=FILE.jsonl, or verify.input=samples to try it out"
-        yield Need(InputProblem("verify.input", "not given", "nothing", "a file of JSON lines", "", remedy), "")
+        yield MissingArtifact(
+            InputProblem("verify.input", "not given", "nothing", "a file of JSON lines", "", remedy), ""
+        )
     elif verify.input != SAMPLES:
         yield from _input("verify.input", verify.input)
     yield from _output("verify.output", verify.output)
 
 
-def _questions(infer: Infer) -> Iterator[Need]:
+def _questions(infer: Infer) -> Iterator[MissingArtifact]:
     if infer.input and infer.input != STDIN:
         yield from _input("infer.input", infer.input)
     yield from _output("infer.output", infer.output)
     yield from formatter_missing(infer)
 
 
-def formatter_missing(infer: Infer) -> Iterator[Need]:
+def formatter_missing(infer: Infer) -> Iterator[MissingArtifact]:
     """What lays programs out, where that is asked for."""
     if infer.format and find_spec("ruff") is None:
         command = "pip install ruff"
         remedy = f"{command}, or infer.format=false"
-        yield Need(InputProblem("infer.format", "ruff is not installed", "true", "", "", remedy), command)
+        yield MissingArtifact(InputProblem("infer.format", "ruff is not installed", "true", "", "", remedy), command)
 
 
-def _input(where: str, given: str) -> Iterator[Need]:
+def _input(where: str, given: str) -> Iterator[MissingArtifact]:
     if not Path(given).is_file():
         what = "not a regular file" if Path(given).exists() else "not there"
-        yield Need(InputProblem(where, what, given, "a file of JSON lines", "", "correct the path"), "")
+        yield MissingArtifact(InputProblem(where, what, given, "a file of JSON lines", "", "correct the path"), "")
 
 
-def _output(where: str, given: str) -> Iterator[Need]:
+def _output(where: str, given: str) -> Iterator[MissingArtifact]:
     """`given`: empty for the run directory's own file."""
     if given and Path(given).exists() and not Path(given).is_file():
-        yield Need(InputProblem(where, "not a regular file", given, "a file, new or of this input"), "")
+        yield MissingArtifact(InputProblem(where, "not a regular file", given, "a file, new or of this input"), "")
     elif given and not _can_be_written(Path(given)):
         remedy = "choose a folder that can be written"
-        yield Need(InputProblem(where, "cannot be written", given, "", "", remedy), "")
+        yield MissingArtifact(InputProblem(where, "cannot be written", given, "", "", remedy), "")
 
 
 def _can_be_written(path: Path) -> bool:
@@ -133,64 +139,72 @@ def _can_be_written(path: Path) -> bool:
     return own and above.is_dir() and os.access(above, os.W_OK | os.X_OK)
 
 
-def _rollouts(where: str, directory: str) -> Iterator[Need]:
+def _rollouts(where: str, directory: str) -> Iterator[MissingArtifact]:
     if not directory:
-        yield Need(InputProblem(where, "not given", "nothing", "a run directory", "", f"{where}=DIR"), "")
+        yield MissingArtifact(InputProblem(where, "not given", "nothing", "a run directory", "", f"{where}=DIR"), "")
     elif not (Path(directory) / "config.yaml").is_file():
         yield from _run(where, directory)
     elif of_cascade(directory):
         allowed = "a run of one policy; +stage=evaluate evaluate.cascade=CHECKPOINT measures a cascade again"
-        yield Need(InputProblem(where, "the answers of a cascade stand on one another", directory, allowed), "")
+        yield MissingArtifact(
+            InputProblem(where, "the answers of a cascade stand on one another", directory, allowed), ""
+        )
     elif not any((Path(directory) / "rollouts").glob("step_*.jsonl.gz")):
         allowed = "a run directory with rollouts/, as +stage=grpo and +stage=ppo write them"
-        yield Need(InputProblem(where, "the run holds no rollouts", directory, allowed), "")
+        yield MissingArtifact(InputProblem(where, "the run holds no rollouts", directory, allowed), "")
 
 
-def _run(where: str, directory: str) -> Iterator[Need]:
+def _run(where: str, directory: str) -> Iterator[MissingArtifact]:
     if not (Path(directory) / "config.yaml").is_file():
-        yield Need(InputProblem(where, "no run is there", directory, "a run directory, with a config.yaml"), "")
+        yield MissingArtifact(
+            InputProblem(where, "no run is there", directory, "a run directory, with a config.yaml"), ""
+        )
 
 
-def weights_missing(model: Model) -> Iterator[Need]:
+def weights_missing(model: Model) -> Iterator[MissingArtifact]:
     """What of a model's weights is not on this machine, or not as it was written."""
     for folder in filter(None, (model.path, model.adapter.path)):
         try:
             check_if_ours(folder)
         except InputError as fault:
-            yield from (Need(problem, "") for problem in fault.problems)
+            yield from (MissingArtifact(problem, "") for problem in fault.problems)
             return
     if model.quantization != "none" and find_spec("bitsandbytes") is None:
         command = "pip install bitsandbytes"
         what, remedy = "bitsandbytes is not installed", f"{command}, or model.quantization=none"
-        yield Need(InputProblem("model.quantization", what, model.quantization, "", "", remedy), command)
+        yield MissingArtifact(InputProblem("model.quantization", what, model.quantization, "", "", remedy), command)
     if model.adapter.path and not _is_adapter(Path(model.adapter.path)):
         allowed = "a folder with adapter_config.json and adapter_model.safetensors"
         what = "no adapter is there"
-        yield Need(InputProblem("model.adapter.path", what, model.adapter.path, allowed, "", "correct the path"), "")
+        yield MissingArtifact(
+            InputProblem("model.adapter.path", what, model.adapter.path, allowed, "", "correct the path"), ""
+        )
     if is_adapter(model.path):
-        yield from _adapted(model)
+        yield from _adapter_and_base(model)
     elif model.path:
         if not _is_checkpoint(Path(model.path), model.from_scratch):
             allowed = "a folder with config.json and weights (safetensors), or with an adapter"
             remedy = "correct the path, or leave it out and choose model=NAME"
-            yield Need(InputProblem("model.path", "no checkpoint is there", model.path, allowed, "", remedy), "")
+            yield MissingArtifact(
+                InputProblem("model.path", "no checkpoint is there", model.path, allowed, "", remedy), ""
+            )
     elif model.name:
         if not any(_is_checkpoint(folder, model.from_scratch) for folder in snapshots(model.name)):
             command = f"hf download {model.name}"
             remedy = f"{command}, or model.path=DIR for a local checkpoint"
-            yield Need(
+            yield MissingArtifact(
                 InputProblem("model.name", "the weights are not on this machine", model.name, "", "", remedy), command
             )
     elif not _is_checkpoint(EMBEDDED_MODELS / model.embedded, model.from_scratch):
         remedy = "install rlvr_exp again, or model.path=DIR for a local checkpoint"
         place = EMBEDDED_MODELS / model.embedded
-        yield Need(InputProblem("model", "the embedded model is missing", str(place), "", "", remedy), "")
+        yield MissingArtifact(InputProblem("model", "the embedded model is missing", str(place), "", "", remedy), "")
 
 
-def _adapted(model: Model) -> Iterator[Need]:
+def _adapter_and_base(model: Model) -> Iterator[MissingArtifact]:
     """An adapter's folder in the place of a checkpoint: its own weights, and the base that it names."""
     if not _is_adapter(Path(model.path)):
-        yield Need(
+        yield MissingArtifact(
             InputProblem("model.path", "an adapter without weights", model.path, "adapter_model.safetensors"), ""
         )
     named = base(model)
@@ -199,7 +213,7 @@ def _adapted(model: Model) -> Iterator[Need]:
         where_else = f"model.path=BASE model.adapter.path={model.path}"
         what = "the base of this adapter is not on this machine"
         remedy = f"{command}, or {where_else}" if command else where_else
-        yield Need(InputProblem("model.path", what, named or "none is named", "", "", remedy), command)
+        yield MissingArtifact(InputProblem("model.path", what, named or "none is named", "", "", remedy), command)
 
 
 def _is_adapter(folder: Path) -> bool:

@@ -7,9 +7,9 @@ from typing import Any
 
 from hydra.core.override_parser.types import Override, OverrideType
 
-from rlvr_exp.config.draft import field_types, is_schema
 from rlvr_exp.config.options import allowed_of
 from rlvr_exp.config.schema import Config
+from rlvr_exp.config.schema_match import field_types, is_schema
 from rlvr_exp.config.stages import STAGE_NODES, STAGES, nodes
 from rlvr_exp.config.targets import NoSchema, find_schema
 from rlvr_exp.config.tree import Path, Tree, dotted

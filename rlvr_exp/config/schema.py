@@ -5,21 +5,22 @@ from typing import Any
 
 from omegaconf import MISSING
 
-from rlvr_exp.config import ppo, reward, tracking
+from rlvr_exp.config import curriculum, ppo, reward, tracking
 from rlvr_exp.config.benchmark import Benchmark
 from rlvr_exp.config.cascade import Cascade
 from rlvr_exp.config.data import Data
 from rlvr_exp.config.infer import Infer
-from rlvr_exp.config.learning import Optimizer, Scheduler
 from rlvr_exp.config.model import Model
+from rlvr_exp.config.optimizer import Optimizer
 from rlvr_exp.config.options import node, option
 from rlvr_exp.config.parallel import Parallel
 from rlvr_exp.config.report import Report
 from rlvr_exp.config.rescore import Replay, Rescore
 from rlvr_exp.config.run import Compare, Evaluate, Evaluation, Run, Validate, Verify
+from rlvr_exp.config.scheduler import Scheduler
 from rlvr_exp.config.verifier import Cache, Sandbox, Verifier
 
-BY_TARGET = (ppo, reward, tracking)
+BY_TARGET = (curriculum, ppo, reward, tracking)
 """Files whose schemas are found by their targets alone: importing them is what makes them known."""
 
 

@@ -4,7 +4,7 @@ import dataclasses
 import importlib
 from typing import Any
 
-from rlvr_exp.config.names import nearest
+from rlvr_exp.config.names import suggest
 from rlvr_exp.config.options import SCHEMAS, with_target
 from rlvr_exp.core.errors import InputProblem
 
@@ -30,7 +30,7 @@ def find_schema(target: Any, base: type | None) -> type:
     if target in SCHEMAS:
         return _of_group(SCHEMAS[target], target, base)
     if target.startswith("rlvr_exp."):
-        raise NoSchema(InputProblem("_target_", "no schema for this class", target, "", nearest(target, SCHEMAS)))
+        raise NoSchema(InputProblem("_target_", "no schema for this class", target, "", suggest(target, SCHEMAS)))
     if (target, base) not in _USER:
         _USER[target, base] = _user_schema(target, base)
     return _USER[target, base]

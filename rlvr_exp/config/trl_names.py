@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-from rlvr_exp.config.names import nearest
+from rlvr_exp.config.names import suggest
 from rlvr_exp.config.trl_fields import GRPOCONFIG, SFTCONFIG, TRL_VERSION
 from rlvr_exp.core.errors import InputProblem
 
@@ -174,7 +174,7 @@ def trl_problems(cls: str, given: Mapping[str, Any]) -> list[InputProblem]:
 def _problems(cls: str, name: str, value: Any) -> Iterator[InputProblem]:
     where = f"trl.{name}"
     if name not in FIELDS[cls]:
-        near = nearest(name, FIELDS[cls])
+        near = suggest(name, FIELDS[cls])
         remedy = f"for {near} set {framework_key(cls, near)}" if near and framework_key(cls, near) else ""
         yield InputProblem(where, f"no field of {cls} in TRL {TRL_VERSION}", name, "", near and f"trl.{near}", remedy)
         return

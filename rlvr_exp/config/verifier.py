@@ -63,7 +63,7 @@ INSTALL_DAFNY = "apt-get install dafny (Debian and Ubuntu), or set verifier.path
 
 @configures("rlvr_exp.verifiers.dafny.verifier.Dafny")
 @dataclass
-class Dafny(Verifier):
+class DafnyVerifierOptions(Verifier):
     """Proves Dafny programs with Dafny, 2.3 or 4.x, and holds them against the given program."""
 
     path: str = ""

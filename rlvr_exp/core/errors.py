@@ -25,13 +25,18 @@ class InputProblem:
     """What is wrong, as a short clause."""
     got: str = ""
     allowed: str = ""
-    nearest: str = ""
+    suggestion: str = ""
     """The nearest existing name, when a name is unknown."""
     remedy: str = ""
 
     def __str__(self) -> str:
         lines = [f"{self.where}: {self.what}"]
-        named = (("got", self.got), ("allowed", self.allowed), ("did you mean", self.nearest), ("remedy", self.remedy))
+        named = (
+            ("got", self.got),
+            ("allowed", self.allowed),
+            ("did you mean", self.suggestion),
+            ("remedy", self.remedy),
+        )
         lines += [f"    {name}: {value}" for name, value in named if value]
         return "\n".join(lines)
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.config.names import nearest
+from rlvr_exp.config.names import suggest
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.inference.problems import CANDIDATE, Rows, read_problem
 from rlvr_exp.tasks.arc.domain import Arc, to_task
@@ -128,7 +128,7 @@ def chosen(asks: Sequence[Ask], ids: Sequence[str], count: int) -> list[Ask]:
     unknown = [name for name in ids if name not in there]
     if unknown:
         what, allowed = "no task has this id", f"{len(there)} tasks"
-        raise InputError(*(InputProblem("infer.ids", what, name, allowed, nearest(name, there)) for name in unknown))
+        raise InputError(*(InputProblem("infer.ids", what, name, allowed, suggest(name, there)) for name in unknown))
     kept = [ask for ask in asks if not ids or str(ask.id) in set(ids)]
     return kept[: count or None]
 

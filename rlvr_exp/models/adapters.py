@@ -18,7 +18,7 @@ from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
 from rlvr_exp.config.adapter import Adapter, continued, recorded
-from rlvr_exp.config.names import nearest
+from rlvr_exp.config.names import suggest
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.seeds import derive
@@ -193,7 +193,7 @@ def _targets(network: nn.Module, wanted: Sequence[str]) -> list[str]:
 
 def _no_layer(end: str, ends: Sequence[str]) -> InputProblem:
     return InputProblem(
-        "model.adapter.targets", "no linear layer has this name", end, ", ".join(ends), nearest(end, ends)
+        "model.adapter.targets", "no linear layer has this name", end, ", ".join(ends), suggest(end, ends)
     )
 
 

@@ -5,7 +5,7 @@ from fnmatch import fnmatchcase
 
 from torch import nn
 
-from rlvr_exp.config.names import nearest
+from rlvr_exp.config.names import suggest
 from rlvr_exp.core.errors import InputError, InputProblem
 
 
@@ -33,6 +33,6 @@ def freeze(network: nn.Module, patterns: Sequence[str]) -> int:
 
 
 def _fits_nothing(pattern: str, names: Sequence[str]) -> InputProblem:
-    example = nearest(pattern, names) or nearest(pattern.strip("*") or pattern, names)
+    example = suggest(pattern, names) or suggest(pattern.strip("*") or pattern, names)
     allowed = "parameter names, * and [..] as in a shell: " + ", ".join(list(names)[:3]) + ", ..."
     return InputProblem("model.freeze", "fits no parameter", pattern, allowed, example)

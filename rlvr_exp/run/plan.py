@@ -8,7 +8,7 @@ from rlvr_exp.config.algorithm import SFT, ReinforcementLearning
 from rlvr_exp.config.batching import derive, micro_batches, pieces
 from rlvr_exp.config.infer import STDIN
 from rlvr_exp.config.model import Model
-from rlvr_exp.config.needs import EMBEDDED_MODELS, Need
+from rlvr_exp.config.needs import EMBEDDED_MODELS, MissingArtifact
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import STAGES, reads
 from rlvr_exp.run.memory.advice import memory
@@ -17,7 +17,7 @@ from rlvr_exp.run.resume import directory_of, steps_of
 WRITTEN = ("config.yaml", "manifest.json", "log.txt", "summary.json", "report.html")
 
 
-def plan(config: Config, needs: list[Need]) -> str:
+def plan(config: Config, needs: list[MissingArtifact]) -> str:
     """The plan as text, one `name: value` a line, and below it the memory of each device as a table."""
     lines = [f"{name + ':':<12} {text}" for name, text in _lines(config, needs)]
     if reads(config, "model") and config.replay is None:
@@ -25,7 +25,7 @@ def plan(config: Config, needs: list[Need]) -> str:
     return "\n".join(["plan (nothing is run):", *("  " + line for line in lines)])
 
 
-def _lines(config: Config, needs: list[Need]) -> Iterator[tuple[str, str]]:
+def _lines(config: Config, needs: list[MissingArtifact]) -> Iterator[tuple[str, str]]:
     yield "stage", f"{config.stage}: {STAGES[config.stage].about}"
     yield "seed", str(config.seed)
     if config.infer is not None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 
 from rlvr_exp.config import Config, build
-from rlvr_exp.config.needs import missing
+from rlvr_exp.config.needs import missing_artifacts
 from rlvr_exp.config.options import SCHEMAS
 from rlvr_exp.config.parallel import SHARDING
 from rlvr_exp.config.stages import reads
@@ -18,7 +18,7 @@ CHECKED_BY_BUILDING = ("reward", "tracking")
 def unready(config: Config, fetchable: bool) -> Iterator[InputProblem]:
     """Everything in the way. `fetchable`: what can be brought here does not count."""
     if not fetchable:
-        yield from (need.problem for need in missing(config))
+        yield from (need.problem for need in missing_artifacts(config))
     for name in CHECKED_BY_BUILDING:
         node = getattr(config, name)
         # A user's own class may import anything; it speaks up when the stage builds it.

@@ -44,7 +44,7 @@ def _bench(config: Any, job: Job) -> Iterator[Any]:
     """The run that the configuration describes, and a verifier and a reward more for the other side."""
     from rlvr_exp.algorithms.arguments import shared_arguments
     from rlvr_exp.benchmarks.bench import Bench
-    from rlvr_exp.config.batching import Limits
+    from rlvr_exp.config.batching import BatchLimits
     from rlvr_exp.stages.judging import built_verifier
     from rlvr_exp.stages.reinforcement import collect_from
     from rlvr_exp.stages.setup import prepared
@@ -68,5 +68,5 @@ def _bench(config: Any, job: Job) -> Iterator[Any]:
             options=config.algorithm,
             arguments=lambda scratch: shared_arguments(config, scratch, model.dtype),
             optimizer=lambda: build(config.optimizer).make(model),
-            limits=Limits(config.algorithm.max_tokens_per_device, config.model.max_prompt_tokens),
+            limits=BatchLimits(config.algorithm.max_tokens_per_device, config.model.max_prompt_tokens),
         )

@@ -17,7 +17,7 @@ from rlvr_exp.algorithms.sync_probe_callback import Probing
 from rlvr_exp.algorithms.resumable import Resumable
 from rlvr_exp.algorithms.role_scheduler import Roles
 from rlvr_exp.config import build
-from rlvr_exp.config.batching import Limits
+from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.models.adapters import adapter_metrics
 from rlvr_exp.rollouts.cascade import ANNOTATOR
 from rlvr_exp.rollouts.groups import Groups
@@ -76,7 +76,7 @@ class Learner:
             build(config.optimizer).make(self.policy.model),
             self.experience,
             [Metrics(_Named(role, steps), _Quiet(steps.job), self.row, self.log.updated), self.guards],
-            Limits(config.algorithm.max_tokens_per_device, config.model.max_prompt_tokens),
+            BatchLimits(config.algorithm.max_tokens_per_device, config.model.max_prompt_tokens),
         )
         self.trainer.told, self.trainer.guard = self.told, self.guards.updates
         self.probing = Probing(config.run.probe, self.trainer, self.policy, _prompts(role, parts))

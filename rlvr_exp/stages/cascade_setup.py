@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from rlvr_exp.config import build
-from rlvr_exp.config.across import advice
+from rlvr_exp.config.cross_checks import advice
 from rlvr_exp.core.phase import EVALUATE, phase
 from rlvr_exp.evaluation.cascade import CASCADE_METRICS, blame, by_length, measure_cascade
 from rlvr_exp.evaluation.metrics import Rate, Scored

@@ -10,7 +10,7 @@ from rlvr_exp.algorithms.arguments import shared_arguments
 from rlvr_exp.algorithms.base import Algorithm
 from rlvr_exp.algorithms.sync_probe_callback import Probing
 from rlvr_exp.config import build
-from rlvr_exp.config.batching import Limits
+from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.evaluation.likeness import told_of
 from rlvr_exp.rollouts.collect import Collector
 from rlvr_exp.rollouts.sampler import Sampling
@@ -79,7 +79,7 @@ def train(parts: Parts, config, job: Job, algorithm: Algorithm, collector: Colle
                 build(config.optimizer).make(parts.policy.model),
                 learning.experience,
                 [rows, guards, selecting, saving],
-                Limits(config.algorithm.max_tokens_per_device, config.model.max_prompt_tokens),
+                BatchLimits(config.algorithm.max_tokens_per_device, config.model.max_prompt_tokens),
             )
             trainer.told, trainer.guard = learning.told, guards.updates
             prompts = [parts.policy.encode_prompt(parts.domain.prompt(task)) for task in parts.held_out[:2]]

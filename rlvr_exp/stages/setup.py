@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from rlvr_exp.config import build
-from rlvr_exp.config.across import advice
+from rlvr_exp.config.cross_checks import advice
 from rlvr_exp.config.stages import reads
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.phase import EVALUATE, phase

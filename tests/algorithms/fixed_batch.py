@@ -12,7 +12,7 @@ from trl import GRPOConfig
 from rlvr_exp.algorithms.base import Algorithm
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.config import build, compose
-from rlvr_exp.config.batching import Limits
+from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rewards.compose import Rewarded
 from rlvr_exp.rollouts.groups import Group, Groups
@@ -124,7 +124,7 @@ def trainer(folder: Path, who: Algorithm, given, tokens: int = 1000) -> PolicyTr
     args = GRPOConfig(**{**who.trl_arguments(), **fixed})
     collect = given if callable(given) else lambda _: given
     descent = torch.optim.SGD(player.model.parameters(), lr=1.0)
-    made = who.trainer(player, args, descent, collect, [], Limits(tokens, max(map(len, PROMPTS))))
+    made = who.trainer(player, args, descent, collect, [], BatchLimits(tokens, max(map(len, PROMPTS))))
     if made.ref_model is not None:
         draw = torch.Generator().manual_seed(11)
         for value in made.ref_model.parameters():

@@ -18,7 +18,7 @@ from trl import GRPOConfig
 from rlvr_exp.algorithms.base import Algorithm
 from rlvr_exp.algorithms.training_batch import Experience
 from rlvr_exp.config import build
-from rlvr_exp.config.batching import Limits
+from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.curriculum.ordered import Ordered
 from rlvr_exp.models.policy import Policy
@@ -121,7 +121,7 @@ def _trained(options: Any, folder: Path) -> Any:
         return who.experience(collector.collect(step), policy.pad_id)
 
     descent = torch.optim.SGD(policy.model.parameters(), lr=0.5)
-    limits = Limits(options.max_tokens_per_device, 4)
+    limits = BatchLimits(options.max_tokens_per_device, 4)
     made = who.trainer(policy, _arguments(who, folder), descent, collect, [], limits)
     with mock.patch.object(made, "_compute_loss", wraps=made._compute_loss) as passes:
         made.train()

@@ -11,7 +11,7 @@ from trl import GRPOConfig
 from rlvr_exp.algorithms.training_batch import Experience
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.config.adapter import Adapter
-from rlvr_exp.config.batching import Limits
+from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.config.model import Model
 from rlvr_exp.models.adapters import adapter_parameters, adapters_off
 from rlvr_exp.models.policy import Policy, load_policy
@@ -75,7 +75,7 @@ def trainer(folder: Path, who: Policy, **options) -> PolicyTrainer:
     }
     optimizer = torch.optim.SGD([value for value in who.model.parameters() if value.requires_grad], lr=1.0)
     args = GRPOConfig(**{**common, "learning_rate": 1.0, **options})
-    return PolicyTrainer(who, args, optimizer, 0.0, lambda step: experience(), [], Limits(1000, PROMPT))
+    return PolicyTrainer(who, args, optimizer, 0.0, lambda step: experience(), [], BatchLimits(1000, PROMPT))
 
 
 def log_probabilities(who: Policy) -> torch.Tensor:

@@ -8,11 +8,12 @@ import pytest
 from tiny_update import Bowl, tiny_language_model, trained
 
 from rlvr_exp.config.describe import group_options
-from rlvr_exp.config.draft import default_of, field_types
-from rlvr_exp.config.learning import Optimizer, Scheduler
 from rlvr_exp.config.load import load  # noqa: F401  (registers every schema)
+from rlvr_exp.config.optimizer import Optimizer
 from rlvr_exp.config.options import SCHEMAS, allowed_of
 from rlvr_exp.config.paths import conf_directory
+from rlvr_exp.config.scheduler import Scheduler
+from rlvr_exp.config.schema_match import default_of, field_types
 
 ACTS_WITH = {"warmup_stable_decay": ["scheduler.decay_steps=3"], "adafactor": ["optimizer.lr=0.3"]}
 """What an option needs beside it to have a step to act in."""

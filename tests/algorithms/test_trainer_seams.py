@@ -15,7 +15,7 @@ from rlvr_exp.algorithms import packing_probe
 from rlvr_exp.algorithms.training_batch import Experience
 from rlvr_exp.algorithms.packing_probe import Choice
 from rlvr_exp.algorithms.trainer import PolicyTrainer
-from rlvr_exp.config.batching import Limits
+from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.models.policy import Policy
 
 GROUPS, SIZE, PROMPT, ANSWER = 4, 2, 5, 3
@@ -94,7 +94,7 @@ def trainer(
 
     optimizer = torch.optim.SGD(who.model.parameters(), lr=1.0)
     args = GRPOConfig(**{**common, **more})
-    return kind(who, args, optimizer, entropy_coef, collect, [], Limits(tokens, PROMPT)), who, asked
+    return kind(who, args, optimizer, entropy_coef, collect, [], BatchLimits(tokens, PROMPT)), who, asked
 
 
 def flat(model) -> torch.Tensor:

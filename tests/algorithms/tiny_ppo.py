@@ -14,7 +14,7 @@ from rlvr_exp.algorithms.ppo import PPO
 from rlvr_exp.algorithms.ppo_trainer import PPOTrainer
 from rlvr_exp.algorithms.replay_buffer import Recent
 from rlvr_exp.algorithms.trajectories import Trajectories, collected
-from rlvr_exp.config.batching import Limits
+from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.config.ppo import PPO as Options
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.sampler import Sampled
@@ -102,7 +102,7 @@ def trainer(
         asked.append(step)
         return batch(ppo, step, silent)
 
-    made = ppo.trainer(who, args, optimizer, collect, [], Limits(tokens, PROMPT))
+    made = ppo.trainer(who, args, optimizer, collect, [], BatchLimits(tokens, PROMPT))
     made.asked = asked
     return made
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from rlvr_exp.config import compose
-from rlvr_exp.config.across import advice
 from rlvr_exp.config.compose import compose_lenient
-from rlvr_exp.config.needs import missing
+from rlvr_exp.config.cross_checks import advice
+from rlvr_exp.config.needs import missing_artifacts
 
 LORA = "model.adapter.kind=lora"
 
@@ -95,12 +95,12 @@ def test_two_adapters_at_once_are_refused(adapter: Path) -> None:
 
 
 def test_a_missing_base_is_told_with_the_way_to_name_another(adapter: Path, tmp_path: Path) -> None:
-    (need,) = missing(compose(["+stage=evaluate", f"model.path={adapter}"]).config)
+    (need,) = missing_artifacts(compose(["+stage=evaluate", f"model.path={adapter}"]).config)
     assert (
         need.problem.got == "/nowhere/base" and f"model.path=BASE model.adapter.path={adapter}" in need.problem.remedy
     )
-    assert missing(compose(["+stage=evaluate", f"model.adapter.path={adapter}"]).config) == []
-    (lost,) = missing(compose(["+stage=evaluate", f"model.adapter.path={tmp_path / 'gone'}"]).config)
+    assert missing_artifacts(compose(["+stage=evaluate", f"model.adapter.path={adapter}"]).config) == []
+    (lost,) = missing_artifacts(compose(["+stage=evaluate", f"model.adapter.path={tmp_path / 'gone'}"]).config)
     assert lost.problem.where == "model.adapter.path"
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from rlvr_exp.config.cascade import CREDITS, MODES, Cascade
 from rlvr_exp.config.compose import compose_lenient
-from rlvr_exp.config.needs import missing
+from rlvr_exp.config.needs import missing_artifacts
 
 BASE = ["+stage=cascade"]
 
@@ -66,9 +66,9 @@ def test_the_node_exists_under_its_stage_alone() -> None:
 def test_rollouts_of_a_cascade_are_not_judged_one_by_one(stage: str, tmp_path) -> None:
     (tmp_path / "config.yaml").write_text("stage: cascade\nseed: 0\n")
     config = compose_lenient([f"+stage={stage}", f"{stage}.run={tmp_path}"]).config
-    assert [need.problem.where for need in missing(config)] == [f"{stage}.run"]
+    assert [need.problem.where for need in missing_artifacts(config)] == [f"{stage}.run"]
 
 
 def test_a_role_without_weights_is_told(tmp_path) -> None:
     config = compose_lenient(["+stage=cascade", f"cascade.writer={tmp_path}"]).config
-    assert "cascade.writer" in [need.problem.where for need in missing(config)]
+    assert "cascade.writer" in [need.problem.where for need in missing_artifacts(config)]

@@ -47,10 +47,10 @@ def test_every_mistake_is_told_at_once() -> None:
         "a=[",
         "evaluation.samples=0",
     )
-    assert found["stage"].nearest == "stage=grpo" and found["model"].nearest == "model=tiny"
-    assert found["algorithm.max_stpes"].nearest == "algorithm.max_steps"
-    assert found["algorithm.loss"].nearest == "dapo" and "dr_grpo" in found["algorithm.loss"].allowed
-    assert "beta" in found["algorithm.trl.bta"].nearest
+    assert found["stage"].suggestion == "stage=grpo" and found["model"].suggestion == "model=tiny"
+    assert found["algorithm.max_stpes"].suggestion == "algorithm.max_steps"
+    assert found["algorithm.loss"].suggestion == "dapo" and "dr_grpo" in found["algorithm.loss"].allowed
+    assert "beta" in found["algorithm.trl.bta"].suggestion
     assert found["seed"].what == "wrong type" and "whole number" in found["seed"].allowed
     assert {"hydra.run.dir=x", "a=[", "evaluation.samples"} < set(found) and len(found) == 9
 
@@ -68,7 +68,7 @@ def test_an_added_key_is_refused_like_any_unknown_one(word: str) -> None:
 
 def test_a_key_of_another_node_is_found() -> None:
     found = problems("+stage=grpo", "lr=1", "max_steps=3")
-    assert found["lr"].nearest == "optimizer.lr" and found["max_steps"].nearest == "algorithm.max_steps"
+    assert found["lr"].suggestion == "optimizer.lr" and found["max_steps"].suggestion == "algorithm.max_steps"
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_a_class_of_another_group_is_refused() -> None:
     found = problems("+stage=grpo", "verifier._target_=rlvr_exp.rewards.terms.Length")
     assert found["verifier._target_"].what == "a class of another group"
     found = problems("+stage=grpo", "verifier._target_=rlvr_exp.verifiers.python_io.PythonOI")
-    assert found["verifier._target_"].nearest == "rlvr_exp.verifiers.python_io.PythonIO"
+    assert found["verifier._target_"].suggestion == "rlvr_exp.verifiers.python_io.PythonIO"
 
 
 def test_a_refused_value_does_not_make_a_second_problem() -> None:

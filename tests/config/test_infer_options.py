@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from rlvr_exp.config import compose
-from rlvr_exp.config.needs import missing
+from rlvr_exp.config.needs import missing_artifacts
 from rlvr_exp.core.errors import InputError
 
 
@@ -54,5 +54,5 @@ def test_the_options_exist_under_their_stage_alone():
 )
 def test_files_of_an_inference(words: list[str], told: str, tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").touch()
-    found = missing(compose(["+stage=infer", *(word.format(tmp_path) for word in words)]).config)
+    found = missing_artifacts(compose(["+stage=infer", *(word.format(tmp_path) for word in words)]).config)
     assert [str(need.problem).splitlines()[0] for need in found] == [told] * bool(told)

@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from rlvr_exp.config import compose
-from rlvr_exp.config.needs import missing
+from rlvr_exp.config.needs import missing_artifacts
 from rlvr_exp.core.errors import InputError
 
 NAME = "Qwen/Qwen3-14B"
 
 
 def needs(*words: str) -> list[str]:
-    return [need.problem.where for need in missing(compose(words).config) if need.problem.where != "model"]
+    return [need.problem.where for need in missing_artifacts(compose(words).config) if need.problem.where != "model"]
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def checkpoint(folder: Path) -> Path:
 
 
 def test_missing_weights_name_both_remedies(cache: Path) -> None:
-    (need,) = missing(compose(["+stage=grpo", "model=qwen14b"]).config)
+    (need,) = missing_artifacts(compose(["+stage=grpo", "model=qwen14b"]).config)
     assert need.command == f"hf download {NAME}"
     assert need.command in need.problem.remedy and "model.path=" in need.problem.remedy
 
@@ -70,7 +70,7 @@ def test_paths_have_to_exist(tmp_path: Path) -> None:
 )
 def test_files_of_a_verification(words: list[str], told: str, tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").touch()
-    found = missing(compose(["+stage=verify", *(word.format(tmp_path) for word in words)]).config)
+    found = missing_artifacts(compose(["+stage=verify", *(word.format(tmp_path) for word in words)]).config)
     assert [str(need.problem).splitlines()[0] for need in found] == [told] * bool(told)
 
 
@@ -83,7 +83,7 @@ def test_the_output_of_a_verification_is_a_plain_file_of_its_own(output: str, tm
 
 def test_an_optimizers_package_comes_with_its_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rlvr_exp.config.needs.find_spec", lambda name: None)
-    (need,) = missing(compose(["+stage=grpo", "optimizer=adamw_8bit"]).config)
+    (need,) = missing_artifacts(compose(["+stage=grpo", "optimizer=adamw_8bit"]).config)
     assert need.command == "pip install bitsandbytes" and "optimizer=adamw" in need.problem.remedy
 
 
@@ -101,4 +101,4 @@ def test_dafny_is_needed_where_it_judges(
     words: list[str], commands: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rlvr_exp.config.needs.shutil.which", lambda name: None)
-    assert [need.command for need in missing(compose(words).config)] == commands
+    assert [need.command for need in missing_artifacts(compose(words).config)] == commands

@@ -4,9 +4,9 @@ import pytest
 
 from rlvr_exp.config import compose
 from rlvr_exp.config.compose import compose_lenient
-from rlvr_exp.config.draft import field_types
 from rlvr_exp.config.options import SCHEMAS
 from rlvr_exp.config.schema import Config
+from rlvr_exp.config.schema_match import field_types
 from rlvr_exp.config.trl_names import EVERYWHERE, FIELDS, OURS, framework_key, free_names, trl_problems
 
 NAMES = [(cls, name) for cls, names in FIELDS.items() for name in names]

@@ -65,7 +65,7 @@ def test_a_slip_in_any_key_is_refused_with_a_near_name(data: st.DataObject) -> N
     assert found[where].what == "unknown key"
     if len(key) >= 5:
         names = NAMES[stage, path]
-        assert found[where].nearest.rpartition(".")[2] in names, (key, mistyped, found[where].nearest)
+        assert found[where].suggestion.rpartition(".")[2] in names, (key, mistyped, found[where].suggestion)
 
 
 def test_all_nodes_are_covered() -> None:

@@ -64,7 +64,7 @@ def test_its_mistakes_are_told_like_ours(folder: Path) -> None:
             line(folder, "verifier=patient", "verifier.patiense=7", "verifier.name=[1]")
         ).problems
     }
-    assert found["verifier.patiense"].nearest == "verifier.patience" and found["verifier.name"].what == "wrong type"
+    assert found["verifier.patiense"].suggestion == "verifier.patience" and found["verifier.name"].what == "wrong type"
     (problem,) = compose_lenient(line(folder, "verifier=stray")).problems
     assert problem.where == "verifier.stray" and "verifier/stray.yaml" in problem.got
 

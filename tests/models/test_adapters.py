@@ -51,7 +51,7 @@ def test_a_target_that_is_no_linear_layer_is_refused(folder, target: str, near: 
     with pytest.raises(InputError) as refused:
         loaded(folder, adapter=Adapter(kind="lora", targets=["k_proj", target]))
     (problem,) = refused.value.problems
-    assert problem.got == target and problem.nearest == near and "up_proj" in problem.allowed
+    assert problem.got == target and problem.suggestion == near and "up_proj" in problem.allowed
 
 
 def test_initial_weights_follow_from_the_seed_and_the_name_alone(folder) -> None:

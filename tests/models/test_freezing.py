@@ -49,8 +49,8 @@ def test_a_pattern_that_fits_nothing_is_refused_with_the_nearest_name(folder) ->
     with pytest.raises(InputError) as refused:
         loaded(folder, freeze=["model.layer.0.*", "model.norm.wieght", "model.layers.*"])
     first, second = refused.value.problems
-    assert first.got == "model.layer.0.*" and first.nearest.startswith("model.layers.0.")
-    assert second.nearest == "model.norm.weight"
+    assert first.got == "model.layer.0.*" and first.suggestion.startswith("model.layers.0.")
+    assert second.suggestion == "model.norm.weight"
 
 
 def test_freezing_everything_is_refused(folder) -> None:

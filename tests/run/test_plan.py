@@ -3,13 +3,13 @@
 import pytest
 
 from rlvr_exp.config import compose
-from rlvr_exp.config.needs import missing
+from rlvr_exp.config.needs import missing_artifacts
 from rlvr_exp.run.plan import plan
 
 
 def lines(*words: str) -> dict[str, str]:
     config = compose(words).config
-    rows = plan(config, missing(config)).splitlines()[1:]
+    rows = plan(config, missing_artifacts(config)).splitlines()[1:]
     return {name.strip(): text.strip() for name, _, text in (row.partition(":") for row in rows)}
 
 

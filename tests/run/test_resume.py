@@ -193,7 +193,7 @@ def test_by_name_there_must_be_a_run_with_a_checkpoint(tmp_path: Path) -> None:
     lost = problem_before(asked(tmp_path / "nothing", resume="by name").config)
     assert lost is not None and lost.where == "run.resume"
     inside = checkpoint(run(tmp_path / "full"), 6)
-    assert problem_before(asked(inside, resume="by name").config).nearest == str(tmp_path / "full")
+    assert problem_before(asked(inside, resume="by name").config).suggestion == str(tmp_path / "full")
 
 
 def test_what_comes_after_the_checkpoint_is_cut(tmp_path: Path) -> None:

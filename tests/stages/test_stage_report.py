@@ -8,7 +8,7 @@ import pytest
 from program import ENVIRONMENT, PROGRAM
 
 from rlvr_exp.config import compose
-from rlvr_exp.config.needs import missing
+from rlvr_exp.config.needs import missing_artifacts
 from rlvr_exp.run.report import write_report
 
 
@@ -51,7 +51,7 @@ def test_the_page_of_a_killed_run(killed: Path, tmp_path: Path) -> None:
 
 def test_what_is_missing_is_told() -> None:
     def told(*words: str) -> list[str]:
-        return [need.problem.where for need in missing(compose(["+stage=report", *words]).config)]
+        return [need.problem.where for need in missing_artifacts(compose(["+stage=report", *words]).config)]
 
     assert told() == ["report.run"]
     assert told("report.run=nowhere", "report.beside=[nowhere]") == ["report.run", "report.beside"]

@@ -2,7 +2,7 @@
 
 from typing import Self
 
-from rlvr_exp.config.verifier import Dafny as Options
+from rlvr_exp.config.verifier import DafnyVerifierOptions as Options
 from rlvr_exp.tasks.dafny.tokens import has_directive, plain, printed
 from rlvr_exp.verifiers.dafny import options
 from rlvr_exp.verifiers.dafny.run import Cold, Limits, Warm

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_exp.config.verifier import Cache, Sandbox
-from rlvr_exp.config.verifier import Dafny as Options
+from rlvr_exp.config.verifier import DafnyVerifierOptions as Options
 from rlvr_exp.core.errors import BAD_INPUT, DONE, FAULT, InputError
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.dafny.example import DafnyExample

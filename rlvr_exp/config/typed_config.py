@@ -11,11 +11,11 @@ from typing import Any, NoReturn
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from rlvr_exp.config.across import across
-from rlvr_exp.config.draft import Draft, Drafter, Drafts, field_types
-from rlvr_exp.config.names import nearest
+from rlvr_exp.config.cross_checks import cross_check
+from rlvr_exp.config.names import suggest
 from rlvr_exp.config.options import Allowed, allowed_of
 from rlvr_exp.config.schema import Config
+from rlvr_exp.config.schema_match import SchemaMatcher, SchemaNode, SchemaNodes, field_types
 from rlvr_exp.config.stages import STAGE_NODES, STAGES, nodes, reads
 from rlvr_exp.config.tree import Path, Tree, dotted
 from rlvr_exp.core.errors import InputProblem
@@ -39,15 +39,15 @@ class Checked:
 def check(tree: Tree) -> Checked:
     """Type, resolve and cross-check everything, for the stage that the tree names."""
     stage = tree.values.get("stage")
-    drafter = Drafter(tree)
-    draft = drafter.root(present_nodes(stage, chosen_benchmark(tree)))
-    typer = Typer(draft, tree, [*drafter.problems, *_foreign_nodes(tree, stage)])
-    config = typer.make(draft)
+    matcher = SchemaMatcher(tree)
+    root = matcher.root(present_nodes(stage, chosen_benchmark(tree)))
+    builder = TypedBuilder(root, tree, [*matcher.problems, *_foreign_nodes(tree, stage)])
+    config = builder.make(root)
     for name, node in vars(config).items():
         if stage not in STAGES or reads(config, name):
-            typer.combinations(node, (name,))
-    typer.problems += [*_algorithm_of_stage(config), *across(config)]
-    return Checked(config, tree, typer.secrets, tuple(typer.problems))
+            builder.combinations(node, (name,))
+    builder.problems += [*_algorithm_of_stage(config), *cross_check(config)]
+    return Checked(config, tree, builder.secrets, tuple(builder.problems))
 
 
 def chosen_benchmark(tree: Tree) -> Any:
@@ -93,50 +93,50 @@ def _algorithm_of_stage(config: Config) -> list[InputProblem]:
     ]
 
 
-class Refused(Exception):
+class Rejected(Exception):
     """A value was reported and is not taken."""
 
 
-class Typer:
-    """Makes instances of the schemas from a Draft; `problems` holds every value that could not be taken."""
+class TypedBuilder:
+    """Makes instances of the schemas from SchemaNodes; `problems` holds every value that could not be taken."""
 
-    def __init__(self, root: Draft, tree: Tree, problems: list[InputProblem]):
+    def __init__(self, root: SchemaNode, tree: Tree, problems: list[InputProblem]):
         self.tree, self.problems = tree, problems
         self.secrets: dict[Path, str] = {}
-        self._root, self._refused = root, list[Path]()
+        self._root, self._rejected = root, list[Path]()
         self._container: DictConfig | None = None
 
-    def make(self, draft: Draft) -> Any:
+    def make(self, node: SchemaNode) -> Any:
         """An instance of a node's schema; a value that cannot be taken is reported and its default stands."""
-        values: dict[str, Any] = {name: self._below(below) for name, below in draft.nodes.items()}
-        for spec in fields(draft.schema):
-            if spec.name in draft.given:
+        values: dict[str, Any] = {name: self._below(below) for name, below in node.nodes.items()}
+        for spec in fields(node.schema):
+            if spec.name in node.given:
                 try:
-                    values[spec.name] = self._take(draft, spec.name, allowed_of(spec))
-                except Refused:
+                    values[spec.name] = self._take(node, spec.name, allowed_of(spec))
+                except Rejected:
                     continue
-        return draft.schema(**values)
+        return node.schema(**values)
 
-    def _below(self, below: Draft | Drafts | None) -> Any:
-        if isinstance(below, Drafts):
-            return {name: self.make(draft) for name, draft in below.by_name.items()}
+    def _below(self, below: SchemaNode | SchemaNodes | None) -> Any:
+        if isinstance(below, SchemaNodes):
+            return {name: self.make(node) for name, node in below.by_name.items()}
         return None if below is None else self.make(below)
 
-    def _take(self, draft: Draft, name: str, allowed: Allowed) -> Any:
+    def _take(self, node: SchemaNode, name: str, allowed: Allowed) -> Any:
         """A leaf as OmegaConf converts it to the field's type. Raises Refused after reporting."""
-        path, hint, given = (*draft.path, name), field_types(draft.schema)[name], draft.given[name]
+        path, hint, given = (*node.path, name), field_types(node.schema)[name], node.given[name]
         if given == "???":
-            self._refuse(path, "mandatory and not given", words(hint, allowed), "", f"{dotted(path)}=VALUE")
+            self._reject(path, "mandatory and not given", words(hint, allowed), "", f"{dotted(path)}=VALUE")
         holder = DictConfig({}, key_type=str, element_type=hint)
         try:
             holder[name] = self._resolved(path, given)
         except OmegaConfBaseException as fault:
             what = f"cannot be resolved: {str(fault).splitlines()[0]}" if "${" in str(given) else "wrong type"
-            self._refuse(path, what, words(hint, allowed))
+            self._reject(path, what, words(hint, allowed))
         value = OmegaConf.to_container(holder)[name]
         for item in value if isinstance(value, list) else [value]:
             if item is not None and not allowed.permits(item):
-                self._refuse(path, "not allowed", words(hint, allowed), nearest(str(item), map(str, allowed.choices)))
+                self._reject(path, "not allowed", words(hint, allowed), suggest(str(item), map(str, allowed.choices)))
         return value
 
     def _resolved(self, path: Path, value: Any) -> Any:
@@ -168,10 +168,10 @@ class Typer:
             InputProblem(dotted(path), "a secret would stand in the run directory", "***", "", "", remedy)
         )
 
-    def _refuse(self, path: Path, what: str, allowed: str, near: str = "", remedy: str = "") -> NoReturn:
+    def _reject(self, path: Path, what: str, allowed: str, near: str = "", remedy: str = "") -> NoReturn:
         self.problems.append(InputProblem(dotted(path), what, self.tree.shown(path), allowed, near, remedy))
-        self._refused.append(path)
-        raise Refused
+        self._rejected.append(path)
+        raise Rejected
 
     def combinations(self, node: Any, path: Path) -> None:
         """What the schemas' own `problems` say, with full paths."""
@@ -181,10 +181,10 @@ class Typer:
         if not hasattr(node, "__dataclass_fields__"):
             return
         for problem in node.problems() if hasattr(node, "problems") else ():
-            if any(refused[-1] in str(problem) for refused in self._refused if refused[:-1] == path):
-                continue  # It follows from the default that stands in for a refused value.
-            where, near = dotted((*path, problem.where)), problem.nearest and dotted((*path, problem.nearest))
-            self.problems.append(replace(problem, where=where, nearest=near))
+            if any(rejected[-1] in str(problem) for rejected in self._rejected if rejected[:-1] == path):
+                continue  # It follows from the default that stands in for a rejected value.
+            where, near = dotted((*path, problem.where)), problem.suggestion and dotted((*path, problem.suggestion))
+            self.problems.append(replace(problem, where=where, suggestion=near))
         for spec in fields(node):
             self.combinations(getattr(node, spec.name), (*path, spec.name))
 

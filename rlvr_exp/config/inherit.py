@@ -15,14 +15,14 @@ from hydra.core.override_parser.types import Override
 
 from rlvr_exp.config.tree import Tree
 
-TAKEN: Mapping[str, tuple[str, ...]] = {
+INHERITED_NODES: Mapping[str, tuple[str, ...]] = {
     "rescore": ("data", "verifier", "sandbox"),
     "replay": ("data", "verifier", "sandbox", "reward", "algorithm", "model"),
 }
 """Stage -> the nodes that it takes from the run that its option `run` names, beside the seed."""
 
 
-def lay_run(tree: Tree, choices: Collection[Override], values: Sequence[Override]) -> list[Path]:
+def inherit_run_config(tree: Tree, choices: Collection[Override], values: Sequence[Override]) -> list[Path]:
     """Put the run's nodes in the place of the groups' first options; nothing where there is no such run.
 
     Args:
@@ -34,12 +34,12 @@ def lay_run(tree: Tree, choices: Collection[Override], values: Sequence[Override
     """
     stage = tree.values.get("stage")
     named = [str(value.value()) for value in values if value.key_or_group == f"{stage}.run"]
-    if stage not in TAKEN or not named:
+    if stage not in INHERITED_NODES or not named:
         return []
     path = Path(named[-1]) / "config.yaml"
     given = _read(path)
     chosen = {choice.key_or_group for choice in choices}
-    for name in ("seed", *TAKEN[stage]):
+    for name in ("seed", *INHERITED_NODES[stage]):
         if name in given and name not in chosen:
             if name in tree.values:
                 tree.remove((name,))

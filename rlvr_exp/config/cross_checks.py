@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from rlvr_exp.config.adapter import continued, has_adapter, recorded
-from rlvr_exp.config.learning import schedule_problems
 from rlvr_exp.config.ranks import of_ranks
+from rlvr_exp.config.scheduler import schedule_problems
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import STAGES, reads
 from rlvr_exp.core.errors import InputProblem
@@ -14,7 +14,7 @@ RATES = {"sft": (2e-5, 2e-4)}
 RATES_OF_RL = (1e-5, 2e-5)
 
 
-def across(config: Config) -> Iterator[InputProblem]:
+def cross_check(config: Config) -> Iterator[InputProblem]:
     """Combinations of nodes that cannot work, for the stage of the configuration."""
     if config.stage not in STAGES:
         return

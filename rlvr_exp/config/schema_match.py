@@ -1,6 +1,6 @@
 """Matches a Tree against the schemas: which schema each node has, which keys are given, which are unknown.
 
-Says nothing about values; rlvr_exp.config.check types them.
+Says nothing about values; rlvr_exp.config.typed_config types them.
 """
 
 import dataclasses
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from rlvr_exp.config.names import nearest
+from rlvr_exp.config.names import suggest
 from rlvr_exp.config.options import Allowed, allowed_of
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.targets import NoSchema, find_schema
@@ -20,13 +20,13 @@ from rlvr_exp.core.errors import InputProblem
 
 
 @dataclass
-class Draft:
+class SchemaNode:
     """One node: its schema, the leaves that were given, and the nodes below it."""
 
     schema: type
     path: Path
     given: dict[str, Any] = field(default_factory=dict)
-    nodes: dict[str, "Draft | Drafts | None"] = field(default_factory=dict)
+    nodes: dict[str, "SchemaNode | SchemaNodes | None"] = field(default_factory=dict)
     """Below a field: a node, nodes by name, or None for a node that is not there."""
 
     def plain(self) -> dict[str, Any]:
@@ -40,7 +40,7 @@ class Draft:
                 values[spec.name] = self.given.get(spec.name, default_of(spec))
         return values
 
-    def walk(self) -> Iterator["Draft"]:
+    def walk(self) -> Iterator["SchemaNode"]:
         """This node and all below it."""
         yield self
         for below in self.nodes.values():
@@ -49,17 +49,17 @@ class Draft:
 
 
 @dataclass
-class Drafts:
+class SchemaNodes:
     """Nodes by name, in a field that is a dict of nodes."""
 
-    by_name: dict[str, Draft]
+    by_name: dict[str, SchemaNode]
 
     def plain(self) -> dict[str, Any]:
-        return {name: draft.plain() for name, draft in self.by_name.items()}
+        return {name: node.plain() for name, node in self.by_name.items()}
 
-    def walk(self) -> Iterator[Draft]:
-        for draft in self.by_name.values():
-            yield from draft.walk()
+    def walk(self) -> Iterator[SchemaNode]:
+        for node in self.by_name.values():
+            yield from node.walk()
 
 
 def is_schema(hint: Any) -> bool:
@@ -82,59 +82,59 @@ def default_of(spec: dataclasses.Field) -> Any:
     return spec.default if spec.default_factory is dataclasses.MISSING else spec.default_factory()
 
 
-class Drafter:
-    """Makes the Draft of a whole Tree; `problems` holds what did not fit."""
+class SchemaMatcher:
+    """Matches a whole Tree with the schemas; `problems` holds what did not fit."""
 
     def __init__(self, tree: Tree):
         self.tree = tree
         self.problems: list[InputProblem] = []
         self._unknown: list[tuple[Path, list[str]]] = []
 
-    def root(self, present: set[str]) -> Draft:
+    def root(self, present: set[str]) -> SchemaNode:
         """The root, with those of its nodes that are present."""
-        draft = Draft(Config, ())
-        self._keys(draft, self.tree.values)
+        node = SchemaNode(Config, ())
+        self._keys(node, self.tree.values)
         for spec in dataclasses.fields(Config):
             if is_schema(field_types(Config)[spec.name]) or allowed_of(spec).node:
                 if spec.name not in present:
-                    draft.nodes[spec.name] = None
-                elif spec.name not in draft.nodes:
-                    self._field(draft, spec, {})
-        self._report_unknown(draft)
-        return draft
+                    node.nodes[spec.name] = None
+                elif spec.name not in node.nodes:
+                    self._field(node, spec, {})
+        self._report_unknown(node)
+        return node
 
-    def _keys(self, draft: Draft, values: dict[str, Any]) -> None:
-        specs = {spec.name: spec for spec in dataclasses.fields(draft.schema)}
+    def _keys(self, node: SchemaNode, values: dict[str, Any]) -> None:
+        specs = {spec.name: spec for spec in dataclasses.fields(node.schema)}
         for key, value in values.items():
             if key in specs:
-                self._field(draft, specs[key], value)
+                self._field(node, specs[key], value)
             else:
-                self._unknown.append(((*draft.path, key), [name for name in specs if name != "_target_"]))
+                self._unknown.append(((*node.path, key), [name for name in specs if name != "_target_"]))
 
-    def _field(self, draft: Draft, spec: dataclasses.Field, value: Any) -> None:
-        hint, allowed, path = field_types(draft.schema)[spec.name], allowed_of(spec), (*draft.path, spec.name)
+    def _field(self, node: SchemaNode, spec: dataclasses.Field, value: Any) -> None:
+        hint, allowed, path = field_types(node.schema)[spec.name], allowed_of(spec), (*node.path, spec.name)
         if not is_schema(hint) and not allowed.node:
-            draft.given[spec.name] = value
+            node.given[spec.name] = value
         elif not isinstance(value, dict):
             self._report(path, "a value where a node belongs", f"{dotted(path)}.NAME=VALUE")
-            draft.nodes[spec.name] = None
+            node.nodes[spec.name] = None
         elif is_schema(hint):
-            draft.nodes[spec.name] = self._node(hint, path, value)
+            node.nodes[spec.name] = self._node(hint, path, value)
         elif typing.get_origin(hint) is dict:
             below = {name: self._target((*path, name), allowed, part) for name, part in value.items()}
-            draft.nodes[spec.name] = Drafts({name: node for name, node in below.items() if node is not None})
+            node.nodes[spec.name] = SchemaNodes({name: child for name, child in below.items() if child is not None})
         else:
-            draft.nodes[spec.name] = self._target(path, allowed, value)
+            node.nodes[spec.name] = self._target(path, allowed, value)
 
-    def _node(self, schema: type, path: Path, values: dict[str, Any]) -> Draft:
-        draft = Draft(schema, path)
-        self._keys(draft, values)
+    def _node(self, schema: type, path: Path, values: dict[str, Any]) -> SchemaNode:
+        node = SchemaNode(schema, path)
+        self._keys(node, values)
         for spec in dataclasses.fields(schema):
-            if spec.name not in draft.nodes and (is_schema(field_types(schema)[spec.name]) or allowed_of(spec).node):
-                self._field(draft, spec, {})
-        return draft
+            if spec.name not in node.nodes and (is_schema(field_types(schema)[spec.name]) or allowed_of(spec).node):
+                self._field(node, spec, {})
+        return node
 
-    def _target(self, path: Path, allowed: Allowed, values: Any) -> Draft | None:
+    def _target(self, path: Path, allowed: Allowed, values: Any) -> SchemaNode | None:
         if not isinstance(values, dict) or "_target_" not in values:
             self._report((*path, "_target_"), "missing: it names the class of this node", "package.module.Class")
             return None
@@ -145,10 +145,10 @@ class Drafter:
             return None
         return self._node(schema, path, values)
 
-    def _report_unknown(self, root: Draft) -> None:
-        """Last, because a key may belong to a node that is drafted after it."""
+    def _report_unknown(self, root: SchemaNode) -> None:
+        """Last, because a key may belong to a node that is matched after it."""
         for path, names in self._unknown:
-            near = nearest(path[-1], names)
+            near = suggest(path[-1], names)
             full = dotted((*path[:-1], near)) if near else elsewhere(path[-1], root)
             self._report(path, "unknown key", ", ".join(names) or "no options", full)
 
@@ -156,10 +156,10 @@ class Drafter:
         self.problems.append(InputProblem(dotted(path), what, self.tree.shown(path), allowed, near))
 
 
-def elsewhere(name: str, root: Draft) -> str:
+def elsewhere(name: str, root: SchemaNode) -> str:
     """The full path of an option of that name in another node; empty when there is none."""
     paths: dict[str, str] = {}
-    for draft in root.walk():
-        for spec in dataclasses.fields(draft.schema):
-            paths.setdefault(spec.name, dotted((*draft.path, spec.name)))
-    return paths.get(nearest(name, paths), "")
+    for node in root.walk():
+        for spec in dataclasses.fields(node.schema):
+            paths.setdefault(spec.name, dotted((*node.path, spec.name)))
+    return paths.get(suggest(name, paths), "")
