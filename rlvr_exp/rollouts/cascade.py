@@ -17,7 +17,7 @@ from rlvr_exp.rollouts.sampler import Keys, Sampling
 from rlvr_exp.tasks.base import Task
 from rlvr_exp.tasks.dafny.two_stage import TwoStage
 from rlvr_exp.verifiers.base import Verdict, Verifier
-from rlvr_exp.verifiers.dafny.written import breach_of_body
+from rlvr_exp.verifiers.dafny.body_rules import body_violation
 
 WRITER, ANNOTATOR = ROLES = ("writer", "annotator")
 FAILURES = {"parse": "syntax", "resolve": "syntax", "timeout": "timeout", "verify": "semantic"}
@@ -320,5 +320,5 @@ def _fault(domain: TwoStage, written: Answer, body: str | None) -> Verdict | Non
     """Why a writer's answer cannot be annotated: it was cut, holds no body, or one that may not stand there."""
     if written.sampled.truncated or body is None:
         return written.verdict if written.verdict.outcome != "passed" else None
-    breach = breach_of_body(domain.program(written.task, None), domain.program(written.task, body))
-    return None if breach is None else Verdict("rejected", rule=breach.rule, log=breach.log)
+    violation = body_violation(domain.program(written.task, None), domain.program(written.task, body))
+    return None if violation is None else Verdict("rejected", rule=violation.rule, log=violation.log)

@@ -8,7 +8,7 @@
 
 OUT holds a program a row, with its version without hints where the set has one. What was changed is of the family
 `SET, back-ported to 2.3`, and so stands in every table by family. Programs that say `function method` themselves are
-older and stay. Whether a ported program verifies is Dafny's to say: rlvr_exp.verifiers.dafny.usable takes OUT.
+older and stay. Whether a ported program verifies is Dafny's to say: rlvr_exp.verifiers.dafny.usable_examples takes OUT.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """Look over Dafny data before a run: `python -m rlvr_exp.tasks.dafny.check PATH`.
 
 Reads all of it, cuts every program into its methods, puts each together again, builds the pairings of both roles,
-splits, and prints counts with reasons. Nothing is proved here: rlvr_exp.verifiers.dafny.usable does that. Ends with 0,
+splits, and prints counts with reasons. Nothing is proved here: rlvr_exp.verifiers.dafny.usable_examples does that. Ends with 0,
 with 2 where the data are at fault (file, key and fault printed), with 1 where a program does not come back byte for
 byte.
 """

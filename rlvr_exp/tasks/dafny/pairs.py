@@ -3,7 +3,7 @@
 The writer goes from header and specification to the body, the annotator from the body to the annotated one. Checked
 here: texts that are there, parts that are one method of a program that can be read, a body that is the annotated one
 without annotations. What needs Dafny (it resolves, the gold is proved) is asked of a callable that is handed in;
-rlvr_exp/verifiers/dafny/usable.py has one.
+rlvr_exp/verifiers/dafny/usable_examples.py has one.
 """
 
 from collections import Counter

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rlvr_exp.verifiers.dafny import vacuity
-from rlvr_exp.verifiers.dafny.guards import Breach
-from rlvr_exp.verifiers.dafny.known import Facts, Known
+from rlvr_exp.verifiers.dafny.declarations import Facts, ProgramDeclarations
+from rlvr_exp.verifiers.dafny.guards import Violation
 from rlvr_exp.verifiers.dafny.logs import Report
 from rlvr_exp.verifiers.dafny.run import Run
 
@@ -19,9 +19,9 @@ from rlvr_exp.verifiers.dafny.run import Run
 @dataclass(frozen=True)
 class Proof:
     """A candidate that the tool calls proved. `run` runs further programs within the candidate's limits, `read` reads
-    what comes of them; `named`: the tool's log names each body as `known.labelled` does."""
+    what comes of them; `named`: the tool's log names each body as `declarations.labelled` does."""
 
-    given: Known
+    given: ProgramDeclarations
     text: str
     facts: Facts
     report: Report
@@ -29,7 +29,7 @@ class Proof:
     run: Callable[[str, Sequence[str]], Run]
     read: Callable[[str, int], Report]
 
-    def objection(self, careful: Sequence[str], probing: Sequence[str], every: bool) -> Breach | Run | None:
+    def objection(self, careful: Sequence[str], probing: Sequence[str], every: bool) -> Violation | Run | None:
         """Why it is not accepted; a Run that fell to a limit where that leaves a doubt.
 
         Args:
@@ -39,7 +39,7 @@ class Proof:
         """
         silent = vacuity.silent(self.report, self.facts.promising) if self.named else frozenset[str]()
         if not self.report.procedures and self.facts.promising and not self.named:
-            return Breach("unproved", "Dafny proved nothing where there is something to prove")
+            return Violation("unproved", "Dafny proved nothing where there is something to prove")
         if not (silent or every):
             return None
         text, labels = vacuity.probed(self.text, lambda label: every or label in silent)
@@ -49,9 +49,9 @@ class Proof:
         report = self.read(run.output, run.code)
         unheard = self._unheard(report, labels, silent)
         if unheard:
-            return Breach("unproved", f"Dafny's log does not report the body of {unheard} as verified")
+            return Violation("unproved", f"Dafny's log does not report the body of {unheard} as verified")
         found = self._vacuous(vacuity.proved(report, labels), probing)
-        return Breach("vacuous", f"`assert false` is proved at the end of {found}") if found else None
+        return Violation("vacuous", f"`assert false` is proved at the end of {found}") if found else None
 
     def _unheard(self, report: Report, labels: Sequence[str] | dict[str, int], silent: frozenset[str]) -> str:
         """A body whose probe is in no line of the log, or does not show as an error though the log was silent before."""

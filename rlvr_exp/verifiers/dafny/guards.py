@@ -17,36 +17,36 @@ from rlvr_exp.tasks.dafny.syntax import CALLABLES, Declaration, parse
 from rlvr_exp.tasks.dafny.tokens import has_directive, tokens
 from rlvr_exp.tasks.problems import Protect
 from rlvr_exp.verifiers.dafny import unsound
-from rlvr_exp.verifiers.dafny.known import PROVED, Facts, Known, every, speaks_of
+from rlvr_exp.verifiers.dafny.declarations import PROVED, Facts, ProgramDeclarations, every, speaks_of
 from rlvr_exp.verifiers.dafny.scopes import Use
-from rlvr_exp.verifiers.dafny.suspects import Suspect, attribute_of, suspects
+from rlvr_exp.verifiers.dafny.soundness_rules import SoundnessRisk, attribute_of, soundness_risks
 
 _KEPT = frozenset(("requires", "modifies", "reads", "yield requires", "free requires", "free ensures", "invariant"))
 
 
 @dataclass(frozen=True)
-class Breach:
+class Violation:
     """The rule that a candidate broke, and where."""
 
     rule: str
     log: str
 
 
-class Broken(Exception):
-    """Raised inside this module at the first breach."""
+class ViolationError(Exception):
+    """Raised inside this module at the first violation."""
 
     def __init__(self, rule: str, log: str):
         super().__init__(log)
-        self.breach = Breach(rule, log)
+        self.violation = Violation(rule, log)
 
 
-def before_parsing(program: str, text: str) -> Breach | None:
+def before_parsing(program: str, text: str) -> Violation | None:
     """What must not even reach Dafny's parser: directives that cut text away, files of the machine. `text` is the
     candidate as it came, with its comments."""
     if has_directive(text):
-        return Breach("preprocessor", "a line begins with #, which Dafny obeys even inside comments and strings")
+        return Violation("preprocessor", "a line begins with #, which Dafny obeys even inside comments and strings")
     if "include" in text and Counter(_includes(text)) - Counter(_includes(program)):
-        return Breach("include", "a file that the given program does not include")
+        return Violation("include", "a file that the given program does not include")
     return None
 
 
@@ -56,8 +56,8 @@ def _includes(text: str) -> list[str]:
 
 
 def check(
-    given: Known, text: str, protect: Protect, holes: bool = True, keep: Known | None = None
-) -> tuple[Breach | None, Facts]:
+    given: ProgramDeclarations, text: str, protect: Protect, holes: bool = True, keep: ProgramDeclarations | None = None
+) -> tuple[Violation | None, Facts]:
     """The first rule that the candidate breaks, and what is known of it for reading the tool's answer.
 
     Args:
@@ -77,24 +77,24 @@ def check(
         if holes:
             _check_holes(given, declarations)
         _check_types(given, declarations)
-    except Broken as broken:
-        return broken.breach, facts
+    except ViolationError as error:
+        return error.violation, facts
     return None, facts
 
 
-def _check_types(given: Known, declarations: Sequence[Declaration]) -> None:
+def _check_types(given: ProgramDeclarations, declarations: Sequence[Declaration]) -> None:
     """No new type, and no new field of a given one, makes Dafny inconsistent."""
     for name, why in unsound.faults(declarations).items():
         if name not in given.faults:
-            raise Broken("unsound", f"type {name} {why}")
+            raise ViolationError("unsound", f"type {name} {why}")
 
 
-def _check_holes(given: Known, declarations: Sequence[Declaration]) -> None:
+def _check_holes(given: ProgramDeclarations, declarations: Sequence[Declaration]) -> None:
     """A given method without a body, that promises something and that no other given body calls, was to be written."""
     left = {path for path, one in _paths(declarations) if one.body is None}
     for path, one in _paths(given.declarations, assumed=False):
         if path in left and _is_hole(one) and not _is_called(one.name, given.declarations):
-            raise Broken("no-body", f"{_title(one)} still has no body")
+            raise ViolationError("no-body", f"{_title(one)} still has no body")
 
 
 def _is_hole(one: Declaration) -> bool:
@@ -126,11 +126,13 @@ class _Comparison:
         empty: whether a body without code is still to be written, or is kept as it is.
     """
 
-    def __init__(self, given: Known, protect: Protect, facts: Facts, empty: Literal["written", "kept"] = "written"):
+    def __init__(
+        self, given: ProgramDeclarations, protect: Protect, facts: Facts, empty: Literal["written", "kept"] = "written"
+    ):
         self._given, self._protect, self._facts, self._empty = given, protect, facts, empty
 
     def compare(self, given: Sequence[Declaration], found: Sequence[Declaration], path: tuple[str, ...]) -> None:
-        """One scope. Raises Broken."""
+        """One scope. Raises ViolationError."""
         wanted = {one.key: one for one in given}
         twice = Counter(one.key for one in given)
         seen: Counter[tuple[str, str]] = Counter()
@@ -139,32 +141,32 @@ class _Comparison:
             if one.key not in wanted:
                 self._added(one, path)
             elif seen[one.key] > twice[one.key]:
-                raise Broken("spec-shadowed", f"{_title(one)} is declared twice")
+                raise ViolationError("spec-shadowed", f"{_title(one)} is declared twice")
             else:
                 self._same(wanted[one.key], one, path)
         for one in given:
             if seen[one.key] < twice[one.key]:
-                raise Broken("spec-removed", f"{_title(one)} of the given program is not there")
+                raise ViolationError("spec-removed", f"{_title(one)} of the given program is not there")
 
     def _same(self, given: Declaration, one: Declaration, path: tuple[str, ...]) -> None:
         title = _title(given)
         if _bare(one.head) != _bare(given.head):
-            raise Broken("spec-changed", f"{title} is declared otherwise: {_difference(given.head, one.head)}")
+            raise ViolationError("spec-changed", f"{title} is declared otherwise: {_difference(given.head, one.head)}")
         self._attributes(given, one)
         self._clauses(given, one)
         self._body(given, one)
-        self._suspects(given, one)
+        self._risks(given, one)
         if given.members is not None or one.members is not None:
             self.compare(given.members or (), one.members or (), (*path, given.name))
 
     def _attributes(self, given: Declaration, one: Declaration) -> None:
         missing = Counter(given.attributes) - Counter(one.attributes)
         if missing:
-            raise Broken("spec-changed", f"{_title(given)} lost {' '.join(next(iter(missing)))}")
+            raise ViolationError("spec-changed", f"{_title(given)} lost {' '.join(next(iter(missing)))}")
         for attribute in Counter(one.attributes) - Counter(given.attributes):
-            suspect = attribute_of(attribute)
-            if suspect:
-                raise Broken(suspect.rule, f"{suspect.text} on {_title(given)}")
+            risk = attribute_of(attribute)
+            if risk:
+                raise ViolationError(risk.rule, f"{risk.text} on {_title(given)}")
 
     def _clauses(self, given: Declaration, one: Declaration) -> None:
         title = _title(given)
@@ -172,14 +174,14 @@ class _Comparison:
             before = [clause.text for clause in given.clauses if clause.word == word]
             after = [clause.text for clause in one.clauses if clause.word == word]
             if before != after:
-                raise Broken("spec-changed", f"the {word} clauses of {title}")
+                raise ViolationError("spec-changed", f"the {word} clauses of {title}")
         promised = [(clause.word, clause.text) for clause in given.clauses if clause.word.endswith("ensures")]
         kept = [(clause.word, clause.text) for clause in one.clauses if clause.word.endswith("ensures")]
         rest = iter(kept)
         if not all(promise in rest for promise in promised):
-            raise Broken("spec-changed", f"an ensures clause of {title} is missing or changed")
+            raise ViolationError("spec-changed", f"an ensures clause of {title} is missing or changed")
         if len(kept) > len(promised) and one.body is None:
-            raise Broken("spec-changed", f"{title} has no body and promises more than it did")
+            raise ViolationError("spec-changed", f"{title} has no body and promises more than it did")
 
     def _body(self, given: Declaration, one: Declaration) -> None:
         if given.body is None:
@@ -187,10 +189,10 @@ class _Comparison:
                 self._filled(given, one)
             return
         if one.body is None:
-            raise Broken("no-body", f"{_title(given)} lost its body")
+            raise ViolationError("no-body", f"{_title(given)} lost its body")
         if given.kind == "function":
             if one.body != given.body and erase.function_body(one.body) != erase.function_body(given.body):
-                raise Broken("spec-changed", f"the body of {_title(given)} means something else")
+                raise ViolationError("spec-changed", f"the body of {_title(given)} means something else")
             self._runs_alike(given, given.compiled or (), one.compiled or ())
         elif not given.ghost:
             self._runs_alike(given, given.body, one.body)
@@ -199,7 +201,7 @@ class _Comparison:
         if self._protect != "program" or before == after or (self._empty == "written" and _is_empty(before)):
             return
         if self._code(after) != self._code(before):
-            raise Broken("program-changed", f"{_title(given)} does something else")
+            raise ViolationError("program-changed", f"{_title(given)} does something else")
 
     def _code(self, body: Sequence[str]) -> tuple[str, ...]:
         return erase.method_body(body, self._facts.proofs, self._facts.runs)
@@ -210,40 +212,40 @@ class _Comparison:
             promises = any(clause.word == "ensures" for clause in given.clauses)
             others = (other for other in every(self._given.declarations) if other is not given)
             if not promises or any(given.name in set(speaks_of(other)) for other in others):
-                raise Broken("spec-changed", f"{_title(given)} is left open by the given program")
+                raise ViolationError("spec-changed", f"{_title(given)} is left open by the given program")
         elif self._empty == "kept" and not given.ghost and self._code(one.body):
-            raise Broken("program-changed", f"{_title(given)} has no code to keep")
+            raise ViolationError("program-changed", f"{_title(given)} has no code to keep")
 
-    def _suspects(self, given: Declaration | None, one: Declaration) -> None:
+    def _risks(self, given: Declaration | None, one: Declaration) -> None:
         """What it does beyond the given declaration; attributes of its own were looked at before."""
         if given is not None and (one.body, one.compiled, one.clauses) == (given.body, given.compiled, given.clauses):
             return
-        allowed = Counter(_suspects_of(given, self._given.bits)) if given is not None else Counter()
-        for suspect in _suspects_of(one, self._facts.bits):
-            if suspect.rule == "refinement" and "refines" in self._given.spoken:
+        allowed = Counter(_soundness_risks_of(given, self._given.bits)) if given is not None else Counter()
+        for risk in _soundness_risks_of(one, self._facts.bits):
+            if risk.rule == "refinement" and "refines" in self._given.spoken:
                 continue  # `...` stands for what a refined body has
-            allowed[suspect] -= 1
-            if allowed[suspect] < 0:
-                raise Broken(suspect.rule, f"{suspect.text[:160]} in {_title(one)}")
+            allowed[risk] -= 1
+            if allowed[risk] < 0:
+                raise ViolationError(risk.rule, f"{risk.text[:160]} in {_title(one)}")
 
     def _added(self, one: Declaration, path: tuple[str, ...], inside: bool = False) -> None:
         """A new declaration; `inside` another new one."""
         title = _title(one)
         if one.kind in ("include", "export"):
-            raise Broken(one.kind, f"{title} is not in the given program")
+            raise ViolationError(one.kind, f"{title} is not in the given program")
         if one.kind == "import" and "opened" in one.head:
-            raise Broken("import", f"{title} is not in the given program")
+            raise ViolationError("import", f"{title} is not in the given program")
         if not inside or one.kind == "module":  # the tool's log knows a module by its own name alone
             self._names(one, outermost=not path)
         if "refines" in one.head or "abstract" in one.head:
-            raise Broken("refinement", f"{title} refines or is abstract")
+            raise ViolationError("refinement", f"{title} refines or is abstract")
         for attribute in one.attributes:
-            suspect = attribute_of(attribute)
-            if suspect:
-                raise Broken(suspect.rule, f"{suspect.text} on {title}")
+            risk = attribute_of(attribute)
+            if risk:
+                raise ViolationError(risk.rule, f"{risk.text} on {title}")
         if one.kind in CALLABLES and one.body is None:
-            raise Broken("no-body", f"{title} has no body")
-        self._suspects(None, one)
+            raise ViolationError("no-body", f"{title} has no body")
+        self._risks(None, one)
         for member in one.members or ():
             self._added(member, path, inside=True)
 
@@ -255,11 +257,13 @@ class _Comparison:
                 behind_dots = (False,) if outermost else (False, True)
                 taken = any(Use(name, member) in self._given.meant for member in behind_dots)
             if taken:
-                raise Broken("spec-shadowed", f"{_title(one)} takes the name {name}, which the given program uses")
+                raise ViolationError(
+                    "spec-shadowed", f"{_title(one)} takes the name {name}, which the given program uses"
+                )
 
 
-def _suspects_of(one: Declaration, bits: frozenset[str]) -> list[Suspect]:
-    return [*suspects(tuple(_without_attributes(one))), *unsound.suspects_of(one, bits)]
+def _soundness_risks_of(one: Declaration, bits: frozenset[str]) -> list[SoundnessRisk]:
+    return [*soundness_risks(tuple(_without_attributes(one))), *unsound.soundness_risks_of(one, bits)]
 
 
 def _without_attributes(one: Declaration) -> Iterator[str]:

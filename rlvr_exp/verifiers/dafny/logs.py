@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from rlvr_exp.verifiers.dafny.kinds import kind_of
+from rlvr_exp.verifiers.dafny.error_kinds import kind_of
 
 _PROCEDURE = re.compile(r"^Verifying (\S+) \.\.\.$")
 _RESULT = re.compile(r"^  \[(?:[\d.]+ s, )?(\d+) proof obligations?\]  (.+)$")

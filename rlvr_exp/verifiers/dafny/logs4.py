@@ -7,7 +7,7 @@ Exit codes: 0 success, 1 bad options, 2 the program does not parse or resolve, 4
 import re
 from collections.abc import Iterable
 
-from rlvr_exp.verifiers.dafny.kinds import kind_of
+from rlvr_exp.verifiers.dafny.error_kinds import kind_of
 from rlvr_exp.verifiers.dafny.logs import Fault, Procedure, Report
 
 _FAULT = re.compile(r"^\S*?\((\d+),\d+\): Error: (.*)$")

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from rlvr_exp.tasks.dafny.syntax import Unreadable, parse
 from rlvr_exp.tasks.dafny.tokens import pieces, plain
-from rlvr_exp.verifiers.dafny.known import labelled
+from rlvr_exp.verifiers.dafny.declarations import labelled
 
 Answer = Callable[[str], str]
 

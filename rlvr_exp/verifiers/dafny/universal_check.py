@@ -26,7 +26,7 @@ from rlvr_exp.tasks.dafny.tokens import plain, printed
 from rlvr_exp.tasks.problems import DafnyProblem
 from rlvr_exp.verifiers.base import Request
 from rlvr_exp.verifiers.dafny import guards
-from rlvr_exp.verifiers.dafny.known import known
+from rlvr_exp.verifiers.dafny.declarations import read_declarations
 from rlvr_exp.verifiers.dafny.universal import ANSWERS
 from rlvr_exp.verifiers.dafny.verifier import Dafny
 
@@ -72,10 +72,12 @@ def refused(problem: DafnyProblem, text: str) -> str:
     if early is not None:
         return early.rule
     try:
-        breach, _ = guards.check(known(printed(given)), printed(shown), problem.protect or "specification")
+        violation, _ = guards.check(
+            read_declarations(printed(given)), printed(shown), problem.protect or "specification"
+        )
     except Unreadable:
         return "unreadable"
-    return breach.rule if breach is not None else ""
+    return violation.rule if violation is not None else ""
 
 
 def problems_of(path: str, most: int = 0) -> list[tuple[str, DafnyProblem]]:

@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from rlvr_exp.tasks.dafny.expressions import is_name
 from rlvr_exp.tasks.dafny.syntax import CALLABLES, Declaration
-from rlvr_exp.verifiers.dafny.suspects import Suspect
+from rlvr_exp.verifiers.dafny.soundness_rules import SoundnessRisk
 
 _TYPES = frozenset(("datatype", "type", "class", "trait"))
 _LARGE = frozenset(("iset", "imap", "->", "-->", "~>"))
 _BIT_VECTOR = re.compile(r"bv\d+")
 _ALL = "object"
-_ON_MEMORY = Suspect("unsound", "a function value that may depend on all memory (~>, f.reads, reads *)")
+_ON_MEMORY = SoundnessRisk("unsound", "a function value that may depend on all memory (~>, f.reads, reads *)")
 
 
 def faults(declarations: Sequence[Declaration]) -> Mapping[str, str]:
@@ -51,7 +51,7 @@ def bit_vectors(declarations: Sequence[Declaration]) -> frozenset[str]:
         found |= more
 
 
-def suspects_of(one: Declaration, bits: frozenset[str]) -> Iterator[Suspect]:
+def soundness_risks_of(one: Declaration, bits: frozenset[str]) -> Iterator[SoundnessRisk]:
     """What one declaration does that only a few proofs need and that breaks Dafny."""
     parts = [one.head, *(clause.text for clause in one.clauses), one.body or (), one.compiled or ()]
     for part in parts:
@@ -62,10 +62,10 @@ def suspects_of(one: Declaration, bits: frozenset[str]) -> Iterator[Suspect]:
     measured = [" ".join(clause.text) for clause in one.clauses if clause.word == "decreases"]
     measured += _measures(one.body or ())
     if measured and one.kind in CALLABLES and any(_has_bit_vector(part) or bits & set(part) for part in parts):
-        yield from (Suspect("unsound", f"decreases {measure}, with bit vectors in reach") for measure in measured)
+        yield from (SoundnessRisk("unsound", f"decreases {measure}, with bit vectors in reach") for measure in measured)
 
 
-def _memory_functions(tokens: Sequence[str]) -> Iterator[Suspect]:
+def _memory_functions(tokens: Sequence[str]) -> Iterator[SoundnessRisk]:
     """Types of functions that depend on memory, frames of such functions, and functions of any frame."""
     for before, token, after in zip(("", *tokens), tokens, (*tokens[1:], ""), strict=False):
         if token == "~>" or (token == "reads" and (before == "." or after == "*")):

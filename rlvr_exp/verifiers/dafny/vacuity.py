@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from rlvr_exp.tasks.dafny.syntax import Declaration, parse
 from rlvr_exp.tasks.dafny.tokens import pieces
-from rlvr_exp.verifiers.dafny.known import PROVED, labelled
+from rlvr_exp.verifiers.dafny.declarations import PROVED, labelled
 from rlvr_exp.verifiers.dafny.logs import Report
 
 _PROBE = " assert false; "

@@ -28,12 +28,12 @@ from rlvr_exp.verifiers.base import Request, Verdict
 from rlvr_exp.verifiers.cache import CacheOptions
 from rlvr_exp.verifiers.dafny import guards, options
 from rlvr_exp.verifiers.dafny.acceptance import Proof
-from rlvr_exp.verifiers.dafny.guards import Breach
-from rlvr_exp.verifiers.dafny.known import Facts, Known, known
+from rlvr_exp.verifiers.dafny.declarations import Facts, ProgramDeclarations, read_declarations
+from rlvr_exp.verifiers.dafny.guards import Violation
 from rlvr_exp.verifiers.dafny.logs import Report
+from rlvr_exp.verifiers.dafny.resolve_then_verify import ResolveThenVerify
 from rlvr_exp.verifiers.dafny.run import Limits, Lost, Run, Warm
-from rlvr_exp.verifiers.dafny.staged import Staged
-from rlvr_exp.verifiers.dafny.suspects import without_limits
+from rlvr_exp.verifiers.dafny.soundness_rules import without_limits
 from rlvr_exp.verifiers.dafny.tool import find
 from rlvr_exp.verifiers.engine import CachedVerifier, Judgement, VerificationJob
 
@@ -56,10 +56,10 @@ class SandboxOptions(Protocol):
 class _Case:
     """One candidate to judge. `given` is None where the given program cannot be read."""
 
-    given: Known | None
+    given: ProgramDeclarations | None
     keeps: bool
     """There is code to keep: `keep`, or None where it cannot be read."""
-    keep: Known | None
+    keep: ProgramDeclarations | None
     text: str
     limits: Limits
     protect: Protect
@@ -108,9 +108,11 @@ class Dafny(CachedVerifier):
         self._read = options.reader(self._tool)
         words = options.words(self._tool, rlimit)
         warmed = warm and bool(self._tool.library) and sandbox.level != "strict"
-        make: Callable[[], Warm | Staged] = lambda: (Warm if warmed else Staged)(self._tool, words)
+        make: Callable[[], Warm | ResolveThenVerify] = lambda: (Warm if warmed else ResolveThenVerify)(
+            self._tool, words
+        )
         self._size = sandbox.workers or usable()
-        self._runners: SimpleQueue[Warm | Staged] = SimpleQueue()
+        self._runners: SimpleQueue[Warm | ResolveThenVerify] = SimpleQueue()
         self._all = [make() for _ in range(self._size)]
         for runner in self._all:
             self._runners.put(runner)
@@ -167,7 +169,14 @@ class Dafny(CachedVerifier):
         content = wire.encode([_bytes(program), text, own, None if keep is None else _bytes(keep)])
         return VerificationJob(
             content,
-            _Case(_known(problem.program), keep is not None, _known(problem.keep), text, limits, protect),
+            _Case(
+                _read_declarations(problem.program),
+                keep is not None,
+                _read_declarations(problem.keep),
+                text,
+                limits,
+                protect,
+            ),
             request,
         )
 
@@ -213,11 +222,11 @@ def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def _known(program: str | None) -> Known | None:
+def _read_declarations(program: str | None) -> ProgramDeclarations | None:
     if program is None or has_directive(plain(program)):
         return None
     try:
-        return known(_seen(program))
+        return read_declarations(_seen(program))
     except Unreadable:
         return None
 
@@ -225,9 +234,9 @@ def _known(program: str | None) -> Known | None:
 class _CandidateRun:
     """One candidate, from the first run to the verdict."""
 
-    def __init__(self, verifier: Dafny, runner: Warm | Staged, case: _Case):
+    def __init__(self, verifier: Dafny, runner: Warm | ResolveThenVerify, case: _Case):
         self._own, self._runner, self._case = verifier, runner, case
-        self._breach: Breach | None = None
+        self._violation: Violation | None = None
         self._facts = Facts()
         self._cpu_s = 0.0
 
@@ -237,7 +246,7 @@ class _CandidateRun:
         extra = options.careful(self._own._tool) if given is not None and not given.assumes else ()
         run = self._run_with_retry(case.text, extra)
         if run.end == "stopped":
-            return Judgement(self._rejected(self._breach))
+            return Judgement(self._rejected(self._violation))
         if run.end != "done":
             return Judgement(self._ended(run), cacheable=run.end != "wall")
         report = self._own._read(run.output, run.code)
@@ -263,26 +272,26 @@ class _CandidateRun:
     def _may_be_proved(self) -> bool:
         """The guards' answer, asked for once the program has parsed and resolved."""
         if self._case.given is None:
-            self._breach = None
+            self._violation = None
             return True
         if self._case.keeps and self._case.keep is None:
-            self._breach = Breach("program-changed", "the code to keep cannot be read: what resolves is another")
+            self._violation = Violation("program-changed", "the code to keep cannot be read: what resolves is another")
             return False
         try:
-            self._breach, self._facts = guards.check(
+            self._violation, self._facts = guards.check(
                 self._case.given, self._case.text, self._case.protect, self._own._holes, self._case.keep
             )
         except Unreadable as fault:
-            self._breach = Breach("unreadable", str(fault))
-        return self._breach is None
+            self._violation = Violation("unreadable", str(fault))
+        return self._violation is None
 
     def _proved(self, report: Report, extra: Sequence[str]) -> Judgement:
         given = self._case.given
         if given is None:
-            fault = Breach("unreadable", "the given program itself cannot be read: nothing is protected")
+            fault = Violation("unreadable", "the given program itself cannot be read: nothing is protected")
             return Judgement(self._rejected(fault))
         if report.bodyless != self._facts.bodyless:
-            return Judgement(self._rejected(Breach("no-body", "a loop or forall statement has no body")))
+            return Judgement(self._rejected(Violation("no-body", "a loop or forall statement has no body")))
         objection = self._objection(report, given, extra)
         if isinstance(objection, Run):
             return Judgement(self._ended(objection), cacheable=objection.end != "wall")
@@ -291,7 +300,7 @@ class _CandidateRun:
         passed, total = _counts(report, given)
         return Judgement(Verdict("passed", passed=passed, total=total, seconds=self._cpu_s))
 
-    def _objection(self, report: Report, given: Known, extra: Sequence[str]) -> Breach | Run | None:
+    def _objection(self, report: Report, given: ProgramDeclarations, extra: Sequence[str]) -> Violation | Run | None:
         tool, case = self._own._tool, self._case
         # A refining module's bodies stand in the log under names of its own.
         named = tool.family == "2.3" and not {"refines", "abstract"} & given.spoken
@@ -306,8 +315,8 @@ class _CandidateRun:
         self._cpu_s += run.cpu_s
         return run
 
-    def _rejected(self, breach: Breach) -> Verdict:
-        return Verdict("rejected", rule=breach.rule, seconds=self._cpu_s, log=breach.log)
+    def _rejected(self, violation: Violation) -> Verdict:
+        return Verdict("rejected", rule=violation.rule, seconds=self._cpu_s, log=violation.log)
 
     def _ended(self, run: Run) -> Verdict:
         limits = self._case.limits
@@ -321,12 +330,12 @@ class _CandidateRun:
 
     def _failed(self, report: Report) -> Verdict:
         if report.careless:
-            return self._rejected(Breach("no-body", report.faults[0].text if report.faults else "no body"))
+            return self._rejected(Violation("no-body", report.faults[0].text if report.faults else "no body"))
         passed, total = _counts(report, self._case.given)
         return Verdict("failed", report.bucket, passed=passed, total=total, seconds=self._cpu_s, log=report.told())
 
 
-def _counts(report: Report, given: Known | None) -> tuple[int, int]:
+def _counts(report: Report, given: ProgramDeclarations | None) -> tuple[int, int]:
     """(proved, all) procedures of the given declarations; one more where anything else failed."""
     labels = given.labels if given is not None else frozenset()
     theirs = [one.result == "verified" for one in report.procedures if one.name in labels]

@@ -3,7 +3,7 @@
 import pytest
 
 from rlvr_exp.verifiers.dafny import guards
-from rlvr_exp.verifiers.dafny.known import known
+from rlvr_exp.verifiers.dafny.declarations import read_declarations
 
 GIVEN = """
 predicate P(x: int) { x > 3 }
@@ -12,8 +12,8 @@ method M(x: int) returns (r: int) requires x > 0 ensures P(r) { r := x; }
 
 
 def rule(candidate: str, given: str = GIVEN, protect: str = "specification", holes: bool = True) -> str | None:
-    breach, _ = guards.check(known(given), candidate, protect, holes)
-    return breach and breach.rule
+    violation, _ = guards.check(read_declarations(given), candidate, protect, holes)
+    return violation and violation.rule
 
 
 @pytest.mark.parametrize(

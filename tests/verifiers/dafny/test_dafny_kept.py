@@ -7,7 +7,7 @@ from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.problems import DafnyProblem
 from rlvr_exp.verifiers.base import Request, Verdict
 from rlvr_exp.verifiers.dafny import guards
-from rlvr_exp.verifiers.dafny.known import known
+from rlvr_exp.verifiers.dafny.declarations import read_declarations
 from rlvr_exp.verifiers.dafny.tool import Tool
 from rlvr_exp.verifiers.dafny.verifier import Dafny
 
@@ -70,8 +70,8 @@ CHEATS = {
 
 
 def rule(kept: str, candidate: str, hole: str = HEAD) -> str | None:
-    breach, _ = guards.check(known(hole), candidate, "specification", keep=known(kept))
-    return breach and breach.rule
+    violation, _ = guards.check(read_declarations(hole), candidate, "specification", keep=read_declarations(kept))
+    return violation and violation.rule
 
 
 @pytest.fixture(scope="module")

@@ -4,9 +4,9 @@ import pytest
 
 from rlvr_exp.tasks.dafny.tokens import tokens
 from rlvr_exp.verifiers.dafny import guards
-from rlvr_exp.verifiers.dafny.known import known
+from rlvr_exp.verifiers.dafny.declarations import read_declarations
 from rlvr_exp.verifiers.dafny.scopes import Use, uses
-from rlvr_exp.verifiers.dafny.suspects import without_limits
+from rlvr_exp.verifiers.dafny.soundness_rules import without_limits
 
 
 def free(text: str) -> set[str]:
@@ -90,8 +90,8 @@ class C { var size: int method Grow() modifies this ensures this.size > 0 { size
     ],
 )
 def test_a_helper_may_be_named_like_a_bound_variable_or_a_member(more: str) -> None:
-    breach, _ = guards.check(known(GIVEN), GIVEN + more, "specification", holes=False)
-    assert breach is None, breach
+    violation, _ = guards.check(read_declarations(GIVEN), GIVEN + more, "specification", holes=False)
+    assert violation is None, violation
 
 
 @pytest.mark.parametrize(
@@ -106,14 +106,14 @@ def test_a_helper_may_be_named_like_a_bound_variable_or_a_member(more: str) -> N
     ],
 )
 def test_what_might_be_meant_is_not_taken_over(candidate: str) -> None:
-    breach, _ = guards.check(known(GIVEN), candidate, "specification", holes=False)
-    assert breach is not None and breach.rule == "spec-shadowed"
+    violation, _ = guards.check(read_declarations(GIVEN), candidate, "specification", holes=False)
+    assert violation is not None and violation.rule == "spec-shadowed"
 
 
 def test_the_type_of_a_parameter_is_not_taken_over_by_its_name() -> None:
     given = "module A { type Key = x: int | x > 3 witness 4 } module B { import opened A method M() returns (Key: Key) { Key := 4; } }"
-    breach, _ = guards.check(known(given), given.replace("A method", "A type Key = int method"), "specification")
-    assert breach is not None and breach.rule == "spec-shadowed"
+    violation, _ = guards.check(read_declarations(given), given.replace("A method", "A type Key = int method"), "specification")
+    assert violation is not None and violation.rule == "spec-shadowed"
 
 
 @pytest.mark.parametrize("name", ["timeLimit", "timeLimitMultiplier", "rlimit"])
@@ -131,5 +131,5 @@ def test_other_attributes_stay(attribute: str) -> None:
 
 def test_what_must_be_heard_of_is_named_as_the_log_names_it() -> None:
     more = "module A { module B { iterator I() ensures false { } iterator J() { } } } iterator K() yield ensures false { }"
-    _, facts = guards.check(known(GIVEN), GIVEN + more, "specification", False)
+    _, facts = guards.check(read_declarations(GIVEN), GIVEN + more, "specification", False)
     assert facts.promising == {"B.I": 1, "K": 1, "C.Grow": 1}

@@ -4,15 +4,15 @@ import pytest
 
 from rlvr_exp.tasks.dafny.syntax import parse
 from rlvr_exp.verifiers.dafny import guards
-from rlvr_exp.verifiers.dafny.known import known
+from rlvr_exp.verifiers.dafny.declarations import read_declarations
 from rlvr_exp.verifiers.dafny.unsound import faults
 
 GIVEN = "class Cell { var value: int } method M(c: Cell) returns (r: int) ensures r > 3 { r := 4; }\n"
 
 
 def rule(candidate: str, given: str = GIVEN) -> str | None:
-    breach, _ = guards.check(known(given), candidate, "specification", holes=False)
-    return breach and breach.rule
+    violation, _ = guards.check(read_declarations(given), candidate, "specification", holes=False)
+    return violation and violation.rule
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.problems import DafnyProblem
 from rlvr_exp.verifiers.base import Request, Verdict
 from rlvr_exp.verifiers.dafny.acceptance import Proof
-from rlvr_exp.verifiers.dafny.guards import Breach
-from rlvr_exp.verifiers.dafny.known import Facts, known
+from rlvr_exp.verifiers.dafny.guards import Violation
+from rlvr_exp.verifiers.dafny.declarations import Facts, read_declarations
 from rlvr_exp.verifiers.dafny.logs import read
 from rlvr_exp.verifiers.dafny.run import Run
 from rlvr_exp.verifiers.dafny.tool import Tool
@@ -30,11 +30,13 @@ def log(**bodies: str) -> str:
     return "\n".join([*lines, total])
 
 
-def objection(proved: str, probe: str, text: str = DONE, every: bool = False, end: str = "done") -> Breach | Run | None:
+def objection(
+    proved: str, probe: str, text: str = DONE, every: bool = False, end: str = "done"
+) -> Violation | Run | None:
     """What is said of a program whose proof and whose probe end with these logs."""
-    declared = known(text)
+    declared = read_declarations(text)
     facts = Facts.of(declared.declarations)
-    proof = Proof(known(GIVEN), text, facts, read(proved, 0), True, lambda *_: Run(end, probe, 0), read)
+    proof = Proof(read_declarations(GIVEN), text, facts, read(proved, 0), True, lambda *_: Run(end, probe, 0), read)
     return proof.objection((), (), every)
 
 

@@ -3,11 +3,11 @@
 from rlvr_exp.tasks.dafny.syntax import Unreadable
 from rlvr_exp.tasks.dafny.tokens import plain
 from rlvr_exp.verifiers.dafny import guards
-from rlvr_exp.verifiers.dafny.guards import Breach
-from rlvr_exp.verifiers.dafny.known import known
+from rlvr_exp.verifiers.dafny.declarations import read_declarations
+from rlvr_exp.verifiers.dafny.guards import Violation
 
 
-def breach_of_body(hole: str, program: str) -> Breach | None:
+def body_violation(hole: str, program: str) -> Violation | None:
     """The rule that a written body breaks: it assumes something, or changes what is not its own. What cannot be read is
     Dafny's to refuse.
 
@@ -20,6 +20,6 @@ def breach_of_body(hole: str, program: str) -> Breach | None:
     if early is not None:
         return early
     try:
-        return guards.check(known(given), text, "specification", holes=False)[0]
+        return guards.check(read_declarations(given), text, "specification", holes=False)[0]
     except Unreadable:
         return None

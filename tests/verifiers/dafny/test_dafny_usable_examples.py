@@ -7,7 +7,7 @@ import pytest
 
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.tasks.dafny.load import load
-from rlvr_exp.verifiers.dafny import rows, usable
+from rlvr_exp.verifiers.dafny import rows, usable_examples
 from rlvr_exp.verifiers.dafny.resolve import Resolver
 from rlvr_exp.verifiers.dafny.tool import Tool
 
@@ -38,7 +38,9 @@ def test_reasons_of_each_role_under_dafny(dafny: Tool, tmp_path: Path, capsys: p
     for name, text in PROGRAMS.items():
         (tmp_path / f"{name}.dfy").write_text(text)
     reasons, examples = tmp_path / "reasons.jsonl", tmp_path / "examples.jsonl"
-    said = usable.main([str(tmp_path), "--reasons", str(reasons), "--examples", str(examples), "--workers", "1"])
+    said = usable_examples.main(
+        [str(tmp_path), "--reasons", str(reasons), "--examples", str(examples), "--workers", "1"]
+    )
     assert said == 0
     found = {row["id"].partition("/")[0]: row for row in map(json.loads, reasons.open())}
     for name, reason in BEGINS.items():

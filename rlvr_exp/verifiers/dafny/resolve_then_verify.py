@@ -8,7 +8,7 @@ from rlvr_exp.verifiers.dafny.run import Cold, Limits, Run
 from rlvr_exp.verifiers.dafny.tool import Tool
 
 
-class Staged:
+class ResolveThenVerify:
     """A process for each program, and one more for each whose proofs are not to be looked at."""
 
     def __init__(self, tool: Tool, words: Sequence[str]):

@@ -1,6 +1,6 @@
 """Which examples of a data set can be learnt from, as the installed Dafny sees it.
 
-    python -m rlvr_exp.verifiers.dafny.usable PATH [--examples OUT.jsonl [--role ROLE]] [--reasons OUT.jsonl] ...
+    python -m rlvr_exp.verifiers.dafny.usable_examples PATH [--examples OUT.jsonl [--role ROLE]] [--reasons OUT.jsonl] ...
 
 An example is usable for a role where its texts fit (rlvr_exp/tasks/dafny/pairs.py), its program is proved, the guards
 let the whole pass as an answer to the program with a hole (an annotator's also to the program with the body), and the
@@ -29,17 +29,17 @@ from rlvr_exp.tasks.dafny.tokens import plain
 from rlvr_exp.tasks.problems import DafnyProblem
 from rlvr_exp.verifiers.base import Request, Verdict
 from rlvr_exp.verifiers.dafny import guards
+from rlvr_exp.verifiers.dafny.declarations import read_declarations
 from rlvr_exp.verifiers.dafny.guards import Protect
-from rlvr_exp.verifiers.dafny.known import known
 from rlvr_exp.verifiers.dafny.resolve import Resolver
 from rlvr_exp.verifiers.dafny.run import Lost
-from rlvr_exp.verifiers.dafny.suspects import without_limits
+from rlvr_exp.verifiers.dafny.soundness_rules import without_limits
 from rlvr_exp.verifiers.dafny.verifier import Dafny
 
 _WORDS = {"parse": "does not parse", "resolve": "does not resolve", "verify": "is not proved"}
 
 
-class Usable:
+class UsableCheck:
     """Says why an example is of no use to a role: a `pairs.Check`."""
 
     def __init__(self, verifier: Dafny, resolver: Resolver):
@@ -83,15 +83,17 @@ def _refused(given: str, gold: str, protect: Protect) -> str:
         return early.rule
     given, gold = (without_limits(plain(text)) for text in (given, gold))
     try:
-        breach, _ = guards.check(known(given), gold, protect)
+        violation, _ = guards.check(read_declarations(given), gold, protect)
     except Unreadable as fault:
         return f"unreadable: {fault}"
-    return breach.rule if breach is not None else ""
+    return violation.rule if violation is not None else ""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m rlvr_exp.verifiers.dafny.usable", description="Usable examples.")
+    parser = argparse.ArgumentParser(
+        prog="python -m rlvr_exp.verifiers.dafny.usable_examples", description="Usable examples."
+    )
     parser.add_argument("path", help="folder or file of Dafny programs or examples")
     parser.add_argument("--examples", default="", help="a file for the usable examples: a data.path")
     parser.add_argument("--role", default="both", choices=(*ROLES, "both"), help="whom those must be usable for")
@@ -123,7 +125,7 @@ def _judged(examples: Sequence[DafnyExample], workers: int, wall_s: float) -> li
     options = Options()
     limits = {"rlimit": options.rlimit, "cpu_s": options.cpu_s, "wall_s": wall_s, "memory_mb": options.memory_mb}
     with Dafny(Sandbox(workers=workers), Cache(), **limits) as verifier, Resolver() as resolver:
-        usable = Usable(verifier, resolver)
+        usable = UsableCheck(verifier, resolver)
         usable.ask(example.gold for example in examples)
         return [build(examples, usable) for build in (build_pairings_for_writer, build_pairings_for_annotator)]
 

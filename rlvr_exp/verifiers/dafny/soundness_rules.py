@@ -35,20 +35,20 @@ _FREED = CLAUSES - {"free"}
 
 
 @dataclass(frozen=True)
-class Suspect:
+class SoundnessRisk:
     """A rule and the tokens that break it."""
 
     rule: str
     text: str
 
 
-def attribute_of(tokens: Sequence[str]) -> Suspect | None:
+def attribute_of(tokens: Sequence[str]) -> SoundnessRisk | None:
     """Of one whole attribute, braces included; None where it is harmless."""
     name = tokens[2] if len(tokens) > 3 else ""
     if name in HARMLESS or list(tokens[1:]) == [":", "verify", "true", "}"]:
         return None
     rule = "assume" if name.startswith("assume") else _RULES.get(name, "attribute")
-    return Suspect(rule, " ".join(tokens))
+    return SoundnessRisk(rule, " ".join(tokens))
 
 
 def _is_limit(tokens: Sequence[str]) -> bool:
@@ -70,7 +70,7 @@ def without_limits(text: str) -> str:
     return "".join(one[0] for one in parts)
 
 
-def suspects(tokens: Sequence[str]) -> Iterator[Suspect]:
+def soundness_risks(tokens: Sequence[str]) -> Iterator[SoundnessRisk]:
     """All in a balanced list of tokens."""
     walk = Walker(tokens, partners(tokens))
     for index, token in enumerate(tokens):
@@ -78,21 +78,21 @@ def suspects(tokens: Sequence[str]) -> Iterator[Suspect]:
         if token == "{" and walk.is_attribute(index):
             found = attribute_of(tokens[index : walk.closes[index] + 1])
         elif token == "assume":
-            found = Suspect("assume", _until_end(walk, index))
+            found = SoundnessRisk("assume", _until_end(walk, index))
         elif token == "free" and walk.at(index + 1) in _FREED:
-            found = Suspect("assume", " ".join(walk.tokens[index : _past_freed(walk, index)]))
+            found = SoundnessRisk("assume", " ".join(walk.tokens[index : _past_freed(walk, index)]))
         elif token == "expect" and walk.at(index - 1) in ("{", "}", ";", "") and walk.at(index + 1) not in (":=", "."):
-            found = Suspect("expect", _until_end(walk, index))
+            found = SoundnessRisk("expect", _until_end(walk, index))
         elif token == "decreases" and _starred(walk, index + 1):
-            found = Suspect("decreases-star", "decreases *")
+            found = SoundnessRisk("decreases-star", "decreases *")
         elif token == "witness" and walk.at(index + 1) == "*":
-            found = Suspect("witness", "witness *")
+            found = SoundnessRisk("witness", "witness *")
         elif token == "..." or (token == "extern" and walk.at(index - 1) not in (":", ".")):
-            found = Suspect("refinement" if token == "..." else "extern", token)
+            found = SoundnessRisk("refinement" if token == "..." else "extern", token)
         elif token in ("while", "for", "forall") and not _has_body(walk, index):
-            found = Suspect("no-body", f"{token} without a body")
+            found = SoundnessRisk("no-body", f"{token} without a body")
         elif token == "case" and _has_typed_pattern(walk, index):
-            found = Suspect("unsound", "a pattern whose variable has a type of its own, which Dafny 2.3 believes")
+            found = SoundnessRisk("unsound", "a pattern whose variable has a type of its own, which Dafny 2.3 believes")
         if found is not None:
             yield found
 

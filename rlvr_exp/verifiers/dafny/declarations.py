@@ -12,7 +12,7 @@ from rlvr_exp.tasks.dafny.syntax import CALLABLES, Declaration, Unreadable, pars
 from rlvr_exp.tasks.dafny.tokens import has_directive
 from rlvr_exp.verifiers.dafny import unsound
 from rlvr_exp.verifiers.dafny.scopes import Use, uses
-from rlvr_exp.verifiers.dafny.suspects import bodyless
+from rlvr_exp.verifiers.dafny.soundness_rules import bodyless
 
 PROVED = CALLABLES - {"function"}
 """Kinds whose bodies are proved; a function's is part of the specification."""
@@ -23,7 +23,7 @@ _OF_ITERATORS = "MoveNext"
 
 
 @dataclass(frozen=True)
-class Known:
+class ProgramDeclarations:
     """A program, read once: what stands where, and what its declarations speak of."""
 
     declarations: tuple[Declaration, ...]
@@ -44,7 +44,7 @@ class Known:
 
 
 @lru_cache(maxsize=2048)
-def known(text: str) -> Known:
+def read_declarations(text: str) -> ProgramDeclarations:
     """Read a given program. Raises Unreadable."""
     if has_directive(text):
         raise Unreadable("a line that begins with #")
@@ -55,7 +55,7 @@ def known(text: str) -> Known:
     labels = frozenset(label for label, _ in labelled(declarations))
     assumes = any(_assumes(one) for one in found)
     own = (frozenset(unsound.faults(declarations)), unsound.bit_vectors(declarations))
-    return Known(declarations, spoken, meant, labels, assumes, text, *own)
+    return ProgramDeclarations(declarations, spoken, meant, labels, assumes, text, *own)
 
 
 def labelled(declarations: Sequence[Declaration], inner: str = "") -> Iterator[tuple[str, Declaration]]:
