@@ -180,9 +180,9 @@ def _refuse_what_cannot_run(configs: Sequence["Config"], fetchable: bool = False
     Raises:
         InputError: with all of it. `fetchable`: a plan may lack what can be brought here.
     """
-    from rlvr_exp.run.ready import unready
+    from rlvr_exp.run.preflight import preflight_problems
 
-    problems = [problem for config in configs for problem in unready(config, fetchable)]
+    problems = [problem for config in configs for problem in preflight_problems(config, fetchable)]
     if problems:
         raise InputError(*dict.fromkeys(problems))
 

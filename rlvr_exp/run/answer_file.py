@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from rlvr_exp.run.row_output import RowFile
+from rlvr_exp.run.resumable_jsonl import ResumableJsonl
 
 
-class AnswerFile(RowFile):
+class AnswerFile(ResumableJsonl):
     """The file of answers; `made`: everything that decides them."""
 
     option = "infer.output"

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from rlvr_exp.run.job import Job
-from rlvr_exp.run.rollout_files import Rollout
+from rlvr_exp.run.context import RunContext
+from rlvr_exp.run.rollout_files import VerifiedCompletion
 from rlvr_exp.run.tracking import Tracker
 
 NAMES = {
@@ -38,7 +38,7 @@ NAMES = {
 """TRL's name of a metric -> ours. What is not listed is not logged."""
 
 
-class Metrics(TrainerCallback):
+class MetricsLogger(TrainerCallback):
     """One row a logged step: what the trainer reports and what `extra()` adds.
 
     Args:
@@ -49,12 +49,12 @@ class Metrics(TrainerCallback):
     def __init__(
         self,
         tracker: Tracker,
-        job: Job,
+        context: RunContext,
         extra: Callable[[], Mapping[str, float]] = dict,
         updated: Callable[[], None] = lambda: None,
-        sampled: Callable[[], Sequence[Rollout]] | None = None,
+        sampled: Callable[[], Sequence[VerifiedCompletion]] | None = None,
     ):
-        self._tracker, self._job, self._extra, self._updated = tracker, job, extra, updated
+        self._tracker, self._context, self._extra, self._updated = tracker, context, extra, updated
         self._sampled = sampled
         self._logged_at, self._logged_step = time.perf_counter(), 0
 
@@ -73,7 +73,7 @@ class Metrics(TrainerCallback):
         self._tracker.log(state.global_step, row)
         if first and self._sampled is not None:
             self._tracker.samples(self._sampled(), args.seed)
-        self._job.progress(kind="step", step=state.global_step, total=state.max_steps, **_shown(row))
+        self._context.progress(kind="step", step=state.global_step, total=state.max_steps, **_shown(row))
 
     def _once(self, step: int) -> dict[str, float]:
         """Wall seconds of one step since the last row, and what is added; nothing for a second row of the same step."""

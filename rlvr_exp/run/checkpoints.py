@@ -38,7 +38,7 @@ class Checkpoints:
 
     Args:
         settings: the `run.checkpoint` node.
-        about: what the manifest says of the run beside the step (rlvr_exp.run.identity).
+        about: what the manifest says of the run beside the step (rlvr_exp.run.fingerprint).
     """
 
     def __init__(self, run_dir: Path, settings, about: Mapping[str, Any] | None = None):

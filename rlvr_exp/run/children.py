@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import rlvr_exp
-from rlvr_exp.run.family import Child, Family
+from rlvr_exp.run.process_group import Child, ProcessGroup
 
 LOG = "log.txt"
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -64,19 +64,19 @@ def run_children(
         stack.callback(os.close, life_in)
         stack.callback(os.close, life_out)
         events = stack.enter_context(open(progress_in, encoding="utf-8", errors="replace"))
-        family = Family()
-        asked = stack.enter_context(_stopping(family))
+        group = ProcessGroup()
+        asked = stack.enter_context(_stopping(group))
         try:
             for rank, env in enumerate(envs):
                 log = directory / log_name(rank)
-                family.add(_start(command, log, env, nowhere if rank else progress_out, life_in))
+                group.add(_start(command, log, env, nowhere if rank else progress_out, life_in))
         finally:
             os.close(progress_out)
             os.close(nowhere)
-        family.watch()
+        group.watch()
         _listen(events, listen)
-        family.wait()
-        return Ended(family.returncode, bool(asked), family.failed)
+        group.wait()
+        return Ended(group.returncode, bool(asked), group.failed)
 
 
 def _start(command: Sequence[str], log: Path, env: Mapping[str, str], progress: int, life: int) -> Child:
@@ -93,7 +93,7 @@ def _start(command: Sequence[str], log: Path, env: Mapping[str, str], progress: 
 
 
 @contextmanager
-def _stopping(family: Family) -> Iterator[list[int]]:
+def _stopping(group: ProcessGroup) -> Iterator[list[int]]:
     """Pass signals on while the children run; gives the list of those that came. None is ever left running."""
     asked: list[int] = []
 
@@ -101,9 +101,9 @@ def _stopping(family: Family) -> Iterator[list[int]]:
         asked.append(number)
         if len(asked) == 1:
             print("stopping: the run first keeps what it has; once more to kill it", file=sys.stderr, flush=True)
-            family.ask_to_stop()
+            group.ask_to_stop()
         else:
-            family.kill()
+            group.kill()
 
     previous = {number: signal.signal(number, stop) for number in SIGNALS}
     try:
@@ -111,7 +111,7 @@ def _stopping(family: Family) -> Iterator[list[int]]:
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
-        family.kill()
+        group.kill()
 
 
 def _listen(lines: Iterator[str], listen: Listener) -> None:

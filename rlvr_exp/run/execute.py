@@ -21,17 +21,17 @@ from rlvr_exp.core import checksums
 from rlvr_exp.core.errors import DONE, FAULT, INTERRUPTED
 from rlvr_exp.core.files import write_text
 from rlvr_exp.run import manifest
-from rlvr_exp.run.answers_out import Rows, carries_rows, talk
+from rlvr_exp.run.console import Rows, carries_rows, message_stream
 from rlvr_exp.run.children import Ended, child_environment, log_name, run_children
 from rlvr_exp.run.directory import claimed
 from rlvr_exp.run.guards_disk import unwritable, writing
-from rlvr_exp.run.job import Job, Result
+from rlvr_exp.run.context import RunContext, StageResult
 from rlvr_exp.run.progress import printable
 from rlvr_exp.run.ranks import environments, of_node, remove_scratch
 from rlvr_exp.run.report import write_report
 from rlvr_exp.run.resume import Start, begin, prepare
 from rlvr_exp.run.standard_input import keep_standard_input
-from rlvr_exp.run.start_files import start_files
+from rlvr_exp.run.initial_weights import initial_weights
 from rlvr_exp.run.summary import STATUS, read_summary, with_diagnosis, write_summary
 
 LAUNCH = "rlvr_exp.stages.launch"
@@ -39,7 +39,7 @@ LAUNCH = "rlvr_exp.stages.launch"
 TAIL = 30
 """Lines of the log shown after a fault."""
 
-Inline = Callable[[Config, Job], int]
+Inline = Callable[[Config, RunContext], int]
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def execute(checked: Checked, command: Sequence[str], directory: Path, inline: I
         with writing(directory):
             _write_what_is_known(checked, command, begins, directory, root)
             checksums.hand_over(directory)
-        print(f"run directory: {directory}", file=talk(config), flush=True)
+        print(f"run directory: {directory}", file=message_stream(config), flush=True)
         keep_standard_input(config, directory)
         start = time.monotonic()
         if inline is None:
@@ -82,7 +82,7 @@ def execute(checked: Checked, command: Sequence[str], directory: Path, inline: I
         if config.parallel.node == 0 and config.stage != "report":  # A report is of another run.
             code, cause = _report(directory, code)
             summary = with_diagnosis(directory, summary, cause) if cause else summary
-        _tell(code, directory / log_name(rank), summary, talk(config))
+        _tell(code, directory / log_name(rank), summary, message_stream(config))
         return Outcome(directory, code, summary)
 
 
@@ -95,9 +95,9 @@ def _write_what_is_known(checked: Checked, command: Sequence[str], begins: Start
     if begins.checkpoint is None or not (directory / manifest.NAME).is_file():
         manifest.begin(directory, config.stage, config.seed, command, created)
         if trains(config.stage):
-            manifest.extend(directory, start=start_files(config))
+            manifest.update(directory, start=initial_weights(config))
     if begins.checkpoint is not None:
-        manifest.go_on(directory, begins.checkpoint, command, created)
+        manifest.mark_resumed(directory, begins.checkpoint, command, created)
     for note in begins.notes:
         print(note, flush=True)
     if begins.checkpoint is not None:
@@ -116,7 +116,7 @@ def _report(directory: Path, code: int) -> tuple[int, str]:
         The exit code, and the first cause of a run that did not learn.
     """
     try:
-        return code, write_report(directory).blame
+        return code, write_report(directory).root_cause
     except Exception as fault:
         stop = unwritable(fault, directory)
         if stop is None:
@@ -131,13 +131,13 @@ def _progress(config: Config) -> Any:
     from rlvr_exp.run.progress import Progress  # Only once a run starts: the light path stays light.
 
     steps = config.algorithm.max_steps if reads(config, "optimizer") else 0
-    out, rows = talk(config), Rows(sys.stdout) if carries_rows(config) else None
+    out, rows = message_stream(config), Rows(sys.stdout) if carries_rows(config) else None
     return closing(Progress(steps, config.stage, out.isatty(), out, rows))
 
 
 def _inline(config: Config, directory: Path, inline: Inline) -> tuple[int, str]:
     with _progress(config) as progress:
-        return inline(config, Job(directory, progress.event)), progress.reason
+        return inline(config, RunContext(directory, progress.event)), progress.reason
 
 
 def _in_children(config: Config, directory: Path, start: float) -> tuple[int, int, str]:
@@ -160,9 +160,9 @@ def _in_children(config: Config, directory: Path, start: float) -> tuple[int, in
     return code, ended.rank, progress.reason
 
 
-def _unfinished(told: dict[str, Any], reason: str) -> Result:
+def _unfinished(told: dict[str, Any], reason: str) -> StageResult:
     """What rank 0 still told, with the reason for which the run really ended: it may only have seen another leave."""
-    return Result(told.get("before", {}), {}, told.get("metrics", {}), told.get("steps", 0), reason)
+    return StageResult(told.get("before", {}), {}, told.get("metrics", {}), told.get("steps", 0), reason)
 
 
 def exit_code(ended: Ended) -> int:

@@ -11,8 +11,8 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 from rlvr_exp.algorithms.nonfinite_guard import UpdateGuard
 from rlvr_exp.config.guards import Guards as Options
 from rlvr_exp.core.phase import UPDATE, go_over
-from rlvr_exp.run.guards_trend import Trends
-from rlvr_exp.run.job import Job
+from rlvr_exp.run.guards_trend import ResourceTrends
+from rlvr_exp.run.context import RunContext
 
 
 class Guards(TrainerCallback):
@@ -24,19 +24,19 @@ class Guards(TrainerCallback):
         updates: counts skipped updates; give it to the trainer as its `guard`, and to its checkpoints.
     """
 
-    def __init__(self, options: Options, job: Job):
+    def __init__(self, options: Options, context: RunContext):
         self.updates = UpdateGuard(options.max_skipped)
-        self._job, self._trends = job, Trends(job.directory, options.trend_steps)
+        self._context, self._trends = context, ResourceTrends(context.directory, options.trend_steps)
 
     def on_step_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_):
         """Raises GuardStop past the skipped updates that are borne: here, once the last one stands in its row."""
         self.updates.check(state.global_step)
-        self._job.sign()
+        self._context.heartbeat()
         go_over(UPDATE)
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_):
         for line in self._trends.step(state.global_step, state.max_steps):
-            self._job.progress(kind="note", text=line)
+            self._context.progress(kind="note", text=line)
 
     def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_):
         self.updates.check(state.global_step, ended=True)

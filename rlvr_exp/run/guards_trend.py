@@ -27,7 +27,7 @@ class Use:
     """Until it is used up."""
 
 
-class Trends:
+class ResourceTrends:
     """The use of a process's resources over its last steps.
 
     Args:
@@ -52,7 +52,7 @@ class Trends:
         for name, use in uses.items():
             seen = self._seen.setdefault(name, deque(maxlen=max(1, self._window)))
             seen.append(use.used)
-            growth = lasting(seen) if 0 < self._window <= len(seen) else 0.0
+            growth = sustained(seen) if 0 < self._window <= len(seen) else 0.0
             if growth > 0 and use.left < growth * (total - done):
                 self._row[f"system/steps_left/{name}"] = use.left / growth
                 if name not in self._warned:
@@ -84,7 +84,7 @@ def _line(name: str, use: Use, growth: float, done: int, total: int) -> str:
     )
 
 
-def lasting(values: Sequence[float]) -> float:
+def sustained(values: Sequence[float]) -> float:
     """Growth a step that has lasted to the end of the window."""
     values = list(values)
     return min(slope(values), slope(values[len(values) // 2 :]))

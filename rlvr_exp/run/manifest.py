@@ -56,10 +56,10 @@ def begin(directory: Path, stage: str, seed: int, command: Sequence[str], create
     )
 
 
-def go_on(directory: Path, checkpoint: Path, command: Sequence[str], created: str) -> None:
+def mark_resumed(directory: Path, checkpoint: Path, command: Sequence[str], created: str) -> None:
     """Note from which checkpoint the run goes on, under which versions, and keep what its manifest said."""
     again = {"checkpoint": str(checkpoint), "command": [masked(word) for word in command], "created": created}
-    extend(directory, versions=versions(), resumed=[*_read(directory).get("resumed", []), again])
+    update(directory, versions=versions(), resumed=[*_read(directory).get("resumed", []), again])
 
 
 def resumed_from(directory: Path) -> Path | None:
@@ -77,7 +77,7 @@ def section(directory: Path, name: str) -> dict[str, Any]:
     return _read(directory).get(name) or {}
 
 
-def extend(directory: Path, **sections: Any) -> None:
+def update(directory: Path, **sections: Any) -> None:
     """Add sections, or replace those of the same name. One process of a run calls this."""
     write_json(directory / NAME, _read(directory) | sections)
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TextIO
 
-from rlvr_exp.run.answers_out import Rows
+from rlvr_exp.run.console import Rows
 
 EVERY_SECONDS, EVERY_SHARE = 10.0, 0.1
 KINDS = ("step", "phase", "note", "alarm", "row", "reason")

@@ -19,11 +19,11 @@ from rlvr_exp.config.run import AUTO
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.sealed import STEP, check_sound
 from rlvr_exp.run.directory import problem_with
-from rlvr_exp.run.identity import MAX_STEPS, deciding, differences, flat, of_other_data
+from rlvr_exp.run.fingerprint import MAX_STEPS, trajectory_options, differences, flat, changed_data
 from rlvr_exp.run.manifest import PACKAGES, versions
 from rlvr_exp.run.ranks import of_node
 from rlvr_exp.run.rollout_files import rollout_steps
-from rlvr_exp.run.start_files import of_another_start, start_files
+from rlvr_exp.run.initial_weights import changed_initial_weights, initial_weights
 from rlvr_exp.run.summary import read_summary
 
 PASSED = ("summary.json", "report.html", "evaluation/after.json", "evaluation/after.jsonl.gz")
@@ -134,7 +134,7 @@ def _anew(checked: Checked, root: Path) -> Start:
         return Start(notes=("no checkpoint is there: the run begins",))
     if not (root / "config.yaml").is_file():
         raise InputError(problem_with(root))
-    theirs, ours = deciding(_written(root)), deciding(resolved(checked))
+    theirs, ours = trajectory_options(_written(root)), trajectory_options(resolved(checked))
     if found := list(differences(theirs, ours)):
         raise InputError(*found)
     return Start(notes=("the run stopped before its first checkpoint: it begins again",))
@@ -148,11 +148,11 @@ def _check_fit(checked: Checked, checkpoint: Path, said: Mapping[str, Any]) -> N
     """Raises InputError with every option, split and file of the start model that is not the checkpoint's, and where its
     steps are past ours."""
     ours = resolved(checked)
-    found = list(differences(said["config"], deciding(ours)))
+    found = list(differences(said["config"], trajectory_options(ours)))
     if not any(problem.where.startswith("data.") for problem in found):
-        found += of_other_data(said["data"], _fingerprints(checked.config))
+        found += changed_data(said["data"], _fingerprints(checked.config))
     if not any(problem.where.startswith("model.") for problem in found):
-        found += of_another_start(said.get("start", {}), start_files(checked.config))
+        found += changed_initial_weights(said.get("start", {}), initial_weights(checked.config))
     steps = ours["algorithm"]["max_steps"]
     if steps < said["step"]:
         found.append(InputProblem(MAX_STEPS, "the checkpoint is past it", str(steps), f"{said['step']} or more"))

@@ -23,7 +23,7 @@ STEP_FILE = re.compile(r"step_(\d{6,})\.jsonl\.gz")
 
 
 @dataclass(frozen=True)
-class Rollout:
+class VerifiedCompletion:
     """One sampled completion of a training step."""
 
     step: int
@@ -57,7 +57,7 @@ class Rollout:
     """Of a cascade: the role, the body that it stands on, who failed. Not in the file where there is none."""
 
 
-def write_rollouts(run_dir: Path, step: int, rows: Sequence[Rollout]) -> Path:
+def write_rollouts(run_dir: Path, step: int, rows: Sequence[VerifiedCompletion]) -> Path:
     """Write the step's file, in the order given.
 
     Raises:
@@ -71,7 +71,7 @@ def write_rollouts(run_dir: Path, step: int, rows: Sequence[Rollout]) -> Path:
     return path
 
 
-def read_rollouts(path: Path) -> list[Rollout]:
+def read_rollouts(path: Path) -> list[VerifiedCompletion]:
     """The rows of one step, each with its prompt.
 
     Raises:
@@ -146,8 +146,8 @@ def _read(path: Path) -> list[dict[str, Any]]:
         raise InputError(problem) from fault
 
 
-def _typed(path: Path, row: Mapping[str, Any]) -> Rollout:
-    names = {field.name for field in dataclasses.fields(Rollout)}
+def _typed(path: Path, row: Mapping[str, Any]) -> VerifiedCompletion:
+    names = {field.name for field in dataclasses.fields(VerifiedCompletion)}
     if row.keys() | {"cascade"} != names:
         odd = ", ".join(sorted(names ^ (row.keys() | {"cascade"})))
         raise InputError(
@@ -155,4 +155,4 @@ def _typed(path: Path, row: Mapping[str, Any]) -> Rollout:
                 str(path), "rows of another form", got=f"keys that differ: {odd}", remedy="name a run of this version"
             )
         )
-    return Rollout(**row)
+    return VerifiedCompletion(**row)

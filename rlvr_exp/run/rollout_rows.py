@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from rlvr_exp.algorithms.training_batch import Experience
 from rlvr_exp.rollouts.groups import Group, Groups
-from rlvr_exp.run.rollout_files import Rollout
+from rlvr_exp.run.rollout_files import VerifiedCompletion
 from rlvr_exp.run.step_log import trained_rows
 
 
@@ -20,7 +20,7 @@ class _Step:
     """Of the samples trained on, by group id and place in the group."""
 
 
-def rollout_rows(groups: Groups, learned: Experience | None, regularised: bool) -> list[Rollout]:
+def rollout_rows(groups: Groups, learned: Experience | None, regularised: bool) -> list[VerifiedCompletion]:
     """One row a sample at hand: those sampled earlier that the step learns from, then those sampled in it.
 
     Args:
@@ -38,14 +38,14 @@ def _advantages(learned: Experience, regularised: bool) -> dict[tuple[int, int],
     return {place: value for place, value, counts in zip(places, first, trained, strict=True) if counts}
 
 
-def _rows(step: _Step, place: int, group: Group) -> list[Rollout]:
+def _rows(step: _Step, place: int, group: Group) -> list[VerifiedCompletion]:
     return [_row(step, place, group, member) for member in range(len(group.answers))]
 
 
-def _row(step: _Step, place: int, group: Group, member: int) -> Rollout:
+def _row(step: _Step, place: int, group: Group, member: int) -> VerifiedCompletion:
     answer, rewarded = group.answers[member], group.rewarded[member]
     verdict = answer.verdict
-    return Rollout(
+    return VerifiedCompletion(
         step=step.number,
         task=answer.task.id,
         family=answer.task.family,

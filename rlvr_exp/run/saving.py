@@ -18,14 +18,14 @@ from rlvr_exp.core.sealed import check_sound
 from rlvr_exp.rollouts.distributed import agreed, any_rank
 from rlvr_exp.run.checkpoint_weights import Policies
 from rlvr_exp.run.checkpoints import Checkpoints
-from rlvr_exp.run.job import Job
+from rlvr_exp.run.context import RunContext
 from rlvr_exp.run.tracking import Tracker
 
-Measure = Callable[[], Mapping[str, float]]
+EvalFn = Callable[[], Mapping[str, float]]
 _LOG = logging.getLogger(__name__)
 
 
-class Selecting(TrainerCallback):
+class BestCheckpoint(TrainerCallback):
     """Looks for the best step by one metric of its rows, and ends training when none comes.
 
     Of equal values the later step is the best, since it has learned for longer; it is no better for `patience`.
@@ -35,7 +35,7 @@ class Selecting(TrainerCallback):
         measure: held-out success as it is now, by the names of rows.
     """
 
-    def __init__(self, settings: Select, checkpoints: Checkpoints, tracker: Tracker, measure: Measure):
+    def __init__(self, settings: Select, checkpoints: Checkpoints, tracker: Tracker, measure: EvalFn):
         self._settings, self._checkpoints, self._tracker, self._measure = settings, checkpoints, tracker, measure
         self.value: float | None = None
         """The best so far."""
@@ -50,7 +50,7 @@ class Selecting(TrainerCallback):
         return 0 < self._settings.patience <= self._waited
 
     @property
-    def chosen(self) -> Path | None:
+    def best_path(self) -> Path | None:
         """The best checkpoint, where one is looked for and was found."""
         return self._checkpoints.best if self._settings.active and self.value is not None else None
 
@@ -113,23 +113,23 @@ class Selecting(TrainerCallback):
             _LOG.warning("the best checkpoint is lost, the best from here on takes its place: %s", fault)
 
 
-class Saving(TrainerCallback):
+class CheckpointWriter(TrainerCallback):
     """Writes checkpoints; a run asked to stop writes one first.
 
     That of the last step is written when training has ended and no sooner: rows of metrics may be rarer than steps, and the
     last row comes then. A run that went on from a checkpoint without it would never have it.
     """
 
-    def __init__(self, checkpoints: Checkpoints, policies: Policies, job: Job, selecting: Selecting):
-        self._checkpoints, self._policies, self._job, self._selecting = checkpoints, policies, job, selecting
+    def __init__(self, checkpoints: Checkpoints, policies: Policies, context: RunContext, best_checkpoint: BestCheckpoint):
+        self._checkpoints, self._policies, self._context, self._best_checkpoint = checkpoints, policies, context, best_checkpoint
         self._stopping = self._last = False
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_):
         # Rows of metrics may be rarer than steps; a run that ends here tells the step that its checkpoint has.
-        self._job.steps = state.global_step
+        self._context.steps = state.global_step
         self._last = control.should_training_stop or state.global_step >= state.max_steps
         # All ranks stop at one step, whenever each was told; after the last one the measurement stops.
-        self._stopping = any_rank(self._job.interrupted) and not self._last
+        self._stopping = any_rank(self._context.interrupted) and not self._last
         control.should_save |= self._stopping or self._checkpoints.due(state.global_step)
 
     def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_):
@@ -144,5 +144,5 @@ class Saving(TrainerCallback):
 
     def _save(self, step: int) -> None:
         self._checkpoints.save(step, self._policies)
-        if self._selecting.is_best(step):
+        if self._best_checkpoint.is_best(step):
             self._checkpoints.mark_best(step)

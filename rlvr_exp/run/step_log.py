@@ -16,7 +16,7 @@ import torch
 from rlvr_exp.algorithms.training_batch import Experience, sampled
 from rlvr_exp.rollouts.group_filter import DEAD
 from rlvr_exp.rollouts.groups import Group, Groups
-from rlvr_exp.run.books import Books
+from rlvr_exp.run.sample_accounting import SampleAccounting
 from rlvr_exp.verifiers.base import BUCKETS
 
 SOLVED, FAILED, SILENT, MIXED = "solved", "failed", "no_verdict", "mixed"
@@ -49,10 +49,10 @@ class StepLog:
             GuardStop: the books do not add up.
         """
         trained = int(trained_rows(learned, self._regularised).sum())
-        books = Books.of(groups, trained, self._filtered(groups))
-        books.check(groups.step + 1)
+        accounting = SampleAccounting.of(groups, trained, self._filtered(groups))
+        accounting.check(groups.step + 1)
         self.steps_with_signal += trained > 0
-        row = books.metrics() | _dead(groups) | _lengths(groups)
+        row = accounting.metrics() | _dead(groups) | _lengths(groups)
         if groups.sampled:
             row |= _rewards(groups.sampled) | _verdicts(groups.sampled) | _kinds(groups.sampled)
         row |= {f"time/{phase}": seconds for phase, seconds in groups.seconds.items()}

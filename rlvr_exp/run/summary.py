@@ -9,14 +9,14 @@ from typing import Any
 
 from rlvr_exp.core.errors import BAD_INPUT, DONE, FAULT, GUARD, INTERRUPTED
 from rlvr_exp.core.files import write_json
-from rlvr_exp.run.job import Result
+from rlvr_exp.run.context import StageResult
 
 NAME = "summary.json"
 STATUS = {DONE: "completed", GUARD: "stopped", INTERRUPTED: "interrupted", BAD_INPUT: "failed", FAULT: "failed"}
 """The status that goes with an exit code."""
 
 
-def write_summary(directory: Path, stage: str, exit_code: int, seconds: float, result: Result) -> None:
+def write_summary(directory: Path, stage: str, exit_code: int, seconds: float, result: StageResult) -> None:
     write_json(
         directory / NAME,
         {

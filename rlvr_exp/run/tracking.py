@@ -16,7 +16,7 @@ from typing import Any
 
 from rlvr_exp.core.files import write_text
 from rlvr_exp.run.guards_disk import writing
-from rlvr_exp.run.rollout_files import Rollout
+from rlvr_exp.run.rollout_files import VerifiedCompletion
 from rlvr_exp.run.tracking_samples import table
 from rlvr_exp.run.tracking_sinks import Files, Sink, TensorBoard, WandB
 
@@ -78,7 +78,7 @@ class Tracker:
                 self._append({"step": int(step), **added})
         self._sink.log(step, {name: value for name, value in added.items() if value is not None})
 
-    def samples(self, rows: Sequence[Rollout], seed: int) -> None:
+    def samples(self, rows: Sequence[VerifiedCompletion], seed: int) -> None:
         """Show the viewer a few of a step's samples; the step has its row already, or they are not shown."""
         sink = self._sink
         wanted = getattr(sink, "samples", 0)  # A viewer of a user's own may know of none.

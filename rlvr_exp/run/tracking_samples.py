@@ -6,30 +6,30 @@ The rollouts hold all of them; which ones are shown depends on the run's seed al
 from collections.abc import Sequence
 
 from rlvr_exp.core.seeds import derive
-from rlvr_exp.run.rollout_files import Rollout
+from rlvr_exp.run.rollout_files import VerifiedCompletion
 
 COLUMNS = ("task", "group", "sample", "outcome", "bucket", "reward", "prompt", "completion", "log")
 MOST_TEXT = 2000
 """Characters of a text that are shown."""
 
 
-def table(rows: Sequence[Rollout], count: int, seed: int) -> list[list[object]]:
+def table(rows: Sequence[VerifiedCompletion], count: int, seed: int) -> list[list[object]]:
     """At most `count` samples, a row of COLUMNS each."""
     return [[_cell(row, name) for name in COLUMNS] for row in chosen(rows, count, seed)]
 
 
-def chosen(rows: Sequence[Rollout], count: int, seed: int) -> list[Rollout]:
+def chosen(rows: Sequence[VerifiedCompletion], count: int, seed: int) -> list[VerifiedCompletion]:
     """The best paid, the worst paid, then others by chance; ties are broken by chance too."""
     mixed = sorted(rows, key=lambda row: derive(seed, "samples", row.step, row.group, row.sample))
     paid = sorted((row for row in mixed if row.reward is not None), key=lambda row: row.reward or 0.0)
     wanted = [*paid[-1:], *paid[:1], *mixed]
-    found: dict[tuple[int, int], Rollout] = {}
+    found: dict[tuple[int, int], VerifiedCompletion] = {}
     for row in wanted:
         found.setdefault((row.group, row.sample), row)
     return list(found.values())[:count]
 
 
-def _cell(row: Rollout, name: str) -> object:
+def _cell(row: VerifiedCompletion, name: str) -> object:
     value = getattr(row, name)
     if isinstance(value, str) and len(value) > MOST_TEXT:
         return f"{value[:MOST_TEXT]} [... {len(value) - MOST_TEXT} characters more]"

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from rlvr_exp.run.row_output import RowFile, shown
+from rlvr_exp.run.resumable_jsonl import ResumableJsonl, shown
 from rlvr_exp.tasks.rows import RowId
 from rlvr_exp.verifiers.base import OUTCOMES, Verdict
 
@@ -25,7 +25,7 @@ def row_of(identity: RowId, verdict: Verdict) -> dict[str, Any]:
     }
 
 
-class VerdictFile(RowFile):
+class VerdictFile(ResumableJsonl):
     """The file of verdicts; `made`: everything that decides them."""
 
     option = "verify.output"

@@ -20,7 +20,7 @@ from pathlib import Path
 from rlvr_exp.config.guards import Guards
 from rlvr_exp.core.errors import GUARD
 from rlvr_exp.core.phase import current
-from rlvr_exp.run.job import Job, Result
+from rlvr_exp.run.context import RunContext, StageResult
 from rlvr_exp.run.summary import write_summary
 
 LOG = "log.txt"
@@ -38,23 +38,23 @@ class Watchdog:
         stage: for the summary of a run that is ended here.
     """
 
-    def __init__(self, options: Guards, job: Job, stage: str):
+    def __init__(self, options: Guards, context: RunContext, stage: str):
         self._deadline, self._ends = options.step_deadline_s, options.stop_past_deadline
-        self._job, self._stage = job, stage
+        self._context, self._stage = context, stage
         self._began = self._sign = time.monotonic()
         self._told = False
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
 
     def start(self) -> None:
-        self._job.sign = self.alive
+        self._context.heartbeat = self.alive
         self.alive()
         self._thread.start()
 
     def stop(self) -> None:
         self._over.set()
         self._thread.join()
-        self._job.sign = lambda: None
+        self._context.heartbeat = lambda: None
         faulthandler.cancel_dump_traceback_later()
 
     def alive(self) -> None:
@@ -72,30 +72,30 @@ class Watchdog:
     def _tell(self) -> None:
         faulthandler.cancel_dump_traceback_later()
         head = self._head()
-        tell(self._job, f"{head}\n{stacks()}")
+        tell(self._context, f"{head}\n{stacks()}")
         if self._ends and not self._over.is_set():
             # The main thread cannot be asked: it is what stands still.
-            ended = Result(self._job.before, {}, self._job.metrics, self._job.steps, head)
-            write_summary(self._job.directory, self._stage, GUARD, time.monotonic() - self._began, ended)
+            ended = StageResult(self._context.before, {}, self._context.metrics, self._context.steps, head)
+            write_summary(self._context.directory, self._stage, GUARD, time.monotonic() - self._began, ended)
             os._exit(GUARD)
 
     def _head(self) -> str:
         name, seconds = current()
         still = time.monotonic() - self._sign
         return (
-            f"watchdog: no sign of progress for {still:.0f} s, after step {self._job.steps}; last phase: {name}, for "
+            f"watchdog: no sign of progress for {still:.0f} s, after step {self._context.steps}; last phase: {name}, for "
             f"{seconds:.0f} s. The stacks of all threads are in {LOG}. Where steps may take so long, raise "
             f"run.guards.step_deadline_s={self._deadline:g}"
         )
 
 
 @contextmanager
-def watched(options: Guards, job: Job, stage: str) -> Iterator[None]:
+def watched(options: Guards, context: RunContext, stage: str) -> Iterator[None]:
     """A watchdog for as long as the block runs; none where the deadline is 0."""
     if not options.step_deadline_s:
         yield
         return
-    watchdog = Watchdog(options, job, stage)
+    watchdog = Watchdog(options, context, stage)
     watchdog.start()
     try:
         yield
@@ -111,14 +111,14 @@ def stacks() -> str:
         return file.read()
 
 
-def tell(job: Job, text: str) -> None:
+def tell(context: RunContext, text: str) -> None:
     """To log.txt of the run directory, and to the standard error that a person sees."""
     print(text, file=sys.stderr, flush=True)
-    if not _is_stderr(job.directory / LOG):
-        with open(job.directory / LOG, "a", encoding="utf-8") as log:
+    if not _is_stderr(context.directory / LOG):
+        with open(context.directory / LOG, "a", encoding="utf-8") as log:
             log.write(text + "\n")
         return
-    job.tell("alarm", text)
+    context.notify("alarm", text)
 
 
 def _is_stderr(log: Path) -> bool:

@@ -1,1 +1,1 @@
-"""What a run does: one readable file per stage, with `run(config, job) -> Result`. The table is in rlvr_exp.config.stages."""
+"""What a run does: one readable file per stage, with `run(config, context) -> StageResult`. The table is in rlvr_exp.config.stages."""

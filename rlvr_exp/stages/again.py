@@ -18,10 +18,10 @@ from rlvr_exp.config.options import SCHEMAS
 from rlvr_exp.core.errors import InputError, Interrupted
 from rlvr_exp.core.sealed import check_sound
 from rlvr_exp.run import manifest
-from rlvr_exp.run.job import Job
+from rlvr_exp.run.context import RunContext
 from rlvr_exp.run.resume import steps_of
 from rlvr_exp.run.rollout_files import read_rollouts, rollout_steps
-from rlvr_exp.run.start_files import of_another_start, start_files
+from rlvr_exp.run.initial_weights import changed_initial_weights, initial_weights
 from rlvr_exp.run.tracking import read_metrics
 from rlvr_exp.stages.reinforcement import collect_from, train
 from rlvr_exp.stages.setup import prepared
@@ -49,12 +49,12 @@ class Again:
         return self.samples + len(self.metrics)
 
 
-class UntilStep(Job):
+class UntilStep(RunContext):
     """A job whose training is asked to stop at the end of one step, or with the run that it is a part of."""
 
-    def __init__(self, directory: Path, last: int, whole: Job):
+    def __init__(self, directory: Path, last: int, whole: RunContext):
         self._last, self._whole = last, whole
-        super().__init__(directory, lambda event: whole.sign())
+        super().__init__(directory, lambda event: whole.heartbeat())
 
     @property
     def interrupted(self) -> bool:
@@ -65,7 +65,7 @@ class UntilStep(Job):
         """Only the step decides."""
 
 
-def made_again(run: Path, step: int, job: Job) -> Again:
+def made_again(run: Path, step: int, context: RunContext) -> Again:
     """Sample and learn from the checkpoint up to the step, in the folder `again` of the job's directory."""
     found = checkpoint_before(run, step)
     if found is None:
@@ -73,19 +73,19 @@ def made_again(run: Path, step: int, job: Job) -> Again:
     config = load_config(run / "config.yaml")
     if config.parallel.distributed:
         return Again("", "the run had several processes, and this is one")
-    if changed := list(of_another_start(check_sound(found).get("start", {}), start_files(config))):
+    if changed := list(changed_initial_weights(check_sound(found).get("start", {}), initial_weights(config))):
         return Again("", f"the run began from another model: {changed[0].what}")
     config.tracking = SCHEMAS[FILES]()
-    scratch = job.directory / "again"
+    scratch = context.directory / "again"
     _prepare(run, found, scratch)
-    part = UntilStep(scratch, step, job)
+    part = UntilStep(scratch, step, context)
     with prepared(config, part) as parts:
         longest = config.model.max_completion_tokens
         algorithm = build(config.algorithm, max_completion_tokens=longest, checkpoint=config.model.path)
         try:
             train(parts, config, part, algorithm, collect_from(parts, config, part, algorithm))
         except Interrupted:
-            if job.interrupted:
+            if context.interrupted:
                 raise
     shutil.rmtree(scratch / "checkpoints")  # Of the step itself; the run has those that it kept.
     return compared(run, scratch, step, found)
@@ -107,7 +107,7 @@ def _prepare(run: Path, checkpoint: Path, scratch: Path) -> None:
     (scratch / "checkpoints").mkdir(parents=True)
     for name in ("config.yaml", manifest.NAME, "metrics.jsonl"):
         shutil.copy(run / name, scratch / name)
-    manifest.go_on(scratch, checkpoint, [], datetime.now().astimezone().isoformat(timespec="seconds"))
+    manifest.mark_resumed(scratch, checkpoint, [], datetime.now().astimezone().isoformat(timespec="seconds"))
 
 
 def compared(run: Path, scratch: Path, step: int, checkpoint: Path) -> Again:

@@ -10,8 +10,8 @@ from typing import Any
 
 from rlvr_exp.core.errors import Interrupted, RlvrError
 from rlvr_exp.evaluation.tally import Tally
-from rlvr_exp.run.in_order import Asked, InOrder
-from rlvr_exp.run.job import Job, Result
+from rlvr_exp.run.ordered_futures import Pending, OrderedFutures
+from rlvr_exp.run.context import RunContext, StageResult
 from rlvr_exp.run.verdict_file import VerdictFile, row_of
 from rlvr_exp.stages.judging import system_metrics
 from rlvr_exp.tasks.row_file import Line
@@ -35,19 +35,19 @@ class Answering:
         max_rate: share of rows without a verdict past which `run` raises GuardStop, once every row is answered.
     """
 
-    def __init__(self, verifier: Verifier, row_format: str, out: VerdictFile, job: Job, total: int, max_rate: float):
-        self._verifier, self._format, self._out, self._job, self._total = verifier, row_format, out, job, total
+    def __init__(self, verifier: Verifier, row_format: str, out: VerdictFile, context: RunContext, total: int, max_rate: float):
+        self._verifier, self._format, self._out, self._context, self._total = verifier, row_format, out, context, total
         self._tally, self._no_verdict_rate = Tally(), NoVerdictRate(verifier.name, max_rate, least=1)
-        self._flight = InOrder()
+        self._flight = OrderedFutures()
         self._began = self._told = time.monotonic()
         self._before = out.rows
         for row in out.existing():
             self._count(row)
 
-    def run(self, rows: Iterator[Line]) -> Result:
-        """Answer all. Raises GuardStop and Interrupted, with `job.metrics` set."""
+    def run(self, rows: Iterator[Line]) -> StageResult:
+        """Answer all. Raises GuardStop and Interrupted, with `context.metrics` set."""
         if self._before:
-            self._job.progress(kind="note", text=f"going on after the {self._before} rows of {self._out.path}")
+            self._context.progress(kind="note", text=f"going on after the {self._before} rows of {self._out.path}")
         self._progress(now=True)
         for index, line in enumerate(rows):
             if index >= self._before:
@@ -55,10 +55,10 @@ class Answering:
                 self._take_while(lambda: self._flight.full)
         self._take_while(lambda: len(self._flight) > 0)
         self._progress(now=True)
-        metrics = self._job.metrics = self._metrics()
-        self._job.progress(kind="note", text=f"{self._tally.text()}; verdicts: {self._out.path}")
+        metrics = self._context.metrics = self._metrics()
+        self._context.progress(kind="note", text=f"{self._tally.text()}; verdicts: {self._out.path}")
         self._no_verdict_rate.check()
-        return Result(after=self._tally.passed(), metrics=metrics)
+        return StageResult(after=self._tally.passed(), metrics=metrics)
 
     def _ask(self, line: Line) -> None:
         if line.text is None:
@@ -88,7 +88,7 @@ class Answering:
             for asked in self._flight.take():
                 self._answer(asked)
             self._progress()
-            if self._job.interrupted:
+            if self._context.interrupted:
                 self._stop()
             if not waiting():
                 return
@@ -97,11 +97,11 @@ class Answering:
     def _stop(self) -> None:
         for asked in self._flight.take_before_last_done(DRAIN_S):
             self._answer(asked)
-        self._job.metrics = self._metrics()
+        self._context.metrics = self._metrics()
         text = f"stopped after {self._out.rows} of {self._total} rows; the same command with this output goes on there"
         raise Interrupted(f"{text}: {self._out.path}")
 
-    def _answer(self, asked: Asked) -> None:
+    def _answer(self, asked: Pending) -> None:
         try:
             verdict = asked.verdict.result()
         except RlvrError:
@@ -121,7 +121,7 @@ class Answering:
         if now or time.monotonic() - self._told >= EVERY_S:
             self._told = time.monotonic()
             with suppress(Interrupted):  # `_take_while` sees it too, and writes what is judged before it stops.
-                self._job.progress(kind="phase", name="verify", done=self._out.rows, total=self._total)
+                self._context.progress(kind="phase", name="verify", done=self._out.rows, total=self._total)
 
     def _metrics(self) -> dict[str, Any]:
         seconds = time.monotonic() - self._began

@@ -9,38 +9,38 @@ from rlvr_exp.benchmarks.contest import Outcome, table
 from rlvr_exp.config import build
 from rlvr_exp.config.stages import reads
 from rlvr_exp.core.files import write_json, write_text
-from rlvr_exp.run.job import Job, Result
+from rlvr_exp.run.context import RunContext, StageResult
 
 
-def run(config: Any, job: Job) -> Result:
+def run(config: Any, context: RunContext) -> StageResult:
     # What measures graders alone starts from a process without torch, as graders do.
-    told, text, ratios = _training(config, job) if reads(config, "model") else _verdicts(config, job)
-    write_json(job.directory / "benchmark.json", told)
-    write_text(job.directory / "benchmark.md", text + "\n")
-    job.progress(kind="note", text=text)
-    return Result(metrics={f"ratio/{name}": asdict(ratio) for name, ratio in ratios.items()})
+    told, text, ratios = _training(config, context) if reads(config, "model") else _verdicts(config, context)
+    write_json(context.directory / "benchmark.json", told)
+    write_text(context.directory / "benchmark.md", text + "\n")
+    context.progress(kind="note", text=text)
+    return StageResult(metrics={f"ratio/{name}": asdict(ratio) for name, ratio in ratios.items()})
 
 
-def _verdicts(config: Any, job: Job) -> tuple[Any, str, dict[str, Any]]:
+def _verdicts(config: Any, context: RunContext) -> tuple[Any, str, dict[str, Any]]:
     benchmark = build(config.benchmark, sandbox=config.sandbox)
     outcomes: list[Outcome] = []
     for name in benchmark.contests:
-        outcomes += benchmark.contest(name, _progress(job))
+        outcomes += benchmark.contest(name, _progress(context))
     return [asdict(one) for one in outcomes], table(outcomes), {one.name: one.ratio for one in outcomes}
 
 
-def _training(config: Any, job: Job) -> tuple[Any, str, dict[str, Any]]:
-    with _bench(config, job) as bench:
-        pairs = build(config.benchmark).measure(bench, _progress(job))
+def _training(config: Any, context: RunContext) -> tuple[Any, str, dict[str, Any]]:
+    with _bench(config, context) as bench:
+        pairs = build(config.benchmark).measure(bench, _progress(context))
     return pairs.to_dict(), pairs.text(), {line.name: line.ratio for line in pairs.lines()}
 
 
-def _progress(job: Job) -> Callable[[str, int, int], None]:
-    return lambda name, done, total: job.progress(kind="phase", name=name, done=done, total=total)
+def _progress(context: RunContext) -> Callable[[str, int, int], None]:
+    return lambda name, done, total: context.progress(kind="phase", name=name, done=done, total=total)
 
 
 @contextmanager
-def _bench(config: Any, job: Job) -> Iterator[Any]:
+def _bench(config: Any, context: RunContext) -> Iterator[Any]:
     """The run that the configuration describes, and a verifier and a reward more for the other side."""
     from rlvr_exp.algorithms.arguments import shared_arguments
     from rlvr_exp.benchmarks.bench import Bench
@@ -51,12 +51,12 @@ def _bench(config: Any, job: Job) -> Iterator[Any]:
     from rlvr_exp.verifiers.guarded import NoVerdictGuard
 
     with (
-        prepared(config, job) as parts,
+        prepared(config, context) as parts,
         NoVerdictGuard(built_verifier(config), config.verifier.max_no_verdict_rate) as other,
     ):
         model = parts.policy.model
         algorithm = build(config.algorithm, max_completion_tokens=config.model.max_completion_tokens)
-        collector = collect_from(parts, config, job, algorithm)
+        collector = collect_from(parts, config, context, algorithm)
         yield Bench(
             policy=parts.policy,
             domain=parts.domain,

@@ -18,11 +18,11 @@ from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.models.zero3 import gathered_weights
 from rlvr_exp.rollouts.cascade import ROLES
 from rlvr_exp.run.checkpoints import Checkpoints, restore
-from rlvr_exp.run.guards_trend import Trends
-from rlvr_exp.run.identity import identity
-from rlvr_exp.run.job import Job, Result
+from rlvr_exp.run.guards_trend import ResourceTrends
+from rlvr_exp.run.fingerprint import run_fingerprint
+from rlvr_exp.run.context import RunContext, StageResult
 from rlvr_exp.run.manifest import resumed_from
-from rlvr_exp.run.saving import Saving, Selecting
+from rlvr_exp.run.saving import BestCheckpoint, CheckpointWriter
 from rlvr_exp.run.tracking import Tracker
 from rlvr_exp.stages.cascade_learning import CascadeSteps, collector_of, held_out_success
 from rlvr_exp.stages.cascade_roles import Learner, Learners
@@ -30,27 +30,27 @@ from rlvr_exp.stages.cascade_setup import CascadeParts, measured, measured_befor
 from rlvr_exp.stages.training import resumed_step
 
 
-def run(config, job: Job) -> Result:
+def run(config, context: RunContext) -> StageResult:
     options = config.cascade
-    with prepared(config, job, starts(config)) as parts:
-        before = job.before = measured_before(parts, config, job, options.attempts)
-        steps, final = train(parts, config, job)
-        after = measured(parts, config, job, "after", options.attempts)
-    return Result(before=before, after=after, metrics=final, steps=steps)
+    with prepared(config, context, starts(config)) as parts:
+        before = context.before = measured_before(parts, config, context, options.attempts)
+        steps, final = train(parts, config, context)
+        after = measured(parts, config, context, "after", options.attempts)
+    return StageResult(before=before, after=after, metrics=final, steps=steps)
 
 
-def train(parts: CascadeParts, config, job: Job) -> tuple[int, dict[str, float]]:
+def train(parts: CascadeParts, config, context: RunContext) -> tuple[int, dict[str, float]]:
     """Let the roles learn for the configured steps; returns the steps done and the last row of metrics."""
-    checkpoints = Checkpoints(job.directory, config.run.checkpoint, identity(job.directory))
-    tracker = Tracker(job.directory, build(config.tracking), resumed_step(job))
-    selecting = Selecting(config.run.select, checkpoints, tracker, held_out_success(parts, config, job))
+    checkpoints = Checkpoints(context.directory, config.run.checkpoint, run_fingerprint(context.directory))
+    tracker = Tracker(context.directory, build(config.tracking), resumed_step(context))
+    best_checkpoint = BestCheckpoint(config.run.select, checkpoints, tracker, held_out_success(parts, config, context))
     names = [role for role in ROLES if config.cascade.steps_of(role, config.algorithm.max_steps)]
     models = {role: policy.model for role, policy in parts.policies.items()}
     try:
         with TemporaryDirectory() as scratch, Roles(models, config.seed) as roles:
-            collector = collector_of(parts, config, job)
+            collector = collector_of(parts, config, context)
             steps = CascadeSteps(
-                parts, config, job, collector, tracker, Trends(job.directory, config.run.guards.trend_steps)
+                parts, config, context, collector, tracker, ResourceTrends(context.directory, config.run.guards.trend_steps)
             )
             for name in names:
                 roles.activate(name)
@@ -58,37 +58,37 @@ def train(parts: CascadeParts, config, job: Job) -> tuple[int, dict[str, float]]
             learners = Learners(roles, steps.learners, Path(scratch))
             checkpoints.of(learners)
             guards = {f"{name}/guard": one.guards.updates for name, one in steps.learners.items()}
-            checkpoints.add({"steps": steps, "select": selecting, **guards, **collector.parts})
-            saving = Saving(checkpoints, parts.policies, job, selecting)
-            done = _go_on(parts, config, job, checkpoints, learners)
-            done = _steps(done, config, roles, steps, selecting, saving)
+            checkpoints.add({"steps": steps, "select": best_checkpoint, **guards, **collector.parts})
+            checkpoint_writer = CheckpointWriter(checkpoints, parts.policies, context, best_checkpoint)
+            done = _go_on(parts, config, context, checkpoints, learners)
+            done = _steps(done, config, roles, steps, best_checkpoint, checkpoint_writer)
     finally:
         tracker.close()
-    selecting.check()
-    if (best := selecting.chosen) is not None:
+    best_checkpoint.check()
+    if (best := best_checkpoint.best_path) is not None:
         with ExitStack() as whole:
             for model in dict.fromkeys(models.values()):
                 whole.enter_context(gathered_weights(model, write=True))
             restore(parts.policies, best, config.model.trust_remote_code)
     steps.check(done, config.algorithm.max_steps)
-    return done, tracker.last | selecting.metrics()
+    return done, tracker.last | best_checkpoint.metrics()
 
 
-def _go_on(parts: CascadeParts, config, job: Job, checkpoints: Checkpoints, learners: Learners) -> int:
+def _go_on(parts: CascadeParts, config, context: RunContext, checkpoints: Checkpoints, learners: Learners) -> int:
     """Put back what a checkpoint holds, where the run goes on from one; the steps done before it."""
-    checkpoint = resumed_from(job.directory)
+    checkpoint = resumed_from(context.directory)
     if checkpoint is not None:
         checkpoints.load(checkpoint, parts.policies, config.model.trust_remote_code)
-        job.steps = resumed_step(job) or 0
+        context.steps = resumed_step(context) or 0
     learners.begin()
-    return job.steps
+    return context.steps
 
 
-def _steps(done: int, config, roles: Roles, steps: CascadeSteps, selecting: Selecting, saving: Saving) -> int:
+def _steps(done: int, config, roles: Roles, steps: CascadeSteps, best_checkpoint: BestCheckpoint, checkpoint_writer: CheckpointWriter) -> int:
     """The loop: who learns in a step takes its turn, then the step's row, the best step, the checkpoint."""
     wanted = config.algorithm.max_steps
     for step in range(done, wanted):
-        if selecting.stopped:
+        if best_checkpoint.stopped:
             break
         began = time.perf_counter()
         steps.begin(step)
@@ -98,18 +98,18 @@ def _steps(done: int, config, roles: Roles, steps: CascadeSteps, selecting: Sele
                     f"step {step + 1} of {wanted}: the {role} was to learn and did not; log.txt may say why"
                 )
         steps.end(time.perf_counter() - began)
-        _told(step + 1, wanted, steps, selecting, saving)
+        _told(step + 1, wanted, steps, best_checkpoint, checkpoint_writer)
         done = step + 1
-    saving.on_train_end(None, TrainerState(global_step=done, max_steps=wanted), TrainerControl())
+    checkpoint_writer.on_train_end(None, TrainerState(global_step=done, max_steps=wanted), TrainerControl())
     return done
 
 
-def _told(step: int, wanted: int, steps: CascadeSteps, selecting: Selecting, saving: Saving) -> None:
+def _told(step: int, wanted: int, steps: CascadeSteps, best_checkpoint: BestCheckpoint, checkpoint_writer: CheckpointWriter) -> None:
     """What a trainer's callbacks are told at the end of a step, in their order."""
     state, control = TrainerState(global_step=step, max_steps=wanted), TrainerControl()
     if steps.log():
-        selecting.on_log(None, state, control)
-    selecting.on_step_end(None, state, control)
-    saving.on_step_end(None, state, control)
+        best_checkpoint.on_log(None, state, control)
+    best_checkpoint.on_step_end(None, state, control)
+    checkpoint_writer.on_step_end(None, state, control)
     if control.should_save:
-        saving.on_save(None, state, control)
+        checkpoint_writer.on_save(None, state, control)

@@ -20,11 +20,11 @@ from rlvr_exp.evaluation.separation import check_separation
 from rlvr_exp.rollouts.cascade import ROLES
 from rlvr_exp.rollouts.cascade_collect import CascadeCollector, Collected, Paid
 from rlvr_exp.rollouts.distributed import added
-from rlvr_exp.run.guards_trend import Trends
-from rlvr_exp.run.job import Job
-from rlvr_exp.run.rollout_files import Rollout, write_rollouts
+from rlvr_exp.run.guards_trend import ResourceTrends
+from rlvr_exp.run.context import RunContext
+from rlvr_exp.run.rollout_files import VerifiedCompletion, write_rollouts
 from rlvr_exp.run.rollout_rows import rollout_rows
-from rlvr_exp.run.saving import Measure
+from rlvr_exp.run.saving import EvalFn
 from rlvr_exp.run.tracking import Tracker
 from rlvr_exp.stages.cascade_roles import Learner, algorithm_of
 from rlvr_exp.stages.cascade_setup import CascadeParts, answered
@@ -33,10 +33,10 @@ from rlvr_exp.stages.setup import held_out_tasks, practice_split, training_tasks
 from rlvr_exp.stages.training import SUCCESS
 
 
-def collector_of(parts: CascadeParts, config, job: Job) -> CascadeCollector:
+def collector_of(parts: CascadeParts, config, context: RunContext) -> CascadeCollector:
     """The collector of a run: its tasks come from the curriculum, its draws from the run's seed."""
     options, algorithm = config.cascade, config.algorithm
-    tasks = training_tasks(parts.writer, config, job, practice_split(parts.domain.writer))
+    tasks = training_tasks(parts.writer, config, context, practice_split(parts.domain.writer))
     batch = algorithm.rollout_batch_size or config.evaluation.batch_size
     algorithms = {role: algorithm_of(config, role) for role in ROLES}
     by_gold = options.credit == "counterfactual" and options.counterfactual == "gold"
@@ -70,9 +70,9 @@ class CascadeSteps:
     """
 
     def __init__(
-        self, parts: CascadeParts, config, job: Job, collector: CascadeCollector, tracker: Tracker, trends: Trends
+        self, parts: CascadeParts, config, context: RunContext, collector: CascadeCollector, tracker: Tracker, trends: ResourceTrends
     ):
-        self._parts, self.job, self._collector = parts, job, collector
+        self._parts, self.context, self._collector = parts, context, collector
         self._trends, self._steps = trends, config.algorithm.max_steps
         self._every = config.run.log_every_steps
         self.tracker = tracker
@@ -81,7 +81,7 @@ class CascadeSteps:
         """The step at hand, counted from 0."""
         self._collected: Collected | None = None
         """Of the step at hand, once it is sampled."""
-        self._shown: list[Rollout] = []
+        self._shown: list[VerifiedCompletion] = []
         """Of the last step that was sampled."""
         self._seed = config.seed
         self._rows: list[dict[str, float]] = []
@@ -105,16 +105,16 @@ class CascadeSteps:
         row = {"time/step": seconds}
         if self._collected is not None:
             rows = self._rollouts(self._collected)
-            write_rollouts(self.job.directory, self.now + 1, rows)
+            write_rollouts(self.context.directory, self.now + 1, rows)
             self._shown = rows
             row |= cascade_metrics(self._collected)
         self._rows.append(row)
         for line in self._trends.step(self.now + 1, self._steps):
-            self.job.progress(kind="note", text=line)
+            self.context.progress(kind="note", text=line)
 
-    def _rollouts(self, collected: Collected) -> list[Rollout]:
+    def _rollouts(self, collected: Collected) -> list[VerifiedCompletion]:
         """Of both roles, groups numbered through; those of a role that did not learn are frozen."""
-        rows: list[Rollout] = []
+        rows: list[VerifiedCompletion] = []
         for role, groups in collected.groups.items():
             learner = self.learners.get(role)
             learned = None if learner is None else learner.learned
@@ -138,7 +138,7 @@ class CascadeSteps:
         counted = added(system_metrics(self._parts.writer.verifier))
         self.tracker.log(step, {**row, **collected, **normalizer, **self._trends.metrics(), **counted})
         self.tracker.samples(self._shown, self._seed)
-        self.job.progress(kind="step", step=step, total=self._steps, success=row.get("cascade/success/mean"))
+        self.context.progress(kind="step", step=step, total=self._steps, success=row.get("cascade/success/mean"))
         self._rows = []
         return True
 
@@ -183,7 +183,7 @@ def cascade_metrics(collected: Collected) -> dict[str, float]:
     return row
 
 
-def held_out_success(parts: CascadeParts, config, job: Job) -> Measure:
+def held_out_success(parts: CascadeParts, config, context: RunContext) -> EvalFn:
     """Measures the cascade on the tasks of `run.select`, which success is not reported of. Writes no file.
 
     Raises:
@@ -196,7 +196,7 @@ def held_out_success(parts: CascadeParts, config, job: Job) -> Measure:
 
     def progress(done: int, total: int) -> None:
         with suppress(Interrupted):  # The step ends first, with a checkpoint.
-            job.progress(kind="phase", name="evaluate held-out", done=done, total=total)
+            context.progress(kind="phase", name="evaluate held-out", done=done, total=total)
 
     def now() -> Mapping[str, float]:
         start = time.perf_counter()

@@ -22,9 +22,9 @@ from rlvr_exp.models.adapters import adapter_metrics
 from rlvr_exp.rollouts.cascade import ANNOTATOR
 from rlvr_exp.rollouts.groups import Groups
 from rlvr_exp.rollouts.distributed import rank
-from rlvr_exp.run.callbacks import Metrics
+from rlvr_exp.run.callbacks import MetricsLogger
 from rlvr_exp.run.guards import Guards
-from rlvr_exp.run.job import Job
+from rlvr_exp.run.context import RunContext
 from rlvr_exp.run.step_log import StepLog
 from rlvr_exp.stages.cascade_setup import CascadeParts
 from rlvr_exp.stages.reinforcement import trainer_arguments
@@ -65,7 +65,7 @@ class Learner:
     def __init__(self, role: str, parts: CascadeParts, config, steps: "CascadeSteps", scratch: Path):
         self.role, self._steps, self.policy = role, steps, parts.policies[role]
         self.algorithm, config = algorithm_of(config, role), of_role(config, role)
-        self.guards = RoleGuards(config.run.guards, steps.job)
+        self.guards = RoleGuards(config.run.guards, steps.context)
         self.log = StepLog(self.algorithm.regularised, self.algorithm.group_filter().mode != "keep")
         self.learned: Experience | None = None
         """What the step at hand was learned from."""
@@ -75,7 +75,7 @@ class Learner:
             trainer_arguments(own, config, self.algorithm, scratch),
             build(config.optimizer).make(self.policy.model),
             self.experience,
-            [Metrics(_Named(role, steps), _Quiet(steps.job), self.row, self.log.updated), self.guards],
+            [MetricsLogger(_Named(role, steps), _Quiet(steps.context), self.row, self.log.updated), self.guards],
             BatchLimits(config.algorithm.max_tokens_per_device, config.model.max_prompt_tokens),
         )
         self.trainer.told, self.trainer.guard = self.told, self.guards.updates
@@ -162,11 +162,11 @@ class _Named:
 class _Quiet:
     """The job as a role sees it: its steps are not the run's."""
 
-    def __init__(self, job: Job):
-        self._job = job
+    def __init__(self, context: RunContext):
+        self._context = context
 
     def progress(self, **_: Any) -> None:
-        self._job.sign()
+        self._context.heartbeat()
 
 
 def _prompts(role: str, parts: CascadeParts) -> list[list[int]]:

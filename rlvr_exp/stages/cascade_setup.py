@@ -19,8 +19,8 @@ from rlvr_exp.rollouts.cascade import ANNOTATOR, ROLES, WRITER, Cascade
 from rlvr_exp.rollouts.sampler import Sampling
 from rlvr_exp.rollouts.distributed import agreed
 from rlvr_exp.run import manifest
-from rlvr_exp.run.job import Job
-from rlvr_exp.run.report.known_tasks import note_tasks
+from rlvr_exp.run.context import RunContext
+from rlvr_exp.run.report.task_index import note_tasks
 from rlvr_exp.run.rollout_files import When
 from rlvr_exp.stages.fitting import all_tasks, check_fit
 from rlvr_exp.stages.judging import built_verifier, ready
@@ -55,7 +55,7 @@ class CascadeParts:
 
 
 @contextmanager
-def prepared(config, job: Job, own: Mapping[str, str]) -> Iterator[CascadeParts]:
+def prepared(config, context: RunContext, own: Mapping[str, str]) -> Iterator[CascadeParts]:
     """Build the parts, write what they are into the manifest, and end the verifier's workers on the way out.
 
     Args:
@@ -69,41 +69,41 @@ def prepared(config, job: Job, own: Mapping[str, str]) -> Iterator[CascadeParts]
         check_fit(verifier, all_tasks(domain.writer))
         policies = load_roles(config.model, own, config.seed)
         splits = domain.writer.splits()
-        manifest.extend(
-            job.directory,
+        manifest.update(
+            context.directory,
             data={
                 name: {"tasks": len(tasks), "fingerprint": domain.writer.fingerprint(name)}
                 for name, tasks in splits.items()
             },
             device=device(),
             model={role: parameters(policy.model).to_dict() for role, policy in policies.items()},
-            verifier=ready(verifier, job),
+            verifier=ready(verifier, context),
         )
         for text in advice(config):
-            job.progress(kind="note", text=text)
+            context.progress(kind="note", text=text)
         yield CascadeParts(Parts(domain.writer, policies[WRITER], verifier, held_out), domain, policies)
 
 
-def measured_before(parts: CascadeParts, config, job: Job, attempts: int) -> dict[str, Rate]:
+def measured_before(parts: CascadeParts, config, context: RunContext, attempts: int) -> dict[str, Rate]:
     """`measured` before training; a run that goes on takes it from its directory where it was finished there."""
-    known = agreed(saved_rates(job.directory, "before") if manifest.resumed_from(job.directory) else None)
-    return measured(parts, config, job, "before", attempts) if known is None else known
+    known = agreed(saved_rates(context.directory, "before") if manifest.resumed_from(context.directory) else None)
+    return measured(parts, config, context, "before", attempts) if known is None else known
 
 
-def measured(parts: CascadeParts, config, job: Job, when: When, attempts: int) -> dict[str, Rate]:
+def measured(parts: CascadeParts, config, context: RunContext, when: When, attempts: int) -> dict[str, Rate]:
     """Run the cascade on the held-out tasks, and write the evaluation into the run directory; returns its rates."""
     tasks, domain = parts.writer.held_out, parts.domain
 
     def progress(done: int, total: int) -> None:
-        job.progress(kind="phase", name=f"evaluate {when}", done=done, total=total)
+        context.progress(kind="phase", name=f"evaluate {when}", done=done, total=total)
 
     scored = answered(parts, config, config.evaluation, tasks, attempts, progress)
-    note_tasks(job.directory, [replace(task, gold=domain.example(task).annotated_body) for task in tasks])
+    note_tasks(context.directory, [replace(task, gold=domain.example(task).annotated_body) for task in tasks])
     prompts = {task.id: domain.writer.prompt(task) for task in tasks}
     lengths = {
         name: {metric: rate.to_dict() for metric, rate in rates.items()} for name, rates in by_length(scored).items()
     }
-    return save(job.directory, when, scored, prompts, CASCADE_METRICS, {"lengths": lengths, "blame": blame(scored)})
+    return save(context.directory, when, scored, prompts, CASCADE_METRICS, {"lengths": lengths, "blame": blame(scored)})
 
 
 def answered(

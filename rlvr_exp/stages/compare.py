@@ -17,7 +17,7 @@ from rlvr_exp.core.files import write_json, write_text
 from rlvr_exp.evaluation.metrics import METRICS, task_values
 from rlvr_exp.evaluation.paired import paired
 from rlvr_exp.evaluation.saved import load
-from rlvr_exp.run.job import Job, Result
+from rlvr_exp.run.context import RunContext, StageResult
 from rlvr_exp.run.rollout_files import evaluation_path
 
 NEEDED = ("config.yaml", "summary.json")
@@ -51,13 +51,13 @@ class Comparison:
     """After the run minus after the first run, paired by task; None for the first and for other tasks."""
 
 
-def run(config: Any, job: Job) -> Result:
+def run(config: Any, context: RunContext) -> StageResult:
     comparison = compare([Path(name) for name in config.compare.runs])
     text = as_markdown(comparison)
-    write_json(job.directory / "compare.json", asdict(comparison))
-    write_text(job.directory / "compare.md", text)
-    job.progress(kind="note", text=text)
-    return Result(metrics={"runs": len(comparison.runs), "options_that_differ": len(comparison.options)})
+    write_json(context.directory / "compare.json", asdict(comparison))
+    write_text(context.directory / "compare.md", text)
+    context.progress(kind="note", text=text)
+    return StageResult(metrics={"runs": len(comparison.runs), "options_that_differ": len(comparison.options)})
 
 
 def compare(directories: Sequence[Path]) -> Comparison:

@@ -14,7 +14,7 @@ from rlvr_exp.evaluation.metrics import METRICS, Rate, Scored, latency, task_val
 from rlvr_exp.evaluation.paired import paired
 from rlvr_exp.evaluation.saved import load
 from rlvr_exp.rollouts.distributed import added
-from rlvr_exp.run.job import Job, Result
+from rlvr_exp.run.context import RunContext, StageResult
 from rlvr_exp.stages import cascade_setup
 from rlvr_exp.stages.judging import system_metrics
 from rlvr_exp.stages.setup import measured, prepared
@@ -23,28 +23,28 @@ MACHINE = ("evaluation.batch_size", "sandbox.workers")
 """Options that change how fast a measurement is and not what it says."""
 
 
-def run(config, job: Job) -> Result:
+def run(config, context: RunContext) -> StageResult:
     baseline = _baseline(config) if config.evaluate.baseline else []
-    rates, counted = _cascade(config, job) if config.evaluate.cascade else _policy(config, job)
-    scored = load(job.directory, "after")
-    metrics: dict[str, object] = {**counted, **told_of(job.directory)}
+    rates, counted = _cascade(config, context) if config.evaluate.cascade else _policy(config, context)
+    scored = load(context.directory, "after")
+    metrics: dict[str, object] = {**counted, **told_of(context.directory)}
     for mode in ("greedy", "sampled"):
         counts = verdict_counts(row for row in scored if row.mode == mode)
         metrics |= {f"verdict_{mode}/{name}": count for name, count in counts.items() if count}
     metrics |= {f"time/answer_{name}": seconds for name, seconds in latency(scored).items()}
     if baseline:
         metrics |= _differences(baseline, scored)
-    return Result(before={}, after=rates, metrics=metrics, steps=0)
+    return StageResult(before={}, after=rates, metrics=metrics, steps=0)
 
 
-def _policy(config, job: Job) -> tuple[Mapping[str, Rate], Mapping[str, float]]:
-    with prepared(config, job) as parts:
-        return measured(parts, config, job, "after"), added(system_metrics(parts.verifier))
+def _policy(config, context: RunContext) -> tuple[Mapping[str, Rate], Mapping[str, float]]:
+    with prepared(config, context) as parts:
+        return measured(parts, config, context, "after"), added(system_metrics(parts.verifier))
 
 
-def _cascade(config, job: Job) -> tuple[Mapping[str, Rate], Mapping[str, float]]:
-    with cascade_setup.prepared(config, job, starts(config)) as parts:
-        rates = cascade_setup.measured(parts, config, job, "after", config.evaluate.attempts)
+def _cascade(config, context: RunContext) -> tuple[Mapping[str, Rate], Mapping[str, float]]:
+    with cascade_setup.prepared(config, context, starts(config)) as parts:
+        rates = cascade_setup.measured(parts, config, context, "after", config.evaluate.attempts)
         return rates, added(system_metrics(parts.writer.verifier))
 
 

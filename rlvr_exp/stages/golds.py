@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from rlvr_exp.core.errors import GuardStop
-from rlvr_exp.run.job import Job
+from rlvr_exp.run.context import RunContext
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier
 
@@ -12,7 +12,7 @@ SHOWN = 5
 """Failures told in full."""
 
 
-def check_golds(domain: Domain, verifier: Verifier, tasks: Sequence[Task], count: int, job: Job) -> None:
+def check_golds(domain: Domain, verifier: Verifier, tasks: Sequence[Task], count: int, context: RunContext) -> None:
     """Judge the golds of the first `count` tasks that have one.
 
     Raises:
@@ -21,9 +21,9 @@ def check_golds(domain: Domain, verifier: Verifier, tasks: Sequence[Task], count
     asked = [(task, task.gold) for task in islice((task for task in tasks if task.gold is not None), count)]
     if not asked:
         return
-    job.progress(kind="phase", name="check golds", done=0, total=len(asked))
+    context.progress(kind="phase", name="check golds", done=0, total=len(asked))
     verdicts = verifier.verify([Request(task.problem, domain.parse(gold or "", task)) for task, gold in asked])
-    job.progress(kind="phase", name="check golds", done=len(asked), total=len(asked))
+    context.progress(kind="phase", name="check golds", done=len(asked), total=len(asked))
     refused = [
         (task, verdict) for (task, _), verdict in zip(asked, verdicts, strict=True) if verdict.outcome != "passed"
     ]

@@ -25,7 +25,7 @@ from rlvr_exp.models.policy import load_policy
 from rlvr_exp.models.report import parameters
 from rlvr_exp.run import manifest
 from rlvr_exp.run.answer_file import AnswerFile
-from rlvr_exp.run.job import Job, Result
+from rlvr_exp.run.context import RunContext, StageResult
 from rlvr_exp.run.standard_input import NAME as KEPT_INPUT
 from rlvr_exp.stages.fitting import check_fit
 from rlvr_exp.stages.judging import built_verifier, ready, system_metrics
@@ -47,28 +47,28 @@ class Asked:
     source: str
 
 
-def run(config: Config, job: Job) -> Result:
+def run(config: Config, context: RunContext) -> StageResult:
     if config.parallel.threads:
         torch.set_num_threads(config.parallel.threads)
     domain: Domain = build(config.data)
-    asked = asked_of(config, job.directory, domain)
+    asked = asked_of(config, context.directory, domain)
     policy = load_policy(config.model, config.seed)
     with _judging(config) as verifier:
         if verifier is not None:
             check_fit(verifier, (ask.task for ask in asked.asks))
-        told = None if verifier is None else ready(verifier, job)
+        told = None if verifier is None else ready(verifier, context)
         engine = Engine(policy, config.infer, config.model, verifier, domain, config.seed)
-        target = Path(config.infer.output or job.directory / "answers.jsonl")
-        with AnswerFile(target, _made(config, asked, engine, told)) as out:
-            manifest.extend(
-                job.directory,
+        target = Path(config.infer.output or context.directory / "answers.jsonl")
+        with AnswerFile(target, _provenance(config, asked, engine, told)) as out:
+            manifest.update(
+                context.directory,
                 input={"source": asked.source, "hash": asked.content, "tasks": len(asked.asks)},
                 output=str(target),
                 device=device(),
                 model=parameters(policy.model).to_dict(),
                 verifier=told,
             )
-            return _Solving(engine, verifier, asked.asks, out, job, config).run()
+            return _Solving(engine, verifier, asked.asks, out, context, config).run()
 
 
 def asked_of(config: Config, directory: Path, domain: Domain) -> Asked:
@@ -97,7 +97,7 @@ def _judging(config: Config) -> Iterator[Verifier | None]:
         yield verifier
 
 
-def _made(config: Config, asked: Asked, engine: Engine, told: dict[str, Any] | None) -> dict[str, Any]:
+def _provenance(config: Config, asked: Asked, engine: Engine, told: dict[str, Any] | None) -> dict[str, Any]:
     """Everything that decides the answers."""
     node = config.model
     names = ("dtype", "quantization", "chat_template", "thinking", "max_prompt_tokens", "max_completion_tokens")
@@ -121,35 +121,35 @@ class _Solving:
         verifier: Verifier | None,
         asks: Sequence[Ask],
         out: AnswerFile,
-        job: Job,
+        context: RunContext,
         config: Config,
     ):
-        self._engine, self._verifier, self._out, self._job = engine, verifier, out, job
+        self._engine, self._verifier, self._out, self._context = engine, verifier, out, context
         self._total, self._options = len(asks), config.infer
         self._counts, self._began = Counts(), time.monotonic()
         done = {_key(row["id"]) for row in map(self._counted, out.existing())}
         self._before = len(done)
         self._left = [ask for ask in asks if _key(ask.id) not in done]
 
-    def run(self) -> Result:
-        """Answer all. Raises Interrupted and GuardStop, with `job.metrics` set."""
+    def run(self) -> StageResult:
+        """Answer all. Raises Interrupted and GuardStop, with `context.metrics` set."""
         if self._before:
-            self._job.progress(kind="note", text=f"going on after the {self._before} answers of {self._out.path}")
+            self._context.progress(kind="note", text=f"going on after the {self._before} answers of {self._out.path}")
         self._progress()
         size = self._options.at_once
         for start in range(0, len(self._left), size):
             self._answer(self._left[start : start + size])
             self._progress()
-            if self._job.interrupted and self._counts.tasks < self._total:
+            if self._context.interrupted and self._counts.tasks < self._total:
                 raise Interrupted(
                     f"stopped after {self._counts.tasks} of {self._total} tasks; answers so far: {self._out.path}. "
                     "The same command with this infer.output goes on there"
                 )
         told = f"{self._counts.text()}; answers: {self._out.path}"
-        self._job.progress(kind="note", text=told)
+        self._context.progress(kind="note", text=told)
         rates = self._counts.rates(self._options.max_attempts, self._options.samples)
-        self._job.metrics = self._metrics()
-        return Result(after=rates, metrics=self._job.metrics)
+        self._context.metrics = self._metrics()
+        return StageResult(after=rates, metrics=self._context.metrics)
 
     def _answer(self, asks: Sequence[Ask]) -> None:
         for solution in self._engine.solve_all(asks):
@@ -157,8 +157,8 @@ class _Solving:
             self._out.write(row)
             self._counted(row)
             if not self._options.output:
-                self._job.progress(kind="row", row=row, text=readable(row))
-        self._job.metrics = self._metrics()
+                self._context.progress(kind="row", row=row, text=readable(row))
+        self._context.metrics = self._metrics()
 
     def _counted(self, row: dict[str, Any]) -> dict[str, Any]:
         self._counts.add(row)
@@ -166,7 +166,7 @@ class _Solving:
 
     def _progress(self) -> None:
         with suppress(Interrupted):  # `run` sees it too, once what is answered is written.
-            self._job.progress(kind="phase", name="infer", done=self._counts.tasks, total=self._total)
+            self._context.progress(kind="phase", name="infer", done=self._counts.tasks, total=self._total)
 
     def _metrics(self) -> dict[str, Any]:
         seconds = time.monotonic() - self._began

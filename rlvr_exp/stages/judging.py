@@ -5,7 +5,7 @@ from typing import Any
 
 from rlvr_exp.config import Config, build
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.run.job import Job
+from rlvr_exp.run.context import RunContext
 from rlvr_exp.verifiers.base import Verifier
 
 STRONG = ("strict", "namespaces")
@@ -27,7 +27,7 @@ def description(verifier: Verifier) -> dict[str, Any]:
     }
 
 
-def ready(verifier: Verifier, job: Job) -> dict[str, Any]:
+def ready(verifier: Verifier, context: RunContext) -> dict[str, Any]:
     """The description, once everything is there that judging needs; a weak isolation is said aloud.
 
     Raises:
@@ -40,10 +40,10 @@ def ready(verifier: Verifier, job: Job) -> dict[str, Any]:
             InputProblem("sandbox", "no worker can be started", isolation["fault"], remedy="see sandbox.level")
         )
     if isolation.get("guarded") is False:
-        job.progress(kind="note", text="not guarded: solutions share their tests' process, and can pass without solving")
+        context.progress(kind="note", text="not guarded: solutions share their tests' process, and can pass without solving")
     if isolation.get("level") not in STRONG and isolation.get("not_isolated"):
         missing = ", ".join(isolation["not_isolated"])
-        job.progress(
+        context.progress(
             kind="note", text=f"isolation level {isolation['level']}: candidates are not isolated from: {missing}"
         )
     return told

@@ -24,7 +24,7 @@ from rlvr_exp.core.errors import DONE, FAULT, InputError, RlvrError
 from rlvr_exp.core.secrets import Masking, masked
 from rlvr_exp.run import lifeline, ranks
 from rlvr_exp.run.guards_disk import unwritable
-from rlvr_exp.run.job import Job, Result
+from rlvr_exp.run.context import RunContext, StageResult
 from rlvr_exp.run.summary import write_summary
 from rlvr_exp.run.watchdog import watched
 
@@ -46,44 +46,44 @@ def main(arguments: list[str]) -> int:
     with ranks.own_directory(directory, config.parallel) as own:
         if ranks.rank():
             config.tracking = None if config.tracking is None else SCHEMAS[FILES]()  # One viewer hears of the run once.
-        return run_stage(config, Job(own, _sender(progress)))
+        return run_stage(config, RunContext(own, _sender(progress)))
 
 
-def run_stage(config: Config, job: Job) -> int:
+def run_stage(config: Config, context: RunContext) -> int:
     """Run a stage to its end and write its summary; a fault of ours is printed with its traceback.
 
-    While it runs, SIGTERM and SIGINT set `job.interrupted`.
+    While it runs, SIGTERM and SIGINT set `context.interrupted`.
     """
 
     def interrupt(*_: object) -> None:
-        job.interrupted = True
+        context.interrupted = True
 
     previous = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        return _to_the_end(config, job)
+        return _to_the_end(config, context)
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
 
 
-def _to_the_end(config: Config, job: Job) -> int:
+def _to_the_end(config: Config, context: RunContext) -> int:
     start = time.monotonic()
     code = DONE
     try:
         module = importlib.import_module(f"rlvr_exp.stages.{STAGES[config.stage].module or config.stage}")
-        with watched(config.run.guards, job, config.stage), ranks.joined(config.parallel):
-            result = module.run(config, job)
+        with watched(config.run.guards, context, config.stage), ranks.joined(config.parallel):
+            result = module.run(config, context)
     except RlvrError as stop:
-        result, code = _unfinished(job, str(stop)), stop.exit_code
+        result, code = _unfinished(context, str(stop)), stop.exit_code
         _say(result.reason)
     except Exception as fault:  # Of the disk, or else a fault of ours: shown whole, and the run's status says so.
-        stop = unwritable(fault, job.directory)
+        stop = unwritable(fault, context.directory)
         code = FAULT if stop is None else stop.exit_code
-        result = _unfinished(job, f"{type(fault).__name__}: {fault}" if stop is None else str(stop))
+        result = _unfinished(context, f"{type(fault).__name__}: {fault}" if stop is None else str(stop))
         _say(traceback.format_exc() if stop is None else str(stop))
-    job.tell("reason", result.reason)  # By the pipe too: a full disk takes no summary.
+    context.notify("reason", result.reason)  # By the pipe too: a full disk takes no summary.
     with suppress(OSError):
-        write_summary(job.directory, config.stage, code, time.monotonic() - start, result)
+        write_summary(context.directory, config.stage, code, time.monotonic() - start, result)
     return code
 
 
@@ -92,8 +92,8 @@ def _say(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
 
-def _unfinished(job: Job, reason: str) -> Result:
-    return Result(before=job.before, metrics=job.metrics, steps=job.steps, reason=masked(reason))
+def _unfinished(context: RunContext, reason: str) -> StageResult:
+    return StageResult(before=context.before, metrics=context.metrics, steps=context.steps, reason=masked(reason))
 
 
 def _sender(descriptor: int) -> Callable[[Mapping[str, Any]], None]:

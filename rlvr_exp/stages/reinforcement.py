@@ -14,33 +14,33 @@ from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.evaluation.likeness import told_of
 from rlvr_exp.rollouts.collect import Collector
 from rlvr_exp.rollouts.sampler import Sampling
-from rlvr_exp.run.callbacks import Metrics
+from rlvr_exp.run.callbacks import MetricsLogger
 from rlvr_exp.run.checkpoints import Checkpoints
 from rlvr_exp.run.guards import Guards
-from rlvr_exp.run.identity import identity
-from rlvr_exp.run.job import Job, Result
-from rlvr_exp.run.saving import Saving, Selecting
+from rlvr_exp.run.fingerprint import run_fingerprint
+from rlvr_exp.run.context import RunContext, StageResult
+from rlvr_exp.run.saving import BestCheckpoint, CheckpointWriter
 from rlvr_exp.run.tracking import Tracker
 from rlvr_exp.stages.setup import Parts, measured, measured_before, practice_split, prepared, training_tasks
 from rlvr_exp.stages.steps import Steps
 from rlvr_exp.stages.training import held_out_success, resumed_step, trained
 
 
-def run(config, job: Job) -> Result:
-    with prepared(config, job) as parts:
+def run(config, context: RunContext) -> StageResult:
+    with prepared(config, context) as parts:
         longest, folder = config.model.max_completion_tokens, config.model.path
         algorithm = build(config.algorithm, max_completion_tokens=longest, checkpoint=folder)
-        collector = collect_from(parts, config, job, algorithm)
-        before = job.before = measured_before(parts, config, job)
-        steps, final = train(parts, config, job, algorithm, collector)
-        after = measured(parts, config, job, "after")
-    return Result(before=before, after=after, metrics=final | told_of(job.directory), steps=steps)
+        collector = collect_from(parts, config, context, algorithm)
+        before = context.before = measured_before(parts, config, context)
+        steps, final = train(parts, config, context, algorithm, collector)
+        after = measured(parts, config, context, "after")
+    return StageResult(before=before, after=after, metrics=final | told_of(context.directory), steps=steps)
 
 
-def collect_from(parts: Parts, config, job: Job, algorithm: Algorithm) -> Collector:
+def collect_from(parts: Parts, config, context: RunContext, algorithm: Algorithm) -> Collector:
     """The collector of a run: its tasks come from the curriculum, its draws from the run's seed."""
     options, longest = config.algorithm, config.model.max_completion_tokens
-    tasks = training_tasks(parts, config, job, practice_split(parts.domain))
+    tasks = training_tasks(parts, config, context, practice_split(parts.domain))
     return Collector(
         policy=parts.policy,
         domain=parts.domain,
@@ -58,19 +58,19 @@ def collect_from(parts: Parts, config, job: Job, algorithm: Algorithm) -> Collec
     )
 
 
-def train(parts: Parts, config, job: Job, algorithm: Algorithm, collector: Collector) -> tuple[int, dict[str, float]]:
+def train(parts: Parts, config, context: RunContext, algorithm: Algorithm, collector: Collector) -> tuple[int, dict[str, float]]:
     """Update the policy for the configured steps; returns the steps done and the last row of metrics."""
-    guards = Guards(config.run.guards, job)
-    learning = Steps(parts, job, algorithm, collector, guards.updates)
-    checkpoints = Checkpoints(job.directory, config.run.checkpoint, identity(job.directory))
-    tracker = Tracker(job.directory, build(config.tracking), resumed_step(job))
-    selecting = Selecting(config.run.select, checkpoints, tracker, held_out_success(parts, config, job))
+    guards = Guards(config.run.guards, context)
+    learning = Steps(parts, context, algorithm, collector, guards.updates)
+    checkpoints = Checkpoints(context.directory, config.run.checkpoint, run_fingerprint(context.directory))
+    tracker = Tracker(context.directory, build(config.tracking), resumed_step(context))
+    best_checkpoint = BestCheckpoint(config.run.select, checkpoints, tracker, held_out_success(parts, config, context))
 
     def row() -> dict[str, float]:
         return {**learning.row(), **probing.metrics(), **guards.metrics()}
 
-    rows = Metrics(tracker, job, row, learning.log.updated, lambda: learning.rows)
-    saving = Saving(checkpoints, parts.policy, job, selecting)
+    rows = MetricsLogger(tracker, context, row, learning.log.updated, lambda: learning.rows)
+    checkpoint_writer = CheckpointWriter(checkpoints, parts.policy, context, best_checkpoint)
     try:
         with TemporaryDirectory() as scratch:
             trainer = algorithm.trainer(
@@ -78,7 +78,7 @@ def train(parts: Parts, config, job: Job, algorithm: Algorithm, collector: Colle
                 trainer_arguments(parts, config, algorithm, Path(scratch)),
                 build(config.optimizer).make(parts.policy.model),
                 learning.experience,
-                [rows, guards, selecting, saving],
+                [rows, guards, best_checkpoint, checkpoint_writer],
                 BatchLimits(config.algorithm.max_tokens_per_device, config.model.max_prompt_tokens),
             )
             trainer.told, trainer.guard = learning.told, guards.updates
@@ -86,12 +86,12 @@ def train(parts: Parts, config, job: Job, algorithm: Algorithm, collector: Colle
             probing = Probing(config.run.probe, trainer, parts.policy, prompts)
             trainer.add_callback(probing)
             trainer.notes |= {"steps": learning.log, "probe": probing, "clipping": trainer.clipping}
-            checkpoints.add({"guard": guards.updates, "select": selecting, **collector.parts, **trainer.kept})
-            steps = trained(trainer, checkpoints, selecting, parts, config, job)
+            checkpoints.add({"guard": guards.updates, "select": best_checkpoint, **collector.parts, **trainer.kept})
+            steps = trained(trainer, checkpoints, best_checkpoint, parts, config, context)
     finally:
         tracker.close()
     learning.check(steps, config.algorithm.max_steps)
-    return steps, tracker.last | selecting.metrics()
+    return steps, tracker.last | best_checkpoint.metrics()
 
 
 def trainer_arguments(parts: Parts, config, algorithm: Algorithm, scratch: Path) -> GRPOConfig:

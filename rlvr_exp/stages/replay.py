@@ -25,10 +25,10 @@ from rlvr_exp.rollouts.groups import Group, Groups
 from rlvr_exp.rollouts.completion import CUT, Answer
 from rlvr_exp.rollouts.sampler import Sampled
 from rlvr_exp.run import manifest
-from rlvr_exp.run.job import Job, Result
-from rlvr_exp.run.rollout_files import Rollout
+from rlvr_exp.run.context import RunContext, StageResult
+from rlvr_exp.run.rollout_files import VerifiedCompletion
 from rlvr_exp.run.rollout_rows import rollout_rows
-from rlvr_exp.run.stored import Stored
+from rlvr_exp.run.run_reader import RunReader
 from rlvr_exp.stages.again import Again, made_again
 from rlvr_exp.stages.fitting import all_tasks, check_fit
 from rlvr_exp.stages.judging import built_verifier, ready
@@ -56,8 +56,8 @@ class Difference:
     now: Any
 
 
-def run(config: Config, job: Job) -> Result:
-    source, options = Stored(Path(config.replay.run)), config.replay
+def run(config: Config, context: RunContext) -> StageResult:
+    source, options = RunReader(Path(config.replay.run)), config.replay
     logged = source.step(options.step)
     domain: Domain = build(config.data)
     tasks = {task.id: task for task in all_tasks(domain)}
@@ -67,10 +67,10 @@ def run(config: Config, job: Job) -> Result:
     left_out = left_out_of(algorithm)
     with built_verifier(config) as verifier:
         check_fit(verifier, tasks.values())
-        manifest.extend(job.directory, verifier=ready(verifier, job), input={"run": options.run, "step": options.step})
-        job.progress(kind="phase", name="judge", done=0, total=len(logged))
+        manifest.update(context.directory, verifier=ready(verifier, context), input={"run": options.run, "step": options.step})
+        context.progress(kind="phase", name="judge", done=0, total=len(logged))
         judged = judged_again(logged, domain, tasks, verifier)
-        job.progress(kind="phase", name="judge", done=len(logged), total=len(logged))
+        context.progress(kind="phase", name="judge", done=len(logged), total=len(logged))
         warm(reward, source, options.step)
         groups = groups_of(logged, judged, tasks, reward, algorithm)
         experience = algorithm.experience(groups, pad_id=0)
@@ -78,8 +78,8 @@ def run(config: Config, job: Job) -> Result:
         differences = compared(logged, rows, left_out)
         if options.breakpoint:
             _look(logged, rows, groups, experience, differences, domain, verifier, reward, algorithm)
-    again = made_again(source.directory, options.step, job) if options.update else Again("", "replay.update=false")
-    return _told(job, options.step, logged, differences, left_out, again)
+    again = made_again(source.directory, options.step, context) if options.update else Again("", "replay.update=false")
+    return _told(context, options.step, logged, differences, left_out, again)
 
 
 def left_out_of(algorithm: Algorithm) -> dict[str, str]:
@@ -93,7 +93,7 @@ def left_out_of(algorithm: Algorithm) -> dict[str, str]:
     return {"advantage": why, "fate": why}
 
 
-def _check_tasks(rows: Sequence[Rollout], tasks: dict[str, Task]) -> None:
+def _check_tasks(rows: Sequence[VerifiedCompletion], tasks: dict[str, Task]) -> None:
     missing = sorted({row.task for row in rows} - tasks.keys())
     if missing:
         what = f"{len(missing)} tasks of the step are not in it"
@@ -103,7 +103,7 @@ def _check_tasks(rows: Sequence[Rollout], tasks: dict[str, Task]) -> None:
 
 
 def judged_again(
-    rows: Sequence[Rollout], domain: Domain, tasks: dict[str, Task], verifier: Verifier
+    rows: Sequence[VerifiedCompletion], domain: Domain, tasks: dict[str, Task], verifier: Verifier
 ) -> list[tuple[Candidate, Verdict]]:
     """The candidate of each row and its verdict now; what was cut at its limit is not judged, as then."""
     candidates = [domain.parse(row.completion, tasks[row.task]) for row in rows]
@@ -113,7 +113,7 @@ def judged_again(
     return [(candidate, verdicts.get(place, CUT)) for place, candidate in enumerate(candidates)]
 
 
-def warm(reward: Reward, source: Stored, step: int) -> None:
+def warm(reward: Reward, source: RunReader, step: int) -> None:
     """Bring the normaliser to where it stood before the step, by what earlier steps were paid."""
     for earlier in (number for number in source.files if number < step):
         paid = [sum(row.terms.values()) for row in source.step(earlier) if not row.waited and row.reward is not None]
@@ -121,7 +121,7 @@ def warm(reward: Reward, source: Stored, step: int) -> None:
 
 
 def groups_of(
-    rows: Sequence[Rollout],
+    rows: Sequence[VerifiedCompletion],
     judged: Sequence[tuple[Candidate, Verdict]],
     tasks: dict[str, Task],
     reward: Reward,
@@ -152,12 +152,12 @@ def groups_of(
     )
 
 
-def _answer(row: Rollout, task: Task, candidate: Candidate, verdict: Verdict) -> Answer:
+def _answer(row: VerifiedCompletion, task: Task, candidate: Candidate, verdict: Verdict) -> Answer:
     drawn = Sampled((0,) * row.tokens, (0.0,) * row.tokens, row.truncated)
     return Answer(task, row.sample, drawn, row.completion, candidate, verdict)
 
 
-def _paid(rows: Sequence[Rollout], answers: Sequence[Answer], reward: Reward) -> list[Rewarded]:
+def _paid(rows: Sequence[VerifiedCompletion], answers: Sequence[Answer], reward: Reward) -> list[Rewarded]:
     """Those sampled in the step are paid together, as then; those of earlier steps keep what they were paid."""
     fresh = [place for place, row in enumerate(rows) if not row.waited]
     judged = [
@@ -168,12 +168,12 @@ def _paid(rows: Sequence[Rollout], answers: Sequence[Answer], reward: Reward) ->
     return [now[place] if place in now else _kept(row) for place, row in enumerate(rows)]
 
 
-def _kept(row: Rollout) -> Rewarded:
+def _kept(row: VerifiedCompletion) -> Rewarded:
     return Rewarded(row.reward, None if row.reward is None else sum(row.terms.values()), dict(row.terms))
 
 
 def _group(
-    number: int, rows: Sequence[Rollout], answers: Sequence[Answer], paid: Sequence[Rewarded], algorithm: Algorithm
+    number: int, rows: Sequence[VerifiedCompletion], answers: Sequence[Answer], paid: Sequence[Rewarded], algorithm: Algorithm
 ) -> Group:
     pairs = zip(paid, rows, strict=True)
     rewards = tuple(None if one.total is None else algorithm.shaped(one.total, row.tokens) for one, row in pairs)
@@ -181,7 +181,7 @@ def _group(
     return Group(first.step - 1 - first.waited, number, first.prompt, (0,), tuple(answers), tuple(paid), rewards)
 
 
-def compared(logged: Sequence[Rollout], now: Sequence[Rollout], left_out: dict[str, str]) -> list[Difference]:
+def compared(logged: Sequence[VerifiedCompletion], now: Sequence[VerifiedCompletion], left_out: dict[str, str]) -> list[Difference]:
     """Every field that differs, in the order of the file."""
     by_place = {(row.group, row.sample): row for row in now}
     found = []
@@ -203,8 +203,8 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _look(
-    logged: Sequence[Rollout],
-    rows: Sequence[Rollout],
+    logged: Sequence[VerifiedCompletion],
+    rows: Sequence[VerifiedCompletion],
     groups: Groups,
     experience: Experience,
     differences: Sequence[Difference],
@@ -218,26 +218,26 @@ def _look(
 
 
 def _told(
-    job: Job,
+    context: RunContext,
     step: int,
-    logged: Sequence[Rollout],
+    logged: Sequence[VerifiedCompletion],
     differences: Sequence[Difference],
     left_out: dict[str, str],
     again: Again,
-) -> Result:
+) -> StageResult:
     counts = Counter(one.field for one in differences)
     metrics = {"samples": len(logged), "differences": len(differences) + again.differences}
     metrics |= {"update/samples": again.samples, "update/metrics": len(again.metrics)} if again.checkpoint else {}
     metrics |= {f"differences/{name}": counts[name] for name in COMPARED if name not in left_out}
     text = "\n".join([_text(step, logged, differences, left_out), *_of_update(step, again)])
     whole = {"step": step, "metrics": metrics, "left_out": left_out, "update": asdict(again)}
-    write_json(job.directory / "replay.json", {**whole, "differences": [asdict(one) for one in differences]})
-    write_text(job.directory / "replay.md", text + "\n")
-    job.progress(kind="note", text=text)
-    return Result(metrics=metrics)
+    write_json(context.directory / "replay.json", {**whole, "differences": [asdict(one) for one in differences]})
+    write_text(context.directory / "replay.md", text + "\n")
+    context.progress(kind="note", text=text)
+    return StageResult(metrics=metrics)
 
 
-def _text(step: int, logged: Sequence[Rollout], differences: Sequence[Difference], left_out: dict[str, str]) -> str:
+def _text(step: int, logged: Sequence[VerifiedCompletion], differences: Sequence[Difference], left_out: dict[str, str]) -> str:
     fields = [name for name in COMPARED if name not in left_out]
     head = f"step {step}: {len(logged)} samples made again, compared in {', '.join(fields)}: {len(differences)} differ"
     lines = [

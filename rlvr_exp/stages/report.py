@@ -7,15 +7,15 @@ diagnosis.
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.run.job import Job, Result
+from rlvr_exp.run.context import RunContext, StageResult
 from rlvr_exp.run.report import write_report
 
 
-def run(config: Any, job: Job) -> Result:
+def run(config: Any, context: RunContext) -> StageResult:
     written = write_report(Path(config.report.run), [Path(name) for name in config.report.beside])
     found = written.diagnosis
-    job.progress(kind="note", text=f"report: {written.path}")
-    job.progress(kind="note", text=f"diagnosis: {found.headline}")
+    context.progress(kind="note", text=f"report: {written.path}")
+    context.progress(kind="note", text=f"diagnosis: {found.headline}")
     for finding in (*found.findings[1:], *found.notes):
-        job.progress(kind="note", text=f"  also: {finding.title}")
-    return Result(metrics={"causes": len(found.findings), "first_cause": found.headline, "outcome": found.outcome})
+        context.progress(kind="note", text=f"  also: {finding.title}")
+    return StageResult(metrics={"causes": len(found.findings), "first_cause": found.headline, "outcome": found.outcome})

@@ -21,11 +21,11 @@ from rlvr_exp.core.errors import InputError, InputProblem, Interrupted, RlvrErro
 from rlvr_exp.core.files import write_json, write_text
 from rlvr_exp.evaluation.rescored import Judged, Rescored, change
 from rlvr_exp.run import manifest
-from rlvr_exp.run.in_order import Asked, InOrder
-from rlvr_exp.run.job import Job, Result
-from rlvr_exp.run.rollout_files import Rollout
-from rlvr_exp.run.row_output import RowFile, shown
-from rlvr_exp.run.stored import Stored
+from rlvr_exp.run.ordered_futures import Pending, OrderedFutures
+from rlvr_exp.run.context import RunContext, StageResult
+from rlvr_exp.run.rollout_files import VerifiedCompletion
+from rlvr_exp.run.resumable_jsonl import ResumableJsonl, shown
+from rlvr_exp.run.run_reader import RunReader
 from rlvr_exp.stages.fitting import all_tasks, check_fit
 from rlvr_exp.stages.judging import built_verifier, ready, system_metrics
 from rlvr_exp.stages.verify import decides
@@ -40,7 +40,7 @@ EVERY = 50
 """Rows between messages of progress."""
 
 
-class RescoredFile(RowFile):
+class RescoredFile(ResumableJsonl):
     """rescored.jsonl."""
 
     option = "rescore.output"
@@ -50,24 +50,24 @@ class RescoredFile(RowFile):
         return tuple(row) == KEYS
 
 
-def run(config: Config, job: Job) -> Result:
-    source = Stored(Path(config.rescore.run))
+def run(config: Config, context: RunContext) -> StageResult:
+    source = RunReader(Path(config.rescore.run))
     domain: Domain = build(config.data)
     tasks = {task.id: task for task in all_tasks(domain)}
     fingerprint, total = source.fingerprint(), _checked(source, tasks)
     with built_verifier(config) as verifier:
         check_fit(verifier, tasks.values())
-        told = ready(verifier, job)
-        made = {"rollouts": fingerprint, "verifier": decides(config, told)}
-        target = Path(config.rescore.output or job.directory / "rescored.jsonl")
-        with RescoredFile(target, made) as out:
+        told = ready(verifier, context)
+        provenance = {"rollouts": fingerprint, "verifier": decides(config, told)}
+        target = Path(config.rescore.output or context.directory / "rescored.jsonl")
+        with RescoredFile(target, provenance) as out:
             described = {"run": str(source.directory), "rollouts": fingerprint, "rows": total}
-            manifest.extend(job.directory, verifier=told, input=described, output=str(target))
-            judging = Rescoring(domain, verifier, tasks, out, job, total, config.verifier.max_no_verdict_rate)
+            manifest.update(context.directory, verifier=told, input=described, output=str(target))
+            judging = Rescoring(domain, verifier, tasks, out, context, total, config.verifier.max_no_verdict_rate)
             return judging.run(source.rows())
 
 
-def _checked(source: Stored, tasks: Mapping[str, Task]) -> int:
+def _checked(source: RunReader, tasks: Mapping[str, Task]) -> int:
     """The number of rows. Raises InputError where the data lacks the task of any: its verdict would be of something
     else."""
     total, missing = 0, dict[str, int]()
@@ -91,25 +91,25 @@ class Rescoring:
         verifier: Verifier,
         tasks: Mapping[str, Task],
         out: RescoredFile,
-        job: Job,
+        context: RunContext,
         total: int,
         max_rate: float,
     ):
         self._domain, self._verifier, self._tasks, self._out = domain, verifier, tasks, out
-        self._job, self._total = job, total
-        self._flight, self._rows = InOrder(), deque[Rollout]()
+        self._context, self._total = context, total
+        self._flight, self._rows = OrderedFutures(), deque[VerifiedCompletion]()
         self._asked: dict[tuple[str, Candidate], Future[Verdict]] = {}
         self._no_verdict_rate = NoVerdictRate(verifier.name, max_rate, least=1)
         self._counted = Rescored()
         self._before = out.rows
 
-    def run(self, rows: Iterator[Rollout]) -> Result:
+    def run(self, rows: Iterator[VerifiedCompletion]) -> StageResult:
         """Judge all. Raises GuardStop and Interrupted, with what is judged on the disk."""
         if self._before:
-            self._job.progress(kind="note", text=f"going on after the {self._before} rows of {self._out.path}")
+            self._context.progress(kind="note", text=f"going on after the {self._before} rows of {self._out.path}")
         known = self._out.existing()
         self._progress()
-        with open(self._job.directory / "changed.jsonl", "w", encoding="utf-8") as changed:
+        with open(self._context.directory / "changed.jsonl", "w", encoding="utf-8") as changed:
             self._changed = changed
             for index, row in enumerate(rows):
                 if index < self._before:
@@ -120,7 +120,7 @@ class Rescoring:
             self._take_while(lambda: len(self._flight) > 0)
         return self._told()
 
-    def _ask(self, row: Rollout) -> None:
+    def _ask(self, row: VerifiedCompletion) -> None:
         task = self._tasks[row.task]
         candidate = self._domain.parse(row.completion, task)
         if row.truncated:
@@ -137,14 +137,14 @@ class Rescoring:
         while True:
             for asked in self._flight.take():
                 self._answer(self._rows.popleft(), _verdict(asked))
-            if self._job.interrupted:
+            if self._context.interrupted:
                 done = f"stopped after {self._out.rows} of {self._total} rows"
                 raise Interrupted(f"{done}; the same command with this rescore.output goes on there: {self._out.path}")
             if not waiting():
                 return
             self._flight.wait()
 
-    def _answer(self, row: Rollout, verdict: Verdict) -> None:
+    def _answer(self, row: VerifiedCompletion, verdict: Verdict) -> None:
         old, new = _stored(row), Judged(verdict.outcome, verdict.bucket, verdict.rule, verdict.passed, verdict.total)
         written = {
             "id": f"{row.step:06d}/{row.group}/{row.sample}",
@@ -161,7 +161,7 @@ class Rescoring:
         if self._out.rows % EVERY == 0:
             self._progress()
 
-    def _count(self, row: Rollout, written: Mapping[str, Any]) -> None:
+    def _count(self, row: VerifiedCompletion, written: Mapping[str, Any]) -> None:
         self._counted.add(row.step, row.task, row.waited, Judged(**written["old"]), Judged(**written["new"]))
         self._no_verdict_rate.count(written["new"]["outcome"], written["log"])
         if written["changed"] and not row.waited:
@@ -170,26 +170,26 @@ class Rescoring:
 
     def _progress(self) -> None:
         with suppress(Interrupted):  # `_take_while` sees it too, with what is judged on the disk.
-            self._job.progress(kind="phase", name="rescore", done=self._out.rows, total=self._total)
+            self._context.progress(kind="phase", name="rescore", done=self._out.rows, total=self._total)
 
-    def _told(self) -> Result:
+    def _told(self) -> StageResult:
         self._progress()
-        told, directory = self._counted, self._job.directory
+        told, directory = self._counted, self._context.directory
         write_json(directory / "rescore.json", told.to_dict())
         write_text(directory / "rescore.md", told.text())
-        self._job.progress(kind="note", text=told.text())
+        self._context.progress(kind="note", text=told.text())
         distinct = {"distinct": float(len(self._asked)), "system/rows_from_before": float(self._before)}
-        metrics = self._job.metrics = {**told.metrics(), **distinct, **system_metrics(self._verifier)}
+        metrics = self._context.metrics = {**told.metrics(), **distinct, **system_metrics(self._verifier)}
         self._no_verdict_rate.check()
         rates = told.rates()
-        return Result(
+        return StageResult(
             before={"success": rates["old"]} if "old" in rates else {},
             after={"success": rates["new"]} if "new" in rates else {},
             metrics=metrics,
         )
 
 
-def _verdict(asked: Asked) -> Verdict:
+def _verdict(asked: Pending) -> Verdict:
     """A verifier that fails on one answer is at fault for that one: the rest goes on."""
     try:
         return asked.verdict.result()
@@ -200,5 +200,5 @@ def _verdict(asked: Asked) -> Verdict:
         return Verdict("no_verdict", log=f"the verifier failed: {type(fault).__name__}: {fault}")
 
 
-def _stored(row: Rollout) -> Judged:
+def _stored(row: VerifiedCompletion) -> Judged:
     return Judged(row.outcome, row.bucket, row.rule, row.passed, row.total)

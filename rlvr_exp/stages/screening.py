@@ -6,7 +6,7 @@ task teaches nothing; one that a program without bodies passes teaches the wrong
 
 from collections.abc import Iterator, Sequence
 
-from rlvr_exp.run.job import Job
+from rlvr_exp.run.context import RunContext
 from rlvr_exp.stages.golds import why
 from rlvr_exp.tasks.base import Candidate, Domain, Task
 from rlvr_exp.tasks.mutants import stub_programs
@@ -17,13 +17,13 @@ WEAK = "a hollow program passes"
 EVERY = 50
 
 
-def unfit(domain: Domain, verifier: Verifier, tasks: Sequence[Task], keep_weak: bool, job: Job) -> dict[str, str]:
+def unfit(domain: Domain, verifier: Verifier, tasks: Sequence[Task], keep_weak: bool, context: RunContext) -> dict[str, str]:
     """Task: why it is left out. Judges golds and hollow programs of tasks that are judged by tests; no others."""
     tested = [task for task in tasks if isinstance(task.problem, PytestProblem) and task.gold is not None]
     if not tested:
         return {}
     trials = [trial for task in tested for trial in _trials(domain, task, keep_weak)]
-    job.progress(kind="phase", name="check tests", done=0, total=len(trials))
+    context.progress(kind="phase", name="check tests", done=0, total=len(trials))
     found: dict[str, str] = {}
     requests = (Request(task.problem, candidate) for task, _, candidate in trials)
     for done, (index, verdict) in enumerate(verifier.as_ready(requests), 1):
@@ -33,7 +33,7 @@ def unfit(domain: Domain, verifier: Verifier, tasks: Sequence[Task], keep_weak: 
         elif not is_gold and verdict.outcome == "passed":
             found.setdefault(task.id, WEAK)
         if done % EVERY == 0 or done == len(trials):
-            job.progress(kind="phase", name="check tests", done=done, total=len(trials))
+            context.progress(kind="phase", name="check tests", done=done, total=len(trials))
     return found
 
 

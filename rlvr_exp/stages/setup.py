@@ -21,8 +21,8 @@ from rlvr_exp.models.policy import Policy, load_policy
 from rlvr_exp.models.report import parameters
 from rlvr_exp.rollouts.distributed import agreed, rank
 from rlvr_exp.run import manifest
-from rlvr_exp.run.job import Job
-from rlvr_exp.run.report.known_tasks import note_tasks
+from rlvr_exp.run.context import RunContext
+from rlvr_exp.run.report.task_index import note_tasks
 from rlvr_exp.run.rollout_files import When
 from rlvr_exp.stages.fitting import all_tasks, check_fit
 from rlvr_exp.stages.golds import check_golds
@@ -49,7 +49,7 @@ class Parts:
 
 
 @contextmanager
-def prepared(config, job: Job) -> Iterator[Parts]:
+def prepared(config, context: RunContext) -> Iterator[Parts]:
     """Build the parts, write what they are into the manifest, and end the verifier's workers on the way out."""
     if config.parallel.threads:
         torch.set_num_threads(config.parallel.threads)
@@ -58,23 +58,23 @@ def prepared(config, job: Job) -> Iterator[Parts]:
     policy = load_policy(config.model, config.seed)
     with NoVerdictGuard(built_verifier(config), config.verifier.max_no_verdict_rate) as verifier:
         check_fit(verifier, all_tasks(domain))
-        manifest.extend(
-            job.directory,
+        manifest.update(
+            context.directory,
             data={name: {"tasks": len(tasks), "fingerprint": domain.fingerprint(name)} for name, tasks in domain.splits().items()},
             device=device(),
-            model=_told(policy, config, job),
-            verifier=ready(verifier, job),
+            model=_told(policy, config, context),
+            verifier=ready(verifier, context),
         )
         yield Parts(domain, policy, verifier, held_out)
 
 
-def _told(policy: Policy, config, job: Job) -> dict[str, object]:
+def _told(policy: Policy, config, context: RunContext) -> dict[str, object]:
     """The policy's parameters, for the manifest; a run that trains a part of them says so aloud, with any advice."""
     counted = parameters(policy.model)
     if reads(config, "optimizer") and counted.trained < counted.total:
-        job.progress(kind="note", text=str(counted))
+        context.progress(kind="note", text=str(counted))
     for text in advice(config):
-        job.progress(kind="note", text=text)
+        context.progress(kind="note", text=text)
     return counted.to_dict()
 
 
@@ -126,7 +126,7 @@ def practice_split(domain: Domain) -> str:
     return PRACTICE if domain.splits().get(PRACTICE) else "train"
 
 
-def training_tasks(parts: Parts, config, job: Job, split: str = "train") -> list[Task]:
+def training_tasks(parts: Parts, config, context: RunContext, split: str = "train") -> list[Task]:
     """The tasks of a split, kept apart from what is measured on, without prompts that the policy cannot take.
 
     Raises:
@@ -142,43 +142,43 @@ def training_tasks(parts: Parts, config, job: Job, split: str = "train") -> list
             InputProblem("model.max_prompt_tokens", f"no prompt of {len(tasks)} fits", str(limit), remedy="raise it")
         )
     left_out = len(tasks) - len(fitting)
-    unjudged = _unjudged(parts, config, job, fitting)
+    unjudged = _unjudged(parts, config, context, fitting)
     kept = [task for task in fitting if task.id not in unjudged] or fitting  # where none is left, the golds say why
     told = {"split": split, "tasks": len(kept), "left_out_prompt_too_long": left_out, "left_out_by_tests": unjudged}
-    manifest.extend(job.directory, train=told)
+    manifest.update(context.directory, train=told)
     if unjudged:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in list(unjudged.items())[:NAMED])
         text = f"{len(unjudged)} of {len(tasks)} {split} tasks are left out, their tests cannot judge: {reasons}"
-        job.progress(kind="note", text=text)
+        context.progress(kind="note", text=text)
     if left_out:
         text = f"{left_out} of {len(tasks)} {split} tasks are left out: their prompts pass {limit} tokens"
-        job.progress(kind="note", text=text)
+        context.progress(kind="note", text=text)
     if rank() == 0:  # Once is enough; where a gold fails, this rank ends the run.
-        check_golds(parts.domain, parts.verifier, kept, config.verifier.validate, job)
+        check_golds(parts.domain, parts.verifier, kept, config.verifier.validate, context)
     return kept
 
 
-def _unjudged(parts: Parts, config, job: Job, tasks: Sequence[Task]) -> dict[str, str]:
+def _unjudged(parts: Parts, config, context: RunContext, tasks: Sequence[Task]) -> dict[str, str]:
     """Tasks whose tests cannot judge, by reason; a run that goes on leaves out what it left out before."""
     known = None
-    if manifest.resumed_from(job.directory):
-        known = manifest.section(job.directory, "train").get("left_out_by_tests")
+    if manifest.resumed_from(context.directory):
+        known = manifest.section(context.directory, "train").get("left_out_by_tests")
     if known is None and rank() == 0 and config.verifier.validate:
-        known = unfit(parts.domain, parts.verifier, tasks, getattr(config.data, "weak", False), job)
+        known = unfit(parts.domain, parts.verifier, tasks, getattr(config.data, "weak", False), context)
     return agreed(known) or {}
 
 
-def measured_before(parts: Parts, config, job: Job) -> dict[str, Rate]:
+def measured_before(parts: Parts, config, context: RunContext) -> dict[str, Rate]:
     """`measured` before training; a run that goes on takes it from its directory where it was finished there."""
-    known = agreed(saved_rates(job.directory, "before") if manifest.resumed_from(job.directory) else None)
-    return measured(parts, config, job, "before") if known is None else known
+    known = agreed(saved_rates(context.directory, "before") if manifest.resumed_from(context.directory) else None)
+    return measured(parts, config, context, "before") if known is None else known
 
 
-def measured(parts: Parts, config, job: Job, when: When) -> dict[str, Rate]:
+def measured(parts: Parts, config, context: RunContext, when: When) -> dict[str, Rate]:
     """Answer and judge the held-out tasks, and write the evaluation into the run directory; returns its rates."""
 
     def progress(done: int, total: int) -> None:
-        job.progress(kind="phase", name=f"evaluate {when}", done=done, total=total)
+        context.progress(kind="phase", name=f"evaluate {when}", done=done, total=total)
 
     with phase(EVALUATE):
         scored = measure(
@@ -191,7 +191,7 @@ def measured(parts: Parts, config, job: Job, when: When) -> dict[str, Rate]:
             seed=config.seed,
             progress=progress,
         )
-    note_tasks(job.directory, parts.held_out)
+    note_tasks(context.directory, parts.held_out)
     prompts = {task.id: parts.domain.prompt(task) for task in parts.held_out}
     roles = of_roles(parts.domain, parts.held_out, scored)
-    return save(job.directory, when, scored, prompts, more={"roles": roles} if roles else None)
+    return save(context.directory, when, scored, prompts, more={"roles": roles} if roles else None)

@@ -13,38 +13,38 @@ from rlvr_exp.evaluation.likeness import told_of
 from rlvr_exp.evaluation.separation import check_separation
 from rlvr_exp.models.adapters import adapter_metrics
 from rlvr_exp.run import manifest
-from rlvr_exp.run.callbacks import Metrics
+from rlvr_exp.run.callbacks import MetricsLogger
 from rlvr_exp.run.checkpoints import Checkpoints
 from rlvr_exp.run.guards import Guards
-from rlvr_exp.run.identity import identity
-from rlvr_exp.run.job import Job, Result
-from rlvr_exp.run.saving import Saving, Selecting
+from rlvr_exp.run.fingerprint import run_fingerprint
+from rlvr_exp.run.context import RunContext, StageResult
+from rlvr_exp.run.saving import BestCheckpoint, CheckpointWriter
 from rlvr_exp.run.tracking import Tracker
 from rlvr_exp.stages.setup import Parts, measured, measured_before, prepared, split_tasks, training_tasks
 from rlvr_exp.stages.training import held_out_success, resumed_step, trained
 
 
-def run(config, job: Job) -> Result:
-    with prepared(config, job) as parts:
-        before = job.before = {} if config.model.from_scratch else measured_before(parts, config, job)
-        steps, final = train(parts, config, job)
-        after = measured(parts, config, job, "after")
-    return Result(before=before, after=after, metrics=final | told_of(job.directory), steps=steps)
+def run(config, context: RunContext) -> StageResult:
+    with prepared(config, context) as parts:
+        before = context.before = {} if config.model.from_scratch else measured_before(parts, config, context)
+        steps, final = train(parts, config, context)
+        after = measured(parts, config, context, "after")
+    return StageResult(before=before, after=after, metrics=final | told_of(context.directory), steps=steps)
 
 
-def train(parts: Parts, config, job: Job) -> tuple[int, dict[str, float]]:
+def train(parts: Parts, config, context: RunContext) -> tuple[int, dict[str, float]]:
     """Imitate the train split for the configured steps; returns the steps done and the last row of metrics."""
     algorithm = build(config.algorithm)
     policy = parts.policy
-    examples, left_out = algorithm.examples(policy, parts.domain, training_tasks(parts, config, job))
+    examples, left_out = algorithm.examples(policy, parts.domain, training_tasks(parts, config, context))
     dev = split_tasks(parts.domain, "dev")
     check_separation(dev, parts.held_out)  # what decides when to stop is not what success is measured on
     held_out, _ = algorithm.examples(policy, parts.domain, dev)
-    manifest.extend(job.directory, imitation={"examples": len(examples), "held_out": len(held_out), "left_out": left_out})
-    guards = Guards(config.run.guards, job)
-    checkpoints = Checkpoints(job.directory, config.run.checkpoint, identity(job.directory))
-    tracker = Tracker(job.directory, build(config.tracking), resumed_step(job))
-    selecting = Selecting(config.run.select, checkpoints, tracker, held_out_success(parts, config, job))
+    manifest.update(context.directory, imitation={"examples": len(examples), "held_out": len(held_out), "left_out": left_out})
+    guards = Guards(config.run.guards, context)
+    checkpoints = Checkpoints(context.directory, config.run.checkpoint, run_fingerprint(context.directory))
+    tracker = Tracker(context.directory, build(config.tracking), resumed_step(context))
+    best_checkpoint = BestCheckpoint(config.run.select, checkpoints, tracker, held_out_success(parts, config, context))
 
     def row() -> dict[str, float]:
         return {**adapter_metrics(policy.model), **guards.metrics()}
@@ -57,15 +57,15 @@ def train(parts: Parts, config, job: Job) -> tuple[int, dict[str, float]]:
                 build(config.optimizer).make(policy.model),
                 examples,
                 held_out,
-                [Metrics(tracker, job, row), guards, selecting, Saving(checkpoints, policy, job, selecting)],
+                [MetricsLogger(tracker, context, row), guards, best_checkpoint, CheckpointWriter(checkpoints, policy, context, best_checkpoint)],
             )
             trainer.guard = guards.updates
             trainer.notes |= {"clipping": trainer.clipping}
-            checkpoints.add({"guard": guards.updates, "select": selecting})
-            steps = trained(trainer, checkpoints, selecting, parts, config, job)
+            checkpoints.add({"guard": guards.updates, "select": best_checkpoint})
+            steps = trained(trainer, checkpoints, best_checkpoint, parts, config, context)
     finally:
         tracker.close()
-    return steps, tracker.last | selecting.metrics()
+    return steps, tracker.last | best_checkpoint.metrics()
 
 
 def trainer_arguments(parts: Parts, config, algorithm, scratch: Path) -> SFTConfig:

@@ -8,8 +8,8 @@ from rlvr_exp.models.adapters import adapter_metrics
 from rlvr_exp.rollouts.collect import Collector
 from rlvr_exp.rollouts.groups import Groups
 from rlvr_exp.rollouts.distributed import added
-from rlvr_exp.run.job import Job
-from rlvr_exp.run.rollout_files import Rollout, write_rollouts
+from rlvr_exp.run.context import RunContext
+from rlvr_exp.run.rollout_files import VerifiedCompletion, write_rollouts
 from rlvr_exp.run.rollout_rows import rollout_rows
 from rlvr_exp.run.step_log import StepLog
 from rlvr_exp.stages.judging import system_metrics
@@ -23,12 +23,12 @@ class Steps:
         guard: told of rewards that no update may be taken from.
     """
 
-    def __init__(self, parts: Parts, job: Job, algorithm: Algorithm, collector: Collector, guard: UpdateGuard):
-        self._parts, self._directory, self._algorithm, self._collector = parts, job.directory, algorithm, collector
+    def __init__(self, parts: Parts, context: RunContext, algorithm: Algorithm, collector: Collector, guard: UpdateGuard):
+        self._parts, self._directory, self._algorithm, self._collector = parts, context.directory, algorithm, collector
         self._guard = guard
         self.log = StepLog(algorithm.regularised, algorithm.group_filter().mode != "keep")
         self._groups: Groups | None = None
-        self.rows: list[Rollout] = []
+        self.rows: list[VerifiedCompletion] = []
         """Of the step at hand."""
 
     def experience(self, step: int) -> Experience:

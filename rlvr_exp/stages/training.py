@@ -14,21 +14,21 @@ from rlvr_exp.evaluation.metrics import rates_from
 from rlvr_exp.evaluation.separation import check_separation
 from rlvr_exp.models.zero3 import gathered_weights
 from rlvr_exp.run.checkpoints import TRAINING, Checkpoints, restore
-from rlvr_exp.run.job import Job
+from rlvr_exp.run.context import RunContext
 from rlvr_exp.run.manifest import resumed_from
-from rlvr_exp.run.saving import Measure, Selecting
+from rlvr_exp.run.saving import BestCheckpoint, EvalFn
 from rlvr_exp.stages.setup import Parts, held_out_tasks
 
 SUCCESS = ("pass_at_1", "pass_at_1_greedy")
 
 
-def resumed_step(job: Job) -> int | None:
+def resumed_step(context: RunContext) -> int | None:
     """The step of the checkpoint that the run goes on from; None for a run that begins."""
-    checkpoint = resumed_from(job.directory)
+    checkpoint = resumed_from(context.directory)
     return None if checkpoint is None else int(STEP.fullmatch(checkpoint.name)[1])
 
 
-def trained(trainer: Resumable, checkpoints: Checkpoints, selecting: Selecting, parts: Parts, config, job: Job) -> int:
+def trained(trainer: Resumable, checkpoints: Checkpoints, best_checkpoint: BestCheckpoint, parts: Parts, config, context: RunContext) -> int:
     """Train from where the run stands to its last step; the policy ends at its best where one was looked for.
 
     Returns:
@@ -38,24 +38,24 @@ def trained(trainer: Resumable, checkpoints: Checkpoints, selecting: Selecting, 
         GuardStop: steps were left and none was trained, or nothing by the name of `run.select.metric` was logged.
     """
     checkpoints.of(trainer)
-    checkpoint, before, folder = resumed_from(job.directory), resumed_step(job) or 0, None
+    checkpoint, before, folder = resumed_from(context.directory), resumed_step(context) or 0, None
     if checkpoint is not None:
         checkpoints.load(checkpoint, parts.policy, config.model.trust_remote_code)
-        folder, job.steps = str(checkpoint / TRAINING), before
+        folder, context.steps = str(checkpoint / TRAINING), before
     done, wanted = before, config.algorithm.max_steps
-    if done < wanted and not selecting.stopped:
+    if done < wanted and not best_checkpoint.stopped:
         trainer.train(resume_from_checkpoint=folder)
         done = trainer.state.global_step
         if done <= before:
             raise GuardStop(f"step {before} of {wanted}: steps were left and none was trained; log.txt may say why")
-    selecting.check()
-    if (best := selecting.chosen) is not None:
+    best_checkpoint.check()
+    if (best := best_checkpoint.best_path) is not None:
         with gathered_weights(parts.policy.model, write=True):
             restore(parts.policy, best, config.model.trust_remote_code)
     return done
 
 
-def held_out_success(parts: Parts, config, job: Job) -> Measure:
+def held_out_success(parts: Parts, config, context: RunContext) -> EvalFn:
     """Measures verified success on the tasks of `run.select`, which success is not reported of. Writes no file.
 
     Raises:
@@ -68,7 +68,7 @@ def held_out_success(parts: Parts, config, job: Job) -> Measure:
 
     def progress(done: int, total: int) -> None:
         with suppress(Interrupted):  # The step ends first, with a checkpoint.
-            job.progress(kind="phase", name="evaluate held-out", done=done, total=total)
+            context.progress(kind="phase", name="evaluate held-out", done=done, total=total)
 
     def now() -> Mapping[str, float]:
         start, who = time.perf_counter(), (parts.policy, parts.domain, parts.verifier)

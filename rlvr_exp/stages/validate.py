@@ -16,7 +16,7 @@ from rlvr_exp.core.errors import GuardStop, InputError, InputProblem
 from rlvr_exp.core.files import write_text
 from rlvr_exp.evaluation.trusted import Finding, report, shares
 from rlvr_exp.run import manifest
-from rlvr_exp.run.job import Job, Result
+from rlvr_exp.run.context import RunContext, StageResult
 from rlvr_exp.stages.fitting import check_fit
 from rlvr_exp.stages.golds import why
 from rlvr_exp.stages.judging import built_verifier, ready, system_metrics
@@ -31,7 +31,7 @@ NAMED = 20
 """Tasks named in the message that stops a run; validate.md has all."""
 
 
-def run(config: Config, job: Job) -> Result:
+def run(config: Config, context: RunContext) -> StageResult:
     domain: Domain = build(config.data)
     options = config.validate
     splits = wanted_splits(domain, options.split)
@@ -39,18 +39,18 @@ def run(config: Config, job: Job) -> Result:
     with NoVerdictGuard(built_verifier(config), config.verifier.max_no_verdict_rate) as verifier:
         check_fit(verifier, tasks)
         data = {name: {"tasks": len(domain.splits()[name]), "fingerprint": domain.fingerprint(name)} for name in splits}
-        manifest.extend(job.directory, verifier=ready(verifier, job), data=data)
-        found = judged(domain, verifier, tasks, options, job)
+        manifest.update(context.directory, verifier=ready(verifier, context), data=data)
+        found = judged(domain, verifier, tasks, options, context)
         told = system_metrics(verifier)
-    write_text(job.directory / "validate.jsonl", "".join(json.dumps(row(*one)) + "\n" for one in found))
+    write_text(context.directory / "validate.jsonl", "".join(json.dumps(row(*one)) + "\n" for one in found))
     findings = [Finding(t.task.id, t.kind, t.variant, v.outcome, why(v), decides_itself(v)) for t, v in found]
     text = report(findings, domain.left_out())
-    write_text(job.directory / "validate.md", text)
-    job.progress(kind="note", text=text)
+    write_text(context.directory / "validate.md", text)
+    context.progress(kind="note", text=text)
     rates, counts = shares(findings)
-    job.metrics = {**counts, **told}
+    context.metrics = {**counts, **told}
     _require(findings, options.require)
-    return Result(after=rates, metrics=job.metrics)
+    return StageResult(after=rates, metrics=context.metrics)
 
 
 def wanted_splits(domain: Domain, name: str) -> list[str]:
@@ -66,7 +66,7 @@ def wanted_splits(domain: Domain, name: str) -> list[str]:
 
 
 def judged(
-    domain: Domain, verifier: Verifier, tasks: Sequence[Task], options: Validate, job: Job
+    domain: Domain, verifier: Verifier, tasks: Sequence[Task], options: Validate, context: RunContext
 ) -> list[tuple[Trial, Verdict]]:
     """Every trial with its verdict, task by task in the order of the data."""
     asked: list[Trial] = []
@@ -81,12 +81,12 @@ def judged(
             last.append(len(asked))
 
     verdicts: dict[int, Verdict] = {}
-    job.progress(kind="phase", name="validate", done=0, total=len(tasks))
+    context.progress(kind="phase", name="validate", done=0, total=len(tasks))
     for index, verdict in verifier.as_ready(requests()):
         verdicts[index] = verdict
         if len(verdicts) % EVERY == 0:
-            job.progress(kind="phase", name="validate", done=bisect_right(last, len(verdicts)), total=len(tasks))
-    job.progress(kind="phase", name="validate", done=len(tasks), total=len(tasks))
+            context.progress(kind="phase", name="validate", done=bisect_right(last, len(verdicts)), total=len(tasks))
+    context.progress(kind="phase", name="validate", done=len(tasks), total=len(tasks))
     return [(trial, verdicts[index]) for index, trial in enumerate(asked)]
 
 

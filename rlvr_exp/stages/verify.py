@@ -15,7 +15,7 @@ from rlvr_exp.config.paths import PACKAGE
 from rlvr_exp.config.run import SAMPLES
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.run import manifest
-from rlvr_exp.run.job import Job, Result
+from rlvr_exp.run.context import RunContext, StageResult
 from rlvr_exp.run.verdict_file import VerdictFile
 from rlvr_exp.stages.answering import Answering
 from rlvr_exp.stages.judging import built_verifier, ready
@@ -24,18 +24,18 @@ from rlvr_exp.tasks.rows import FORMATS
 from rlvr_exp.verifiers.base import Verifier
 
 
-def run(config: Config, job: Job) -> Result:
+def run(config: Config, context: RunContext) -> StageResult:
     with built_verifier(config) as verifier:
         row_format = format_of(verifier)
         source = source_of(config.verify.input, row_format)
-        told = ready(verifier, job)
+        told = ready(verifier, context)
         found = fingerprint(source)
-        target = Path(config.verify.output or job.directory / "verdicts.jsonl")
-        made = {"input": found.hash, "verifier": decides(config, told), "max_row_mb": config.verify.max_row_mb}
-        with VerdictFile(target, made) as out:
+        target = Path(config.verify.output or context.directory / "verdicts.jsonl")
+        provenance = {"input": found.hash, "verifier": decides(config, told), "max_row_mb": config.verify.max_row_mb}
+        with VerdictFile(target, provenance) as out:
             described = {"path": str(source), "hash": found.hash, "rows": found.rows}
-            manifest.extend(job.directory, verifier=told, input=described, output=str(target))
-            answering = Answering(verifier, row_format, out, job, found.rows, config.verifier.max_no_verdict_rate)
+            manifest.update(context.directory, verifier=told, input=described, output=str(target))
+            answering = Answering(verifier, row_format, out, context, found.rows, config.verifier.max_no_verdict_rate)
             return answering.run(lines(source, config.verify.max_row_mb << 20))
 
 

@@ -13,7 +13,7 @@ from rlvr_exp.algorithms.arguments import shared_arguments
 from rlvr_exp.algorithms.clipping import MeasuredClipping
 from rlvr_exp.algorithms.nonfinite_guard import GuardedUpdate
 from rlvr_exp.config import build, compose
-from rlvr_exp.run.callbacks import Metrics
+from rlvr_exp.run.callbacks import MetricsLogger
 
 gc.freeze()  # Transformers collects before every run; what imports left behind need not be looked at again.
 
@@ -68,7 +68,7 @@ def trained(model: nn.Module, *words: str, callbacks=()) -> tuple[TinyTrainer, l
             model=model,
             args=TrainingArguments(**arguments, max_steps=config.algorithm.max_steps, remove_unused_columns=False),
             train_dataset=OneRow(),
-            callbacks=[Metrics(rows, rows), *callbacks],
+            callbacks=[MetricsLogger(rows, rows), *callbacks],
             optimizers=(build(config.optimizer).make(model), None),
         )
         trainer.remove_callback(PrinterCallback)

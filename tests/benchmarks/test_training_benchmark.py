@@ -11,7 +11,7 @@ from rlvr_exp.benchmarks.stock import method
 from rlvr_exp.benchmarks.training import Training, difference
 from rlvr_exp.config import build, compose
 from rlvr_exp.core.errors import GuardStop, InputError
-from rlvr_exp.run.job import Job
+from rlvr_exp.run.context import RunContext
 from rlvr_exp.stages.benchmark import _bench
 
 WORDS = [
@@ -28,7 +28,7 @@ WORDS += ["model.max_completion_tokens=16"]
 def bench(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
     (folder / "manifest.json").write_text("{}")
-    with _bench(compose(WORDS).config, Job(folder, lambda event: None)) as made:
+    with _bench(compose(WORDS).config, RunContext(folder, lambda event: None)) as made:
         yield made
 
 

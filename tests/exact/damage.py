@@ -26,9 +26,9 @@ from rlvr_exp.core.sealed import NAME
 from rlvr_exp.main import main
 from rlvr_exp.models.policy import Policy, load_policy
 from rlvr_exp.run.checkpoints import Checkpoints, restore
-from rlvr_exp.run.ready import unready
+from rlvr_exp.run.preflight import preflight_problems
 from rlvr_exp.run.resume import begin
-from rlvr_exp.run.saving import Selecting
+from rlvr_exp.run.saving import BestCheckpoint
 from rlvr_exp.stages.again import checkpoint_before
 
 ATTACKS = ("truncated", "one bit", "emptied", "missing", "swapped", "pickled")
@@ -145,10 +145,10 @@ class Attacked:
         return "" if found == self.root / "checkpoints" / self.newer.name else AnyName()
 
     def _best(self, checkpoints: Checkpoints) -> str:
-        selecting = Selecting(Select(metric="reward/mean"), checkpoints, SimpleNamespace(), dict)
+        best_checkpoint = BestCheckpoint(Select(metric="reward/mean"), checkpoints, SimpleNamespace(), dict)
         step = int(self.newer.name[5:])
-        selecting.load_state_dict({"by": ["reward/mean", "max"], "value": 1.0, "step": step, "waited": 0, "seen": step})
-        return "" if selecting.value is not None else AnyName()
+        best_checkpoint.load_state_dict({"by": ["reward/mean", "max"], "value": 1.0, "step": step, "waited": 0, "seen": step})
+        return "" if best_checkpoint.value is not None else AnyName()
 
     def by_command(self) -> None:
         """The words that a person types, once each: exit 2, the file named, and nothing is started."""
@@ -198,4 +198,4 @@ def _refusal(load: Callable[[], object]) -> str:
 
 
 def _told(config) -> str:
-    return " ".join(Path(problem.where).name for problem in unready(config, fetchable=False))
+    return " ".join(Path(problem.where).name for problem in preflight_problems(config, fetchable=False))

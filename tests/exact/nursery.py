@@ -24,7 +24,7 @@ IMPORTED = (
     "rlvr_exp.algorithms.group",
     "rlvr_exp.algorithms.ppo",
     "rlvr_exp.run.execute",
-    "rlvr_exp.run.ready",
+    "rlvr_exp.run.preflight",
     "rlvr_exp.sandbox.pool",
     "rlvr_exp.stages.launch",
     "rlvr_exp.stages.reinforcement",

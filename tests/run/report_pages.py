@@ -9,7 +9,7 @@ from rlvr_exp.core.files import write_json
 from rlvr_exp.evaluation.metrics import Scored
 from rlvr_exp.evaluation.saved import save
 from rlvr_exp.run.report import write_report
-from rlvr_exp.run.rollout_files import Rollout, write_rollouts
+from rlvr_exp.run.rollout_files import VerifiedCompletion, write_rollouts
 from rlvr_exp.run.tracking import Files, Tracker
 
 HOSTILE = '</pre><script>alert(1)</script><img src="https://example.com/x.png"> & "quoted" \'too\''
@@ -92,7 +92,7 @@ def log(run_dir, steps=40):
 def rollouts(run_dir, step, completion="def solve(g): return g", log_text="a log", task="t", family="flip"):
     verdicts = (("passed", None), ("failed", "timeout"), ("failed", "memory"), ("passed", None))
     rows = [
-        Rollout(step, f"{task}{group}", family, group, sample, PROMPT, completion, 9, False, *verdict, rule=None, passed=2,
+        VerifiedCompletion(step, f"{task}{group}", family, group, sample, PROMPT, completion, 9, False, *verdict, rule=None, passed=2,
                 total=2, reward=0.1 * sample, terms={"cases": 0.1 * sample}, advantage=0.0, log=log_text)
         for group in range(2)
         for sample, verdict in enumerate(verdicts)

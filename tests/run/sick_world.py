@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rlvr_exp.run.report.evidence import Evidence, Share
-from rlvr_exp.run.report.tally import tally
-from rlvr_exp.run.rollout_files import Rollout
+from rlvr_exp.run.report.step_counts import tally
+from rlvr_exp.run.rollout_files import VerifiedCompletion
 
-Change = Callable[[Rollout], dict[str, Any]]
+Change = Callable[[VerifiedCompletion], dict[str, Any]]
 """What is otherwise about a completion."""
 CONFIG = {
     "stage": "grpo",
@@ -71,15 +71,15 @@ class World:
             manifest=self.manifest,
         )
 
-    def _step(self, step: int) -> list[Rollout]:
+    def _step(self, step: int) -> list[VerifiedCompletion]:
         rows = [dataclasses.replace(row, **self.change(row)) for row in self._plain(step)]
         return [self._learned(row, [other for other in rows if other.group == row.group]) for row in rows]
 
-    def _plain(self, step: int) -> list[Rollout]:
+    def _plain(self, step: int) -> list[VerifiedCompletion]:
         rng = random.Random(f"{self.seed} {step}")
         return [self._one(rng, step, group, sample) for group in range(self.groups) for sample in range(self.size)]
 
-    def _one(self, rng: random.Random, step: int, group: int, sample: int) -> Rollout:
+    def _one(self, rng: random.Random, step: int, group: int, sample: int) -> VerifiedCompletion:
         hard = random.Random(f"{self.seed} {step} {group}").random()
         rate = self.rate + self.gain * step / self.steps
         # From groups that nearly always fail to groups that nearly always pass, as real tasks are.
@@ -89,12 +89,12 @@ class World:
         bucket = None if passed else rng.choice(["wrong_answer"] * 9 + ["runtime_error", "parse"])
         log = "" if passed else f"case {number}: {bucket}"
         reward = 1.0 + 0.001 * number if passed else -0.02 - 0.0002 * number
-        return Rollout(
+        return VerifiedCompletion(
             step, task, f"family{group % 3}", group, sample, f"prompt of {task}", text, 10 + number % 7, False,
             "passed" if passed else "failed", bucket, None, int(passed), 1, reward, {"all_passed": reward}, None, log,
         )  # fmt: skip
 
-    def _learned(self, row: Rollout, group: list[Rollout]) -> Rollout:
+    def _learned(self, row: VerifiedCompletion, group: list[VerifiedCompletion]) -> VerifiedCompletion:
         paid = [other.reward for other in group if other.reward is not None]
         if row.reward is None or max(paid) - min(paid) < 1e-6:
             return dataclasses.replace(row, fate="filtered" if row.reward is not None else "no_verdict")
@@ -102,7 +102,7 @@ class World:
             return row
         return dataclasses.replace(row, advantage=row.reward - sum(paid) / len(paid))
 
-    def _metrics(self, step: int, rows: list[Rollout]) -> dict[str, Any]:
+    def _metrics(self, step: int, rows: list[VerifiedCompletion]) -> dict[str, Any]:
         judged = [row for row in rows if row.outcome != "no_verdict"]
         paid = [row.reward for row in rows if row.reward is not None]
         trained = sum(row.fate == "trained" for row in rows)

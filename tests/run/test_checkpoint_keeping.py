@@ -14,7 +14,7 @@ from rlvr_exp.core.errors import GuardStop, InputError
 from rlvr_exp.core.sealed import check_sound
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.run.checkpoints import Checkpoints, restore
-from rlvr_exp.run.saving import Saving, Selecting
+from rlvr_exp.run.saving import BestCheckpoint, CheckpointWriter
 
 
 @pytest.fixture
@@ -140,23 +140,23 @@ class Rows:
         self.last, self.last_step = dict(row), step
 
 
-def selected(tmp_path: Path, policy: Policy, values: list[float | None], **options) -> tuple[Selecting, list[int]]:
+def selected(tmp_path: Path, policy: Policy, values: list[float | None], **options) -> tuple[BestCheckpoint, list[int]]:
     """Feed a value a step; the steps that were trained."""
     rows, checkpoints = Rows(), Checkpoints(tmp_path, Checkpoint(keep=1))
-    selecting = Selecting(Select(metric="reward/mean", **options), checkpoints, rows, dict)
-    saving = Saving(checkpoints, policy, SimpleNamespace(interrupted=False, steps=0), selecting)
-    checkpoints.add({"select": selecting})
+    best_checkpoint = BestCheckpoint(Select(metric="reward/mean", **options), checkpoints, rows, dict)
+    checkpoint_writer = CheckpointWriter(checkpoints, policy, SimpleNamespace(interrupted=False, steps=0), best_checkpoint)
+    checkpoints.add({"select": best_checkpoint})
     done = []
     for step, value in enumerate(values, 1):
         control, state = TrainerControl(), SimpleNamespace(global_step=step, max_steps=len(values))
         rows.log(step, {} if value is None else {"reward/mean": value})
-        selecting.on_log(None, state, control)
+        best_checkpoint.on_log(None, state, control)
         if control.should_save:
-            saving.on_save(None, state, control)
+            checkpoint_writer.on_save(None, state, control)
         done.append(step)
         if control.should_training_stop:
             break
-    return selecting, done
+    return best_checkpoint, done
 
 
 @pytest.mark.parametrize(
@@ -170,56 +170,56 @@ def selected(tmp_path: Path, policy: Policy, values: list[float | None], **optio
     ],
 )
 def test_the_best_by_any_metric_is_named_and_patience_ends(tmp_path, policy, values, options, best, trained) -> None:
-    selecting, done = selected(tmp_path, policy, values, **options)
-    assert (selecting.step, len(done)) == (best, trained)
+    best_checkpoint, done = selected(tmp_path, policy, values, **options)
+    assert (best_checkpoint.step, len(done)) == (best, trained)
     assert (tmp_path / "checkpoints" / "best").resolve().name == f"step_{best:06d}"
-    assert selecting.chosen == (tmp_path / "checkpoints" / "best").resolve()
-    again = Selecting(Select(metric="reward/mean", **options), selecting._checkpoints, Rows(), dict)
-    again.load_state_dict(selecting.state_dict())
-    assert again.state_dict() == selecting.state_dict()
-    other = Selecting(Select(metric="success/mean"), selecting._checkpoints, Rows(), dict)
-    other.load_state_dict(selecting.state_dict())
-    assert other.value is None and other.chosen is None
+    assert best_checkpoint.best_path == (tmp_path / "checkpoints" / "best").resolve()
+    again = BestCheckpoint(Select(metric="reward/mean", **options), best_checkpoint._checkpoints, Rows(), dict)
+    again.load_state_dict(best_checkpoint.state_dict())
+    assert again.state_dict() == best_checkpoint.state_dict()
+    other = BestCheckpoint(Select(metric="success/mean"), best_checkpoint._checkpoints, Rows(), dict)
+    other.load_state_dict(best_checkpoint.state_dict())
+    assert other.value is None and other.best_path is None
 
 
 def test_a_best_one_that_is_lost_is_looked_for_anew(tmp_path: Path, policy: Policy, caplog) -> None:
-    selecting, _ = selected(tmp_path, policy, [0.5, 0.1])
+    best_checkpoint, _ = selected(tmp_path, policy, [0.5, 0.1])
     (tmp_path / "checkpoints" / "step_000001" / "state.json").write_bytes(b"")
-    selecting.load_state_dict(selecting.state_dict())
-    assert selecting.value is None and "best checkpoint is lost" in caplog.text
+    best_checkpoint.load_state_dict(best_checkpoint.state_dict())
+    assert best_checkpoint.value is None and "best checkpoint is lost" in caplog.text
 
 
 def test_a_metric_that_no_row_has_stops_the_run(tmp_path: Path, policy: Policy) -> None:
-    selecting, _ = selected(tmp_path, policy, [None, None])
+    best_checkpoint, _ = selected(tmp_path, policy, [None, None])
     with pytest.raises(GuardStop, match="no row of metrics has it"):
-        selecting.check()
+        best_checkpoint.check()
 
 
 def test_a_run_asked_to_stop_has_its_checkpoint(tmp_path: Path, policy: Policy) -> None:
     from rlvr_exp.core.errors import Interrupted
 
     checkpoints = Checkpoints(tmp_path, Checkpoint(every_steps=50))
-    selecting = Selecting(Select(), checkpoints, Rows(), dict)
-    saving = Saving(checkpoints, policy, SimpleNamespace(interrupted=True, steps=0), selecting)
+    best_checkpoint = BestCheckpoint(Select(), checkpoints, Rows(), dict)
+    checkpoint_writer = CheckpointWriter(checkpoints, policy, SimpleNamespace(interrupted=True, steps=0), best_checkpoint)
     control, state = TrainerControl(), SimpleNamespace(global_step=3, max_steps=9)
-    saving.on_step_end(None, state, control)
+    checkpoint_writer.on_step_end(None, state, control)
     assert control.should_save
     with pytest.raises(Interrupted, match="step 3 of 9"):
-        saving.on_save(None, state, control)
+        checkpoint_writer.on_save(None, state, control)
     assert kept(checkpoints) == [3]
 
 
 def test_the_last_step_has_its_checkpoint_once_its_row_is_there(tmp_path: Path, policy: Policy) -> None:
     """Also where the run was asked to stop in it, and where it is the best one."""
     checkpoints, rows = Checkpoints(tmp_path, Checkpoint(every_steps=3)), Rows()
-    selecting = Selecting(Select(metric="reward/mean"), checkpoints, rows, dict)
-    saving = Saving(checkpoints, policy, SimpleNamespace(interrupted=True, steps=0), selecting)
-    checkpoints.add({"select": selecting})
+    best_checkpoint = BestCheckpoint(Select(metric="reward/mean"), checkpoints, rows, dict)
+    checkpoint_writer = CheckpointWriter(checkpoints, policy, SimpleNamespace(interrupted=True, steps=0), best_checkpoint)
+    checkpoints.add({"select": best_checkpoint})
     control, state = TrainerControl(), SimpleNamespace(global_step=9, max_steps=9)
-    saving.on_step_end(None, state, control)
-    saving.on_save(None, state, control)
+    checkpoint_writer.on_step_end(None, state, control)
+    checkpoint_writer.on_save(None, state, control)
     assert kept(checkpoints) == []
     rows.log(9, {"reward/mean": 1.0})
-    selecting.on_log(None, state, control)
-    saving.on_train_end(None, state, control)
+    best_checkpoint.on_log(None, state, control)
+    checkpoint_writer.on_train_end(None, state, control)
     assert kept(checkpoints) == [9] and named(checkpoints, "best") == "step_000009"

@@ -13,7 +13,7 @@ from rlvr_exp.run.report import Report
 from rlvr_exp.run.report.diagnosis import PIPELINE, Diagnosis, diagnose
 from rlvr_exp.run.report.evidence import Evidence, Share
 from rlvr_exp.run.report.finding import Finding, Weight
-from rlvr_exp.run.report.tally import tally
+from rlvr_exp.run.report.step_counts import tally
 
 
 @pytest.mark.parametrize("sickness", SICK)
@@ -213,7 +213,7 @@ def test_only_a_run_that_trained_and_did_not_learn_has_a_cause_to_tell(cause, ou
     """A stop's own reason is told anyway."""
     findings = (Finding(cause, "a title", "why", "remedy", Weight.BLOCKS),) if cause else ()
     found = Diagnosis(findings, (), outcome, "", "The run stopped: so it did")
-    assert Report(tmp_path, found, training).blame == told
+    assert Report(tmp_path, found, training).root_cause == told
 
 
 def test_stages_that_train():

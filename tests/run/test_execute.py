@@ -13,39 +13,39 @@ from rlvr_exp.core.errors import InputError
 from rlvr_exp.run import execute as module
 from rlvr_exp.run.children import Ended
 from rlvr_exp.run.execute import Outcome, execute
-from rlvr_exp.run.job import Job
-from rlvr_exp.run.manifest import extend
+from rlvr_exp.run.context import RunContext
+from rlvr_exp.run.manifest import update
 
 ROOT = Path(__file__).parents[2]
 STAGE = """
 import os, sys, types
 from rlvr_exp.core.errors import GuardStop, InputError, Interrupted, InputProblem
-from rlvr_exp.run.job import Result
+from rlvr_exp.run.context import StageResult
 from rlvr_exp.stages import launch
 
 RATE = {"value": 0.5, "low": 0.4, "high": 0.6, "n": 10, "samples": 8}
 
-def done(job):
-    job.progress(kind="step", step=2, total=2)
-    return Result(before={"pass_at_1": RATE}, after={"pass_at_1": RATE}, metrics={"loss": float("nan")}, steps=2)
+def done(context):
+    context.progress(kind="step", step=2, total=2)
+    return StageResult(before={"pass_at_1": RATE}, after={"pass_at_1": RATE}, metrics={"loss": float("nan")}, steps=2)
 
-def known(job):
+def known(context):
     from rlvr_exp.core import checksums
-    return Result(metrics={"known": len(checksums._known)})
+    return StageResult(metrics={"known": len(checksums._known)})
 
-def guard(job):
-    job.before = {"pass_at_1": RATE}
-    job.progress(kind="step", step=1, total=2)
+def guard(context):
+    context.before = {"pass_at_1": RATE}
+    context.progress(kind="step", step=1, total=2)
     raise GuardStop("not a number")
 
-def bad(job): raise InputError(InputProblem("data", "shrank"))
-def stopped(job): raise Interrupted("at step 1")
-def fault(job): return 1 / 0
-def killed(job): os.kill(os.getpid(), 9)
-def silent(job): os._exit(0)
+def bad(context): raise InputError(InputProblem("data", "shrank"))
+def stopped(context): raise Interrupted("at step 1")
+def fault(context): return 1 / 0
+def killed(context): os.kill(os.getpid(), 9)
+def silent(context): os._exit(0)
 
 stage = types.ModuleType("rlvr_exp.stages.evaluate")
-stage.run = lambda config, job: globals()[os.environ["HOW"]](job)
+stage.run = lambda config, context: globals()[os.environ["HOW"]](context)
 sys.modules["rlvr_exp.stages.evaluate"] = stage
 if __name__ == "__main__":
     sys.exit(launch.main(sys.argv[1:]))
@@ -123,7 +123,7 @@ def test_the_directory_says_what_ran(run) -> None:
         and manifest["hardware"]["cores"] >= 1
         and len(manifest["git"]["commit"]) == 40
     )
-    extend(outcome.directory, data={"fingerprint": "abc"})
+    update(outcome.directory, data={"fingerprint": "abc"})
     extended = json.loads((outcome.directory / "manifest.json").read_text())
     assert extended == manifest | {"data": {"fingerprint": "abc"}}
     assert not list(outcome.directory.rglob("*.tmp"))
@@ -138,15 +138,15 @@ def test_a_directory_is_used_once(run, tmp_path: Path) -> None:
 
 
 def test_inline_runs_in_this_process(tmp_path: Path) -> None:
-    seen: list[tuple[int, Job]] = []
+    seen: list[tuple[int, RunContext]] = []
 
-    def inline(config, job: Job) -> int:
-        from rlvr_exp.run.job import Result
+    def inline(config, context: RunContext) -> int:
+        from rlvr_exp.run.context import StageResult
         from rlvr_exp.run.summary import write_summary
 
-        seen.append((os.getpid(), job))
-        job.progress(kind="note", text="here")
-        write_summary(job.directory, config.stage, 0, 1.0, Result())
+        seen.append((os.getpid(), context))
+        context.progress(kind="note", text="here")
+        write_summary(context.directory, config.stage, 0, 1.0, StageResult())
         return 0
 
     outcome = execute(compose(["+stage=evaluate"]), COMMAND, tmp_path / "run", inline)
@@ -156,13 +156,13 @@ def test_inline_runs_in_this_process(tmp_path: Path) -> None:
 def test_an_interrupted_phase_ends_the_stage(tmp_path: Path) -> None:
     from rlvr_exp.core.errors import Interrupted
 
-    job = Job(tmp_path, lambda event: None)
-    job.progress(kind="phase", name="evaluate before", done=1, total=2)
-    job.interrupted = True
-    job.progress(kind="step", step=3)
+    context = RunContext(tmp_path, lambda event: None)
+    context.progress(kind="phase", name="evaluate before", done=1, total=2)
+    context.interrupted = True
+    context.progress(kind="step", step=3)
     with pytest.raises(Interrupted, match="evaluate before"):
-        job.progress(kind="phase", name="evaluate before", done=2, total=2)
-    assert job.steps == 3
+        context.progress(kind="phase", name="evaluate before", done=2, total=2)
+    assert context.steps == 3
 
 
 @pytest.mark.parametrize(

@@ -8,26 +8,26 @@ import pytest
 
 from rlvr_exp.config import compose
 from rlvr_exp.run import execute as module
-from rlvr_exp.run import family
+from rlvr_exp.run import process_group
 from rlvr_exp.run.execute import Outcome, execute
 
 ROOT = Path(__file__).parents[2]
 STAGE = """
 import contextlib, os, sys, time, types
 from rlvr_exp.core.errors import GuardStop
-from rlvr_exp.run.job import Result
+from rlvr_exp.run.context import StageResult
 from rlvr_exp.stages import launch
 
-def run(config, job):
-    job.before = {"from": "rank 0"}
-    job.progress(kind="note", text=f"rank {os.environ['RANK']} in {job.directory.name}")
+def run(config, context):
+    context.before = {"from": "rank 0"}
+    context.progress(kind="note", text=f"rank {os.environ['RANK']} in {context.directory.name}")
     if os.environ["RANK"] == os.environ["WHO"]:
         time.sleep(0.3)
         ENDS[os.environ["HOW"]]()
     elif os.environ["HOW"] != "done":
         time.sleep(1)
         raise RuntimeError("Connection closed by peer")
-    return Result(metrics={"rank": int(os.environ["RANK"])})
+    return StageResult(metrics={"rank": int(os.environ["RANK"])})
 
 def stop():
     raise GuardStop("graders fail")
@@ -48,7 +48,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "launch_of_ranks.py").write_text(STAGE)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(ROOT)]))
     monkeypatch.setattr(module, "LAUNCH", "launch_of_ranks")
-    monkeypatch.setattr(family, "GRACE_FAULT_S", 2.0)
+    monkeypatch.setattr(process_group, "GRACE_FAULT_S", 2.0)
 
     def start(who: int, how: str) -> Outcome:
         monkeypatch.setenv("WHO", str(who))

@@ -16,11 +16,11 @@ from rlvr_exp.config import compose
 from rlvr_exp.run import execute as module
 from rlvr_exp.run.execute import execute
 from rlvr_exp.run.guards_disk import Unwritable, unwritable, writing
-from rlvr_exp.run.rollout_files import Rollout, read_rollouts, write_rollouts
+from rlvr_exp.run.rollout_files import VerifiedCompletion, read_rollouts, write_rollouts
 from rlvr_exp.run.tracking import Files, Tracker, read_metrics
 
 ROOT = Path(__file__).parents[2]
-ROW = Rollout(1, "t", "f", 0, 0, "p", "c", 1, False, "passed", None, None, 1, 1, 1.0, {}, 0.5, "")
+ROW = VerifiedCompletion(1, "t", "f", 0, 0, "p", "c", 1, False, "passed", None, None, 1, 1, 1.0, {}, 0.5, "")
 
 
 @contextmanager
@@ -82,8 +82,8 @@ from rlvr_exp.stages import launch
 def full(*_):
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-def run(config, job):
-    job.progress(kind="step", step=7, total=9)
+def run(config, context):
+    context.progress(kind="step", step=7, total=9)
     full()
 
 stage = types.ModuleType("rlvr_exp.stages.evaluate")

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlvr_exp.run.guards_trend import Trends, Use, lasting, measure, slope
+from rlvr_exp.run.guards_trend import ResourceTrends, Use, sustained, measure, slope
 
 TOTAL = 1000
 
 
 def told(uses: list[float], left: float, window: int = 40, name: str = "memory") -> tuple[list[str], dict[str, float]]:
     """Every line, and the last metrics, of steps with these uses of which `left` is left at the last."""
-    trends, lines = Trends(Path("/"), window), []
+    trends, lines = ResourceTrends(Path("/"), window), []
     for step, used in enumerate(uses, 1):
         lines += trends.take({name: Use(used, left + uses[-1] - used)}, step, TOTAL)
     return lines, trends.metrics()
@@ -62,8 +62,8 @@ def test_switched_off_it_still_measures() -> None:
 
 
 def test_growth_counts_as_the_smaller_of_all_and_lately() -> None:
-    assert lasting([0, 10, 20, 30, 40, 40, 40, 40]) == 0
-    assert lasting([0, 0, 0, 0, 0, 10, 20, 30]) < 10
+    assert sustained([0, 10, 20, 30, 40, 40, 40, 40]) == 0
+    assert sustained([0, 0, 0, 0, 0, 10, 20, 30]) < 10
 
 
 def test_real_figures_are_this_process_s(tmp_path: Path) -> None:

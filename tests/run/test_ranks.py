@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rlvr_exp.config.parallel import Parallel
-from rlvr_exp.run import family
+from rlvr_exp.run import process_group
 from rlvr_exp.run.children import Ended, log_name, run_children
 from rlvr_exp.run.ranks import NAMES, environments, own_directory, remove_scratch
 
@@ -28,8 +28,8 @@ WAIT = "time.sleep(60)"
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(family, "GRACE_FAULT_S", 0.5)
-    monkeypatch.setattr(family, "GRACE_S", 1.0)
+    monkeypatch.setattr(process_group, "GRACE_FAULT_S", 0.5)
+    monkeypatch.setattr(process_group, "GRACE_S", 1.0)
 
     def start(body: str) -> tuple[Ended, list[Mapping[str, Any]]]:
         (tmp_path / "rank_of_test.py").write_text(HEAD + body)

@@ -10,7 +10,7 @@ from report_pages import Page, coordinates, log, report, whole_run
 
 from rlvr_exp.config import compose, to_yaml
 from rlvr_exp.config.load import resolved
-from rlvr_exp.run.report import known_tasks, nbest, write_report
+from rlvr_exp.run.report import task_index, nbest, write_report
 from rlvr_exp.run.report.differences import differences
 from rlvr_exp.run.tracking import Files, Tracker
 from rlvr_exp.tasks.arc.domain import Arc
@@ -76,7 +76,7 @@ def test_the_defaults_do_not_differ():
 
 def test_answers_are_held_against_the_gold(whole, monkeypatch):
     gold = "def solve(g):\n    return g[::-1]\n"
-    found = {f"t{i}": known_tasks.Known(i / 12, gold) for i in range(12)}
+    found = {f"t{i}": task_index.TaskInfo(i / 12, gold) for i in range(12)}
     monkeypatch.setattr("rlvr_exp.run.report.look_up_tasks", lambda directory, prompts: found)
     page = report(whole)
     minus = [text for tag, text in page.texts if tag == "span" and text.startswith("-def solve")]
@@ -98,11 +98,11 @@ def test_tasks_are_known_by_the_run_s_own_data(tmp_path):
     (tmp_path / "config.yaml").write_text(to_yaml(compose(["+stage=grpo", "data.limit=20"])))
     domain = Arc(limit=20)
     task, other = domain.splits()["test"][:2]
-    wanted = {task.id: known_tasks.Known(task.difficulty, task.gold)}
+    wanted = {task.id: task_index.TaskInfo(task.difficulty, task.gold)}
     prompts = {task.id: domain.prompt(task), other.id: "another prompt", "gone": ""}
-    assert known_tasks.look_up_tasks(tmp_path, prompts) == wanted
-    known_tasks.note_tasks(tmp_path, [task])
-    assert known_tasks.look_up_tasks(tmp_path, {}) == wanted, "noted by the run itself"
+    assert task_index.look_up_tasks(tmp_path, prompts) == wanted
+    task_index.note_tasks(tmp_path, [task])
+    assert task_index.look_up_tasks(tmp_path, {}) == wanted, "noted by the run itself"
 
 
 def test_logs_are_counted_by_their_first_line(whole):

@@ -15,9 +15,9 @@ from rlvr_exp.core.files import write_json
 from rlvr_exp.core.sealed import seal
 from rlvr_exp.run import manifest
 from rlvr_exp.run.execute import execute
-from rlvr_exp.run.identity import identity
+from rlvr_exp.run.fingerprint import run_fingerprint
 from rlvr_exp.run.resume import Start, begin, newest_sound, prepare, problem_before
-from rlvr_exp.run.start_files import start_files
+from rlvr_exp.run.initial_weights import initial_weights
 
 WORDS = ["+stage=grpo", "data.limit=3", "algorithm.max_steps=6"]
 
@@ -32,7 +32,7 @@ def checkpoint(root: Path, step: int) -> Path:
     folder = root / "checkpoints" / f"step_{step:06d}"
     folder.mkdir(parents=True)
     (folder / "model.safetensors").write_bytes(b"weights" * step)
-    seal(folder, {"step": step, **identity(root)})
+    seal(folder, {"step": step, **run_fingerprint(root)})
     return folder
 
 
@@ -42,7 +42,7 @@ def run(root: Path, *words: str, steps: tuple[int, ...] = (2, 4), status: str = 
     root.mkdir(parents=True)
     (root / "config.yaml").write_text(to_yaml(checked))
     manifest.begin(root, "grpo", 0, ["python", "-m", "rlvr_exp"], "now")
-    manifest.extend(root, data=fingerprints(), start=start_files(checked.config))
+    manifest.update(root, data=fingerprints(), start=initial_weights(checked.config))
     write_json(root / "summary.json", {"status": status, "steps": max(steps, default=0)})
     for step in steps:
         checkpoint(root, step)
@@ -127,7 +127,7 @@ def test_what_decides_no_trajectory_may_differ(tmp_path: Path, words: list[str])
 def test_other_data_under_the_same_options_is_refused(tmp_path: Path) -> None:
     root = run(tmp_path / "run", steps=())
     told = json.loads((root / "manifest.json").read_text())["data"]
-    manifest.extend(root, data={name: {"fingerprint": f"{part['fingerprint']}x"} for name, part in told.items()})
+    manifest.update(root, data={name: {"fingerprint": f"{part['fingerprint']}x"} for name, part in told.items()})
     checkpoint(root, 2)
     with pytest.raises(InputError, match="holds other tasks"):
         begin(asked(root), root)

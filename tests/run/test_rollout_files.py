@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.run.rollout_files import Rollout, read_rollouts, rollout_steps, write_rollouts
+from rlvr_exp.run.rollout_files import VerifiedCompletion, read_rollouts, rollout_steps, write_rollouts
 
-ROW = Rollout(
+ROW = VerifiedCompletion(
     step=10, task="rotate-1", family="rotate", group=0, sample=0, prompt="1 2\n3 4", completion="return g", tokens=7,
     truncated=False, outcome="failed", bucket="wrong_answer", rule=None, passed=1, total=3, reward=0.4,
     terms={"cases": 0.33}, advantage=-0.5, log="case 2: expected [[1]]",

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlvr_exp.run.rollout_files import Rollout
+from rlvr_exp.run.rollout_files import VerifiedCompletion
 from rlvr_exp.run.tracking import Files, TensorBoard, Tracker
 from rlvr_exp.run.tracking_samples import COLUMNS, MOST_TEXT, chosen, table
 
-ROW = Rollout(
+ROW = VerifiedCompletion(
     step=1, task="rotate-1", family="rotate", group=0, sample=0, prompt="1 2", completion="return g", tokens=7,
     truncated=False, outcome="failed", bucket="wrong_answer", rule=None, passed=1, total=3, reward=0.4,
     terms={}, advantage=-0.5, log="case 2 | expected\n<b>1</b>",

@@ -12,7 +12,7 @@ import pytest
 
 from rlvr_exp.config.guards import Guards
 from rlvr_exp.core.phase import current, go_over, phase
-from rlvr_exp.run.job import Job
+from rlvr_exp.run.context import RunContext
 from rlvr_exp.run.watchdog import watched
 
 SHORT = Guards(step_deadline_s=0.4)
@@ -26,7 +26,7 @@ def stuck_here(seconds: float) -> None:
 
 
 def test_phase_and_stacks_are_told_once_where_nothing_moves(tmp_path: Path, capfd: pytest.CaptureFixture) -> None:
-    with watched(SHORT, Job(tmp_path, lambda event: None), "grpo"):
+    with watched(SHORT, RunContext(tmp_path, lambda event: None), "grpo"):
         stuck_here(1.5)
     log, said = (tmp_path / "log.txt").read_text(), capfd.readouterr().err
     for text in (log, said):
@@ -37,26 +37,26 @@ def test_phase_and_stacks_are_told_once_where_nothing_moves(tmp_path: Path, capf
 
 
 def test_each_time_of_standing_still_is_told(tmp_path: Path) -> None:
-    job = Job(tmp_path, lambda event: None)
-    with watched(SHORT, job, "grpo"):
+    context = RunContext(tmp_path, lambda event: None)
+    with watched(SHORT, context, "grpo"):
         for step in (1, 2):
             stuck_here(0.9)
-            job.progress(kind="step", step=step)
+            context.progress(kind="step", step=step)
     log = (tmp_path / "log.txt").read_text()
     assert log.count("watchdog: no sign") == 2 and "after step 0" in log and "after step 1" in log
 
 
 def test_signs_of_progress_keep_it_silent(tmp_path: Path) -> None:
-    job = Job(tmp_path, lambda event: None)
-    with watched(SHORT, job, "grpo"):
+    context = RunContext(tmp_path, lambda event: None)
+    with watched(SHORT, context, "grpo"):
         for done in range(12):
             time.sleep(0.1)
-            job.progress(kind="phase", name="evaluate", done=done, total=12)
+            context.progress(kind="phase", name="evaluate", done=done, total=12)
     assert not (tmp_path / "log.txt").exists()
 
 
 def test_a_deadline_of_nothing_starts_no_thread(tmp_path: Path) -> None:
-    with watched(Guards(step_deadline_s=0), Job(tmp_path, lambda event: None), "grpo"):
+    with watched(Guards(step_deadline_s=0), RunContext(tmp_path, lambda event: None), "grpo"):
         assert "watchdog" not in {thread.name for thread in threading.enumerate()}
 
 
@@ -65,14 +65,14 @@ import sys, time
 from pathlib import Path
 from rlvr_exp.config.guards import Guards
 from rlvr_exp.core.phase import phase
-from rlvr_exp.run.job import Job
+from rlvr_exp.run.context import RunContext
 from rlvr_exp.run.watchdog import watched
 
 directory, ends = Path(sys.argv[1]), sys.argv[2] == "ends"
 sent = []
-job = Job(directory, sent.append)
-job.steps, job.before = 4, {"pass_at_1": 0.5}
-with watched(Guards(step_deadline_s=0.3, stop_past_deadline=ends), job, "grpo"), phase("update"):
+context = RunContext(directory, sent.append)
+context.steps, context.before = 4, {"pass_at_1": 0.5}
+with watched(Guards(step_deadline_s=0.3, stop_past_deadline=ends), context, "grpo"), phase("update"):
     time.sleep(2)
 print("ALARM", [event["kind"] for event in sent])
 """

@@ -20,10 +20,10 @@ from rlvr_exp.config.data import Data
 from rlvr_exp.core.errors import GuardStop, InputError, Interrupted
 from rlvr_exp.core.sealed import check_sound
 from rlvr_exp.run import manifest
-from rlvr_exp.run.job import Job, Result
-from rlvr_exp.run.ready import unready
+from rlvr_exp.run.context import RunContext, StageResult
+from rlvr_exp.run.preflight import preflight_problems
 from rlvr_exp.run.rollout_files import read_rollouts, rollout_steps, write_rollouts
-from rlvr_exp.run.stored import Stored
+from rlvr_exp.run.run_reader import RunReader
 from rlvr_exp.stages import again, replay, rescore, setup
 
 pytestmark = pytest.mark.slow
@@ -91,10 +91,10 @@ def once(node, **more):
 KNOWN: dict[str, object] = {}
 
 
-def job_in(directory: Path, stage: str) -> tuple[Job, list[dict]]:
+def context_in(directory: Path, stage: str) -> tuple[RunContext, list[dict]]:
     events: list[dict] = []
     manifest.begin(directory, stage, 0, [], "")
-    return Job(directory, events.append), events
+    return RunContext(directory, events.append), events
 
 
 def sums(directory: Path) -> dict[Path, str]:
@@ -148,7 +148,7 @@ def rescored(made: Path, tmp_path_factory) -> Path:
 
 
 def test_an_unchanged_verifier_agrees_in_full(made: Path, rescored: Path) -> None:
-    rows, stored = rows_of(rescored / "rescored.jsonl"), list(Stored(made).rows())
+    rows, stored = rows_of(rescored / "rescored.jsonl"), list(RunReader(made).rows())
     assert len(rows) == len(stored) > 0 and all(row["old"] == row["new"] and not row["changed"] for row in rows)
     assert [(row["step"], row["task"]) for row in rows] == [(row.step, row.task) for row in stored]
     metrics = json.loads((rescored / "summary.json").read_text())["metrics"]
@@ -165,13 +165,13 @@ def test_it_goes_on_after_a_kill_in_the_middle_of_a_line(made: Path, rescored: P
     half = len(lines) // 2
     output.write_bytes(b"".join(lines[:half]) + lines[half][:20])
     (tmp_path / "out.jsonl.made.json").write_bytes((rescored / "rescored.jsonl.made.json").read_bytes())
-    job, events = job_in(tmp_path / "run", "rescore")
-    result = rescore.run(compose(["+stage=rescore", f"rescore.run={made}", f"rescore.output={output}"]).config, job)
+    context, events = context_in(tmp_path / "run", "rescore")
+    result = rescore.run(compose(["+stage=rescore", f"rescore.run={made}", f"rescore.output={output}"]).config, context)
     assert output.read_bytes() == whole and result.metrics["system/rows_from_before"] == half
     assert result.metrics["completions"] == len([row for row in map(json.loads, lines) if not row["waited"]])
     with pytest.raises(InputError, match=r"was made with another verifier.sandbox.cpu_s"):
         words = ["+stage=rescore", f"rescore.run={made}", f"rescore.output={output}", "sandbox.cpu_s=9"]
-        rescore.run(compose(words).config, job)
+        rescore.run(compose(words).config, context)
 
 
 @pytest.fixture
@@ -183,16 +183,16 @@ def lenient(tmp_path: Path, monkeypatch) -> list[str]:
     return [f"hydra.searchpath=[{tmp_path / 'own'}]", "verifier=lenient"]
 
 
-def rescore_with(made: Path, place: Path, *words: str) -> Result:
-    job, _ = job_in(place, "rescore")
-    return rescore.run(compose(["+stage=rescore", f"rescore.run={made}", *words]).config, job)
+def rescore_with(made: Path, place: Path, *words: str) -> StageResult:
+    context, _ = context_in(place, "rescore")
+    return rescore.run(compose(["+stage=rescore", f"rescore.run={made}", *words]).config, context)
 
 
 def test_another_verifier_shows_what_changed_and_never_what_was_cut(made: Path, tmp_path: Path, lenient) -> None:
     result = rescore_with(made, tmp_path / "run", *lenient, "verifier.word=''")
     told = json.loads((tmp_path / "run" / "rescore.json").read_text())
     counts = {(row["old"], row["new"]): row["completions"] for row in told["table"]}
-    stored = [row for row in Stored(made).rows() if not row.waited]
+    stored = [row for row in RunReader(made).rows() if not row.waited]
     changed = [row for row in stored if row.outcome != "passed" and not row.truncated]
     assert result.metrics["changed"] == result.metrics["gained"] == len(changed) > 0
     assert {new for _, new in counts} <= {"passed", "truncated"} and sum(counts.values()) == len(stored)
@@ -207,14 +207,14 @@ def test_another_verifier_shows_what_changed_and_never_what_was_cut(made: Path, 
 def test_a_broken_grader_ends_with_the_guard_once_all_is_answered(made: Path, tmp_path: Path, lenient) -> None:
     with pytest.raises(GuardStop, match="no oracle"):
         rescore_with(made, tmp_path / "run", *lenient, "verifier.word=broken")
-    assert len(rows_of(tmp_path / "run" / "rescored.jsonl")) == len(list(Stored(made).rows()))
+    assert len(rows_of(tmp_path / "run" / "rescored.jsonl")) == len(list(RunReader(made).rows()))
 
 
 def test_an_interrupt_keeps_what_is_judged(made: Path, tmp_path: Path, lenient) -> None:
-    job, _ = job_in(tmp_path / "run", "rescore")
-    job.interrupted = True
+    context, _ = context_in(tmp_path / "run", "rescore")
+    context.interrupted = True
     with pytest.raises(Interrupted, match="goes on there"):
-        rescore.run(compose(["+stage=rescore", f"rescore.run={made}", *lenient]).config, job)
+        rescore.run(compose(["+stage=rescore", f"rescore.run={made}", *lenient]).config, context)
 
 
 def test_options_are_the_run_s_own_but_for_what_is_given(made: Path) -> None:
@@ -235,7 +235,7 @@ def test_options_are_the_run_s_own_but_for_what_is_given(made: Path) -> None:
 def test_what_cannot_be_rescored_is_told_before_anything_starts(made: Path, tmp_path: Path, words, said) -> None:
     (tmp_path / "config.yaml").write_text((made / "config.yaml").read_text())
     config = compose(["+stage=rescore", *(word.format(bare=tmp_path) for word in words)]).config
-    assert said in str([str(problem) for problem in unready(config, fetchable=False)])
+    assert said in str([str(problem) for problem in preflight_problems(config, fetchable=False)])
 
 
 def test_other_data_is_refused_by_the_tasks_that_it_lacks(made: Path, tmp_path: Path) -> None:
@@ -243,9 +243,9 @@ def test_other_data_is_refused_by_the_tasks_that_it_lacks(made: Path, tmp_path: 
         rescore_with(made, tmp_path / "run", "data.limit=1")
 
 
-def replayed(made: Path, place: Path, step: int, *words: str) -> tuple[Result, dict]:
-    job, _ = job_in(place, "replay")
-    result = replay.run(compose(["+stage=replay", f"replay.run={made}", f"replay.step={step}", *words]).config, job)
+def replayed(made: Path, place: Path, step: int, *words: str) -> tuple[StageResult, dict]:
+    context, _ = context_in(place, "replay")
+    result = replay.run(compose(["+stage=replay", f"replay.run={made}", f"replay.step={step}", *words]).config, context)
     return result, json.loads((place / "replay.json").read_text())
 
 

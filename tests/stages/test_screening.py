@@ -38,9 +38,9 @@ def verifier():
 
 def screened(verifier: PytestSuite, keep_weak: bool) -> tuple[dict[str, str], list[tuple[int, int]]]:
     told: list[tuple[int, int]] = []
-    job = SimpleNamespace(progress=lambda kind, name, done, total: told.append((done, total)))
+    context = SimpleNamespace(progress=lambda kind, name, done, total: told.append((done, total)))
     domain = SimpleNamespace(parse=lambda text, task: Candidate(text))
-    return unfit(domain, verifier, TASKS, keep_weak, job), told
+    return unfit(domain, verifier, TASKS, keep_weak, context), told
 
 
 def test_what_is_left_out_and_why(verifier):
@@ -55,5 +55,5 @@ def test_weak_tasks_can_be_kept(verifier):
 
 
 def test_tasks_that_no_tests_judge_are_none_of_its_business(verifier):
-    job = SimpleNamespace(progress=lambda **_: pytest.fail("nothing to report"))
-    assert unfit(SimpleNamespace(), verifier, TASKS[-1:], False, job) == {}
+    context = SimpleNamespace(progress=lambda **_: pytest.fail("nothing to report"))
+    assert unfit(SimpleNamespace(), verifier, TASKS[-1:], False, context) == {}

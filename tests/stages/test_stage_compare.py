@@ -13,7 +13,7 @@ from rlvr_exp.core.files import write_json
 from rlvr_exp.evaluation.metrics import Scored
 from rlvr_exp.evaluation.paired import paired
 from rlvr_exp.evaluation.saved import load, save
-from rlvr_exp.run.job import Job
+from rlvr_exp.run.context import RunContext
 from rlvr_exp.stages import compare
 
 OPTIONS = {
@@ -82,12 +82,12 @@ def test_runs_on_other_tasks_have_no_paired_difference(two, tmp_path):
 
 def test_the_stage_writes_both_files_and_shows_the_table(two, tmp_path):
     events = []
-    job = Job(tmp_path / "comparison", events.append)
+    context = RunContext(tmp_path / "comparison", events.append)
     config = SimpleNamespace(compare=SimpleNamespace(runs=[str(run) for run in two]))
-    result = compare.run(config, job)
-    written = json.loads((job.directory / "compare.json").read_text())
+    result = compare.run(config, context)
+    written = json.loads((context.directory / "compare.json").read_text())
     assert written["runs"] == ["first", "second"] and written["options"]["algorithm.group_size"] == [8, 4]
-    text = (job.directory / "compare.md").read_text()
+    text = (context.directory / "compare.md").read_text()
     assert [event["text"] for event in events] == [text]
     assert "| algorithm.group_size | 8" in text and "+40.0 points [" in text and "30.0% [" in text
     assert result.metrics == {"runs": 2, "options_that_differ": 3} and result.steps == 0

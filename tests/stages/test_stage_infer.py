@@ -15,7 +15,7 @@ from rlvr_exp.core.errors import InputError, Interrupted
 from rlvr_exp.inference.solution import KEYS
 from rlvr_exp.main import main
 from rlvr_exp.run import manifest
-from rlvr_exp.run.job import Job
+from rlvr_exp.run.context import RunContext
 from rlvr_exp.stages import infer
 from rlvr_exp.verifiers.base import OUTCOMES
 
@@ -41,12 +41,12 @@ def starter(folder):
 
     def go(*words, tune=None):
         go.count += 1
-        job = go.job = Job(folder / f"run{go.count}", go.events.append)
-        job.directory.mkdir()
-        manifest.begin(job.directory, "infer", 0, [], "")
+        context = go.context = RunContext(folder / f"run{go.count}", go.events.append)
+        context.directory.mkdir()
+        manifest.begin(context.directory, "infer", 0, [], "")
         if tune:
-            tune(job)
-        return infer.run(compose(["+stage=infer", SHORT, *words]).config, job)
+            tune(context)
+        return infer.run(compose(["+stage=infer", SHORT, *words]).config, context)
 
     go.count, go.events = 0, []
     return go
@@ -151,7 +151,7 @@ def test_a_verifier_of_other_problems_is_refused(start, tmp_path):
 
 def test_a_split_of_the_data_is_solved(start):
     found = start("infer.tasks=3", "infer.decoding=sample", "infer.samples=2", "infer.max_attempts=2")
-    rows = answers(start.job.directory / "answers.jsonl")
+    rows = answers(start.context.directory / "answers.jsonl")
     assert len(rows) == 3 == found.metrics["tasks"] and set(found.after) == {"pass_at_attempt_1", "pass_at_attempt_2"}
     assert [event["row"] for event in start.events if event["kind"] == "row"] == rows
     assert start.events[-2]["done"] == 3
@@ -182,14 +182,14 @@ def words(answered, tmp_path):
 def stopping(after):
     """Asks the run to stop once so many tasks are answered."""
 
-    def tune(job):
-        send = job._send
+    def tune(context):
+        send = context._send
 
         def listen(event):
             send(event)
-            job.interrupted = job.interrupted or event.get("done") == after
+            context.interrupted = context.interrupted or event.get("done") == after
 
-        job._send = listen
+        context._send = listen
 
     return tune
 
@@ -216,7 +216,7 @@ def test_a_line_that_a_kill_cut_is_answered_again(start, words, tmp_path):
 def test_programs_are_laid_out_beside_what_is_judged(start, words, tmp_path):
     found = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     start(words[0], "infer.verify=false", "infer.format=true", "infer.tasks=2", "model.max_completion_tokens=40")
-    shown = answers(start.job.directory / "answers.jsonl")
+    shown = answers(start.context.directory / "answers.jsonl")
     assert all(row["formatted"] is None for row in found)
     assert all((row["formatted"] is None) == bool(row["fault"]) for row in shown)
 

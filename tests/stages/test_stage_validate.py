@@ -13,7 +13,7 @@ from program import ENVIRONMENT, PROGRAM
 from rlvr_exp.config import build, compose
 from rlvr_exp.core.errors import GuardStop, InputError
 from rlvr_exp.core.files import write_text
-from rlvr_exp.run.job import Job, Result
+from rlvr_exp.run.context import RunContext, StageResult
 from rlvr_exp.stages import validate
 from rlvr_exp.stages.golds import check_golds
 from rlvr_exp.stages.judging import built_verifier
@@ -46,12 +46,12 @@ def checked(folder: Path, *words: str) -> Any:
     return compose([*given, *words]).config
 
 
-def run(tmp_path: Path, config: Any) -> tuple[Result, list[dict[str, Any]], list[dict[str, Any]]]:
+def run(tmp_path: Path, config: Any) -> tuple[StageResult, list[dict[str, Any]], list[dict[str, Any]]]:
     """The result, the rows written and the events sent."""
     events: list[dict[str, Any]] = []
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "manifest.json").write_text("{}")
-    result = validate.run(config, Job(tmp_path / "run", lambda event: events.append(dict(event))))
+    result = validate.run(config, RunContext(tmp_path / "run", lambda event: events.append(dict(event))))
     return result, rows(tmp_path), events
 
 
@@ -160,7 +160,7 @@ def test_the_stages_with_a_policy_refuse_it_too(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(setup, "load_policy", lambda *_: None)
     config = compose(["+stage=evaluate", "verifier=pytest", "data.limit=1", "sandbox.workers=1"]).config
     with pytest.raises(InputError, match="does not judge the problems of this data"):
-        with setup.prepared(config, Job(tmp_path, lambda event: None)):
+        with setup.prepared(config, RunContext(tmp_path, lambda event: None)):
             pass
 
 
@@ -195,12 +195,12 @@ def test_training_looks_at_the_golds_of_its_first_tasks(
     bad_second: Any, count: int, stops: bool, tmp_path: Path
 ) -> None:
     domain, verifier = bad_second
-    job = Job(tmp_path, lambda event: None)
+    context = RunContext(tmp_path, lambda event: None)
     if not stops:
-        check_golds(domain, verifier, domain.splits()["train"], count, job)
+        check_golds(domain, verifier, domain.splits()["train"], count, context)
         return
     with pytest.raises(GuardStop, match=r"1 of \d gold answers of the training tasks do not pass:\nMbpp/602: failed"):
-        check_golds(domain, verifier, domain.splits()["train"], count, job)
+        check_golds(domain, verifier, domain.splits()["train"], count, context)
 
 
 def test_tasks_without_a_gold_are_passed_over(bad_second: Any, tmp_path: Path) -> None:
@@ -208,7 +208,7 @@ def test_tasks_without_a_gold_are_passed_over(bad_second: Any, tmp_path: Path) -
 
     domain, verifier = bad_second
     tasks, events = domain.splits()["train"], []
-    check_golds(domain, verifier, [tasks[0], replace(tasks[1], gold=None), tasks[2]], 16, Job(tmp_path, events.append))
+    check_golds(domain, verifier, [tasks[0], replace(tasks[1], gold=None), tasks[2]], 16, RunContext(tmp_path, events.append))
     assert [(event["done"], event["total"]) for event in events] == [(0, 2), (2, 2)]
 
 

@@ -15,7 +15,7 @@ from program import ENVIRONMENT, PROGRAM
 from rlvr_exp.config import compose
 from rlvr_exp.core.errors import GuardStop, InputError, Interrupted
 from rlvr_exp.run import manifest
-from rlvr_exp.run.job import Job
+from rlvr_exp.run.context import RunContext
 from rlvr_exp.run.verdict_file import KEYS, VerdictFile, row_of
 from rlvr_exp.stages import verify
 from rlvr_exp.verifiers.base import Verdict
@@ -103,12 +103,12 @@ def start(words, tmp_path):
 
     def go(*more, tune=None):
         go.count += 1
-        job = Job(tmp_path / f"run{go.count}", go.events.append)
-        manifest.begin(job.directory, "verify", 0, [], "")
-        go.job = job
+        context = RunContext(tmp_path / f"run{go.count}", go.events.append)
+        manifest.begin(context.directory, "verify", 0, [], "")
+        go.context = context
         if tune:
-            tune(job)
-        return verify.run(compose([*words, *more]).config, job)
+            tune(context)
+        return verify.run(compose([*words, *more]).config, context)
 
     go.count, go.events = 0, []
     return go
@@ -148,7 +148,7 @@ def test_every_row_is_answered_in_order_with_exactly_the_keys(start, tmp_path):
 def test_the_manifest_says_what_judged(start, tmp_path):
     put(tmp_path, row(1))
     start("verifier.tool_version=7")
-    told = json.loads((start.job.directory / "manifest.json").read_text())
+    told = json.loads((start.context.directory / "manifest.json").read_text())
     assert told["verifier"]["tool"] == {"oracle": "7"} and told["verifier"]["isolation"]["level"] == "namespaces"
     assert told["input"]["rows"] == 1
 
@@ -191,7 +191,7 @@ def test_past_the_rate_every_row_is_answered_before_the_stop(start, tmp_path):
     put(tmp_path, row(1, "silent grader broke"), *(row(number) for number in range(2, 11)))
     with pytest.raises(GuardStop, match="1 of 10 requests had no verdict.* grader broke"):
         start()
-    assert len(out(tmp_path)) == 10 and start.job.metrics["outcome/no_verdict"] == 1
+    assert len(out(tmp_path)) == 10 and start.context.metrics["outcome/no_verdict"] == 1
     (tmp_path / "out.jsonl").unlink()
     start("verifier.max_no_verdict_rate=0.1")
 
@@ -218,7 +218,7 @@ def test_an_empty_file_has_no_answers(start, tmp_path):
 def test_without_an_output_verdicts_stand_in_the_run_directory(start, tmp_path):
     put(tmp_path, row(1))
     start("verify.output=")
-    assert json.loads((start.job.directory / "verdicts.jsonl").read_text())["id"] == 1
+    assert json.loads((start.context.directory / "verdicts.jsonl").read_text())["id"] == 1
 
 
 @pytest.mark.parametrize("kept", ["nothing", "some", "torn", "all"])
@@ -336,22 +336,22 @@ def test_an_interrupted_run_keeps_what_is_judged_and_goes_on(start, tmp_path):
         *(row(n, "sleep 0.1") for n in range(60)),
     )
 
-    def interrupt(job):
-        told = job.progress
+    def interrupt(context):
+        told = context.progress
 
         def progress(**event):
             if start.events and time.monotonic() - began > 0.6:
-                job.interrupted = True
+                context.interrupted = True
             told(**event)
 
-        job.progress = progress
+        context.progress = progress
 
     began = time.monotonic()
     with pytest.raises(Interrupted, match="stopped after"):
         start("verifier.threads=2", tune=interrupt)
     kept = out(tmp_path)
     assert [one["id"] for one in kept[:2]] == ["slow", "fast"] and len(kept) < 40
-    assert start.job.metrics["rows"] == len(kept)
+    assert start.context.metrics["rows"] == len(kept)
     start("verifier.threads=2")
     assert [one["id"] for one in out(tmp_path)] == ["slow", "fast", "stuck", *range(60)]
 

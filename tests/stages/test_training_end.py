@@ -34,14 +34,14 @@ def go(place: Path, reaches: int, wanted: int = 6, resumed: int | None = 4, stop
     """(steps done, what training began from, what was loaded)."""
     folder = place / "checkpoints" / f"step_{resumed or 0:06d}"
     write_json(place / "manifest.json", {"resumed": [{"checkpoint": str(folder)}]} if resumed else {})
-    job = SimpleNamespace(directory=place, steps=0)
-    assert resumed_step(job) == resumed
+    context = SimpleNamespace(directory=place, steps=0)
+    assert resumed_step(context) == resumed
     config = SimpleNamespace(
         algorithm=SimpleNamespace(max_steps=wanted), model=SimpleNamespace(trust_remote_code=False)
     )
     trainer, checkpoints = Trainer(reaches), Checkpoints()
-    selecting = SimpleNamespace(stopped=stopped, chosen=None, check=lambda: None)
-    done = trained(trainer, checkpoints, selecting, SimpleNamespace(policy=None), config, job)
+    best_checkpoint = SimpleNamespace(stopped=stopped, best_path=None, check=lambda: None)
+    done = trained(trainer, checkpoints, best_checkpoint, SimpleNamespace(policy=None), config, context)
     return done, trainer.began, checkpoints.loaded
 
 

@@ -4,7 +4,7 @@ Counted from the operations of Transformers' Llama-family layers in this order: 
 attention, o, norm, gate and up, SiLU, product, down. `b` is the width of a number in the model's type.
 """
 
-from rlvr_exp.run.memory.layout import Layout
+from rlvr_exp.run.memory.workload import Layout
 
 HELD = 2**26
 """Logits that are held at once (rlvr_exp/algorithms/logprobs.py)."""

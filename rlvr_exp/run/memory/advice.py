@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from rlvr_exp.config.schema import Config
 from rlvr_exp.run.memory import counts
-from rlvr_exp.run.memory.layout import GIB, Layout
+from rlvr_exp.run.memory.workload import GIB, Layout
 from rlvr_exp.run.memory.nearest import nearest
 from rlvr_exp.run.memory.phases import Lines
 from rlvr_exp.run.memory.reading import layout_of

@@ -4,7 +4,7 @@ Sources: NF4 and double quantisation, Dettmers et al. 2023 (QLoRA, arXiv 2305.14
 al. 2022 (arXiv 2208.07339); partitioning, Rajbhandari et al. 2020 (ZeRO, arXiv 1910.02054) section 5.
 """
 
-from rlvr_exp.run.memory.layout import Layout
+from rlvr_exp.run.memory.workload import Layout
 
 BLOCK, STATISTICS_BLOCK = 64, 256
 """NF4: weights that share one maximum, and maxima that share one float32 in the second quantisation."""

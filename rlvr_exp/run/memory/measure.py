@@ -25,7 +25,7 @@ from rlvr_exp.models.adapters import new_adapter
 from rlvr_exp.rollouts.draw import Filters
 from rlvr_exp.rollouts.sampler import Sampling, sample_groups
 from rlvr_exp.run.memory import phases
-from rlvr_exp.run.memory.layout import GIB, Layout
+from rlvr_exp.run.memory.workload import GIB, Layout
 from rlvr_exp.run.memory.peak import Peak
 from rlvr_exp.run.memory.reading import layout_of
 

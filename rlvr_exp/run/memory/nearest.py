@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
-from rlvr_exp.run.memory.layout import GIB, Adapter, Layout
+from rlvr_exp.run.memory.workload import GIB, Adapter, Layout
 from rlvr_exp.run.memory.table import estimate
 
 RANK = 16

@@ -7,7 +7,7 @@ SDPA with an additive mask, log-probabilities in tiles (TRL's fused head), a cac
 from collections.abc import Callable
 
 from rlvr_exp.run.memory import activations, counts
-from rlvr_exp.run.memory.layout import GIB, Layout
+from rlvr_exp.run.memory.workload import GIB, Layout
 
 Lines = dict[str, float]
 """Bytes by the name of the line."""

@@ -11,7 +11,7 @@ from rlvr_exp.config.model import Model
 from rlvr_exp.config.needs import EMBEDDED_MODELS, snapshots
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import reads
-from rlvr_exp.run.memory.layout import WIDTH, Adapter, Drawn, Layout
+from rlvr_exp.run.memory.workload import WIDTH, Adapter, Drawn, Layout
 
 
 def shape_of(model: Model) -> tuple[Architecture, str]:

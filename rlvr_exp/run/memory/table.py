@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from rlvr_exp.run.memory.layout import GIB, Layout
+from rlvr_exp.run.memory.workload import GIB, Layout
 from rlvr_exp.run.memory.phases import PHASES, Lines, reserve
 
 MIB = 2**20

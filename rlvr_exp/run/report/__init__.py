@@ -10,7 +10,7 @@ from pathlib import Path
 from rlvr_exp.core.files import write_text
 from rlvr_exp.run.report.data import evidence, read_run
 from rlvr_exp.run.report.diagnosis import Diagnosis, diagnose
-from rlvr_exp.run.report.known_tasks import look_up_tasks
+from rlvr_exp.run.report.task_index import look_up_tasks
 from rlvr_exp.run.report.page import page
 
 
@@ -24,7 +24,7 @@ class Report:
     """The run is one that trains."""
 
     @property
-    def blame(self) -> str:
+    def root_cause(self) -> str:
         """The first cause of a run that did not learn, in one line; '' where it learned, or nothing was found."""
         found, learned = self.diagnosis.findings, self.diagnosis.outcome == "rose"
         return found[0].title if self.trains and found and not learned else ""

@@ -11,7 +11,7 @@ from typing import Any
 
 from rlvr_exp.run.report.charts import Part, line_chart, stacked_chart
 from rlvr_exp.run.report.intervals import band
-from rlvr_exp.run.report.tally import Tally
+from rlvr_exp.run.report.step_counts import Tally
 from rlvr_exp.run.tracking import Row
 
 

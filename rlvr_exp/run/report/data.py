@@ -13,8 +13,8 @@ import yaml
 
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.run.report.evidence import Evidence, Share
-from rlvr_exp.run.report.tally import Tally, as_rollouts, tally
-from rlvr_exp.run.rollout_files import Rollout, evaluation_path, read_evaluation, read_rollouts, rollout_steps
+from rlvr_exp.run.report.step_counts import Tally, as_rollouts, tally
+from rlvr_exp.run.rollout_files import VerifiedCompletion, evaluation_path, read_evaluation, read_rollouts, rollout_steps
 from rlvr_exp.run.tracking import Row, read_metrics
 
 WHENS = ("before", "after")
@@ -45,9 +45,9 @@ class RunData:
     """Of the training completions, by step."""
     tallies_every: int
     """Every how many-th rollout file was counted; 1 unless there are very many."""
-    rollouts: Sequence[Rollout]
+    rollouts: Sequence[VerifiedCompletion]
     """All completions of some of the steps."""
-    last_rollouts: Sequence[Rollout]
+    last_rollouts: Sequence[VerifiedCompletion]
 
 
 def read_run(run_dir: Path) -> RunData:
@@ -111,7 +111,7 @@ def _changed(run: RunData) -> Share:
     return Share(sum(texts[0][key] != texts[1][key] for key in both), len(both))
 
 
-def _rollouts(run_dir: Path) -> tuple[list[Tally], int, list[Rollout]]:
+def _rollouts(run_dir: Path) -> tuple[list[Tally], int, list[VerifiedCompletion]]:
     """Tallies, every how many-th file they are from, and the rows that are kept."""
     files = list(rollout_steps(run_dir).items())
     size = sum(path.stat().st_size for _, path in files)
@@ -119,7 +119,7 @@ def _rollouts(run_dir: Path) -> tuple[list[Tally], int, list[Rollout]]:
     counted = _spaced(files, every)
     whole = {step for step, _ in _spaced(counted, max(1, math.ceil(len(counted) / MOST_KEPT)))}
     tallies: list[Tally] = []
-    kept: list[Rollout] = []
+    kept: list[VerifiedCompletion] = []
     for step, path in counted:
         # A cascade's rows are the annotator's; a body alone is judged by another standard.
         rows = [row for row in read_rollouts(path) if (row.cascade or {}).get("role") != "writer"]
@@ -177,6 +177,6 @@ def _parsed(path: Path, parse: Any, text: str) -> dict[str, Any]:
     return value
 
 
-def own_rows(rows: Sequence[Rollout]) -> Iterator[Rollout]:
+def own_rows(rows: Sequence[VerifiedCompletion]) -> Iterator[VerifiedCompletion]:
     """Those sampled in the step that has them: each completion once."""
     return (row for row in rows if not row.waited)

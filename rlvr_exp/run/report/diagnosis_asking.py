@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from rlvr_exp.run.report.evidence import Evidence, Share, some
 from rlvr_exp.run.report.finding import Finding, weigh
-from rlvr_exp.run.rollout_files import Rollout
+from rlvr_exp.run.rollout_files import VerifiedCompletion
 
 LEAKED, ALIKE, LEFT_OUT = (0.5, 0.2), (0.8, 0.3), (0.9, 0.5)
 """(blocks, holds back): shares of tasks, by the low end of their interval."""
@@ -54,7 +54,7 @@ def _alike(seen: Evidence) -> Iterator[Finding]:
         )
 
 
-def _of_one_prompt(seen: Evidence) -> tuple[Rollout, ...]:
+def _of_one_prompt(seen: Evidence) -> tuple[VerifiedCompletion, ...]:
     tasks: dict[str, set[str]] = {}
     for row in seen.rollouts:
         tasks.setdefault(row.prompt, set()).add(row.task)

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from rlvr_exp.run.report.evidence import Evidence, Trend, beginning, late, middle, share, some, trend
 from rlvr_exp.run.report.finding import Finding, Weight
-from rlvr_exp.run.report.tally import Tally
+from rlvr_exp.run.report.step_counts import Tally
 
 MOST_RATE = 1e-2
 """A rate of Adam's kind past any that trains a language model: ten times the largest in use."""

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from rlvr_exp.run.report.evidence import Evidence, Share, onset, recent, share, some
 from rlvr_exp.run.report.finding import Finding, Weight, weigh
-from rlvr_exp.run.report.tally import is_cheat
-from rlvr_exp.run.rollout_files import Rollout
+from rlvr_exp.run.report.step_counts import is_cheat
+from rlvr_exp.run.rollout_files import VerifiedCompletion
 from rlvr_exp.tasks.completion import syntax_fault, whole_program
 
 UNPARSED, SILENT, ALIKE, REJECTED = (0.8, 0.4), (0.3, 0.03), (0.8, 0.5), (0.5, 0.2)
@@ -93,7 +93,7 @@ def _fails_alike(seen: Evidence, bucket: str | None) -> bool:
     return bucket == "parse" or (bucket in LIMITS and weigh(most, *ALIKE) is not None)
 
 
-def _is_gold(row: Rollout, seen: Evidence) -> bool:
+def _is_gold(row: VerifiedCompletion, seen: Evidence) -> bool:
     return row.completion.strip() == seen.golds.get(row.task, "").strip() != ""
 
 
@@ -235,12 +235,12 @@ def _contradicted(seen: Evidence) -> Iterator[Finding]:
         )
 
 
-def _asked(row: Rollout) -> tuple[str, str]:
+def _asked(row: VerifiedCompletion) -> tuple[str, str]:
     """What a verdict is of: a text for a task. In a cascade also the body that was annotated, which its prompt holds."""
     return row.task, row.prompt + row.completion
 
 
-def _pairs(rows: Sequence[Rollout], torn: set[tuple[str, str]]) -> tuple[Rollout, ...]:
+def _pairs(rows: Sequence[VerifiedCompletion], torn: set[tuple[str, str]]) -> tuple[VerifiedCompletion, ...]:
     """Two rows of one text with different verdicts, then another."""
     of_text = [row for row in rows if _asked(row) in torn]
     if not of_text:

@@ -6,7 +6,7 @@ from html import escape
 from rlvr_exp.run.report.curves import words
 from rlvr_exp.run.report.diagnosis import NOTHING, Diagnosis
 from rlvr_exp.run.report.finding import Finding, Weight
-from rlvr_exp.run.rollout_files import Rollout
+from rlvr_exp.run.rollout_files import VerifiedCompletion
 
 MOST_TEXT = 600
 WEIGHTS = {Weight.BLOCKS: "blocks learning", Weight.HOLDS_BACK: "holds it back", Weight.NOTE: "note"}
@@ -41,12 +41,12 @@ def _card(finding: Finding, number: int) -> str:
     return f'<article class="sample cause{first}" data-cause="{escape(finding.cause)}">{parts}</article>'
 
 
-def _samples(rows: Iterable[Rollout], shown: bool, asked: bool) -> str:
+def _samples(rows: Iterable[VerifiedCompletion], shown: bool, asked: bool) -> str:
     items = "".join(_sample(row, asked) for row in rows)
     return f"<details{' open' if shown else ''}><summary>samples</summary>{items}</details>" if items else ""
 
 
-def _sample(row: Rollout, asked: bool) -> str:
+def _sample(row: VerifiedCompletion, asked: bool) -> str:
     verdict = words(row.bucket or row.rule or row.outcome)
     paid = "" if row.reward is None else f", reward {row.reward:.3g}"
     place = f"step {row.step}" if row.fate != "measured" else "held out"

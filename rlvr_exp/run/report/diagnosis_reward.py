@@ -7,8 +7,8 @@ from statistics import fmean
 
 from rlvr_exp.run.report.evidence import Evidence, Share, Trend, beginning, onset, recent, share, some, trend
 from rlvr_exp.run.report.finding import Finding, Weight, weigh
-from rlvr_exp.run.report.tally import EQUAL, Tally
-from rlvr_exp.run.rollout_files import Rollout
+from rlvr_exp.run.report.step_counts import EQUAL, Tally
+from rlvr_exp.run.rollout_files import VerifiedCompletion
 
 CONSTANT, INVERTED, DEAD, REVERSED = (0.6, 0.3), (0.4, 0.15), (0.9, 0.75), (0.6, 0.4)
 """(blocks, holds back): shares of groups, by the low end of their interval. Four groups and all of them are 0.51."""
@@ -84,7 +84,7 @@ def _reversed(seen: Evidence) -> Iterator[Finding]:
 
 def _noisy(seen: Evidence) -> Iterator[Finding]:
     """Equal answers to one task in one step, with equal verdicts, are paid differently."""
-    paid: dict[tuple, list[Rollout]] = defaultdict(list)
+    paid: dict[tuple, list[VerifiedCompletion]] = defaultdict(list)
     for row in seen.rollouts:
         if row.reward is not None and not row.waited:
             paid[row.step, row.group, row.completion, row.tokens, row.outcome].append(row)
@@ -181,7 +181,7 @@ def onset_of_rise(tallies: Sequence[Tally]) -> int:
     return next((step for step, mean in means if mean >= half), means[-1][0])
 
 
-def _terms(rows: Sequence[Rollout]) -> str:
+def _terms(rows: Sequence[VerifiedCompletion]) -> str:
     """Which terms of the reward rose most, between the first and the last rows."""
     paid = [row for row in rows if row.terms]
     if len(paid) < 2:
@@ -193,7 +193,7 @@ def _terms(rows: Sequence[Rollout]) -> str:
     return " By term: " + ", ".join(f"{name} {rise:+.3g}" for rise, name in rises) + "."
 
 
-def _best_paid_failures(rows: Sequence[Rollout]) -> tuple[Rollout, ...]:
+def _best_paid_failures(rows: Sequence[VerifiedCompletion]) -> tuple[VerifiedCompletion, ...]:
     failed = [row for row in rows if row.reward is not None and row.outcome != "passed"]
     return some(sorted(failed, key=lambda row: (-(row.reward or 0.0), -row.step))[:50])
 
@@ -286,7 +286,7 @@ def _solved_before(seen: Evidence) -> Iterator[Finding]:
 
 def _advantages(seen: Evidence) -> Iterator[Finding]:
     """Advantages point away from the reward, or are all zero where rewards differ."""
-    groups: dict[tuple[int, int], list[Rollout]] = defaultdict(list)
+    groups: dict[tuple[int, int], list[VerifiedCompletion]] = defaultdict(list)
     for row in seen.rollouts:
         if row.reward is not None and row.advantage is not None:
             groups[row.step, row.group].append(row)
@@ -307,15 +307,15 @@ def _advantages(seen: Evidence) -> Iterator[Finding]:
         )
 
 
-def _against(rows: Sequence[Rollout]) -> bool:
+def _against(rows: Sequence[VerifiedCompletion]) -> bool:
     """Reward and advantage move oppositely within a group."""
     mean = fmean(row.reward or 0.0 for row in rows)
     return sum(((row.reward or 0.0) - mean) * (row.advantage or 0.0) for row in rows) < -EQUAL * EQUAL
 
 
-def _of_mixed(rows: Sequence[Rollout], holds) -> tuple[Rollout, ...]:
+def _of_mixed(rows: Sequence[VerifiedCompletion], holds) -> tuple[VerifiedCompletion, ...]:
     """Rows of a group with right and wrong answers of whose rewards something holds: a right and a wrong one first."""
-    groups: dict[tuple[int, int], list[Rollout]] = defaultdict(list)
+    groups: dict[tuple[int, int], list[VerifiedCompletion]] = defaultdict(list)
     for row in rows:
         if row.reward is not None:
             groups[row.step, row.group].append(row)

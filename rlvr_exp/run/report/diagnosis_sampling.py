@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from rlvr_exp.run.report.evidence import Evidence, Share, beginning, late, middle, onset, recent, share, some
 from rlvr_exp.run.report.finding import Finding, Weight, weigh
-from rlvr_exp.run.rollout_files import Rollout
+from rlvr_exp.run.rollout_files import VerifiedCompletion
 
 EMPTY, TRUNCATED, ONE_TEXT = (0.8, 0.3), (0.85, 0.25), (0.85, 0.7)
 """(blocks, holds back): shares, by the low end of their interval."""
@@ -178,7 +178,7 @@ def _collapsed(seen: Evidence, found: Share, weight: Weight, first: float, last:
     )
 
 
-def _of_one_text(seen: Evidence) -> tuple[Rollout, ...]:
+def _of_one_text(seen: Evidence) -> tuple[VerifiedCompletion, ...]:
     texts: dict[tuple[int, int], set[str]] = {}
     for row in seen.rollouts:
         texts.setdefault((row.step, row.group), set()).add(row.completion)

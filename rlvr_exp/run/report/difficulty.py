@@ -9,15 +9,15 @@ from rlvr_exp.run.report.curves import words
 from rlvr_exp.run.report.data import WHENS, RunData
 from rlvr_exp.run.report.evidence import Share
 from rlvr_exp.run.report.intervals import rate
-from rlvr_exp.run.report.known_tasks import Known
+from rlvr_exp.run.report.task_index import TaskInfo
 from rlvr_exp.run.report.outcome import track_of
-from rlvr_exp.run.report.tally import Tally
+from rlvr_exp.run.report.step_counts import Tally
 
 BINS = 5
 MOST_FAMILIES = 40
 
 
-def difficulty_rows(run: RunData, known: Mapping[str, Known]) -> str:
+def difficulty_rows(run: RunData, known: Mapping[str, TaskInfo]) -> str:
     """Held-out tasks in equal parts from the easiest to the hardest; '' where no task is known."""
     values = {when: _task_rates(run.answers.get(when, ())) for when in WHENS}
     tasks = sorted(

@@ -11,8 +11,8 @@ from statistics import NormalDist, fmean, median, stdev
 from typing import Any
 
 from rlvr_exp.config.stages import trains
-from rlvr_exp.run.report.tally import Tally
-from rlvr_exp.run.rollout_files import Rollout
+from rlvr_exp.run.report.step_counts import Tally
+from rlvr_exp.run.rollout_files import VerifiedCompletion
 from rlvr_exp.run.tracking import Row
 
 _Z = NormalDist().inv_cdf(0.975)
@@ -59,12 +59,12 @@ class Evidence:
     metrics: Sequence[Row] = ()
     tallies: Sequence[Tally] = ()
     """Of the training steps, in order; all of them, or equally spaced ones of very many."""
-    rollouts: Sequence[Rollout] = ()
+    rollouts: Sequence[VerifiedCompletion] = ()
     """Completions of some of these steps, whole groups, the first and the last step among them."""
     before: Tally | None = None
     """The held-out tasks, measured before training, likewise `after`."""
     after: Tally | None = None
-    measured: Sequence[Rollout] = ()
+    measured: Sequence[VerifiedCompletion] = ()
     """The completions of both measurements."""
     changed: Share = Share(0, 0)
     """Answers whose text differs before and after, of those asked both times."""
@@ -82,7 +82,7 @@ class Evidence:
         return self.tallies or [one for one in (self.before, self.after) if one is not None]
 
     @property
-    def samples(self) -> Sequence[Rollout]:
+    def samples(self) -> Sequence[VerifiedCompletion]:
         return self.rollouts or self.measured
 
     @property
@@ -195,10 +195,10 @@ def middle(points: Sequence[tuple[int, float]]) -> float:
     return median(value for _, value in points) if points else math.nan
 
 
-def some(rows: Iterator[Rollout] | Sequence[Rollout], count: int = 3) -> tuple[Rollout, ...]:
+def some(rows: Iterator[VerifiedCompletion] | Sequence[VerifiedCompletion], count: int = 3) -> tuple[VerifiedCompletion, ...]:
     """A few rows, of different tasks and texts where there are such."""
     rows = list(rows)
-    chosen: list[Rollout] = []
+    chosen: list[VerifiedCompletion] = []
     for tell in (lambda row: row.task, lambda row: row.completion, lambda row: id(row)):
         for row in rows:
             if len(chosen) < count and tell(row) not in {tell(one) for one in chosen} and row not in chosen:

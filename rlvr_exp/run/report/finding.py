@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import IntEnum
 
-from rlvr_exp.run.rollout_files import Rollout
+from rlvr_exp.run.rollout_files import VerifiedCompletion
 
 
 class Weight(IntEnum):
@@ -30,7 +30,7 @@ class Finding:
     weight: Weight
     onset: int = 0
     """The step in which it was first seen; 0: it was so from the start."""
-    samples: tuple[Rollout, ...] = ()
+    samples: tuple[VerifiedCompletion, ...] = ()
 
 
 def weigh(low: float, blocks: float, holds_back: float) -> Weight | None:

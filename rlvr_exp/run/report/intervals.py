@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from rlvr_exp.run.report.series import bins
-from rlvr_exp.run.report.tally import Tally
+from rlvr_exp.run.report.step_counts import Tally
 
 MOST_BANDS = 40
 

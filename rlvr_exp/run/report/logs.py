@@ -7,8 +7,8 @@ from html import escape
 
 from rlvr_exp.run.report.curves import words
 from rlvr_exp.run.report.data import RunData, own_rows
-from rlvr_exp.run.report.tally import as_rollouts
-from rlvr_exp.run.rollout_files import Rollout
+from rlvr_exp.run.report.step_counts import as_rollouts
+from rlvr_exp.run.rollout_files import VerifiedCompletion
 
 MOST, MOST_CHARACTERS = 12, 1500
 
@@ -32,10 +32,10 @@ def log_table(run: RunData) -> str:
     return f'<p class="note">The commonest kinds of logs of {whence}.</p><ul class="logs">{items}</ul>'
 
 
-def repeated_logs(rows: Sequence[Rollout], most: int) -> list[tuple[str, str, int, Rollout]]:
+def repeated_logs(rows: Sequence[VerifiedCompletion], most: int) -> list[tuple[str, str, int, VerifiedCompletion]]:
     """(verdict, shape of the log's first line, count, one row) of the commonest logs, most met first."""
     counts: Counter[tuple[str, str]] = Counter()
-    shown: dict[tuple[str, str], Rollout] = {}
+    shown: dict[tuple[str, str], VerifiedCompletion] = {}
     for row in rows:
         line = next((line.strip() for line in row.log.splitlines() if line.strip()), "")
         if line:

@@ -12,9 +12,9 @@ from html import escape
 from rlvr_exp.core.seeds import derive
 from rlvr_exp.run.report.curves import words
 from rlvr_exp.run.report.data import WHENS, RunData
-from rlvr_exp.run.report.known_tasks import Known
-from rlvr_exp.run.report.tally import as_rollouts
-from rlvr_exp.run.rollout_files import Rollout
+from rlvr_exp.run.report.task_index import TaskInfo
+from rlvr_exp.run.report.step_counts import as_rollouts
+from rlvr_exp.run.rollout_files import VerifiedCompletion
 
 EACH, MOST_TEXTS, MOST_CHARACTERS, MOST_LINES = 2, 8, 1500, 60
 """Tasks of a kind, texts of a task, characters of a text, and lines of a difference."""
@@ -24,14 +24,14 @@ EACH, MOST_TEXTS, MOST_CHARACTERS, MOST_LINES = 2, 8, 1500, 60
 class Text:
     """One distinct answer to a task."""
 
-    row: Rollout
+    row: VerifiedCompletion
     count: int
 
 
-def lists(run: RunData, known: Mapping[str, Known]) -> str:
+def lists(run: RunData, known: Mapping[str, TaskInfo]) -> str:
     """A few tasks of each kind: solved sometimes, never, always."""
     source, rows = _source(run)
-    tasks: dict[str, list[Rollout]] = {}
+    tasks: dict[str, list[VerifiedCompletion]] = {}
     for row in rows:
         tasks.setdefault(row.task, []).append(row)
     chosen = _chosen(tasks, known, int(run.config.get("seed") or 0))
@@ -39,14 +39,14 @@ def lists(run: RunData, known: Mapping[str, Known]) -> str:
     return f'<p class="note">{escape(source)}; equal answers are counted together.</p>{cards}' if cards else ""
 
 
-def _source(run: RunData) -> tuple[str, Sequence[Rollout]]:
+def _source(run: RunData) -> tuple[str, Sequence[VerifiedCompletion]]:
     for when in reversed(WHENS):
         if run.answers.get(when):
             return f"Sampled answers to held-out tasks, {when} training", as_rollouts(0, run.answers[when])
     return "Answers of the last training step", run.last_rollouts
 
 
-def _chosen(tasks: Mapping[str, Sequence[Rollout]], known: Mapping[str, Known], seed: int) -> list[tuple[str, str]]:
+def _chosen(tasks: Mapping[str, Sequence[VerifiedCompletion]], known: Mapping[str, TaskInfo], seed: int) -> list[tuple[str, str]]:
     """Tasks with a gold first, in an order that depends on the seed alone."""
     ordered = sorted(tasks, key=lambda task: (task not in known, derive(seed, "n-best", task)))
     found: dict[str, list[str]] = {"sometimes solved": [], "never solved": [], "always solved": []}
@@ -58,7 +58,7 @@ def _chosen(tasks: Mapping[str, Sequence[Rollout]], known: Mapping[str, Known], 
     return [(kind, task) for kind, of_kind in found.items() for task in of_kind[:EACH]]
 
 
-def _card(kind: str, rows: Sequence[Rollout], known: Known | None) -> str:
+def _card(kind: str, rows: Sequence[VerifiedCompletion], known: TaskInfo | None) -> str:
     texts = distinct(rows)
     family, task = escape(words(rows[0].family)), escape(rows[0].task)
     head = f'<h3><span class="tag">{kind}</span> {family} <small>{task}</small></h3>'
@@ -70,9 +70,9 @@ def _card(kind: str, rows: Sequence[Rollout], known: Known | None) -> str:
     return f'<article class="sample">{head}{prompt}<ol class="nbest">{items}</ol>{more}{gold}</article>'
 
 
-def distinct(rows: Iterable[Rollout]) -> list[Text]:
+def distinct(rows: Iterable[VerifiedCompletion]) -> list[Text]:
     """The different answers: best reward first where there are rewards, else those that pass, then by count."""
-    found: dict[str, list[Rollout]] = {}
+    found: dict[str, list[VerifiedCompletion]] = {}
     for row in rows:
         found.setdefault(row.completion, []).append(row)
     texts = [Text(of_text[0], len(of_text)) for of_text in found.values()]
@@ -91,7 +91,7 @@ def _item(text: Text, of: int) -> str:
     )
 
 
-def _against_gold(texts: Sequence[Text], known: Known | None) -> str:
+def _against_gold(texts: Sequence[Text], known: TaskInfo | None) -> str:
     if known is None or known.gold is None:
         return ""
     usual = max(texts, key=lambda text: text.count)

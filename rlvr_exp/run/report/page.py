@@ -9,12 +9,12 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.run.report import beside, cascade, curves, difficulty, logs, nbest, outcome, roles, samples
+from rlvr_exp.run.report import beside, cascade, curves, difficulty, logs, nbest, outcome, role_rates, samples
 from rlvr_exp.run.report.data import RunData
 from rlvr_exp.run.report.diagnosis import Diagnosis
 from rlvr_exp.run.report.diagnosis_part import diagnosis_section
 from rlvr_exp.run.report.differences import differences
-from rlvr_exp.run.report.known_tasks import Known
+from rlvr_exp.run.report.task_index import TaskInfo
 
 STYLE, SCRIPT = (Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
 UNFINISHED = "not finished"
@@ -24,7 +24,7 @@ GROUPS = ("model", "data", "verifier", "reward", "algorithm", "curriculum", "opt
 """Nodes of the configuration named in the head, where the stage has them."""
 
 
-def page(run: RunData, known: Mapping[str, Known], diagnosis: Diagnosis, others: Sequence[RunData] = ()) -> str:
+def page(run: RunData, known: Mapping[str, TaskInfo], diagnosis: Diagnosis, others: Sequence[RunData] = ()) -> str:
     """The whole document. It asks the network for nothing, and its policy forbids it to; it can be read without its
     script.
 
@@ -45,14 +45,14 @@ def page(run: RunData, known: Mapping[str, Known], diagnosis: Diagnosis, others:
     )
 
 
-def _sections(run: RunData, known: Mapping[str, Known], diagnosis: Diagnosis, others: Sequence[RunData]) -> str:
+def _sections(run: RunData, known: Mapping[str, TaskInfo], diagnosis: Diagnosis, others: Sequence[RunData]) -> str:
     more, left_out = curves.other_charts(run.metrics)
     left = f"<p class='note'>{left_out} more metrics are in metrics.csv.</p>" if left_out else ""
     parts = [
         _section("Diagnosis", diagnosis_section(diagnosis, outcome.compared(run))),
         _section("Before and after" if outcome.compared(run) else "Measured", outcome.rate_table(run)),
         _section("Who is credited with what", cascade.cascade_part(run)),
-        _section("Roles", roles.roles_part(run)),
+        _section("Roles", role_rates.roles_part(run)),
         _section("Against the baseline", outcome.baseline_table(run)),
         _section("Beside other runs", beside.beside(run, others)),
         _section("Options that differ from the defaults", _differences(run)),

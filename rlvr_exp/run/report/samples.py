@@ -11,7 +11,7 @@ from rlvr_exp.core.seeds import derive
 from rlvr_exp.run.report.curves import words
 from rlvr_exp.run.report.data import RunData
 from rlvr_exp.run.report.grids import puzzle_picture
-from rlvr_exp.run.rollout_files import Rollout
+from rlvr_exp.run.rollout_files import VerifiedCompletion
 
 EACH = 3
 MOST_TEXT, MOST_LOG = 4000, 600
@@ -44,7 +44,7 @@ def training_samples(run: RunData) -> str:
     """Of the last step's completions: highest and lowest reward, and some at random; '' without rollouts."""
     rows = sorted(run.last_rollouts, key=lambda row: derive(_seed(run), "report", row.group, row.sample))
     paid = sorted((row for row in rows if row.reward is not None), key=lambda row: row.reward)
-    chosen: list[tuple[str, Rollout]] = []
+    chosen: list[tuple[str, VerifiedCompletion]] = []
     for title, some in (("best", paid[::-1]), ("worst", paid), ("random", rows)):
         taken = [row for _, row in chosen]
         chosen += [(title, row) for row in some if row not in taken][:EACH]
@@ -64,7 +64,7 @@ def _seed(run: RunData) -> int:
     return int(run.config.get("seed") or 0)
 
 
-def _as_answer(row: Rollout) -> Answer:
+def _as_answer(row: VerifiedCompletion) -> Answer:
     terms = ", ".join(f"{words(name)} {value:.3g}" for name, value in row.terms.items())
     reward = "no reward" if row.reward is None else f"reward {row.reward:.3g} ({terms})"
     return {

@@ -19,7 +19,7 @@ NAME = "evaluation/tasks.json"
 
 
 @dataclass(frozen=True)
-class Known:
+class TaskInfo:
     difficulty: float
     """By the domain's own measure; larger is harder."""
     gold: str | None
@@ -27,10 +27,10 @@ class Known:
 
 def note_tasks(run_dir: Path, tasks: Sequence[Task]) -> None:
     """Write down what is asked in an evaluation of this run."""
-    write_json(run_dir / NAME, {task.id: asdict(_known(task)) for task in tasks})
+    write_json(run_dir / NAME, {task.id: asdict(_info(task)) for task in tasks})
 
 
-def look_up_tasks(run_dir: Path, prompts: Mapping[str, str]) -> dict[str, Known]:
+def look_up_tasks(run_dir: Path, prompts: Mapping[str, str]) -> dict[str, TaskInfo]:
     """By id.
 
     Args:
@@ -38,7 +38,7 @@ def look_up_tasks(run_dir: Path, prompts: Mapping[str, str]) -> dict[str, Known]
     """
     noted = run_dir / NAME
     if noted.is_file():
-        return {task: Known(**known) for task, known in json.loads(noted.read_text(encoding="utf-8")).items()}
+        return {task: TaskInfo(**known) for task, known in json.loads(noted.read_text(encoding="utf-8")).items()}
     if not prompts or not (run_dir / "config.yaml").is_file():
         return {}
     try:
@@ -48,12 +48,12 @@ def look_up_tasks(run_dir: Path, prompts: Mapping[str, str]) -> dict[str, Known]
         return {}
 
 
-def _found(domain: Domain, prompts: Mapping[str, str]) -> Iterable[tuple[str, Known]]:
+def _found(domain: Domain, prompts: Mapping[str, str]) -> Iterable[tuple[str, TaskInfo]]:
     for tasks in domain.splits().values():
         for task in tasks:
             if task.id in prompts and domain.prompt(task) == prompts[task.id]:
-                yield task.id, _known(task)
+                yield task.id, _info(task)
 
 
-def _known(task: Task) -> Known:
-    return Known(float(task.difficulty), task.gold)
+def _info(task: Task) -> TaskInfo:
+    return TaskInfo(float(task.difficulty), task.gold)

@@ -15,7 +15,7 @@ from rlvr_exp.core.errors import InputProblem
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.run import manifest
 
-FREE = (
+RESUME_MUTABLE = (
     "run",
     "tracking",
     "cache",
@@ -46,20 +46,20 @@ def flat(values: Mapping[str, Any], above: str = "") -> dict[str, Any]:
     return found
 
 
-def deciding(values: Mapping[str, Any]) -> dict[str, Any]:
+def trajectory_options(values: Mapping[str, Any]) -> dict[str, Any]:
     """The options that must not differ, of a resolved configuration as config.yaml holds it; secrets stay masked."""
-    return {key: value for key, value in flat(values).items() if not is_free(key)}
+    return {key: value for key, value in flat(values).items() if not is_resume_mutable(key)}
 
 
-def is_free(key: str) -> bool:
-    return any(key == free or key.startswith(f"{free}.") for free in FREE)
+def is_resume_mutable(key: str) -> bool:
+    return any(key == free or key.startswith(f"{free}.") for free in RESUME_MUTABLE)
 
 
-def identity(directory: Path) -> dict[str, Any]:
+def run_fingerprint(directory: Path) -> dict[str, Any]:
     """What a checkpoint's manifest says of its run, from the files of the run directory (or of a rank's own folder)."""
     config = yaml.safe_load((directory / "config.yaml").read_text(encoding="utf-8"))
     told = json.loads((directory / manifest.NAME).read_text(encoding="utf-8"))
-    options, data = deciding(config), {name: part["fingerprint"] for name, part in told["data"].items()}
+    options, data = trajectory_options(config), {name: part["fingerprint"] for name, part in told["data"].items()}
     return {
         "run": content_hash([options, data, told["start"]]),
         "stage": config["stage"],
@@ -80,7 +80,7 @@ def differences(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> Iterator[
             yield InputProblem(key, "is not that of the run to go on with", str(here), str(there), "", remedy)
 
 
-def of_other_data(theirs: Mapping[str, str], ours: Mapping[str, str]) -> Iterator[InputProblem]:
+def changed_data(theirs: Mapping[str, str], ours: Mapping[str, str]) -> Iterator[InputProblem]:
     """Splits whose tasks are not those of the checkpoint."""
     remedy = "bring the data back that the run was started with, or a new run.dir"
     for name in sorted(theirs.keys() | ours.keys()):

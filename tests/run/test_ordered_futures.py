@@ -7,13 +7,13 @@ from concurrent.futures import Future
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvr_exp.run import in_order
-from rlvr_exp.run.in_order import InOrder
+from rlvr_exp.run import ordered_futures
+from rlvr_exp.run.ordered_futures import OrderedFutures
 from rlvr_exp.verifiers.base import WINDOW, Verdict
 
 
-def asked(count: int, size: int = 1) -> tuple[InOrder, list[Future]]:
-    flight, futures = InOrder(), [Future() for _ in range(count)]
+def asked(count: int, size: int = 1) -> tuple[OrderedFutures, list[Future]]:
+    flight, futures = OrderedFutures(), [Future() for _ in range(count)]
     for index, future in enumerate(futures):
         flight.ask(index, future, size)
     return flight, futures
@@ -38,14 +38,14 @@ def test_it_is_full_by_count_until_a_verdict_comes():
 
 
 def test_it_is_full_by_the_size_of_its_rows():
-    flight, futures = asked(2, in_order.MOST_BYTES // 2)
+    flight, futures = asked(2, ordered_futures.MOST_BYTES // 2)
     assert flight.full
     futures[1].set_result(Verdict("passed"))
     assert not flight.full
 
 
 def test_it_is_full_of_verdicts_that_wait_for_one_before_them(monkeypatch):
-    monkeypatch.setattr(in_order, "MOST_WAITING", 5)
+    monkeypatch.setattr(ordered_futures, "MOST_WAITING", 5)
     flight, futures = asked(5)
     for future in futures[1:]:
         future.set_result(Verdict("passed"))

@@ -18,18 +18,18 @@ POLL_S = 0.2
 
 
 @dataclass(frozen=True)
-class Asked:
+class Pending:
     """One row in flight."""
 
     id: RowId
     verdict: Future[Verdict]
 
 
-class InOrder:
+class OrderedFutures:
     """A queue of rows in flight. One thread asks and takes; verdicts may come from any."""
 
     def __init__(self) -> None:
-        self._queue: deque[Asked] = deque()
+        self._queue: deque[Pending] = deque()
         self._changed = threading.Condition()
         self._unfinished = self._bytes = 0
 
@@ -38,7 +38,7 @@ class InOrder:
         with self._changed:
             self._unfinished += 1
             self._bytes += size
-        self._queue.append(Asked(identity, verdict))
+        self._queue.append(Pending(identity, verdict))
         verdict.add_done_callback(lambda _: self._finished(size))
 
     @property
@@ -47,7 +47,7 @@ class InOrder:
         many = self._unfinished >= WINDOW or self._bytes >= MOST_BYTES
         return many or len(self._queue) >= MOST_WAITING
 
-    def take(self) -> Iterator[Asked]:
+    def take(self) -> Iterator[Pending]:
         """Those at the head whose verdicts are there."""
         while self._queue and self._queue[0].verdict.done():
             yield self._queue.popleft()
@@ -61,7 +61,7 @@ class InOrder:
     def __len__(self) -> int:
         return len(self._queue)
 
-    def take_before_last_done(self, seconds: float) -> Iterator[Asked]:
+    def take_before_last_done(self, seconds: float) -> Iterator[Pending]:
         """What stands before the last verdict that is there, waiting for the gaps: what is judged is not lost."""
         done = [index for index, asked in enumerate(self._queue) if asked.verdict.done()]
         count, deadline = (done[-1] + 1 if done else 0), time.monotonic() + seconds

@@ -19,7 +19,7 @@ def carries_rows(config: Config) -> bool:
     return config.infer is not None and not sys.stdout.isatty()
 
 
-def talk(config: Config) -> TextIO:
+def message_stream(config: Config) -> TextIO:
     """What a person reads."""
     return sys.stderr if carries_rows(config) else sys.stdout
 

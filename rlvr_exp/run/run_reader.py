@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.run.rollout_files import Rollout, read_rollouts, rollout_steps
+from rlvr_exp.run.rollout_files import VerifiedCompletion, read_rollouts, rollout_steps
 
 
 @dataclass(frozen=True)
-class Stored:
+class RunReader:
     """The rollouts of one run directory.
 
     Raises:
@@ -38,7 +38,7 @@ class Stored:
             digest.update(path.name.encode() + hashlib.blake2b(path.read_bytes()).digest())
         return digest.hexdigest()
 
-    def step(self, number: int) -> list[Rollout]:
+    def step(self, number: int) -> list[VerifiedCompletion]:
         """Raises InputError where that step has no file, naming those that have."""
         files = self.files
         if number not in files:
@@ -46,7 +46,7 @@ class Stored:
             raise InputError(InputProblem("replay.step", "the run has no rollouts of this step", str(number), there))
         return read_rollouts(files[number])
 
-    def rows(self) -> Iterator[Rollout]:
+    def rows(self) -> Iterator[VerifiedCompletion]:
         """Every row, in the order of the steps."""
         for path in self.files.values():
             yield from read_rollouts(path)

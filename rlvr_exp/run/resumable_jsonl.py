@@ -26,7 +26,7 @@ def shown(log: str) -> str:
     return log.encode("utf-8", "backslashreplace").decode()
 
 
-class RowFile:
+class ResumableJsonl:
     """The file at `path`, claimed for this process.
 
     Args:
@@ -39,11 +39,11 @@ class RowFile:
     option: str
     """The key that names the file, for messages."""
 
-    def __init__(self, path: Path, made: Mapping[str, Any]):
+    def __init__(self, path: Path, provenance: Mapping[str, Any]):
         self.path, self._sidecar = path, path.with_name(f"{path.name}.made.json")
         self._file = self._claimed()
         try:
-            self._check(made)
+            self._check(provenance)
             self.rows = self._whole_rows()
         except BaseException:
             self._file.close()
@@ -98,8 +98,8 @@ class RowFile:
             raise InputError(self._problem(what, self.path, "wait for it to end")) from fault
         return file
 
-    def _check(self, made: Mapping[str, Any]) -> None:
-        ours = json.loads(json.dumps(made))
+    def _check(self, provenance: Mapping[str, Any]) -> None:
+        ours = json.loads(json.dumps(provenance))
         if os.fstat(self._file.fileno()).st_size == 0:
             try:
                 write_json(self._sidecar, ours)

@@ -14,7 +14,7 @@ from rlvr_exp.rollouts.groups import Group, Groups, members
 
 
 @dataclass(frozen=True)
-class Books:
+class SampleAccounting:
     """Counts of samples in one step."""
 
     sampled: int
@@ -26,7 +26,7 @@ class Books:
     no_verdict: int
 
     @classmethod
-    def of(cls, groups: Groups, trained: int, filtered: set[int]) -> "Books":
+    def of(cls, groups: Groups, trained: int, filtered: set[int]) -> "SampleAccounting":
         """
         Args:
             trained: samples that the update counts.

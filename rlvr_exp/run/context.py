@@ -9,7 +9,7 @@ from rlvr_exp.core.errors import Interrupted
 
 
 @dataclass(frozen=True)
-class Result:
+class StageResult:
     """What a stage measured: the body of summary.json. Rates are dataclasses or plain values."""
 
     before: Mapping[str, Any] = field(default_factory=dict)
@@ -21,7 +21,7 @@ class Result:
     """Why the run ended where it did, when that is not its last step."""
 
 
-class Job:
+class RunContext:
     """One run as its stage sees it.
 
     `interrupted` becomes true when the run is asked to stop: training then writes a checkpoint after the step it is in
@@ -35,11 +35,11 @@ class Job:
         self.before: Mapping[str, Any] = {}
         self.metrics: Mapping[str, Any] = {}
         self.steps = 0
-        self.sign: Callable[[], None] = lambda: None
+        self.heartbeat: Callable[[], None] = lambda: None
         """Called at each progress: the watchdog's, where there is one."""
         self._send = send
 
-    def tell(self, kind: str, text: str) -> None:
+    def notify(self, kind: str, text: str) -> None:
         """Tell the parent something beside progress: an `alarm`, for standard error, or the `reason` why the run ended."""
         self._send({"kind": kind, "text": text})
 
@@ -50,7 +50,7 @@ class Job:
             Interrupted: the run was asked to stop, within a phase that has no step to finish (an evaluation).
         """
         self._send(event)
-        self.sign()
+        self.heartbeat()
         if event.get("kind") == "step":
             self.steps = int(event["step"])
         if self.interrupted and event.get("kind") == "phase":

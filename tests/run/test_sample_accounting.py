@@ -17,7 +17,7 @@ from rlvr_exp.rewards.compose import Rewarded
 from rlvr_exp.rollouts.groups import Group, Groups
 from rlvr_exp.rollouts.completion import Answer
 from rlvr_exp.rollouts.sampler import Sampled
-from rlvr_exp.run.books import Books
+from rlvr_exp.run.sample_accounting import SampleAccounting
 from rlvr_exp.run.rollout_rows import rollout_rows
 from rlvr_exp.run.step_log import StepLog
 from rlvr_exp.tasks.base import Candidate
@@ -146,4 +146,4 @@ def test_an_experience_whose_groups_are_mixed_up_is_refused():
 
 def test_the_line_of_the_books_names_every_count():
     with pytest.raises(GuardStop, match="sampled 5, trained 2, filtered 1, pending 0, no_verdict 1"):
-        Books(5, 2, 1, 0, 1).check(3)
+        SampleAccounting(5, 2, 1, 0, 1).check(3)

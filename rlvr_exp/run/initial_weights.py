@@ -24,7 +24,7 @@ ABOUT = (sealed.NAME, "state.json", "trainer_state.json", "training_args.json")
 """About the run that wrote the folder, and not about its policy."""
 
 
-def start_files(config: Config) -> dict[str, str]:
+def initial_weights(config: Config) -> dict[str, str]:
     """SHA-256 of each file that makes the policies which a run starts with, by `model/NAME`, `adapter/NAME` and `ROLE/NAME`.
 
     Reads all of the weights once; those that a check of this process has read are not read again.
@@ -40,7 +40,7 @@ def start_files(config: Config) -> dict[str, str]:
     }
 
 
-def of_another_start(theirs: Mapping[str, str], ours: Mapping[str, str]) -> Iterator[InputProblem]:
+def changed_initial_weights(theirs: Mapping[str, str], ours: Mapping[str, str]) -> Iterator[InputProblem]:
     """Files of the start model that are not those which the run began with, one problem each."""
     remedy = "bring the start model back that the run was started with, or a new run.dir"
     for name in sorted(theirs.keys() | ours.keys()):

@@ -15,7 +15,7 @@ GRACE_FAULT_S, GRACE_S = 3.0, 30.0
 agreed end of a run: the last file, a viewer that is closed)."""
 
 
-class Family:
+class ProcessGroup:
     """Started processes. The first that fails decides how the run ended; the others are killed after their grace."""
 
     def __init__(self) -> None:

@@ -10,7 +10,7 @@ import pytest
 from rlvr_exp.config.adapter import Adapter
 from rlvr_exp.config.model import Model
 from rlvr_exp.config.needs import EMBEDDED_MODEL
-from rlvr_exp.run.start_files import of_another_start, start_files
+from rlvr_exp.run.initial_weights import changed_initial_weights, initial_weights
 
 TOP = {"model/config.json", "model/generation_config.json", "model/tokenizer.json", "model/tokenizer_config.json"}
 WEIGHTS = {"model/model-00001-of-00002.safetensors", "model/model-00002-of-00002.safetensors"}
@@ -19,7 +19,7 @@ INDEX = "model/model.safetensors.index.json"
 
 def files(model: Model, **roles: str) -> dict[str, str]:
     cascade = SimpleNamespace(**{"writer": "", "annotator": ""} | roles)
-    return start_files(SimpleNamespace(model=model, cascade=cascade))
+    return initial_weights(SimpleNamespace(model=model, cascade=cascade))
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_a_name_of_the_hub_is_the_snapshot_that_is_loaded(start: Path, tmp_path:
     for commit in ("older", "newer"):
         (cache / "refs" / "main").write_text(commit)
         found.append(files(Model(name="maker/model")))
-    assert [problem.what for problem in of_another_start(*found)] == ["the start model's model/config.json holds something else"]
+    assert [problem.what for problem in changed_initial_weights(*found)] == ["the start model's model/config.json holds something else"]
 
 
 @pytest.mark.parametrize(
@@ -85,5 +85,5 @@ def test_what_makes_the_policy_counts_and_what_tells_of_it_does_not(start: Path,
     before = files(Model(path=str(start)))
     (start / name).parent.mkdir(exist_ok=True)
     (start / name).write_bytes(b"something else")
-    changed = [problem.what for problem in of_another_start(before, files(Model(path=str(start))))]
+    changed = [problem.what for problem in changed_initial_weights(before, files(Model(path=str(start))))]
     assert bool(changed) == counts and all(f"model/{name} " in what for what in changed)

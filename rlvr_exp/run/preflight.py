@@ -15,7 +15,7 @@ CHECKED_BY_BUILDING = ("reward", "tracking")
 """Nodes whose objects are light and say at construction what cannot work."""
 
 
-def unready(config: Config, fetchable: bool) -> Iterator[InputProblem]:
+def preflight_problems(config: Config, fetchable: bool) -> Iterator[InputProblem]:
     """Everything in the way. `fetchable`: what can be brought here does not count."""
     if not fetchable:
         yield from (need.problem for need in missing_artifacts(config))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from rlvr_exp.run.rollout_files import Rollout
+from rlvr_exp.run.rollout_files import VerifiedCompletion
 
 EQUAL = 1e-6
 """Rewards no further apart than this are equal: the default of algorithm.zero_variance_eps."""
@@ -64,15 +64,15 @@ class Tally:
         return sum(self.verdicts.get(verdict, 0) for verdict in verdicts)
 
 
-def is_cheat(row: Rollout) -> bool:
+def is_cheat(row: VerifiedCompletion) -> bool:
     """Rejected, and not for miscopying: an annotator that does not keep the writer's code gains nothing by it."""
     return row.outcome == "rejected" and row.rule != "program-changed"
 
 
-def tally(step: int, rows: Iterable[Rollout]) -> Tally:
+def tally(step: int, rows: Iterable[VerifiedCompletion]) -> Tally:
     """Count a step's rows, but for those sampled in an earlier step, which that one has counted."""
     own = [row for row in rows if not row.waited]
-    groups: dict[int, list[Rollout]] = defaultdict(list)
+    groups: dict[int, list[VerifiedCompletion]] = defaultdict(list)
     for row in own:
         groups[row.group].append(row)
     members = list(groups.values())
@@ -103,7 +103,7 @@ def tally(step: int, rows: Iterable[Rollout]) -> Tally:
     )
 
 
-def as_rollouts(step: int, answers: Iterable[Mapping[str, Any]]) -> list[Rollout]:
+def as_rollouts(step: int, answers: Iterable[Mapping[str, Any]]) -> list[VerifiedCompletion]:
     """The sampled answers of an evaluation as rows without a reward, each task a group; greedy ones where there are
     no others."""
     answers = list(answers)
@@ -112,8 +112,8 @@ def as_rollouts(step: int, answers: Iterable[Mapping[str, Any]]) -> list[Rollout
     return [_as_rollout(step, places[answer["task"]], answer) for answer in sampled]
 
 
-def _as_rollout(step: int, group: int, answer: Mapping[str, Any]) -> Rollout:
-    return Rollout(
+def _as_rollout(step: int, group: int, answer: Mapping[str, Any]) -> VerifiedCompletion:
+    return VerifiedCompletion(
         step=step, task=answer["task"], family=answer["family"], group=group, sample=answer["sample"],
         prompt=answer["prompt"], completion=answer["completion"], tokens=answer["tokens"],
         truncated=answer["bucket"] == "truncated", outcome=answer["outcome"], bucket=answer["bucket"], rule=None,
@@ -121,11 +121,11 @@ def _as_rollout(step: int, group: int, answer: Mapping[str, Any]) -> Rollout:
     )  # fmt: skip
 
 
-def _paid(row: Rollout) -> float:
+def _paid(row: VerifiedCompletion) -> float:
     return math.fsum(row.terms.values()) if row.terms else float(row.reward or 0.0)
 
 
-def _passed(rows: Iterable[Rollout], key: str) -> dict[str, tuple[int, int]]:
+def _passed(rows: Iterable[VerifiedCompletion], key: str) -> dict[str, tuple[int, int]]:
     counts: dict[str, list[int]] = {}
     for row in rows:
         if row.outcome != "no_verdict":
@@ -135,7 +135,7 @@ def _passed(rows: Iterable[Rollout], key: str) -> dict[str, tuple[int, int]]:
     return {name: (passed, judged) for name, (passed, judged) in counts.items()}
 
 
-def _kinds(group: Sequence[Rollout]) -> Iterable[str]:
+def _kinds(group: Sequence[VerifiedCompletion]) -> Iterable[str]:
     if len(group) > 1 and len({row.completion for row in group}) == 1 and not group[0].truncated:
         yield "one_text"
     right, wrong = ([row.reward for row in group if row.reward is not None and (row.outcome == "passed") is passed]
