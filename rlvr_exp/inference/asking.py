@@ -25,7 +25,7 @@ from rlvr_exp.tasks.arc.domain import Arc, to_task
 from rlvr_exp.tasks.arc.load import record_of
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.tasks.row_file import lines, opened
-from rlvr_exp.tasks.rows import Fault, Fields, RowId, identity_of, object_of
+from rlvr_exp.tasks.row_formats import Fault, Fields, RowId, identity_of, object_of
 
 OPTION = "infer.input"
 SHOWN = 20

@@ -25,7 +25,7 @@ from rlvr_exp.rollouts.completion import Answer
 from rlvr_exp.rollouts.sampler import Keys, Sampling, stream
 from rlvr_exp.tasks.arc.domain import Arc
 from rlvr_exp.tasks.base import Domain, Task
-from rlvr_exp.tasks.rows import Fault, Fields
+from rlvr_exp.tasks.row_formats import Fault, Fields
 from rlvr_exp.verifiers.base import Direct, Request, Verdict, Verifier
 
 TOO_LONG = Verdict("failed", bucket="prompt_too_long", log="the prompt is longer than the policy takes; it is never cut")

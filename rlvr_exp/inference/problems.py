@@ -13,7 +13,7 @@ from rlvr_exp.tasks.code.domain import write
 from rlvr_exp.tasks.code.record import CodePuzzle
 from rlvr_exp.tasks.completion import FENCE, dedent, unified, whole_program
 from rlvr_exp.tasks.problems import AstGrepProblem, DafnyProblem, PytestProblem, PythonProblem, StdinCase
-from rlvr_exp.tasks.rows import FORMATS, Fault, Fields
+from rlvr_exp.tasks.row_formats import FORMATS, Fault, Fields
 
 CANDIDATE = {"python_io": "code", "pytest": "code", "dafny": "candidate", "ast_grep": "action"}
 """The key of each format's candidate: a row that is asked has none, or one that is left aside."""

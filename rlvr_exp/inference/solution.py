@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rlvr_exp.rollouts.completion import Answer
-from rlvr_exp.tasks.rows import RowId
+from rlvr_exp.tasks.row_formats import RowId
 from rlvr_exp.verifiers.base import Verdict
 
 KEYS = (

@@ -14,8 +14,8 @@ from rlvr_exp.run.ordered_futures import Pending, OrderedFutures
 from rlvr_exp.run.context import RunContext, StageResult
 from rlvr_exp.run.verdict_file import VerdictFile, row_of
 from rlvr_exp.stages.judging import system_metrics
-from rlvr_exp.tasks.row_file import Line
-from rlvr_exp.tasks.rows import Malformed, read_row
+from rlvr_exp.tasks.row_file import RowLine
+from rlvr_exp.tasks.row_formats import Malformed, read_row
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier, completed_future
 from rlvr_exp.verifiers.guarded import NoVerdictRate
 
@@ -44,7 +44,7 @@ class Answering:
         for row in out.existing():
             self._count(row)
 
-    def run(self, rows: Iterator[Line]) -> StageResult:
+    def run(self, rows: Iterator[RowLine]) -> StageResult:
         """Answer all. Raises GuardStop and Interrupted, with `context.metrics` set."""
         if self._before:
             self._context.progress(kind="note", text=f"going on after the {self._before} rows of {self._out.path}")
@@ -60,7 +60,7 @@ class Answering:
         self._no_verdict_rate.check()
         return StageResult(after=self._tally.passed(), metrics=metrics)
 
-    def _ask(self, line: Line) -> None:
+    def _ask(self, line: RowLine) -> None:
         if line.text is None:
             row: Any = Malformed(None, "longer than verify.max_row_mb allows")
         else:

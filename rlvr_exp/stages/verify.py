@@ -20,7 +20,7 @@ from rlvr_exp.run.verdict_file import VerdictFile
 from rlvr_exp.stages.answering import Answering
 from rlvr_exp.stages.judging import built_verifier, ready
 from rlvr_exp.tasks.row_file import fingerprint, lines
-from rlvr_exp.tasks.rows import FORMATS
+from rlvr_exp.tasks.row_formats import FORMATS
 from rlvr_exp.verifiers.base import Verifier
 
 

@@ -23,7 +23,7 @@ class Fingerprint:
 
 
 @dataclass(frozen=True)
-class Line:
+class RowLine:
     """One row's text, without its end."""
 
     number: int
@@ -49,7 +49,7 @@ def fingerprint(path: Path) -> Fingerprint:
     return Fingerprint(digest.hexdigest(), rows)
 
 
-def lines(path: Path, longest: int, option: str = "verify.input") -> Iterator[Line]:
+def lines(path: Path, longest: int, option: str = "verify.input") -> Iterator[RowLine]:
     """The rows in order; blank lines are none. A line above `longest` bytes is skipped without holding it.
 
     `option`: the key that names the file, for messages.
@@ -63,9 +63,9 @@ def lines(path: Path, longest: int, option: str = "verify.input") -> Iterator[Li
             if len(text) > longest and not text.endswith(b"\n"):
                 while (rest := file.readline(_CHUNK)) and not rest.endswith(b"\n"):
                     continue
-                yield Line(number, None)
+                yield RowLine(number, None)
             elif text.strip():
-                yield Line(number, text.rstrip(b"\r\n"))
+                yield RowLine(number, text.rstrip(b"\r\n"))
 
 
 @contextmanager

@@ -83,7 +83,7 @@ class Verifier(ABC):
     version: str
     """Changes whenever a verdict could: part of every cache key and of the manifest."""
     row_format: str = ""
-    """Which rows of a file it takes, one of rlvr_exp.tasks.rows.FORMATS; empty: the format of its own name."""
+    """Which rows of a file it takes, one of rlvr_exp.tasks.row_formats.FORMATS; empty: the format of its own name."""
 
     @abstractmethod
     def submit(self, request: Request) -> Future[Verdict]:

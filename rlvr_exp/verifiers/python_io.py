@@ -28,9 +28,9 @@ from rlvr_exp.sandbox import calls, packages, wire
 from rlvr_exp.sandbox.jobs import Job, JobLimits, JobResult
 from rlvr_exp.sandbox.pool import Pool, SandboxOptions
 from rlvr_exp.tasks.problems import Case, PythonProblem, StdinCase
-from rlvr_exp.verifiers.answers import Answers
 from rlvr_exp.verifiers.base import Request, Verdict
 from rlvr_exp.verifiers.cache import CacheOptions
+from rlvr_exp.verifiers.case_records import CaseRecords
 from rlvr_exp.verifiers.engine import CachedVerifier, Judgement, VerificationJob
 
 HARNESS = "rlvr_exp.sandbox.calls"
@@ -199,23 +199,23 @@ def _judge(problem: PythonProblem, result: JobResult) -> Judgement:
     if result.end == "unavailable":
         reason = result.log.decode(errors="replace")
         return Judgement(Verdict("no_verdict", total=total, log=f"no sandbox worker: {reason}"), cacheable=False)
-    answers = Answers(problem, result.records)
+    records = CaseRecords(problem, result.records)
     # Killed by none of its limits: memory ran out, perhaps that of the machine.
     cacheable = result.reproducible and not (result.end == "exit" and result.status == _KILLED)
     # How far a flood came before it was stopped is chance.
-    counts = {"passed": 0 if result.end == "output" else answers.passed, "total": total, "seconds": result.cpu_s}
-    if result.end == "exit" and result.status == 0 and answers.finished and answers.passed == total:
+    counts = {"passed": 0 if result.end == "output" else records.passed, "total": total, "seconds": result.cpu_s}
+    if result.end == "exit" and result.status == 0 and records.finished and records.passed == total:
         return Judgement(Verdict("passed", **counts), cacheable)
-    bucket, log = answers.bucket, answers.log
+    bucket, log = records.bucket, records.log
     if result.end != "exit":
-        bucket, log = _BUCKET_OF_END[result.end], _end_text(result, answers, total)
+        bucket, log = _BUCKET_OF_END[result.end], _end_text(result, records, total)
     elif bucket is None:
         bucket = "memory" if result.status == _KILLED else "runtime_error"
-        log = _end_text(result, answers, total)
+        log = _end_text(result, records, total)
     return Judgement(Verdict("failed", bucket, log=log, **counts), cacheable)
 
 
-def _end_text(result: JobResult, answers: Answers, total: int) -> str:
+def _end_text(result: JobResult, records: CaseRecords, total: int) -> str:
     texts = {
         "cpu": f"stopped at its CPU limit after {result.cpu_s:.2f} s",
         "wall": f"stopped at its wall clock limit after {result.wall_s:.1f} s",
@@ -224,9 +224,9 @@ def _end_text(result: JobResult, answers: Answers, total: int) -> str:
         "lost": "brought its worker down twice",
     }
     how = f"signal {-result.status}" if result.status < 0 else f"exit code {result.status}"
-    when = "after its last case" if answers.next == total else "before its last case"
+    when = "after its last case" if records.next == total else "before its last case"
     text = texts.get(result.end, f"ended {when} ({how})")
-    if answers.next < total and result.end != "output":
-        text += f", in {answers.call(answers.next)}"
+    if records.next < total and result.end != "output":
+        text += f", in {records.call(records.next)}"
     tail = result.log[-200:].decode(errors="replace").strip()
     return f"{text}; printed: {tail}" if tail and result.end == "exit" else text

@@ -11,7 +11,7 @@ from rlvr_exp.inference.asking import chosen, from_file, from_row
 from rlvr_exp.tasks.arc.domain import Arc
 from rlvr_exp.tasks.arc.prompt import Wording
 from rlvr_exp.tasks.problems import AstGrepProblem, DafnyProblem, PytestProblem, PythonProblem
-from rlvr_exp.tasks.rows import Fault
+from rlvr_exp.tasks.row_formats import Fault
 
 ARC = Arc()
 PROBLEMS = {"python_io": PythonProblem, "pytest": PytestProblem, "dafny": DafnyProblem, "ast_grep": AstGrepProblem}

@@ -15,9 +15,9 @@ from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.seeds import stream, uniform
 from rlvr_exp.tasks.arc import prompt as wording
-from rlvr_exp.tasks.arc.answer import extract
 from rlvr_exp.tasks.arc.difficulty import score
 from rlvr_exp.tasks.arc.load import SPLITS, load
+from rlvr_exp.tasks.arc.parse_program import extract
 from rlvr_exp.tasks.arc.puzzle import ENTRY_POINT, ArcPuzzle, ArcRecord
 from rlvr_exp.tasks.base import Candidate, Domain, Task
 from rlvr_exp.tasks.splits import Item, split, tied

@@ -16,12 +16,12 @@ from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.seeds import stream, uniform
 from rlvr_exp.tasks.base import Candidate, Domain, Task
 from rlvr_exp.tasks.dafny import prompt as wording
-from rlvr_exp.tasks.dafny.answer import body_of, closed
 from rlvr_exp.tasks.dafny.example import DafnyExample
 from rlvr_exp.tasks.dafny.graft import grafted
 from rlvr_exp.tasks.dafny.load import survey
 from rlvr_exp.tasks.dafny.pairs import fault_of
-from rlvr_exp.tasks.dafny.roles import ROLES, Role, RoleExample
+from rlvr_exp.tasks.dafny.parse_body import body_of, closed
+from rlvr_exp.tasks.dafny.role_examples import ROLES, Role, RoleExample
 from rlvr_exp.tasks.dafny.stratify import LENGTHS, band, split_examples
 from rlvr_exp.tasks.dafny.tokens import tokens
 from rlvr_exp.tasks.problems import DafnyProblem

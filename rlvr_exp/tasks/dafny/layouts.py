@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.tasks.dafny import rows
+from rlvr_exp.tasks.dafny import example_rows
 from rlvr_exp.tasks.dafny.example import DafnyExample
 from rlvr_exp.tasks.dafny.program import Program
 
@@ -19,7 +19,7 @@ Found = Iterator[Program | DafnyExample]
 
 
 @dataclass(frozen=True)
-class Layout:
+class DataSetLayout:
     """One set's."""
 
     name: str
@@ -49,7 +49,7 @@ def _dafny_bench(path: Path) -> list[Path]:
 
 def _read_bench(file: Path, source: str) -> Found:
     if file.suffix == ".json":
-        yield from rows.bench_programs(read_text(file), file, source)
+        yield from example_rows.bench_programs(read_text(file), file, source)
         return
     partner = file.parent.parent / STRIPPED / f"{file.stem}{NO_HINTS}.dfy"
     yield Program(file.stem, read_text(file), "", source, read_text(partner) if partner.is_file() else "")
@@ -74,7 +74,7 @@ def _mbpp(path: Path) -> list[Path]:
 
 def _read_mbpp(file: Path, source: str) -> Found:
     if file.suffix == ".json":
-        yield from rows.programs_by_id(read_text(file), file, source)
+        yield from example_rows.programs_by_id(read_text(file), file, source)
     else:
         yield Program(f"{file.parent.parent.name}/{file.stem}", read_text(file), "", source)
 
@@ -91,7 +91,7 @@ def _read_program(file: Path, source: str) -> Found:
 
 def _rows(path: Path) -> list[Path]:
     files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
-    return [file for file in files if file.name.endswith(rows.SUFFIXES) and not _is_hidden(file, path)]
+    return [file for file in files if file.name.endswith(example_rows.SUFFIXES) and not _is_hidden(file, path)]
 
 
 def _plain(path: Path) -> list[Path]:
@@ -106,12 +106,12 @@ def _is_hidden(file: Path, root: Path) -> bool:
 LAYOUTS = {
     layout.name: layout
     for layout in (
-        Layout("dafnybench", _dafny_bench, _read_bench),
-        Layout("clover_bench", _clover, _read_clover),
-        Layout("mbpp_dfy", _mbpp, _read_mbpp),
-        Layout("rows", _rows, rows.items),
-        Layout("humaneval_dafny", _human_eval, _read_program),
-        Layout("programs", _plain, _read_program),
+        DataSetLayout("dafnybench", _dafny_bench, _read_bench),
+        DataSetLayout("clover_bench", _clover, _read_clover),
+        DataSetLayout("mbpp_dfy", _mbpp, _read_mbpp),
+        DataSetLayout("rows", _rows, example_rows.items),
+        DataSetLayout("humaneval_dafny", _human_eval, _read_program),
+        DataSetLayout("programs", _plain, _read_program),
     )
 }
 """In the order in which they are tried."""

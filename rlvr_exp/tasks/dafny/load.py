@@ -5,7 +5,7 @@
     load_humaneval_dafny        NNN-name.dfy with marker comments
     load_mbpp_dfy               MBPP-DFY-153 and MBPP-DFY-50: src/task_id_N.dfy, and JSON objects of programs by id
     load_clover_bench           textbook_algo/NAME/NAME_strong.dfy; its wrong variants: clover.py
-    load_jsonl                  a program or a DafnyExample a row: rows.py
+    load_jsonl                  a program or a DafnyExample a row: example_rows.py
     load_programs               any .dfy files
 
 `survey` tells also which programs gave no example, and why: one that cannot be read is a fact of these sets, no fault.
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.tasks.dafny.example import DafnyExample
-from rlvr_exp.tasks.dafny.layouts import LAYOUTS, Layout
+from rlvr_exp.tasks.dafny.layouts import LAYOUTS, DataSetLayout
 from rlvr_exp.tasks.dafny.program import Program, examples
 from rlvr_exp.tasks.dafny.syntax import Unreadable
 
@@ -97,7 +97,7 @@ def _only(name: str, path: Path) -> list[DafnyExample]:
     return _read(LAYOUTS[name], path, files).examples
 
 
-def _read(layout: Layout, path: Path, files: list[Path]) -> Survey:
+def _read(layout: DataSetLayout, path: Path, files: list[Path]) -> Survey:
     found = Survey(layout.name)
     root = path if path.is_dir() else path.parent
     for file in files:

@@ -14,7 +14,7 @@ from functools import lru_cache
 from rlvr_exp.tasks.dafny import erase
 from rlvr_exp.tasks.dafny.example import DafnyExample
 from rlvr_exp.tasks.dafny.expressions import Unbalanced
-from rlvr_exp.tasks.dafny.roles import Role
+from rlvr_exp.tasks.dafny.role_examples import Role
 from rlvr_exp.tasks.dafny.split import Method, Split, split
 from rlvr_exp.tasks.dafny.syntax import Unreadable
 from rlvr_exp.tasks.dafny.tokens import plain, tokens

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.tasks.dafny.roles import RoleExample
+from rlvr_exp.tasks.dafny.role_examples import RoleExample
 from rlvr_exp.tasks.dafny.tokens import plain
 
 MARKS = {"writer": "W", "annotator": "A"}

@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rlvr_exp.tasks.base import Candidate, Domain, Task
-from rlvr_exp.tasks.dafny.answer import body_of
 from rlvr_exp.tasks.dafny.example import DafnyExample
-from rlvr_exp.tasks.dafny.roles import RoleExample
+from rlvr_exp.tasks.dafny.parse_body import body_of
+from rlvr_exp.tasks.dafny.role_examples import RoleExample
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import rlvr_exp.verifiers.agreement as package
 from rlvr_exp.config.verifier import Sandbox
-from rlvr_exp.verifiers.agreement.pairs import Judged, judged, pytest_pairs, python_io_pairs
+from rlvr_exp.verifiers.agreement.pairs import ComparedProgram, pytest_pairs, python_io_pairs, with_verdicts
 from rlvr_exp.verifiers.base import Verifier
 from rlvr_exp.verifiers.python_io import PythonIO
 from rlvr_exp.verifiers.suite.verifier import PytestSuite
@@ -25,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     make = {"python_io": python_io_pairs, "pytest": pytest_pairs}[given.verifier]
     pairs = make(given.pairs, given.seed)
     with _verifier(given.verifier, given.workers) as verifier:
-        found = judged(pairs, verifier)
+        found = with_verdicts(pairs, verifier)
     _report(found, given.seed)
     return int(not all(one.agrees for one in found))
 
@@ -35,7 +35,7 @@ def _verifier(name: str, workers: int) -> Verifier:
     return PythonIO(sandbox) if name == "python_io" else PytestSuite(sandbox, memory_mb=2048)
 
 
-def _report(found: Sequence[Judged], seed: int) -> None:
+def _report(found: Sequence[ComparedProgram], seed: int) -> None:
     for one in [one for one in found if not one.agrees][:SHOWN]:
         word = "passes" if one.plain else "fails"
         print(f"seed {seed}, pair {one.number}, {one.kind}: {word} under plain Python, {one.outcome}: {one.log[:300]}")

@@ -16,7 +16,7 @@ from rlvr_exp.verifiers.base import Request, Verifier
 
 
 @dataclass(frozen=True)
-class Judged:
+class ComparedProgram:
     """One program with both verdicts."""
 
     number: int
@@ -42,7 +42,7 @@ class _Pair:
     """Expected where the honest program gives no value."""
 
 
-def python_io_pairs(count: int, seed: int) -> list[Judged]:
+def python_io_pairs(count: int, seed: int) -> list[ComparedProgram]:
     """Functions and cases."""
     found = []
     for number, pair, honest, wrong in _run(count, seed):
@@ -51,11 +51,11 @@ def python_io_pairs(count: int, seed: int) -> list[Judged]:
         problem = PythonProblem("f", cases, strict=True)
         for kind, code, answers in (("honest", pair.honest, honest), ("wrong", pair.wrong, wrong)):
             same = [type(one) is list and one[0] == other[0] for one, other in zip(answers, wanted, strict=True)]
-            found.append(Judged(number, kind, Request(problem, Candidate(code)), all(same)))
+            found.append(ComparedProgram(number, kind, Request(problem, Candidate(code)), all(same)))
     return found
 
 
-def pytest_pairs(count: int, seed: int) -> list[Judged]:
+def pytest_pairs(count: int, seed: int) -> list[ComparedProgram]:
     """The same functions, with suites of several forms of assertion; pytest itself says which of them pass."""
     found, texts = [], []
     for number, pair, honest, _ in _run(count, seed):
@@ -63,14 +63,14 @@ def pytest_pairs(count: int, seed: int) -> list[Judged]:
         for kind, code in (("honest", pair.honest), ("wrong", pair.wrong)):
             texts.append([code, tests])
             found.append((number, kind, Request(PytestProblem(tests), Candidate(code))))
-    return [Judged(*one, plain) for one, plain in zip(found, naive.ask("suites", texts), strict=True)]
+    return [ComparedProgram(*one, plain) for one, plain in zip(found, naive.ask("suites", texts), strict=True)]
 
 
-def judged(pairs: Sequence[Judged], verifier: Verifier) -> list[Judged]:
+def with_verdicts(pairs: Sequence[ComparedProgram], verifier: Verifier) -> list[ComparedProgram]:
     """With the verifier's verdicts."""
     verdicts = verifier.verify([one.request for one in pairs])
     return [
-        Judged(one.number, one.kind, one.request, one.plain, verdict.outcome, verdict.log)
+        ComparedProgram(one.number, one.kind, one.request, one.plain, verdict.outcome, verdict.log)
         for one, verdict in zip(pairs, verdicts, strict=True)
     ]
 

@@ -36,7 +36,7 @@ _REFUSED = ("parse", "resolve")
 
 
 @dataclass(frozen=True)
-class Finding:
+class RuleCheck:
     """`kind`: what it counts as; `fault`: a rule that does not do what its collection says."""
 
     kind: str
@@ -74,7 +74,7 @@ def catalog_rows(folder: Path) -> Iterator[dict[str, Any]]:
             yield {"id": _name(entry), "language": entry["language"], **texts, "action": {"rule_yaml": entry["rule"]}}
 
 
-def check_catalog(folder: Path) -> Iterator[Finding]:
+def check_catalog(folder: Path) -> Iterator[RuleCheck]:
     """Each rule's documented result: its fix, or that it matches its example."""
     with AstGrep(Sandbox()) as exact, AstGrep(Sandbox(), compare="syntax") as by_tree:
         for entry in _catalog(folder):
@@ -82,14 +82,14 @@ def check_catalog(folder: Path) -> Iterator[Finding]:
             if documented in ("fix-exact", "fix-same-but-blanks"):
                 verdict = _rewritten(exact if documented == "fix-exact" else by_tree, entry)
                 good = verdict.outcome == "passed"
-                yield Finding(f"{documented}, {_said(verdict)}", name, "" if good else verdict.log, not good)
+                yield RuleCheck(f"{documented}, {_said(verdict)}", name, "" if good else verdict.log, not good)
             elif documented in ("match", "no-match"):
                 yield _searched(exact, entry)
             else:
                 yield from _unusual(exact, entry)
 
 
-def check_essentials(folder: Path) -> Iterator[Finding]:
+def check_essentials(folder: Path) -> Iterator[RuleCheck]:
     """Every rule matches its invalid snippets and none of its valid ones."""
     cases = {case["id"]: case for case in map(_plain_yaml, sorted(folder.glob("tests/*/*.yml")))}
     with AstGrep(Sandbox()) as verifier:
@@ -101,7 +101,7 @@ def check_essentials(folder: Path) -> Iterator[Finding]:
                 yield _rule_on_texts(verifier, config, config["id"], texts)
 
 
-def check_antislop(folder: Path) -> Iterator[Finding]:
+def check_antislop(folder: Path) -> Iterator[RuleCheck]:
     """Every sample is matched by a rule of its name and language, every valid one by none."""
     with AstGrep(Sandbox()) as verifier:
         for file in sorted(folder.glob("rules/*.yml")):
@@ -109,12 +109,12 @@ def check_antislop(folder: Path) -> Iterator[Finding]:
             for config in configs:
                 [verdict] = _tried(verifier, config, ["x"])
                 refused = verdict.bucket in _REFUSED
-                yield Finding("rule refused" if refused else "rule", config["id"], verdict.log * refused, refused)
+                yield RuleCheck("rule refused" if refused else "rule", config["id"], verdict.log * refused, refused)
             for sample in sorted(folder.glob(f"test_samples/**/{file.stem}.*")):
                 yield _sample(verifier, configs, sample, folder)
 
 
-def check_schema(folder: Path) -> Iterator[Finding]:
+def check_schema(folder: Path) -> Iterator[RuleCheck]:
     """Our table of keys against ast-grep's published rule schema, `schemas/rule.json`."""
     published = json.loads((folder / "schemas" / "rule.json").read_text(encoding="utf-8"))
     parts = published["$defs"]
@@ -130,7 +130,7 @@ def check_schema(folder: Path) -> Iterator[Finding]:
         pairs[f"{name}, needed"] = (set(needed), set(parts[name.capitalize()]["required"]))
     for name, (ours, theirs) in pairs.items():
         differ = ours ^ theirs
-        yield Finding("table differs" if differ else "table equal", name, ", ".join(sorted(differ)), bool(differ))
+        yield RuleCheck("table differs" if differ else "table equal", name, ", ".join(sorted(differ)), bool(differ))
 
 
 def _catalog(folder: Path) -> list[dict[str, Any]]:
@@ -148,59 +148,59 @@ def _rewritten(verifier: AstGrep, entry: dict[str, Any], action: dict[str, Any] 
     return _judge(verifier, problem, action or {"rule_yaml": entry["rule"]})
 
 
-def _searched(verifier: AstGrep, entry: dict[str, Any]) -> Finding:
+def _searched(verifier: AstGrep, entry: dict[str, Any]) -> RuleCheck:
     verdicts = []
     for config in read_yaml(entry["rule"]):
         verdicts += _tried(verifier, {"language": entry["language"], **config}, entry["examples"])
     matched, refused = any(map(_matched, verdicts)), [v.log for v in verdicts if v.bucket in _REFUSED]
     good = not refused and matched == (entry["check"] == "match")
     kind = "refused" if refused else "matched" if matched else "not matched"
-    return Finding(f"{entry['check']}, {kind}", _name(entry), "" if good else "; ".join(refused) or kind, not good)
+    return RuleCheck(f"{entry['check']}, {kind}", _name(entry), "" if good else "; ".join(refused) or kind, not good)
 
 
-def _unusual(verifier: AstGrep, entry: dict[str, Any]) -> Iterator[Finding]:
+def _unusual(verifier: AstGrep, entry: dict[str, Any]) -> Iterator[RuleCheck]:
     """Rules that do not load as they stand, commands, and fixes documented otherwise than they work."""
     name, documented = _name(entry), entry["check"]
     actions = [{"cli": command} for command in entry["commands"]] if documented == "no-yaml" else [None]
     for action in actions:
         if entry["diff_before"] and entry["has_fix"] or action and entry["diff_before"]:
             verdict = _rewritten(verifier, entry, action)
-            yield Finding(f"{documented}, {_said(verdict)}", name, verdict.log.replace("\n", " ") or "as documented")
+            yield RuleCheck(f"{documented}, {_said(verdict)}", name, verdict.log.replace("\n", " ") or "as documented")
         elif entry["rule"]:
             try:
                 found = _searched(verifier, entry)
             except ActionFault as fault:
-                found = Finding("", name, str(fault))
-            yield Finding(
+                found = RuleCheck("", name, str(fault))
+            yield RuleCheck(
                 f"{documented}, searched", name, found.detail or "loads with the folder's language and matches"
             )
         else:
-            yield Finding(f"{documented}, nothing to rewrite", name, "a command or a text without a rewrite")
+            yield RuleCheck(f"{documented}, nothing to rewrite", name, "a command or a text without a rewrite")
 
 
-def _rule_on_texts(verifier: AstGrep, config: dict[str, Any], name: str, texts: dict[bool, list[str]]) -> Finding:
+def _rule_on_texts(verifier: AstGrep, config: dict[str, Any], name: str, texts: dict[bool, list[str]]) -> RuleCheck:
     wrong = []
     for expected, snippets in texts.items():
         for verdict in _tried(verifier, config, snippets):
             if verdict.bucket in _REFUSED:
                 reserved = "reserved characters" in verdict.log
-                return Finding("rule refused" + ", a utility's name" * reserved, name, verdict.log)
+                return RuleCheck("rule refused" + ", a utility's name" * reserved, name, verdict.log)
             if _matched(verdict) != expected:
                 wrong.append("missed" if expected else "matched though valid")
     cases = sum(map(len, texts.values()))
     kind = "rule wrong" if wrong else "rule right" if cases else "rule without cases"
-    return Finding(kind, name, ", ".join(wrong), bool(wrong))
+    return RuleCheck(kind, name, ", ".join(wrong), bool(wrong))
 
 
-def _sample(verifier: AstGrep, configs: list[dict[str, Any]], sample: Path, folder: Path) -> Finding:
+def _sample(verifier: AstGrep, configs: list[dict[str, Any]], sample: Path, folder: Path) -> RuleCheck:
     ours = [config for config in configs if ENDINGS[LANGUAGES[config["language"].lower()]] == sample.suffix[1:]]
     text = sample.read_text(encoding="utf-8")
     matched = any(_matched(verdict) for config in ours for verdict in _tried(verifier, config, [text]))
     expected = sample.parent.name != "valid"
     kind = f"sample {'matched' if matched else 'not matched'}, as it should be"
     if matched != expected:
-        return Finding("sample wrong", str(sample.relative_to(folder)), "matched" if matched else "not matched", True)
-    return Finding(kind, sample.name)
+        return RuleCheck("sample wrong", str(sample.relative_to(folder)), "matched" if matched else "not matched", True)
+    return RuleCheck(kind, sample.name)
 
 
 def _tried(verifier: AstGrep, config: dict[str, Any], texts: list[str]) -> list[Verdict]:
@@ -231,7 +231,7 @@ def _plain_yaml(file: Path) -> dict[str, Any]:
     return yaml.load(file.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
 
 
-_CHECKS: dict[str, Callable[[Path], Iterator[Finding]]] = {
+_CHECKS: dict[str, Callable[[Path], Iterator[RuleCheck]]] = {
     "catalog": check_catalog,
     "essentials": check_essentials,
     "antislop": check_antislop,

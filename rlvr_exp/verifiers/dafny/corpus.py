@@ -23,8 +23,8 @@ RLIMIT = 2_000_000
 
 def main() -> None:
     with Dafny(Sandbox(), Cache(), rlimit=RLIMIT, cpu_s=60, wall_s=240, memory_mb=2048) as verifier:
-        splits, tally = build_splits(mixture.SPLITS, lambda asked: judged(verifier, asked))
-        write(splits, tally, {**verifier.tool(), "rlimit": str(RLIMIT)})
+        splits, counts = build_splits(mixture.SPLITS, lambda asked: judged(verifier, asked))
+        write(splits, counts, {**verifier.tool(), "rlimit": str(RLIMIT)})
 
 
 def judged(verifier: Dafny, asked: Sequence[tuple[Built, str]]) -> list[str]:

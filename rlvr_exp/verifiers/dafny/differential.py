@@ -20,7 +20,7 @@ from rlvr_exp.tasks.dafny.expressions import is_name, partners
 from rlvr_exp.tasks.dafny.split import qualified
 from rlvr_exp.tasks.dafny.syntax import Declaration, Unreadable, parse
 from rlvr_exp.tasks.dafny.tokens import has_directive, pieces, plain, printed
-from rlvr_exp.verifiers.dafny.run import FILE, Cold, Limits, Warm
+from rlvr_exp.verifiers.dafny.run import FILE, Cold, RunLimits, Warm
 from rlvr_exp.verifiers.dafny.tool import Tool, find
 
 AGREES, REFUSED, NO_PARSE, UNREADABLE, NO_PRINT = "agrees", "refused", "no parse", "unreadable", "not printed"
@@ -28,7 +28,7 @@ AGREES, REFUSED, NO_PARSE, UNREADABLE, NO_PRINT = "agrees", "refused", "no parse
 it cannot pass; `not printed`: Dafny's printer breaks on it."""
 
 _REPRINTED = frozenset(("true", "reads", "modifies", "decreases", "ghost"))
-_LIMITS = Limits(60, 300, 2048)
+_LIMITS = RunLimits(60, 300, 2048)
 _COUNTED = "resolution/type errors detected in"
 
 BEGINNINGS = {

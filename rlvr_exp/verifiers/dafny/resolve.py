@@ -5,7 +5,7 @@ from typing import Self
 from rlvr_exp.config.verifier import DafnyVerifierOptions as Options
 from rlvr_exp.tasks.dafny.tokens import has_directive, plain, printed
 from rlvr_exp.verifiers.dafny import options
-from rlvr_exp.verifiers.dafny.run import Cold, Limits, Warm
+from rlvr_exp.verifiers.dafny.run import Cold, RunLimits, Warm
 from rlvr_exp.verifiers.dafny.tool import find
 
 
@@ -15,7 +15,7 @@ class Resolver:
     def __init__(self, path: str = "", image: str = ""):
         tool = find(path, image)
         self._read = options.reader(tool)
-        self._limits = Limits(Options.cpu_s, Options.wall_s, Options.memory_mb)
+        self._limits = RunLimits(Options.cpu_s, Options.wall_s, Options.memory_mb)
         self._warm = bool(tool.library)
         self._runner = Warm(tool, options.words(tool, 0)) if self._warm else Cold(tool, options.front(tool))
 

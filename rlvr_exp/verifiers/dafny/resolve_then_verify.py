@@ -4,7 +4,7 @@ anybody asks whether its proofs are to be looked at."""
 from collections.abc import Callable, Sequence
 
 from rlvr_exp.verifiers.dafny import options
-from rlvr_exp.verifiers.dafny.run import Cold, Limits, Run
+from rlvr_exp.verifiers.dafny.run import Cold, Run, RunLimits
 from rlvr_exp.verifiers.dafny.tool import Tool
 
 
@@ -14,7 +14,7 @@ class ResolveThenVerify:
     def __init__(self, tool: Tool, words: Sequence[str]):
         self._whole, self._front = Cold(tool, words), Cold(tool, options.front(tool))
 
-    def run(self, text: str, extra: Sequence[str], limits: Limits, goes_on: Callable[[], bool]) -> Run:
+    def run(self, text: str, extra: Sequence[str], limits: RunLimits, goes_on: Callable[[], bool]) -> Run:
         """As `Warm.run`."""
         run = self._whole.run(text, extra, limits, goes_on)
         if run.end != "stopped":

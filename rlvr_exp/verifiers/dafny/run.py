@@ -44,7 +44,7 @@ _LONGEST = 4 << 20
 
 
 @dataclass(frozen=True)
-class Limits:
+class RunLimits:
     """What one program may use: CPU seconds and memory of the whole tree, and seconds of the wall clock."""
 
     cpu_s: float
@@ -69,7 +69,7 @@ class Lost(Exception):
 class _Watch:
     """One program's clocks. Reading waits in ticks and raises what limit it fell to."""
 
-    def __init__(self, program: Program, limits: Limits, before: Usage):
+    def __init__(self, program: Program, limits: RunLimits, before: Usage):
         self._program, self._limits, self._before = program, limits, before
         self._deadline = time.monotonic() + limits.wall_s
         self.cpu_s = 0.0
@@ -100,7 +100,7 @@ class Warm:
         self._idle = Usage(0.0, 0.0)
         self._buffer = bytearray()
 
-    def run(self, text: str, extra: Sequence[str], limits: Limits, goes_on: Callable[[], bool]) -> Run:
+    def run(self, text: str, extra: Sequence[str], limits: RunLimits, goes_on: Callable[[], bool]) -> Run:
         """Judge one program; once it has resolved, `goes_on` says whether its proofs are looked at.
 
         Raises:
@@ -143,7 +143,7 @@ class Warm:
         command = ["mono", str(self._built), self._tool.library, words]
         self._program = Program(command, environment, {FILE: _WARM_UP})
         self._count, self._buffer = 0, bytearray()
-        head = self._frame(_Watch(self._program, Limits(start_s, start_s, 1 << 20), Usage(0.0, 0.0)))
+        head = self._frame(_Watch(self._program, RunLimits(start_s, start_s, 1 << 20), Usage(0.0, 0.0)))
         if not isinstance(head, str) and head[0] == ["ready"]:
             self._idle = self._program.usage()
             return ""
@@ -152,7 +152,7 @@ class Warm:
         spent = {"wall": f"it was not ready after {start_s:g} s", "cpu": f"it was not ready after {start_s:g} s of CPU time"}
         return spent.get(str(head), "it broke down before it was ready") + (f" and said {said!r}" if said else "")
 
-    def _judge(self, text: str, extra: Sequence[str], limits: Limits, goes_on: Callable[[], bool]) -> Run:
+    def _judge(self, text: str, extra: Sequence[str], limits: RunLimits, goes_on: Callable[[], bool]) -> Run:
         program = self._program
         (program.folder / FILE).write_bytes(text.encode())
         watch = _Watch(program, limits, self._idle)
@@ -204,7 +204,7 @@ class Cold:
     def __init__(self, tool: Tool, options: Sequence[str]):
         self._tool, self._options = tool, list(options)
 
-    def run(self, text: str, extra: Sequence[str], limits: Limits, goes_on: Callable[[], bool]) -> Run:
+    def run(self, text: str, extra: Sequence[str], limits: RunLimits, goes_on: Callable[[], bool]) -> Run:
         """As `Warm.run`; `goes_on` is asked first, since this process does not stop in the middle."""
         if not goes_on():
             return Run("stopped", code=98)

@@ -20,7 +20,7 @@ from rlvr_exp.config.verifier import DafnyVerifierOptions as Options
 from rlvr_exp.core.errors import BAD_INPUT, DONE, FAULT, InputError
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.dafny.domain import Dafny as Domain
-from rlvr_exp.tasks.dafny.roles import ROLES
+from rlvr_exp.tasks.dafny.role_examples import ROLES
 from rlvr_exp.tasks.dafny.syntax import Unreadable
 from rlvr_exp.tasks.dafny.tokens import plain, printed
 from rlvr_exp.tasks.problems import DafnyProblem

@@ -20,10 +20,10 @@ from rlvr_exp.config.verifier import DafnyVerifierOptions as Options
 from rlvr_exp.core.errors import BAD_INPUT, DONE, FAULT, InputError
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.dafny.example import DafnyExample
+from rlvr_exp.tasks.dafny.example_rows import row_of
 from rlvr_exp.tasks.dafny.load import survey
 from rlvr_exp.tasks.dafny.pairs import Pairings, build_pairings_for_annotator, build_pairings_for_writer
-from rlvr_exp.tasks.dafny.roles import ROLES, Role
-from rlvr_exp.tasks.dafny.rows import row_of
+from rlvr_exp.tasks.dafny.role_examples import ROLES, Role
 from rlvr_exp.tasks.dafny.syntax import Unreadable
 from rlvr_exp.tasks.dafny.tokens import plain
 from rlvr_exp.tasks.problems import DafnyProblem

@@ -32,7 +32,7 @@ from rlvr_exp.verifiers.dafny.declarations import Facts, ProgramDeclarations, re
 from rlvr_exp.verifiers.dafny.guards import Violation
 from rlvr_exp.verifiers.dafny.logs import Report
 from rlvr_exp.verifiers.dafny.resolve_then_verify import ResolveThenVerify
-from rlvr_exp.verifiers.dafny.run import Limits, Lost, Run, Warm
+from rlvr_exp.verifiers.dafny.run import Lost, Run, RunLimits, Warm
 from rlvr_exp.verifiers.dafny.soundness_rules import without_limits
 from rlvr_exp.verifiers.dafny.tool import find
 from rlvr_exp.verifiers.engine import CachedVerifier, Judgement, VerificationJob
@@ -61,7 +61,7 @@ class _Case:
     """There is code to keep: `keep`, or None where it cannot be read."""
     keep: ProgramDeclarations | None
     text: str
-    limits: Limits
+    limits: RunLimits
     protect: Protect
 
 
@@ -103,7 +103,7 @@ class Dafny(CachedVerifier):
     ):
         self._tool = find(path, image)
         super().__init__(cache)
-        self._limits = Limits(cpu_s or sandbox.cpu_s, wall_s or sandbox.wall_s, memory_mb or sandbox.memory_mb)
+        self._limits = RunLimits(cpu_s or sandbox.cpu_s, wall_s or sandbox.wall_s, memory_mb or sandbox.memory_mb)
         self._protect, self._holes, self._vacuity, self._rlimit = protect, holes, vacuity, rlimit
         self._read = options.reader(self._tool)
         words = options.words(self._tool, rlimit)
@@ -163,7 +163,7 @@ class Dafny(CachedVerifier):
         text, program = _seen(candidate.text), _seen(problem.program)
         keep = None if problem.keep is None else _seen(problem.keep)
         named, usual = problem.limits, self._limits
-        limits = Limits(named.cpu_s or usual.cpu_s, named.wall_s or usual.wall_s, named.memory_mb or usual.memory_mb)
+        limits = RunLimits(named.cpu_s or usual.cpu_s, named.wall_s or usual.wall_s, named.memory_mb or usual.memory_mb)
         protect = problem.protect or self._protect
         own = [protect, self._holes, self._vacuity, self._rlimit, *astuple(limits)]
         content = wire.encode([_bytes(program), text, own, None if keep is None else _bytes(keep)])
@@ -261,10 +261,10 @@ class _CandidateRun:
         if run.end == "crash":
             run = self._run(text, extra, limits)
         if run.end == "wall":
-            run = self._run(text, extra, Limits(limits.cpu_s, 2 * limits.wall_s, limits.memory_mb))
+            run = self._run(text, extra, RunLimits(limits.cpu_s, 2 * limits.wall_s, limits.memory_mb))
         return run
 
-    def _run(self, text: str, extra: Sequence[str], limits: Limits) -> Run:
+    def _run(self, text: str, extra: Sequence[str], limits: RunLimits) -> Run:
         run = self._runner.run(text, extra, limits, self._may_be_proved)
         self._cpu_s += run.cpu_s
         return run
@@ -310,7 +310,7 @@ class _CandidateRun:
     def _probe(self, text: str, extra: Sequence[str]) -> Run:
         """A program of our own making: the guards have nothing to say of it."""
         own = self._case.limits
-        limits = Limits(min(own.cpu_s, options.PROBE_CPU_S), own.wall_s, own.memory_mb)
+        limits = RunLimits(min(own.cpu_s, options.PROBE_CPU_S), own.wall_s, own.memory_mb)
         run = self._runner.run(text, extra, limits, lambda: True)
         self._cpu_s += run.cpu_s
         return run

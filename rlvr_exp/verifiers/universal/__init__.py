@@ -21,23 +21,23 @@ PROGRAMS = "rlvr_exp.verifiers.universal.programs"
 
 
 @dataclass(frozen=True)
-class Answers:
+class AnswerList:
     """`module`: where the list is; `given`: what of a problem its functions build from."""
 
     module: str
     given: Callable[[Any], Any]
 
 
-def _answers_of(problem: Any) -> Answers | None:
+def _answers_of(problem: Any) -> AnswerList | None:
     match problem:
         case PythonProblem(entry_point=""):
-            return Answers(PROGRAMS, lambda _: None)
+            return AnswerList(PROGRAMS, lambda _: None)
         case PythonProblem() | PytestProblem():
-            return Answers(PYTHON, wanted_names)
+            return AnswerList(PYTHON, wanted_names)
         case AstGrepProblem():
-            return Answers("rlvr_exp.verifiers.ast_grep.universal", lambda edit: edit.language)
+            return AnswerList("rlvr_exp.verifiers.ast_grep.universal", lambda edit: edit.language)
         case DafnyProblem():
-            return Answers("rlvr_exp.verifiers.dafny.universal", lambda given: given.program)
+            return AnswerList("rlvr_exp.verifiers.dafny.universal", lambda given: given.program)
     return None
 
 

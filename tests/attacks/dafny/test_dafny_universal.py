@@ -7,7 +7,7 @@ from dafny_programs import EXTENDED, HOLE, LEMMAS, SORT, STACK
 from rlvr_exp.tasks.dafny.tokens import plain, printed
 from rlvr_exp.tasks.problems import DafnyProblem
 from rlvr_exp.verifiers.dafny import options
-from rlvr_exp.verifiers.dafny.run import Limits, Warm
+from rlvr_exp.verifiers.dafny.run import RunLimits, Warm
 from rlvr_exp.verifiers.dafny.tool import find
 from rlvr_exp.verifiers.dafny.universal import ANSWERS, HELPERS, bodies
 from rlvr_exp.verifiers.dafny.universal_check import check, problems_of, refused
@@ -57,7 +57,7 @@ def raw() -> Warm:
 
 @pytest.mark.parametrize("name", PROVED_BY_DAFNY)
 def test_dafny_by_itself_proves_false_with_it(judge: Judge, raw: Warm, name: str) -> None:
-    run = raw.run(f"{HELPERS[name]}\n", (), Limits(60, 300, 2048), lambda: True)
+    run = raw.run(f"{HELPERS[name]}\n", (), RunLimits(60, 300, 2048), lambda: True)
     report = options.reader(find())(run.output, run.code)
     assert report.proved and "U" in {one.name for one in report.procedures if one.part == "Impl"} | {"U"}, run.output
 

@@ -11,7 +11,7 @@ from code_samples import MBPP, ROWS, write, write_set
 from rlvr_exp.tasks.code.domain import Code
 from rlvr_exp.tasks.code.rows import main
 from rlvr_exp.tasks.problems import Case, PytestProblem
-from rlvr_exp.tasks.rows import Row, read_row
+from rlvr_exp.tasks.row_formats import Row, read_row
 
 
 def converted(data: Path, out: Path, *words: str) -> list[Row]:

@@ -134,17 +134,17 @@ def test_what_is_not_proved_is_dropped_counted_and_drawn_again():
         return ["proved" if "winded" in one.style else "refused" for one, _ in asked]
 
     sizes = {"train": 62}
-    splits, tally = build_splits(sizes, judge)
+    splits, counts = build_splits(sizes, judge)
     assert len(splits["train"]) == 62 and all(row["style"].startswith("winded") for row in splits["train"])
-    assert sum(tally.dropped.values()) > 5 and all(said.endswith(": refused") for said in tally.dropped)
+    assert sum(counts.dropped.values()) > 5 and all(said.endswith(": refused") for said in counts.dropped)
 
 
 def test_only_refused_mutants_are_kept():
     def judge(asked):
         return ["proved" if text == one.annotated or "+" in text else "refused" for one, text in asked]
 
-    splits, tally = build_splits({"dev": 62}, judge)
+    splits, counts = build_splits({"dev": 62}, judge)
     kept = [text for row in splits["dev"] for text in row["mutants"]]
     assert kept and not any("+" in text for text in kept)
-    assert sum(count["refused"] for count in tally.mutants.values()) == len(kept)
-    assert sum(count["proved"] for count in tally.mutants.values()) > 0
+    assert sum(count["refused"] for count in counts.mutants.values()) == len(kept)
+    assert sum(count["proved"] for count in counts.mutants.values()) > 0

@@ -3,9 +3,9 @@
 import pytest
 from dafny_samples import EXAMPLES, MAX, SUM
 
-from rlvr_exp.tasks.dafny.answer import body_of
+from rlvr_exp.tasks.dafny.parse_body import body_of
 from rlvr_exp.tasks.dafny.prompt import BARE, FORMS, Wording, again, answer_of, write
-from rlvr_exp.tasks.dafny.roles import ROLES, RoleExample
+from rlvr_exp.tasks.dafny.role_examples import ROLES, RoleExample
 
 INSTRUCT = Wording("instruct")
 PARTS = [RoleExample(role, one) for role in ROLES for one in EXAMPLES]

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from rlvr_exp.verifiers.dafny import logs, options
-from rlvr_exp.verifiers.dafny.run import Cold, Limits, Warm
+from rlvr_exp.verifiers.dafny.run import Cold, RunLimits, Warm
 from rlvr_exp.verifiers.dafny.tool import Tool
 
-ROOMY = Limits(60, 300, 2048)
+ROOMY = RunLimits(60, 300, 2048)
 PROVED = "method M(x: int) returns (y: int) requires x > 0 ensures y > 1 { y := x + 1; }"
 WRONG = PROVED.replace("x + 1", "x")
 LEMMA = "function F(n: nat): nat { if n == 0 then 0 else 1 + F(n - 1) } lemma L(n: nat) ensures F(n) == n { }"
@@ -70,8 +70,8 @@ def test_proofs_wait_for_the_word_to_go_on(warm: Warm) -> None:
     assert warm.run(PROVED, [], ROOMY, always).code == 0
 
 
-@pytest.mark.parametrize(("limits", "end"), [(Limits(1, 300, 2048), "cpu"), (Limits(300, 2, 2048), "wall")])
-def test_limit_ends_all_of_it_and_the_next_is_judged(warm: Warm, limits: Limits, end: str) -> None:
+@pytest.mark.parametrize(("limits", "end"), [(RunLimits(1, 300, 2048), "cpu"), (RunLimits(300, 2, 2048), "wall")])
+def test_limit_ends_all_of_it_and_the_next_is_judged(warm: Warm, limits: RunLimits, end: str) -> None:
     warm.run(PROVED, [], ROOMY, always)
     pids = below(warm._program.pid)
     assert pids and warm.run(SLOW, [], limits, always).end == end
@@ -80,8 +80,8 @@ def test_limit_ends_all_of_it_and_the_next_is_judged(warm: Warm, limits: Limits,
 
 
 def test_memory_limit_counts_the_prover(warm: Warm) -> None:
-    assert warm.run(PROVED, [], Limits(60, 300, 1), always).end in ("memory", "done")
-    assert warm.run(SLOW, [], Limits(60, 300, 5), always).end == "memory"
+    assert warm.run(PROVED, [], RunLimits(60, 300, 1), always).end in ("memory", "done")
+    assert warm.run(SLOW, [], RunLimits(60, 300, 5), always).end == "memory"
 
 
 def test_killed_process_is_a_crash_and_replaced(warm: Warm) -> None:

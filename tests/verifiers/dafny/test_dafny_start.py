@@ -17,12 +17,12 @@ from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.problems import DafnyProblem
 from rlvr_exp.verifiers.base import Request
 from rlvr_exp.verifiers.dafny import options, tool
-from rlvr_exp.verifiers.dafny.run import Limits, Lost, Warm
+from rlvr_exp.verifiers.dafny.run import Lost, RunLimits, Warm
 from rlvr_exp.verifiers.dafny.tool import Tool
 from rlvr_exp.verifiers.dafny.verifier import Dafny
 
 PROVED = "method M(x: int) returns (y: int) requires x > 0 ensures y > 1 { y := x + 1; }"
-ROOMY = Limits(60, 300, 2048)
+ROOMY = RunLimits(60, 300, 2048)
 Mono = Callable[[str], Path]
 
 

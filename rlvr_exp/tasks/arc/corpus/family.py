@@ -10,7 +10,7 @@ from random import Random
 
 from rlvr_exp.tasks.arc.corpus.sampling import DENSE, Draw, Source
 
-FAMILIES: dict[str, "Family"] = {}
+FAMILIES: dict[str, "GridFamily"] = {}
 Fits = Callable[[int, int], bool]
 
 
@@ -23,7 +23,7 @@ class Bodies:
 
 
 @dataclass(frozen=True)
-class Family:
+class GridFamily:
     """A transformation with parameters. `bodies` draws the parameters and inlines them."""
 
     name: str
@@ -41,7 +41,7 @@ class Family:
         return self.source.general and bool(bodies.short and bodies.indexed)
 
 
-def register(entry: Family) -> None:
+def register(entry: GridFamily) -> None:
     if entry.name in FAMILIES:
         raise ValueError(f"corpus family {entry.name!r} is registered twice; rename one")
     FAMILIES[entry.name] = entry
@@ -50,12 +50,12 @@ def register(entry: Family) -> None:
 def fixed(name: str, short: str, indexed: str, source: Source = DENSE, fits: Fits = lambda h, w: True) -> None:
     """Register a family without parameters."""
     bodies = Bodies(short, indexed)
-    register(Family(name, lambda draw: bodies, source, fits, fixed=True))
+    register(GridFamily(name, lambda draw: bodies, source, fits, fixed=True))
 
 
 def family(source: Source = DENSE, fits: Fits = lambda h, w: True) -> Callable[[Callable[[Draw], Bodies]], None]:
     """Register a family whose function draws parameters and returns the bodies; it is named as the function."""
-    return lambda bodies: register(Family(bodies.__name__, bodies, source, fits))
+    return lambda bodies: register(GridFamily(bodies.__name__, bodies, source, fits))
 
 
 def cells(value: str) -> str:

@@ -12,7 +12,7 @@ from random import Random
 from rlvr_exp.tasks.arc.corpus import mixture
 from rlvr_exp.tasks.arc.corpus.catalogue import FAMILIES
 from rlvr_exp.tasks.arc.corpus.compose import Run, Shape, load, render
-from rlvr_exp.tasks.arc.corpus.family import Bodies, Family
+from rlvr_exp.tasks.arc.corpus.family import Bodies, GridFamily
 from rlvr_exp.tasks.arc.corpus.sampling import Draw, Grid, Palette, Source
 
 TRIES = 20
@@ -48,7 +48,7 @@ def shape(grid: Grid) -> Shape:
     return len(grid), len(grid[0])
 
 
-def build(families: Sequence[Family], rng: Random) -> Built | None:
+def build(families: Sequence[GridFamily], rng: Random) -> Built | None:
     """Draw a task of these steps, or None when this draw is not worth showing."""
     source = max((family.source for family in families), key=lambda source: source.zero)
     palette = source.palette(rng)
@@ -65,7 +65,7 @@ def build(families: Sequence[Family], rng: Random) -> Built | None:
 
 
 def _pairs(
-    families: Sequence[Family], bodies: Sequence[Bodies], source: Source, palette: Palette, rng: Random
+    families: Sequence[GridFamily], bodies: Sequence[Bodies], source: Source, palette: Palette, rng: Random
 ) -> list[Trace] | None:
     runs = [load(_general([body])) for body in bodies]
     one_shape = rng.random() < mixture.ONE_SHAPE_SHARE
@@ -79,7 +79,7 @@ def _pairs(
     return pairs if one_shape or len(shapes) > 1 else None
 
 
-def _shape(family: Family, rng: Random) -> Shape:
+def _shape(family: GridFamily, rng: Random) -> Shape:
     while True:
         h, w = rng.choices(list(mixture.SIDES), list(mixture.SIDES.values()), k=2)
         if family.fits(h, w):
@@ -87,7 +87,12 @@ def _shape(family: Family, rng: Random) -> Shape:
 
 
 def _trace(
-    families: Sequence[Family], runs: Sequence[Run], source: Source, palette: Palette, size: Shape | None, rng: Random
+    families: Sequence[GridFamily],
+    runs: Sequence[Run],
+    source: Source,
+    palette: Palette,
+    size: Shape | None,
+    rng: Random,
 ) -> Trace | None:
     for _ in range(TRIES):
         h, w = size or _shape(families[0], rng)
@@ -120,7 +125,7 @@ def _visible(pairs: Sequence[Trace]) -> bool:
 
 
 def unambiguous(
-    families: Sequence[Family], bodies: Sequence[Bodies], pairs: Sequence[Trace], palette: Palette, rng: Random
+    families: Sequence[GridFamily], bodies: Sequence[Bodies], pairs: Sequence[Trace], palette: Palette, rng: Random
 ) -> bool:
     """No other parameters, and no family without parameters, explain the train pairs but differ on the test.
 

@@ -28,7 +28,7 @@ Row = dict[str, Any]
 
 
 @dataclass
-class Tally:
+class ProverCounts:
     """What the prover said, for the manifest."""
 
     dropped: Counter[str] = field(default_factory=Counter)
@@ -68,16 +68,16 @@ class _Slot:
     attempt: int = 0
 
 
-def build_splits(sizes: Mapping[str, int], judge: Judge) -> tuple[dict[str, list[Row]], Tally]:
+def build_splits(sizes: Mapping[str, int], judge: Judge) -> tuple[dict[str, list[Row]], ProverCounts]:
     """The splits by name, as rows; `sizes` gives the number of rows of each, in the order of drawing."""
-    used, tally = _Used(), Tally()
+    used, counts = _Used(), ProverCounts()
     splits = {}
     for split, size in sizes.items():
-        built = _proved(list(_slots(split, size)), used, judge, tally)
+        built = _proved(list(_slots(split, size)), used, judge, counts)
         seeds.stream("dafny", mixture.SEED, split, "order").shuffle(built)
-        wrong = _mutants(split, built, judge, tally)
+        wrong = _mutants(split, built, judge, counts)
         splits[split] = [one.row(f"{split}-{i:05d}", wrong[i]) for i, one in enumerate(built)]
-    return splits, tally
+    return splits, counts
 
 
 def _slots(split: str, size: int) -> Iterator[_Slot]:
@@ -88,7 +88,7 @@ def _slots(split: str, size: int) -> Iterator[_Slot]:
     yield from (_Slot(split, names[i % len(names)], i // len(names)) for i in range(size))
 
 
-def _proved(slots: list[_Slot], used: _Used, judge: Judge, tally: Tally) -> list[Built]:
+def _proved(slots: list[_Slot], used: _Used, judge: Judge, counts: ProverCounts) -> list[Built]:
     done: dict[int, Built] = {}
     while len(done) < len(slots):
         open_slots = [i for i in range(len(slots)) if i not in done]
@@ -97,7 +97,7 @@ def _proved(slots: list[_Slot], used: _Used, judge: Judge, tally: Tally) -> list
             if said == "proved":
                 done[i] = built
             else:
-                tally.dropped[f"{built.family}: {said}"] += 1
+                counts.dropped[f"{built.family}: {said}"] += 1
     return [done[i] for i in range(len(slots))]
 
 
@@ -126,7 +126,7 @@ def side(key: str) -> str:
     return "train"
 
 
-def _mutants(split: str, built: Sequence[Built], judge: Judge, tally: Tally) -> list[list[str]]:
+def _mutants(split: str, built: Sequence[Built], judge: Judge, counts: ProverCounts) -> list[list[str]]:
     """For each method its refused mutants, at most one of a kind."""
     found: list[list[str]] = [[] for _ in built]
     kinds = [(i, kind) for i, one in enumerate(built) for kind in _kinds(split, i, one)]
@@ -139,7 +139,7 @@ def _mutants(split: str, built: Sequence[Built], judge: Judge, tally: Tally) -> 
         said = judge([(built[i], text) for i, _, text in asked])
         kinds = []
         for (i, kind, text), word in zip(asked, said, strict=True):
-            tally.mutants.setdefault(kind, Counter())[word] += 1
+            counts.mutants.setdefault(kind, Counter())[word] += 1
             if word == "refused":
                 found[i].append(text)
             else:
@@ -165,7 +165,7 @@ def fingerprint(data: bytes) -> str:
 
 def write(
     splits: Mapping[str, Sequence[Row]],
-    tally: Tally,
+    counts: ProverCounts,
     tool: Mapping[str, str],
     folder: Path = ASSETS,
     summary: Path = MANIFEST,
@@ -178,8 +178,8 @@ def write(
         with files.replacing(folder / f"{split}.jsonl.xz") as temporary:
             temporary.write_bytes(packed)
         manifest[split] = {"file_sha256": fingerprint(packed), "content_sha256": fingerprint(text), **_counts(rows)}
-    words = {kind: dict(sorted(count.items())) for kind, count in sorted(tally.mutants.items())}
-    head = {"seed": mixture.SEED, "tool": dict(tool), "dropped": dict(sorted(tally.dropped.items())), "mutants": words}
+    words = {kind: dict(sorted(count.items())) for kind, count in sorted(counts.mutants.items())}
+    head = {"seed": mixture.SEED, "tool": dict(tool), "dropped": dict(sorted(counts.dropped.items())), "mutants": words}
     files.write_json(summary, head | {"splits": manifest})
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from rlvr_exp.tasks.dafny.corpus.draw import Draw
 
-FAMILIES: dict[str, "Family"] = {}
+FAMILIES: dict[str, "ProgramFamily"] = {}
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Method:
 
 
 @dataclass(frozen=True)
-class Family:
+class ProgramFamily:
     """Methods that differ in names, constants and wording. `names`: what such a method may be called."""
 
     name: str
@@ -45,7 +45,7 @@ def family(*names: str) -> Callable[[Callable[[Draw], Method]], Callable[[Draw],
     def register(draw: Callable[[Draw], Method]) -> Callable[[Draw], Method]:
         if draw.__name__ in FAMILIES:
             raise ValueError(f"corpus family {draw.__name__!r} is registered twice; rename one")
-        FAMILIES[draw.__name__] = Family(draw.__name__, draw.__module__.rpartition(".")[2], draw, names)
+        FAMILIES[draw.__name__] = ProgramFamily(draw.__name__, draw.__module__.rpartition(".")[2], draw, names)
         return draw
 
     return register

@@ -16,7 +16,7 @@ _OPENS = re.compile(r"(while|if|else|forall)\b")
 
 
 @dataclass(frozen=True)
-class Line:
+class BodyLine:
     """One line of a body. `mark`: what it is to the proof; empty for code."""
 
     text: str
@@ -29,7 +29,7 @@ class _Row:
     text: str
 
 
-def lay(notation: str) -> tuple[Line, ...]:
+def lay(notation: str) -> tuple[BodyLine, ...]:
     """The lines between a body's braces.
 
     Raises:
@@ -42,7 +42,7 @@ def lay(notation: str) -> tuple[Line, ...]:
     return tuple(lines)
 
 
-def body(lines: Sequence[Line], marks: Collection[Mark] = ("", "@", "~")) -> str:
+def body(lines: Sequence[BodyLine], marks: Collection[Mark] = ("", "@", "~")) -> str:
     """The body with its braces, of the lines with these marks alone."""
     return "\n".join(["{", *(line.text for line in lines if line.mark in marks), "}"])
 
@@ -52,40 +52,40 @@ def _row(line: str) -> _Row:
     return _Row((len(line) - len(line.lstrip())) // 2, text)
 
 
-def _block(rows: Sequence[_Row], at: int, depth: int) -> tuple[list[Line], int]:
-    lines: list[Line] = []
+def _block(rows: Sequence[_Row], at: int, depth: int) -> tuple[list[BodyLine], int]:
+    lines: list[BodyLine] = []
     pad = "  " * (depth + 1)
     while at < len(rows) and rows[at].depth == depth:
         text = rows[at].text
         mark: Mark = text[0] if text[0] in "@~" else ""  # type: ignore[assignment]
         at += 1
         if mark:
-            lines.append(Line(pad + text[1:], mark))
+            lines.append(BodyLine(pad + text[1:], mark))
         elif not _OPENS.match(text):
-            lines.append(Line(pad + text))
+            lines.append(BodyLine(pad + text))
         else:
             clauses, at = _clauses(rows, at, depth)
             lines += _opened(lines, text, pad, clauses)
             inside, at = _block(rows, at, depth + 1)
-            lines += [*inside, Line(pad + "}")]
+            lines += [*inside, BodyLine(pad + "}")]
     return lines, at
 
 
-def _clauses(rows: Sequence[_Row], at: int, depth: int) -> tuple[list[Line], int]:
-    found: list[Line] = []
+def _clauses(rows: Sequence[_Row], at: int, depth: int) -> tuple[list[BodyLine], int]:
+    found: list[BodyLine] = []
     while at < len(rows) and rows[at].depth == depth and rows[at].text[:2] in ("@ ", "~ "):
         mark, text = rows[at].text[0], rows[at].text[2:]
         word = "" if re.match(r"(decreases|modifies)\b", text) else "invariant "
-        found.append(Line("  " * (depth + 2) + word + text, mark))  # type: ignore[arg-type]
+        found.append(BodyLine("  " * (depth + 2) + word + text, mark))  # type: ignore[arg-type]
         at += 1
     return found, at
 
 
-def _opened(lines: list[Line], text: str, pad: str, clauses: Sequence[Line]) -> list[Line]:
+def _opened(lines: list[BodyLine], text: str, pad: str, clauses: Sequence[BodyLine]) -> list[BodyLine]:
     """The lines that open a block; an `else` joins the brace that closes the `if`."""
     if text.startswith("while"):
-        return [Line(pad + text), *clauses, Line(pad + "{")]
+        return [BodyLine(pad + text), *clauses, BodyLine(pad + "{")]
     if text.startswith("else"):
         lines.pop()
-        return [Line(f"{pad}}} {text} {{")]
-    return [Line(f"{pad}{text} {{")]
+        return [BodyLine(f"{pad}}} {text} {{")]
+    return [BodyLine(f"{pad}{text} {{")]

@@ -5,7 +5,7 @@ is for the builder to ask: a wrong-looking body may still be proved.
 from collections.abc import Sequence
 from random import Random
 
-from rlvr_exp.tasks.dafny.corpus.layout import Line, body
+from rlvr_exp.tasks.dafny.corpus.layout import BodyLine, body
 from rlvr_exp.tasks.dafny.tokens import pieces
 
 SWAPS = {
@@ -14,7 +14,7 @@ SWAPS = {
 }  # fmt: skip
 
 
-def mutant(lines: Sequence[Line], kind: str, rng: Random) -> str | None:
+def mutant(lines: Sequence[BodyLine], kind: str, rng: Random) -> str | None:
     """The annotated body, changed in one place; None where there is nothing to change in that way."""
     if kind == "missing":
         places = [i for i, line in enumerate(lines) if line.mark == "@"]
@@ -24,11 +24,11 @@ def mutant(lines: Sequence[Line], kind: str, rng: Random) -> str | None:
     if not places:
         return None
     place = rng.choice(places)
-    changed = Line(rng.choice(_edits(lines[place].text)), lines[place].mark)
+    changed = BodyLine(rng.choice(_edits(lines[place].text)), lines[place].mark)
     return body([*lines[:place], changed, *lines[place + 1 :]])
 
 
-def _without(lines: Sequence[Line], place: int) -> str:
+def _without(lines: Sequence[BodyLine], place: int) -> str:
     return body([*lines[:place], *lines[place + 1 :]])
 
 

@@ -7,8 +7,8 @@ from typing import Any
 from rlvr_exp.core import seeds
 from rlvr_exp.tasks.dafny.corpus import mixture
 from rlvr_exp.tasks.dafny.corpus.draw import PLAIN_NAMES, Draw
-from rlvr_exp.tasks.dafny.corpus.family import Family, Method
-from rlvr_exp.tasks.dafny.corpus.layout import Line, body, lay
+from rlvr_exp.tasks.dafny.corpus.family import Method, ProgramFamily
+from rlvr_exp.tasks.dafny.corpus.layout import BodyLine, body, lay
 from rlvr_exp.tasks.dafny.corpus.recursion import SELF
 from rlvr_exp.tasks.dafny.tokens import tokens
 
@@ -62,7 +62,7 @@ class Built:
     before: str
     header: str
     spec: str
-    lines: tuple[Line, ...]
+    lines: tuple[BodyLine, ...]
 
     @property
     def body(self) -> str:
@@ -96,7 +96,7 @@ def canonical(text: str) -> str:
     return " ".join(found)
 
 
-def build(family: Family, *key: seeds.Key) -> Built:
+def build(family: ProgramFamily, *key: seeds.Key) -> Built:
     """Draw a method of the family."""
     rng = seeds.stream("dafny", mixture.SEED, family.name, *key)
     draw = Draw(rng)
@@ -113,7 +113,7 @@ def build(family: Family, *key: seeds.Key) -> Built:
     return Built(family.name, family.kind, style, method.before, header, _spec(method, draw), lines)
 
 
-def _annotated(lines: Sequence[Line], draw: Draw) -> tuple[tuple[Line, ...], bool]:
+def _annotated(lines: Sequence[BodyLine], draw: Draw) -> tuple[tuple[BodyLine, ...], bool]:
     """The lines with the annotations that this method carries, and whether some of them are to spare."""
     elaborate = draw.chance(mixture.ELABORATE_SHARE)
     kept = tuple(one for one in lines if one.mark != "~" or (elaborate and draw.chance(mixture.SPARE_SHARE)))

@@ -7,7 +7,7 @@ from dafny_samples import EXAMPLES, MAX, SUM
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvr_exp.tasks.dafny.answer import body_of, closed
+from rlvr_exp.tasks.dafny.parse_body import body_of, closed
 
 BODY = "{\n  m := if a > b then a else b; // } not here\n  assert m in {a, b};\n}"
 HEAD = MAX.header + MAX.spec

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.problems import AstGrepProblem, Case, DafnyProblem, Limits, PytestProblem, PythonProblem, StdinCase
-from rlvr_exp.tasks.row_file import Line, fingerprint, lines
-from rlvr_exp.tasks.rows import FORMATS, Malformed, Row, read_row
+from rlvr_exp.tasks.row_file import RowLine, fingerprint, lines
+from rlvr_exp.tasks.row_formats import FORMATS, Malformed, Row, read_row
 
 CALL = {"id": "a", "code": "c", "entry_point": "f", "cases": [{"args": [1, [2]], "expected": {"k": None}}]}
 PROGRAM = {"id": 7, "code": "c", "cases": [{"stdin": "x\n", "expected_stdout": "y\n"}]}
@@ -191,7 +191,7 @@ def made(request, tmp_path):
 
 def test_lines_come_with_their_numbers_and_blank_ones_are_none(made):
     path = made(b"\xef\xbb\xbfone\r\n\n  \ntwo")
-    assert list(lines(path, 100)) == [Line(1, b"one"), Line(4, b"two")] and fingerprint(path).rows == 2
+    assert list(lines(path, 100)) == [RowLine(1, b"one"), RowLine(4, b"two")] and fingerprint(path).rows == 2
 
 
 def test_a_line_above_the_bound_is_skipped(made):

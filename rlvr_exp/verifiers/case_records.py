@@ -25,7 +25,7 @@ BUCKETS = {
 _MAX_TEXT = 400
 
 
-class Answers:
+class CaseRecords:
     """`records`: what came over the result pipe. `passed`: cases with the right answer."""
 
     def __init__(self, problem: PythonProblem, records: bytes):
