@@ -8,8 +8,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rlvr_exp.evaluation.measure import Progress
-from rlvr_exp.evaluation.metrics import METRICS, Rate, Scored, rates_from
+from rlvr_exp.evaluation.evaluate_policy import Progress
+from rlvr_exp.evaluation.metrics import METRICS, EvalSample, Rate, rates_from
 from rlvr_exp.rollouts.cascade import ANNOTATOR, WRITER, Asked, Cascade, CascadeResult, Cascades, cascade_sample
 from rlvr_exp.tasks.base import Task
 
@@ -19,13 +19,15 @@ LENGTHS = (3, 6, 12)
 """Lines of a gold's body up to which it counts as of one length."""
 
 
-def measure_cascade(cascade: Cascade, tasks: Sequence[Task], evaluation, seed: int, progress: Progress) -> list[Scored]:
+def evaluate_cascade(
+    cascade: Cascade, tasks: Sequence[Task], evaluation, seed: int, progress: Progress
+) -> list[EvalSample]:
     """Answer `tasks` as the `evaluation` configuration node says; draws depend on (seed, role, task, sample) alone.
 
     Args:
         progress: called with (tasks answered, all tasks) after each batch.
     """
-    rows: list[Scored] = []
+    rows: list[EvalSample] = []
     per_batch = max(1, evaluation.batch_size // (evaluation.samples + evaluation.greedy))
     prompt = {task.id: cascade.policies[WRITER].encode_prompt(cascade.domain.writer.prompt(task)) for task in tasks}
     for start in range(0, len(tasks), per_batch):
@@ -47,23 +49,23 @@ def _asked(seed: int, task: Task, evaluation) -> Asked:
     return Asked(task, tuple(writer), tuple((key,) for key in annotator))
 
 
-def _scored(cascade: Cascade, task: Task, made: Cascades | None, evaluation) -> list[Scored]:
+def _scored(cascade: Cascade, task: Task, made: Cascades | None, evaluation) -> list[EvalSample]:
     lines = cascade.domain.gold_body(task).strip().count("\n") + 1
     modes = [("greedy", 0)] * evaluation.greedy + [("sampled", i) for i in range(evaluation.samples)]
     if made is None:
         log, about = "the prompt is longer than the writer takes", {"body_proved": False, "lines": lines}
         return [
-            Scored(task.id, task.family, mode, i, "failed", "prompt_too_long", "", 0, log, 0.0, about)
+            EvalSample(task.id, task.family, mode, i, "failed", "prompt_too_long", "", 0, log, 0.0, about)
             for mode, i in modes
         ]
     results = [made.results(place)[0] for place in range(len(modes))]
     return [_row(mode, sample, lines, one) for (mode, sample), one in zip(modes, results, strict=True)]
 
 
-def _row(mode: Any, sample: int, lines: int, one: CascadeResult) -> Scored:
+def _row(mode: Any, sample: int, lines: int, one: CascadeResult) -> EvalSample:
     verdict = one.verdict
     tokens = sum(len(each.sampled.ids) for each in ((one.written,) if one.written else ()) + one.annotated)
-    return Scored(
+    return EvalSample(
         task=one.task.id,
         family=one.task.family,
         mode=mode,
@@ -86,16 +88,16 @@ def _row(mode: Any, sample: int, lines: int, one: CascadeResult) -> Scored:
     )
 
 
-def by_length(results: Sequence[Scored]) -> Mapping[str, Mapping[str, Rate]]:
+def by_length(results: Sequence[EvalSample]) -> Mapping[str, Mapping[str, Rate]]:
     """The cascade's rates by the lines of the gold's body, short ones first."""
-    found: dict[int, list[Scored]] = defaultdict(list)
+    found: dict[int, list[EvalSample]] = defaultdict(list)
     for row in results:
         found[next((most for most in LENGTHS if row.cascade["lines"] <= most), 0)].append(row)
     names = {most: f"up to {most} lines" for most in LENGTHS} | {0: f"more than {LENGTHS[-1]} lines"}
     return {names[most]: rates_from(found[most]) for most in (*LENGTHS, 0) if most in found}
 
 
-def blame(results: Sequence[Scored]) -> dict[str, int]:
+def failure_counts(results: Sequence[EvalSample]) -> dict[str, int]:
     """Cascades by who failed and how, of all modes."""
     counts: dict[str, int] = defaultdict(int)
     for row in results:

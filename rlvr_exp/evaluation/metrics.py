@@ -19,7 +19,7 @@ METRICS = ("pass_at_1", "pass_at_1_greedy", "pass_at_8")
 
 
 @dataclass(frozen=True)
-class Scored:
+class EvalSample:
     """One completion of an evaluation and how it was judged."""
 
     task: str
@@ -64,13 +64,13 @@ class TaskCount:
     no_verdict: int
 
 
-def task_counts(results: Iterable[Scored], mode: Mode) -> dict[str, TaskCount]:
+def task_counts(results: Iterable[EvalSample], mode: Mode) -> dict[str, TaskCount]:
     """One entry for each task that the mode answered, in order of first appearance.
 
     Raises:
         ValueError: one (task, sample) stands twice; it would be counted twice.
     """
-    seen: dict[str, dict[int, Scored]] = defaultdict(dict)
+    seen: dict[str, dict[int, EvalSample]] = defaultdict(dict)
     for result in results:
         if result.mode == mode:
             if result.sample in seen[result.task]:
@@ -79,13 +79,13 @@ def task_counts(results: Iterable[Scored], mode: Mode) -> dict[str, TaskCount]:
     return {task: _count(list(samples.values())) for task, samples in seen.items()}
 
 
-def _count(samples: Sequence[Scored]) -> TaskCount:
+def _count(samples: Sequence[EvalSample]) -> TaskCount:
     outcomes = Counter(sample.outcome for sample in samples)
     silent = outcomes["no_verdict"]
     return TaskCount(samples[0].family, outcomes["passed"], len(samples) - silent, silent)
 
 
-def task_values(results: Sequence[Scored], metric: str) -> dict[str, float]:
+def task_values(results: Sequence[EvalSample], metric: str) -> dict[str, float]:
     """The metric of each task, for `pass_at_K` (sampled) or `pass_at_1_greedy`; of one role of a cascade with `ROLE/`
     before it (see `of_role`).
 
@@ -102,7 +102,7 @@ def task_values(results: Sequence[Scored], metric: str) -> dict[str, float]:
     return {task: pass_at_k(count.judged, count.passed, k) for task, count in counts.items() if count.judged >= k}
 
 
-def of_role(results: Iterable[Scored], role: str) -> Iterator[Scored]:
+def of_role(results: Iterable[EvalSample], role: str) -> Iterator[EvalSample]:
     """What one role of a cascade is to answer for: the writer that its body is proved by somebody's annotations, the
     annotator that it proves the bodies that can be proved. Rows without a verdict stay so."""
     for one in results:
@@ -115,7 +115,7 @@ def of_role(results: Iterable[Scored], role: str) -> Iterator[Scored]:
             yield replace(one, outcome="no_verdict" if one.outcome == "no_verdict" else "passed" if proved else "failed")
 
 
-def rates_from(results: Sequence[Scored], metrics: Sequence[str] = METRICS) -> dict[str, Rate]:
+def rates_from(results: Sequence[EvalSample], metrics: Sequence[str] = METRICS) -> dict[str, Rate]:
     """Each metric for which at least one task has enough judged completions."""
     rates = {}
     for metric in metrics:
@@ -128,22 +128,22 @@ def rates_from(results: Sequence[Scored], metrics: Sequence[str] = METRICS) -> d
     return rates
 
 
-def family_rates(results: Sequence[Scored], metrics: Sequence[str] = METRICS) -> dict[str, dict[str, Rate]]:
+def family_rates(results: Sequence[EvalSample], metrics: Sequence[str] = METRICS) -> dict[str, dict[str, Rate]]:
     """`rates_from` for each family alone, families in alphabetical order."""
-    families: dict[str, list[Scored]] = defaultdict(list)
+    families: dict[str, list[EvalSample]] = defaultdict(list)
     for result in results:
         families[result.family].append(result)
     return {family: rates_from(families[family], metrics) for family in sorted(families)}
 
 
-def verdict_counts(results: Iterable[Scored]) -> dict[str, int]:
+def verdict_counts(results: Iterable[EvalSample]) -> dict[str, int]:
     """How many completions passed, failed for each reason, were rejected or got no verdict. Sums to all of them."""
     counts = Counter(result.bucket or result.outcome for result in results)
     return {name: counts[name] for name in ("passed", *BUCKETS, "rejected", "no_verdict")}
 
 
-def latency(results: Sequence[Scored]) -> Mapping[str, float]:
-    """Median and 95th percentile over completions of `Scored.seconds`; those never asked for are left out."""
+def latency(results: Sequence[EvalSample]) -> Mapping[str, float]:
+    """Median and 95th percentile over completions of `EvalSample.seconds`; those never asked for are left out."""
     seconds = sorted(result.seconds for result in results if result.bucket != "prompt_too_long")
     return {"p50": _quantile(seconds, 0.5), "p95": _quantile(seconds, 0.95)} if seconds else {}
 

@@ -9,7 +9,7 @@ from statistics import fmean
 
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.evaluation.intervals import mean_interval
-from rlvr_exp.evaluation.metrics import Scored, task_values
+from rlvr_exp.evaluation.metrics import EvalSample, task_values
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,9 @@ def difference(first: Mapping[str, float], second: Mapping[str, float], where: s
     return Difference(*interval, n=len(changes), won=won, lost=lost, tied=len(changes) - won - lost)
 
 
-def paired(first: Sequence[Scored], second: Sequence[Scored], metric: str, where: str = "evaluation") -> Difference:
+def paired(
+    first: Sequence[EvalSample], second: Sequence[EvalSample], metric: str, where: str = "evaluation"
+) -> Difference:
     """Compare two evaluations by one metric.
 
     A task that either side could not judge often enough is left out of both; `n` counts what is left.

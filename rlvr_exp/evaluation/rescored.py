@@ -20,7 +20,7 @@ ORDER = ("passed", *BUCKETS, "rejected", "no_verdict")
 
 
 @dataclass(frozen=True)
-class Judged:
+class VerdictSummary:
     """What a verdict says, without how long it took."""
 
     outcome: str
@@ -34,7 +34,7 @@ class Judged:
         return self.bucket or (f"rejected: {self.rule}" if self.outcome == "rejected" else self.outcome)
 
 
-def change(old: Judged, new: Judged) -> str:
+def change(old: VerdictSummary, new: VerdictSummary) -> str:
     """VERDICT, SCORE, or empty where they agree."""
     if old.label != new.label:
         return VERDICT
@@ -59,7 +59,7 @@ class Rescored:
         """Completions whose verdict stayed and whose passed cases did not."""
         self._steps: dict[int, dict[str, _Task]] = defaultdict(lambda: defaultdict(_Task))
 
-    def add(self, step: int, task: str, waited: int, old: Judged, new: Judged) -> None:
+    def add(self, step: int, task: str, waited: int, old: VerdictSummary, new: VerdictSummary) -> None:
         """`waited`: steps since it was sampled; such a completion stands in an earlier step's file already."""
         if waited:
             return

@@ -14,8 +14,8 @@ from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.files import write_json
 from rlvr_exp.evaluation.metrics import (
     METRICS,
+    EvalSample,
     Rate,
-    Scored,
     family_rates,
     latency,
     rates_from,
@@ -29,7 +29,7 @@ from rlvr_exp.run.rollout_files import When, evaluation_path, read_evaluation, w
 def save(
     run_dir: Path,
     when: When,
-    results: Sequence[Scored],
+    results: Sequence[EvalSample],
     prompts: Mapping[str, str],
     metrics: Sequence[str] = METRICS,
     more: Mapping[str, Any] | None = None,
@@ -44,7 +44,7 @@ def save(
     return rates
 
 
-def load(run_dir: Path, when: When) -> list[Scored]:
+def load(run_dir: Path, when: When) -> list[EvalSample]:
     """The completions of a saved evaluation.
 
     Raises:
@@ -52,7 +52,7 @@ def load(run_dir: Path, when: When) -> list[Scored]:
     """
     rows = [{name: value for name, value in row.items() if name != "prompt"} for row in read_evaluation(run_dir, when)]
     try:
-        return [Scored(**row) for row in rows]
+        return [EvalSample(**row) for row in rows]
     except TypeError as fault:
         where = str(evaluation_path(run_dir, when))
         raise InputError(
@@ -70,7 +70,7 @@ def saved_rates(run_dir: Path, when: When) -> dict[str, Rate] | None:
         return None
 
 
-def _numbers(results: Sequence[Scored], rates: Mapping[str, Rate], metrics: Sequence[str]) -> dict[str, Any]:
+def _numbers(results: Sequence[EvalSample], rates: Mapping[str, Rate], metrics: Sequence[str]) -> dict[str, Any]:
     return {
         "rates": _plain(rates),
         "families": {family: _plain(of_family) for family, of_family in family_rates(results, metrics).items()},
@@ -80,7 +80,7 @@ def _numbers(results: Sequence[Scored], rates: Mapping[str, Rate], metrics: Sequ
     }
 
 
-def _changes(before: Sequence[Scored], after: Sequence[Scored], metrics: Sequence[str]) -> dict[str, Any]:
+def _changes(before: Sequence[EvalSample], after: Sequence[EvalSample], metrics: Sequence[str]) -> dict[str, Any]:
     """The paired difference of each metric; none where the two did not ask the same tasks, as after other options."""
     if {result.task for result in before} != {result.task for result in after}:
         return {}

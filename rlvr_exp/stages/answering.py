@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from rlvr_exp.core.errors import Interrupted, RlvrError
-from rlvr_exp.evaluation.tally import Tally
+from rlvr_exp.evaluation.verdict_counter import VerdictCounter
 from rlvr_exp.run.ordered_futures import Pending, OrderedFutures
 from rlvr_exp.run.context import RunContext, StageResult
 from rlvr_exp.run.verdict_file import VerdictFile, row_of
@@ -35,9 +35,11 @@ class Answering:
         max_rate: share of rows without a verdict past which `run` raises GuardStop, once every row is answered.
     """
 
-    def __init__(self, verifier: Verifier, row_format: str, out: VerdictFile, context: RunContext, total: int, max_rate: float):
+    def __init__(
+        self, verifier: Verifier, row_format: str, out: VerdictFile, context: RunContext, total: int, max_rate: float
+    ):
         self._verifier, self._format, self._out, self._context, self._total = verifier, row_format, out, context, total
-        self._tally, self._no_verdict_rate = Tally(), NoVerdictRate(verifier.name, max_rate, least=1)
+        self._tally, self._no_verdict_rate = VerdictCounter(), NoVerdictRate(verifier.name, max_rate, least=1)
         self._flight = OrderedFutures()
         self._began = self._told = time.monotonic()
         self._before = out.rows

@@ -15,8 +15,8 @@ from typing import Any
 from rlvr_exp.algorithms import credit_assignment
 from rlvr_exp.config import build
 from rlvr_exp.core.errors import GuardStop, Interrupted
+from rlvr_exp.evaluation.leakage import check_leakage
 from rlvr_exp.evaluation.metrics import rates_from
-from rlvr_exp.evaluation.separation import check_separation
 from rlvr_exp.rollouts.cascade import ROLES
 from rlvr_exp.rollouts.cascade_collect import CascadeCollector, Collected, Paid
 from rlvr_exp.rollouts.distributed import added
@@ -70,7 +70,13 @@ class CascadeSteps:
     """
 
     def __init__(
-        self, parts: CascadeParts, config, context: RunContext, collector: CascadeCollector, tracker: Tracker, trends: ResourceTrends
+        self,
+        parts: CascadeParts,
+        config,
+        context: RunContext,
+        collector: CascadeCollector,
+        tracker: Tracker,
+        trends: ResourceTrends,
     ):
         self._parts, self.context, self._collector = parts, context, collector
         self._trends, self._steps = trends, config.algorithm.max_steps
@@ -192,7 +198,7 @@ def held_out_success(parts: CascadeParts, config, context: RunContext) -> EvalFn
     wanted = config.run.select
     options = replace(config.evaluation, split=wanted.split, tasks=wanted.tasks, skip=0, samples=wanted.samples)
     tasks: Sequence = held_out_tasks(parts.domain.writer, options) if wanted.every_steps else ()
-    check_separation(tasks, parts.writer.held_out)
+    check_leakage(tasks, parts.writer.held_out)
 
     def progress(done: int, total: int) -> None:
         with suppress(Interrupted):  # The step ends first, with a checkpoint.

@@ -9,8 +9,8 @@ import torch
 from rlvr_exp.config import build
 from rlvr_exp.config.cross_checks import advice
 from rlvr_exp.core.phase import EVALUATE, phase
-from rlvr_exp.evaluation.cascade import CASCADE_METRICS, blame, by_length, measure_cascade
-from rlvr_exp.evaluation.metrics import Rate, Scored
+from rlvr_exp.evaluation.cascade import CASCADE_METRICS, failure_counts, by_length, evaluate_cascade
+from rlvr_exp.evaluation.metrics import Rate, EvalSample
 from rlvr_exp.evaluation.saved import save, saved_rates
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.models.report import parameters
@@ -103,13 +103,15 @@ def measured(parts: CascadeParts, config, context: RunContext, when: When, attem
     lengths = {
         name: {metric: rate.to_dict() for metric, rate in rates.items()} for name, rates in by_length(scored).items()
     }
-    return save(context.directory, when, scored, prompts, CASCADE_METRICS, {"lengths": lengths, "blame": blame(scored)})
+    return save(
+        context.directory, when, scored, prompts, CASCADE_METRICS, {"lengths": lengths, "blame": failure_counts(scored)}
+    )
 
 
 def answered(
     parts: CascadeParts, config, evaluation, tasks: Sequence[Task], attempts: int, progress: Callable[[int, int], None]
-) -> list[Scored]:
+) -> list[EvalSample]:
     """The cascade on tasks, as an `evaluation` node says."""
     with phase(EVALUATE):
         cascade = parts.cascade(config, evaluation, evaluation.batch_size, attempts)
-        return measure_cascade(cascade, tasks, evaluation, config.seed, progress)
+        return evaluate_cascade(cascade, tasks, evaluation, config.seed, progress)

@@ -9,8 +9,8 @@ from pathlib import Path
 from rlvr_exp.config import load as load_config
 from rlvr_exp.config.cascade import starts
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.evaluation.likeness import told_of
-from rlvr_exp.evaluation.metrics import METRICS, Rate, Scored, latency, task_values, verdict_counts
+from rlvr_exp.evaluation.text_similarity import saved_role_rates
+from rlvr_exp.evaluation.metrics import METRICS, Rate, EvalSample, latency, task_values, verdict_counts
 from rlvr_exp.evaluation.paired import paired
 from rlvr_exp.evaluation.saved import load
 from rlvr_exp.rollouts.distributed import added
@@ -27,7 +27,7 @@ def run(config, context: RunContext) -> StageResult:
     baseline = _baseline(config) if config.evaluate.baseline else []
     rates, counted = _cascade(config, context) if config.evaluate.cascade else _policy(config, context)
     scored = load(context.directory, "after")
-    metrics: dict[str, object] = {**counted, **told_of(context.directory)}
+    metrics: dict[str, object] = {**counted, **saved_role_rates(context.directory)}
     for mode in ("greedy", "sampled"):
         counts = verdict_counts(row for row in scored if row.mode == mode)
         metrics |= {f"verdict_{mode}/{name}": count for name, count in counts.items() if count}
@@ -48,7 +48,7 @@ def _cascade(config, context: RunContext) -> tuple[Mapping[str, Rate], Mapping[s
         return rates, added(system_metrics(parts.writer.verifier))
 
 
-def _baseline(config) -> list[Scored]:
+def _baseline(config) -> list[EvalSample]:
     """What the baseline measured last; read first, so that one that does not fit is told before any work.
 
     Raises:
@@ -79,7 +79,7 @@ def _conditions(config) -> dict[str, object]:
     return {key: value for key, value in flat.items() if key not in MACHINE}
 
 
-def _differences(baseline: list[Scored], scored: list[Scored]) -> dict[str, dict[str, float | int]]:
+def _differences(baseline: list[EvalSample], scored: list[EvalSample]) -> dict[str, dict[str, float | int]]:
     """For each metric that both sides have: this run minus the baseline."""
     return {
         f"difference/{metric}": paired(baseline, scored, metric, "evaluate.baseline").to_dict()

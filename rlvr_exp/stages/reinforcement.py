@@ -11,7 +11,7 @@ from rlvr_exp.algorithms.base import Algorithm
 from rlvr_exp.algorithms.sync_probe_callback import Probing
 from rlvr_exp.config import build
 from rlvr_exp.config.batching import BatchLimits
-from rlvr_exp.evaluation.likeness import told_of
+from rlvr_exp.evaluation.text_similarity import saved_role_rates
 from rlvr_exp.rollouts.collect import Collector
 from rlvr_exp.rollouts.sampler import Sampling
 from rlvr_exp.run.callbacks import MetricsLogger
@@ -34,7 +34,7 @@ def run(config, context: RunContext) -> StageResult:
         before = context.before = measured_before(parts, config, context)
         steps, final = train(parts, config, context, algorithm, collector)
         after = measured(parts, config, context, "after")
-    return StageResult(before=before, after=after, metrics=final | told_of(context.directory), steps=steps)
+    return StageResult(before=before, after=after, metrics=final | saved_role_rates(context.directory), steps=steps)
 
 
 def collect_from(parts: Parts, config, context: RunContext, algorithm: Algorithm) -> Collector:
@@ -58,7 +58,9 @@ def collect_from(parts: Parts, config, context: RunContext, algorithm: Algorithm
     )
 
 
-def train(parts: Parts, config, context: RunContext, algorithm: Algorithm, collector: Collector) -> tuple[int, dict[str, float]]:
+def train(
+    parts: Parts, config, context: RunContext, algorithm: Algorithm, collector: Collector
+) -> tuple[int, dict[str, float]]:
     """Update the policy for the configured steps; returns the steps done and the last row of metrics."""
     guards = Guards(config.run.guards, context)
     learning = Steps(parts, context, algorithm, collector, guards.updates)

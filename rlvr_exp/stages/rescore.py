@@ -19,7 +19,7 @@ from typing import Any
 from rlvr_exp.config import Config, build
 from rlvr_exp.core.errors import InputError, InputProblem, Interrupted, RlvrError
 from rlvr_exp.core.files import write_json, write_text
-from rlvr_exp.evaluation.rescored import Judged, Rescored, change
+from rlvr_exp.evaluation.rescored import VerdictSummary, Rescored, change
 from rlvr_exp.run import manifest
 from rlvr_exp.run.ordered_futures import Pending, OrderedFutures
 from rlvr_exp.run.context import RunContext, StageResult
@@ -145,7 +145,10 @@ class Rescoring:
             self._flight.wait()
 
     def _answer(self, row: VerifiedCompletion, verdict: Verdict) -> None:
-        old, new = _stored(row), Judged(verdict.outcome, verdict.bucket, verdict.rule, verdict.passed, verdict.total)
+        old, new = (
+            _stored(row),
+            VerdictSummary(verdict.outcome, verdict.bucket, verdict.rule, verdict.passed, verdict.total),
+        )
         written = {
             "id": f"{row.step:06d}/{row.group}/{row.sample}",
             "step": row.step,
@@ -162,7 +165,9 @@ class Rescoring:
             self._progress()
 
     def _count(self, row: VerifiedCompletion, written: Mapping[str, Any]) -> None:
-        self._counted.add(row.step, row.task, row.waited, Judged(**written["old"]), Judged(**written["new"]))
+        self._counted.add(
+            row.step, row.task, row.waited, VerdictSummary(**written["old"]), VerdictSummary(**written["new"])
+        )
         self._no_verdict_rate.count(written["new"]["outcome"], written["log"])
         if written["changed"] and not row.waited:
             whole = {**written, "old_log": row.log, "prompt": row.prompt, "completion": row.completion}
@@ -200,5 +205,5 @@ def _verdict(asked: Pending) -> Verdict:
         return Verdict("no_verdict", log=f"the verifier failed: {type(fault).__name__}: {fault}")
 
 
-def _stored(row: VerifiedCompletion) -> Judged:
-    return Judged(row.outcome, row.bucket, row.rule, row.passed, row.total)
+def _stored(row: VerifiedCompletion) -> VerdictSummary:
+    return VerdictSummary(row.outcome, row.bucket, row.rule, row.passed, row.total)

@@ -12,11 +12,11 @@ from rlvr_exp.config.stages import reads
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.phase import EVALUATE, phase
 from rlvr_exp.core.seeds import uniform
-from rlvr_exp.evaluation.likeness import of_roles
-from rlvr_exp.evaluation.measure import measure
+from rlvr_exp.evaluation.text_similarity import metrics_by_role
+from rlvr_exp.evaluation.evaluate_policy import evaluate_policy
 from rlvr_exp.evaluation.metrics import Rate
 from rlvr_exp.evaluation.saved import save, saved_rates
-from rlvr_exp.evaluation.separation import check_separation
+from rlvr_exp.evaluation.leakage import check_leakage
 from rlvr_exp.models.policy import Policy, load_policy
 from rlvr_exp.models.report import parameters
 from rlvr_exp.rollouts.distributed import agreed, rank
@@ -134,7 +134,7 @@ def training_tasks(parts: Parts, config, context: RunContext, split: str = "trai
         GuardStop: a gold of the first `verifier.validate` tasks does not pass.
     """
     tasks = split_tasks(parts.domain, split)
-    check_separation(tasks, parts.held_out)
+    check_leakage(tasks, parts.held_out)
     limit = min(config.model.max_prompt_tokens, parts.policy.max_tokens - config.model.max_completion_tokens)
     fitting = [task for task in tasks if len(parts.policy.encode_prompt(parts.domain.prompt(task))) <= limit]
     if not fitting:
@@ -181,7 +181,7 @@ def measured(parts: Parts, config, context: RunContext, when: When) -> dict[str,
         context.progress(kind="phase", name=f"evaluate {when}", done=done, total=total)
 
     with phase(EVALUATE):
-        scored = measure(
+        scored = evaluate_policy(
             parts.policy,
             parts.domain,
             parts.verifier,
@@ -193,5 +193,5 @@ def measured(parts: Parts, config, context: RunContext, when: When) -> dict[str,
         )
     note_tasks(context.directory, parts.held_out)
     prompts = {task.id: parts.domain.prompt(task) for task in parts.held_out}
-    roles = of_roles(parts.domain, parts.held_out, scored)
+    roles = metrics_by_role(parts.domain, parts.held_out, scored)
     return save(context.directory, when, scored, prompts, more={"roles": roles} if roles else None)

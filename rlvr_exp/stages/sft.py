@@ -9,8 +9,8 @@ from rlvr_exp.algorithms.arguments import shared_arguments
 from rlvr_exp.algorithms.sft import ImitationTrainer
 from rlvr_exp.config import build
 from rlvr_exp.config.batching import derive
-from rlvr_exp.evaluation.likeness import told_of
-from rlvr_exp.evaluation.separation import check_separation
+from rlvr_exp.evaluation.text_similarity import saved_role_rates
+from rlvr_exp.evaluation.leakage import check_leakage
 from rlvr_exp.models.adapters import adapter_metrics
 from rlvr_exp.run import manifest
 from rlvr_exp.run.callbacks import MetricsLogger
@@ -29,7 +29,7 @@ def run(config, context: RunContext) -> StageResult:
         before = context.before = {} if config.model.from_scratch else measured_before(parts, config, context)
         steps, final = train(parts, config, context)
         after = measured(parts, config, context, "after")
-    return StageResult(before=before, after=after, metrics=final | told_of(context.directory), steps=steps)
+    return StageResult(before=before, after=after, metrics=final | saved_role_rates(context.directory), steps=steps)
 
 
 def train(parts: Parts, config, context: RunContext) -> tuple[int, dict[str, float]]:
@@ -38,7 +38,7 @@ def train(parts: Parts, config, context: RunContext) -> tuple[int, dict[str, flo
     policy = parts.policy
     examples, left_out = algorithm.examples(policy, parts.domain, training_tasks(parts, config, context))
     dev = split_tasks(parts.domain, "dev")
-    check_separation(dev, parts.held_out)  # what decides when to stop is not what success is measured on
+    check_leakage(dev, parts.held_out)  # what decides when to stop is not what success is measured on
     held_out, _ = algorithm.examples(policy, parts.domain, dev)
     manifest.update(context.directory, imitation={"examples": len(examples), "held_out": len(held_out), "left_out": left_out})
     guards = Guards(config.run.guards, context)

@@ -9,9 +9,9 @@ from rlvr_exp.algorithms.resumable import Resumable
 from rlvr_exp.core.errors import GuardStop, Interrupted
 from rlvr_exp.core.phase import EVALUATE, phase
 from rlvr_exp.core.sealed import STEP
-from rlvr_exp.evaluation.measure import measure
+from rlvr_exp.evaluation.evaluate_policy import evaluate_policy
+from rlvr_exp.evaluation.leakage import check_leakage
 from rlvr_exp.evaluation.metrics import rates_from
-from rlvr_exp.evaluation.separation import check_separation
 from rlvr_exp.models.zero3 import gathered_weights
 from rlvr_exp.run.checkpoints import TRAINING, Checkpoints, restore
 from rlvr_exp.run.context import RunContext
@@ -28,7 +28,14 @@ def resumed_step(context: RunContext) -> int | None:
     return None if checkpoint is None else int(STEP.fullmatch(checkpoint.name)[1])
 
 
-def trained(trainer: Resumable, checkpoints: Checkpoints, best_checkpoint: BestCheckpoint, parts: Parts, config, context: RunContext) -> int:
+def trained(
+    trainer: Resumable,
+    checkpoints: Checkpoints,
+    best_checkpoint: BestCheckpoint,
+    parts: Parts,
+    config,
+    context: RunContext,
+) -> int:
     """Train from where the run stands to its last step; the policy ends at its best where one was looked for.
 
     Returns:
@@ -64,7 +71,7 @@ def held_out_success(parts: Parts, config, context: RunContext) -> EvalFn:
     wanted = config.run.select
     options = replace(config.evaluation, split=wanted.split, tasks=wanted.tasks, skip=0, samples=wanted.samples)
     tasks = held_out_tasks(parts.domain, options) if wanted.every_steps else ()
-    check_separation(tasks, parts.held_out)
+    check_leakage(tasks, parts.held_out)
 
     def progress(done: int, total: int) -> None:
         with suppress(Interrupted):  # The step ends first, with a checkpoint.
@@ -73,7 +80,7 @@ def held_out_success(parts: Parts, config, context: RunContext) -> EvalFn:
     def now() -> Mapping[str, float]:
         start, who = time.perf_counter(), (parts.policy, parts.domain, parts.verifier)
         with phase(EVALUATE):
-            scored = measure(*who, tasks, options, config.model, seed=config.seed, progress=progress)
+            scored = evaluate_policy(*who, tasks, options, config.model, seed=config.seed, progress=progress)
         rates = rates_from(scored, SUCCESS)
         return {f"held_out/{name}": rate.value for name, rate in rates.items()} | {
             "time/held_out": time.perf_counter() - start

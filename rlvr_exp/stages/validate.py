@@ -14,7 +14,7 @@ from rlvr_exp.config import Config, build
 from rlvr_exp.config.run import Validate
 from rlvr_exp.core.errors import GuardStop, InputError, InputProblem
 from rlvr_exp.core.files import write_text
-from rlvr_exp.evaluation.trusted import Finding, report, shares
+from rlvr_exp.evaluation.data_quality import CandidateResult, report, shares
 from rlvr_exp.run import manifest
 from rlvr_exp.run.context import RunContext, StageResult
 from rlvr_exp.stages.fitting import check_fit
@@ -43,7 +43,7 @@ def run(config: Config, context: RunContext) -> StageResult:
         found = judged(domain, verifier, tasks, options, context)
         told = system_metrics(verifier)
     write_text(context.directory / "validate.jsonl", "".join(json.dumps(row(*one)) + "\n" for one in found))
-    findings = [Finding(t.task.id, t.kind, t.variant, v.outcome, why(v), decides_itself(v)) for t, v in found]
+    findings = [CandidateResult(t.task.id, t.kind, t.variant, v.outcome, why(v), decides_itself(v)) for t, v in found]
     text = report(findings, domain.left_out())
     write_text(context.directory / "validate.md", text)
     context.progress(kind="note", text=text)
@@ -117,7 +117,7 @@ def decides_itself(verdict: Verdict) -> bool:
     return 0 < verdict.assertions == verdict.own_assertions
 
 
-def _require(findings: Sequence[Finding], share: float) -> None:
+def _require(findings: Sequence[CandidateResult], share: float) -> None:
     golds = [one for one in findings if one.kind == "gold"]
     refused = [one for one in golds if one.outcome != "passed"]
     if len(golds) - len(refused) < share * len(golds):

@@ -12,7 +12,7 @@ from scipy import stats
 
 from rlvr_exp.evaluation.intervals import mean_interval, pass_at_k
 from rlvr_exp.evaluation.metrics import (
-    Scored,
+    EvalSample,
     family_rates,
     latency,
     rates_from,
@@ -31,7 +31,7 @@ OUTCOMES = [
 
 
 def scored(task, sample=0, outcome="passed", bucket=None, mode="sampled", family="rotate", seconds=1.0):
-    return Scored(task, family, mode, sample, outcome, bucket, "def transform(grid): ...", 9, "", seconds)
+    return EvalSample(task, family, mode, sample, outcome, bucket, "def transform(grid): ...", 9, "", seconds)
 
 
 @st.composite

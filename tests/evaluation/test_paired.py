@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.evaluation.metrics import Scored
+from rlvr_exp.evaluation.metrics import EvalSample
 from rlvr_exp.evaluation.paired import difference, paired, pooled
 
 VALUES = st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=20)
@@ -14,7 +14,7 @@ VALUES = st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_s
 
 def greedy(task, outcome):
     bucket = "parse" if outcome == "failed" else None
-    return Scored(task, "rotate", "greedy", 0, outcome, bucket, "", 1, "", 0.1)
+    return EvalSample(task, "rotate", "greedy", 0, outcome, bucket, "", 1, "", 0.1)
 
 
 @settings(deadline=None)

@@ -3,13 +3,13 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlvr_exp.evaluation.rescored import SCORE, VERDICT, Judged, Rescored, change
+from rlvr_exp.evaluation.rescored import SCORE, VERDICT, Rescored, VerdictSummary, change
 
 PASSED, WRONG, CHEAT, SILENT = (
-    Judged("passed", None, None, 3, 3),
-    Judged("failed", "wrong_answer", None, 1, 3),
-    Judged("rejected", None, "sys-exit", 0, 3),
-    Judged("no_verdict", None, None, 0, 0),
+    VerdictSummary("passed", None, None, 3, 3),
+    VerdictSummary("failed", "wrong_answer", None, 1, 3),
+    VerdictSummary("rejected", None, "sys-exit", 0, 3),
+    VerdictSummary("no_verdict", None, None, 0, 0),
 )
 VERDICTS = st.sampled_from([PASSED, WRONG, CHEAT, SILENT])
 ROW = st.tuples(st.integers(1, 4), st.sampled_from("abc"), st.integers(0, 1), VERDICTS, VERDICTS)
@@ -45,5 +45,5 @@ def test_rates_are_means_over_tasks_without_what_has_no_verdict():
 
 def test_a_change_is_of_the_verdict_or_of_the_score():
     assert change(PASSED, WRONG) == VERDICT and change(WRONG, WRONG) == ""
-    assert change(WRONG, Judged("failed", "wrong_answer", None, 2, 3)) == SCORE
-    assert change(CHEAT, Judged("rejected", None, "other-rule", 0, 3)) == VERDICT
+    assert change(WRONG, VerdictSummary("failed", "wrong_answer", None, 2, 3)) == SCORE
+    assert change(CHEAT, VerdictSummary("rejected", None, "other-rule", 0, 3)) == VERDICT

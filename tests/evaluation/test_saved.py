@@ -6,13 +6,15 @@ from dataclasses import replace
 import pytest
 
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.evaluation.metrics import METRICS, Scored, rates_from
+from rlvr_exp.evaluation.metrics import METRICS, EvalSample, rates_from
 from rlvr_exp.evaluation.paired import paired
 from rlvr_exp.evaluation.saved import load, save
 from rlvr_exp.run.rollout_files import read_evaluation
 
 RESULTS = [
-    Scored(task, family, mode, sample, outcome, "parse" if outcome == "failed" else None, f"{task}{sample}", 4, "", 0.5)
+    EvalSample(
+        task, family, mode, sample, outcome, "parse" if outcome == "failed" else None, f"{task}{sample}", 4, "", 0.5
+    )
     for task, family, outcome in (("a", "flip", "passed"), ("b", "rotate", "failed"))
     for mode, samples in (("greedy", 1), ("sampled", 8))
     for sample in range(samples)

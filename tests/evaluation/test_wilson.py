@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from rlvr_exp.evaluation.tally import Tally
+from rlvr_exp.evaluation.verdict_counter import VerdictCounter
 from rlvr_exp.evaluation.wilson import wilson
 
 
@@ -29,7 +29,7 @@ def row(outcome, bucket=None, rule=None):
 
 
 def test_a_tally_counts_outcomes_with_their_reasons():
-    tally = Tally()
+    tally = VerdictCounter()
     for one in [
         row("passed"),
         row("failed", "parse"),
@@ -48,6 +48,6 @@ def test_a_tally_counts_outcomes_with_their_reasons():
 
 
 def test_nothing_judged_has_no_rate():
-    tally = Tally()
+    tally = VerdictCounter()
     tally.add(row("no_verdict"))
-    assert tally.passed() == {} and Tally().text() == "0 rows: none"
+    assert tally.passed() == {} and VerdictCounter().text() == "0 rows: none"

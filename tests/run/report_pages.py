@@ -6,7 +6,7 @@ import re
 from html.parser import HTMLParser
 
 from rlvr_exp.core.files import write_json
-from rlvr_exp.evaluation.metrics import Scored
+from rlvr_exp.evaluation.metrics import EvalSample
 from rlvr_exp.evaluation.saved import save
 from rlvr_exp.run.report import write_report
 from rlvr_exp.run.rollout_files import VerifiedCompletion, write_rollouts
@@ -68,7 +68,7 @@ def report(run_dir):
 def scored(task, mode, sample, outcome, completion):
     bucket = "wrong_answer" if outcome == "failed" else None
     family = "rotate+crop" if int(task[1:]) % 2 else "flip"
-    return Scored(task, family, mode, sample, outcome, bucket, completion, 9, f"log of {task}", 0.25)
+    return EvalSample(task, family, mode, sample, outcome, bucket, completion, 9, f"log of {task}", 0.25)
 
 
 def evaluation(passing, word):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.files import write_json
-from rlvr_exp.evaluation.metrics import Scored
+from rlvr_exp.evaluation.metrics import EvalSample
 from rlvr_exp.evaluation.paired import paired
 from rlvr_exp.evaluation.saved import load, save
 from rlvr_exp.run.context import RunContext
@@ -27,7 +27,7 @@ OPTIONS = {
 
 def answer(task, passed):
     verdict = ("passed", None) if passed else ("failed", "parse")
-    return Scored(task, "flip", "greedy", 0, *verdict, completion="", tokens=1, log="", seconds=0.1)
+    return EvalSample(task, "flip", "greedy", 0, *verdict, completion="", tokens=1, log="", seconds=0.1)
 
 
 def made(directory, options, passing, tasks=range(10), metrics=None):

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.evaluation.separation import check_separation
+from rlvr_exp.evaluation.leakage import check_leakage
 from rlvr_exp.tasks.base import Task
 
 IDS = st.sets(st.text("abc", min_size=1, max_size=3), max_size=12)
@@ -19,10 +19,10 @@ def tasks(ids):
 @given(IDS, IDS)
 def test_training_and_held_out_tasks_are_disjoint_or_refused(trained, held_out):
     if not trained & held_out:
-        check_separation(tasks(trained), tasks(held_out))
+        check_leakage(tasks(trained), tasks(held_out))
         return
     with pytest.raises(InputError) as refusal:
-        check_separation(tasks(trained), tasks(held_out), "data.split")
+        check_leakage(tasks(trained), tasks(held_out), "data.split")
     problem = refusal.value.problems[0]
     assert problem.where == "data.split" and problem.remedy
     assert problem.got.startswith(f"{len(trained & held_out)} shared: {min(trained & held_out)}")

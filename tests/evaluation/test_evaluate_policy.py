@@ -7,7 +7,7 @@ import torch
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from rlvr_exp.config.run import Evaluation
-from rlvr_exp.evaluation.measure import measure
+from rlvr_exp.evaluation.evaluate_policy import evaluate_policy
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.verifiers.base import Direct, Verdict
 
@@ -27,7 +27,11 @@ def policy():
     shape = {"vocab_size": 30, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "head_dim": 8}
     model = Qwen3ForCausalLM(Qwen3Config(**shape, num_attention_heads=2, num_key_value_heads=1, initializer_range=0.3))
     return SimpleNamespace(
-        model=model.eval(), eos_ids=(1,), max_tokens=64, encode_prompt=lambda text: [ord(c) % 28 + 2 for c in text], decode=repr
+        model=model.eval(),
+        eos_ids=(1,),
+        max_tokens=64,
+        encode_prompt=lambda text: [ord(c) % 28 + 2 for c in text],
+        decode=repr,
     )
 
 
@@ -35,7 +39,7 @@ def scored(policy, seed=0, **options):
     tasks = [SimpleNamespace(id=name, family="f", problem=None) for name in ("aa", "b", "cccc", "too long a prompt")]
     domain = SimpleNamespace(prompt=lambda task: task.id, parse=lambda text, task: Candidate(text), stop_text="")
     told = []
-    rows = measure(
+    rows = evaluate_policy(
         policy, domain, Even(), tasks, Evaluation(samples=3, **options), LIMITS, seed, lambda *at: told.append(at)
     )
     assert told[-1] == (4, 4)

@@ -8,7 +8,7 @@ from rlvr_exp.evaluation.wilson import wilson
 from rlvr_exp.verifiers.base import OUTCOMES
 
 
-class Tally:
+class VerdictCounter:
     """Takes rows as the file has them."""
 
     def __init__(self) -> None:

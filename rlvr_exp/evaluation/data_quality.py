@@ -23,7 +23,7 @@ SHARES = {
 
 
 @dataclass(frozen=True)
-class Finding:
+class CandidateResult:
     """One candidate of a task, judged."""
 
     task: str
@@ -39,7 +39,7 @@ class Finding:
         return (self.outcome == "passed") == (self.kind == "gold")
 
 
-def shares(findings: Sequence[Finding]) -> tuple[dict[str, Rate], dict[str, int]]:
+def shares(findings: Sequence[CandidateResult]) -> tuple[dict[str, Rate], dict[str, int]]:
     """Each kind's share as a mean over tasks with its interval, and the counts behind it."""
     rates, counts = {}, {}
     for kind, name in SHARES.items():
@@ -52,7 +52,7 @@ def shares(findings: Sequence[Finding]) -> tuple[dict[str, Rate], dict[str, int]
     return rates, counts
 
 
-def _rate(findings: Sequence[Finding]) -> Rate:
+def _rate(findings: Sequence[CandidateResult]) -> Rate:
     by_task: dict[str, list[bool]] = defaultdict(list)
     for one in findings:
         by_task[one.task].append(one.as_hoped)
@@ -60,7 +60,7 @@ def _rate(findings: Sequence[Finding]) -> Rate:
     return Rate(*mean_interval(values, 0.0, 1.0), n=len(values), samples=max(map(len, by_task.values())))
 
 
-def report(findings: Sequence[Finding], left_out: Mapping[str, str]) -> str:
+def report(findings: Sequence[CandidateResult], left_out: Mapping[str, str]) -> str:
     """The table, and every candidate that was not judged as hoped, in Markdown."""
     rates, counts = shares(findings)
     lines = ["| | as hoped | of | mean over tasks, 95% interval |", "| --- | --- | --- | --- |"]
@@ -78,7 +78,12 @@ def report(findings: Sequence[Finding], left_out: Mapping[str, str]) -> str:
         lines += _listed(title, [one for one in findings if one.kind == kind and not one.as_hoped])
     own = [one.task for one in findings if one.kind == "gold" and one.decides_itself]
     if own:
-        lines += ["", "Tasks whose tests ask nothing but the solution's own comparing:", "", *(f"- {task}" for task in own)]
+        lines += [
+            "",
+            "Tasks whose tests ask nothing but the solution's own comparing:",
+            "",
+            *(f"- {task}" for task in own),
+        ]
     weak = {task: reason for task, reason in left_out.items() if reason.startswith(WEAK)}
     if weak:
         lines += ["", "Weak tasks, left out:", ""]
@@ -95,8 +100,8 @@ def _line(name: str, hoped: int, of: int, rate: Rate | None) -> str:
     return f"| {name} | {hoped} | {of} | {shown} |"
 
 
-def _by_variant(kind: str, findings: Sequence[Finding]) -> list[str]:
-    groups: dict[str, list[Finding]] = defaultdict(list)
+def _by_variant(kind: str, findings: Sequence[CandidateResult]) -> list[str]:
+    groups: dict[str, list[CandidateResult]] = defaultdict(list)
     for one in findings:
         if one.kind == kind and kind in ("hollow", "mutant", "universal") and one.outcome != "no_verdict":
             groups[one.variant].append(one)
@@ -106,7 +111,7 @@ def _by_variant(kind: str, findings: Sequence[Finding]) -> list[str]:
     ]
 
 
-def _listed(title: str, findings: Sequence[Finding]) -> list[str]:
+def _listed(title: str, findings: Sequence[CandidateResult]) -> list[str]:
     if not findings:
         return []
     by_task: dict[str, list[str]] = defaultdict(list)

@@ -8,7 +8,7 @@ from rlvr_exp.tasks.base import Task
 SHOWN = 5
 
 
-def check_separation(trained: Collection[Task], held_out: Collection[Task], where: str = "data") -> None:
+def check_leakage(trained: Collection[Task], held_out: Collection[Task], where: str = "data") -> None:
     """Refuse an evaluation whose tasks, known by their ids, overlap those trained on.
 
     Raises:

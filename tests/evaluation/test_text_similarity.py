@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sacrebleu import corpus_bleu
 
-from rlvr_exp.evaluation.likeness import bleu, likenesses, of_roles, told
-from rlvr_exp.evaluation.metrics import Scored
+from rlvr_exp.evaluation.metrics import EvalSample
+from rlvr_exp.evaluation.text_similarity import bleu, metrics_by_role, role_rates, text_similarities
 from rlvr_exp.tasks.base import Task
 
 WORDS = st.lists(st.sampled_from(["{", "}", "a", "b", ":=", ";", "while"]), max_size=12).map(" ".join)
@@ -31,7 +31,7 @@ def task(name, role, family="f", gold="a b c d e f"):
 
 def row(task, mode, sample, completion, outcome="passed"):
     bucket = "verify" if outcome == "failed" else None
-    return Scored(task.id, task.family, mode, sample, outcome, bucket, completion, 1, "", 0.0)
+    return EvalSample(task.id, task.family, mode, sample, outcome, bucket, completion, 1, "", 0.0)
 
 
 TASKS = [task("w1", "writer"), task("w2", "writer", "g", "a b c"), task("a1", "annotator")]
@@ -49,7 +49,7 @@ ROWS = [
 
 
 def test_each_role_has_its_rates_by_the_names_of_its_readers():
-    found = told(of_roles(Two(), TASKS, ROWS))
+    found = role_rates(metrics_by_role(Two(), TASKS, ROWS))
     values = {name: (rate["value"], rate["n"], rate["samples"]) for name, rate in found.items() if "bleu" not in name}
     assert values == {
         "annotator/verified_rate": (0.5, 1, 2),
@@ -68,7 +68,7 @@ def test_each_role_has_its_rates_by_the_names_of_its_readers():
 
 
 def test_success_is_told_by_family_and_length():
-    by = of_roles(Two(), TASKS, ROWS)["writer"]["by"]
+    by = metrics_by_role(Two(), TASKS, ROWS)["writer"]["by"]
     assert {kind: list(found) for kind, found in by.items()} == {"length": ["short"], "family": ["f", "g"]} or set(
         by
     ) == {"length", "family"}
@@ -81,7 +81,7 @@ def test_success_is_told_by_family_and_length():
 
 def test_a_domain_without_roles_has_nothing_told():
     domain = SimpleNamespace(groups=lambda task: {})
-    assert of_roles(domain, TASKS, ROWS) == {} and told({}) == {}
+    assert metrics_by_role(domain, TASKS, ROWS) == {} and role_rates({}) == {}
 
 
 @given(st.lists(st.tuples(WORDS, GOLDS), min_size=1, max_size=6))
@@ -94,7 +94,7 @@ def test_bleu_is_that_of_sacrebleu(pairs):
 
 
 def test_answers_that_are_the_golds_match_fully_and_the_interval_says_how_many_there_were():
-    few, many = (likenesses([[("a b c d e", "a b c d e")]] * n) for n in (2, 60))
+    few, many = (text_similarities([[("a b c d e", "a b c d e")]] * n) for n in (2, 60))
     for found in (few, many):
         assert found["exact_match"].value == found["bleu"].value == pytest.approx(1.0)
     assert few["bleu"].low < many["bleu"].low < 1.0

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Sequence
 
-from rlvr_exp.evaluation.metrics import Scored
+from rlvr_exp.evaluation.metrics import EvalSample
 from rlvr_exp.models.policy import Policy
-from rlvr_exp.rollouts.rollout_loop import Question, answer
 from rlvr_exp.rollouts.completion import Answer
+from rlvr_exp.rollouts.rollout_loop import Question, answer
 from rlvr_exp.rollouts.sampler import Sampling
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.verifiers.base import Verifier
@@ -13,7 +13,7 @@ from rlvr_exp.verifiers.base import Verifier
 Progress = Callable[[int, int], None]
 
 
-def measure(
+def evaluate_policy(
     policy: Policy,
     domain: Domain,
     verifier: Verifier,
@@ -22,7 +22,7 @@ def measure(
     limits,
     seed: int,
     progress: Progress,
-) -> list[Scored]:
+) -> list[EvalSample]:
     """Answer `tasks` as the `evaluation` configuration node says.
 
     Draws depend on (seed, task, sample) alone, so two policies measured with one seed are compared draw by draw. A
@@ -35,7 +35,7 @@ def measure(
     prompts = {task.id: tuple(policy.encode_prompt(domain.prompt(task))) for task in tasks}
     room = min(limits.max_prompt_tokens, policy.max_tokens - limits.max_completion_tokens)
     fitting = sorted((t for t in tasks if len(prompts[t.id]) <= room), key=lambda t: len(prompts[t.id]))
-    scored: dict[str, list[Scored]] = {t.id: _too_long(t, evaluation) for t in tasks if len(prompts[t.id]) > room}
+    scored: dict[str, list[EvalSample]] = {t.id: _too_long(t, evaluation) for t in tasks if len(prompts[t.id]) > room}
     sampling = Sampling.of(evaluation, policy, limits.max_completion_tokens, evaluation.batch_size, domain)
     per_batch = max(1, evaluation.batch_size // (evaluation.samples + evaluation.greedy))
     for start in range(0, len(fitting), per_batch):
@@ -54,9 +54,9 @@ def _keys(seed: int, task: Task, evaluation) -> tuple[tuple | None, ...]:
     return (*([None] * evaluation.greedy), *sampled)
 
 
-def _scored(one: Answer, greedy: bool) -> Scored:
+def _scored(one: Answer, greedy: bool) -> EvalSample:
     verdict = one.verdict
-    return Scored(
+    return EvalSample(
         task=one.task.id,
         family=one.task.family,
         mode="greedy" if greedy and one.sample == 0 else "sampled",
@@ -70,9 +70,10 @@ def _scored(one: Answer, greedy: bool) -> Scored:
     )
 
 
-def _too_long(task: Task, evaluation) -> list[Scored]:
+def _too_long(task: Task, evaluation) -> list[EvalSample]:
     modes = [("greedy", 0)] * evaluation.greedy + [("sampled", sample) for sample in range(evaluation.samples)]
     log = "the prompt is longer than the policy takes"
     return [
-        Scored(task.id, task.family, mode, sample, "failed", "prompt_too_long", "", 0, log, 0.0) for mode, sample in modes
+        EvalSample(task.id, task.family, mode, sample, "failed", "prompt_too_long", "", 0, log, 0.0)
+        for mode, sample in modes
     ]

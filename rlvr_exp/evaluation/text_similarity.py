@@ -17,7 +17,7 @@ import numpy as np
 from sacrebleu.metrics import BLEU
 
 from rlvr_exp.evaluation.intervals import mean_interval
-from rlvr_exp.evaluation.metrics import Mode, Rate, Scored, rates_from
+from rlvr_exp.evaluation.metrics import EvalSample, Mode, Rate, rates_from
 from rlvr_exp.tasks.base import Domain, Task
 
 SUCCESS = {"writer": "functional_coverage", "annotator": "verified_rate"}
@@ -29,27 +29,27 @@ Pairs = Sequence[Sequence[tuple[str, str]]]
 """For each task its answers, each beside the gold."""
 
 
-def of_roles(domain: Domain, tasks: Iterable[Task], scored: Sequence[Scored]) -> dict[str, Any]:
+def metrics_by_role(domain: Domain, tasks: Iterable[Task], scored: Sequence[EvalSample]) -> dict[str, Any]:
     """Of each role its `rates`, and `by` family and each kind of group the rates that a few tasks can bear; as plain data.
     Empty where the domain's tasks have no role."""
     known = {task.id: task for task in tasks}
-    roles: dict[str, list[Scored]] = defaultdict(list)
+    roles: dict[str, list[EvalSample]] = defaultdict(list)
     for one in scored:
         role = domain.strata(known[one.task]).get("role")
         if role:
             roles[role].append(one)
-    return {role: _Role(domain, known, role).told(roles[role]) for role in sorted(roles)}
+    return {role: _Role(domain, known, role).metrics(roles[role]) for role in sorted(roles)}
 
 
-def told(roles: Mapping[str, Any]) -> dict[str, Any]:
+def role_rates(roles: Mapping[str, Any]) -> dict[str, Any]:
     """The roles' rates, each by one name, for summary.json: `writer/bleu`."""
     return {f"{role}/{name}": rate for role, found in roles.items() for name, rate in found["rates"].items()}
 
 
-def told_of(run_dir: Path) -> dict[str, Any]:
-    """`told` of a run's last evaluation, from its files."""
+def saved_role_rates(run_dir: Path) -> dict[str, Any]:
+    """`role_rates` of a run's last evaluation, from its files."""
     numbers = json.loads((run_dir / "evaluation" / "after.json").read_text(encoding="utf-8"))
-    return told(numbers.get("roles", {}))
+    return role_rates(numbers.get("roles", {}))
 
 
 class _Role:
@@ -58,27 +58,27 @@ class _Role:
     def __init__(self, domain: Domain, tasks: Mapping[str, Task], role: str):
         self._domain, self._tasks, self._success = domain, tasks, SUCCESS.get(role, "pass_at_1")
 
-    def told(self, scored: Sequence[Scored]) -> dict[str, Any]:
-        by: dict[str, dict[str, list[Scored]]] = defaultdict(lambda: defaultdict(list))
+    def metrics(self, scored: Sequence[EvalSample]) -> dict[str, Any]:
+        by: dict[str, dict[str, list[EvalSample]]] = defaultdict(lambda: defaultdict(list))
         for one in scored:
             task = self._tasks[one.task]
             for kind, name in {**self._domain.strata(task), "family": task.family}.items():
                 by[kind][name].append(one)
         del by["role"]
         groups = {kind: {name: self._rates(found[name]) for name in sorted(found)} for kind, found in by.items()}
-        return {"rates": self._rates(scored, likeness=True), "by": groups}
+        return {"rates": self._rates(scored, similarity=True), "by": groups}
 
-    def _rates(self, scored: Sequence[Scored], likeness: bool = False) -> dict[str, dict[str, float | int]]:
+    def _rates(self, scored: Sequence[EvalSample], similarity: bool = False) -> dict[str, dict[str, float | int]]:
         found: dict[str, Rate] = {}
         for mode, ending in MODES.items():
             rows = [one for one in scored if one.mode == mode]
             for rate in rates_from(rows, [f"pass_at_1{ending}"]).values():
                 found[self._success + ending] = rate
-            if likeness:
-                found |= {name + ending: rate for name, rate in likenesses(self._pairs(rows)).items()}
+            if similarity:
+                found |= {name + ending: rate for name, rate in text_similarities(self._pairs(rows)).items()}
         return {name: rate.to_dict() for name, rate in found.items()}
 
-    def _pairs(self, rows: Sequence[Scored]) -> Pairs:
+    def _pairs(self, rows: Sequence[EvalSample]) -> Pairs:
         pairs: dict[str, list[tuple[str, str]]] = defaultdict(list)
         for one in rows:
             pair = self._domain.similarity_pair(one.completion, self._tasks[one.task])
@@ -87,7 +87,7 @@ class _Role:
         return list(pairs.values())
 
 
-def likenesses(pairs: Pairs) -> dict[str, Rate]:
+def text_similarities(pairs: Pairs) -> dict[str, Rate]:
     """Exact match, the mean over tasks, and BLEU, of the whole; none without answers."""
     if not pairs:
         return {}
