@@ -16,7 +16,7 @@ from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.sandbox.cpu_budget import usable
 from rlvr_exp.verifiers.base import Request, Verifier
-from rlvr_exp.verifiers.dafny.verifier import Dafny
+from rlvr_exp.verifiers.dafny.verifier import DafnyVerifier
 from rlvr_exp.verifiers.python_io import PythonIO
 from rlvr_exp.verifiers.suite.verifier import PytestSuite
 
@@ -96,8 +96,8 @@ class Verifiers:
     def _tester(self) -> PytestSuite:
         return PytestSuite(self._sandbox, cpu_s=10.0, wall_s=30.0, memory_mb=2048)
 
-    def _prover(self) -> Dafny:
-        return Dafny(self._sandbox, rlimit=_RLIMIT, cpu_s=_PROOF_S, wall_s=_PROOF_S, memory_mb=2048)
+    def _prover(self) -> DafnyVerifier:
+        return DafnyVerifier(self._sandbox, rlimit=_RLIMIT, cpu_s=_PROOF_S, wall_s=_PROOF_S, memory_mb=2048)
 
     def _proofs(self) -> list[str]:
         if not self._folder:

@@ -49,7 +49,7 @@ def cross_check(config: Config) -> Iterator[InputProblem]:
 def _of_cascade(config: Config) -> Iterator[InputProblem]:
     """What two roles that learn from the same cascades rule out."""
     cascade, algorithm = config.cascade, config.algorithm
-    if not getattr(config.data, "_target_", "").endswith("dafny.domain.Dafny"):
+    if not getattr(config.data, "_target_", "").endswith("dafny.domain.DafnyDomain"):
         yield InputProblem(
             "data", "a cascade writes and annotates Dafny", config.data._target_, "data=dafny", "", "data=dafny"
         )

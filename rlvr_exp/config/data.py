@@ -84,7 +84,7 @@ class DafnyPrompt:
         return found
 
 
-@configures("rlvr_exp.tasks.dafny.domain.Dafny")
+@configures("rlvr_exp.tasks.dafny.domain.DafnyDomain")
 @dataclass
 class DafnyDataOptions(Data):
     """Bodies of Dafny methods to write or to annotate: embedded, or real programs in the layouts of the published sets."""

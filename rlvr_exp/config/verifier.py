@@ -61,7 +61,7 @@ class PytestSuite(Verifier):
 INSTALL_DAFNY = "apt-get install dafny (Debian and Ubuntu), or set verifier.path or verifier.image"
 
 
-@configures("rlvr_exp.verifiers.dafny.verifier.Dafny")
+@configures("rlvr_exp.verifiers.dafny.verifier.DafnyVerifier")
 @dataclass
 class DafnyVerifierOptions(Verifier):
     """Proves Dafny programs with Dafny, 2.3 or 4.x, and holds them against the given program."""

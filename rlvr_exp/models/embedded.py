@@ -67,9 +67,9 @@ def _sources() -> Mapping[str, Callable[[], tuple[Domain, str]]]:
     """What each model is made from: its domain, and how its tokenizer cuts text."""
     from rlvr_exp.models.tokenizer import CODE, GRID
     from rlvr_exp.tasks.arc.domain import Arc
-    from rlvr_exp.tasks.dafny.domain import Dafny
+    from rlvr_exp.tasks.dafny.domain import DafnyDomain
 
-    return {"tiny": lambda: (Arc(), GRID), "tiny_dafny": lambda: (Dafny(role="both"), CODE)}
+    return {"tiny": lambda: (Arc(), GRID), "tiny_dafny": lambda: (DafnyDomain(role="both"), CODE)}
 
 
 def main() -> None:

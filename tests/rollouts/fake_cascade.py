@@ -18,7 +18,7 @@ from rlvr_exp.rollouts.group_filter import GroupFilter
 from rlvr_exp.rollouts.completion import Answer
 from rlvr_exp.rollouts.sampler import Sampled
 from rlvr_exp.tasks.base import Task
-from rlvr_exp.tasks.dafny.domain import Dafny
+from rlvr_exp.tasks.dafny.domain import DafnyDomain
 from rlvr_exp.tasks.dafny.two_stage import TwoStage
 from rlvr_exp.verifiers.base import Verdict
 
@@ -38,7 +38,9 @@ def domain(folder: Path, count: int = 3) -> TwoStage:
         for i in range(count)
     ]
     (folder / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return TwoStage(*(Dafny(str(folder), role, dev_fraction=0, test_fraction=0) for role in ("writer", "annotator")))
+    return TwoStage(
+        *(DafnyDomain(str(folder), role, dev_fraction=0, test_fraction=0) for role in ("writer", "annotator"))
+    )
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import pytest
 
 from rlvr_exp.stages.setup import practice_split
 from rlvr_exp.tasks.arc.domain import Arc
-from rlvr_exp.tasks.dafny.domain import Dafny
+from rlvr_exp.tasks.dafny.domain import DafnyDomain
 
 BODY = "{\n  r := a + a;\n}"
 ROW = {"header": "method Twice(a: int) returns (r: int)\n", "spec": "  ensures r == 2 * a\n", "body": BODY}
@@ -18,7 +18,7 @@ def test_those_of_practice_where_the_data_has_some(tmp_path: Path, files: tuple[
     for name in files:
         row = {"id": name, "annotated_body": BODY, **ROW}
         (tmp_path / f"{name}.jsonl").write_text(json.dumps(row) + "\n")
-    domain = Dafny(str(tmp_path), dev_fraction=0, test_fraction=0)
+    domain = DafnyDomain(str(tmp_path), dev_fraction=0, test_fraction=0)
     assert list(domain.splits()) == list(files) and practice_split(domain) == asked
 
 

@@ -40,7 +40,7 @@ class _Read:
     left_out: Mapping[str, str]
 
 
-class Dafny(Domain):
+class DafnyDomain(Domain):
     """Tasks of one role or of both, from `path` or embedded where it is empty.
 
     Args:
@@ -167,7 +167,7 @@ class Dafny(Domain):
     def _solved(self) -> dict[Role, list[RoleExample]]:
         """The shorter half of the train split for each role; of the embedded one where the data have none."""
         if not self._parts.get("train") and self.path != EMBEDDED:
-            return Dafny(role="both", seed=self.seed)._solved
+            return DafnyDomain(role="both", seed=self.seed)._solved
         found = {}
         for role in self.roles:
             parts = sorted(

@@ -15,19 +15,19 @@ from rlvr_exp.tasks.dafny.corpus.build import build_splits, write
 from rlvr_exp.tasks.dafny.corpus.row import Built
 from rlvr_exp.tasks.problems import DafnyProblem
 from rlvr_exp.verifiers.base import Request, Verdict
-from rlvr_exp.verifiers.dafny.verifier import Dafny
+from rlvr_exp.verifiers.dafny.verifier import DafnyVerifier
 
 RLIMIT = 2_000_000
 """A tenth of the verifier's default: what is proved here is proved with ease."""
 
 
 def main() -> None:
-    with Dafny(Sandbox(), Cache(), rlimit=RLIMIT, cpu_s=60, wall_s=240, memory_mb=2048) as verifier:
+    with DafnyVerifier(Sandbox(), Cache(), rlimit=RLIMIT, cpu_s=60, wall_s=240, memory_mb=2048) as verifier:
         splits, counts = build_splits(mixture.SPLITS, lambda asked: judged(verifier, asked))
         write(splits, counts, {**verifier.tool(), "rlimit": str(RLIMIT)})
 
 
-def judged(verifier: Dafny, asked: Sequence[tuple[Built, str]]) -> list[str]:
+def judged(verifier: DafnyVerifier, asked: Sequence[tuple[Built, str]]) -> list[str]:
     """What the verifier says of each annotated body against its method's specification."""
     requests = [Request(DafnyProblem(one.program("")), Candidate(one.program(text))) for one, text in asked]
     said = [""] * len(requests)

@@ -19,7 +19,7 @@ from rlvr_exp.config.verifier import Cache, Sandbox
 from rlvr_exp.config.verifier import DafnyVerifierOptions as Options
 from rlvr_exp.core.errors import BAD_INPUT, DONE, FAULT, InputError
 from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.tasks.dafny.domain import Dafny as Domain
+from rlvr_exp.tasks.dafny.domain import DafnyDomain
 from rlvr_exp.tasks.dafny.role_examples import ROLES
 from rlvr_exp.tasks.dafny.syntax import Unreadable
 from rlvr_exp.tasks.dafny.tokens import plain, printed
@@ -28,7 +28,7 @@ from rlvr_exp.verifiers.base import Request
 from rlvr_exp.verifiers.dafny import guards
 from rlvr_exp.verifiers.dafny.declarations import read_declarations
 from rlvr_exp.verifiers.dafny.universal import ANSWERS
-from rlvr_exp.verifiers.dafny.verifier import Dafny
+from rlvr_exp.verifiers.dafny.verifier import DafnyVerifier
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Row:
     held: Counter[str]
 
 
-def check(problems: Sequence[tuple[str, DafnyProblem]], verifier: Dafny, proved: int = 0) -> Iterator[Row]:
+def check(problems: Sequence[tuple[str, DafnyProblem]], verifier: DafnyVerifier, proved: int = 0) -> Iterator[Row]:
     """One row an answer.
 
     Args:
@@ -82,7 +82,7 @@ def refused(problem: DafnyProblem, text: str) -> str:
 
 def problems_of(path: str, most: int = 0) -> list[tuple[str, DafnyProblem]]:
     """The tasks of both roles, at most so many of each (0: all). Raises InputError."""
-    splits = Domain(path, role="both", dev_fraction=0, test_fraction=0).splits()
+    splits = DafnyDomain(path, role="both", dev_fraction=0, test_fraction=0).splits()
     tasks = [task for found in splits.values() for task in found]
     roles = [[task for task in tasks if task.inputs.role == role] for role in ROLES]
     drawn = [Random(0).sample(found, most) if 0 < most < len(found) else found for found in roles]
@@ -101,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     limits = {"rlimit": options.rlimit, "cpu_s": options.cpu_s, "wall_s": 300.0, "memory_mb": options.memory_mb}
     try:
         problems = problems_of(chosen.path, chosen.tasks)
-        with Dafny(Sandbox(workers=chosen.workers), Cache(), **limits) as verifier:
+        with DafnyVerifier(Sandbox(workers=chosen.workers), Cache(), **limits) as verifier:
             rows = [_shown(row) for row in check(problems, verifier, chosen.proved)]
     except InputError as error:
         print(error)

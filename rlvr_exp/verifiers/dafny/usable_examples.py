@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_exp.config.verifier import Cache, Sandbox
-from rlvr_exp.config.verifier import DafnyVerifierOptions as Options
+from rlvr_exp.config.verifier import DafnyVerifierOptions as DafnyOptions
 from rlvr_exp.core.errors import BAD_INPUT, DONE, FAULT, InputError
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.dafny.example import DafnyExample
@@ -34,7 +34,7 @@ from rlvr_exp.verifiers.dafny.guards import Protect
 from rlvr_exp.verifiers.dafny.resolve import Resolver
 from rlvr_exp.verifiers.dafny.run import Lost
 from rlvr_exp.verifiers.dafny.soundness_rules import without_limits
-from rlvr_exp.verifiers.dafny.verifier import Dafny
+from rlvr_exp.verifiers.dafny.verifier import DafnyVerifier
 
 _WORDS = {"parse": "does not parse", "resolve": "does not resolve", "verify": "is not proved"}
 
@@ -42,7 +42,7 @@ _WORDS = {"parse": "does not parse", "resolve": "does not resolve", "verify": "i
 class UsableCheck:
     """Says why an example is of no use to a role: a `pairs.Check`."""
 
-    def __init__(self, verifier: Dafny, resolver: Resolver):
+    def __init__(self, verifier: DafnyVerifier, resolver: Resolver):
         self._verifier, self._resolver = verifier, resolver
         self._verdicts: dict[str, Verdict] = {}
 
@@ -99,7 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--role", default="both", choices=(*ROLES, "both"), help="whom those must be usable for")
     parser.add_argument("--reasons", default="", help="a file for the reasons, a row an example")
     parser.add_argument("--workers", type=int, default=0, help="provers side by side; 0: as many as the machine bears")
-    parser.add_argument("--wall-s", type=float, default=Options.wall_s, help="wall-clock seconds of one program")
+    parser.add_argument("--wall-s", type=float, default=DafnyOptions.wall_s, help="wall-clock seconds of one program")
     chosen = parser.parse_args(arguments)
     try:
         found = survey(chosen.path)
@@ -122,9 +122,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _judged(examples: Sequence[DafnyExample], workers: int, wall_s: float) -> list[Pairings]:
-    options = Options()
+    options = DafnyOptions()
     limits = {"rlimit": options.rlimit, "cpu_s": options.cpu_s, "wall_s": wall_s, "memory_mb": options.memory_mb}
-    with Dafny(Sandbox(workers=workers), Cache(), **limits) as verifier, Resolver() as resolver:
+    with DafnyVerifier(Sandbox(workers=workers), Cache(), **limits) as verifier, Resolver() as resolver:
         usable = UsableCheck(verifier, resolver)
         usable.ask(example.gold for example in examples)
         return [build(examples, usable) for build in (build_pairings_for_writer, build_pairings_for_annotator)]

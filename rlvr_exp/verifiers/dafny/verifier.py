@@ -65,7 +65,7 @@ class _Case:
     protect: Protect
 
 
-class Dafny(CachedVerifier):
+class DafnyVerifier(CachedVerifier):
     """Judges `DafnyProblem`s.
 
     Args:
@@ -234,7 +234,7 @@ def _read_declarations(program: str | None) -> ProgramDeclarations | None:
 class _CandidateRun:
     """One candidate, from the first run to the verdict."""
 
-    def __init__(self, verifier: Dafny, runner: Warm | ResolveThenVerify, case: _Case):
+    def __init__(self, verifier: DafnyVerifier, runner: Warm | ResolveThenVerify, case: _Case):
         self._own, self._runner, self._case = verifier, runner, case
         self._violation: Violation | None = None
         self._facts = Facts()

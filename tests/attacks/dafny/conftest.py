@@ -9,7 +9,7 @@ from rlvr_exp.config.verifier import INSTALL_DAFNY
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.verifiers.dafny.tool import find
-from rlvr_exp.verifiers.dafny.verifier import Dafny
+from rlvr_exp.verifiers.dafny.verifier import DafnyVerifier
 
 
 @pytest.fixture(scope="package")
@@ -18,5 +18,5 @@ def judge() -> Iterator[Judge]:
         find()
     except InputError:
         pytest.skip(f"NO DAFNY: its guards are not tried against the tool; {INSTALL_DAFNY}")
-    with Dafny(Sandbox(), rlimit=3_000_000, cpu_s=40, wall_s=300, memory_mb=2048) as verifier:
+    with DafnyVerifier(Sandbox(), rlimit=3_000_000, cpu_s=40, wall_s=300, memory_mb=2048) as verifier:
         yield Judge(verifier)

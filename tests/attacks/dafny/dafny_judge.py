@@ -3,13 +3,13 @@
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.problems import DafnyProblem, Limits
 from rlvr_exp.verifiers.base import Request, Verdict
-from rlvr_exp.verifiers.dafny.verifier import Dafny
+from rlvr_exp.verifiers.dafny.verifier import DafnyVerifier
 
 
 class Judge:
     """Judges (given, candidate) pairs; all pairs told beforehand are judged together, as the first is asked for."""
 
-    def __init__(self, verifier: Dafny):
+    def __init__(self, verifier: DafnyVerifier):
         self.verifier = verifier
 
     def __call__(self, given: str, candidate: str, limits: Limits = Limits()) -> Verdict:

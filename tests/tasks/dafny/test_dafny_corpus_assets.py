@@ -11,7 +11,7 @@ import pytest
 from rlvr_exp.tasks.dafny.corpus import mixture
 from rlvr_exp.tasks.dafny.corpus.build import ASSETS, MANIFEST, build_splits, fingerprint, side
 from rlvr_exp.tasks.dafny.corpus.row import canonical
-from rlvr_exp.tasks.dafny.domain import Dafny
+from rlvr_exp.tasks.dafny.domain import DafnyDomain
 
 
 @cache
@@ -88,7 +88,7 @@ def test_unseen_families_are_in_no_other_split_and_the_others_in_all_that_is_lea
 
 
 def test_every_row_makes_a_task_of_each_role_and_no_mutant_is_the_gold():
-    domain = Dafny(role="both")
+    domain = DafnyDomain(role="both")
     assert not domain.left_out()
     for split, tasks in domain.splits().items():
         assert len(tasks) == 2 * mixture.SPLITS[split]

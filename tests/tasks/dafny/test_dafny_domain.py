@@ -6,7 +6,7 @@ import pytest
 from dafny_samples import EXAMPLES, GROWS, MAX, SUM, named, write_rows
 
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.tasks.dafny.domain import Dafny
+from rlvr_exp.tasks.dafny.domain import DafnyDomain
 from rlvr_exp.tasks.dafny.pairs import fault_of
 from rlvr_exp.tasks.dafny.prompt import Wording
 from rlvr_exp.tasks.problems import DafnyProblem
@@ -19,7 +19,7 @@ def folder(tmp_path):
 
 
 def task_of(folder, role, name):
-    domain = Dafny(folder, role)
+    domain = DafnyDomain(folder, role)
     return domain, next(task for tasks in domain.splits().values() for task in tasks if task.id == name)
 
 
@@ -44,12 +44,12 @@ def test_an_answer_without_a_body_is_no_candidate(folder) -> None:
 
 
 def test_splits_are_those_of_the_files(folder) -> None:
-    splits = Dafny(folder, "annotator").splits()
+    splits = DafnyDomain(folder, "annotator").splits()
     assert {name: len(tasks) for name, tasks in splits.items()} == {"train": 9, "dev": 1, "test": 1, "test_unseen": 1}
 
 
 def test_both_roles_are_two_tasks_of_an_example_and_a_lemma_has_no_code_to_write(folder) -> None:
-    domain = Dafny(folder, "both")
+    domain = DafnyDomain(folder, "both")
     assert [task.id for task in domain.splits()["dev"]] == ["sum/writer", "sum/annotator"]
     assert [task.id for task in domain.splits()["test_unseen"]] == ["grows/annotator"]
     assert "no code to write" in domain.left_out()["grows/writer"]
@@ -57,13 +57,13 @@ def test_both_roles_are_two_tasks_of_an_example_and_a_lemma_has_no_code_to_write
 
 
 def test_tasks_of_one_role_are_known_by_their_examples(folder) -> None:
-    ids = [[task.id for task in Dafny(folder, role).splits()["test"]] for role in ("writer", "annotator")]
+    ids = [[task.id for task in DafnyDomain(folder, role).splits()["test"]] for role in ("writer", "annotator")]
     assert ids == [["max"], ["max"]]
 
 
 def test_the_limit_is_a_seeded_choice_of_examples_alike_for_both_roles(folder) -> None:
     def first(role, **options):
-        return [task.id for task in Dafny(folder, role, 2, **options).splits()["train"]]
+        return [task.id for task in DafnyDomain(folder, role, 2, **options).splits()["train"]]
 
     assert len(first("annotator")) == 2 and len({tuple(first("annotator", seed=seed)) for seed in range(9)}) > 1
     assert {one[:3] for one in first("both")} <= {one[:3] for one in first("annotator")}
@@ -71,7 +71,7 @@ def test_the_limit_is_a_seeded_choice_of_examples_alike_for_both_roles(folder) -
 
 def test_data_without_splits_are_drawn_with_near_duplicates_on_one_side(tmp_path) -> None:
     both = (MAX, named(MAX, "max again"), SUM, named(SUM, "sum again"), GROWS)
-    splits = Dafny(
+    splits = DafnyDomain(
         str(write_rows(tmp_path / "all", programs=both)), "annotator", dev_fraction=0.3, test_fraction=0.3
     ).splits()
     where = {task.id: name for name, tasks in splits.items() for task in tasks}
@@ -81,52 +81,54 @@ def test_data_without_splits_are_drawn_with_near_duplicates_on_one_side(tmp_path
 
 def test_what_cannot_be_used_is_left_out_and_named(tmp_path) -> None:
     broken = replace(MAX, id="broken", spec="  ensures ((\n")
-    domain = Dafny(str(write_rows(tmp_path / "bad", train=(MAX, broken))), "annotator", dev_fraction=0, test_fraction=0)
+    domain = DafnyDomain(
+        str(write_rows(tmp_path / "bad", train=(MAX, broken))), "annotator", dev_fraction=0, test_fraction=0
+    )
     assert [task.id for task in domain.splits()["train"]] == ["max"] and "broken" in domain.left_out()
 
 
 def test_shots_are_others_of_the_same_role(folder) -> None:
-    domain = Dafny(folder, "annotator", prompt=Wording(shots=2))
+    domain = DafnyDomain(folder, "annotator", prompt=Wording(shots=2))
     task = domain.splits()["test"][0]
     text = domain.prompt(task)
-    assert text.count("A\n") == 3 and text.endswith(Dafny(folder, "annotator").prompt(task))
+    assert text.count("A\n") == 3 and text.endswith(DafnyDomain(folder, "annotator").prompt(task))
     assert text == domain.prompt(task) and "W\n" not in text
 
 
 def test_more_shots_than_there_are_is_an_error(folder) -> None:
-    domain = Dafny(folder, "annotator", prompt=Wording(shots=99))
+    domain = DafnyDomain(folder, "annotator", prompt=Wording(shots=99))
     with pytest.raises(InputError, match="shots"):
         domain.prompt(domain.splits()["test"][0])
 
 
 def test_a_context_comes_from_a_file(folder, tmp_path) -> None:
     (tmp_path / "notes.txt").write_text("// Dafny 2.3\n")
-    domain = Dafny(folder, "writer", prompt=Wording(context_file=str(tmp_path / "notes.txt")))
+    domain = DafnyDomain(folder, "writer", prompt=Wording(context_file=str(tmp_path / "notes.txt")))
     assert domain.prompt(domain.splits()["test"][0]).startswith("W\n// Dafny 2.3\n")
     with pytest.raises(InputError, match="context_file"):
-        Dafny(folder, prompt=Wording(context_file=str(tmp_path / "none.txt")))
+        DafnyDomain(folder, prompt=Wording(context_file=str(tmp_path / "none.txt")))
 
 
 def test_golds_are_worded_as_they_are_asked_for(folder) -> None:
-    domain = Dafny(folder, "writer", prompt=Wording("instruct"))
+    domain = DafnyDomain(folder, "writer", prompt=Wording("instruct"))
     task = domain.splits()["dev"][0]
     assert task.gold == f"```dafny\n{SUM.body}\n```" and domain.parse(task.gold, task).text == SUM.gold
     assert domain.stop_text == "" and not domain.is_complete(SUM.body)
 
 
 def test_a_bare_answer_is_finished_with_its_brace(folder) -> None:
-    domain = Dafny(folder, "writer")
+    domain = DafnyDomain(folder, "writer")
     assert (
         domain.is_complete(SUM.body) and not domain.is_complete(SUM.body[:-1]) and SUM.body.endswith(domain.stop_text)
     )
 
 
 def test_the_fingerprint_tells_roles_apart(folder) -> None:
-    assert Dafny(folder, "writer").fingerprint("dev") != Dafny(folder, "annotator").fingerprint("dev")
+    assert DafnyDomain(folder, "writer").fingerprint("dev") != DafnyDomain(folder, "annotator").fingerprint("dev")
 
 
 def test_the_embedded_corpus_is_there_without_a_path() -> None:
-    domain = Dafny(role="both", limit=6)
+    domain = DafnyDomain(role="both", limit=6)
     splits = domain.splits()
     assert {name: len(tasks) for name, tasks in splits.items()} == dict.fromkeys(
         ("train", "practice", "dev", "test", "test_unseen"), 6

@@ -13,7 +13,7 @@ from rlvr_exp.tasks.problems import DafnyProblem
 from rlvr_exp.verifiers.base import Request
 from rlvr_exp.verifiers.dafny.corpus import RLIMIT
 from rlvr_exp.verifiers.dafny.tool import Tool
-from rlvr_exp.verifiers.dafny.verifier import Dafny
+from rlvr_exp.verifiers.dafny.verifier import DafnyVerifier
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def verdicts(warm_dafny: Tool):
         for row in rows
         for text in (row["annotated_body"], row["mutants"][0])
     ]
-    with Dafny(Sandbox(workers=1), rlimit=RLIMIT, cpu_s=60, wall_s=300, memory_mb=2048) as verifier:
+    with DafnyVerifier(Sandbox(workers=1), rlimit=RLIMIT, cpu_s=60, wall_s=300, memory_mb=2048) as verifier:
         heads = [row["before"] + row["header"] + row["spec"] for row, _, _ in asked]
         requests = [
             Request(DafnyProblem(head + "\n"), Candidate(head + text + "\n"))

@@ -9,7 +9,7 @@ from rlvr_exp.verifiers.base import Request, Verdict
 from rlvr_exp.verifiers.dafny import guards
 from rlvr_exp.verifiers.dafny.declarations import read_declarations
 from rlvr_exp.verifiers.dafny.tool import Tool
-from rlvr_exp.verifiers.dafny.verifier import Dafny
+from rlvr_exp.verifiers.dafny.verifier import DafnyVerifier
 
 HEAD = "method Twice(n: nat) returns (r: nat)\n  ensures r == 2 * n\n"
 BODY = "{\n  r := 0;\n  var i := 0;\n  while i < n\n  {\n    i := i + 1;\n    r := r + 2;\n  }\n}\n"
@@ -76,11 +76,11 @@ def rule(kept: str, candidate: str, hole: str = HEAD) -> str | None:
 
 @pytest.fixture(scope="module")
 def verifier(dafny: Tool):
-    with Dafny(Sandbox(workers=1), cpu_s=60, wall_s=300, memory_mb=2048) as verifier:
+    with DafnyVerifier(Sandbox(workers=1), cpu_s=60, wall_s=300, memory_mb=2048) as verifier:
         yield verifier
 
 
-def ask(verifier: Dafny, hole: str, kept: str | None, candidate: str) -> Verdict:
+def ask(verifier: DafnyVerifier, hole: str, kept: str | None, candidate: str) -> Verdict:
     return verifier.verify([Request(DafnyProblem(hole, keep=kept), Candidate(candidate))])[0]
 
 
@@ -89,7 +89,7 @@ def told(verdict: Verdict) -> str:
 
 
 @pytest.mark.parametrize("name", CHEATS)
-def test_other_code_is_refused_however_it_proves(verifier: Dafny, name: str) -> None:
+def test_other_code_is_refused_however_it_proves(verifier: DafnyVerifier, name: str) -> None:
     hole, kept, body = CHEATS[name]
     assert ask(verifier, hole, None, hole + body).outcome == "passed"
     assert told(ask(verifier, hole, hole + kept, hole + body)) == "program-changed"
@@ -112,17 +112,17 @@ def test_other_code_is_refused_however_it_proves(verifier: Dafny, name: str) -> 
         (HEAD, BODY, PROVED.replace("i := i + 1;", "i := i + 1; assume false;"), "assume"),
     ],
 )
-def test_what_an_annotation_comes_to(verifier: Dafny, hole: str, kept: str, body: str, wanted: str) -> None:
+def test_what_an_annotation_comes_to(verifier: DafnyVerifier, hole: str, kept: str, body: str, wanted: str) -> None:
     assert told(ask(verifier, hole, hole + kept, hole + body)) == wanted
 
 
-def test_the_specification_is_the_holes(verifier: Dafny) -> None:
+def test_the_specification_is_the_holes(verifier: DafnyVerifier) -> None:
     weaker = HEAD.replace("ensures r == 2 * n", "")
     assert told(ask(verifier, HEAD, weaker + BODY, weaker + BODY)) == "spec-changed"
     assert told(ask(verifier, HEAD, HEAD + "{ assume r == 2 * n; }", HEAD + "{ assume r == 2 * n; }")) == "assume"
 
 
-def test_the_code_to_keep_is_part_of_what_is_remembered(verifier: Dafny) -> None:
+def test_the_code_to_keep_is_part_of_what_is_remembered(verifier: DafnyVerifier) -> None:
     kept = [HEAD + BODY, HEAD + "{ r := 2 * n; }", None]
     verdicts = [ask(verifier, HEAD, one, HEAD + PROVED + "// once") for one in kept for _ in range(2)]
     assert [told(one) for one in verdicts] == ["passed"] * 2 + ["program-changed"] * 2 + ["passed"] * 2
@@ -130,13 +130,13 @@ def test_the_code_to_keep_is_part_of_what_is_remembered(verifier: Dafny) -> None
 
 
 @pytest.mark.parametrize("body", ["{ r := 2 * n; } }", "{ r := (2 * n; }", "{ r := 2 * n;\n#if X\n#endif\n}"])
-def test_what_is_no_code_is_not_mended(verifier: Dafny, body: str) -> None:
+def test_what_is_no_code_is_not_mended(verifier: DafnyVerifier, body: str) -> None:
     assert told(ask(verifier, HEAD, HEAD + body, HEAD + "{ r := 2 * n; }")) == "program-changed"
     assert told(ask(verifier, HEAD, HEAD + body, HEAD + "{ r := 2 * n }")) == "parse"
 
 
 def test_a_plain_command_line_says_the_same(dafny: Tool) -> None:
-    with Dafny(Sandbox(workers=1), cpu_s=60, wall_s=300, memory_mb=2048, warm=False) as verifier:
+    with DafnyVerifier(Sandbox(workers=1), cpu_s=60, wall_s=300, memory_mb=2048, warm=False) as verifier:
         bodies = ["{ Nothing(n); }", "{ r := 2 *; }", "{ r := 2 * n; }", BODY]
         assert [told(ask(verifier, HEAD, HEAD + "{ }", HEAD + body)) for body in bodies] == [
             "resolve",

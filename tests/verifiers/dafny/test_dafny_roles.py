@@ -7,11 +7,11 @@ import pytest
 
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.tasks.dafny.domain import Dafny as Domain
+from rlvr_exp.tasks.dafny.domain import DafnyDomain
 from rlvr_exp.tasks.problems import DafnyProblem
 from rlvr_exp.verifiers.base import Request, Verdict
 from rlvr_exp.verifiers.dafny.tool import Tool
-from rlvr_exp.verifiers.dafny.verifier import Dafny
+from rlvr_exp.verifiers.dafny.verifier import DafnyVerifier
 
 ROW = {
     "id": "sum",
@@ -31,15 +31,17 @@ BODY, ANNOTATED = ROW["body"], ROW["annotated_body"]
 
 @pytest.fixture(scope="module")
 def verifier(dafny: Tool):
-    with Dafny(Sandbox(workers=1), cpu_s=60, wall_s=300, memory_mb=2048) as verifier:
+    with DafnyVerifier(Sandbox(workers=1), cpu_s=60, wall_s=300, memory_mb=2048) as verifier:
         yield verifier
 
 
 @pytest.fixture(scope="module")
-def ask(verifier: Dafny, tmp_path_factory):
+def ask(verifier: DafnyVerifier, tmp_path_factory):
     folder: Path = tmp_path_factory.mktemp("rows")
     (folder / "train.jsonl").write_text(json.dumps(ROW))
-    domains = {role: Domain(str(folder), role, dev_fraction=0, test_fraction=0) for role in ("writer", "annotator")}
+    domains = {
+        role: DafnyDomain(str(folder), role, dev_fraction=0, test_fraction=0) for role in ("writer", "annotator")
+    }
 
     def asked(role: str, completion: str | None) -> Verdict:
         (task,) = domains[role].splits()["train"]
@@ -79,7 +81,7 @@ def test_what_a_role_may_do(ask, role: str, completion: str | None, wanted: str)
     assert told(ask(role, completion)) == wanted
 
 
-def test_a_problem_without_a_word_on_it_is_protected_as_the_verifier_says(verifier: Dafny) -> None:
+def test_a_problem_without_a_word_on_it_is_protected_as_the_verifier_says(verifier: DafnyVerifier) -> None:
     given, other = (ROW["before"] + ROW["header"] + ROW["spec"] + body for body in (BODY, "{ s := Sum2(n); }\n" + SUM2))
     problems = [DafnyProblem(given, protect=what) for what in (None, "specification", "program")]
     found = verifier.verify([Request(problem, Candidate(other)) for problem in problems])

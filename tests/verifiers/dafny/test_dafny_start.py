@@ -19,7 +19,7 @@ from rlvr_exp.verifiers.base import Request
 from rlvr_exp.verifiers.dafny import options, tool
 from rlvr_exp.verifiers.dafny.run import Lost, RunLimits, Warm
 from rlvr_exp.verifiers.dafny.tool import Tool
-from rlvr_exp.verifiers.dafny.verifier import Dafny
+from rlvr_exp.verifiers.dafny.verifier import DafnyVerifier
 
 PROVED = "method M(x: int) returns (y: int) requires x > 0 ensures y > 1 { y := x + 1; }"
 ROOMY = RunLimits(60, 300, 2048)
@@ -87,7 +87,7 @@ def test_last_words_of_a_process_that_does_not_start_are_told(
 
 def test_no_start_is_told_before_any_work(mono: Mono) -> None:
     mono("exit 1")
-    with Dafny(Sandbox(workers=1)) as verifier, pytest.raises(InputError, match="does not start") as fault:
+    with DafnyVerifier(Sandbox(workers=1)) as verifier, pytest.raises(InputError, match="does not start") as fault:
         verifier.isolation()
     told = fault.value.problems[0]
     assert "broke down" in told.got and "verifier.warm=false" in told.remedy
@@ -108,7 +108,7 @@ def test_the_command_line_ends_with_one_error(mono: Mono, tmp_path: Path) -> Non
 
 def test_process_lost_while_judging_gives_no_verdict_and_the_next_start_judges(mono: Mono) -> None:
     mono('real "$@"')
-    with Dafny(Sandbox(workers=1), cpu_s=60, wall_s=300, memory_mb=2048) as verifier:
+    with DafnyVerifier(Sandbox(workers=1), cpu_s=60, wall_s=300, memory_mb=2048) as verifier:
         asked = [Request(DafnyProblem(PROVED), Candidate(PROVED + "\n" * number)) for number in range(3)]
         assert verifier.verify(asked[:1])[0].outcome == "passed"
         mono("exit 1")

@@ -13,7 +13,7 @@ from rlvr_exp.verifiers.dafny.logs import read
 from rlvr_exp.verifiers.dafny.run import Run
 from rlvr_exp.verifiers.dafny.tool import Tool
 from rlvr_exp.verifiers.dafny.vacuity import contract_probe, probed
-from rlvr_exp.verifiers.dafny.verifier import Dafny
+from rlvr_exp.verifiers.dafny.verifier import DafnyVerifier
 
 GIVEN = "method M(x: int) returns (y: int) ensures y > x { y := x; }\n"
 DONE = GIVEN.replace("y := x;", "y := x + 1;")
@@ -96,20 +96,20 @@ def test_a_contract_is_probed_without_the_body_and_written_where_there_is_none()
 
 @pytest.fixture(scope="module")
 def verifier(dafny: Tool):
-    with Dafny(Sandbox(workers=1), rlimit=3_000_000, cpu_s=60, wall_s=300, memory_mb=2048) as verifier:
+    with DafnyVerifier(Sandbox(workers=1), rlimit=3_000_000, cpu_s=60, wall_s=300, memory_mb=2048) as verifier:
         yield verifier
 
 
-def ask(verifier: Dafny, given: str, candidate: str) -> Verdict:
+def ask(verifier: DafnyVerifier, given: str, candidate: str) -> Verdict:
     return verifier.verify([Request(DafnyProblem(given), Candidate(candidate))])[0]
 
 
-def test_false_at_the_end_of_a_body_is_refused_by_default(verifier: Dafny) -> None:
+def test_false_at_the_end_of_a_body_is_refused_by_default(verifier: DafnyVerifier) -> None:
     assert ask(verifier, BROKEN, BROKEN.replace("{ }", "{ Bad(); x := 0; }")).rule == "vacuous"
     assert ask(verifier, BROKEN, BROKEN.replace("{ }", "{ x := 4; }")).outcome == "passed"
 
 
-def test_false_before_every_return_is_refused(verifier: Dafny) -> None:
+def test_false_before_every_return_is_refused(verifier: DafnyVerifier) -> None:
     body = "{ Bad(); if * { return 0; } else { return 1; } }"
     assert ask(verifier, BROKEN, BROKEN.replace("{ }", body)).rule == "vacuous"
     assert ask(verifier, BROKEN, BROKEN.replace("{ }", "{ if * { return 4; } else { return 5; } }")).outcome == "passed"
@@ -125,16 +125,16 @@ def test_false_before_every_return_is_refused(verifier: Dafny) -> None:
         ),
     ],
 )
-def test_a_contract_that_comes_to_false_is_the_given_programs_own(verifier: Dafny, given: str) -> None:
+def test_a_contract_that_comes_to_false_is_the_given_programs_own(verifier: DafnyVerifier, given: str) -> None:
     assert ask(verifier, given, given + "// as given").outcome == "passed"
 
 
 def test_the_probe_is_part_of_the_verdict_that_is_remembered(dafny: Tool) -> None:
-    with Dafny(Sandbox(workers=1), cpu_s=60, wall_s=300, memory_mb=2048) as verifier:
+    with DafnyVerifier(Sandbox(workers=1), cpu_s=60, wall_s=300, memory_mb=2048) as verifier:
         first, second = (ask(verifier, GIVEN, DONE) for _ in range(2))
         assert (first.cached, second.cached, verifier.metrics()["judged"]) == (False, True, 1)
 
 
 def test_without_the_option_only_what_the_log_leaves_out_is_probed(dafny: Tool) -> None:
-    with Dafny(Sandbox(workers=1), cpu_s=60, wall_s=300, memory_mb=2048, vacuity=False) as verifier:
+    with DafnyVerifier(Sandbox(workers=1), cpu_s=60, wall_s=300, memory_mb=2048, vacuity=False) as verifier:
         assert ask(verifier, BROKEN, BROKEN.replace("{ }", "{ Bad(); x := 0; }")).outcome == "passed"

@@ -13,7 +13,7 @@ from rlvr_exp.verifiers.base import Request, Verdict
 from rlvr_exp.verifiers.dafny import rows
 from rlvr_exp.verifiers.dafny.tool import Tool, find
 from rlvr_exp.verifiers.dafny.vacuity import probed
-from rlvr_exp.verifiers.dafny.verifier import Dafny
+from rlvr_exp.verifiers.dafny.verifier import DafnyVerifier
 
 GIVEN = """
 method Up(x: int) returns (y: int) ensures y > x { y := x; }
@@ -28,11 +28,11 @@ method Swap(X: bv8, Y: bv8) returns (x: bv8, y: bv8) ensures x == Y && y == X
 HARD = "lemma L(x: int, y: int, z: int) requires x > 2 && y > 2 && z > 2 ensures x*x*x + y*y*y != z*z*z { }"
 
 
-def build(**own: object) -> Dafny:
-    return Dafny(Sandbox(workers=1), **{"cpu_s": 60, "wall_s": 300, "memory_mb": 2048, **own})
+def build(**own: object) -> DafnyVerifier:
+    return DafnyVerifier(Sandbox(workers=1), **{"cpu_s": 60, "wall_s": 300, "memory_mb": 2048, **own})
 
 
-def ask(verifier: Dafny, given: str, candidate: str | None, limits: Limits = Limits()) -> Verdict:
+def ask(verifier: DafnyVerifier, given: str, candidate: str | None, limits: Limits = Limits()) -> Verdict:
     return verifier.verify([Request(DafnyProblem(given, limits), Candidate(candidate))])[0]
 
 
@@ -42,7 +42,7 @@ def verifier(dafny: Tool):
         yield verifier
 
 
-def test_score_is_the_share_of_the_given_procedures(verifier: Dafny) -> None:
+def test_score_is_the_share_of_the_given_procedures(verifier: DafnyVerifier) -> None:
     assert ask(verifier, GIVEN, DONE).score == 1.0
     half = ask(verifier, GIVEN, GIVEN)
     assert (half.bucket, half.passed, half.total) == ("verify", 1, 2)
@@ -52,18 +52,18 @@ def test_score_is_the_share_of_the_given_procedures(verifier: Dafny) -> None:
     assert (helper.outcome, helper.bucket) == ("failed", "verify") and helper.score < 1
 
 
-def test_second_question_comes_from_memory(verifier: Dafny) -> None:
+def test_second_question_comes_from_memory(verifier: DafnyVerifier) -> None:
     first, second = (ask(verifier, GIVEN, DONE + "// cached") for _ in range(2))
     assert (first.cached, second.cached, second.outcome) == (False, True, "passed")
 
 
-def test_no_answer_is_a_parse_failure_and_another_problem_no_verdict(verifier: Dafny) -> None:
+def test_no_answer_is_a_parse_failure_and_another_problem_no_verdict(verifier: DafnyVerifier) -> None:
     assert ask(verifier, GIVEN, None).bucket == "parse"
     request = Request(PythonProblem("f", ()), Candidate("x"))
     assert verifier.verify([request])[0].outcome == "no_verdict"
 
 
-def test_unreadable_given_program_proves_nothing(verifier: Dafny) -> None:
+def test_unreadable_given_program_proves_nothing(verifier: DafnyVerifier) -> None:
     assert ask(verifier, GIVEN + "}", DONE).rule == "unreadable"
     assert ask(verifier, GIVEN + "}", GIVEN + "}").bucket == "parse"
 
@@ -102,7 +102,7 @@ def test_probe_stands_at_the_end_of_bodies_that_can_be_reached() -> None:
 
 
 def test_strict_level_and_cold_give_the_same_verdicts(dafny: Tool) -> None:
-    with Dafny(Sandbox(workers=1, level="strict"), cpu_s=60, wall_s=300, memory_mb=2048) as verifier:
+    with DafnyVerifier(Sandbox(workers=1, level="strict"), cpu_s=60, wall_s=300, memory_mb=2048) as verifier:
         assert ask(verifier, GIVEN, DONE).outcome == "passed"
         assert ask(verifier, GIVEN, GIVEN).bucket == "verify"
         assert ask(verifier, GIVEN, DONE.replace("ensures y > x", "")).rule == "spec-changed"
@@ -118,7 +118,7 @@ def test_missing_tool_is_told_before_any_work(tmp_path: Path) -> None:
         find(str(other))
 
 
-def test_manifest_names_the_tool_and_the_prover(verifier: Dafny) -> None:
+def test_manifest_names_the_tool_and_the_prover(verifier: DafnyVerifier) -> None:
     assert "Dafny" in verifier.tool()["dafny"] or verifier.tool()["dafny"][0].isdigit()
 
 
