@@ -13,11 +13,11 @@ from typing import Any
 from rlvr_exp.config.infer import Infer
 from rlvr_exp.config.model import Model
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.inference.asking import Ask, from_row
+from rlvr_exp.inference.inputs import InferenceTask, from_row
 from rlvr_exp.inference.beams import Beams
 from rlvr_exp.inference.layout import laid_out
 from rlvr_exp.inference.scoring import logprob
-from rlvr_exp.inference.solution import Solution, Try, first_best, worth
+from rlvr_exp.inference.solution import Solution, Attempt, first_best, verdict_rank
 from rlvr_exp.inference.syntax import fault_of
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.rollout_loop import Question, answer
@@ -31,7 +31,7 @@ from rlvr_exp.verifiers.base import Direct, Request, Verdict, Verifier
 TOO_LONG = Verdict("failed", bucket="prompt_too_long", log="the prompt is longer than the policy takes; it is never cut")
 
 
-class Unjudged(Direct):
+class NullVerifier(Direct):
     """In a verifier's place where none is wanted: knows only whether there is anything to judge."""
 
     name, version = "none", "1"
@@ -45,13 +45,13 @@ class Unjudged(Direct):
 class _Search:
     """One task being solved."""
 
-    ask: Ask
-    tries: list[Try] = field(default_factory=list)
+    item: InferenceTask
+    attempts: list[Attempt] = field(default_factory=list)
     going: bool = True
 
     @property
     def best(self) -> Answer | None:
-        return first_best(self.tries).answer if self.tries else None
+        return first_best(self.attempts).answer if self.attempts else None
 
 
 class Engine:
@@ -75,15 +75,15 @@ class Engine:
         seed: int = 0,
     ):
         self.policy, self.options, self.seed = policy, options, seed
-        self._verifier, self._domain = verifier or Unjudged(), domain
+        self._verifier, self._domain = verifier or NullVerifier(), domain
         self._judges = verifier is not None
         self._room = min(limits.max_prompt_tokens, policy.max_tokens - limits.max_completion_tokens)
         self._sampling = Sampling.of(options, policy, limits.max_completion_tokens, options.batch_size, domain)
         self._stream = Beams(options.width) if options.decoding == "beam" else stream
         self._arc = domain if isinstance(domain, Arc) else Arc()
 
-    def solve(self, task: Ask | Task | Fields) -> Solution:
-        """One task: a row (see rlvr_exp.inference.asking), or a Task of the engine's domain.
+    def solve(self, task: InferenceTask | Task | Fields) -> Solution:
+        """One task: a row (see rlvr_exp.inference.inputs), or a Task of the engine's domain.
 
         Raises:
             InputError: the row is none, or a Task was given and no domain.
@@ -91,15 +91,15 @@ class Engine:
         """
         return next(self.solve_all([task]))
 
-    def solve_all(self, tasks: Iterable[Ask | Task | Fields]) -> Iterator[Solution]:
+    def solve_all(self, tasks: Iterable[InferenceTask | Task | Fields]) -> Iterator[Solution]:
         """Any number of tasks, in their order; `options.batch_size` completions are drawn at once. See `solve`."""
-        asks = map(self.ask, tasks)
-        while batch := list(islice(asks, self.options.at_once)):
+        items = map(self.inference_task, tasks)
+        while batch := list(islice(items, self.options.at_once)):
             yield from self._solved(batch)
 
-    def ask(self, task: Ask | Task | Fields) -> Ask:
+    def inference_task(self, task: InferenceTask | Task | Fields) -> InferenceTask:
         """A task with its domain. Raises InputError."""
-        if isinstance(task, Ask):
+        if isinstance(task, InferenceTask):
             return task
         if isinstance(task, Mapping):
             try:
@@ -110,10 +110,10 @@ class Engine:
             remedy = "load(..., domain=DOMAIN), the one that the task is from"
             what = "a Task is worded by its domain, and none was given"
             raise InputError(InputProblem("task", what, task.id, remedy=remedy))
-        return Ask(task.id, task, self._domain)
+        return InferenceTask(task.id, task, self._domain)
 
-    def _solved(self, asks: Sequence[Ask]) -> list[Solution]:
-        searches = [_Search(one) for one in asks]
+    def _solved(self, items: Sequence[InferenceTask]) -> list[Solution]:
+        searches = [_Search(one) for one in items]
         for attempt in range(1, self.options.max_attempts + 1):
             self._attempt(attempt, [one for one in searches if one.going])
         return [self._solution(one) for one in searches]
@@ -125,19 +125,19 @@ class Engine:
             question = self._question(attempt, search)
             search.going = len(question.prompt) <= self._room
             if search.going:
-                by_domain[id(search.ask.domain)].append((search, question))
+                by_domain[id(search.item.domain)].append((search, question))
         for asked in by_domain.values():
-            domain, questions = asked[0][0].ask.domain, [question for _, question in asked]
+            domain, questions = asked[0][0].item.domain, [question for _, question in asked]
             answered = answer(self.policy, domain, self._verifier, questions, self._sampling, self._stream)
             for (search, question), answers in zip(asked, answered.answers, strict=True):
-                best = max(answers, key=lambda one: worth(one.verdict))  # The first of the best.
-                search.tries.append(Try(attempt, question.prompt, best))
+                best = max(answers, key=lambda one: verdict_rank(one.verdict))  # The first of the best.
+                search.attempts.append(Attempt(attempt, question.prompt, best))
                 search.going = best.verdict.outcome not in ("passed", "no_verdict")
 
     def _question(self, attempt: int, search: _Search) -> Question:
-        task, domain = search.ask.task, search.ask.domain
-        last = search.tries[-1].answer if search.tries else None
-        words = domain.prompt(task) if last is None else domain.retry_prompt(task, last.text, said(last.verdict))
+        task, domain = search.item.task, search.item.domain
+        last = search.attempts[-1].answer if search.attempts else None
+        words = domain.prompt(task) if last is None else domain.retry_prompt(task, last.text, feedback(last.verdict))
         return Question(task, tuple(self.policy.encode_prompt(words)), self._keys(task, attempt))
 
     def _keys(self, task: Task, attempt: int) -> tuple[Keys, ...]:
@@ -146,30 +146,30 @@ class Engine:
         return tuple((self.seed, "infer", task.id, attempt, sample) for sample in range(self.options.samples))
 
     def _solution(self, search: _Search) -> Solution:
-        if not search.tries:
-            return Solution(search.ask.id, None, None, "", TOO_LONG, 0, 0, 0, 0, None, False)
-        best = first_best(search.tries)
+        if not search.attempts:
+            return Solution(search.item.id, None, None, "", TOO_LONG, 0, 0, 0, 0, None, False)
+        best = first_best(search.attempts)
         found, drawn = best.answer, best.answer.sampled
         unjudged = not self._judges and found.verdict.outcome == "no_verdict"
-        problem = search.ask.task.problem
+        problem = search.item.task.problem
         return Solution(
-            id=search.ask.id,
+            id=search.item.id,
             text=found.text,
             program=found.candidate.text,
             formatted=laid_out(problem, found.candidate) if self.options.format else None,
             fault=fault_of(problem, found.candidate),
             verdict=None if unjudged else found.verdict,
             attempt=best.attempt,
-            attempts=len(search.tries),
+            attempts=len(search.attempts),
             sample=found.sample,
             tokens=len(drawn.ids),
             logprob=logprob(self.policy.model, best.prompt, drawn.ids),
             truncated=drawn.truncated,
-            earlier=tuple(one for one in search.tries if one is not best),
+            earlier=tuple(one for one in search.attempts if one is not best),
         )
 
 
-def said(verdict: Verdict) -> str:
+def feedback(verdict: Verdict) -> str:
     """What a verdict tells about an answer, for the next prompt."""
     reason = verdict.bucket or verdict.rule or verdict.outcome
     return f"{reason}: {verdict.log}" if verdict.log else reason

@@ -21,7 +21,7 @@ SHOWN = 3
 """Cases that a prompt made from a problem shows."""
 
 
-class Rows(Domain):
+class RowDomain(Domain):
     """The domain of rows in one format."""
 
     def __init__(self, form: str):

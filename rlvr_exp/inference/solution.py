@@ -35,7 +35,7 @@ DECIMALS = 6
 
 
 @dataclass(frozen=True)
-class Try:
+class Attempt:
     """The best answer of an attempt."""
 
     attempt: int
@@ -45,9 +45,9 @@ class Try:
     answer: Answer
 
     @property
-    def worth(self) -> tuple[int, float]:
+    def rank(self) -> tuple[int, float]:
         """Orders answers: one that passes, then by score; one without a verdict comes last."""
-        return worth(self.answer.verdict)
+        return verdict_rank(self.answer.verdict)
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Solution:
     """Of all its tokens together, by the policy itself: at temperature 1 and without filters, however it was drawn."""
     truncated: bool
     """The token limit ended it."""
-    earlier: tuple[Try, ...] = ()
+    earlier: tuple[Attempt, ...] = ()
     """The other attempts, in order."""
     formatted: str | None = None
     """The same program laid out for a reader; None where that was not asked for, or cannot be done (see
@@ -109,14 +109,14 @@ class Solution:
         }
 
 
-def worth(verdict: Verdict) -> tuple[int, float]:
+def verdict_rank(verdict: Verdict) -> tuple[int, float]:
     """Orders verdicts: `passed`, then what was judged by its score, then what was not judged."""
     return {"passed": 2, "no_verdict": 0}.get(verdict.outcome, 1), verdict.score
 
 
-def first_best(tries: Sequence[Try]) -> Try:
+def first_best(attempts: Sequence[Attempt]) -> Attempt:
     """The first of the best."""
-    return max(tries, key=lambda one: one.worth)
+    return max(attempts, key=lambda one: one.rank)
 
 
 def _judged(verdict: Verdict | None) -> dict[str, Any]:

@@ -17,9 +17,9 @@ from rlvr_exp.config import Config, build
 from rlvr_exp.config.infer import STDIN
 from rlvr_exp.core.errors import Interrupted
 from rlvr_exp.core.hashing import content_hash
-from rlvr_exp.inference.asking import Ask, chosen, from_file, of_domain
+from rlvr_exp.inference.inputs import InferenceTask, select_tasks, from_file, tasks_of_domain
 from rlvr_exp.inference.engine import Engine, settings_of
-from rlvr_exp.inference.told import Counts, readable
+from rlvr_exp.inference.summary import Summary, readable
 from rlvr_exp.models.identity import weights_hash
 from rlvr_exp.models.policy import load_policy
 from rlvr_exp.models.report import parameters
@@ -41,7 +41,7 @@ from rlvr_exp.verifiers.guarded import NoVerdictGuard
 class Asked:
     """What is to be solved."""
 
-    asks: Sequence[Ask]
+    asks: Sequence[InferenceTask]
     content: str
     """A hash of all that the tasks are."""
     source: str
@@ -77,14 +77,14 @@ def asked_of(config: Config, directory: Path, domain: Domain) -> Asked:
     if not options.input:
         tasks = held_out_order(split_tasks(domain, options.split))
         source = f"{config.data.path or 'the embedded corpus'}, split {options.split}"
-        asks, content = of_domain(tasks, domain), domain.fingerprint(options.split)
+        asks, content = tasks_of_domain(tasks, domain), domain.fingerprint(options.split)
     else:
         stdin = options.input == STDIN
         path = directory / KEPT_INPUT if stdin else Path(options.input)
         source = "standard input" if stdin else options.input
         asks, rows = from_file(path, domain if isinstance(domain, Arc) else Arc(), source)
         content = content_hash(rows)
-    kept = chosen(asks, options.ids, options.tasks)
+    kept = select_tasks(asks, options.ids, options.tasks)
     return Asked(kept, content_hash([content, [str(ask.id) for ask in kept]]), source)
 
 
@@ -119,14 +119,14 @@ class _Solving:
         self,
         engine: Engine,
         verifier: Verifier | None,
-        asks: Sequence[Ask],
+        asks: Sequence[InferenceTask],
         out: AnswerFile,
         context: RunContext,
         config: Config,
     ):
         self._engine, self._verifier, self._out, self._context = engine, verifier, out, context
         self._total, self._options = len(asks), config.infer
-        self._counts, self._began = Counts(), time.monotonic()
+        self._counts, self._began = Summary(), time.monotonic()
         done = {_key(row["id"]) for row in map(self._counted, out.existing())}
         self._before = len(done)
         self._left = [ask for ask in asks if _key(ask.id) not in done]
@@ -151,7 +151,7 @@ class _Solving:
         self._context.metrics = self._metrics()
         return StageResult(after=rates, metrics=self._context.metrics)
 
-    def _answer(self, asks: Sequence[Ask]) -> None:
+    def _answer(self, asks: Sequence[InferenceTask]) -> None:
         for solution in self._engine.solve_all(asks):
             row = solution.row()
             self._out.write(row)

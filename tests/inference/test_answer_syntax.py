@@ -2,7 +2,7 @@
 
 import pytest
 
-from rlvr_exp.inference.problems import Rows
+from rlvr_exp.inference.problems import RowDomain
 from rlvr_exp.inference.syntax import fault_of
 from rlvr_exp.tasks.base import Candidate, Task
 from rlvr_exp.tasks.problems import AstGrepProblem, DafnyProblem, PytestProblem
@@ -26,7 +26,7 @@ MODULE = PytestProblem("def test_nothing(): pass")
     ],
 )
 def test_fences_and_chatter_are_removed(form, answer, program):
-    assert Rows(form).parse(answer, Task("row", form, 0.0, None, None)).text == program
+    assert RowDomain(form).parse(answer, Task("row", form, 0.0, None, None)).text == program
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rlvr_exp.inference.asking import FORMATS, from_row
+from rlvr_exp.inference.inputs import FORMATS, from_row
 from rlvr_exp.inference.solution import KEYS
 from rlvr_exp.tasks.arc.domain import Arc
 

@@ -32,7 +32,7 @@ def readable(row: Mapping[str, Any]) -> str:
     return "\n".join([head, shown, *([f"    -> {first[:300]}"] if first else [])])
 
 
-class Counts:
+class Summary:
     """What became of the tasks; takes rows as the file has them."""
 
     def __init__(self) -> None:

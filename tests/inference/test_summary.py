@@ -2,7 +2,7 @@
 
 import pytest
 
-from rlvr_exp.inference.told import Counts, readable
+from rlvr_exp.inference.summary import Summary, readable
 
 
 def row(**changes):
@@ -38,7 +38,7 @@ def test_a_long_program_is_cut():
 
 
 def counted(*rows):
-    counts = Counts()
+    counts = Summary()
     for one in rows:
         counts.add(one)
     return counts

@@ -7,7 +7,7 @@ import pytest
 from asked_rows import ADD, BY_FORMAT, EDITED, NEXT, PROVED, TESTED, puzzle
 
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.inference.asking import chosen, from_file, from_row
+from rlvr_exp.inference.inputs import select_tasks, from_file, from_row
 from rlvr_exp.tasks.arc.domain import Arc
 from rlvr_exp.tasks.arc.prompt import Wording
 from rlvr_exp.tasks.problems import AstGrepProblem, DafnyProblem, PytestProblem, PythonProblem
@@ -24,9 +24,9 @@ def write(path, rows):
 
 @pytest.mark.parametrize("form", BY_FORMAT)
 def test_a_row_is_told_by_its_keys(form):
-    ask = from_row(BY_FORMAT[form], ARC)
-    assert isinstance(ask.task.problem, PROBLEMS.get(form, PythonProblem))
-    assert ask.domain.name == form and ask.domain.prompt(ask.task)
+    item = from_row(BY_FORMAT[form], ARC)
+    assert isinstance(item.task.problem, PROBLEMS.get(form, PythonProblem))
+    assert item.domain.name == form and item.domain.prompt(item.task)
 
 
 @pytest.mark.parametrize(
@@ -42,14 +42,14 @@ def test_a_row_is_told_by_its_keys(form):
     ],
 )
 def test_a_row_without_a_prompt_is_worded_from_its_problem(row, shown):
-    ask = from_row(row, ARC)
-    assert shown in ask.domain.prompt(ask.task)
+    item = from_row(row, ARC)
+    assert shown in item.domain.prompt(item.task)
 
 
 @pytest.mark.parametrize("row", [ADD, NEXT, TESTED, PROVED, EDITED], ids=lambda row: row["id"])
 def test_a_rows_own_prompt_stands_as_it_is(row):
-    ask = from_row(row | {"prompt": "Do it.\n"}, ARC)
-    assert ask.domain.prompt(ask.task) == "Do it.\n"
+    item = from_row(row | {"prompt": "Do it.\n"}, ARC)
+    assert item.domain.prompt(item.task) == "Do it.\n"
 
 
 def test_a_candidate_in_the_row_is_left_aside():
@@ -84,8 +84,8 @@ def test_a_row_that_is_none_names_key_and_value(row, told):
 
 
 def test_a_file_keeps_its_order_and_its_ids(tmp_path):
-    asks, rows = from_file(write(tmp_path / "in.jsonl", [ADD, puzzle(7), PROVED]), ARC)
-    assert [ask.id for ask in asks] == ["add", 7, "proved"] == [row["id"] for row in rows]
+    items, rows = from_file(write(tmp_path / "in.jsonl", [ADD, puzzle(7), PROVED]), ARC)
+    assert [item.id for item in items] == ["add", 7, "proved"] == [row["id"] for row in rows]
 
 
 def test_packing_changes_nothing(tmp_path):
@@ -97,8 +97,8 @@ def test_a_json_file_is_one_task_named_by_it_or_a_list(tmp_path):
     task = {key: value for key, value in puzzle("x").items() if key != "id"}
     (tmp_path / "0a1b.json").write_text(json.dumps(task, indent=2))
     (tmp_path / "many.json").write_text(json.dumps([ADD, NEXT], indent=2))
-    assert [ask.id for ask in from_file(tmp_path / "0a1b.json", ARC)[0]] == ["0a1b"]
-    assert [ask.id for ask in from_file(tmp_path / "many.json", ARC)[0]] == ["add", "next"]
+    assert [item.id for item in from_file(tmp_path / "0a1b.json", ARC)[0]] == ["0a1b"]
+    assert [item.id for item in from_file(tmp_path / "many.json", ARC)[0]] == ["add", "next"]
 
 
 def test_every_fault_of_a_file_is_told_with_its_line(tmp_path):
@@ -131,12 +131,12 @@ def test_a_file_that_cannot_be_asked_is_refused(rows, told, tmp_path):
 
 
 def test_tasks_are_chosen_by_id_and_by_number(tmp_path):
-    asks, _ = from_file(write(tmp_path / "in.jsonl", [puzzle(name) for name in ("a", "b", 3)]), ARC)
-    assert [ask.id for ask in chosen(asks, [], 2)] == ["a", "b"]
-    assert [ask.id for ask in chosen(asks, ["3", "a"], 0)] == ["a", 3]
+    items, _ = from_file(write(tmp_path / "in.jsonl", [puzzle(name) for name in ("a", "b", 3)]), ARC)
+    assert [item.id for item in select_tasks(items, [], 2)] == ["a", "b"]
+    assert [item.id for item in select_tasks(items, ["3", "a"], 0)] == ["a", 3]
 
 
 def test_an_unknown_id_names_the_nearest(tmp_path):
-    asks, _ = from_file(write(tmp_path / "in.jsonl", [puzzle("rotate_17")]), ARC)
+    items, _ = from_file(write(tmp_path / "in.jsonl", [puzzle("rotate_17")]), ARC)
     with pytest.raises(InputError, match="did you mean: rotate_17"):
-        chosen(asks, ["rotate_71"], 0)
+        select_tasks(items, ["rotate_71"], 0)

@@ -20,7 +20,7 @@ from typing import Any
 
 from rlvr_exp.config.names import suggest
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.inference.problems import CANDIDATE, Rows, read_problem
+from rlvr_exp.inference.problems import CANDIDATE, RowDomain, read_problem
 from rlvr_exp.tasks.arc.domain import Arc, to_task
 from rlvr_exp.tasks.arc.load import record_of
 from rlvr_exp.tasks.base import Domain, Task
@@ -37,11 +37,11 @@ FORMATS = {"arc": ("train", "test"), "ast_grep": ("language", "before"), "python
     "dafny": ("program",),
 }
 """Keys by which a row is told, the first that fits."""
-DOMAINS: Mapping[str, Domain] = {form: Rows(form) for form in CANDIDATE}
+DOMAINS: Mapping[str, Domain] = {form: RowDomain(form) for form in CANDIDATE}
 
 
 @dataclass(frozen=True)
-class Ask:
+class InferenceTask:
     """One task to solve."""
 
     id: RowId
@@ -50,7 +50,7 @@ class Ask:
     domain: Domain
 
 
-def from_row(fields: Fields, arc: Arc) -> Ask:
+def from_row(fields: Fields, arc: Arc) -> InferenceTask:
     """One row. Raises Fault for a key that is missing or holds what is not allowed."""
     identity = identity_of(fields)
     form = next((form for form, keys in FORMATS.items() if all(key in fields for key in keys)), None)
@@ -58,35 +58,35 @@ def from_row(fields: Fields, arc: Arc) -> Ask:
         known = "; ".join(f"{' and '.join(keys)} ({form})" for form, keys in FORMATS.items())
         raise Fault(f"of no known format: it has {', '.join(map(str, fields))}, a task has {known}")
     if form != "arc":
-        return Ask(identity, read_problem(fields, form, str(identity)), DOMAINS[form])
+        return InferenceTask(identity, read_problem(fields, form, str(identity)), DOMAINS[form])
     try:
         record = record_of(dict(fields), "the puzzle", str(identity), str(fields.get("family", "arc")), "")
     except InputError as fault:
         raise Fault("; ".join(f"{one.where}: {one.what}, got {one.got}" for one in fault.problems)) from fault
-    return Ask(identity, to_task(record), arc)
+    return InferenceTask(identity, to_task(record), arc)
 
 
-def from_file(path: Path, arc: Arc, shown: str = "") -> tuple[list[Ask], list[Fields]]:
+def from_file(path: Path, arc: Arc, shown: str = "") -> tuple[list[InferenceTask], list[Fields]]:
     """The tasks of a file and its rows as they are. `shown`: the file's name for messages.
 
     Raises:
         InputError: it cannot be read, holds no task, an id twice, or rows that are none; names each with its line.
     """
-    asks, rows, faults = [], [], []
+    items, rows, faults = [], [], []
     for where, given in _entries(path, shown or str(path)):
         try:
             fields = given if isinstance(given, dict) else object_of(given)
-            asks.append(from_row(fields, arc))
+            items.append(from_row(fields, arc))
             rows.append(fields)
         except Fault as fault:
             faults.append(InputProblem(where, str(fault)))
     if faults:
         more = [InputProblem(OPTION, f"{len(faults) - SHOWN} further faults")] if len(faults) > SHOWN else []
         raise InputError(*faults[:SHOWN], *more)
-    if not asks:
+    if not items:
         raise InputError(InputProblem(OPTION, "holds no task", shown or str(path), "one JSON object a line"))
-    _refuse_twice(asks)
-    return asks, rows
+    _refuse_twice(items)
+    return items, rows
 
 
 def _entries(path: Path, shown: str) -> Iterator[tuple[str, dict[str, Any] | bytes]]:
@@ -114,27 +114,27 @@ def _entries(path: Path, shown: str) -> Iterator[tuple[str, dict[str, Any] | byt
         yield f"{shown}, entry {number}", named | entry
 
 
-def of_domain(tasks: Iterable[Task], domain: Domain) -> list[Ask]:
-    return [Ask(task.id, task, domain) for task in tasks]
+def tasks_of_domain(tasks: Iterable[Task], domain: Domain) -> list[InferenceTask]:
+    return [InferenceTask(task.id, task, domain) for task in tasks]
 
 
-def chosen(asks: Sequence[Ask], ids: Sequence[str], count: int) -> list[Ask]:
+def select_tasks(items: Sequence[InferenceTask], ids: Sequence[str], count: int) -> list[InferenceTask]:
     """Those with the wanted ids, all where none is named; of them the first `count`, all where it is 0.
 
     Raises:
         InputError: an id that no task has.
     """
-    there = {str(ask.id): ask for ask in asks}
+    there = {str(item.id): item for item in items}
     unknown = [name for name in ids if name not in there]
     if unknown:
         what, allowed = "no task has this id", f"{len(there)} tasks"
         raise InputError(*(InputProblem("infer.ids", what, name, allowed, suggest(name, there)) for name in unknown))
-    kept = [ask for ask in asks if not ids or str(ask.id) in set(ids)]
+    kept = [item for item in items if not ids or str(item.id) in set(ids)]
     return kept[: count or None]
 
 
-def _refuse_twice(asks: Sequence[Ask]) -> None:
-    counts = Counter(str(ask.id) for ask in asks)
+def _refuse_twice(items: Sequence[InferenceTask]) -> None:
+    counts = Counter(str(item.id) for item in items)
     twice = [name for name, count in counts.items() if count > 1]
     if twice:
         remedy = "an id each: draws follow from it, and a run goes on by it"
