@@ -17,7 +17,7 @@ from rlvr_exp.tasks.base import Candidate, Domain, Task
 from rlvr_exp.tasks.code.literals import written
 from rlvr_exp.tasks.code.load import AUTO, load
 from rlvr_exp.tasks.code.names import statements
-from rlvr_exp.tasks.code.record import JUDGES, CodePuzzle, CodeRecord
+from rlvr_exp.tasks.code.record import JUDGES, CodeInputs, CodeRecord
 from rlvr_exp.tasks.code.weak import WEAK, fixed_answer
 from rlvr_exp.tasks.completion import whole_program
 from rlvr_exp.tasks.problems import Case, PytestProblem, PythonProblem
@@ -92,7 +92,7 @@ class Code(Domain):
     def _task(self, record: CodeRecord) -> Task:
         problem = replace(record.tests, reference=record.gold) if self.judge == "pytest" else record.cases
         difficulty = min(1.0, statements(record.gold) / HARDEST)
-        return Task(record.id, record.family, difficulty, record.puzzle, problem, record.gold, record.wrong)
+        return Task(record.id, record.family, difficulty, record.inputs, problem, record.gold, record.negatives)
 
 
 def _content(problem: PytestProblem | PythonProblem) -> Any:
@@ -108,13 +108,13 @@ def form_of(judge: str) -> str:
     return next((form for form in JUDGES if form in judge.lower()), JUDGES[0])
 
 
-def write(puzzle: CodePuzzle) -> str:
+def write(inputs: CodeInputs) -> str:
     """The prompt of a task."""
-    parts = [puzzle.instruction.strip()]
-    if puzzle.before:
-        parts.append(f"```python\n{puzzle.before.strip(chr(10))}\n```")
-    if puzzle.given:
-        lead = "It has to satisfy" if puzzle.given.lstrip().startswith("assert") else ""
-        shown = f"```python\n{puzzle.given.strip(chr(10))}\n```"
+    parts = [inputs.instruction.strip()]
+    if inputs.before:
+        parts.append(f"```python\n{inputs.before.strip(chr(10))}\n```")
+    if inputs.given:
+        lead = "It has to satisfy" if inputs.given.lstrip().startswith("assert") else ""
+        shown = f"```python\n{inputs.given.strip(chr(10))}\n```"
         parts.append(f"{lead}\n{shown}" if lead else shown)
     return "\n\n".join([*parts, ANSWER]) + "\n"

@@ -9,7 +9,7 @@ JUDGES = ("pytest", "python_io")
 
 
 @dataclass(frozen=True)
-class CodePuzzle:
+class CodeInputs:
     """What a prompt is worded from."""
 
     instruction: str
@@ -26,10 +26,10 @@ class CodeRecord:
     id: str
     family: str
     split: str
-    puzzle: CodePuzzle
+    inputs: CodeInputs
     gold: str
     """The set's own solution: a whole module."""
-    wrong: tuple[str, ...]
+    negatives: tuple[str, ...]
     """Whole modules of the set that must not pass: the buggy program, the one before its edit."""
     tests: PytestProblem
     cases: PythonProblem | None = None

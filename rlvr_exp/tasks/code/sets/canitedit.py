@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.tasks.code.files import Row
 from rlvr_exp.tasks.code.harness import test_file
-from rlvr_exp.tasks.code.record import CodePuzzle, CodeRecord
+from rlvr_exp.tasks.code.record import CodeInputs, CodeRecord
 from rlvr_exp.tasks.problems import PytestProblem
 
 NAME = "canitedit"
@@ -21,7 +21,7 @@ def read(row: Row) -> CodeRecord:
     taxonomy = row.values.get("taxonomy")
     if not isinstance(taxonomy, Mapping):
         raise InputError(InputProblem(f"{row.where}, taxonomy", "not an object", got=type(taxonomy).__name__))
-    puzzle = CodePuzzle(row.text("instruction_descriptive"), before)
+    inputs = CodeInputs(row.text("instruction_descriptive"), before)
     tests = PytestProblem(test_file([row.text("tests").replace(OWN_MODULE, SOLUTION)], gold))
     family = f"{NAME}/{taxonomy.get('change_kind', 'other')}"
-    return CodeRecord(f"CanItEdit/{row.text('full_name')}", family, "test", puzzle, gold, (before,), tests)
+    return CodeRecord(f"CanItEdit/{row.text('full_name')}", family, "test", inputs, gold, (before,), tests)

@@ -7,7 +7,7 @@ import re
 
 from rlvr_exp.tasks.code.files import Row
 from rlvr_exp.tasks.code.harness import test_file
-from rlvr_exp.tasks.code.record import CodePuzzle, CodeRecord
+from rlvr_exp.tasks.code.record import CodeInputs, CodeRecord
 from rlvr_exp.tasks.problems import PytestProblem
 
 NAME = "edit_eval"
@@ -21,8 +21,8 @@ def read(row: Row) -> CodeRecord:
     context = row.text("context", "")
     gold, before = (_placed(row.text(key), context) for key in ("output", "input"))
     tests = test_file([f"{row.text('test')}\n\ncheck()\n"], gold)
-    puzzle = CodePuzzle(row.text("instruction"), before)
-    return CodeRecord(row.text("task_id"), NAME, "test", puzzle, gold, (before,), PytestProblem(tests))
+    inputs = CodeInputs(row.text("instruction"), before)
+    return CodeRecord(row.text("task_id"), NAME, "test", inputs, gold, (before,), PytestProblem(tests))
 
 
 def _placed(code: str, context: str) -> str:

@@ -6,7 +6,7 @@ The tests take the helpers from the header, never from the answer: `find_zero` i
 from rlvr_exp.tasks.code.files import Row
 from rlvr_exp.tasks.code.harness import test_file, without
 from rlvr_exp.tasks.code.literals import NoCases, asserts_of, cases_of, problem_of
-from rlvr_exp.tasks.code.record import CodePuzzle, CodeRecord
+from rlvr_exp.tasks.code.record import CodeInputs, CodeRecord
 from rlvr_exp.tasks.problems import PytestProblem, PythonProblem
 
 NAME = "human_eval"
@@ -22,8 +22,8 @@ def read(row: Row) -> CodeRecord:
     program = f"{test}\n\ncheck({entry})\n"
     tests = test_file([program], gold, given_by(header, entry), entry)
     cases, why = _cases(test, entry)
-    puzzle = CodePuzzle(ASK, given=header)
-    return CodeRecord(row.text("task_id"), NAME, "test", puzzle, gold, (), PytestProblem(tests), cases, why)
+    inputs = CodeInputs(ASK, given=header)
+    return CodeRecord(row.text("task_id"), NAME, "test", inputs, gold, (), PytestProblem(tests), cases, why)
 
 
 def given_by(header: str, entry_point: str) -> str:

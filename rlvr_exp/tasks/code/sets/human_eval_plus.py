@@ -11,7 +11,7 @@ from textwrap import indent
 
 from rlvr_exp.tasks.code.files import Row
 from rlvr_exp.tasks.code.harness import test_file
-from rlvr_exp.tasks.code.record import CodePuzzle, CodeRecord
+from rlvr_exp.tasks.code.record import CodeInputs, CodeRecord
 from rlvr_exp.tasks.code.sets.human_eval import ASK, given_by
 from rlvr_exp.tasks.completion import tree
 from rlvr_exp.tasks.problems import PytestProblem
@@ -80,5 +80,5 @@ def read(row: Row) -> CodeRecord:
     program = f"for given in {inputs!r}:\n    {judged}\n"
     tests = test_file([program], gold, head, entry)
     why = "its expected values are given by a program alone"
-    puzzle = CodePuzzle(ASK, given=header)
-    return CodeRecord(row.text("task_id"), NAME, "test", puzzle, gold, (), PytestProblem(tests), None, why)
+    inputs = CodeInputs(ASK, given=header)
+    return CodeRecord(row.text("task_id"), NAME, "test", inputs, gold, (), PytestProblem(tests), None, why)

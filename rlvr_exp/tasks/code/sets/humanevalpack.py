@@ -3,7 +3,7 @@
 from rlvr_exp.tasks.code.files import Row
 from rlvr_exp.tasks.code.harness import test_file
 from rlvr_exp.tasks.code.literals import NoCases, asserts_of, cases_of, problem_of
-from rlvr_exp.tasks.code.record import CodePuzzle, CodeRecord
+from rlvr_exp.tasks.code.record import CodeInputs, CodeRecord
 from rlvr_exp.tasks.code.sets.human_eval import given_by
 from rlvr_exp.tasks.problems import PytestProblem, PythonProblem
 
@@ -19,9 +19,9 @@ def read(row: Row) -> CodeRecord:
     gold, buggy = head + row.text("canonical_solution"), head + row.text("buggy_solution")
     tests = PytestProblem(test_file([test], gold, given_by(head, entry), entry))
     cases, why = _cases(test, entry)
-    puzzle = CodePuzzle(f"{ASK.format(entry)}\n{row.text('docstring')}".strip(), buggy)
+    inputs = CodeInputs(f"{ASK.format(entry)}\n{row.text('docstring')}".strip(), buggy)
     family = f"{NAME}/{row.text('bug_type', 'other')}"
-    return CodeRecord(row.text("task_id"), family, "test", puzzle, gold, (buggy,), tests, cases, why)
+    return CodeRecord(row.text("task_id"), family, "test", inputs, gold, (buggy,), tests, cases, why)
 
 
 def _cases(test: str, entry: str) -> tuple[PythonProblem | None, str]:

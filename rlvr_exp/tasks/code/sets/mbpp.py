@@ -8,7 +8,7 @@ from rlvr_exp.tasks.code.files import Row
 from rlvr_exp.tasks.code.harness import test_file
 from rlvr_exp.tasks.code.literals import NoCases, cases_of, problem_of, statements_of
 from rlvr_exp.tasks.code.names import called
-from rlvr_exp.tasks.code.record import CodePuzzle, CodeRecord
+from rlvr_exp.tasks.code.record import CodeInputs, CodeRecord
 from rlvr_exp.tasks.completion import unified
 from rlvr_exp.tasks.problems import PytestProblem, PythonProblem
 
@@ -25,9 +25,9 @@ def read(row: Row) -> CodeRecord:
     entry = called(asserts, gold)
     tests = test_file([f"{setup}\n{text}" if setup else text for text in asserts], gold, entry_point=entry)
     cases, why = _cases(asserts, entry, setup)
-    puzzle = CodePuzzle(wanted, given=asserts[0])
+    inputs = CodeInputs(wanted, given=asserts[0])
     name = f"Mbpp/{number}"
-    return CodeRecord(name, NAME, split_of(number), puzzle, gold, (), PytestProblem(tests), cases, why)
+    return CodeRecord(name, NAME, split_of(number), inputs, gold, (), PytestProblem(tests), cases, why)
 
 
 def split_of(number: int) -> str:

@@ -18,7 +18,7 @@ from rlvr_exp.tasks.code.files import Row
 from rlvr_exp.tasks.code.harness import test_file
 from rlvr_exp.tasks.code.literals import NoCases, literal, problem_of
 from rlvr_exp.tasks.code.names import called
-from rlvr_exp.tasks.code.record import CodePuzzle, CodeRecord
+from rlvr_exp.tasks.code.record import CodeInputs, CodeRecord
 from rlvr_exp.tasks.completion import tree
 from rlvr_exp.tasks.problems import Case, PytestProblem, PythonProblem
 
@@ -37,8 +37,8 @@ def read(row: Row) -> CodeRecord:
     entry = called(asserts, gold)
     tests = test_file([mended(test)], gold, entry_point=entry)
     cases, why = _cases(test, entry)
-    puzzle = CodePuzzle(row.text("prompt"), given=asserts[0])
-    return CodeRecord(f"Mbpp/{number}", NAME, "test", puzzle, gold, (), PytestProblem(tests), cases, why)
+    inputs = CodeInputs(row.text("prompt"), given=asserts[0])
+    return CodeRecord(f"Mbpp/{number}", NAME, "test", inputs, gold, (), PytestProblem(tests), cases, why)
 
 
 def mended(test: str) -> str:

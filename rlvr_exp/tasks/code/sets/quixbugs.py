@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.tasks.code.record import CodePuzzle, CodeRecord
+from rlvr_exp.tasks.code.record import CodeInputs, CodeRecord
 from rlvr_exp.tasks.completion import tree, unified
 from rlvr_exp.tasks.problems import Case, PytestProblem, PythonProblem
 
@@ -40,8 +40,8 @@ def _record(root: Path, name: str) -> CodeRecord:
     tests = PytestProblem(_test_file(test, name, cases), files)
     python, why = _problem(name, cases, test)
     family = f"{NAME}/{'cases' if cases else 'driver'}"
-    puzzle = CodePuzzle(ASK.format(name), buggy)
-    return CodeRecord(f"QuixBugs/{name}", family, "test", puzzle, gold, (buggy,), tests, python, why)
+    inputs = CodeInputs(ASK.format(name), buggy)
+    return CodeRecord(f"QuixBugs/{name}", family, "test", inputs, gold, (buggy,), tests, python, why)
 
 
 def _code(file: Path) -> str:
