@@ -10,7 +10,7 @@ from typing import Any
 
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.seeds import stream
-from rlvr_exp.rollouts.sampler import Sampled
+from rlvr_exp.rollouts.sampler import TokenSample
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Recent:
 
     id: int
     prompt: tuple[int, ...]
-    samples: tuple[Sampled, ...]
+    samples: tuple[TokenSample, ...]
     """With the log-probabilities of the policy that drew them."""
     rewards: tuple[float, ...]
     """One a sample, NaN without a verdict."""
@@ -65,7 +65,7 @@ def _plain(group: Recent) -> dict[str, Any]:
 
 
 def _group(state: Mapping[str, Any]) -> Recent:
-    samples = [Sampled(**{name: _tuples(value) for name, value in one.items()}) for one in state["samples"]]
+    samples = [TokenSample(**{name: _tuples(value) for name, value in one.items()}) for one in state["samples"]]
     rewards = [math.nan if reward is None else reward for reward in state["rewards"]]
     return Recent(state["id"], tuple(state["prompt"]), tuple(samples), tuple(rewards))
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 import torch
 
 from rlvr_exp.rollouts.groups import Group
-from rlvr_exp.rollouts.sampler import Sampled
+from rlvr_exp.rollouts.sampler import TokenSample
 
 PROMPT = ("prompt_ids", "prompt_mask")
 """Fields as wide as the prompts; all others of more than one dimension are as wide as the completions."""
@@ -105,7 +105,7 @@ def assembled(
     )
 
 
-def sampled(group: Group) -> list[Sampled]:
+def sampled(group: Group) -> list[TokenSample]:
     return [answer.sampled for answer in group.answers]
 
 
@@ -135,7 +135,7 @@ def pad_right(rows: Sequence[Sequence[float]], value: float) -> tuple[torch.Tens
     return values, mask
 
 
-def completions(groups: Sequence[Sequence[Sampled]], pad_id: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def completions(groups: Sequence[Sequence[TokenSample]], pad_id: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """(ids, mask, log-probabilities) of all completions, groups contiguous."""
     flat = [one for group in groups for one in group]
     ids, mask = pad_right([one.ids for one in flat], pad_id)
@@ -143,7 +143,7 @@ def completions(groups: Sequence[Sequence[Sampled]], pad_id: int) -> tuple[torch
     return ids, mask, logprobs
 
 
-def support_of(samples: Sequence[Sampled]) -> torch.Tensor | None:
+def support_of(samples: Sequence[TokenSample]) -> torch.Tensor | None:
     """(N, T, K) ids that were kept when each token was drawn, padded with -1; None where the whole vocabulary was.
 
     Raises:

@@ -20,7 +20,7 @@ from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rewards.base import Judged
 from rlvr_exp.rewards.compose import Reward
-from rlvr_exp.rollouts.completion import CUT
+from rlvr_exp.rollouts.completion import TRUNCATED
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.verifiers.base import Request, Verifier
 
@@ -166,7 +166,7 @@ class Judging:
         asked = [Request(task.problem, one) for task, one, whole in zip(tasks, candidates, ended, strict=True) if whole]
         verdicts = iter(self._verifier.verify(asked))
         judged = [
-            Judged(task, text, len(ids), not whole, candidate, next(verdicts) if whole else CUT)
+            Judged(task, text, len(ids), not whole, candidate, next(verdicts) if whole else TRUNCATED)
             for task, text, ids, whole, candidate in zip(tasks, texts, completion_ids, ended, candidates, strict=True)
         ]
         return [paid.total for paid in self._reward(judged)]

@@ -10,7 +10,7 @@ from typing import Any
 
 from rlvr_exp.evaluation.evaluate_policy import Progress
 from rlvr_exp.evaluation.metrics import METRICS, EvalSample, Rate, rates_from
-from rlvr_exp.rollouts.cascade import ANNOTATOR, WRITER, Asked, Cascade, CascadeResult, Cascades, cascade_sample
+from rlvr_exp.rollouts.cascade import ANNOTATOR, WRITER, Cascade, CascadeRequest, CascadeResult, Cascades, cascade_sample
 from rlvr_exp.tasks.base import Task
 
 ROLE_METRICS = tuple(f"{role}/{metric}" for role in (WRITER, ANNOTATOR) for metric in ("pass_at_1", "pass_at_1_greedy"))
@@ -33,20 +33,20 @@ def evaluate_cascade(
     for start in range(0, len(tasks), per_batch):
         batch = tasks[start : start + per_batch]
         fitting = [task for task in batch if len(prompt[task.id]) <= cascade.max_prompt_tokens]
-        found = cascade_sample(cascade, [_asked(seed, task, evaluation) for task in fitting])
-        made = {one.asked.task.id: one for one in found}
+        found = cascade_sample(cascade, [_request(seed, task, evaluation) for task in fitting])
+        made = {one.request.task.id: one for one in found}
         rows += [row for task in batch for row in _scored(cascade, task, made.get(task.id), evaluation)]
         progress(start + len(batch), len(tasks))
     return rows
 
 
-def _asked(seed: int, task: Task, evaluation) -> Asked:
+def _request(seed: int, task: Task, evaluation) -> CascadeRequest:
     """The greedy cascade, where there is one, comes first."""
     writer, annotator = (
         [None] * evaluation.greedy + [(seed, "evaluate", role, task.id, i) for i in range(evaluation.samples)]
         for role in (WRITER, ANNOTATOR)
     )
-    return Asked(task, tuple(writer), tuple((key,) for key in annotator))
+    return CascadeRequest(task, tuple(writer), tuple((key,) for key in annotator))
 
 
 def _scored(cascade: Cascade, task: Task, made: Cascades | None, evaluation) -> list[EvalSample]:

@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 
 from rlvr_exp.evaluation.metrics import EvalSample
 from rlvr_exp.models.policy import Policy
-from rlvr_exp.rollouts.completion import Answer
-from rlvr_exp.rollouts.rollout_loop import Question, answer
-from rlvr_exp.rollouts.sampler import Sampling
+from rlvr_exp.rollouts.completion import Completion
+from rlvr_exp.rollouts.rollout_loop import RolloutRequest, generate_and_verify
+from rlvr_exp.rollouts.sampler import SamplingParams
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.verifiers.base import Verifier
 
@@ -36,12 +36,12 @@ def evaluate_policy(
     room = min(limits.max_prompt_tokens, policy.max_tokens - limits.max_completion_tokens)
     fitting = sorted((t for t in tasks if len(prompts[t.id]) <= room), key=lambda t: len(prompts[t.id]))
     scored: dict[str, list[EvalSample]] = {t.id: _too_long(t, evaluation) for t in tasks if len(prompts[t.id]) > room}
-    sampling = Sampling.of(evaluation, policy, limits.max_completion_tokens, evaluation.batch_size, domain)
+    sampling = SamplingParams.of(evaluation, policy, limits.max_completion_tokens, evaluation.batch_size, domain)
     per_batch = max(1, evaluation.batch_size // (evaluation.samples + evaluation.greedy))
     for start in range(0, len(fitting), per_batch):
         batch = fitting[start : start + per_batch]
-        questions = [Question(task, prompts[task.id], _keys(seed, task, evaluation)) for task in batch]
-        answered = answer(policy, domain, verifier, questions, sampling)
+        requests = [RolloutRequest(task, prompts[task.id], _keys(seed, task, evaluation)) for task in batch]
+        answered = generate_and_verify(policy, domain, verifier, requests, sampling)
         for task, answers in zip(batch, answered.answers, strict=True):
             scored[task.id] = [_scored(one, evaluation.greedy) for one in answers]
         progress(len(scored), len(tasks))
@@ -54,7 +54,7 @@ def _keys(seed: int, task: Task, evaluation) -> tuple[tuple | None, ...]:
     return (*([None] * evaluation.greedy), *sampled)
 
 
-def _scored(one: Answer, greedy: bool) -> EvalSample:
+def _scored(one: Completion, greedy: bool) -> EvalSample:
     verdict = one.verdict
     return EvalSample(
         task=one.task.id,

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from transformers import GenerationConfig, PreTrainedModel
 
-from rlvr_exp.rollouts.sampler import Finished, Keys, Sampled, Sampling, causal_model
+from rlvr_exp.rollouts.sampler import FinishedSample, SampleKey, TokenSample, SamplingParams, causal_model
 
 
 @dataclass(frozen=True)
@@ -20,20 +20,20 @@ class Beams:
     width: int
 
     def __call__(
-        self, model: nn.Module, prompts: Sequence[Sequence[int]], keys: Sequence[Sequence[Keys]], sampling: Sampling
-    ) -> Iterator[Finished]:
+        self, model: nn.Module, prompts: Sequence[Sequence[int]], keys: Sequence[Sequence[SampleKey]], sampling: SamplingParams
+    ) -> Iterator[FinishedSample]:
         inner = causal_model(model)
         was_training = inner.training
         inner.eval()
         try:
             for place, (prompt, wanted) in enumerate(zip(prompts, keys, strict=True)):
                 for sample, ids in enumerate(self._best(inner, prompt, len(wanted), sampling)):
-                    yield Finished(place, sample, _sampled(ids, sampling.eos_ids))
+                    yield FinishedSample(place, sample, _sampled(ids, sampling.eos_ids))
         finally:
             inner.train(was_training)
 
     @torch.inference_mode()
-    def _best(self, model: PreTrainedModel, prompt: Sequence[int], count: int, sampling: Sampling) -> list[list[int]]:
+    def _best(self, model: PreTrainedModel, prompt: Sequence[int], count: int, sampling: SamplingParams) -> list[list[int]]:
         given = torch.tensor([list(prompt)], device=model.device)
         # Said in full: what is left out would be taken from the checkpoint's own generation_config.json.
         search = GenerationConfig(
@@ -56,8 +56,8 @@ class Beams:
         return [row[len(prompt) :] for row in found.tolist()]
 
 
-def _sampled(ids: Sequence[int], ends: Sequence[int]) -> Sampled:
+def _sampled(ids: Sequence[int], ends: Sequence[int]) -> TokenSample:
     """Up to the first end token; like a greedy token's, the log-probability of each counts as 0."""
     end = next((place for place, token in enumerate(ids) if token in ends), None)
     kept = tuple(ids if end is None else ids[: end + 1])
-    return Sampled(kept, (0.0,) * len(kept), truncated=end is None)
+    return TokenSample(kept, (0.0,) * len(kept), truncated=end is None)

@@ -20,9 +20,9 @@ from rlvr_exp.inference.scoring import logprob
 from rlvr_exp.inference.solution import Solution, Attempt, first_best, verdict_rank
 from rlvr_exp.inference.syntax import fault_of
 from rlvr_exp.models.policy import Policy
-from rlvr_exp.rollouts.rollout_loop import Question, answer
-from rlvr_exp.rollouts.completion import Answer
-from rlvr_exp.rollouts.sampler import Keys, Sampling, stream
+from rlvr_exp.rollouts.rollout_loop import RolloutRequest, generate_and_verify
+from rlvr_exp.rollouts.completion import Completion
+from rlvr_exp.rollouts.sampler import SampleKey, SamplingParams, stream
 from rlvr_exp.tasks.arc.domain import Arc
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.tasks.row_formats import Fault, Fields
@@ -50,7 +50,7 @@ class _Search:
     going: bool = True
 
     @property
-    def best(self) -> Answer | None:
+    def best(self) -> Completion | None:
         return first_best(self.attempts).answer if self.attempts else None
 
 
@@ -78,7 +78,7 @@ class Engine:
         self._verifier, self._domain = verifier or NullVerifier(), domain
         self._judges = verifier is not None
         self._room = min(limits.max_prompt_tokens, policy.max_tokens - limits.max_completion_tokens)
-        self._sampling = Sampling.of(options, policy, limits.max_completion_tokens, options.batch_size, domain)
+        self._sampling = SamplingParams.of(options, policy, limits.max_completion_tokens, options.batch_size, domain)
         self._stream = Beams(options.width) if options.decoding == "beam" else stream
         self._arc = domain if isinstance(domain, Arc) else Arc()
 
@@ -120,7 +120,7 @@ class Engine:
 
     def _attempt(self, attempt: int, searches: Sequence[_Search]) -> None:
         """Ask each once; a search ends with an answer that passes, one that cannot be judged, or a prompt too long."""
-        by_domain: dict[int, list[tuple[_Search, Question]]] = defaultdict(list)
+        by_domain: dict[int, list[tuple[_Search, RolloutRequest]]] = defaultdict(list)
         for search in searches:
             question = self._question(attempt, search)
             search.going = len(question.prompt) <= self._room
@@ -128,19 +128,19 @@ class Engine:
                 by_domain[id(search.item.domain)].append((search, question))
         for asked in by_domain.values():
             domain, questions = asked[0][0].item.domain, [question for _, question in asked]
-            answered = answer(self.policy, domain, self._verifier, questions, self._sampling, self._stream)
+            answered = generate_and_verify(self.policy, domain, self._verifier, questions, self._sampling, self._stream)
             for (search, question), answers in zip(asked, answered.answers, strict=True):
                 best = max(answers, key=lambda one: verdict_rank(one.verdict))  # The first of the best.
                 search.attempts.append(Attempt(attempt, question.prompt, best))
                 search.going = best.verdict.outcome not in ("passed", "no_verdict")
 
-    def _question(self, attempt: int, search: _Search) -> Question:
+    def _question(self, attempt: int, search: _Search) -> RolloutRequest:
         task, domain = search.item.task, search.item.domain
         last = search.attempts[-1].answer if search.attempts else None
         words = domain.prompt(task) if last is None else domain.retry_prompt(task, last.text, feedback(last.verdict))
-        return Question(task, tuple(self.policy.encode_prompt(words)), self._keys(task, attempt))
+        return RolloutRequest(task, tuple(self.policy.encode_prompt(words)), self._keys(task, attempt))
 
-    def _keys(self, task: Task, attempt: int) -> tuple[Keys, ...]:
+    def _keys(self, task: Task, attempt: int) -> tuple[SampleKey, ...]:
         if self.options.decoding == "greedy":
             return (None,)
         return tuple((self.seed, "infer", task.id, attempt, sample) for sample in range(self.options.samples))

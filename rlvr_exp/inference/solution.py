@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rlvr_exp.rollouts.completion import Answer
+from rlvr_exp.rollouts.completion import Completion
 from rlvr_exp.tasks.row_formats import RowId
 from rlvr_exp.verifiers.base import Verdict
 
@@ -42,7 +42,7 @@ class Attempt:
     """Counted from 1."""
     prompt: tuple[int, ...]
     """Token ids."""
-    answer: Answer
+    answer: Completion
 
     @property
     def rank(self) -> tuple[int, float]:

@@ -11,9 +11,9 @@ from functools import cached_property
 
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.models.roles import acting
-from rlvr_exp.rollouts.rollout_loop import UNASKED, Later, Question, answer, judge
-from rlvr_exp.rollouts.completion import Answer
-from rlvr_exp.rollouts.sampler import Keys, Sampling
+from rlvr_exp.rollouts.rollout_loop import PENDING, DeferredVerifier, RolloutRequest, generate_and_verify, judge
+from rlvr_exp.rollouts.completion import Completion
+from rlvr_exp.rollouts.sampler import SampleKey, SamplingParams
 from rlvr_exp.tasks.base import Task
 from rlvr_exp.tasks.dafny.two_stage import TwoStage
 from rlvr_exp.verifiers.base import Verdict, Verifier
@@ -32,7 +32,7 @@ class Cascade:
     domain: TwoStage
     policies: Mapping[str, Policy]
     verifier: Verifier
-    sampling: Mapping[str, Sampling]
+    sampling: Mapping[str, SamplingParams]
     """By role."""
     max_prompt_tokens: int
     attempts: int = 1
@@ -42,13 +42,13 @@ class Cascade:
 
 
 @dataclass(frozen=True)
-class Asked:
+class CascadeRequest:
     """A task, and the keys of all that is drawn for it; None draws nothing: greedy."""
 
     task: Task
-    writer: tuple[Keys, ...]
+    writer: tuple[SampleKey, ...]
     """Of each body. Empty: the gold's body is annotated."""
-    annotator: tuple[tuple[Keys, ...], ...]
+    annotator: tuple[tuple[SampleKey, ...], ...]
     """Of the annotations of each body."""
     shared: bool = False
     """Equal bodies share the annotations of the first of them."""
@@ -61,9 +61,9 @@ class CascadeResult:
     task: Task
     body: str | None
     """As it was written; None where the answer holds none."""
-    written: Answer | None
+    written: Completion | None
     """The writer's answer, judged with the gold's annotations, or proved by others; None: the gold's own body."""
-    annotated: tuple[Answer, ...]
+    annotated: tuple[Completion, ...]
     """The annotator's attempts; empty: there was nothing to annotate."""
     body_proved: bool
     """Somebody's annotations, or the gold's, prove the body."""
@@ -120,15 +120,15 @@ class CascadeResult:
 
 @dataclass(frozen=True)
 class Cascades:
-    """What came of one `Asked`."""
+    """What came of one `CascadeRequest`."""
 
-    asked: Asked
+    request: CascadeRequest
     bodies: tuple[str | None, ...]
     """Of each answer of the writer; one, the gold's, without a writer."""
-    written: tuple[Answer, ...]
+    written: tuple[Completion, ...]
     faults: tuple[Verdict | None, ...]
     """Of each body that cannot be annotated."""
-    annotated: tuple[tuple[tuple[Answer, ...], ...], ...]
+    annotated: tuple[tuple[tuple[Completion, ...], ...], ...]
     """Of each body its annotations, of each annotation its attempts. Bodies that share them hold the same."""
     prompts: tuple[tuple[str, tuple[int, ...]], ...]
     """The annotator's prompt of each body, as text and as tokens; empty where there is nothing to annotate."""
@@ -141,10 +141,10 @@ class Cascades:
     def proofs_known(self) -> "Cascades":
         """The same, where a body that was not judged yet takes the verdict that it has in any case: of its fault, or of
         annotations that prove it."""
-        known = (self.alone(i, proved=True) if one.verdict == UNASKED else one for i, one in enumerate(self.written))
+        known = (self.alone(i, proved=True) if one.verdict == PENDING else one for i, one in enumerate(self.written))
         return replace(self, written=tuple(known))
 
-    def alone(self, place: int, proved: bool = False) -> Answer:
+    def alone(self, place: int, proved: bool = False) -> Completion:
         """The writer's answer under the verdict that it has without the annotator: of a fault, else with the gold's
         annotations. `proved`: a proof by the annotator counts as well."""
         one = self.written[place]
@@ -164,30 +164,32 @@ class Cascades:
     def results(self, place: int) -> tuple[CascadeResult, ...]:
         """The cascades of one body; one alone, without annotations, where it cannot be annotated."""
         written = self.written[place] if self.written else None
-        made = (self.asked.task, self.bodies[place], written)
+        made = (self.request.task, self.bodies[place], written)
         if self.faults[place] is not None:
             return (CascadeResult(*made, (), False, self.faults[place]),)
         proved = self.proved(place)
         return tuple(CascadeResult(*made, attempts, proved) for attempts in self.annotated[place])
 
 
-def cascade_sample(cascade: Cascade, asked: Sequence[Asked], seconds: dict[str, float] | None = None) -> list[Cascades]:
+def cascade_sample(
+    cascade: Cascade, requests: Sequence[CascadeRequest], seconds: dict[str, float] | None = None
+) -> list[Cascades]:
     """Writer, annotator and verifier for a batch of tasks. All ranks call this together.
 
     Args:
         seconds: gets the wall seconds of `generate` and `verify` of each role, by `ROLE/PHASE`.
     """
     timed = {} if seconds is None else seconds
-    written = _written(cascade, asked, timed)
-    drafts = [_Draft.of(cascade, one, answers) for one, answers in zip(asked, written, strict=True)]
+    written = _written(cascade, requests, timed)
+    drafts = [_Draft.of(cascade, one, answers) for one, answers in zip(requests, written, strict=True)]
     return _grafted(cascade, _annotated(cascade, drafts, timed), timed)
 
 
 def _grafted(cascade: Cascade, made: Sequence[Cascades], timed: dict[str, float]) -> list[Cascades]:
     """Verdicts for the bodies that have none yet: of a fault, of a proof, else with the gold's annotations."""
     known = [one if cascade.graft_all else one.proofs_known() for one in made]
-    open_ones = [each for one in known for each in one.written if each.verdict == UNASKED]
-    judged: dict[int, Answer] = {}
+    open_ones = [each for one in known for each in one.written if each.verdict == PENDING]
+    judged: dict[int, Completion] = {}
     if open_ones:
         found = judge(cascade.verifier, open_ones)
         judged = {id(one): now for one, (now,) in zip(open_ones, found.answers, strict=True)}
@@ -196,13 +198,13 @@ def _grafted(cascade: Cascade, made: Sequence[Cascades], timed: dict[str, float]
 
 
 def annotated_afresh(
-    cascade: Cascade, made: Sequence[Cascades], keys: Sequence[tuple[tuple[Keys, ...], ...]], timed: dict[str, float]
+    cascade: Cascade, made: Sequence[Cascades], keys: Sequence[tuple[tuple[SampleKey, ...], ...]], timed: dict[str, float]
 ) -> list[Cascades]:
     """The same bodies under further annotations. `keys`: for each task those of the annotations of each body."""
-    asked = [replace(one.asked, annotator=each) for one, each in zip(made, keys, strict=True)]
+    requests = [replace(one.request, annotator=each) for one, each in zip(made, keys, strict=True)]
     drafts = [
-        _Draft(cascade, ask, one.written, one.bodies, one.faults, one.prompts)
-        for ask, one in zip(asked, made, strict=True)
+        _Draft(cascade, request, one.written, one.bodies, one.faults, one.prompts)
+        for request, one in zip(requests, made, strict=True)
     ]
     return _annotated(cascade, drafts, timed)
 
@@ -211,65 +213,69 @@ def _annotated(cascade: Cascade, drafts: Sequence["_Draft"], timed: dict[str, fl
     """The annotator's part."""
     wanted = [(place, i) for place, draft in enumerate(drafts) for i in draft.to_annotate()]
     tasks = [drafts[place].task_of(i) for place, i in wanted]
-    keys = [drafts[place].asked.annotator[i] for place, i in wanted]
-    questions = [
-        Question(task, drafts[place].prompts[i][1], each)
+    keys = [drafts[place].request.annotator[i] for place, i in wanted]
+    requests = [
+        RolloutRequest(task, drafts[place].prompts[i][1], each)
         for (place, i), task, each in zip(wanted, tasks, keys, strict=True)
     ]
-    first = _answered(cascade, ANNOTATOR, questions, timed)
+    first = _answered(cascade, ANNOTATOR, requests, timed)
     tries = [[(one,) for one in answers] for answers in first]
     for number in range(1, cascade.attempts):
-        _again(cascade, questions, tries, number, timed)
+        _retry(cascade, requests, tries, number, timed)
     found = {at: tuple(each) for at, each in zip(wanted, tries, strict=True)}
     return [
         draft.sampled({i: each for (at, i), each in found.items() if at == place}) for place, draft in enumerate(drafts)
     ]
 
 
-def _again(
+def _retry(
     cascade: Cascade,
-    questions: Sequence[Question],
-    tries: list[list[tuple[Answer, ...]]],
+    requests: Sequence[RolloutRequest],
+    tries: list[list[tuple[Completion, ...]]],
     number: int,
     timed: dict[str, float],
 ) -> None:
     """One more attempt of each annotation that failed, told what was said of it; nothing where that does not fit."""
-    wanted, asked = [], []
-    for at, question in enumerate(questions):
+    wanted, retries = [], []
+    for at, request in enumerate(requests):
         for sample, attempts in enumerate(tries[at]):
             verdict = attempts[-1].verdict
             if verdict.outcome not in ("failed", "rejected"):
                 continue
-            text = cascade.domain.annotator.retry_prompt(question.task, attempts[-1].text, verdict.log)
+            text = cascade.domain.annotator.retry_prompt(request.task, attempts[-1].text, verdict.log)
             ids = tuple(cascade.policies[ANNOTATOR].encode_prompt(text))
-            key = question.keys[sample]
+            key = request.keys[sample]
             if len(ids) <= cascade.max_prompt_tokens:
                 wanted.append((at, sample))
-                asked.append(Question(question.task, ids, (None if key is None else (*key, "again", number),)))
-    for (at, sample), (one,) in zip(wanted, _answered(cascade, ANNOTATOR, asked, timed), strict=True):
+                retries.append(RolloutRequest(request.task, ids, (None if key is None else (*key, "again", number),)))
+    for (at, sample), (one,) in zip(wanted, _answered(cascade, ANNOTATOR, retries, timed), strict=True):
         tries[at][sample] = (*tries[at][sample], replace(one, sample=sample))
 
 
-def _written(cascade: Cascade, asked: Sequence[Asked], timed: dict[str, float]) -> list[tuple[Answer, ...]]:
+def _written(cascade: Cascade, requests: Sequence[CascadeRequest], timed: dict[str, float]) -> list[tuple[Completion, ...]]:
     domain, policy = cascade.domain.writer, cascade.policies[WRITER]
-    places = [place for place, one in enumerate(asked) if one.writer]
-    questions = [
-        Question(asked[place].task, tuple(policy.encode_prompt(domain.prompt(asked[place].task))), asked[place].writer)
-        for place in places
+    places = [place for place, one in enumerate(requests) if one.writer]
+    rollouts = [
+        RolloutRequest(one.task, tuple(policy.encode_prompt(domain.prompt(one.task))), one.writer)
+        for one in (requests[place] for place in places)
     ]
-    found = dict(zip(places, _answered(cascade, WRITER, questions, timed, Later(cascade.verifier)), strict=True))
-    return [found.get(place, ()) for place in range(len(asked))]
+    found = dict(zip(places, _answered(cascade, WRITER, rollouts, timed, DeferredVerifier(cascade.verifier)), strict=True))
+    return [found.get(place, ()) for place in range(len(requests))]
 
 
 def _answered(
-    cascade: Cascade, role: str, questions: Sequence[Question], timed: dict[str, float], verifier: Later | None = None
-) -> list[tuple[Answer, ...]]:
+    cascade: Cascade,
+    role: str,
+    requests: Sequence[RolloutRequest],
+    timed: dict[str, float],
+    verifier: DeferredVerifier | None = None,
+) -> list[tuple[Completion, ...]]:
     """`verifier`: in place of the cascade's own."""
-    if not questions:
+    if not requests:
         return []
     domain = cascade.domain.writer if role == WRITER else cascade.domain.annotator
     with acting(cascade.policies, role) as policy:
-        answered = answer(policy, domain, verifier or cascade.verifier, questions, cascade.sampling[role])
+        answered = generate_and_verify(policy, domain, verifier or cascade.verifier, requests, cascade.sampling[role])
     for name, value in answered.seconds.items():
         timed[f"{role}/{name}"] = timed.get(f"{role}/{name}", 0.0) + value
     return list(answered.answers)
@@ -280,43 +286,43 @@ class _Draft:
     """One task between its two stages."""
 
     cascade: Cascade
-    asked: Asked
-    written: tuple[Answer, ...]
+    request: CascadeRequest
+    written: tuple[Completion, ...]
     bodies: tuple[str | None, ...]
     faults: tuple[Verdict | None, ...]
     prompts: tuple[tuple[str, tuple[int, ...]], ...]
 
     @classmethod
-    def of(cls, cascade: Cascade, asked: Asked, written: tuple[Answer, ...]) -> "_Draft":
+    def of(cls, cascade: Cascade, request: CascadeRequest, written: tuple[Completion, ...]) -> "_Draft":
         domain, policy = cascade.domain, cascade.policies[ANNOTATOR]
-        bodies = [domain.body(one.text, asked.task).text for one in written] or [domain.gold_body(asked.task)]
+        bodies = [domain.body(one.text, request.task).text for one in written] or [domain.gold_body(request.task)]
         faults = [_fault(domain, one, body) for one, body in zip(written, bodies, strict=True)] if written else [None]
         prompts: list[tuple[str, tuple[int, ...]]] = []
         for i, body in enumerate(bodies):
-            text = "" if faults[i] is not None else domain.annotator.prompt(domain.annotation(asked.task, body, None))
+            text = "" if faults[i] is not None else domain.annotator.prompt(domain.annotation(request.task, body, None))
             prompts.append((text, tuple(policy.encode_prompt(text)) if text else ()))
             if len(prompts[i][1]) > cascade.max_prompt_tokens:
                 faults[i], prompts[i] = TOO_LONG, ("", ())
-        return cls(cascade, asked, written, tuple(bodies), tuple(faults), tuple(prompts))
+        return cls(cascade, request, written, tuple(bodies), tuple(faults), tuple(prompts))
 
     def first_of(self, place: int) -> int:
         """Whose annotations a body takes."""
-        return self.bodies.index(self.bodies[place]) if self.asked.shared else place
+        return self.bodies.index(self.bodies[place]) if self.request.shared else place
 
     def to_annotate(self) -> list[int]:
         return [i for i, fault in enumerate(self.faults) if fault is None and self.first_of(i) == i]
 
     def task_of(self, place: int) -> Task:
-        domain, task = self.cascade.domain, self.asked.task
+        domain, task = self.cascade.domain, self.request.task
         body = self.bodies[place]
         return domain.annotation(task, body, replace(task.problem, keep=domain.program(task, body)))
 
-    def sampled(self, annotated: Mapping[int, tuple[tuple[Answer, ...], ...]]) -> Cascades:
+    def sampled(self, annotated: Mapping[int, tuple[tuple[Completion, ...], ...]]) -> Cascades:
         each = [() if fault is not None else annotated[self.first_of(i)] for i, fault in enumerate(self.faults)]
-        return Cascades(self.asked, self.bodies, self.written, self.faults, tuple(each), self.prompts)
+        return Cascades(self.request, self.bodies, self.written, self.faults, tuple(each), self.prompts)
 
 
-def _fault(domain: TwoStage, written: Answer, body: str | None) -> Verdict | None:
+def _fault(domain: TwoStage, written: Completion, body: str | None) -> Verdict | None:
     """Why a writer's answer cannot be annotated: it was cut, holds no body, or one that may not stand there."""
     if written.sampled.truncated or body is None:
         return written.verdict if written.verdict.outcome != "passed" else None

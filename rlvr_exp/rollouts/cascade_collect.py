@@ -18,7 +18,7 @@ from rlvr_exp.rewards.compose import Reward, Rewarded
 from rlvr_exp.rollouts.cascade import (
     ANNOTATOR,
     WRITER,
-    Asked,
+    CascadeRequest,
     Cascade,
     CascadeResult,
     Cascades,
@@ -27,7 +27,7 @@ from rlvr_exp.rollouts.cascade import (
 )
 from rlvr_exp.rollouts.group_filter import GroupFilter
 from rlvr_exp.rollouts.groups import Group, Groups, check_groups
-from rlvr_exp.rollouts.completion import Answer
+from rlvr_exp.rollouts.completion import Completion
 from rlvr_exp.tasks.base import Task
 
 Shape = Callable[[float, int], float]
@@ -89,15 +89,15 @@ class CascadeCollector:
         self._cascade, self._options, self._credit, self._seed = cascade, options, credit, seed
         self._tasks_per_step, self._bodies = tasks_per_step, bodies
         self._filters, self._shapes = filters, shapes
-        self._asked = 0
+        self._n_requested = 0
         """Tasks asked so far in the run."""
 
     def collect(self, step: int) -> Collected:
         """The cascades of a step, counted from 0. Steps are collected in order."""
-        tasks = self.curriculum.pick(self._asked, self._tasks_per_step)
-        self._asked += len(tasks)
+        tasks = self.curriculum.pick(self._n_requested, self._tasks_per_step)
+        self._n_requested += len(tasks)
         seconds: dict[str, float] = {}
-        made = cascade_sample(self._cascade, [self._asks(step, *each) for each in enumerate(tasks)], seconds)
+        made = cascade_sample(self._cascade, [self._request(step, *each) for each in enumerate(tasks)], seconds)
         others = self._others(step, made, seconds)
         learned = made if any(one.own() for one in made) else self._assisted(step, tasks, seconds)
         bodies = [self._judged(one, others[place] if others else None) for place, one in enumerate(made)]
@@ -122,14 +122,14 @@ class CascadeCollector:
         }
         return Collected(step, tuple(made), whole, results, about)
 
-    def _asks(self, step: int, place: int, task: Task) -> Asked:
+    def _request(self, step: int, place: int, task: Task) -> CascadeRequest:
         if self._options.bodies == "gold":
             return self._of_gold(step, place, task)
         writer = tuple((self._seed, "rollout", WRITER, step, place, task.id, i) for i in range(self._bodies))
-        return Asked(task, writer, self._keys(ANNOTATOR, step, place, task, self._options.annotations), shared=True)
+        return CascadeRequest(task, writer, self._keys(ANNOTATOR, step, place, task, self._options.annotations), shared=True)
 
-    def _of_gold(self, step: int, place: int, task: Task) -> Asked:
-        return Asked(task, (), self._keys("annotator of gold", step, place, task, self._options.annotations)[:1])
+    def _of_gold(self, step: int, place: int, task: Task) -> CascadeRequest:
+        return CascadeRequest(task, (), self._keys("annotator of gold", step, place, task, self._options.annotations)[:1])
 
     def _keys(
         self, what: str, step: int, place: int, task: Task, count: int
@@ -143,7 +143,7 @@ class CascadeCollector:
         if options.credit != "counterfactual" or options.counterfactual != "resampled":
             return []
         keys = [
-            self._keys("counterfactual", step, place, one.asked.task, options.resamples)
+            self._keys("counterfactual", step, place, one.request.task, options.resamples)
             for place, one in enumerate(made)
         ]
         return annotated_afresh(self._cascade, made, keys, seconds)
@@ -163,7 +163,7 @@ class CascadeCollector:
 
     def _of_task(self, step: int, place: int, made: Cascades, bodies: "_Bodies", paid: "Payments") -> Group:
         """The writer's group."""
-        prompt = self._cascade.domain.writer.prompt(made.asked.task)
+        prompt = self._cascade.domain.writer.prompt(made.request.task)
         ids = tuple(self._cascade.policies[WRITER].encode_prompt(prompt))
         answers = tuple(made.alone(i, proved=True) for i in range(len(made.written)))
         totals, others = (
@@ -177,7 +177,7 @@ class CascadeCollector:
         return Group(step, place, prompt, ids, answers, tuple(rewarded), self._shaped(WRITER, answers, credits))
 
     def _of_body(
-        self, step: int, place: int, made: Cascades, body: int, answers: tuple[Answer, ...], paid: "Payments"
+        self, step: int, place: int, made: Cascades, body: int, answers: tuple[Completion, ...], paid: "Payments"
     ) -> Group:
         """The annotator's group."""
         rewarded = tuple(paid[id(one)] for one in answers)
@@ -185,7 +185,7 @@ class CascadeCollector:
         return Group(step, place, *made.prompts[body], answers, rewarded, shaped)
 
     def _shaped(
-        self, role: str, answers: Sequence[Answer], rewards: Sequence[float | None]
+        self, role: str, answers: Sequence[Completion], rewards: Sequence[float | None]
     ) -> tuple[float | None, ...]:
         shape = self._shapes[role]
         pairs = zip(answers, rewards, strict=True)
@@ -204,7 +204,7 @@ class CascadeCollector:
         return {"collector": self} | {name: part for name, part in given.items() if hasattr(part, "state_dict")}
 
     def state_dict(self) -> dict[str, int]:
-        return {"asked": self._asked}
+        return {"asked": self._n_requested}
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:
         """Raises InputError for unknown or missing keys."""
@@ -212,10 +212,10 @@ class CascadeCollector:
             got = ", ".join(sorted(state)) or "no keys"
             remedy = "resume with the version that wrote the checkpoint"
             raise InputError(InputProblem("state of CascadeCollector", "has other keys", got, "asked", remedy=remedy))
-        self._asked = state["asked"]
+        self._n_requested = state["asked"]
 
     def metrics(self) -> dict[str, float]:
-        return {"asked": float(self._asked)}
+        return {"asked": float(self._n_requested)}
 
 
 def _about_body(made: Cascades, place: int) -> Mapping[str, Any]:
@@ -247,22 +247,22 @@ Payments = Mapping[int, Rewarded]
 class _Bodies:
     """The answers that decide what the bodies of one task are paid."""
 
-    cascades: list[tuple[Answer, ...]]
+    cascades: list[tuple[Completion, ...]]
     """Of each body its annotations; a body without any stands for itself."""
-    others: list[tuple[Answer, ...]]
+    others: list[tuple[Completion, ...]]
     """Of each body under the other annotator; empty where the credit asks for none."""
 
-    def all(self) -> list[Answer]:
+    def all(self) -> list[Completion]:
         return [one for side in (self.cascades, self.others) for each in side for one in each]
 
 
-def _paid(reward: Reward, answers: Sequence[Answer]) -> Payments:
+def _paid(reward: Reward, answers: Sequence[Completion]) -> Payments:
     """Each answer once, in one batch for the normaliser."""
     each = {id(one): one for one in answers}
     return dict(zip(each, reward([_as_judged(one) for one in each.values()]), strict=True))
 
 
-def _as_judged(one: Answer) -> Judged:
+def _as_judged(one: Completion) -> Judged:
     return Judged(one.task, one.text, len(one.sampled.ids), one.sampled.truncated, one.candidate, one.verdict)
 
 

@@ -2,7 +2,7 @@
 
 Groups wait in a queue between being sampled and being learned from: a batch may serve several steps, and where dead
 groups are resampled a step may find more live ones than it needs. Nothing that is accepted is thrown away. Every decision
-is made on all groups of a step, from values that every rank holds. Sampling and judging are rollouts.rollout_loop's.
+is made on all groups of a step, from values that every rank holds. SamplingParams and judging are rollouts.rollout_loop's.
 """
 
 import math
@@ -16,11 +16,11 @@ from rlvr_exp.curriculum.base import Curriculum
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rewards.base import Judged
 from rlvr_exp.rewards.compose import Reward, Rewarded
-from rlvr_exp.rollouts.rollout_loop import Question, answer
+from rlvr_exp.rollouts.rollout_loop import RolloutRequest, generate_and_verify
 from rlvr_exp.rollouts.group_filter import GroupFilter
 from rlvr_exp.rollouts.groups import Group, Groups, check_groups
-from rlvr_exp.rollouts.completion import Answer
-from rlvr_exp.rollouts.sampler import Sampling
+from rlvr_exp.rollouts.completion import Completion
+from rlvr_exp.rollouts.sampler import SamplingParams
 from rlvr_exp.rollouts.saved_groups import as_plain, from_plain
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.verifiers.base import Verifier
@@ -65,7 +65,7 @@ class Collector:
         reward: Reward,
         curriculum: Curriculum,
         tasks: Sequence[Task],
-        sampling: Sampling,
+        sampling: SamplingParams,
         plan: Plan,
         group_filter: GroupFilter,
         shape: Shape,
@@ -75,7 +75,7 @@ class Collector:
         self.curriculum, self.sampling, self.plan, self.filter = curriculum, sampling, plan, group_filter
         self.seed = seed
         self._tasks, self._shape = tasks, shape
-        self._asked = 0
+        self._n_requested = 0
         """Tasks asked so far in the run."""
         self._waiting: tuple[Group, ...] = ()
 
@@ -113,30 +113,30 @@ class Collector:
 
     def _ask(self, step: int, first: int, count: int, seconds: Counter) -> list[Group]:
         """`count` new groups, the first of them at place `first` of the step."""
-        tasks = self.curriculum.pick(self._asked, count)
-        self._asked += count
+        tasks = self.curriculum.pick(self._n_requested, count)
+        self._n_requested += count
         texts = [self.domain.prompt(task) for task in tasks]
-        questions = [
-            Question(task, tuple(self.policy.encode_prompt(text)), self._keys(step, first + index, task))
+        requests = [
+            RolloutRequest(task, tuple(self.policy.encode_prompt(text)), self._keys(step, first + index, task))
             for index, (task, text) in enumerate(zip(tasks, texts, strict=True))
         ]
-        answered = answer(self.policy, self.domain, self.verifier, questions, self.sampling)
+        answered = generate_and_verify(self.policy, self.domain, self.verifier, requests, self.sampling)
         seconds.update(answered.seconds)
         paid = self._rewarded(answered.answers)
-        parts = zip(texts, questions, answered.answers, paid, strict=True)
+        parts = zip(texts, requests, answered.answers, paid, strict=True)
         return [
-            Group(step, first + index, text, question.prompt, tuple(answers), rewarded, self._shaped(answers, rewarded))
-            for index, (text, question, answers, rewarded) in enumerate(parts)
+            Group(step, first + index, text, request.prompt, tuple(answers), rewarded, self._shaped(answers, rewarded))
+            for index, (text, request, answers, rewarded) in enumerate(parts)
         ]
 
     def _keys(self, step: int, place: int, task: Task) -> tuple[tuple[Any, ...], ...]:
         return tuple((self.seed, "rollout", step, place, task.id, sample) for sample in range(self.plan.group_size))
 
-    def _rewarded(self, answers: Sequence[Sequence[Answer]]) -> list[tuple[Rewarded, ...]]:
+    def _rewarded(self, answers: Sequence[Sequence[Completion]]) -> list[tuple[Rewarded, ...]]:
         rows = iter(self.reward([_judged(one) for group in answers for one in group]))
         return [tuple(next(rows) for _ in group) for group in answers]
 
-    def _shaped(self, answers: Sequence[Answer], paid: Sequence[Rewarded]) -> tuple[float | None, ...]:
+    def _shaped(self, answers: Sequence[Completion], paid: Sequence[Rewarded]) -> tuple[float | None, ...]:
         parts = zip(answers, paid, strict=True)
         return tuple(None if one.total is None else self._shape(one.total, len(who.sampled.ids)) for who, one in parts)
 
@@ -148,7 +148,7 @@ class Collector:
 
     def state_dict(self) -> dict[str, Any]:
         """Plain values: tasks asked so far, and the groups that wait."""
-        return {"asked": self._asked, "waiting": [as_plain(group) for group in self._waiting]}
+        return {"asked": self._n_requested, "waiting": [as_plain(group) for group in self._waiting]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on where the state was taken.
@@ -160,13 +160,13 @@ class Collector:
             got = ", ".join(sorted(state)) or "no keys"
             remedy = "resume with the version that wrote the checkpoint"
             raise InputError(InputProblem("state of Collector", "has other keys", got, "asked, waiting", remedy=remedy))
-        self._asked = state["asked"]
+        self._n_requested = state["asked"]
         tasks = {task.id: task for task in self._tasks} if state["waiting"] else {}
         self._waiting = tuple(from_plain(group, tasks) for group in state["waiting"])
 
     def metrics(self) -> dict[str, float]:
         """Tasks asked so far in the run, and groups that wait."""
-        return {"asked": float(self._asked), "waiting": float(len(self._waiting))}
+        return {"asked": float(self._n_requested), "waiting": float(len(self._waiting))}
 
 
 def _further(alive: int, sampled: int, wanted: int) -> int:
@@ -175,6 +175,6 @@ def _further(alive: int, sampled: int, wanted: int) -> int:
     return min(wanted, math.ceil(missing * sampled / alive)) if alive else wanted
 
 
-def _judged(one: Answer) -> Judged:
+def _judged(one: Completion) -> Judged:
     drawn = one.sampled
     return Judged(one.task, one.text, len(drawn.ids), drawn.truncated, one.candidate, one.verdict)

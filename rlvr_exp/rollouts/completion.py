@@ -3,27 +3,27 @@
 from dataclasses import dataclass
 
 from rlvr_exp.models.policy import Policy
-from rlvr_exp.rollouts.sampler import Sampled
+from rlvr_exp.rollouts.sampler import TokenSample
 from rlvr_exp.tasks.base import Candidate, Domain, Task
 from rlvr_exp.verifiers.base import Verdict
 
-CUT = Verdict("failed", bucket="truncated", log="the completion reached its token limit before it ended")
+TRUNCATED = Verdict("failed", bucket="truncated", log="the completion reached its token limit before it ended")
 """Of a completion that was not let to its end: it is not judged."""
 
 
 @dataclass(frozen=True)
-class Read:
+class ParsedCompletion:
     """One completion of a task as text, and the candidate in it."""
 
     task: Task
     sample: int
-    sampled: Sampled
+    sampled: TokenSample
     text: str
     candidate: Candidate
 
 
 @dataclass(frozen=True)
-class Answer(Read):
+class Completion(ParsedCompletion):
     """One completion of a task, judged."""
 
     verdict: Verdict
@@ -33,6 +33,6 @@ class Answer(Read):
     """Wall seconds from the question to its last token."""
 
 
-def read(policy: Policy, domain: Domain, task: Task, sample: int, sampled: Sampled) -> Read:
+def parse_completion(policy: Policy, domain: Domain, task: Task, sample: int, sampled: TokenSample) -> ParsedCompletion:
     text = policy.decode(sampled.ids)
-    return Read(task, sample, sampled, text, domain.parse(text, task))
+    return ParsedCompletion(task, sample, sampled, text, domain.parse(text, task))

@@ -15,7 +15,7 @@ from rlvr_exp.core.errors import GuardStop
 
 
 @dataclass(frozen=True)
-class Filters:
+class LogitFilters:
     """What is left of a distribution to draw from; the options are documented in rlvr_exp.config.sampling."""
 
     temperature: float = 1.0
@@ -30,7 +30,7 @@ class Filters:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class TokenDraw:
     """One token a row."""
 
     ids: torch.Tensor
@@ -49,7 +49,7 @@ class Drawn:
         return [tuple(part.tolist()) for part in parts]
 
 
-def draw(logits: torch.Tensor, uniforms: torch.Tensor, filters: Filters) -> Drawn:
+def draw(logits: torch.Tensor, uniforms: torch.Tensor, filters: LogitFilters) -> TokenDraw:
     """One token for each row of logits.
 
     Args:
@@ -62,7 +62,7 @@ def draw(logits: torch.Tensor, uniforms: torch.Tensor, filters: Filters) -> Draw
     scores = logits.float()
     if filters.temperature != 1.0:
         scores = scores / filters.temperature
-    kept = keep(scores, filters) if filters.narrow else None
+    kept = filter_mask(scores, filters) if filters.narrow else None
     if kept is not None:
         scores = scores.masked_fill(~kept, -torch.inf)
     highest, likeliest = scores.max(-1)
@@ -79,10 +79,10 @@ def draw(logits: torch.Tensor, uniforms: torch.Tensor, filters: Filters) -> Draw
     ids = torch.searchsorted(cumulative, targets[:, None], right=True)[:, 0]
     ids = torch.where(greedy, likeliest, ids)
     logprobs = scores.gather(-1, ids[:, None])[:, 0] - highest - total.log().float()
-    return Drawn(ids, logprobs.masked_fill(greedy, 0.0), kept)
+    return TokenDraw(ids, logprobs.masked_fill(greedy, 0.0), kept)
 
 
-def keep(scores: torch.Tensor, filters: Filters) -> torch.Tensor:
+def filter_mask(scores: torch.Tensor, filters: LogitFilters) -> torch.Tensor:
     """(rows, vocabulary) which tokens may be drawn, from scores after temperature. The likeliest always may."""
     kept = torch.ones_like(scores, dtype=torch.bool)
     if filters.top_k:

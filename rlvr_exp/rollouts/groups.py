@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rlvr_exp.rewards.compose import Rewarded
-from rlvr_exp.rollouts.completion import Answer
+from rlvr_exp.rollouts.completion import Completion
 
 PLACES = 1 << 20
 """More groups than any step samples."""
@@ -24,7 +24,7 @@ class Group:
     """Which of that step's groups it is; draws depend on it."""
     prompt: str
     prompt_ids: tuple[int, ...]
-    answers: tuple[Answer, ...]
+    answers: tuple[Completion, ...]
     rewarded: tuple[Rewarded, ...]
     rewards: tuple[float | None, ...]
     """What the algorithm learns from: each total after the algorithm's own shaping, None without a verdict."""

@@ -15,134 +15,137 @@ from torch import nn
 
 from rlvr_exp.core.phase import GENERATE, VERIFY, go_over, phase
 from rlvr_exp.models.policy import Policy
-from rlvr_exp.rollouts.completion import CUT, Answer, Read, read
-from rlvr_exp.rollouts.sampler import Finished, Keys, Sampling, causal_model, stream
+from rlvr_exp.rollouts.completion import TRUNCATED, Completion, ParsedCompletion, parse_completion
+from rlvr_exp.rollouts.sampler import FinishedSample, SampleKey, SamplingParams, causal_model, stream
 from rlvr_exp.rollouts.distributed import by_all_ranks, gathered, mine
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier
 
-Stream = Callable[[nn.Module, Sequence[Sequence[int]], Sequence[Sequence[Keys]], Sampling], Iterator[Finished]]
+Stream = Callable[
+    [nn.Module, Sequence[Sequence[int]], Sequence[Sequence[SampleKey]], SamplingParams], Iterator[FinishedSample]
+]
 """Makes the wanted completions of prompts, and hands each out as it ends; as rlvr_exp.rollouts.sampler.stream does."""
 SMALL = 20_000_000
 """Parameters up to which a model samples with one thread."""
 
 
 @dataclass(frozen=True)
-class Question:
+class RolloutRequest:
     """A task as it is put to the policy."""
 
     task: Task
     prompt: tuple[int, ...]
     """Token ids; never cut."""
-    keys: tuple[Keys, ...]
+    keys: tuple[SampleKey, ...]
     """The key of each wanted completion's draws, e.g. (run seed, "rollout", step, place, task id, sample); None: greedy."""
 
 
 @dataclass(frozen=True)
-class Answered:
-    """What came of the questions asked together."""
+class RolloutResult:
+    """What came of the requests asked together."""
 
-    answers: tuple[tuple[Answer, ...], ...]
-    """For each question its completions, in the order of its keys."""
+    answers: tuple[tuple[Completion, ...], ...]
+    """For each request its completions, in the order of its keys."""
     seconds: Mapping[str, float]
     """Wall seconds: `generate`, and `verify`, what waiting for verdicts cost once sampling had ended."""
 
 
-def _sampler(*given: Any) -> Iterator[Finished]:
+def _sampler(*given: Any) -> Iterator[FinishedSample]:
     """Our own, found by its name when it is asked and not when this module is read."""
     return stream(*given)
 
 
-UNASKED = Verdict("no_verdict", log="nobody has been asked yet")
+PENDING = Verdict("no_verdict", log="nobody has been asked yet")
 
 
-class Later:
+class DeferredVerifier:
     """Stands where a verifier is given while verdicts can wait: it is asked about answers without a candidate alone, whose
-    verdicts cost nothing; all others are UNASKED."""
+    verdicts cost nothing; all others are PENDING."""
 
     def __init__(self, verifier: Verifier):
         self._verifier = verifier
 
     def as_ready(self, requests: Iterable[Request]) -> Iterator[tuple[int, Verdict]]:
         for index, request in enumerate(requests):
-            yield index, self._verifier.verify([request])[0] if request.candidate.text is None else UNASKED
+            yield index, self._verifier.verify([request])[0] if request.candidate.text is None else PENDING
 
 
 @by_all_ranks
-def answer(
+def generate_and_verify(
     policy: Policy,
     domain: Domain,
-    verifier: Verifier | Later,
-    questions: Sequence[Question],
-    sampling: Sampling,
+    verifier: Verifier | DeferredVerifier,
+    requests: Sequence[RolloutRequest],
+    sampling: SamplingParams,
     stream: Stream = _sampler,
-) -> Answered:
-    """Sample every completion that the questions ask for, and judge it, where the verifier is no `Later`. `stream`: what
-    makes completions."""
-    asking = _Asking(policy, domain, questions, sampling, stream)
+) -> RolloutResult:
+    """Sample every completion that the requests ask for, and judge it, where the verifier is no `DeferredVerifier`.
+    `stream`: what makes completions."""
+    loop = _RolloutLoop(policy, domain, requests, sampling, stream)
     with phase(GENERATE):
-        for index, verdict in verifier.as_ready(asking.requests()):
-            asking.judged(asking.submitted[index], verdict)
-    answers = tuple(tuple(asking.done[place, i] for i in range(len(one.keys))) for place, one in enumerate(questions))
-    return Answered(answers, asking.seconds())
+        for index, verdict in verifier.as_ready(loop.verifier_requests()):
+            loop.judged(loop.submitted[index], verdict)
+    answers = tuple(tuple(loop.done[place, i] for i in range(len(one.keys))) for place, one in enumerate(requests))
+    return RolloutResult(answers, loop.seconds())
 
 
-def judge(verifier: Verifier, drawn: Sequence[Answer]) -> Answered:
-    """Completions that were drawn before, judged: an `Answered` with one completion for each. All ranks call this
+def judge(verifier: Verifier, drawn: Sequence[Completion]) -> RolloutResult:
+    """Completions that were drawn before, judged: an `RolloutResult` with one completion for each. All ranks call this
     together."""
     began, share = time.perf_counter(), mine(drawn)
     with phase(VERIFY):
         verdicts = verifier.verify([Request(one.task.problem, one.candidate) for one in share])
     answers = tuple((replace(one, verdict=verdict),) for one, verdict in zip(share, verdicts, strict=True))
-    return gathered(Answered(answers, {"verify": time.perf_counter() - began}))
+    return gathered(RolloutResult(answers, {"verify": time.perf_counter() - began}))
 
 
-class _Asking:
-    """The state of one `answer`: what has ended is read and waits for its verdict."""
+class _RolloutLoop:
+    """The state of one `generate_and_verify`: what has ended is read and waits for its verdict."""
 
     def __init__(
-        self, policy: Policy, domain: Domain, questions: Sequence[Question], sampling: Sampling, stream: Stream
+        self, policy: Policy, domain: Domain, requests: Sequence[RolloutRequest], sampling: SamplingParams, stream: Stream
     ):
-        self._policy, self._domain, self._questions, self._sampling = policy, domain, questions, sampling
+        self._policy, self._domain, self._requests, self._sampling = policy, domain, requests, sampling
         self._stream = stream
         self._began = self._generated = time.perf_counter()
-        self._read: dict[tuple[int, int], Read] = {}
+        self._read: dict[tuple[int, int], ParsedCompletion] = {}
         self._drawn: dict[tuple[int, int], float] = {}
         self.submitted: list[tuple[int, int]] = []
-        """(question, sample) of each request, in the order of their submission."""
-        self.done: dict[tuple[int, int], Answer] = {}
+        """(request, sample) of each request, in the order of their submission."""
+        self.done: dict[tuple[int, int], Completion] = {}
 
-    def requests(self) -> Iterator[Request]:
+    def verifier_requests(self) -> Iterator[Request]:
         """A request for each completion as it ends."""
-        with beside_workers(self._policy.model):
-            for batch in batches(self._questions, self._sampling.batch_size):
-                yield from self._requests(batch)
+        with single_threaded_if_small(self._policy.model):
+            for batch in batches(self._requests, self._sampling.batch_size):
+                yield from self._verifier_requests(batch)
         self._generated = time.perf_counter()
         go_over(VERIFY)
 
-    def _requests(self, batch: Sequence[int]) -> Iterator[Request]:
-        prompts, keys = [self._questions[i].prompt for i in batch], [self._questions[i].keys for i in batch]
+    def _verifier_requests(self, batch: Sequence[int]) -> Iterator[Request]:
+        prompts, keys = [self._requests[i].prompt for i in batch], [self._requests[i].keys for i in batch]
         for one in self._stream(self._policy.model, prompts, keys, self._sampling):
             place = batch[one.prompt]
-            task = self._questions[place].task
+            task = self._requests[place].task
             self._drawn[place, one.sample] = time.perf_counter() - self._began
-            self._read[place, one.sample] = found = read(self._policy, self._domain, task, one.sample, one.sampled)
+            found = parse_completion(self._policy, self._domain, task, one.sample, one.sampled)
+            self._read[place, one.sample] = found
             if one.sampled.truncated:
-                self.judged((place, one.sample), CUT)
+                self.judged((place, one.sample), TRUNCATED)
             else:
                 self.submitted.append((place, one.sample))
                 yield Request(task.problem, found.candidate)
 
     def judged(self, place: tuple[int, int], verdict: Verdict) -> None:
         found, drawn = vars(self._read.pop(place)), self._drawn.pop(place)
-        self.done[place] = Answer(**found, verdict=verdict, seconds=time.perf_counter() - self._began, drawn=drawn)
+        self.done[place] = Completion(**found, verdict=verdict, seconds=time.perf_counter() - self._began, drawn=drawn)
 
     def seconds(self) -> dict[str, float]:
         return {"generate": self._generated - self._began, "verify": time.perf_counter() - self._generated}
 
 
 @contextmanager
-def beside_workers(model: nn.Module) -> Iterator[None]:
+def single_threaded_if_small(model: nn.Module) -> Iterator[None]:
     """One thread for a small model on CPU: the verifier's workers need the other cores meanwhile, and threads that wait for
     each other on cores that are taken come to a crawl (ten times slower was seen). A large one has use for them all."""
     inner, threads = causal_model(model), torch.get_num_threads()
@@ -154,13 +157,13 @@ def beside_workers(model: nn.Module) -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def batches(questions: Sequence[Question], batch_size: int) -> Iterator[list[int]]:
-    """Places of the questions that are answered together, those with prompts of like length: as many as have no more
+def batches(requests: Sequence[RolloutRequest], batch_size: int) -> Iterator[list[int]]:
+    """Places of the requests that are answered together, those with prompts of like length: as many as have no more
     than `batch_size` completions, at least one."""
     batch: list[int] = []
     size = 0
-    for place in sorted(range(len(questions)), key=lambda place: len(questions[place].prompt)):
-        wanted = len(questions[place].keys)
+    for place in sorted(range(len(requests)), key=lambda place: len(requests[place].prompt)):
+        wanted = len(requests[place].keys)
         if batch and size + wanted > batch_size:
             yield batch
             batch, size = [], 0

@@ -16,22 +16,22 @@ from transformers import PreTrainedModel
 from rlvr_exp.core.seeds import Key, derive
 from rlvr_exp.models.onednn_linear import onednn_inference
 from rlvr_exp.models.policy import Policy
-from rlvr_exp.rollouts.draw import Drawn, Filters, draw
-from rlvr_exp.rollouts.shared_prefix_decoder import GroupDecoder
+from rlvr_exp.rollouts.draw import TokenDraw, LogitFilters, draw
+from rlvr_exp.rollouts.shared_prefix_decoder import SharedPrefixDecoder
 from rlvr_exp.rollouts.sampler_rows import RowDecoder
-from rlvr_exp.rollouts.shared_prefix_support import takes_groups
-from rlvr_exp.rollouts.stopping import Decode, Watcher, Whole
+from rlvr_exp.rollouts.shared_prefix_support import supports_shared_prefix
+from rlvr_exp.rollouts.stopping import Decode, StopStringMatcher, CompletionCheck
 from rlvr_exp.tasks.base import Domain
 
-Keys = Sequence[Key] | None
+SampleKey = Sequence[Key] | None
 """What a completion's draws depend on, e.g. (run seed, "rollout", step, place, task id, sample); None: greedy."""
 
 
 @dataclass(frozen=True)
-class Sampling:
+class SamplingParams:
     """How completions are drawn and when they end."""
 
-    filters: Filters
+    filters: LogitFilters
     max_new_tokens: int
     eos_ids: tuple[int, ...]
     stop: tuple[str, ...] = ()
@@ -40,21 +40,21 @@ class Sampling:
     """Token ids to text; needed for `stop`."""
     batch_size: int = 512
     """Completions drawn at once where more are wanted; all of a prompt's stay together."""
-    whole: Whole | None = None
+    whole: CompletionCheck | None = None
     """Ends a completion that the domain calls whole; it needs `decode`."""
 
     @classmethod
     def of(
         cls, options, policy: Policy, max_new_tokens: int, batch_size: int, domain: Domain | None = None
-    ) -> "Sampling":
+    ) -> "SamplingParams":
         """As the `algorithm` or the `evaluation` node says (rlvr_exp.config.sampling.Drawing), for answers to a domain."""
-        filters = Filters(options.temperature, options.top_k, options.top_p, options.min_p)
+        filters = LogitFilters(options.temperature, options.top_k, options.top_p, options.min_p)
         ends = (policy.eos_ids, tuple(options.stop), policy.decode)
-        return cls(filters, max_new_tokens, *ends, batch_size, Whole.of(domain, policy))
+        return cls(filters, max_new_tokens, *ends, batch_size, CompletionCheck.of(domain, policy))
 
 
 @dataclass(frozen=True)
-class Sampled:
+class TokenSample:
     """One completion as tokens, the end-of-sequence token included when it was drawn."""
 
     ids: tuple[int, ...]
@@ -67,25 +67,25 @@ class Sampled:
 
 
 @dataclass(frozen=True)
-class Finished:
+class FinishedSample:
     """A completion that has ended: sample `sample` of prompt `prompt`."""
 
     prompt: int
     sample: int
-    sampled: Sampled
+    sampled: TokenSample
 
 
 def sample_groups(
-    model: nn.Module, prompts: Sequence[Sequence[int]], keys: Sequence[Sequence[Keys]], sampling: Sampling
-) -> list[list[Sampled]]:
+    model: nn.Module, prompts: Sequence[Sequence[int]], keys: Sequence[Sequence[SampleKey]], sampling: SamplingParams
+) -> list[list[TokenSample]]:
     """All completions of each prompt, in the order of its keys; see `stream`."""
     found = {(one.prompt, one.sample): one.sampled for one in stream(model, prompts, keys, sampling)}
     return [[found[place, sample] for sample in range(len(wanted))] for place, wanted in enumerate(keys)]
 
 
 def stream(
-    model: nn.Module, prompts: Sequence[Sequence[int]], keys: Sequence[Sequence[Keys]], sampling: Sampling
-) -> Iterator[Finished]:
+    model: nn.Module, prompts: Sequence[Sequence[int]], keys: Sequence[Sequence[SampleKey]], sampling: SamplingParams
+) -> Iterator[FinishedSample]:
     """Draw `len(keys[p])` completions for each prompt p, all in one batch, each handed out as soon as it ends.
 
     Args:
@@ -144,14 +144,14 @@ def causal_model(model: nn.Module) -> PreTrainedModel:
 
 
 def _decoder(model: PreTrainedModel, prompts: Sequence[Sequence[int]], owner: np.ndarray, limit: int):
-    kind = GroupDecoder if takes_groups(model, max(map(len, prompts)) + limit) else RowDecoder
+    kind = SharedPrefixDecoder if supports_shared_prefix(model, max(map(len, prompts)) + limit) else RowDecoder
     return kind(model, prompts, owner, limit)
 
 
 class _Batch:
     """Completions being drawn. Completion i is sample `sample[i]` of prompt `owner[i]`."""
 
-    def __init__(self, model: PreTrainedModel, prompts, keys, sampling: Sampling):
+    def __init__(self, model: PreTrainedModel, prompts, keys, sampling: SamplingParams):
         self._model, self._sampling = model, sampling
         self._owner = np.repeat(np.arange(len(prompts)), [len(row) for row in keys])
         self._sample = np.concatenate([np.arange(len(row)) for row in keys])
@@ -160,8 +160,8 @@ class _Batch:
         self._live = np.arange(len(self._owner))
         self._eos = np.array(sampling.eos_ids)
         self._closing = np.array(sampling.whole.tokens if sampling.whole else ())
-        watch = [Watcher(sampling.stop, sampling.decode) for _ in self._live] if sampling.stop else []
-        self._watchers: list[Watcher] = watch
+        watch = [StopStringMatcher(sampling.stop, sampling.decode) for _ in self._live] if sampling.stop else []
+        self._watchers: list[StopStringMatcher] = watch
         self._ids = np.zeros((len(self._live), sampling.max_new_tokens), dtype=np.int64)
         self._logprobs = np.zeros(self._ids.shape, dtype=np.float32)
         self._support: list[list[tuple[int, ...]]] = [[] for _ in self._live]
@@ -172,7 +172,7 @@ class _Batch:
     def going(self) -> bool:
         return len(self._live) > 0
 
-    def step(self) -> list[Finished]:
+    def step(self) -> list[FinishedSample]:
         """Draw one token of each live completion; those that ended with it."""
         logits = self._decoder.step(self._live, self._tokens) if self._drawn else self._first()
         numbers = torch.from_numpy(self._uniforms[self._live, self._drawn]).to(logits.device)
@@ -189,7 +189,7 @@ class _Batch:
         logits = self._decoder.prefill()
         return logits[torch.from_numpy(self._owner).to(logits.device)]
 
-    def _record(self, drawn: Drawn) -> np.ndarray:
+    def _record(self, drawn: TokenDraw) -> np.ndarray:
         """Note what was drawn; which completions it ended."""
         ids = self._ids[self._live, self._drawn] = drawn.ids.cpu().numpy()
         self._logprobs[self._live, self._drawn] = drawn.logprobs.cpu().numpy()
@@ -208,14 +208,14 @@ class _Batch:
             due[place] = rule.finished(self._sampling.decode(self._ids[self._live[place], : self._drawn + 1].tolist()))
         return due
 
-    def _finished(self, i: int, ended: bool) -> Finished:
+    def _finished(self, i: int, ended: bool) -> FinishedSample:
         support = tuple(self._support[i]) if self._sampling.filters.narrow else None
         ids, logprobs = self._ids[i, : self._drawn], self._logprobs[i, : self._drawn]
-        sampled = Sampled(tuple(ids.tolist()), tuple(logprobs.tolist()), not ended, support)
-        return Finished(int(self._owner[i]), int(self._sample[i]), sampled)
+        sampled = TokenSample(tuple(ids.tolist()), tuple(logprobs.tolist()), not ended, support)
+        return FinishedSample(int(self._owner[i]), int(self._sample[i]), sampled)
 
 
-def uniforms(keys: Sequence[Sequence[Keys]], length: int) -> np.ndarray:
+def uniforms(keys: Sequence[Sequence[SampleKey]], length: int) -> np.ndarray:
     """(completions, length): the number of a draw depends on its key and its position alone; NaN for a greedy one."""
     rows = [
         np.full(length, np.nan) if key is None else np.random.Generator(np.random.Philox(derive(*key))).random(length)

@@ -9,7 +9,7 @@ from transformers import DynamicCache, PreTrainedModel
 
 
 class RowDecoder:
-    """See rlvr_exp.rollouts.shared_prefix_decoder.GroupDecoder, whose place it takes."""
+    """See rlvr_exp.rollouts.shared_prefix_decoder.SharedPrefixDecoder, whose place it takes."""
 
     def __init__(self, model: PreTrainedModel, prompts: Sequence[Sequence[int]], owner: np.ndarray, limit: int):
         self._model, self._prompts, self._owner = model, prompts, owner

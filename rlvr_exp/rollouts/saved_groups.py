@@ -7,8 +7,8 @@ from typing import Any
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.rewards.compose import Rewarded
 from rlvr_exp.rollouts.groups import Group
-from rlvr_exp.rollouts.completion import Answer
-from rlvr_exp.rollouts.sampler import Sampled
+from rlvr_exp.rollouts.completion import Completion
+from rlvr_exp.rollouts.sampler import TokenSample
 from rlvr_exp.tasks.base import Candidate, Task
 from rlvr_exp.verifiers.base import Verdict
 
@@ -49,7 +49,7 @@ def from_plain(state: Mapping[str, Any], tasks: Mapping[str, Task]) -> Group:
     )
 
 
-def _plain_answer(answer: Answer) -> dict[str, Any]:
+def _plain_answer(answer: Completion) -> dict[str, Any]:
     """All but times, and whether a cache knew the verdict: what is the machine's is no part of a run's state."""
     return {
         "sample": answer.sample,
@@ -60,10 +60,10 @@ def _plain_answer(answer: Answer) -> dict[str, Any]:
     }
 
 
-def _answer(state: Mapping[str, Any], task: Task) -> Answer:
-    sampled = Sampled(**{name: _tuples(value) for name, value in state["sampled"].items()})
+def _answer(state: Mapping[str, Any], task: Task) -> Completion:
+    sampled = TokenSample(**{name: _tuples(value) for name, value in state["sampled"].items()})
     candidate, verdict = Candidate(**state["candidate"]), Verdict(**state["verdict"])
-    return Answer(task, state["sample"], sampled, state["text"], candidate, verdict)
+    return Completion(task, state["sample"], sampled, state["text"], candidate, verdict)
 
 
 def _tuples(value: Any) -> Any:

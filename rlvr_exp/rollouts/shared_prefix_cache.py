@@ -30,7 +30,7 @@ class CannotGroup(Exception):
 
 
 def attend(module, query, key, value, attention_mask, scaling=None, group_cache=None, **others):
-    """Transformers' attention function for a forward pass of a GroupCache; shapes (1, heads, tokens, dimension).
+    """Transformers' attention function for a forward pass of a SharedPrefixCache; shapes (1, heads, tokens, dimension).
 
     Raises:
         CannotGroup: the layer wants more than a softmax over what it may see.
@@ -81,7 +81,7 @@ class _Step:
     """(rows, slots, width) additive"""
 
 
-class GroupCache:
+class SharedPrefixCache:
     """Groups decoded together. Completion i belongs to group `owner[i]`; `owner` ascends.
 
     Args:

@@ -7,13 +7,13 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
-from rlvr_exp.rollouts.shared_prefix_cache import NAME, GroupCache
+from rlvr_exp.rollouts.shared_prefix_cache import NAME, SharedPrefixCache
 
 PREFILL_TOKENS = 2048
 """Prompt tokens of one forward pass, a longer prompt apart."""
 
 
-class GroupDecoder:
+class SharedPrefixDecoder:
     """Logits of the next token, for the prompts and then for completions as they grow.
 
     Args:
@@ -25,7 +25,7 @@ class GroupDecoder:
     def __init__(self, model: PreTrainedModel, prompts: Sequence[Sequence[int]], owner: np.ndarray, limit: int):
         self._model, self._prompts, self._owner = model, prompts, owner
         self._lengths = np.array([len(prompt) for prompt in prompts])
-        self._cache = GroupCache(self._lengths.tolist(), owner, limit, model.dtype, model.device)
+        self._cache = SharedPrefixCache(self._lengths.tolist(), owner, limit, model.dtype, model.device)
         self._drawn = 0
 
     def prefill(self) -> torch.Tensor:

@@ -12,7 +12,7 @@ import torch
 from transformers import PreTrainedModel
 
 from rlvr_exp.rollouts.shared_prefix_cache import CannotGroup
-from rlvr_exp.rollouts.shared_prefix_decoder import GroupDecoder
+from rlvr_exp.rollouts.shared_prefix_decoder import SharedPrefixDecoder
 
 TOLERANCE = {torch.float32: 1e-3, torch.float64: 1e-3}
 """Mean difference of log-probabilities by dtype; for the rest:"""
@@ -20,8 +20,8 @@ ROUGH = 0.1
 _KNOWN: WeakKeyDictionary[PreTrainedModel, dict[int, bool]] = WeakKeyDictionary()
 
 
-def takes_groups(model: PreTrainedModel, longest: int) -> bool:
-    """Whether GroupDecoder serves this model for sequences up to `longest` tokens; a model that it does not serve is
+def supports_shared_prefix(model: PreTrainedModel, longest: int) -> bool:
+    """Whether SharedPrefixDecoder serves this model for sequences up to `longest` tokens; a model that it does not serve is
     told of once."""
     known = _KNOWN.setdefault(model, {})
     window = _window(model, longest)
@@ -63,7 +63,7 @@ def _gap(model: PreTrainedModel) -> float:
     prompts = [list(range(first, first + 7)), list(range(first + 2, first + 6))]
     tokens = [[first + 1, first + 8], [first + 5, first + 3], [first + 4, first + 9], [first + 10, first + 6]]
     owner, live = np.array([0, 0, 1, 1]), np.arange(4)
-    decoder = GroupDecoder(model, prompts, owner, 2)
+    decoder = SharedPrefixDecoder(model, prompts, owner, 2)
     decoder.prefill()
     for place in range(2):
         logits = decoder.step(live, torch.tensor([row[place] for row in tokens]))

@@ -18,7 +18,7 @@ INCOMPLETE = "\N{REPLACEMENT CHARACTER}"
 """What a tokenizer decodes the first bytes of a character to."""
 
 
-class Watcher:
+class StopStringMatcher:
     """Reads one completion as it grows.
 
     Args:
@@ -50,7 +50,7 @@ class Watcher:
 
 
 @dataclass(frozen=True)
-class Whole:
+class CompletionCheck:
     """A domain's word that a completion is whole, asked for after the tokens that can make it so: once or twice in a
     completion, where a stop string is looked for after each token."""
 
@@ -59,7 +59,7 @@ class Whole:
     """Those in whose text the domain's `ends` stands."""
 
     @classmethod
-    def of(cls, domain: Domain | None, policy: Policy) -> "Whole | None":
+    def of(cls, domain: Domain | None, policy: Policy) -> "CompletionCheck | None":
         """None where the domain leaves it to the end token."""
         if domain is None or not domain.stop_text:
             return None

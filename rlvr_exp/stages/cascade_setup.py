@@ -16,7 +16,7 @@ from rlvr_exp.models.policy import Policy
 from rlvr_exp.models.report import parameters
 from rlvr_exp.models.roles import load_roles
 from rlvr_exp.rollouts.cascade import ANNOTATOR, ROLES, WRITER, Cascade
-from rlvr_exp.rollouts.sampler import Sampling
+from rlvr_exp.rollouts.sampler import SamplingParams
 from rlvr_exp.rollouts.distributed import agreed
 from rlvr_exp.run import manifest
 from rlvr_exp.run.context import RunContext
@@ -48,7 +48,7 @@ class CascadeParts:
         longest = config.model.max_completion_tokens
         domains = {WRITER: self.domain.writer, ANNOTATOR: self.domain.annotator}
         sampling = {
-            role: Sampling.of(drawing, one, longest, batch_size, domains[role]) for role, one in self.policies.items()
+            role: SamplingParams.of(drawing, one, longest, batch_size, domains[role]) for role, one in self.policies.items()
         }
         room = min(config.model.max_prompt_tokens, min(one.max_tokens for one in self.policies.values()) - longest)
         return Cascade(self.domain, self.policies, self.writer.verifier, sampling, room, attempts)

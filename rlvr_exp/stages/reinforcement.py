@@ -13,7 +13,7 @@ from rlvr_exp.config import build
 from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.evaluation.text_similarity import saved_role_rates
 from rlvr_exp.rollouts.collect import Collector
-from rlvr_exp.rollouts.sampler import Sampling
+from rlvr_exp.rollouts.sampler import SamplingParams
 from rlvr_exp.run.callbacks import MetricsLogger
 from rlvr_exp.run.checkpoints import Checkpoints
 from rlvr_exp.run.guards import Guards
@@ -48,7 +48,7 @@ def collect_from(parts: Parts, config, context: RunContext, algorithm: Algorithm
         reward=build(config.reward),
         curriculum=build(config.curriculum, tasks=tasks, seed=config.seed),
         tasks=tasks,
-        sampling=Sampling.of(
+        sampling=SamplingParams.of(
             options, parts.policy, longest, options.rollout_batch_size or config.evaluation.batch_size, parts.domain
         ),
         plan=algorithm.plan(),

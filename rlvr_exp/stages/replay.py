@@ -22,8 +22,8 @@ from rlvr_exp.core.files import write_json, write_text
 from rlvr_exp.rewards.base import Judged
 from rlvr_exp.rewards.compose import Reward, Rewarded
 from rlvr_exp.rollouts.groups import Group, Groups
-from rlvr_exp.rollouts.completion import CUT, Answer
-from rlvr_exp.rollouts.sampler import Sampled
+from rlvr_exp.rollouts.completion import TRUNCATED, Completion
+from rlvr_exp.rollouts.sampler import TokenSample
 from rlvr_exp.run import manifest
 from rlvr_exp.run.context import RunContext, StageResult
 from rlvr_exp.run.rollout_files import VerifiedCompletion
@@ -110,7 +110,7 @@ def judged_again(
     asked = [place for place, row in enumerate(rows) if not row.truncated]
     requests = [Request(tasks[rows[place].task].problem, candidates[place]) for place in asked]
     verdicts = dict(zip(asked, verifier.verify(requests), strict=True))
-    return [(candidate, verdicts.get(place, CUT)) for place, candidate in enumerate(candidates)]
+    return [(candidate, verdicts.get(place, TRUNCATED)) for place, candidate in enumerate(candidates)]
 
 
 def warm(reward: Reward, source: RunReader, step: int) -> None:
@@ -152,12 +152,12 @@ def groups_of(
     )
 
 
-def _answer(row: VerifiedCompletion, task: Task, candidate: Candidate, verdict: Verdict) -> Answer:
-    drawn = Sampled((0,) * row.tokens, (0.0,) * row.tokens, row.truncated)
-    return Answer(task, row.sample, drawn, row.completion, candidate, verdict)
+def _answer(row: VerifiedCompletion, task: Task, candidate: Candidate, verdict: Verdict) -> Completion:
+    drawn = TokenSample((0,) * row.tokens, (0.0,) * row.tokens, row.truncated)
+    return Completion(task, row.sample, drawn, row.completion, candidate, verdict)
 
 
-def _paid(rows: Sequence[VerifiedCompletion], answers: Sequence[Answer], reward: Reward) -> list[Rewarded]:
+def _paid(rows: Sequence[VerifiedCompletion], answers: Sequence[Completion], reward: Reward) -> list[Rewarded]:
     """Those sampled in the step are paid together, as then; those of earlier steps keep what they were paid."""
     fresh = [place for place, row in enumerate(rows) if not row.waited]
     judged = [
@@ -173,7 +173,7 @@ def _kept(row: VerifiedCompletion) -> Rewarded:
 
 
 def _group(
-    number: int, rows: Sequence[VerifiedCompletion], answers: Sequence[Answer], paid: Sequence[Rewarded], algorithm: Algorithm
+    number: int, rows: Sequence[VerifiedCompletion], answers: Sequence[Completion], paid: Sequence[Rewarded], algorithm: Algorithm
 ) -> Group:
     pairs = zip(paid, rows, strict=True)
     rewards = tuple(None if one.total is None else algorithm.shaped(one.total, row.tokens) for one, row in pairs)

@@ -16,8 +16,8 @@ from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rewards.compose import Rewarded
 from rlvr_exp.rollouts.groups import Group, Groups
-from rlvr_exp.rollouts.completion import Answer
-from rlvr_exp.rollouts.sampler import Sampled
+from rlvr_exp.rollouts.completion import Completion
+from rlvr_exp.rollouts.sampler import TokenSample
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.verifiers.base import Verdict
 
@@ -88,7 +88,7 @@ def _group(who: Algorithm, place: int, recorded, rewards, step: int) -> Group:
     task = SimpleNamespace(id=f"task {place}", family="f")
     ids = answers()[place]
     made = [
-        Answer(task, s, Sampled(ids[s], recorded[s], False), "", Candidate(""), _verdict(reward))
+        Completion(task, s, TokenSample(ids[s], recorded[s], False), "", Candidate(""), _verdict(reward))
         for s, reward in enumerate(rewards)
     ]
     paid = [Rewarded(reward, reward, {}) for reward in rewards]

@@ -26,7 +26,7 @@ from rlvr_exp.rewards.compose import Reward
 from rlvr_exp.rewards.terms import AllPassed, CasesPassed
 from rlvr_exp.rollouts import rollout_loop
 from rlvr_exp.rollouts.collect import Collector
-from rlvr_exp.rollouts.sampler import Sampling
+from rlvr_exp.rollouts.sampler import SamplingParams
 from rlvr_exp.tasks.base import Candidate, Task
 from rlvr_exp.verifiers.base import Direct, Request, Verdict
 
@@ -86,7 +86,7 @@ def _collector(options: Any, who: Algorithm, policy: Policy) -> Collector:
         reward=Reward({"passed": AllPassed(weight=1.0), "cases": CasesPassed(weight=0.2)}),
         curriculum=Ordered(TASKS, 0),
         tasks=TASKS,
-        sampling=Sampling.of(options, policy, LIMIT, options.rollout_batch_size or 100),
+        sampling=SamplingParams.of(options, policy, LIMIT, options.rollout_batch_size or 100),
         plan=who.plan(),
         group_filter=who.group_filter(),
         shape=who.shaped,

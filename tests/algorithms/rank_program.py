@@ -19,7 +19,7 @@ from rlvr_exp.algorithms.parallel_arguments import parallel_arguments
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.config.parallel import Parallel
 from rlvr_exp.models.zero3 import gathered_weights
-from rlvr_exp.rollouts.rollout_loop import Answered
+from rlvr_exp.rollouts.rollout_loop import RolloutResult
 from rlvr_exp.rollouts.distributed import added, agreed, any_rank, by_all_ranks, rank
 from rlvr_exp.run import lifeline
 from rlvr_exp.run.ranks import joined
@@ -69,7 +69,7 @@ def shares() -> dict[str, object]:
 
     @by_all_ranks
     def answer(policy, domain, verifier, questions, seconds):
-        return Answered(
+        return RolloutResult(
             tuple(f"{question} by {rank()}" for question in questions), {"generate": seconds} if questions else {}
         )
 

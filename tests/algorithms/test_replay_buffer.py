@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from rlvr_exp.algorithms.replay_buffer import Recent, ReplayBuffer
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.rollouts.sampler import Sampled
+from rlvr_exp.rollouts.sampler import TokenSample
 
 
 def group(step: int, place: int) -> Recent:
-    sample = Sampled((step, place, 3), (-0.5, -0.1, -1 / 3), truncated=False)
+    sample = TokenSample((step, place, 3), (-0.5, -0.1, -1 / 3), truncated=False)
     return Recent(step * 100 + place, (step, place), (sample, sample), (1.0, math.nan))
 
 

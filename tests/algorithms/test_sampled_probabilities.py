@@ -8,17 +8,17 @@ from trl.trainer.utils import add_fused_lm_head
 from rlvr_exp.algorithms.training_batch import support_of
 from rlvr_exp.algorithms.logprobs import score
 from rlvr_exp.algorithms.packing import packed, row_by_row
-from rlvr_exp.rollouts.draw import Filters
-from rlvr_exp.rollouts.sampler import Sampling, sample_groups
+from rlvr_exp.rollouts.draw import LogitFilters
+from rlvr_exp.rollouts.sampler import SamplingParams, sample_groups
 
 GROUP = 3
 FILTERS = {
-    "all": Filters(),
-    "temperature": Filters(0.6),
-    "top_k": Filters(1.3, top_k=4),
-    "top_p": Filters(1.0, top_p=0.6),
-    "min_p": Filters(1.0, min_p=0.2),
-    "together": Filters(0.8, top_k=9, top_p=0.8, min_p=0.1),
+    "all": LogitFilters(),
+    "temperature": LogitFilters(0.6),
+    "top_k": LogitFilters(1.3, top_k=4),
+    "top_p": LogitFilters(1.0, top_p=0.6),
+    "min_p": LogitFilters(1.0, min_p=0.2),
+    "together": LogitFilters(0.8, top_k=9, top_p=0.8, min_p=0.1),
 }
 
 
@@ -44,7 +44,7 @@ def peaked() -> Qwen3ForCausalLM:
 def test_the_trainer_computes_what_the_sampler_recorded(filters, together):
     model, prompts = peaked(), [[5, 9, 7, 3], [8], [4, 4, 11, 6, 2, 13]]
     keys = [[("draws", place, sample) for sample in range(GROUP)] for place in range(len(prompts))]
-    samples = [one for group in sample_groups(model, prompts, keys, Sampling(filters, 7, (1,))) for one in group]
+    samples = [one for group in sample_groups(model, prompts, keys, SamplingParams(filters, 7, (1,))) for one in group]
     answers, width = [list(one.ids) for one in samples], max(len(one.ids) for one in samples)
     repeated = [prompt for prompt in prompts for _ in range(GROUP)]
     owners = [place for place in range(len(prompts)) for _ in range(GROUP)]

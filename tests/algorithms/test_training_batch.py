@@ -7,7 +7,7 @@ import torch
 from fixed_batch import PROMPTS, algorithm, drawn_from, groups, policy
 
 from rlvr_exp.algorithms.training_batch import Experience, support_of
-from rlvr_exp.rollouts.sampler import Sampled
+from rlvr_exp.rollouts.sampler import TokenSample
 
 
 @pytest.fixture(scope="module")
@@ -38,11 +38,11 @@ def test_samples_keep_what_was_recorded_of_them(learned):
 
 
 def test_the_support_is_padded_for_each_token():
-    samples = [Sampled((4, 5), (-0.1, -0.2), False, ((4,), (5, 6, 7))), Sampled((3,), (-0.3,), False, ((3, 9),))]
+    samples = [TokenSample((4, 5), (-0.1, -0.2), False, ((4,), (5, 6, 7))), TokenSample((3,), (-0.3,), False, ((3, 9),))]
     assert support_of(samples).tolist() == [[[4, -1, -1], [5, 6, 7]], [[3, 9, -1], [-1, -1, -1]]]
-    assert support_of([Sampled((4,), (-0.1,), False)]) is None
+    assert support_of([TokenSample((4,), (-0.1,), False)]) is None
 
 
 def test_samples_with_and_without_their_support_do_not_mix():
     with pytest.raises(ValueError, match="1 of 2 samples came without"):
-        support_of([Sampled((4,), (-0.1,), False, ((4,),)), Sampled((4,), (-0.1,), False)])
+        support_of([TokenSample((4,), (-0.1,), False, ((4,),)), TokenSample((4,), (-0.1,), False)])

@@ -17,7 +17,7 @@ from rlvr_exp.algorithms.trajectories import Trajectories, collected
 from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.config.ppo import PPO as Options
 from rlvr_exp.models.policy import Policy
-from rlvr_exp.rollouts.sampler import Sampled
+from rlvr_exp.rollouts.sampler import TokenSample
 
 GROUPS, SIZE, PROMPT, ANSWER = 4, 2, 5, 3
 EVERYTHING = 1000
@@ -54,7 +54,7 @@ def groups(step: int = 0, silent: tuple[int, ...] = ()) -> list[Recent]:
     made = []
     for number in range(GROUPS):
         places = [number * SIZE + member for member in range(SIZE)]
-        samples = tuple(Sampled(tokens(1 + place % ANSWER), (-3.0,) * (1 + place % ANSWER), False) for place in places)
+        samples = tuple(TokenSample(tokens(1 + place % ANSWER), (-3.0,) * (1 + place % ANSWER), False) for place in places)
         rewards = tuple(math.nan if place in silent else float(place % 3) for place in places)
         made.append(Recent(step * 100 + number, tokens(PROMPT - number % 2), samples, rewards))
     return made

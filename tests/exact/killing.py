@@ -56,14 +56,14 @@ def _after(function: Any) -> Any:
 def _generation() -> None:
     from rlvr_exp.rollouts import rollout_loop
 
-    _replace(rollout_loop, "read", _after)
+    _replace(rollout_loop, "parse_completion", _after)
 
 
 def _verification() -> None:
     from rlvr_exp.rollouts import rollout_loop
-    from rlvr_exp.rollouts.completion import CUT
+    from rlvr_exp.rollouts.completion import TRUNCATED
 
-    _replace(rollout_loop._Asking, "judged", lambda old: _before(old, lambda self, place, verdict: verdict is not CUT))
+    _replace(rollout_loop._RolloutLoop, "judged", lambda old: _before(old, lambda self, place, verdict: verdict is not TRUNCATED))
 
 
 def _backward() -> None:

@@ -12,7 +12,7 @@ from rlvr_exp.core.sealed import seal
 from rlvr_exp.inference import load
 from rlvr_exp.models.embedded import EMBEDDED
 from rlvr_exp.models.identity import weights_hash
-from rlvr_exp.rollouts.completion import CUT
+from rlvr_exp.rollouts.completion import TRUNCATED
 from rlvr_exp.verifiers.base import Direct
 
 
@@ -20,7 +20,7 @@ class Silent(Direct):
     name, version = "silent", "1"
 
     def judge(self, request):
-        return CUT
+        return TRUNCATED
 
 
 def test_a_plain_folder_answers_as_the_embedded_policy(tmp_path):

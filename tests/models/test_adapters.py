@@ -9,8 +9,8 @@ from rlvr_exp.core.errors import InputError
 from rlvr_exp.models.adapters import activate, adapter_metrics, adapter_parameters, adapters_off
 from rlvr_exp.models.policy import add_adapter
 from rlvr_exp.models.report import parameters
-from rlvr_exp.rollouts.draw import Filters
-from rlvr_exp.rollouts.sampler import Sampling, sample_groups
+from rlvr_exp.rollouts.draw import LogitFilters
+from rlvr_exp.rollouts.sampler import SamplingParams, sample_groups
 
 LORA = Adapter(kind="lora", rank=4)
 KINDS = [LORA, Adapter(kind="dora", rank=4)]
@@ -88,7 +88,7 @@ def test_two_adapters_share_a_base_and_the_idle_one_is_untouched(folder) -> None
 def test_the_adapter_samples(folder, dtype: str) -> None:
     policy = updated(loaded(folder, adapter=LORA, dtype=dtype), steps=3)
     prompt = [5, 9, 300]
-    ((one,),) = sample_groups(policy.model, [prompt], [[(0, "draw")]], Sampling(Filters(1.0), 5, policy.eos_ids))
+    ((one,),) = sample_groups(policy.model, [prompt], [[(0, "draw")]], SamplingParams(LogitFilters(1.0), 5, policy.eos_ids))
     place = range(len(prompt) - 1, len(prompt) - 1 + len(one.ids))
 
     def scored() -> torch.Tensor:

@@ -14,8 +14,8 @@ from rlvr_exp.config.adapter import Adapter
 from rlvr_exp.config.run import Checkpoint
 from rlvr_exp.core.errors import GuardStop, InputError
 from rlvr_exp.models.policy import Policy, add_adapter
-from rlvr_exp.rollouts.draw import Filters
-from rlvr_exp.rollouts.sampler import Sampled, Sampling, sample_groups
+from rlvr_exp.rollouts.draw import LogitFilters
+from rlvr_exp.rollouts.sampler import TokenSample, SamplingParams, sample_groups
 from rlvr_exp.run.checkpoints import Checkpoints, restore
 
 LORA = {"adapter": Adapter(kind="lora", rank=4)}
@@ -41,9 +41,9 @@ def saved(run: Path, policy: Policy, step: int = 1) -> Path:
     return Checkpoints(run, Checkpoint()).save(step, policy)
 
 
-def sampled(policy: Policy) -> Sampled:
+def sampled(policy: Policy) -> TokenSample:
     """A short completion by the engine that rollouts use."""
-    ((one,),) = sample_groups(policy.model, [[5, 6]], [[(0, "draw")]], Sampling(Filters(1.0), 4, policy.eos_ids))
+    ((one,),) = sample_groups(policy.model, [[5, 6]], [[(0, "draw")]], SamplingParams(LogitFilters(1.0), 4, policy.eos_ids))
     return one
 
 

@@ -11,12 +11,12 @@ from rlvr_exp.config.cascade import Cascade as Options
 from rlvr_exp.curriculum.uniform import Uniform
 from rlvr_exp.rewards.compose import Reward
 from rlvr_exp.rewards.terms import AllPassed
-from rlvr_exp.rollouts.rollout_loop import Answered, Question
+from rlvr_exp.rollouts.rollout_loop import RolloutResult, RolloutRequest
 from rlvr_exp.rollouts.cascade import Cascade
 from rlvr_exp.rollouts.cascade_collect import CascadeCollector, Paid
 from rlvr_exp.rollouts.group_filter import GroupFilter
-from rlvr_exp.rollouts.completion import Answer
-from rlvr_exp.rollouts.sampler import Sampled
+from rlvr_exp.rollouts.completion import Completion
+from rlvr_exp.rollouts.sampler import TokenSample
 from rlvr_exp.tasks.base import Task
 from rlvr_exp.tasks.dafny.domain import DafnyDomain
 from rlvr_exp.tasks.dafny.two_stage import TwoStage
@@ -27,8 +27,8 @@ GOOD = "{\n  r := n + n;\n}"
 LOOP = "{\n  r := 0;\n  var i := 0;\n  while i < n\n  {\n    i := i + 1;\n    r := r + 2;\n  }\n}"
 PROVED = LOOP.replace("while i < n\n", "while i < n\n    invariant i <= n && r == 2 * i\n")
 WRONG, ASSUMES, NO_BODY = "{\n  r := n;\n}", "{\n  assume false;\n}", "no"
-CUT = "cut"
-Script = Callable[[str, Question, tuple | None], tuple[str, Verdict]]
+CUT_TEXT = "cut"
+Script = Callable[[str, RolloutRequest, tuple | None], tuple[str, Verdict]]
 """(role, question, key) -> text and verdict of a completion."""
 
 
@@ -44,22 +44,22 @@ def domain(folder: Path, count: int = 3) -> TwoStage:
 
 
 @contextmanager
-def scripted(script: Script, asked: list[tuple[str, Question]] | None = None) -> Iterator[None]:
+def scripted(script: Script, asked: list[tuple[str, RolloutRequest]] | None = None) -> Iterator[None]:
     """`asked` gets every question with its role."""
 
-    def answer(policy, domain, verifier, questions: Sequence[Question], sampling) -> Answered:
+    def generate_and_verify(policy, domain, verifier, requests: Sequence[RolloutRequest], sampling) -> RolloutResult:
         role = policy.role
         if asked is not None:
-            asked.extend((role, question) for question in questions)
-        rows = [tuple(_answer(role, domain, one, i, key) for i, key in enumerate(one.keys)) for one in questions]
-        return Answered(tuple(rows), {"generate": 1.0, "verify": 0.5})
+            asked.extend((role, request) for request in requests)
+        rows = [tuple(_answer(role, domain, one, i, key) for i, key in enumerate(one.keys)) for one in requests]
+        return RolloutResult(tuple(rows), {"generate": 1.0, "verify": 0.5})
 
-    def _answer(role: str, domain, question: Question, sample: int, key) -> Answer:
-        text, verdict = script(role, question, key)
-        drawn = Sampled(tuple(range(1 + len(text) % 5)), (-1.0,) * (1 + len(text) % 5), text == CUT)
-        return Answer(question.task, sample, drawn, text, domain.parse(text, question.task), verdict, 2.0, 1.0)
+    def _answer(role: str, domain, request: RolloutRequest, sample: int, key) -> Completion:
+        text, verdict = script(role, request, key)
+        drawn = TokenSample(tuple(range(1 + len(text) % 5)), (-1.0,) * (1 + len(text) % 5), text == CUT_TEXT)
+        return Completion(request.task, sample, drawn, text, domain.parse(text, request.task), verdict, 2.0, 1.0)
 
-    with mock.patch("rlvr_exp.rollouts.cascade.answer", answer):
+    with mock.patch("rlvr_exp.rollouts.cascade.generate_and_verify", generate_and_verify):
         yield
 
 
@@ -93,6 +93,6 @@ def failed(bucket: str) -> Verdict:
     return Verdict("failed", bucket, log=f"it says {bucket}")
 
 
-def on_written(question: Question) -> bool:
+def on_written(request: RolloutRequest) -> bool:
     """The question is one of the cascade, not of the writer's own domain."""
-    return question.task.problem.keep is not None
+    return request.task.problem.keep is not None

@@ -9,11 +9,11 @@ from rlvr_exp.core.seeds import uniform
 from rlvr_exp.curriculum.uniform import Uniform
 from rlvr_exp.rewards.compose import Reward
 from rlvr_exp.rewards.terms import AllPassed
-from rlvr_exp.rollouts.rollout_loop import Answered, Question
+from rlvr_exp.rollouts.rollout_loop import RolloutResult, RolloutRequest
 from rlvr_exp.rollouts.collect import Collector, Plan
 from rlvr_exp.rollouts.group_filter import GroupFilter
-from rlvr_exp.rollouts.completion import Answer
-from rlvr_exp.rollouts.sampler import Sampled
+from rlvr_exp.rollouts.completion import Completion
+from rlvr_exp.rollouts.sampler import TokenSample
 from rlvr_exp.tasks.base import Candidate, Task
 from rlvr_exp.verifiers.base import Verdict
 
@@ -26,16 +26,16 @@ def tasks(count: int, prompts: int) -> list[Task]:
     return [Task(f"task{i}", "f", SHARES[i % 3], inputs=i % prompts, problem=None) for i in range(count)]
 
 
-def fake_answer(policy, domain, verifier, questions: Sequence[Question], sampling) -> Answered:
-    rows = [tuple(_answer(q.task, sample, key) for sample, key in enumerate(q.keys)) for q in questions]
-    return Answered(tuple(rows), {"generate": 1.0, "verify": 0.5})
+def fake_generate_and_verify(policy, domain, verifier, requests: Sequence[RolloutRequest], sampling) -> RolloutResult:
+    rows = [tuple(_answer(q.task, sample, key) for sample, key in enumerate(q.keys)) for q in requests]
+    return RolloutResult(tuple(rows), {"generate": 1.0, "verify": 0.5})
 
 
-def _answer(task: Task, sample: int, key) -> Answer:
+def _answer(task: Task, sample: int, key) -> Completion:
     length = 1 + int(uniform(*key, "length") * 4)
     ids = tuple(int(uniform(*key, place) * 9) for place in range(length))
-    sampled = Sampled(ids, tuple(-uniform(*key, place) for place in range(length)), False)
-    return Answer(task, sample, sampled, f"text {ids}", Candidate("x"), _verdict(task, key))
+    sampled = TokenSample(ids, tuple(-uniform(*key, place) for place in range(length)), False)
+    return Completion(task, sample, sampled, f"text {ids}", Candidate("x"), _verdict(task, key))
 
 
 def _verdict(task: Task, key) -> Verdict:
@@ -48,7 +48,7 @@ def _verdict(task: Task, key) -> Verdict:
 
 @contextmanager
 def world() -> Iterator[None]:
-    with mock.patch("rlvr_exp.rollouts.collect.answer", fake_answer):
+    with mock.patch("rlvr_exp.rollouts.collect.generate_and_verify", fake_generate_and_verify):
         yield
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from fake_cascade import (
     ASSUMES,
-    CUT,
+    CUT_TEXT,
     GOOD,
     LOOP,
     NO_BODY,
@@ -20,9 +20,9 @@ from fake_cascade import (
     tasks_of,
 )
 
-from rlvr_exp.rollouts.rollout_loop import UNASKED
-from rlvr_exp.rollouts.cascade import Asked, cascade_sample
-from rlvr_exp.rollouts.completion import CUT as TRUNCATED
+from rlvr_exp.rollouts.rollout_loop import PENDING
+from rlvr_exp.rollouts.cascade import CascadeRequest, cascade_sample
+from rlvr_exp.rollouts.completion import TRUNCATED
 
 KEYS = {"writer": (("w", 0), ("w", 1)), "annotator": ((("a", 0),), (("a", 1),))}
 
@@ -35,14 +35,14 @@ def two(tmp_path):
 def sampled(two, written, annotated, attempts: int = 1, asked=None, room: int = 10_000):
     """One task; `written` and `annotated`: (text, verdict) of each key, by its number."""
 
-    def script(role, question, key):
+    def script(role, request, key):
         place = key[1]
         if role == "annotator" and key[2:3] == ("again",):
             place += 10
         return (written if role == "writer" else annotated)[place]
 
     with scripted(script, asked):
-        wanted = Asked(tasks_of(two)[0], KEYS["writer"], KEYS["annotator"])
+        wanted = CascadeRequest(tasks_of(two)[0], KEYS["writer"], KEYS["annotator"])
         return cascade_sample(cascade(two, attempts, room), [wanted])[0]
 
 
@@ -57,11 +57,11 @@ def test_a_proof_is_nobodys_failure(two) -> None:
 def test_the_annotator_is_asked_about_the_body_which_it_keeps_and_judged_against_the_hole(two) -> None:
     asked: list = []
     sampled(two, [(GOOD, PASSED), (WRONG, failed("verify"))], [(GOOD, PASSED), (WRONG, failed("verify"))], asked=asked)
-    questions = [question for role, question in asked if role == "annotator"]
-    problems = [question.task.problem for question in questions]
+    requests = [request for role, request in asked if role == "annotator"]
+    problems = [request.task.problem for request in requests]
     assert [one.keep for one in problems] == [two.program(tasks_of(two)[0], body) for body in (GOOD, WRONG)]
     assert all(replace(one, keep=None) == tasks_of(two)[0].problem for one in problems)
-    assert GOOD in "".join(map(chr, questions[0].prompt)) and all(on_written(question) for question in questions)
+    assert GOOD in "".join(map(chr, requests[0].prompt)) and all(on_written(request) for request in requests)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_a_body_that_any_annotations_prove_is_not_at_fault(two) -> None:
 
 @pytest.mark.parametrize(
     ("text", "verdict", "failure"),
-    [(NO_BODY, failed("parse"), "syntax"), (CUT, TRUNCATED, "truncated"), (ASSUMES, PASSED, "rejected")],
+    [(NO_BODY, failed("parse"), "syntax"), (CUT_TEXT, TRUNCATED, "truncated"), (ASSUMES, PASSED, "rejected")],
 )
 def test_what_cannot_be_annotated_is_the_writers_and_nobody_is_asked(two, text, verdict, failure) -> None:
     asked: list = []
@@ -110,16 +110,16 @@ def test_a_second_attempt_is_told_what_was_said_of_the_first(two) -> None:
     asked: list = []
     annotated = {0: (LOOP, failed("verify")), 1: (PROVED, PASSED), 10: (PROVED, PASSED)}
     made = sampled(two, [(LOOP, PASSED)] * 2, annotated, attempts=2, asked=asked)
-    again = [question for role, question in asked if question.keys[0][2:3] == ("again",)]
-    assert [question.keys for question in again] == [((*KEYS["annotator"][0][0], "again", 1),)]
+    again = [request for role, request in asked if request.keys[0][2:3] == ("again",)]
+    assert [request.keys for request in again] == [((*KEYS["annotator"][0][0], "again", 1),)]
     assert "it says verify" in "".join(map(chr, again[0].prompt))
     assert [len(one.annotated) for place in (0, 1) for one in made.results(place)] == [2, 1]
     assert [one.verdict.outcome for one in made.results(0)] == ["passed"]
 
 
 def test_without_a_writer_the_golds_body_is_annotated(two) -> None:
-    with scripted(lambda role, question, key: (PROVED, PASSED)):
-        made = cascade_sample(cascade(two), [Asked(tasks_of(two)[0], (), ((("a", 0), ("a", 1)),))])[0]
+    with scripted(lambda role, request, key: (PROVED, PASSED)):
+        made = cascade_sample(cascade(two), [CascadeRequest(tasks_of(two)[0], (), ((("a", 0), ("a", 1)),))])[0]
     assert [(one.body, one.written, one.failed_by) for one in made.results(0)] == [(LOOP, None, None)] * 2
 
 
@@ -139,11 +139,11 @@ def test_a_body_that_is_proved_needs_no_gold_unless_it_is_paid_by_it(two, every,
     task, recorder = tasks_of(two)[0], Recorder()
     texts = {"writer": [LOOP, GOOD, ASSUMES], "annotator": [(PROVED, PASSED), (GOOD, failed("verify"))]}
 
-    def script(role, question, key):
-        return texts[role][key[1]] if role == "annotator" else (texts[role][key[1]], UNASKED)
+    def script(role, request, key):
+        return texts[role][key[1]] if role == "annotator" else (texts[role][key[1]], PENDING)
 
     keys = {role: tuple((role, i) for i in range(3)) for role in texts}
-    wanted = Asked(task, keys["writer"], tuple((key,) for key in keys["annotator"]))
+    wanted = CascadeRequest(task, keys["writer"], tuple((key,) for key in keys["annotator"]))
     with scripted(script):
         made = cascade_sample(replace(cascade(two), verifier=recorder, graft_all=every), [wanted])[0]
     programs = [two.writer.parse(text, task).text for text in judged + [ASSUMES] * every]

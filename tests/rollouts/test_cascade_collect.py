@@ -14,12 +14,12 @@ def two(tmp_path):
     return domain(tmp_path)
 
 
-def script(role, question, key):
+def script(role, request, key):
     """Bodies by their number; the first annotation of a loop proves it, no other does."""
     if role == "writer":
         body = BODIES[key[-1]]
         return body, PASSED if body == LOOP else failed("verify")
-    body = question.task.inputs.example.body
+    body = request.task.inputs.example.body
     return (PROVED, PASSED) if body == LOOP and key[-1] == 0 else (body, failed("verify"))
 
 
@@ -48,7 +48,7 @@ def test_every_draw_has_a_key_of_its_own_and_depends_on_nothing_else(two) -> Non
     with scripted(script, asked):
         made = collector(two, shared)
         made.collect(0), made.collect(1)
-    keys = [key for _, question in asked for key in question.keys]
+    keys = [key for _, request in asked for key in request.keys]
     assert len(set(keys)) == len(keys) and all(key[:3] == (0, "rollout", role) for role, q in asked for key in q.keys)
 
 
@@ -64,12 +64,12 @@ def test_the_counterfactual_credit_by_resampling_draws_annotations_that_nobody_l
         made = collector(two, difference, credit="counterfactual", counterfactual="resampled", resamples=4)
         found = made.collect(0)
     assert found.of("writer").learned[0].rewards == (0.125, -0.25, 0.125)
-    assert {len(question.keys) for _, question in asked if question.keys[0][2] == "counterfactual"} == {4}
+    assert {len(request.keys) for _, request in asked if request.keys[0][2] == "counterfactual"} == {4}
     assert [len(group.answers) for group in found.of("annotator").learned] == [2] * 4
 
 
 def test_where_no_body_can_be_annotated_the_annotator_learns_on_golds(two) -> None:
-    def none(role, question, key):
+    def none(role, request, key):
         return (NO_BODY, failed("parse")) if role == "writer" else (PROVED, PASSED)
 
     with scripted(none):
@@ -112,7 +112,7 @@ def test_it_goes_on_from_its_state(two) -> None:
 
 
 def test_good_bodies_need_no_annotations(two) -> None:
-    with scripted(lambda role, question, key: (GOOD, PASSED)):
+    with scripted(lambda role, request, key: (GOOD, PASSED)):
         found = collector(two, shared).collect(0)
     assert {one.verdict.outcome for one in found.results} == {"passed"}
     assert found.of("writer").dead and set(found.of("writer").dead.values()) == {"solved"}

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from transformers import MinPLogitsWarper, TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 
 from rlvr_exp.core.errors import GuardStop
-from rlvr_exp.rollouts.draw import Filters, draw, keep
+from rlvr_exp.rollouts.draw import LogitFilters, draw, filter_mask
 
 ROWS, VOCABULARY = 6, 50
 
@@ -16,7 +16,7 @@ def logits(seed: int, scale: float = 3.0) -> torch.Tensor:
     return torch.randn(ROWS, VOCABULARY, generator=torch.Generator().manual_seed(seed)) * scale
 
 
-def by_transformers(scores: torch.Tensor, filters: Filters) -> torch.Tensor:
+def by_transformers(scores: torch.Tensor, filters: LogitFilters) -> torch.Tensor:
     """Scores in generate's order; -inf where a token may not be drawn."""
     warpers = [TemperatureLogitsWarper(filters.temperature)] if filters.temperature != 1.0 else []
     warpers += [TopKLogitsWarper(filters.top_k)] if filters.top_k else []
@@ -30,7 +30,7 @@ def by_transformers(scores: torch.Tensor, filters: Filters) -> torch.Tensor:
 @given(
     st.integers(0, 999),
     st.builds(
-        Filters,
+        LogitFilters,
         temperature=st.floats(0.1, 3.0),
         top_k=st.integers(0, 60),
         top_p=st.floats(0.05, 1.0),
@@ -52,17 +52,17 @@ def test_filters_and_probabilities_are_those_of_transformers(seed, filters, draw
 @settings(deadline=None)
 def test_what_is_filtered_out_is_never_drawn(seed, number, top_k):
     scores = logits(seed, 30.0)
-    drawn = draw(scores, torch.full((ROWS,), number, dtype=torch.float64), Filters(top_k=top_k))
+    drawn = draw(scores, torch.full((ROWS,), number, dtype=torch.float64), LogitFilters(top_k=top_k))
     assert drawn.kept.gather(-1, drawn.ids[:, None]).all()
     assert [set(row) for row in drawn.support()] == [set(row.nonzero()[:, 0].tolist()) for row in drawn.kept]
 
 
 def test_ties_with_the_last_of_the_likeliest_stay():
     scores = torch.tensor([[3.0, 2.0, 2.0, 1.0]])
-    assert keep(scores, Filters(top_k=2)).tolist() == [[True, True, True, False]]
+    assert filter_mask(scores, LogitFilters(top_k=2)).tolist() == [[True, True, True, False]]
 
 
-@pytest.mark.parametrize("filters", [Filters(), Filters(0.2, top_k=3)])
+@pytest.mark.parametrize("filters", [LogitFilters(), LogitFilters(0.2, top_k=3)])
 def test_greedy_rows_take_the_likeliest_beside_rows_that_draw(filters):
     scores = logits(1)
     numbers = torch.tensor([float("nan"), 0.1, float("nan"), 0.9, 0.5, 0.3], dtype=torch.float64)
@@ -74,7 +74,7 @@ def test_greedy_rows_take_the_likeliest_beside_rows_that_draw(filters):
 
 def test_sixteen_bit_logits_are_drawn_from_in_full_precision():
     scores = logits(2).bfloat16()
-    drawn = draw(scores, torch.full((ROWS,), 0.4, dtype=torch.float64), Filters())
+    drawn = draw(scores, torch.full((ROWS,), 0.4, dtype=torch.float64), LogitFilters())
     wanted = scores.float().log_softmax(-1).gather(-1, drawn.ids[:, None])[:, 0]
     assert torch.allclose(drawn.logprobs, wanted, atol=1e-5)
 
@@ -84,4 +84,4 @@ def test_logits_that_are_no_numbers_stop_the_run_with_a_remedy(broken):
     scores = logits(0)
     scores[2, 7] = broken
     with pytest.raises(GuardStop, match="logits are no numbers.*Lower optimizer.lr"):
-        draw(scores, torch.zeros(ROWS, dtype=torch.float64), Filters())
+        draw(scores, torch.zeros(ROWS, dtype=torch.float64), LogitFilters())

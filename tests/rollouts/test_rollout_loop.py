@@ -10,14 +10,14 @@ from rollout_models import EOS, keys, prompts, tiny_model
 
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.rollouts import rollout_loop
-from rlvr_exp.rollouts.rollout_loop import Question, answer, batches
-from rlvr_exp.rollouts.draw import Filters
-from rlvr_exp.rollouts.sampler import Sampling, sample_groups
+from rlvr_exp.rollouts.rollout_loop import RolloutRequest, generate_and_verify, batches
+from rlvr_exp.rollouts.draw import LogitFilters
+from rlvr_exp.rollouts.sampler import SamplingParams, sample_groups
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.verifiers.base import Direct, Request, Verdict, Verifier
 from rlvr_exp.verifiers.guarded import NoVerdictGuard
 
-SAMPLING = Sampling(Filters(), 30, (EOS,), batch_size=9)
+SAMPLING = SamplingParams(LogitFilters(), 30, (EOS,), batch_size=9)
 POLICY = SimpleNamespace(model=tiny_model(), decode=lambda ids: " ".join(map(str, ids)))
 DOMAIN = SimpleNamespace(parse=lambda text, task: Candidate(text))
 
@@ -38,20 +38,20 @@ class Counting(Direct):
         return Verdict("passed") if even else Verdict("failed", "wrong_answer")
 
 
-def questions(count: int = 5, size: int = 4) -> list[Question]:
+def requests(count: int = 5, size: int = 4) -> list[RolloutRequest]:
     rows = zip(prompts(count), keys(count, size), strict=True)
-    return [Question(SimpleNamespace(id=f"t{i}", problem=i), tuple(p), tuple(k)) for i, (p, k) in enumerate(rows)]
+    return [RolloutRequest(SimpleNamespace(id=f"t{i}", problem=i), tuple(p), tuple(k)) for i, (p, k) in enumerate(rows)]
 
 
 def test_every_answer_is_that_of_its_question_and_key():
-    asked, verifier = questions(), Counting()
-    got = answer(POLICY, DOMAIN, verifier, asked, SAMPLING)
+    asked, verifier = requests(), Counting()
+    got = generate_and_verify(POLICY, DOMAIN, verifier, asked, SAMPLING)
     plain = sample_groups(POLICY.model, [q.prompt for q in asked], [q.keys for q in asked], SAMPLING)
-    for question, answers, drawn in zip(asked, got.answers, plain, strict=True):
+    for request, answers, drawn in zip(asked, got.answers, plain, strict=True):
         assert [one.sampled.ids for one in answers] == [one.ids for one in drawn]
         assert [one.sample for one in answers] == list(range(4))
         for one in answers:
-            assert one.task is question.task
+            assert one.task is request.task
             assert one.text == one.candidate.text == " ".join(map(str, one.sampled.ids))
             passed = not one.sampled.truncated and len(one.sampled.ids) % 2 == 0
             assert (one.verdict.outcome == "passed") == passed
@@ -59,7 +59,7 @@ def test_every_answer_is_that_of_its_question_and_key():
 
 def test_truncated_answers_fail_unjudged():
     verifier = Counting()
-    got = answer(POLICY, DOMAIN, verifier, questions(), SAMPLING)
+    got = generate_and_verify(POLICY, DOMAIN, verifier, requests(), SAMPLING)
     flat = [one for row in got.answers for one in row]
     cut = [one for one in flat if one.sampled.truncated]
     assert cut
@@ -78,7 +78,7 @@ def test_completions_are_submitted_while_others_draw(monkeypatch):
             handed.append((one.sampled.truncated, len(verifier.seen)))
 
     monkeypatch.setattr(rollout_loop, "stream", watched)
-    answer(POLICY, DOMAIN, verifier, questions(), SAMPLING)
+    generate_and_verify(POLICY, DOMAIN, verifier, requests(), SAMPLING)
     submitted = 0
     for truncated, seen in handed:
         submitted += not truncated
@@ -95,11 +95,11 @@ def test_a_small_model_samples_with_one_thread_and_the_others_come_back(monkeypa
     monkeypatch.setattr(rollout_loop, "stream", watched)
     try:
         torch.set_num_threads(2)
-        answer(POLICY, DOMAIN, Counting(), questions(2), SAMPLING)
+        generate_and_verify(POLICY, DOMAIN, Counting(), requests(2), SAMPLING)
         assert (seen, torch.get_num_threads()) == ({1}, 2)
         seen.clear()
         monkeypatch.setattr(rollout_loop, "SMALL", 10)
-        answer(POLICY, DOMAIN, Counting(), questions(2), SAMPLING)
+        generate_and_verify(POLICY, DOMAIN, Counting(), requests(2), SAMPLING)
         assert (seen, torch.get_num_threads()) == ({2}, 2)
     finally:
         torch.set_num_threads(before)
@@ -119,7 +119,7 @@ def test_verdicts_that_come_late_and_in_another_order_find_their_answers():
         def close(self):
             pass
 
-    got = answer(POLICY, DOMAIN, Late(), questions(3), SAMPLING)
+    got = generate_and_verify(POLICY, DOMAIN, Late(), requests(3), SAMPLING)
     judged = [one for row in got.answers for one in row if not one.sampled.truncated]
     assert judged
     assert all(one.verdict.log == one.text for one in judged)
@@ -129,15 +129,15 @@ def test_verdicts_that_come_late_and_in_another_order_find_their_answers():
 
 def test_a_grader_without_verdicts_stops_the_run():
     with pytest.raises(GuardStop, match="had no verdict"):
-        answer(POLICY, DOMAIN, NoVerdictGuard(Counting(silent=True), 0.1), questions(8, 8), SAMPLING)
+        generate_and_verify(POLICY, DOMAIN, NoVerdictGuard(Counting(silent=True), 0.1), requests(8, 8), SAMPLING)
 
 
 def test_no_questions_no_answers():
-    assert answer(POLICY, DOMAIN, Counting(), [], SAMPLING).answers == ()
+    assert generate_and_verify(POLICY, DOMAIN, Counting(), [], SAMPLING).answers == ()
 
 
 def test_batches_keep_a_question_whole_and_put_like_lengths_together():
-    asked = questions(5, 4)
+    asked = requests(5, 4)
     made = list(batches(asked, 9))
     assert sorted(i for batch in made for i in batch) == list(range(5))
     assert all(len(batch) <= 2 for batch in made)

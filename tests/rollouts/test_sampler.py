@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from rollout_models import EOS, VOCABULARY, keys, plain_logits, prompts, tiny_model
 from transformers import GPT2Config, GPT2LMHeadModel, MistralConfig, MistralForCausalLM
 
-from rlvr_exp.rollouts.draw import Filters
-from rlvr_exp.rollouts.sampler import Sampling, sample_groups, stream
+from rlvr_exp.rollouts.draw import LogitFilters
+from rlvr_exp.rollouts.sampler import SamplingParams, sample_groups, stream
 
 FILTERS = st.builds(
-    Filters,
+    LogitFilters,
     temperature=st.sampled_from([0.3, 0.7, 1.0, 2.0]),
     top_k=st.sampled_from([0, 0, 2, 5, 100]),
     top_p=st.sampled_from([1.0, 1.0, 0.3, 0.8, 0.95]),
@@ -25,7 +25,7 @@ def model():
 
 
 def draw(model, asked, named, filters=None, limit=12, **more):
-    return sample_groups(model, asked, named, Sampling(filters or Filters(), limit, (EOS,), **more))
+    return sample_groups(model, asked, named, SamplingParams(filters or LogitFilters(), limit, (EOS,), **more))
 
 
 @given(FILTERS, st.integers(1, 3), st.integers(1, 4), st.integers(0, 9))
@@ -69,8 +69,8 @@ def test_samples_of_a_task_differ_and_another_seed_gives_others(model, seed, gro
 
 def test_greedy_and_sampled_completions_share_a_batch(model):
     asked = prompts(3)
-    mixed = draw(model, asked, [[None, *row] for row in keys(3, 2)], Filters(0.7, top_p=0.9))
-    alone = draw(model, asked, keys(3, 2), Filters(0.7, top_p=0.9))
+    mixed = draw(model, asked, [[None, *row] for row in keys(3, 2)], LogitFilters(0.7, top_p=0.9))
+    alone = draw(model, asked, keys(3, 2), LogitFilters(0.7, top_p=0.9))
     for prompt, (greedy, *sampled), wanted in zip(asked, mixed, alone, strict=True):
         assert plain_logits(model, prompt, greedy.ids).argmax(-1).tolist() == list(greedy.ids)
         assert set(greedy.logprobs) == {0.0}
@@ -88,7 +88,7 @@ def test_a_completion_ends_with_its_end_token_or_is_truncated(model):
 
 def test_completions_are_handed_out_as_they_end(model):
     asked, named = prompts(8), keys(8, 4)
-    lengths = [len(one.sampled.ids) for one in stream(model, asked, named, Sampling(Filters(), 40, (EOS,)))]
+    lengths = [len(one.sampled.ids) for one in stream(model, asked, named, SamplingParams(LogitFilters(), 40, (EOS,)))]
     assert lengths == sorted(lengths)
     assert len(set(lengths)) > 3
 
@@ -96,7 +96,7 @@ def test_completions_are_handed_out_as_they_end(model):
 def test_a_reader_that_stops_early_leaves_the_model_as_it_was(model):
     was = model.config._attn_implementation
     model.train()
-    reader = stream(model, prompts(2), keys(2, 2), Sampling(Filters(), 40, (EOS,)))
+    reader = stream(model, prompts(2), keys(2, 2), SamplingParams(LogitFilters(), 40, (EOS,)))
     next(reader)
     assert model.config._attn_implementation == was, "between two steps the attention is the model's own"
     reader.close()

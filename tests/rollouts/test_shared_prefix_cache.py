@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rollout_models import VOCABULARY, plain_logits, tiny_model
 
 from rlvr_exp.rollouts import shared_prefix_cache
-from rlvr_exp.rollouts.shared_prefix_decoder import GroupDecoder
+from rlvr_exp.rollouts.shared_prefix_decoder import SharedPrefixDecoder
 from rlvr_exp.rollouts.sampler_rows import RowDecoder
 
 
@@ -29,7 +29,7 @@ def batches(draw):
     return prompts, np.repeat(np.arange(len(sizes)), sizes), tokens
 
 
-@pytest.mark.parametrize("kind", [GroupDecoder, RowDecoder])
+@pytest.mark.parametrize("kind", [SharedPrefixDecoder, RowDecoder])
 @pytest.mark.parametrize("ahead", [1, 16])
 @given(batches())
 @settings(max_examples=15, deadline=None)
@@ -53,7 +53,7 @@ def test_cached_steps_equal_plain_passes(model, kind, ahead, batch):
 
 def test_groups_that_ended_give_up_their_rows(model):
     prompts = [[3, 4, 5]] * 8
-    decoder = GroupDecoder(model, prompts, np.repeat(np.arange(8), 2), 4)
+    decoder = SharedPrefixDecoder(model, prompts, np.repeat(np.arange(8), 2), 4)
     with torch.inference_mode():
         decoder.prefill()
         decoder.step(np.arange(16), torch.full((16,), 7))
@@ -64,7 +64,7 @@ def test_groups_that_ended_give_up_their_rows(model):
 def test_a_prompt_is_computed_once_and_finished_completions_never(model):
     seen = []
     hook = model.model.layers[0].mlp.register_forward_hook(lambda module, given, out: seen.append(given[0].shape[:2].numel()))
-    decoder = GroupDecoder(model, [[3, 4, 5], [6, 7]], np.array([0, 0, 0, 1]), 4)
+    decoder = SharedPrefixDecoder(model, [[3, 4, 5], [6, 7]], np.array([0, 0, 0, 1]), 4)
     with torch.inference_mode():
         decoder.prefill()
         decoder.step(np.arange(4), torch.full((4,), 7))

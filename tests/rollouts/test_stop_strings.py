@@ -8,9 +8,9 @@ from rollout_models import EOS, keys, prompts, tiny_model
 from transformers import AutoTokenizer
 
 from rlvr_exp.models.embedded import EMBEDDED
-from rlvr_exp.rollouts.draw import Filters
-from rlvr_exp.rollouts.sampler import Sampling, sample_groups
-from rlvr_exp.rollouts.stopping import Watcher, Whole
+from rlvr_exp.rollouts.draw import LogitFilters
+from rlvr_exp.rollouts.sampler import SamplingParams, sample_groups
+from rlvr_exp.rollouts.stopping import StopStringMatcher, CompletionCheck
 
 TOKENIZER = AutoTokenizer.from_pretrained(EMBEDDED)
 BYTES = [TOKENIZER.convert_tokens_to_ids(token) for token in TOKENIZER.backend_tokenizer.pre_tokenizer.pre_tokenize_str("é→")[0][0]]
@@ -37,14 +37,14 @@ def test_a_completion_ends_with_the_token_that_completes_a_stop_string(ids, data
     within = [text[a : a + n] for a in range(len(text)) for n in (1, 3)]
     drawn = [st.sampled_from(some) for some in (across, within) if some] + [st.text(min_size=1, max_size=3)]
     stops = [stop for stop in data.draw(st.lists(st.one_of(drawn), max_size=2)) if stop and "\ufffd" not in stop] or ["\n\n"]
-    watcher = Watcher(stops, decode)
+    watcher = StopStringMatcher(stops, decode)
     assert next((n for n, token in enumerate(ids) if watcher.ends(token)), None) == first_end(ids, stops)
 
 
 def test_a_character_of_several_tokens_is_waited_for():
     ids = TOKENIZER("a→b", add_special_tokens=False).input_ids
     assert len(ids) > 3, "the arrow is several tokens"
-    watcher = Watcher(["→"], decode)
+    watcher = StopStringMatcher(["→"], decode)
     assert [watcher.ends(token) for token in ids].index(True) == first_end(ids, ["→"])
 
 
@@ -54,7 +54,7 @@ def test_a_tokenizer_that_rewrites_its_text_is_read_again():
     def tidy(ids) -> str:
         return "".join(words[token] for token in ids).replace(" 't", "'t")
 
-    watcher = Watcher(["don't"], tidy)
+    watcher = StopStringMatcher(["don't"], tidy)
     assert [watcher.ends(token) for token in (2, 3, 4, 5)] == [False, False, True, True]
 
 
@@ -64,8 +64,8 @@ def test_sampled_ids_end_at_the_stop_string_and_are_not_truncated():
     def spell(ids) -> str:
         return "".join(letters[token] for token in ids)
 
-    plain = sample_groups(model, prompts(4), keys(4, 4), Sampling(Filters(), 30, (EOS,)))
-    stopped = sample_groups(model, prompts(4), keys(4, 4), Sampling(Filters(), 30, (EOS,), ("e", "qr"), spell))
+    plain = sample_groups(model, prompts(4), keys(4, 4), SamplingParams(LogitFilters(), 30, (EOS,)))
+    stopped = sample_groups(model, prompts(4), keys(4, 4), SamplingParams(LogitFilters(), 30, (EOS,), ("e", "qr"), spell))
     cut = 0
     for one, short in zip([o for g in plain for o in g], [o for g in stopped for o in g], strict=True):
         assert one.ids[: len(short.ids)] == short.ids, "the draws before the stop are the same"
@@ -84,10 +84,10 @@ def test_a_completion_ends_where_its_domain_calls_it_whole():
     def spell(ids) -> str:
         return "".join(letters[token] for token in ids)
 
-    plain = sample_groups(model, prompts(4), keys(4, 4), Sampling(Filters(), 30, (EOS,)))
+    plain = sample_groups(model, prompts(4), keys(4, 4), SamplingParams(LogitFilters(), 30, (EOS,)))
     closing = (letters.index("e"), letters.index("q"))
-    rule = Whole(lambda text: len(text) > 3 and text[-1] in "eq", closing)
-    stopped = sample_groups(model, prompts(4), keys(4, 4), Sampling(Filters(), 30, (EOS,), decode=spell, whole=rule))
+    rule = CompletionCheck(lambda text: len(text) > 3 and text[-1] in "eq", closing)
+    stopped = sample_groups(model, prompts(4), keys(4, 4), SamplingParams(LogitFilters(), 30, (EOS,), decode=spell, whole=rule))
     ended = 0
     for one, cut in zip((o for g in plain for o in g), (o for g in stopped for o in g), strict=True):
         first = next((n for n in range(4, len(one.ids) + 1) if one.ids[n - 1] in closing), None)
@@ -98,6 +98,6 @@ def test_a_completion_ends_where_its_domain_calls_it_whole():
 
 def test_a_domain_names_the_tokens_that_can_end_an_answer():
     policy = SimpleNamespace(tokenizer=TOKENIZER)
-    assert Whole.of(SimpleNamespace(stop_text=""), policy) is None and Whole.of(None, policy) is None
-    rule = Whole.of(SimpleNamespace(stop_text=")", is_complete=bool), policy)
+    assert CompletionCheck.of(SimpleNamespace(stop_text=""), policy) is None and CompletionCheck.of(None, policy) is None
+    rule = CompletionCheck.of(SimpleNamespace(stop_text=")", is_complete=bool), policy)
     assert set(rule.tokens) == {token for token in range(len(TOKENIZER)) if ")" in decode([token])}

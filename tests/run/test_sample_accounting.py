@@ -15,8 +15,8 @@ from rlvr_exp.config import build, compose
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.rewards.compose import Rewarded
 from rlvr_exp.rollouts.groups import Group, Groups
-from rlvr_exp.rollouts.completion import Answer
-from rlvr_exp.rollouts.sampler import Sampled
+from rlvr_exp.rollouts.completion import Completion
+from rlvr_exp.rollouts.sampler import TokenSample
 from rlvr_exp.run.sample_accounting import SampleAccounting
 from rlvr_exp.run.rollout_rows import rollout_rows
 from rlvr_exp.run.step_log import StepLog
@@ -38,8 +38,8 @@ def algorithm(name: str, mode: str) -> Algorithm:
 def group(place: int, row, step: int = 0) -> Group:
     task = SimpleNamespace(id=f"task{place}", family="f", difficulty=float(place))
     verdicts = [_verdict(reward) for reward in row]
-    drawn = [Sampled((3, 4, 1)[: 1 + i % 3], (-0.1,) * (1 + i % 3), False) for i in range(SIZE)]
-    answers = [Answer(task, i, drawn[i], "text", Candidate("x"), verdicts[i]) for i in range(SIZE)]
+    drawn = [TokenSample((3, 4, 1)[: 1 + i % 3], (-0.1,) * (1 + i % 3), False) for i in range(SIZE)]
+    answers = [Completion(task, i, drawn[i], "text", Candidate("x"), verdicts[i]) for i in range(SIZE)]
     return Group(step, place, "ask", (5, 6), tuple(answers), tuple(Rewarded(r, r, {}) for r in row), tuple(row))
 
 

@@ -22,8 +22,8 @@ from rlvr_exp.algorithms.packing_attention import attending
 from rlvr_exp.algorithms.packing_probe import choose
 from rlvr_exp.config import Config, build, compose
 from rlvr_exp.models.adapters import new_adapter
-from rlvr_exp.rollouts.draw import Filters
-from rlvr_exp.rollouts.sampler import Sampling, sample_groups
+from rlvr_exp.rollouts.draw import LogitFilters
+from rlvr_exp.rollouts.sampler import SamplingParams, sample_groups
 from rlvr_exp.run.memory import phases
 from rlvr_exp.run.memory.workload import GIB, Layout
 from rlvr_exp.run.memory.peak import Peak
@@ -157,7 +157,7 @@ def peaks(config: Config, layout: Layout, device: str) -> dict[str, float]:
 def roll_out(model: nn.Module, layout: Layout) -> None:
     """Sampling at the longest lengths: no token ends a completion."""
     drawn = layout.drawn
-    sampling = Sampling(Filters(), drawn.completion, (-1,), batch_size=drawn.groups * drawn.size)
+    sampling = SamplingParams(LogitFilters(), drawn.completion, (-1,), batch_size=drawn.groups * drawn.size)
     keys = [[("measure", group, sample) for sample in range(drawn.size)] for group in range(drawn.groups)]
     sample_groups(model, [[1] * drawn.prompt] * drawn.groups, keys, sampling)
 
