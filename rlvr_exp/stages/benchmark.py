@@ -45,21 +45,21 @@ def _bench(config: Any, context: RunContext) -> Iterator[Any]:
     from rlvr_exp.algorithms.arguments import shared_arguments
     from rlvr_exp.benchmarks.bench import Bench
     from rlvr_exp.config.batching import BatchLimits
-    from rlvr_exp.stages.judging import built_verifier
+    from rlvr_exp.stages.verifier_setup import build_verifier
     from rlvr_exp.stages.reinforcement import collect_from
-    from rlvr_exp.stages.setup import prepared
+    from rlvr_exp.stages.components import build_components
     from rlvr_exp.verifiers.guarded import NoVerdictGuard
 
     with (
-        prepared(config, context) as parts,
-        NoVerdictGuard(built_verifier(config), config.verifier.max_no_verdict_rate) as other,
+        build_components(config, context) as components,
+        NoVerdictGuard(build_verifier(config), config.verifier.max_no_verdict_rate) as other,
     ):
-        model = parts.policy.model
+        model = components.policy.model
         algorithm = build(config.algorithm, max_completion_tokens=config.model.max_completion_tokens)
-        collector = collect_from(parts, config, context, algorithm)
+        collector = collect_from(components, config, context, algorithm)
         yield Bench(
-            policy=parts.policy,
-            domain=parts.domain,
+            policy=components.policy,
+            domain=components.domain,
             collector=collector,
             verifier=other,
             reward=build(config.reward),

@@ -26,41 +26,41 @@ from rlvr_exp.run.saving import BestCheckpoint, CheckpointWriter
 from rlvr_exp.run.tracking import Tracker
 from rlvr_exp.stages.cascade_learning import CascadeSteps, collector_of, held_out_success
 from rlvr_exp.stages.cascade_roles import Learner, Learners
-from rlvr_exp.stages.cascade_setup import CascadeParts, measured, measured_before, prepared
-from rlvr_exp.stages.training import resumed_step
+from rlvr_exp.stages.cascade_components import CascadeComponents, evaluate_and_save, evaluate_before, build_components
+from rlvr_exp.stages.fit import resumed_step
 
 
 def run(config, context: RunContext) -> StageResult:
     options = config.cascade
-    with prepared(config, context, starts(config)) as parts:
-        before = context.before = measured_before(parts, config, context, options.attempts)
-        steps, final = train(parts, config, context)
-        after = measured(parts, config, context, "after", options.attempts)
+    with build_components(config, context, starts(config)) as components:
+        before = context.before = evaluate_before(components, config, context, options.attempts)
+        steps, final = train(components, config, context)
+        after = evaluate_and_save(components, config, context, "after", options.attempts)
     return StageResult(before=before, after=after, metrics=final, steps=steps)
 
 
-def train(parts: CascadeParts, config, context: RunContext) -> tuple[int, dict[str, float]]:
+def train(components: CascadeComponents, config, context: RunContext) -> tuple[int, dict[str, float]]:
     """Let the roles learn for the configured steps; returns the steps done and the last row of metrics."""
     checkpoints = Checkpoints(context.directory, config.run.checkpoint, run_fingerprint(context.directory))
     tracker = Tracker(context.directory, build(config.tracking), resumed_step(context))
-    best_checkpoint = BestCheckpoint(config.run.select, checkpoints, tracker, held_out_success(parts, config, context))
+    best_checkpoint = BestCheckpoint(config.run.select, checkpoints, tracker, held_out_success(components, config, context))
     names = [role for role in ROLES if config.cascade.steps_of(role, config.algorithm.max_steps)]
-    models = {role: policy.model for role, policy in parts.policies.items()}
+    models = {role: policy.model for role, policy in components.policies.items()}
     try:
         with TemporaryDirectory() as scratch, Roles(models, config.seed) as roles:
-            collector = collector_of(parts, config, context)
+            collector = collector_of(components, config, context)
             steps = CascadeSteps(
-                parts, config, context, collector, tracker, ResourceTrends(context.directory, config.run.guards.trend_steps)
+                components, config, context, collector, tracker, ResourceTrends(context.directory, config.run.guards.trend_steps)
             )
             for name in names:
                 roles.activate(name)
-                steps.learners[name] = Learner(name, parts, config, steps, Path(scratch) / name)
+                steps.learners[name] = Learner(name, components, config, steps, Path(scratch) / name)
             learners = Learners(roles, steps.learners, Path(scratch))
             checkpoints.of(learners)
             guards = {f"{name}/guard": one.guards.updates for name, one in steps.learners.items()}
             checkpoints.add({"steps": steps, "select": best_checkpoint, **guards, **collector.parts})
-            checkpoint_writer = CheckpointWriter(checkpoints, parts.policies, context, best_checkpoint)
-            done = _go_on(parts, config, context, checkpoints, learners)
+            checkpoint_writer = CheckpointWriter(checkpoints, components.policies, context, best_checkpoint)
+            done = _go_on(components, config, context, checkpoints, learners)
             done = _steps(done, config, roles, steps, best_checkpoint, checkpoint_writer)
     finally:
         tracker.close()
@@ -69,16 +69,16 @@ def train(parts: CascadeParts, config, context: RunContext) -> tuple[int, dict[s
         with ExitStack() as whole:
             for model in dict.fromkeys(models.values()):
                 whole.enter_context(gathered_weights(model, write=True))
-            restore(parts.policies, best, config.model.trust_remote_code)
+            restore(components.policies, best, config.model.trust_remote_code)
     steps.check(done, config.algorithm.max_steps)
     return done, tracker.last | best_checkpoint.metrics()
 
 
-def _go_on(parts: CascadeParts, config, context: RunContext, checkpoints: Checkpoints, learners: Learners) -> int:
+def _go_on(components: CascadeComponents, config, context: RunContext, checkpoints: Checkpoints, learners: Learners) -> int:
     """Put back what a checkpoint holds, where the run goes on from one; the steps done before it."""
     checkpoint = resumed_from(context.directory)
     if checkpoint is not None:
-        checkpoints.load(checkpoint, parts.policies, config.model.trust_remote_code)
+        checkpoints.load(checkpoint, components.policies, config.model.trust_remote_code)
         context.steps = resumed_step(context) or 0
     learners.begin()
     return context.steps

@@ -27,21 +27,21 @@ from rlvr_exp.run.rollout_rows import rollout_rows
 from rlvr_exp.run.saving import EvalFn
 from rlvr_exp.run.tracking import Tracker
 from rlvr_exp.stages.cascade_roles import Learner, algorithm_of
-from rlvr_exp.stages.cascade_setup import CascadeParts, answered
-from rlvr_exp.stages.judging import system_metrics
-from rlvr_exp.stages.setup import held_out_tasks, practice_split, training_tasks
-from rlvr_exp.stages.training import SUCCESS
+from rlvr_exp.stages.cascade_components import CascadeComponents, score_cascade
+from rlvr_exp.stages.verifier_setup import system_metrics
+from rlvr_exp.stages.components import held_out_tasks, rl_split, training_tasks
+from rlvr_exp.stages.fit import SUCCESS
 
 
-def collector_of(parts: CascadeParts, config, context: RunContext) -> CascadeCollector:
+def collector_of(components: CascadeComponents, config, context: RunContext) -> CascadeCollector:
     """The collector of a run: its tasks come from the curriculum, its draws from the run's seed."""
     options, algorithm = config.cascade, config.algorithm
-    tasks = training_tasks(parts.writer, config, context, practice_split(parts.domain.writer))
+    tasks = training_tasks(components.writer, config, context, rl_split(components.domain.writer))
     batch = algorithm.rollout_batch_size or config.evaluation.batch_size
     algorithms = {role: algorithm_of(config, role) for role in ROLES}
     by_gold = options.credit == "counterfactual" and options.counterfactual == "gold"
     return CascadeCollector(
-        cascade=replace(parts.cascade(config, algorithm, batch, options.attempts), graft_all=by_gold),
+        cascade=replace(components.cascade(config, algorithm, batch, options.attempts), graft_all=by_gold),
         options=options,
         reward=build(config.reward),
         curriculum=build(config.curriculum, tasks=tasks, seed=config.seed),
@@ -71,14 +71,14 @@ class CascadeSteps:
 
     def __init__(
         self,
-        parts: CascadeParts,
+        components: CascadeComponents,
         config,
         context: RunContext,
         collector: CascadeCollector,
         tracker: Tracker,
         trends: ResourceTrends,
     ):
-        self._parts, self.context, self._collector = parts, context, collector
+        self._components, self.context, self._collector = components, context, collector
         self._trends, self._steps = trends, config.algorithm.max_steps
         self._every = config.run.log_every_steps
         self.tracker = tracker
@@ -141,7 +141,7 @@ class CascadeSteps:
         row = {name: fmean(one[name] for one in self._rows if name in one) for name in names}
         collected = {f"collected/{name}": value for name, value in self._collector.metrics().items()}
         normalizer = {f"reward/normalizer_{name}": value for name, value in self._collector.reward.metrics().items()}
-        counted = added(system_metrics(self._parts.writer.verifier))
+        counted = added(system_metrics(self._components.writer.verifier))
         self.tracker.log(step, {**row, **collected, **normalizer, **self._trends.metrics(), **counted})
         self.tracker.samples(self._shown, self._seed)
         self.context.progress(kind="step", step=step, total=self._steps, success=row.get("cascade/success/mean"))
@@ -189,7 +189,7 @@ def cascade_metrics(collected: Collected) -> dict[str, float]:
     return row
 
 
-def held_out_success(parts: CascadeParts, config, context: RunContext) -> EvalFn:
+def held_out_success(components: CascadeComponents, config, context: RunContext) -> EvalFn:
     """Measures the cascade on the tasks of `run.select`, which success is not reported of. Writes no file.
 
     Raises:
@@ -197,8 +197,8 @@ def held_out_success(parts: CascadeParts, config, context: RunContext) -> EvalFn
     """
     wanted = config.run.select
     options = replace(config.evaluation, split=wanted.split, tasks=wanted.tasks, skip=0, samples=wanted.samples)
-    tasks: Sequence = held_out_tasks(parts.domain.writer, options) if wanted.every_steps else ()
-    check_leakage(tasks, parts.writer.held_out)
+    tasks: Sequence = held_out_tasks(components.domain.writer, options) if wanted.every_steps else ()
+    check_leakage(tasks, components.writer.held_out)
 
     def progress(done: int, total: int) -> None:
         with suppress(Interrupted):  # The step ends first, with a checkpoint.
@@ -206,7 +206,7 @@ def held_out_success(parts: CascadeParts, config, context: RunContext) -> EvalFn
 
     def now() -> Mapping[str, float]:
         start = time.perf_counter()
-        scored = answered(parts, config, options, tasks, config.cascade.attempts, progress)
+        scored = score_cascade(components, config, options, tasks, config.cascade.attempts, progress)
         rates = rates_from(scored, SUCCESS)
         return {f"held_out/{name}": rate.value for name, rate in rates.items()} | {
             "time/held_out": time.perf_counter() - start

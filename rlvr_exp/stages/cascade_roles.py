@@ -26,7 +26,7 @@ from rlvr_exp.run.callbacks import MetricsLogger
 from rlvr_exp.run.guards import Guards
 from rlvr_exp.run.context import RunContext
 from rlvr_exp.run.step_log import StepLog
-from rlvr_exp.stages.cascade_setup import CascadeParts
+from rlvr_exp.stages.cascade_components import CascadeComponents
 from rlvr_exp.stages.reinforcement import trainer_arguments
 
 if TYPE_CHECKING:
@@ -62,14 +62,14 @@ class RoleGuards(Guards):
 class Learner:
     """One role that learns."""
 
-    def __init__(self, role: str, parts: CascadeParts, config, steps: "CascadeSteps", scratch: Path):
-        self.role, self._steps, self.policy = role, steps, parts.policies[role]
+    def __init__(self, role: str, components: CascadeComponents, config, steps: "CascadeSteps", scratch: Path):
+        self.role, self._steps, self.policy = role, steps, components.policies[role]
         self.algorithm, config = algorithm_of(config, role), of_role(config, role)
         self.guards = RoleGuards(config.run.guards, steps.context)
         self.log = StepLog(self.algorithm.regularised, self.algorithm.group_filter().mode != "keep")
         self.learned: Experience | None = None
         """What the step at hand was learned from."""
-        own = replace(parts.writer, policy=self.policy)
+        own = replace(components.writer, policy=self.policy)
         self.trainer = self.algorithm.trainer(
             self.policy,
             trainer_arguments(own, config, self.algorithm, scratch),
@@ -79,7 +79,7 @@ class Learner:
             BatchLimits(config.algorithm.max_tokens_per_device, config.model.max_prompt_tokens),
         )
         self.trainer.told, self.trainer.guard = self.told, self.guards.updates
-        self.probing = Probing(config.run.probe, self.trainer, self.policy, _prompts(role, parts))
+        self.probing = Probing(config.run.probe, self.trainer, self.policy, _prompts(role, components))
         self.trainer.add_callback(self.probing)
         self.trainer.notes |= {"steps": self.log, "probe": self.probing, "clipping": self.trainer.clipping}
 
@@ -169,11 +169,11 @@ class _Quiet:
         self._context.heartbeat()
 
 
-def _prompts(role: str, parts: CascadeParts) -> list[list[int]]:
+def _prompts(role: str, components: CascadeComponents) -> list[list[int]]:
     """Two of a role's prompts, for its probe."""
-    domain, tasks = parts.domain, parts.writer.held_out[:2]
+    domain, tasks = components.domain, components.writer.held_out[:2]
     if role == ANNOTATOR:
         asked = [domain.annotator.prompt(domain.annotation(task, domain.gold_body(task), None)) for task in tasks]
     else:
         asked = [domain.writer.prompt(task) for task in tasks]
-    return [parts.policies[role].encode_prompt(text) for text in asked]
+    return [components.policies[role].encode_prompt(text) for text in asked]

@@ -15,9 +15,9 @@ from rlvr_exp.evaluation.paired import paired
 from rlvr_exp.evaluation.saved import load
 from rlvr_exp.rollouts.distributed import added
 from rlvr_exp.run.context import RunContext, StageResult
-from rlvr_exp.stages import cascade_setup
-from rlvr_exp.stages.judging import system_metrics
-from rlvr_exp.stages.setup import measured, prepared
+from rlvr_exp.stages import cascade_components
+from rlvr_exp.stages.verifier_setup import system_metrics
+from rlvr_exp.stages.components import evaluate_and_save, build_components
 
 MACHINE = ("evaluation.batch_size", "sandbox.workers")
 """Options that change how fast a measurement is and not what it says."""
@@ -38,14 +38,14 @@ def run(config, context: RunContext) -> StageResult:
 
 
 def _policy(config, context: RunContext) -> tuple[Mapping[str, Rate], Mapping[str, float]]:
-    with prepared(config, context) as parts:
-        return measured(parts, config, context, "after"), added(system_metrics(parts.verifier))
+    with build_components(config, context) as components:
+        return evaluate_and_save(components, config, context, "after"), added(system_metrics(components.verifier))
 
 
 def _cascade(config, context: RunContext) -> tuple[Mapping[str, Rate], Mapping[str, float]]:
-    with cascade_setup.prepared(config, context, starts(config)) as parts:
-        rates = cascade_setup.measured(parts, config, context, "after", config.evaluate.attempts)
-        return rates, added(system_metrics(parts.writer.verifier))
+    with cascade_components.build_components(config, context, starts(config)) as components:
+        rates = cascade_components.evaluate_and_save(components, config, context, "after", config.evaluate.attempts)
+        return rates, added(system_metrics(components.writer.verifier))
 
 
 def _baseline(config) -> list[EvalSample]:

@@ -27,9 +27,9 @@ from rlvr_exp.run import manifest
 from rlvr_exp.run.answer_file import AnswerFile
 from rlvr_exp.run.context import RunContext, StageResult
 from rlvr_exp.run.standard_input import NAME as KEPT_INPUT
-from rlvr_exp.stages.fitting import check_fit
-from rlvr_exp.stages.judging import built_verifier, ready, system_metrics
-from rlvr_exp.stages.setup import device, held_out_order, split_tasks
+from rlvr_exp.stages.verifier_match import check_verifier_match
+from rlvr_exp.stages.verifier_setup import build_verifier, checked_description, system_metrics
+from rlvr_exp.stages.components import device, held_out_order, split_tasks
 from rlvr_exp.stages.verify import decides
 from rlvr_exp.tasks.arc.domain import Arc
 from rlvr_exp.tasks.base import Domain
@@ -38,7 +38,7 @@ from rlvr_exp.verifiers.guarded import NoVerdictGuard
 
 
 @dataclass(frozen=True)
-class Asked:
+class InferenceInputs:
     """What is to be solved."""
 
     asks: Sequence[InferenceTask]
@@ -51,27 +51,27 @@ def run(config: Config, context: RunContext) -> StageResult:
     if config.parallel.threads:
         torch.set_num_threads(config.parallel.threads)
     domain: Domain = build(config.data)
-    asked = asked_of(config, context.directory, domain)
+    inputs = inference_inputs(config, context.directory, domain)
     policy = load_policy(config.model, config.seed)
     with _judging(config) as verifier:
         if verifier is not None:
-            check_fit(verifier, (ask.task for ask in asked.asks))
-        told = None if verifier is None else ready(verifier, context)
+            check_verifier_match(verifier, (ask.task for ask in inputs.asks))
+        told = None if verifier is None else checked_description(verifier, context)
         engine = Engine(policy, config.infer, config.model, verifier, domain, config.seed)
         target = Path(config.infer.output or context.directory / "answers.jsonl")
-        with AnswerFile(target, _provenance(config, asked, engine, told)) as out:
+        with AnswerFile(target, _provenance(config, inputs, engine, told)) as out:
             manifest.update(
                 context.directory,
-                input={"source": asked.source, "hash": asked.content, "tasks": len(asked.asks)},
+                input={"source": inputs.source, "hash": inputs.content, "tasks": len(inputs.asks)},
                 output=str(target),
                 device=device(),
                 model=parameters(policy.model).to_dict(),
                 verifier=told,
             )
-            return _Solving(engine, verifier, asked.asks, out, context, config).run()
+            return _Solving(engine, verifier, inputs.asks, out, context, config).run()
 
 
-def asked_of(config: Config, directory: Path, domain: Domain) -> Asked:
+def inference_inputs(config: Config, directory: Path, domain: Domain) -> InferenceInputs:
     """The tasks that the configuration asks for. Raises InputError where there are none, or one cannot be read."""
     options = config.infer
     if not options.input:
@@ -85,7 +85,7 @@ def asked_of(config: Config, directory: Path, domain: Domain) -> Asked:
         asks, rows = from_file(path, domain if isinstance(domain, Arc) else Arc(), source)
         content = content_hash(rows)
     kept = select_tasks(asks, options.ids, options.tasks)
-    return Asked(kept, content_hash([content, [str(ask.id) for ask in kept]]), source)
+    return InferenceInputs(kept, content_hash([content, [str(ask.id) for ask in kept]]), source)
 
 
 @contextmanager
@@ -93,17 +93,17 @@ def _judging(config: Config) -> Iterator[Verifier | None]:
     if not config.infer.verify:
         yield None
         return
-    with NoVerdictGuard(built_verifier(config), config.verifier.max_no_verdict_rate) as verifier:
+    with NoVerdictGuard(build_verifier(config), config.verifier.max_no_verdict_rate) as verifier:
         yield verifier
 
 
-def _provenance(config: Config, asked: Asked, engine: Engine, told: dict[str, Any] | None) -> dict[str, Any]:
+def _provenance(config: Config, inputs: InferenceInputs, engine: Engine, told: dict[str, Any] | None) -> dict[str, Any]:
     """Everything that decides the answers."""
     node = config.model
     names = ("dtype", "quantization", "chat_template", "thinking", "max_prompt_tokens", "max_completion_tokens")
     return {
-        "input": asked.content,
-        "prompts": content_hash([ask.domain.prompt(ask.task) for ask in asked.asks]),
+        "input": inputs.content,
+        "prompts": content_hash([ask.domain.prompt(ask.task) for ask in inputs.asks]),
         "weights": weights_hash(engine.policy.model),
         "model": {name: getattr(node, name) for name in names},
         "seed": config.seed,

@@ -21,35 +21,35 @@ from rlvr_exp.run.fingerprint import run_fingerprint
 from rlvr_exp.run.context import RunContext, StageResult
 from rlvr_exp.run.saving import BestCheckpoint, CheckpointWriter
 from rlvr_exp.run.tracking import Tracker
-from rlvr_exp.stages.setup import Parts, measured, measured_before, practice_split, prepared, training_tasks
-from rlvr_exp.stages.steps import Steps
-from rlvr_exp.stages.training import held_out_success, resumed_step, trained
+from rlvr_exp.stages.components import RunComponents, evaluate_and_save, evaluate_before, rl_split, build_components, training_tasks
+from rlvr_exp.stages.rollout_feed import RolloutFeed
+from rlvr_exp.stages.fit import held_out_success, resumed_step, fit
 
 
 def run(config, context: RunContext) -> StageResult:
-    with prepared(config, context) as parts:
+    with build_components(config, context) as components:
         longest, folder = config.model.max_completion_tokens, config.model.path
         algorithm = build(config.algorithm, max_completion_tokens=longest, checkpoint=folder)
-        collector = collect_from(parts, config, context, algorithm)
-        before = context.before = measured_before(parts, config, context)
-        steps, final = train(parts, config, context, algorithm, collector)
-        after = measured(parts, config, context, "after")
+        collector = collect_from(components, config, context, algorithm)
+        before = context.before = evaluate_before(components, config, context)
+        steps, final = train(components, config, context, algorithm, collector)
+        after = evaluate_and_save(components, config, context, "after")
     return StageResult(before=before, after=after, metrics=final | saved_role_rates(context.directory), steps=steps)
 
 
-def collect_from(parts: Parts, config, context: RunContext, algorithm: Algorithm) -> Collector:
+def collect_from(components: RunComponents, config, context: RunContext, algorithm: Algorithm) -> Collector:
     """The collector of a run: its tasks come from the curriculum, its draws from the run's seed."""
     options, longest = config.algorithm, config.model.max_completion_tokens
-    tasks = training_tasks(parts, config, context, practice_split(parts.domain))
+    tasks = training_tasks(components, config, context, rl_split(components.domain))
     return Collector(
-        policy=parts.policy,
-        domain=parts.domain,
-        verifier=parts.verifier,
+        policy=components.policy,
+        domain=components.domain,
+        verifier=components.verifier,
         reward=build(config.reward),
         curriculum=build(config.curriculum, tasks=tasks, seed=config.seed),
         tasks=tasks,
         sampling=SamplingParams.of(
-            options, parts.policy, longest, options.rollout_batch_size or config.evaluation.batch_size, parts.domain
+            options, components.policy, longest, options.rollout_batch_size or config.evaluation.batch_size, components.domain
         ),
         plan=algorithm.plan(),
         group_filter=algorithm.group_filter(),
@@ -59,47 +59,47 @@ def collect_from(parts: Parts, config, context: RunContext, algorithm: Algorithm
 
 
 def train(
-    parts: Parts, config, context: RunContext, algorithm: Algorithm, collector: Collector
+    components: RunComponents, config, context: RunContext, algorithm: Algorithm, collector: Collector
 ) -> tuple[int, dict[str, float]]:
     """Update the policy for the configured steps; returns the steps done and the last row of metrics."""
     guards = Guards(config.run.guards, context)
-    learning = Steps(parts, context, algorithm, collector, guards.updates)
+    feed = RolloutFeed(components, context, algorithm, collector, guards.updates)
     checkpoints = Checkpoints(context.directory, config.run.checkpoint, run_fingerprint(context.directory))
     tracker = Tracker(context.directory, build(config.tracking), resumed_step(context))
-    best_checkpoint = BestCheckpoint(config.run.select, checkpoints, tracker, held_out_success(parts, config, context))
+    best_checkpoint = BestCheckpoint(config.run.select, checkpoints, tracker, held_out_success(components, config, context))
 
     def row() -> dict[str, float]:
-        return {**learning.row(), **probing.metrics(), **guards.metrics()}
+        return {**feed.row(), **probing.metrics(), **guards.metrics()}
 
-    rows = MetricsLogger(tracker, context, row, learning.log.updated, lambda: learning.rows)
-    checkpoint_writer = CheckpointWriter(checkpoints, parts.policy, context, best_checkpoint)
+    rows = MetricsLogger(tracker, context, row, feed.log.updated, lambda: feed.rows)
+    checkpoint_writer = CheckpointWriter(checkpoints, components.policy, context, best_checkpoint)
     try:
         with TemporaryDirectory() as scratch:
             trainer = algorithm.trainer(
-                parts.policy,
-                trainer_arguments(parts, config, algorithm, Path(scratch)),
-                build(config.optimizer).make(parts.policy.model),
-                learning.experience,
+                components.policy,
+                trainer_arguments(components, config, algorithm, Path(scratch)),
+                build(config.optimizer).make(components.policy.model),
+                feed.experience,
                 [rows, guards, best_checkpoint, checkpoint_writer],
                 BatchLimits(config.algorithm.max_tokens_per_device, config.model.max_prompt_tokens),
             )
-            trainer.told, trainer.guard = learning.told, guards.updates
-            prompts = [parts.policy.encode_prompt(parts.domain.prompt(task)) for task in parts.held_out[:2]]
-            probing = Probing(config.run.probe, trainer, parts.policy, prompts)
+            trainer.told, trainer.guard = feed.told, guards.updates
+            prompts = [components.policy.encode_prompt(components.domain.prompt(task)) for task in components.held_out[:2]]
+            probing = Probing(config.run.probe, trainer, components.policy, prompts)
             trainer.add_callback(probing)
-            trainer.notes |= {"steps": learning.log, "probe": probing, "clipping": trainer.clipping}
+            trainer.notes |= {"steps": feed.log, "probe": probing, "clipping": trainer.clipping}
             checkpoints.add({"guard": guards.updates, "select": best_checkpoint, **collector.parts, **trainer.kept})
-            steps = trained(trainer, checkpoints, best_checkpoint, parts, config, context)
+            steps = fit(trainer, checkpoints, best_checkpoint, components, config, context)
     finally:
         tracker.close()
-    learning.check(steps, config.algorithm.max_steps)
+    feed.check(steps, config.algorithm.max_steps)
     return steps, tracker.last | best_checkpoint.metrics()
 
 
-def trainer_arguments(parts: Parts, config, algorithm: Algorithm, scratch: Path) -> GRPOConfig:
+def trainer_arguments(components: RunComponents, config, algorithm: Algorithm, scratch: Path) -> GRPOConfig:
     """TRL's configuration of the run. Its batch is a matter of form: the trainer cuts each step's experience itself."""
     return GRPOConfig(
-        **{**shared_arguments(config, scratch, parts.policy.model.dtype), **algorithm.trl_arguments()},
+        **{**shared_arguments(config, scratch, components.policy.model.dtype), **algorithm.trl_arguments()},
         per_device_train_batch_size=config.algorithm.group_size,
         gradient_accumulation_steps=1,
         steps_per_generation=1,

@@ -29,9 +29,9 @@ from rlvr_exp.run.context import RunContext, StageResult
 from rlvr_exp.run.rollout_files import VerifiedCompletion
 from rlvr_exp.run.rollout_rows import rollout_rows
 from rlvr_exp.run.run_reader import RunReader
-from rlvr_exp.stages.again import Again, made_again
-from rlvr_exp.stages.fitting import all_tasks, check_fit
-from rlvr_exp.stages.judging import built_verifier, ready
+from rlvr_exp.stages.replay_update import UpdateReplay, replay_update
+from rlvr_exp.stages.verifier_match import all_tasks, check_verifier_match
+from rlvr_exp.stages.verifier_setup import build_verifier, checked_description
 from rlvr_exp.tasks.base import Candidate, Domain, Task
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier
 
@@ -45,7 +45,7 @@ SHOWN = 20
 
 
 @dataclass(frozen=True)
-class Difference:
+class FieldDifference:
     """One field of one sample that comes out another."""
 
     group: int
@@ -65,11 +65,11 @@ def run(config: Config, context: RunContext) -> StageResult:
     algorithm: Algorithm = build(config.algorithm, max_completion_tokens=config.model.max_completion_tokens)
     reward: Reward = build(config.reward)
     left_out = left_out_of(algorithm)
-    with built_verifier(config) as verifier:
-        check_fit(verifier, tasks.values())
-        manifest.update(context.directory, verifier=ready(verifier, context), input={"run": options.run, "step": options.step})
+    with build_verifier(config) as verifier:
+        check_verifier_match(verifier, tasks.values())
+        manifest.update(context.directory, verifier=checked_description(verifier, context), input={"run": options.run, "step": options.step})
         context.progress(kind="phase", name="judge", done=0, total=len(logged))
-        judged = judged_again(logged, domain, tasks, verifier)
+        judged = reverified(logged, domain, tasks, verifier)
         context.progress(kind="phase", name="judge", done=len(logged), total=len(logged))
         warm(reward, source, options.step)
         groups = groups_of(logged, judged, tasks, reward, algorithm)
@@ -78,8 +78,8 @@ def run(config: Config, context: RunContext) -> StageResult:
         differences = compared(logged, rows, left_out)
         if options.breakpoint:
             _look(logged, rows, groups, experience, differences, domain, verifier, reward, algorithm)
-    again = made_again(source.directory, options.step, context) if options.update else Again("", "replay.update=false")
-    return _told(context, options.step, logged, differences, left_out, again)
+    update = replay_update(source.directory, options.step, context) if options.update else UpdateReplay("", "replay.update=false")
+    return _told(context, options.step, logged, differences, left_out, update)
 
 
 def left_out_of(algorithm: Algorithm) -> dict[str, str]:
@@ -102,7 +102,7 @@ def _check_tasks(rows: Sequence[VerifiedCompletion], tasks: dict[str, Task]) -> 
         )
 
 
-def judged_again(
+def reverified(
     rows: Sequence[VerifiedCompletion], domain: Domain, tasks: dict[str, Task], verifier: Verifier
 ) -> list[tuple[Candidate, Verdict]]:
     """The candidate of each row and its verdict now; what was cut at its limit is not judged, as then."""
@@ -181,7 +181,7 @@ def _group(
     return Group(first.step - 1 - first.waited, number, first.prompt, (0,), tuple(answers), tuple(paid), rewards)
 
 
-def compared(logged: Sequence[VerifiedCompletion], now: Sequence[VerifiedCompletion], left_out: dict[str, str]) -> list[Difference]:
+def compared(logged: Sequence[VerifiedCompletion], now: Sequence[VerifiedCompletion], left_out: dict[str, str]) -> list[FieldDifference]:
     """Every field that differs, in the order of the file."""
     by_place = {(row.group, row.sample): row for row in now}
     found = []
@@ -190,7 +190,7 @@ def compared(logged: Sequence[VerifiedCompletion], now: Sequence[VerifiedComplet
         for name in COMPARED:
             before, after = getattr(old, name), getattr(new, name)
             if name not in left_out and not _same(before, after):
-                found.append(Difference(old.group, old.sample, old.task, name, before, after))
+                found.append(FieldDifference(old.group, old.sample, old.task, name, before, after))
     return found
 
 
@@ -207,7 +207,7 @@ def _look(
     rows: Sequence[VerifiedCompletion],
     groups: Groups,
     experience: Experience,
-    differences: Sequence[Difference],
+    differences: Sequence[FieldDifference],
     domain: Domain,
     verifier: Verifier,
     reward: Reward,
@@ -221,23 +221,23 @@ def _told(
     context: RunContext,
     step: int,
     logged: Sequence[VerifiedCompletion],
-    differences: Sequence[Difference],
+    differences: Sequence[FieldDifference],
     left_out: dict[str, str],
-    again: Again,
+    update: UpdateReplay,
 ) -> StageResult:
     counts = Counter(one.field for one in differences)
-    metrics = {"samples": len(logged), "differences": len(differences) + again.differences}
-    metrics |= {"update/samples": again.samples, "update/metrics": len(again.metrics)} if again.checkpoint else {}
+    metrics = {"samples": len(logged), "differences": len(differences) + update.differences}
+    metrics |= {"update/samples": update.samples, "update/metrics": len(update.metrics)} if update.checkpoint else {}
     metrics |= {f"differences/{name}": counts[name] for name in COMPARED if name not in left_out}
-    text = "\n".join([_text(step, logged, differences, left_out), *_of_update(step, again)])
-    whole = {"step": step, "metrics": metrics, "left_out": left_out, "update": asdict(again)}
+    text = "\n".join([_text(step, logged, differences, left_out), *_of_update(step, update)])
+    whole = {"step": step, "metrics": metrics, "left_out": left_out, "update": asdict(update)}
     write_json(context.directory / "replay.json", {**whole, "differences": [asdict(one) for one in differences]})
     write_text(context.directory / "replay.md", text + "\n")
     context.progress(kind="note", text=text)
     return StageResult(metrics=metrics)
 
 
-def _text(step: int, logged: Sequence[VerifiedCompletion], differences: Sequence[Difference], left_out: dict[str, str]) -> str:
+def _text(step: int, logged: Sequence[VerifiedCompletion], differences: Sequence[FieldDifference], left_out: dict[str, str]) -> str:
     fields = [name for name in COMPARED if name not in left_out]
     head = f"step {step}: {len(logged)} samples made again, compared in {', '.join(fields)}: {len(differences)} differ"
     lines = [
@@ -249,9 +249,9 @@ def _text(step: int, logged: Sequence[VerifiedCompletion], differences: Sequence
     return "\n".join([head, *lines, *more, *why])
 
 
-def _of_update(step: int, again: Again) -> list[str]:
-    if not again.checkpoint:
-        return [f"the update was not made again: {again.why}"]
-    found = f"{again.samples} samples and {len(again.metrics)} metrics differ"
-    head = f"sampled and learned again from {Path(again.checkpoint).name} to step {step}: {found}"
-    return [head, *(f"  {name} was {old!r}, is {new!r}" for name, (old, new) in list(again.metrics.items())[:SHOWN])]
+def _of_update(step: int, update: UpdateReplay) -> list[str]:
+    if not update.checkpoint:
+        return [f"the update was not made again: {update.why}"]
+    found = f"{update.samples} samples and {len(update.metrics)} metrics differ"
+    head = f"sampled and learned again from {Path(update.checkpoint).name} to step {step}: {found}"
+    return [head, *(f"  {name} was {old!r}, is {new!r}" for name, (old, new) in list(update.metrics.items())[:SHOWN])]

@@ -26,8 +26,8 @@ from rlvr_exp.run.context import RunContext, StageResult
 from rlvr_exp.run.rollout_files import VerifiedCompletion
 from rlvr_exp.run.resumable_jsonl import ResumableJsonl, shown
 from rlvr_exp.run.run_reader import RunReader
-from rlvr_exp.stages.fitting import all_tasks, check_fit
-from rlvr_exp.stages.judging import built_verifier, ready, system_metrics
+from rlvr_exp.stages.verifier_match import all_tasks, check_verifier_match
+from rlvr_exp.stages.verifier_setup import build_verifier, checked_description, system_metrics
 from rlvr_exp.stages.verify import decides
 from rlvr_exp.tasks.base import Candidate, Domain, Task
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier, completed_future
@@ -55,9 +55,9 @@ def run(config: Config, context: RunContext) -> StageResult:
     domain: Domain = build(config.data)
     tasks = {task.id: task for task in all_tasks(domain)}
     fingerprint, total = source.fingerprint(), _checked(source, tasks)
-    with built_verifier(config) as verifier:
-        check_fit(verifier, tasks.values())
-        told = ready(verifier, context)
+    with build_verifier(config) as verifier:
+        check_verifier_match(verifier, tasks.values())
+        told = checked_description(verifier, context)
         provenance = {"rollouts": fingerprint, "verifier": decides(config, told)}
         target = Path(config.rescore.output or context.directory / "rescored.jsonl")
         with RescoredFile(target, provenance) as out:

@@ -20,31 +20,31 @@ from rlvr_exp.run.fingerprint import run_fingerprint
 from rlvr_exp.run.context import RunContext, StageResult
 from rlvr_exp.run.saving import BestCheckpoint, CheckpointWriter
 from rlvr_exp.run.tracking import Tracker
-from rlvr_exp.stages.setup import Parts, measured, measured_before, prepared, split_tasks, training_tasks
-from rlvr_exp.stages.training import held_out_success, resumed_step, trained
+from rlvr_exp.stages.components import RunComponents, evaluate_and_save, evaluate_before, build_components, split_tasks, training_tasks
+from rlvr_exp.stages.fit import held_out_success, resumed_step, fit
 
 
 def run(config, context: RunContext) -> StageResult:
-    with prepared(config, context) as parts:
-        before = context.before = {} if config.model.from_scratch else measured_before(parts, config, context)
-        steps, final = train(parts, config, context)
-        after = measured(parts, config, context, "after")
+    with build_components(config, context) as components:
+        before = context.before = {} if config.model.from_scratch else evaluate_before(components, config, context)
+        steps, final = train(components, config, context)
+        after = evaluate_and_save(components, config, context, "after")
     return StageResult(before=before, after=after, metrics=final | saved_role_rates(context.directory), steps=steps)
 
 
-def train(parts: Parts, config, context: RunContext) -> tuple[int, dict[str, float]]:
+def train(components: RunComponents, config, context: RunContext) -> tuple[int, dict[str, float]]:
     """Imitate the train split for the configured steps; returns the steps done and the last row of metrics."""
     algorithm = build(config.algorithm)
-    policy = parts.policy
-    examples, left_out = algorithm.examples(policy, parts.domain, training_tasks(parts, config, context))
-    dev = split_tasks(parts.domain, "dev")
-    check_leakage(dev, parts.held_out)  # what decides when to stop is not what success is measured on
-    held_out, _ = algorithm.examples(policy, parts.domain, dev)
+    policy = components.policy
+    examples, left_out = algorithm.examples(policy, components.domain, training_tasks(components, config, context))
+    dev = split_tasks(components.domain, "dev")
+    check_leakage(dev, components.held_out)  # what decides when to stop is not what success is measured on
+    held_out, _ = algorithm.examples(policy, components.domain, dev)
     manifest.update(context.directory, imitation={"examples": len(examples), "held_out": len(held_out), "left_out": left_out})
     guards = Guards(config.run.guards, context)
     checkpoints = Checkpoints(context.directory, config.run.checkpoint, run_fingerprint(context.directory))
     tracker = Tracker(context.directory, build(config.tracking), resumed_step(context))
-    best_checkpoint = BestCheckpoint(config.run.select, checkpoints, tracker, held_out_success(parts, config, context))
+    best_checkpoint = BestCheckpoint(config.run.select, checkpoints, tracker, held_out_success(components, config, context))
 
     def row() -> dict[str, float]:
         return {**adapter_metrics(policy.model), **guards.metrics()}
@@ -53,7 +53,7 @@ def train(parts: Parts, config, context: RunContext) -> tuple[int, dict[str, flo
         with TemporaryDirectory() as scratch:
             trainer = ImitationTrainer(
                 policy,
-                trainer_arguments(parts, config, algorithm, Path(scratch)),
+                trainer_arguments(components, config, algorithm, Path(scratch)),
                 build(config.optimizer).make(policy.model),
                 examples,
                 held_out,
@@ -62,19 +62,19 @@ def train(parts: Parts, config, context: RunContext) -> tuple[int, dict[str, flo
             trainer.guard = guards.updates
             trainer.notes |= {"clipping": trainer.clipping}
             checkpoints.add({"guard": guards.updates, "select": best_checkpoint})
-            steps = trained(trainer, checkpoints, best_checkpoint, parts, config, context)
+            steps = fit(trainer, checkpoints, best_checkpoint, components, config, context)
     finally:
         tracker.close()
     return steps, tracker.last | best_checkpoint.metrics()
 
 
-def trainer_arguments(parts: Parts, config, algorithm, scratch: Path) -> SFTConfig:
+def trainer_arguments(components: RunComponents, config, algorithm, scratch: Path) -> SFTConfig:
     settings = config.algorithm
     plan = derive(
         settings.batch_size, settings.max_sequence_tokens, settings.max_tokens_per_device, config.parallel.world
     )
     return SFTConfig(
-        **{**shared_arguments(config, scratch, parts.policy.model.dtype), **algorithm.trl_arguments()},
+        **{**shared_arguments(config, scratch, components.policy.model.dtype), **algorithm.trl_arguments()},
         per_device_train_batch_size=plan.micro_batch,
         per_device_eval_batch_size=plan.micro_batch,
         gradient_accumulation_steps=plan.accumulation,

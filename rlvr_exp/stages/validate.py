@@ -17,10 +17,10 @@ from rlvr_exp.core.files import write_text
 from rlvr_exp.evaluation.data_quality import CandidateResult, report, shares
 from rlvr_exp.run import manifest
 from rlvr_exp.run.context import RunContext, StageResult
-from rlvr_exp.stages.fitting import check_fit
-from rlvr_exp.stages.golds import why
-from rlvr_exp.stages.judging import built_verifier, ready, system_metrics
-from rlvr_exp.stages.trials import Trial, trials
+from rlvr_exp.stages.verifier_match import check_verifier_match
+from rlvr_exp.stages.gold_check import why
+from rlvr_exp.stages.verifier_setup import build_verifier, checked_description, system_metrics
+from rlvr_exp.stages.validation_candidates import ValidationCandidate, validation_candidates
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier
 from rlvr_exp.verifiers.guarded import NoVerdictGuard
@@ -36,10 +36,10 @@ def run(config: Config, context: RunContext) -> StageResult:
     options = config.validate
     splits = wanted_splits(domain, options.split)
     tasks = [task for name in splits for task in domain.splits()[name]]
-    with NoVerdictGuard(built_verifier(config), config.verifier.max_no_verdict_rate) as verifier:
-        check_fit(verifier, tasks)
+    with NoVerdictGuard(build_verifier(config), config.verifier.max_no_verdict_rate) as verifier:
+        check_verifier_match(verifier, tasks)
         data = {name: {"tasks": len(domain.splits()[name]), "fingerprint": domain.fingerprint(name)} for name in splits}
-        manifest.update(context.directory, verifier=ready(verifier, context), data=data)
+        manifest.update(context.directory, verifier=checked_description(verifier, context), data=data)
         found = judged(domain, verifier, tasks, options, context)
         told = system_metrics(verifier)
     write_text(context.directory / "validate.jsonl", "".join(json.dumps(row(*one)) + "\n" for one in found))
@@ -67,17 +67,17 @@ def wanted_splits(domain: Domain, name: str) -> list[str]:
 
 def judged(
     domain: Domain, verifier: Verifier, tasks: Sequence[Task], options: Validate, context: RunContext
-) -> list[tuple[Trial, Verdict]]:
+) -> list[tuple[ValidationCandidate, Verdict]]:
     """Every trial with its verdict, task by task in the order of the data."""
-    asked: list[Trial] = []
+    asked: list[ValidationCandidate] = []
     last: list[int] = []
     """How many trials there were once a task had its last."""
 
     def requests() -> Iterator[Request]:
         for task in tasks:
-            for trial in trials(domain, task, options.mutants, options.universal):
-                asked.append(trial)
-                yield Request(task.problem, trial.candidate)
+            for candidate in validation_candidates(domain, task, options.mutants, options.universal):
+                asked.append(candidate)
+                yield Request(task.problem, candidate.candidate)
             last.append(len(asked))
 
     verdicts: dict[int, Verdict] = {}
@@ -87,18 +87,18 @@ def judged(
         if len(verdicts) % EVERY == 0:
             context.progress(kind="phase", name="validate", done=bisect_right(last, len(verdicts)), total=len(tasks))
     context.progress(kind="phase", name="validate", done=len(tasks), total=len(tasks))
-    return [(trial, verdicts[index]) for index, trial in enumerate(asked)]
+    return [(candidate, verdicts[index]) for index, candidate in enumerate(asked)]
 
 
-def row(trial: Trial, verdict: Verdict) -> dict[str, Any]:
+def row(candidate: ValidationCandidate, verdict: Verdict) -> dict[str, Any]:
     """A line of validate.jsonl; the program is there where its verdict is not the one hoped for."""
-    unexpected = (verdict.outcome == "passed") != (trial.kind == "gold")
+    unexpected = (verdict.outcome == "passed") != (candidate.kind == "gold")
     return {
-        "task": trial.task.id,
-        "family": trial.task.family,
-        "kind": trial.kind,
-        "variant": trial.variant,
-        "line": trial.line,
+        "task": candidate.task.id,
+        "family": candidate.task.family,
+        "kind": candidate.kind,
+        "variant": candidate.variant,
+        "line": candidate.line,
         "outcome": verdict.outcome,
         "bucket": verdict.bucket,
         "rule": verdict.rule,
@@ -108,7 +108,7 @@ def row(trial: Trial, verdict: Verdict) -> dict[str, Any]:
         "assertions": verdict.assertions,
         "own_assertions": verdict.own_assertions,
         "log": verdict.log,
-        "code": trial.candidate.text if unexpected else None,
+        "code": candidate.candidate.text if unexpected else None,
     }
 
 

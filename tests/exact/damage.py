@@ -29,7 +29,7 @@ from rlvr_exp.run.checkpoints import Checkpoints, restore
 from rlvr_exp.run.preflight import preflight_problems
 from rlvr_exp.run.resume import begin
 from rlvr_exp.run.saving import BestCheckpoint
-from rlvr_exp.stages.again import checkpoint_before
+from rlvr_exp.stages.replay_update import checkpoint_before
 
 ATTACKS = ("truncated", "one bit", "emptied", "missing", "swapped", "pickled")
 

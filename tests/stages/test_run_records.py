@@ -24,7 +24,7 @@ from rlvr_exp.run.context import RunContext, StageResult
 from rlvr_exp.run.preflight import preflight_problems
 from rlvr_exp.run.rollout_files import read_rollouts, rollout_steps, write_rollouts
 from rlvr_exp.run.run_reader import RunReader
-from rlvr_exp.stages import again, replay, rescore, setup
+from rlvr_exp.stages import components, replay, replay_update, rescore
 
 pytestmark = pytest.mark.slow
 
@@ -76,7 +76,7 @@ def made(tmp_path_factory) -> Path:
 @pytest.fixture(autouse=True)
 def one_corpus(monkeypatch) -> None:
     """The corpus takes seconds to build and is the same in every test."""
-    for module in (rescore, replay, setup):
+    for module in (rescore, replay, components):
         monkeypatch.setattr(module, "build", once)
 
 
@@ -266,7 +266,7 @@ def test_its_update_comes_out_as_it_was_from_a_checkpoint_steps_before(made: Pat
     rows = rows_of(copy / "metrics.jsonl")
     rows[-1]["loss"] += 1.0
     (copy / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    found = again.compared(copy, tmp_path / "run" / "again", 3, Path("step_000001"))
+    found = replay_update.compare_step(copy, tmp_path / "run" / "again", 3, Path("step_000001"))
     assert list(found.metrics) == ["loss"] and found.samples == 0 and found.differences == 1
 
 

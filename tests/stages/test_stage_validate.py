@@ -15,8 +15,8 @@ from rlvr_exp.core.errors import GuardStop, InputError
 from rlvr_exp.core.files import write_text
 from rlvr_exp.run.context import RunContext, StageResult
 from rlvr_exp.stages import validate
-from rlvr_exp.stages.golds import check_golds
-from rlvr_exp.stages.judging import built_verifier
+from rlvr_exp.stages.gold_check import check_golds
+from rlvr_exp.stages.verifier_setup import build_verifier
 
 GOOD = "def double(x):\n    if x == 0:\n        return 0\n    return 2 * x"
 TESTS = ["assert double(3) == 6", "assert double(0) == 0", "assert double(-1) == -2"]
@@ -155,12 +155,12 @@ def test_a_verifier_that_does_not_judge_this_data_is_refused(tmp_path: Path) -> 
 
 
 def test_the_stages_with_a_policy_refuse_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rlvr_exp.stages import setup
+    from rlvr_exp.stages import components
 
-    monkeypatch.setattr(setup, "load_policy", lambda *_: None)
+    monkeypatch.setattr(components, "load_policy", lambda *_: None)
     config = compose(["+stage=evaluate", "verifier=pytest", "data.limit=1", "sandbox.workers=1"]).config
     with pytest.raises(InputError, match="does not judge the problems of this data"):
-        with setup.prepared(config, RunContext(tmp_path, lambda event: None)):
+        with components.build_components(config, RunContext(tmp_path, lambda event: None)):
             pass
 
 
@@ -186,7 +186,7 @@ def test_it_needs_no_torch() -> None:
 def bad_second(tmp_path: Path) -> Any:
     """A domain whose second train task has a gold that does not pass, and its verifier."""
     config = checked(mbpp(tmp_path / "set", [GOOD, "def double(x):\n    return x", GOOD]))
-    with built_verifier(config) as verifier:
+    with build_verifier(config) as verifier:
         yield build(config.data), verifier
 
 

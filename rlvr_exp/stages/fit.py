@@ -17,7 +17,7 @@ from rlvr_exp.run.checkpoints import TRAINING, Checkpoints, restore
 from rlvr_exp.run.context import RunContext
 from rlvr_exp.run.manifest import resumed_from
 from rlvr_exp.run.saving import BestCheckpoint, EvalFn
-from rlvr_exp.stages.setup import Parts, held_out_tasks
+from rlvr_exp.stages.components import RunComponents, held_out_tasks
 
 SUCCESS = ("pass_at_1", "pass_at_1_greedy")
 
@@ -28,11 +28,11 @@ def resumed_step(context: RunContext) -> int | None:
     return None if checkpoint is None else int(STEP.fullmatch(checkpoint.name)[1])
 
 
-def trained(
+def fit(
     trainer: Resumable,
     checkpoints: Checkpoints,
     best_checkpoint: BestCheckpoint,
-    parts: Parts,
+    components: RunComponents,
     config,
     context: RunContext,
 ) -> int:
@@ -47,7 +47,7 @@ def trained(
     checkpoints.of(trainer)
     checkpoint, before, folder = resumed_from(context.directory), resumed_step(context) or 0, None
     if checkpoint is not None:
-        checkpoints.load(checkpoint, parts.policy, config.model.trust_remote_code)
+        checkpoints.load(checkpoint, components.policy, config.model.trust_remote_code)
         folder, context.steps = str(checkpoint / TRAINING), before
     done, wanted = before, config.algorithm.max_steps
     if done < wanted and not best_checkpoint.stopped:
@@ -57,12 +57,12 @@ def trained(
             raise GuardStop(f"step {before} of {wanted}: steps were left and none was trained; log.txt may say why")
     best_checkpoint.check()
     if (best := best_checkpoint.best_path) is not None:
-        with gathered_weights(parts.policy.model, write=True):
-            restore(parts.policy, best, config.model.trust_remote_code)
+        with gathered_weights(components.policy.model, write=True):
+            restore(components.policy, best, config.model.trust_remote_code)
     return done
 
 
-def held_out_success(parts: Parts, config, context: RunContext) -> EvalFn:
+def held_out_success(components: RunComponents, config, context: RunContext) -> EvalFn:
     """Measures verified success on the tasks of `run.select`, which success is not reported of. Writes no file.
 
     Raises:
@@ -70,15 +70,15 @@ def held_out_success(parts: Parts, config, context: RunContext) -> EvalFn:
     """
     wanted = config.run.select
     options = replace(config.evaluation, split=wanted.split, tasks=wanted.tasks, skip=0, samples=wanted.samples)
-    tasks = held_out_tasks(parts.domain, options) if wanted.every_steps else ()
-    check_leakage(tasks, parts.held_out)
+    tasks = held_out_tasks(components.domain, options) if wanted.every_steps else ()
+    check_leakage(tasks, components.held_out)
 
     def progress(done: int, total: int) -> None:
         with suppress(Interrupted):  # The step ends first, with a checkpoint.
             context.progress(kind="phase", name="evaluate held-out", done=done, total=total)
 
     def now() -> Mapping[str, float]:
-        start, who = time.perf_counter(), (parts.policy, parts.domain, parts.verifier)
+        start, who = time.perf_counter(), (components.policy, components.domain, components.verifier)
         with phase(EVALUATE):
             scored = evaluate_policy(*who, tasks, options, config.model, seed=config.seed, progress=progress)
         rates = rates_from(scored, SUCCESS)

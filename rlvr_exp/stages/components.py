@@ -24,9 +24,9 @@ from rlvr_exp.run import manifest
 from rlvr_exp.run.context import RunContext
 from rlvr_exp.run.report.task_index import note_tasks
 from rlvr_exp.run.rollout_files import When
-from rlvr_exp.stages.fitting import all_tasks, check_fit
-from rlvr_exp.stages.golds import check_golds
-from rlvr_exp.stages.judging import built_verifier, ready
+from rlvr_exp.stages.verifier_match import all_tasks, check_verifier_match
+from rlvr_exp.stages.gold_check import check_golds
+from rlvr_exp.stages.verifier_setup import build_verifier, checked_description
 from rlvr_exp.stages.screening import unfit
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.verifiers.base import Verifier
@@ -38,7 +38,7 @@ NAMED = 5
 
 
 @dataclass(frozen=True)
-class Parts:
+class RunComponents:
     """A stage's objects."""
 
     domain: Domain
@@ -49,23 +49,23 @@ class Parts:
 
 
 @contextmanager
-def prepared(config, context: RunContext) -> Iterator[Parts]:
+def build_components(config, context: RunContext) -> Iterator[RunComponents]:
     """Build the parts, write what they are into the manifest, and end the verifier's workers on the way out."""
     if config.parallel.threads:
         torch.set_num_threads(config.parallel.threads)
     domain = build(config.data)
     held_out = held_out_tasks(domain, config.evaluation)
     policy = load_policy(config.model, config.seed)
-    with NoVerdictGuard(built_verifier(config), config.verifier.max_no_verdict_rate) as verifier:
-        check_fit(verifier, all_tasks(domain))
+    with NoVerdictGuard(build_verifier(config), config.verifier.max_no_verdict_rate) as verifier:
+        check_verifier_match(verifier, all_tasks(domain))
         manifest.update(
             context.directory,
             data={name: {"tasks": len(tasks), "fingerprint": domain.fingerprint(name)} for name, tasks in domain.splits().items()},
             device=device(),
             model=_told(policy, config, context),
-            verifier=ready(verifier, context),
+            verifier=checked_description(verifier, context),
         )
-        yield Parts(domain, policy, verifier, held_out)
+        yield RunComponents(domain, policy, verifier, held_out)
 
 
 def _told(policy: Policy, config, context: RunContext) -> dict[str, object]:
@@ -119,30 +119,30 @@ def split_tasks(domain: Domain, name: str) -> Sequence[Task]:
     return splits[name]
 
 
-def practice_split(domain: Domain) -> str:
+def rl_split(domain: Domain) -> str:
     """Which tasks are learned on by answering them: `practice`, those whose gold answers no policy was shown, where the
     data has such a split; else `train`. What is gained on tasks once imitated does less for others
     (docs/dafny_corpus.md)."""
     return PRACTICE if domain.splits().get(PRACTICE) else "train"
 
 
-def training_tasks(parts: Parts, config, context: RunContext, split: str = "train") -> list[Task]:
+def training_tasks(components: RunComponents, config, context: RunContext, split: str = "train") -> list[Task]:
     """The tasks of a split, kept apart from what is measured on, without prompts that the policy cannot take.
 
     Raises:
         InputError: a task stands on both sides, or no prompt fits.
         GuardStop: a gold of the first `verifier.validate` tasks does not pass.
     """
-    tasks = split_tasks(parts.domain, split)
-    check_leakage(tasks, parts.held_out)
-    limit = min(config.model.max_prompt_tokens, parts.policy.max_tokens - config.model.max_completion_tokens)
-    fitting = [task for task in tasks if len(parts.policy.encode_prompt(parts.domain.prompt(task))) <= limit]
+    tasks = split_tasks(components.domain, split)
+    check_leakage(tasks, components.held_out)
+    limit = min(config.model.max_prompt_tokens, components.policy.max_tokens - config.model.max_completion_tokens)
+    fitting = [task for task in tasks if len(components.policy.encode_prompt(components.domain.prompt(task))) <= limit]
     if not fitting:
         raise InputError(
             InputProblem("model.max_prompt_tokens", f"no prompt of {len(tasks)} fits", str(limit), remedy="raise it")
         )
     left_out = len(tasks) - len(fitting)
-    unjudged = _unjudged(parts, config, context, fitting)
+    unjudged = _unjudged(components, config, context, fitting)
     kept = [task for task in fitting if task.id not in unjudged] or fitting  # where none is left, the golds say why
     told = {"split": split, "tasks": len(kept), "left_out_prompt_too_long": left_out, "left_out_by_tests": unjudged}
     manifest.update(context.directory, train=told)
@@ -154,27 +154,27 @@ def training_tasks(parts: Parts, config, context: RunContext, split: str = "trai
         text = f"{left_out} of {len(tasks)} {split} tasks are left out: their prompts pass {limit} tokens"
         context.progress(kind="note", text=text)
     if rank() == 0:  # Once is enough; where a gold fails, this rank ends the run.
-        check_golds(parts.domain, parts.verifier, kept, config.verifier.validate, context)
+        check_golds(components.domain, components.verifier, kept, config.verifier.validate, context)
     return kept
 
 
-def _unjudged(parts: Parts, config, context: RunContext, tasks: Sequence[Task]) -> dict[str, str]:
+def _unjudged(components: RunComponents, config, context: RunContext, tasks: Sequence[Task]) -> dict[str, str]:
     """Tasks whose tests cannot judge, by reason; a run that goes on leaves out what it left out before."""
     known = None
     if manifest.resumed_from(context.directory):
         known = manifest.section(context.directory, "train").get("left_out_by_tests")
     if known is None and rank() == 0 and config.verifier.validate:
-        known = unfit(parts.domain, parts.verifier, tasks, getattr(config.data, "weak", False), context)
+        known = unfit(components.domain, components.verifier, tasks, getattr(config.data, "weak", False), context)
     return agreed(known) or {}
 
 
-def measured_before(parts: Parts, config, context: RunContext) -> dict[str, Rate]:
+def evaluate_before(components: RunComponents, config, context: RunContext) -> dict[str, Rate]:
     """`measured` before training; a run that goes on takes it from its directory where it was finished there."""
     known = agreed(saved_rates(context.directory, "before") if manifest.resumed_from(context.directory) else None)
-    return measured(parts, config, context, "before") if known is None else known
+    return evaluate_and_save(components, config, context, "before") if known is None else known
 
 
-def measured(parts: Parts, config, context: RunContext, when: When) -> dict[str, Rate]:
+def evaluate_and_save(components: RunComponents, config, context: RunContext, when: When) -> dict[str, Rate]:
     """Answer and judge the held-out tasks, and write the evaluation into the run directory; returns its rates."""
 
     def progress(done: int, total: int) -> None:
@@ -182,16 +182,16 @@ def measured(parts: Parts, config, context: RunContext, when: When) -> dict[str,
 
     with phase(EVALUATE):
         scored = evaluate_policy(
-            parts.policy,
-            parts.domain,
-            parts.verifier,
-            parts.held_out,
+            components.policy,
+            components.domain,
+            components.verifier,
+            components.held_out,
             config.evaluation,
             config.model,
             seed=config.seed,
             progress=progress,
         )
-    note_tasks(context.directory, parts.held_out)
-    prompts = {task.id: parts.domain.prompt(task) for task in parts.held_out}
-    roles = metrics_by_role(parts.domain, parts.held_out, scored)
+    note_tasks(context.directory, components.held_out)
+    prompts = {task.id: components.domain.prompt(task) for task in components.held_out}
+    roles = metrics_by_role(components.domain, components.held_out, scored)
     return save(context.directory, when, scored, prompts, more={"roles": roles} if roles else None)

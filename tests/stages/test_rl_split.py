@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rlvr_exp.stages.setup import practice_split
+from rlvr_exp.stages.components import rl_split
 from rlvr_exp.tasks.arc.domain import Arc
 from rlvr_exp.tasks.dafny.domain import DafnyDomain
 
@@ -19,8 +19,8 @@ def test_those_of_practice_where_the_data_has_some(tmp_path: Path, files: tuple[
         row = {"id": name, "annotated_body": BODY, **ROW}
         (tmp_path / f"{name}.jsonl").write_text(json.dumps(row) + "\n")
     domain = DafnyDomain(str(tmp_path), dev_fraction=0, test_fraction=0)
-    assert list(domain.splits()) == list(files) and practice_split(domain) == asked
+    assert list(domain.splits()) == list(files) and rl_split(domain) == asked
 
 
 def test_a_domain_without_such_a_split_asks_what_it_imitates() -> None:
-    assert practice_split(Arc(limit=2)) == "train"
+    assert rl_split(Arc(limit=2)) == "train"

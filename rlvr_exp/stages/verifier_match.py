@@ -16,7 +16,7 @@ JUDGED_BY: Mapping[type, str] = {
 """The verifier of each kind of problem, by its name or the format of rows that it takes."""
 
 
-def check_fit(verifier: Verifier, tasks: Iterable[Task]) -> None:
+def check_verifier_match(verifier: Verifier, tasks: Iterable[Task]) -> None:
     """Raises InputError where one of our verifiers does not take the problems; a user's own may take any."""
     name = verifier.row_format or verifier.name
     found = {type(task.problem) for task in tasks}

@@ -24,7 +24,7 @@ from rlvr_exp.run.rollout_files import read_rollouts, rollout_steps
 from rlvr_exp.run.initial_weights import changed_initial_weights, initial_weights
 from rlvr_exp.run.tracking import read_metrics
 from rlvr_exp.stages.reinforcement import collect_from, train
-from rlvr_exp.stages.setup import prepared
+from rlvr_exp.stages.components import build_components
 
 MACHINE = ("time/", "system/")
 """Metrics that no two runs share."""
@@ -32,7 +32,7 @@ FILES = "rlvr_exp.run.tracking.Files"
 
 
 @dataclass(frozen=True)
-class Again:
+class UpdateReplay:
     """What came of it."""
 
     checkpoint: str
@@ -65,30 +65,30 @@ class UntilStep(RunContext):
         """Only the step decides."""
 
 
-def made_again(run: Path, step: int, context: RunContext) -> Again:
+def replay_update(run: Path, step: int, context: RunContext) -> UpdateReplay:
     """Sample and learn from the checkpoint up to the step, in the folder `again` of the job's directory."""
     found = checkpoint_before(run, step)
     if found is None:
-        return Again("", f"no sound checkpoint before step {step} is there")
+        return UpdateReplay("", f"no sound checkpoint before step {step} is there")
     config = load_config(run / "config.yaml")
     if config.parallel.distributed:
-        return Again("", "the run had several processes, and this is one")
+        return UpdateReplay("", "the run had several processes, and this is one")
     if changed := list(changed_initial_weights(check_sound(found).get("start", {}), initial_weights(config))):
-        return Again("", f"the run began from another model: {changed[0].what}")
+        return UpdateReplay("", f"the run began from another model: {changed[0].what}")
     config.tracking = SCHEMAS[FILES]()
     scratch = context.directory / "again"
     _prepare(run, found, scratch)
     part = UntilStep(scratch, step, context)
-    with prepared(config, part) as parts:
+    with build_components(config, part) as components:
         longest = config.model.max_completion_tokens
         algorithm = build(config.algorithm, max_completion_tokens=longest, checkpoint=config.model.path)
         try:
-            train(parts, config, part, algorithm, collect_from(parts, config, part, algorithm))
+            train(components, config, part, algorithm, collect_from(components, config, part, algorithm))
         except Interrupted:
             if context.interrupted:
                 raise
     shutil.rmtree(scratch / "checkpoints")  # Of the step itself; the run has those that it kept.
-    return compared(run, scratch, step, found)
+    return compare_step(run, scratch, step, found)
 
 
 def checkpoint_before(run: Path, step: int) -> Path | None:
@@ -110,14 +110,14 @@ def _prepare(run: Path, checkpoint: Path, scratch: Path) -> None:
     manifest.mark_resumed(scratch, checkpoint, [], datetime.now().astimezone().isoformat(timespec="seconds"))
 
 
-def compared(run: Path, scratch: Path, step: int, checkpoint: Path) -> Again:
+def compare_step(run: Path, scratch: Path, step: int, checkpoint: Path) -> UpdateReplay:
     """Of the same step in both folders."""
     old, new = (read_rollouts(rollout_steps(folder)[step]) for folder in (run, scratch))
     differing = sum(one != other for one, other in zip(old, new, strict=False)) + abs(len(old) - len(new))
     before, after = (_row(folder, step) for folder in (run, scratch))
     names = [name for name in dict.fromkeys((*before, *after)) if not name.startswith(MACHINE)]
     metrics = {name: (before.get(name), after.get(name)) for name in names if before.get(name) != after.get(name)}
-    return Again(str(checkpoint), "", differing, metrics)
+    return UpdateReplay(str(checkpoint), "", differing, metrics)
 
 
 def _row(directory: Path, step: int) -> Mapping[str, Any]:

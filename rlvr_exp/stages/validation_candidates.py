@@ -13,7 +13,7 @@ KINDS = ("gold", "wrong", "hollow", "mutant", "universal")
 
 
 @dataclass(frozen=True)
-class Trial:
+class ValidationCandidate:
     """One candidate. Golds should pass, all else should not."""
 
     task: Task
@@ -25,27 +25,27 @@ class Trial:
     """Where a mutant differs from the gold."""
 
 
-def trials(domain: Domain, task: Task, mutants: int, universal: str = "none") -> Iterator[Trial]:
+def validation_candidates(domain: Domain, task: Task, mutants: int, universal: str = "none") -> Iterator[ValidationCandidate]:
     """Everything that is tried on a task. Mutants and hollow programs are made of Python golds alone.
 
     `universal`: which fixed answers are tried, one of `verifiers.universal.KINDS`.
     """
     yield from _from_the_set(domain, task, mutants)
     for name, text in fixed_answers(task.problem, universal):
-        yield Trial(task, "universal", name, Candidate(text))
+        yield ValidationCandidate(task, "universal", name, Candidate(text))
 
 
-def _from_the_set(domain: Domain, task: Task, mutants: int) -> Iterator[Trial]:
+def _from_the_set(domain: Domain, task: Task, mutants: int) -> Iterator[ValidationCandidate]:
     for number, text in enumerate(task.negatives):
-        yield Trial(task, "wrong", str(number), domain.parse(text, task))
+        yield ValidationCandidate(task, "wrong", str(number), domain.parse(text, task))
     if task.gold is None:
         return
     gold = domain.parse(task.gold, task)
-    yield Trial(task, "gold", "", gold)
+    yield ValidationCandidate(task, "gold", "", gold)
     if not isinstance(task.problem, PythonProblem | PytestProblem):
-        yield Trial(task, "hollow", "empty", Candidate(""))
+        yield ValidationCandidate(task, "hollow", "empty", Candidate(""))
     elif gold.text is not None and syntax_fault(gold.text) is None:
         for one in stub_programs(gold.text):
-            yield Trial(task, "hollow", one.kind, Candidate(one.code))
+            yield ValidationCandidate(task, "hollow", one.kind, Candidate(one.code))
         for one in chosen(gold.text, mutants, task.id):
-            yield Trial(task, "mutant", one.kind, Candidate(one.code), one.line)
+            yield ValidationCandidate(task, "mutant", one.kind, Candidate(one.code), one.line)

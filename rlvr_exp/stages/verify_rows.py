@@ -13,7 +13,7 @@ from rlvr_exp.evaluation.verdict_counter import VerdictCounter
 from rlvr_exp.run.ordered_futures import Pending, OrderedFutures
 from rlvr_exp.run.context import RunContext, StageResult
 from rlvr_exp.run.verdict_file import VerdictFile, row_of
-from rlvr_exp.stages.judging import system_metrics
+from rlvr_exp.stages.verifier_setup import system_metrics
 from rlvr_exp.tasks.row_file import RowLine
 from rlvr_exp.tasks.row_formats import Malformed, read_row
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier, completed_future
@@ -25,7 +25,7 @@ DRAIN_S = 10.0
 """An interrupted run waits this long for rows that stand before judged ones."""
 
 
-class Answering:
+class RowVerification:
     """One pass over the rows of a file.
 
     Args:

@@ -7,7 +7,7 @@ import pytest
 
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.core.files import write_json
-from rlvr_exp.stages.training import resumed_step, trained
+from rlvr_exp.stages.fit import resumed_step, fit
 
 
 class Trainer:
@@ -41,7 +41,7 @@ def go(place: Path, reaches: int, wanted: int = 6, resumed: int | None = 4, stop
     )
     trainer, checkpoints = Trainer(reaches), Checkpoints()
     best_checkpoint = SimpleNamespace(stopped=stopped, best_path=None, check=lambda: None)
-    done = trained(trainer, checkpoints, best_checkpoint, SimpleNamespace(policy=None), config, context)
+    done = fit(trainer, checkpoints, best_checkpoint, SimpleNamespace(policy=None), config, context)
     return done, trainer.began, checkpoints.loaded
 
 

@@ -22,19 +22,19 @@ from rlvr_exp.run import manifest
 from rlvr_exp.run.context import RunContext
 from rlvr_exp.run.report.task_index import note_tasks
 from rlvr_exp.run.rollout_files import When
-from rlvr_exp.stages.fitting import all_tasks, check_fit
-from rlvr_exp.stages.judging import built_verifier, ready
-from rlvr_exp.stages.setup import Parts, device, held_out_tasks
+from rlvr_exp.stages.verifier_match import all_tasks, check_verifier_match
+from rlvr_exp.stages.verifier_setup import build_verifier, checked_description
+from rlvr_exp.stages.components import RunComponents, device, held_out_tasks
 from rlvr_exp.tasks.base import Task
 from rlvr_exp.tasks.dafny.two_stage import TwoStage
 from rlvr_exp.verifiers.guarded import NoVerdictGuard
 
 
 @dataclass(frozen=True)
-class CascadeParts:
+class CascadeComponents:
     """A cascade's objects."""
 
-    writer: Parts
+    writer: RunComponents
     """As those of a stage that trains the writer alone: its tasks are the cascade's."""
     domain: TwoStage
     policies: Mapping[str, Policy]
@@ -55,7 +55,7 @@ class CascadeParts:
 
 
 @contextmanager
-def prepared(config, context: RunContext, own: Mapping[str, str]) -> Iterator[CascadeParts]:
+def build_components(config, context: RunContext, own: Mapping[str, str]) -> Iterator[CascadeComponents]:
     """Build the parts, write what they are into the manifest, and end the verifier's workers on the way out.
 
     Args:
@@ -65,8 +65,8 @@ def prepared(config, context: RunContext, own: Mapping[str, str]) -> Iterator[Ca
         torch.set_num_threads(config.parallel.threads)
     domain = TwoStage(*(build(replace(config.data, role=role)) for role in ROLES))
     held_out = held_out_tasks(domain.writer, config.evaluation)
-    with NoVerdictGuard(built_verifier(config), config.verifier.max_no_verdict_rate) as verifier:
-        check_fit(verifier, all_tasks(domain.writer))
+    with NoVerdictGuard(build_verifier(config), config.verifier.max_no_verdict_rate) as verifier:
+        check_verifier_match(verifier, all_tasks(domain.writer))
         policies = load_roles(config.model, own, config.seed)
         splits = domain.writer.splits()
         manifest.update(
@@ -77,27 +77,27 @@ def prepared(config, context: RunContext, own: Mapping[str, str]) -> Iterator[Ca
             },
             device=device(),
             model={role: parameters(policy.model).to_dict() for role, policy in policies.items()},
-            verifier=ready(verifier, context),
+            verifier=checked_description(verifier, context),
         )
         for text in advice(config):
             context.progress(kind="note", text=text)
-        yield CascadeParts(Parts(domain.writer, policies[WRITER], verifier, held_out), domain, policies)
+        yield CascadeComponents(RunComponents(domain.writer, policies[WRITER], verifier, held_out), domain, policies)
 
 
-def measured_before(parts: CascadeParts, config, context: RunContext, attempts: int) -> dict[str, Rate]:
+def evaluate_before(components: CascadeComponents, config, context: RunContext, attempts: int) -> dict[str, Rate]:
     """`measured` before training; a run that goes on takes it from its directory where it was finished there."""
     known = agreed(saved_rates(context.directory, "before") if manifest.resumed_from(context.directory) else None)
-    return measured(parts, config, context, "before", attempts) if known is None else known
+    return evaluate_and_save(components, config, context, "before", attempts) if known is None else known
 
 
-def measured(parts: CascadeParts, config, context: RunContext, when: When, attempts: int) -> dict[str, Rate]:
+def evaluate_and_save(components: CascadeComponents, config, context: RunContext, when: When, attempts: int) -> dict[str, Rate]:
     """Run the cascade on the held-out tasks, and write the evaluation into the run directory; returns its rates."""
-    tasks, domain = parts.writer.held_out, parts.domain
+    tasks, domain = components.writer.held_out, components.domain
 
     def progress(done: int, total: int) -> None:
         context.progress(kind="phase", name=f"evaluate {when}", done=done, total=total)
 
-    scored = answered(parts, config, config.evaluation, tasks, attempts, progress)
+    scored = score_cascade(components, config, config.evaluation, tasks, attempts, progress)
     note_tasks(context.directory, [replace(task, gold=domain.example(task).annotated_body) for task in tasks])
     prompts = {task.id: domain.writer.prompt(task) for task in tasks}
     lengths = {
@@ -108,10 +108,10 @@ def measured(parts: CascadeParts, config, context: RunContext, when: When, attem
     )
 
 
-def answered(
-    parts: CascadeParts, config, evaluation, tasks: Sequence[Task], attempts: int, progress: Callable[[int, int], None]
+def score_cascade(
+    components: CascadeComponents, config, evaluation, tasks: Sequence[Task], attempts: int, progress: Callable[[int, int], None]
 ) -> list[EvalSample]:
     """The cascade on tasks, as an `evaluation` node says."""
     with phase(EVALUATE):
-        cascade = parts.cascade(config, evaluation, evaluation.batch_size, attempts)
+        cascade = components.cascade(config, evaluation, evaluation.batch_size, attempts)
         return evaluate_cascade(cascade, tasks, evaluation, config.seed, progress)

@@ -12,7 +12,7 @@ STRONG = ("strict", "namespaces")
 """Levels of isolation about which nothing needs to be said."""
 
 
-def built_verifier(config: Config) -> Verifier:
+def build_verifier(config: Config) -> Verifier:
     """The verifier that the configuration describes. Raises InputError where a tool of its is missing."""
     return build(config.verifier, sandbox=config.sandbox, cache=config.cache)
 
@@ -27,7 +27,7 @@ def description(verifier: Verifier) -> dict[str, Any]:
     }
 
 
-def ready(verifier: Verifier, context: RunContext) -> dict[str, Any]:
+def checked_description(verifier: Verifier, context: RunContext) -> dict[str, Any]:
     """The description, once everything is there that judging needs; a weak isolation is said aloud.
 
     Raises:

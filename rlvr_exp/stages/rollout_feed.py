@@ -12,19 +12,19 @@ from rlvr_exp.run.context import RunContext
 from rlvr_exp.run.rollout_files import VerifiedCompletion, write_rollouts
 from rlvr_exp.run.rollout_rows import rollout_rows
 from rlvr_exp.run.step_log import StepLog
-from rlvr_exp.stages.judging import system_metrics
-from rlvr_exp.stages.setup import Parts
+from rlvr_exp.stages.verifier_setup import system_metrics
+from rlvr_exp.stages.components import RunComponents
 
 
-class Steps:
+class RolloutFeed:
     """Between the collector and the trainer.
 
     Args:
         guard: told of rewards that no update may be taken from.
     """
 
-    def __init__(self, parts: Parts, context: RunContext, algorithm: Algorithm, collector: Collector, guard: UpdateGuard):
-        self._parts, self._directory, self._algorithm, self._collector = parts, context.directory, algorithm, collector
+    def __init__(self, components: RunComponents, context: RunContext, algorithm: Algorithm, collector: Collector, guard: UpdateGuard):
+        self._components, self._directory, self._algorithm, self._collector = components, context.directory, algorithm, collector
         self._guard = guard
         self.log = StepLog(algorithm.regularised, algorithm.group_filter().mode != "keep")
         self._groups: Groups | None = None
@@ -35,7 +35,7 @@ class Steps:
         """What the step, counted from 0, learns from. Raises GuardStop where its books do not add up."""
         self._groups = self._collector.collect(step)
         self._guard.rewards(self._collector.reward.take_unsound())
-        learned = self._algorithm.experience(self._groups, self._parts.policy.pad_id)
+        learned = self._algorithm.experience(self._groups, self._components.policy.pad_id)
         self.log.record(self._groups, learned)
         return learned
 
@@ -48,8 +48,8 @@ class Steps:
         """What happened since the last row."""
         normalizer = {f"reward/normalizer_{name}": value for name, value in self._collector.reward.metrics().items()}
         collected = {f"collected/{name}": value for name, value in self._collector.metrics().items()}
-        counted = added(system_metrics(self._parts.verifier))
-        return {**self.log.metrics(), **collected, **normalizer, **adapter_metrics(self._parts.policy.model), **counted}
+        counted = added(system_metrics(self._components.verifier))
+        return {**self.log.metrics(), **collected, **normalizer, **adapter_metrics(self._components.policy.model), **counted}
 
     def check(self, done: int, wanted: int) -> None:
         """Raises GuardStop where no step had anything to learn from."""
