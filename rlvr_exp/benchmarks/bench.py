@@ -16,7 +16,7 @@ from trl import GRPOConfig
 from rlvr_exp.algorithms.base import Algorithm
 from rlvr_exp.algorithms.training_batch import Experience
 from rlvr_exp.benchmarks.clock import Clock, Lap
-from rlvr_exp.benchmarks.stock import Judging, Stock, method
+from rlvr_exp.benchmarks.stock import RewardFunction, Stock, method
 from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.curriculum.base import Curriculum
@@ -151,13 +151,22 @@ class Sides:
         bench = self._bench
         self._restart(threads)
         tasks = [bench.curriculum.pick(place, 1)[0] for place in asked]
-        judging = Judging(bench.policy, bench.domain, tasks, bench.verifier, bench.reward)
+        reward_function = RewardFunction(bench.policy, bench.domain, tasks, bench.verifier, bench.reward)
         with TemporaryDirectory() as scratch:
             ours = bench.algorithm.trl_arguments()
             common = {**bench.arguments(Path(scratch)), **ours, **self._method, "max_steps": steps, **more}
             tokens = bench.limits.tokens
             Stock(
-                bench.policy, bench.domain, tasks, judging, common, tokens, bench.optimizer(), clock, callbacks, stored
+                bench.policy,
+                bench.domain,
+                tasks,
+                reward_function,
+                common,
+                tokens,
+                bench.optimizer(),
+                clock,
+                callbacks,
+                stored,
             ).train()
 
     def _restart(self, threads: int) -> None:
@@ -170,6 +179,6 @@ class Sides:
         torch.set_num_threads(threads)
 
 
-def whole(laps: Sequence[Lap]) -> Lap:
+def merge_laps(laps: Sequence[Lap]) -> Lap:
     """Laps as one."""
     return reduce(add, laps)

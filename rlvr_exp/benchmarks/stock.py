@@ -81,7 +81,7 @@ class Stock(GRPOTrainer):
         policy: Policy,
         domain: Domain,
         tasks: Sequence[Task],
-        judged: "Judging",
+        reward_function: "RewardFunction",
         common: Mapping[str, Any],
         tokens: int,
         optimizer: torch.optim.Optimizer,
@@ -105,7 +105,7 @@ class Stock(GRPOTrainer):
         worded = [[{"role": "user", "content": text}] for text in texts] if policy.chat else texts
         super().__init__(
             model=policy.model,
-            reward_funcs=[judged],
+            reward_funcs=[reward_function],
             args=args,
             train_dataset=Dataset.from_dict({"prompt": worded, "place": list(range(len(tasks)))}),
             processing_class=policy.tokenizer,
@@ -149,7 +149,7 @@ class Stock(GRPOTrainer):
         return {**given, "num_items_in_batch": given["completion_mask"].sum()}
 
 
-class Judging:
+class RewardFunction:
     """Our verifier and reward as a reward function of TRL's."""
 
     __name__ = "verified"

@@ -8,7 +8,7 @@ are not compared.
 
 import torch
 
-from rlvr_exp.benchmarks.bench import Bench, Sides, whole
+from rlvr_exp.benchmarks.bench import Bench, Sides, merge_laps
 from rlvr_exp.benchmarks.clock import Lap
 from rlvr_exp.benchmarks.contest import Progress
 from rlvr_exp.benchmarks.training_table import Pairs
@@ -64,7 +64,7 @@ class Training:
         for turn, side in enumerate(("ours", "stock") if number % 2 == 0 else ("stock", "ours")):
             progress("turn", 2 * number + turn, turns)
             laps[side] = sides.ours(steps, own)[0] if side == "ours" else sides.stock(asked, steps, threads)
-        return whole(laps["ours"][1:]), whole(laps["stock"][1:])
+        return merge_laps(laps["ours"][1:]), merge_laps(laps["stock"][1:])
 
 
 def difference(ours: torch.Tensor, theirs: torch.Tensor) -> float:

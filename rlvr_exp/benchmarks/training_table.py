@@ -12,7 +12,7 @@ FLOORS = {"rollouts": 3.0, "update": 4.0, "step": 3.0}
 
 
 @dataclass(frozen=True)
-class Line:
+class TableRow:
     """One line of the table."""
 
     name: str
@@ -33,20 +33,20 @@ class Pairs:
     threads: int
     stock_threads: int
 
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[TableRow]:
         """Speed of each phase and of the whole, by what it turns out: tokens drawn, completions judged or learned from."""
         return [
-            self._line("rollouts", "tokens/s", lambda lap: lap.seconds["generate"] / lap.tokens),
-            self._line("verdicts", "verdicts/s", lambda lap: lap.seconds["verify"] / lap.samples),
-            self._line("update", "samples/s", lambda lap: lap.seconds["update"] / lap.samples),
-            self._line("step", "samples/s", lambda lap: lap.total / lap.samples),
+            self._row("rollouts", "tokens/s", lambda lap: lap.seconds["generate"] / lap.tokens),
+            self._row("verdicts", "verdicts/s", lambda lap: lap.seconds["verify"] / lap.samples),
+            self._row("update", "samples/s", lambda lap: lap.seconds["update"] / lap.samples),
+            self._row("step", "samples/s", lambda lap: lap.total / lap.samples),
         ]
 
-    def _line(self, name: str, unit: str, cost) -> Line:
+    def _row(self, name: str, unit: str, cost) -> TableRow:
         """`cost`: seconds of one unit. Speeds are harmonic means over rounds: units over seconds."""
         ours, stock = ([cost(pair[side]) for pair in self.rounds] for side in (0, 1))
         speeds = (len(ours) / sum(ours), len(stock) / sum(stock))
-        return Line(name, unit, *speeds, of_rounds(ours, stock), FLOORS.get(name))
+        return TableRow(name, unit, *speeds, of_rounds(ours, stock), FLOORS.get(name))
 
     def shares(self, side: int) -> dict[str, float]:
         """Share of each phase in the steps of a side: 0 ours, 1 stock's."""
@@ -97,7 +97,7 @@ class Pairs:
         }
 
 
-def _held(line: Line) -> tuple[str, str]:
+def _held(line: TableRow) -> tuple[str, str]:
     if line.floor is None:
         return "", ""
     return f"{line.floor:g}", "yes" if line.ratio.value >= line.floor else "NO"

@@ -9,8 +9,8 @@ class Curriculum(ABC):
     """Chooses tasks. Built from the `curriculum` group with the run's tasks and seed."""
 
     @abstractmethod
-    def pick(self, asked: int, count: int) -> list[Task]:
-        """The next `count` tasks of a run that has asked `asked` tasks before; all different where there are enough.
+    def pick(self, offset: int, count: int) -> list[Task]:
+        """The next `count` tasks of a run that has asked `offset` tasks before; all different where there are enough.
 
         A step that asks further tasks (algorithm.zero_variance=resample) picks more than once, each time from where the
         last pick ended.

@@ -15,5 +15,5 @@ class Ordered(Curriculum):
             raise ValueError("Ordered: no tasks to choose from")
         self._tasks = sorted(tasks, key=lambda task: (task.difficulty, task.id))
 
-    def pick(self, asked: int, count: int) -> list[Task]:
-        return [self._tasks[index % len(self._tasks)] for index in range(asked, asked + count)]
+    def pick(self, offset: int, count: int) -> list[Task]:
+        return [self._tasks[index % len(self._tasks)] for index in range(offset, offset + count)]

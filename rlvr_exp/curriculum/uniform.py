@@ -17,8 +17,8 @@ class Uniform(Curriculum):
         self._seed = seed
         self._orders: dict[int, list[int]] = {}
 
-    def pick(self, asked: int, count: int) -> list[Task]:
-        return [self._tasks[self._place(index)] for index in range(asked, asked + count)]
+    def pick(self, offset: int, count: int) -> list[Task]:
+        return [self._tasks[self._place(index)] for index in range(offset, offset + count)]
 
     def _place(self, index: int) -> int:
         epoch, offset = divmod(index, len(self._tasks))

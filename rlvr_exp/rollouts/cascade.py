@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from rlvr_exp.models.policy import Policy
-from rlvr_exp.models.roles import acting
+from rlvr_exp.models.role_policies import acting
 from rlvr_exp.rollouts.rollout_loop import PENDING, DeferredVerifier, RolloutRequest, generate_and_verify, judge
 from rlvr_exp.rollouts.completion import Completion
 from rlvr_exp.rollouts.sampler import SampleKey, SamplingParams

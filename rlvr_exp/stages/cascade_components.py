@@ -14,7 +14,7 @@ from rlvr_exp.evaluation.metrics import Rate, EvalSample
 from rlvr_exp.evaluation.saved import save, saved_rates
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.models.report import parameters
-from rlvr_exp.models.roles import load_roles
+from rlvr_exp.models.role_policies import load_roles
 from rlvr_exp.rollouts.cascade import ANNOTATOR, ROLES, WRITER, Cascade
 from rlvr_exp.rollouts.sampler import SamplingParams
 from rlvr_exp.rollouts.distributed import agreed

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rlvr_exp.benchmarks.bench import whole
+from rlvr_exp.benchmarks.bench import merge_laps
 from rlvr_exp.benchmarks.clock import Lap
 from rlvr_exp.benchmarks.training_table import Pairs
 
@@ -39,5 +39,5 @@ def test_the_text_says_what_was_drawn_and_which_floors_do_not_hold():
 
 
 def test_laps_add_up():
-    both = whole([lap(1, 2, 3, 4), lap(1, 1, 1, 1)])
+    both = merge_laps([lap(1, 2, 3, 4), lap(1, 1, 1, 1)])
     assert both.total == 14 and both.steps == 2 and both.samples == 20 and both.seconds["update"] == 4

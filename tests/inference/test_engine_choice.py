@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from asked_rows import ADD, EDITED, puzzle
+from input_rows import ADD, EDITED, puzzle
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

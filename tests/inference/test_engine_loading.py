@@ -3,7 +3,7 @@
 import shutil
 
 import pytest
-from asked_rows import puzzle
+from input_rows import puzzle
 
 from rlvr_exp.config import compose, to_yaml
 from rlvr_exp.config.infer import Infer

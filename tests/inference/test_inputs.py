@@ -4,7 +4,7 @@ import gzip
 import json
 
 import pytest
-from asked_rows import ADD, BY_FORMAT, EDITED, NEXT, PROVED, TESTED, puzzle
+from input_rows import ADD, BY_FORMAT, EDITED, NEXT, PROVED, TESTED, puzzle
 
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.inference.inputs import select_tasks, from_file, from_row

@@ -5,7 +5,7 @@ import dataclasses
 import json
 
 import pytest
-from asked_rows import puzzle
+from input_rows import puzzle
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
