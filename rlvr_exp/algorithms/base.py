@@ -14,8 +14,8 @@ import torch
 from transformers import TrainerCallback
 from trl import GRPOConfig
 
-from rlvr_exp.algorithms.training_batch import Experience
 from rlvr_exp.algorithms.trainer import PolicyTrainer
+from rlvr_exp.algorithms.training_batch import Experience
 from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.collect import Plan

@@ -15,8 +15,8 @@ from transformers import TrainerCallback
 from trl import GRPOConfig
 
 from rlvr_exp.algorithms.base import Algorithm, Collect
-from rlvr_exp.algorithms.training_batch import Experience, assembled, completion_mask, rewards_of
 from rlvr_exp.algorithms.trainer import PolicyTrainer
+from rlvr_exp.algorithms.training_batch import Experience, assembled, completion_mask, rewards_of
 from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.collect import Plan

@@ -31,9 +31,9 @@ from transformers import TrainerCallback
 from trl import GRPOConfig
 
 from rlvr_exp.algorithms.base import Algorithm, Collect
-from rlvr_exp.algorithms.training_batch import sampled
 from rlvr_exp.algorithms.ppo_trainer import PPOTrainer
 from rlvr_exp.algorithms.replay_buffer import Recent, ReplayBuffer
+from rlvr_exp.algorithms.training_batch import sampled
 from rlvr_exp.algorithms.trajectories import Trajectories, collected
 from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.models.policy import Policy

@@ -12,11 +12,11 @@ import torch
 from trl.trainer.callbacks import SyncRefModelCallback
 
 from rlvr_exp.algorithms import ppo_loss
-from rlvr_exp.algorithms.training_batch import Experience
 from rlvr_exp.algorithms.gae import explained_variance
 from rlvr_exp.algorithms.replay_buffer import ReplayBuffer
 from rlvr_exp.algorithms.token_means import Tally
 from rlvr_exp.algorithms.trainer import PolicyTrainer
+from rlvr_exp.algorithms.training_batch import Experience
 from rlvr_exp.algorithms.trajectories import Trajectories, collected, estimated
 from rlvr_exp.core.seeds import stream
 from rlvr_exp.models.adapters import adapters_off

@@ -22,9 +22,9 @@ from trl import GRPOConfig
 from rlvr_exp.algorithms.advantages import leave_one_out
 from rlvr_exp.algorithms.aggregate import token_weights
 from rlvr_exp.algorithms.base import Collect
-from rlvr_exp.algorithms.training_batch import Experience
 from rlvr_exp.algorithms.group import GroupAlgorithm
 from rlvr_exp.algorithms.trainer import PolicyTrainer
+from rlvr_exp.algorithms.training_batch import Experience
 from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.models.policy import Policy
 

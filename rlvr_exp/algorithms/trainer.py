@@ -22,16 +22,16 @@ from transformers import PrinterCallback, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
 from rlvr_exp.algorithms.clipping import MeasuredClipping
-from rlvr_exp.algorithms.training_batch import Experience
+from rlvr_exp.algorithms.logprobs import Scores, score
 from rlvr_exp.algorithms.metric_gather import figures_stay_local
 from rlvr_exp.algorithms.nonfinite_guard import GuardedUpdate
-from rlvr_exp.algorithms.logprobs import Scores, score
 from rlvr_exp.algorithms.packing import ModelRows, packed, row_by_row
 from rlvr_exp.algorithms.packing_attention import attending
 from rlvr_exp.algorithms.packing_probe import Choice, choose
 from rlvr_exp.algorithms.reference import Reference
 from rlvr_exp.algorithms.resumable import Resumable
 from rlvr_exp.algorithms.saved_updates import as_plain, from_plain
+from rlvr_exp.algorithms.training_batch import Experience
 from rlvr_exp.algorithms.under_deepspeed import UnderDeepSpeed
 from rlvr_exp.algorithms.warm_up import longest_part, warm_up
 from rlvr_exp.config.batching import BatchLimits, Piece, micro_batches, pieces

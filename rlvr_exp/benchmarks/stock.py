@@ -18,7 +18,7 @@ from rlvr_exp.benchmarks.clock import Clock
 from rlvr_exp.config.batching import derive
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.models.policy import Policy
-from rlvr_exp.rewards.base import Judged
+from rlvr_exp.rewards.base import RewardInput
 from rlvr_exp.rewards.compose import Reward
 from rlvr_exp.rollouts.completion import TRUNCATED
 from rlvr_exp.tasks.base import Domain, Task
@@ -166,7 +166,7 @@ class RewardFunction:
         asked = [Request(task.problem, one) for task, one, whole in zip(tasks, candidates, ended, strict=True) if whole]
         verdicts = iter(self._verifier.verify(asked))
         judged = [
-            Judged(task, text, len(ids), not whole, candidate, next(verdicts) if whole else TRUNCATED)
+            RewardInput(task, text, len(ids), not whole, candidate, next(verdicts) if whole else TRUNCATED)
             for task, text, ids, whole, candidate in zip(tasks, texts, completion_ids, ended, candidates, strict=True)
         ]
         return [paid.total for paid in self._reward(judged)]

@@ -8,7 +8,7 @@ from rlvr_exp.verifiers.base import Verdict
 
 
 @dataclass(frozen=True)
-class Judged:
+class RewardInput:
     """One sampled answer with its verdict."""
 
     task: Task
@@ -26,7 +26,7 @@ class Judged:
 
 
 @dataclass(frozen=True)
-class Span:
+class ValueRange:
     """The values a term can take. `open_top`: it comes as near to `high` as you like and never reaches it."""
 
     low: float
@@ -38,11 +38,11 @@ class Term(ABC):
     """One named part of a reward, paid `weight` times. A weight of 0 switches it off: it is not computed."""
 
     weight: float
-    when_correct: Span
+    when_correct: ValueRange
     """What a correct answer can get, unweighted."""
-    when_wrong: Span
+    when_wrong: ValueRange
     """What a failed or rejected answer can get, unweighted."""
 
     @abstractmethod
-    def __call__(self, judged: Judged) -> float:
+    def __call__(self, judged: RewardInput) -> float:
         """The unweighted value, inside the span that fits the verdict. Never called without a verdict."""

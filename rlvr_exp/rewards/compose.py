@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.rewards.base import Judged, Span, Term
+from rlvr_exp.rewards.base import RewardInput, Term, ValueRange
 from rlvr_exp.rewards.normalize import Identity, Normalizer
 
 
 @dataclass(frozen=True)
-class Rewarded:
+class RewardBreakdown:
     """What one answer is paid; everything None or empty where there is no verdict, or a term is no finite number."""
 
     total: float | None
@@ -40,15 +40,15 @@ class Reward:
         _check_weights(self.terms)
         _check_order(self.terms)
 
-    def __call__(self, judged: Sequence[Judged]) -> list[Rewarded]:
+    def __call__(self, judged: Sequence[RewardInput]) -> list[RewardBreakdown]:
         """One a judged answer, in order. Takes the batch into the normaliser's statistics."""
         shares = [self._shares(answer) for answer in judged]
         sums = [math.fsum(terms.values()) if terms else None for terms in shares]
         totals = iter(self.normalizer([value for value in sums if value is not None]))
         paid = zip(shares, sums, strict=True)
-        return [Rewarded(None if value is None else next(totals), value, terms) for terms, value in paid]
+        return [RewardBreakdown(None if value is None else next(totals), value, terms) for terms, value in paid]
 
-    def _shares(self, answer: Judged) -> dict[str, float]:
+    def _shares(self, answer: RewardInput) -> dict[str, float]:
         if answer.verdict.outcome == "no_verdict":
             return {}
         terms = {name: term.weight * term(answer) for name, term in self.terms.items()}
@@ -58,7 +58,7 @@ class Reward:
             return {}
         return terms
 
-    def take_unsound(self) -> list[str]:
+    def pop_nonfinite(self) -> list[str]:
         """Answers since the last call that a term could not pay with a finite number, in words."""
         found, self._unsound = self._unsound, []
         return found
@@ -114,13 +114,13 @@ def _check_order(terms: Mapping[str, Term]) -> None:
         )
 
 
-def _weighted(span: Span, weight: float) -> Span:
+def _weighted(span: ValueRange, weight: float) -> ValueRange:
     if weight < 0:  # the top comes from the low end, which is always reached
-        return Span(weight * span.high, weight * span.low)
-    return Span(weight * span.low, weight * span.high, span.open_top)
+        return ValueRange(weight * span.high, weight * span.low)
+    return ValueRange(weight * span.low, weight * span.high, span.open_top)
 
 
-def _sum(spans: Sequence[Span]) -> Span:
+def _sum(spans: Sequence[ValueRange]) -> ValueRange:
     """A sum misses its top when any part misses its own."""
     low, high = math.fsum(span.low for span in spans), math.fsum(span.high for span in spans)
-    return Span(low, high, any(span.open_top for span in spans))
+    return ValueRange(low, high, any(span.open_top for span in spans))

@@ -7,7 +7,7 @@ cheat, and an answer that never reached the tool, is paid nothing; what ran out 
 from dataclasses import dataclass
 from typing import ClassVar
 
-from rlvr_exp.rewards.base import Judged, Span, Term
+from rlvr_exp.rewards.base import RewardInput, Term, ValueRange
 from rlvr_exp.rewards.terms import share
 
 PARSED = frozenset(("resolve", "verify", "timeout"))
@@ -20,10 +20,10 @@ class Parses(Term):
     """1 when the tool parsed the answer, else 0."""
 
     weight: float
-    when_correct: ClassVar[Span] = Span(1.0, 1.0)
-    when_wrong: ClassVar[Span] = Span(0.0, 1.0)
+    when_correct: ClassVar[ValueRange] = ValueRange(1.0, 1.0)
+    when_wrong: ClassVar[ValueRange] = ValueRange(0.0, 1.0)
 
-    def __call__(self, judged: Judged) -> float:
+    def __call__(self, judged: RewardInput) -> float:
         return float(judged.correct or judged.verdict.bucket in PARSED)
 
 
@@ -32,10 +32,10 @@ class Resolves(Term):
     """1 when names and types of the answer were resolved, else 0."""
 
     weight: float
-    when_correct: ClassVar[Span] = Span(1.0, 1.0)
-    when_wrong: ClassVar[Span] = Span(0.0, 1.0)
+    when_correct: ClassVar[ValueRange] = ValueRange(1.0, 1.0)
+    when_wrong: ClassVar[ValueRange] = ValueRange(0.0, 1.0)
 
-    def __call__(self, judged: Judged) -> float:
+    def __call__(self, judged: RewardInput) -> float:
         return float(judged.correct or judged.verdict.bucket in RESOLVED)
 
 
@@ -44,8 +44,8 @@ class Obligations(Term):
     """Share of the proof obligations that were proved, in [0, 1]; 1 for a correct answer and for no other."""
 
     weight: float
-    when_correct: ClassVar[Span] = Span(1.0, 1.0)
-    when_wrong: ClassVar[Span] = Span(0.0, 1.0, open_top=True)
+    when_correct: ClassVar[ValueRange] = ValueRange(1.0, 1.0)
+    when_wrong: ClassVar[ValueRange] = ValueRange(0.0, 1.0, open_top=True)
 
-    def __call__(self, judged: Judged) -> float:
+    def __call__(self, judged: RewardInput) -> float:
         return share(judged) if judged.correct or judged.verdict.bucket in RESOLVED else 0.0

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.rewards.base import Judged, Span, Term
+from rlvr_exp.rewards.base import RewardInput, Term, ValueRange
 
 SEVERITY = {
     "rejected": -1.0,
@@ -22,7 +22,7 @@ SEVERITY = {
 """What `Severity` gives: the further an answer is from being judged right, the lower. A cheat is lowest."""
 
 
-def share(judged: Judged) -> float:
+def share(judged: RewardInput) -> float:
     """Of the cases or obligations, those that passed, in [0, 1]; 1 for a correct answer and for no other."""
     # A verdict can fail with every case passed (it printed too much on its way out): not a full share.
     verdict = judged.verdict
@@ -36,10 +36,10 @@ class CasesPassed(Term):
     """Share of the cases passed, in [0, 1]; 1 for a correct answer and for no other."""
 
     weight: float
-    when_correct: ClassVar[Span] = Span(1.0, 1.0)
-    when_wrong: ClassVar[Span] = Span(0.0, 1.0, open_top=True)
+    when_correct: ClassVar[ValueRange] = ValueRange(1.0, 1.0)
+    when_wrong: ClassVar[ValueRange] = ValueRange(0.0, 1.0, open_top=True)
 
-    def __call__(self, judged: Judged) -> float:
+    def __call__(self, judged: RewardInput) -> float:
         return share(judged)
 
 
@@ -48,10 +48,10 @@ class AllPassed(Term):
     """1 for a correct answer, else 0."""
 
     weight: float
-    when_correct: ClassVar[Span] = Span(1.0, 1.0)
-    when_wrong: ClassVar[Span] = Span(0.0, 0.0)
+    when_correct: ClassVar[ValueRange] = ValueRange(1.0, 1.0)
+    when_wrong: ClassVar[ValueRange] = ValueRange(0.0, 0.0)
 
-    def __call__(self, judged: Judged) -> float:
+    def __call__(self, judged: RewardInput) -> float:
         return 1.0 if judged.correct else 0.0
 
 
@@ -60,10 +60,10 @@ class Syntax(Term):
     """1 when there is a candidate and the verifier could parse it, else 0."""
 
     weight: float
-    when_correct: ClassVar[Span] = Span(1.0, 1.0)
-    when_wrong: ClassVar[Span] = Span(0.0, 1.0)
+    when_correct: ClassVar[ValueRange] = ValueRange(1.0, 1.0)
+    when_wrong: ClassVar[ValueRange] = ValueRange(0.0, 1.0)
 
-    def __call__(self, judged: Judged) -> float:
+    def __call__(self, judged: RewardInput) -> float:
         unread = judged.verdict.bucket in ("parse", "truncated", "prompt_too_long")
         return 0.0 if unread or judged.candidate.text is None else 1.0
 
@@ -75,15 +75,15 @@ class Length(Term):
     weight: float
     scale_tokens: int
     """An answer one token shorter than this gets one half."""
-    when_correct: ClassVar[Span] = Span(0.0, 1.0, open_top=True)
-    when_wrong: ClassVar[Span] = Span(0.0, 0.0)
+    when_correct: ClassVar[ValueRange] = ValueRange(0.0, 1.0, open_top=True)
+    when_wrong: ClassVar[ValueRange] = ValueRange(0.0, 0.0)
 
     def __post_init__(self) -> None:
         if self.scale_tokens < 1:
             remedy = "give the number of tokens at which the bonus is halved"
             raise InputError(InputProblem("scale_tokens", "must be at least 1", str(self.scale_tokens), remedy=remedy))
 
-    def __call__(self, judged: Judged) -> float:
+    def __call__(self, judged: RewardInput) -> float:
         return self.scale_tokens / (self.scale_tokens + 1 + judged.tokens) if judged.correct else 0.0
 
 
@@ -92,10 +92,10 @@ class Severity(Term):
     """0 for a correct answer; below 0 for every other, by SEVERITY."""
 
     weight: float
-    when_correct: ClassVar[Span] = Span(0.0, 0.0)
-    when_wrong: ClassVar[Span] = Span(min(SEVERITY.values()), max(SEVERITY.values()))
+    when_correct: ClassVar[ValueRange] = ValueRange(0.0, 0.0)
+    when_wrong: ClassVar[ValueRange] = ValueRange(min(SEVERITY.values()), max(SEVERITY.values()))
 
-    def __call__(self, judged: Judged) -> float:
+    def __call__(self, judged: RewardInput) -> float:
         if judged.correct:
             return 0.0
         return SEVERITY[judged.verdict.bucket or "rejected"]

@@ -13,21 +13,21 @@ from typing import Any
 from rlvr_exp.config.cascade import Cascade as Options
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.curriculum.base import Curriculum
-from rlvr_exp.rewards.base import Judged
-from rlvr_exp.rewards.compose import Reward, Rewarded
+from rlvr_exp.rewards.base import RewardInput
+from rlvr_exp.rewards.compose import Reward, RewardBreakdown
 from rlvr_exp.rollouts.cascade import (
     ANNOTATOR,
     WRITER,
-    CascadeRequest,
     Cascade,
+    CascadeRequest,
     CascadeResult,
     Cascades,
     annotated_afresh,
     cascade_sample,
 )
+from rlvr_exp.rollouts.completion import Completion
 from rlvr_exp.rollouts.group_filter import GroupFilter
 from rlvr_exp.rollouts.groups import Group, Groups, check_groups
-from rlvr_exp.rollouts.completion import Completion
 from rlvr_exp.tasks.base import Task
 
 Shape = Callable[[float, int], float]
@@ -239,7 +239,7 @@ def _about_annotation(made: Cascades, one: CascadeResult) -> Mapping[str, Any]:
     return {**about, "again": again} if again else about
 
 
-Payments = Mapping[int, Rewarded]
+Payments = Mapping[int, RewardBreakdown]
 """What an answer is paid, by its id."""
 
 
@@ -262,14 +262,14 @@ def _paid(reward: Reward, answers: Sequence[Completion]) -> Payments:
     return dict(zip(each, reward([_as_judged(one) for one in each.values()]), strict=True))
 
 
-def _as_judged(one: Completion) -> Judged:
-    return Judged(one.task, one.text, len(one.sampled.ids), one.sampled.truncated, one.candidate, one.verdict)
+def _as_judged(one: Completion) -> RewardInput:
+    return RewardInput(one.task, one.text, len(one.sampled.ids), one.sampled.truncated, one.candidate, one.verdict)
 
 
-def _mean(paid: Sequence[Rewarded], credit: float | None) -> Rewarded:
+def _mean(paid: Sequence[RewardBreakdown], credit: float | None) -> RewardBreakdown:
     """What a body's cascades were paid on average; its total is what it is credited with."""
     judged = [one for one in paid if one.sum is not None]
     if not judged or credit is None:
-        return Rewarded(None, None, {})
+        return RewardBreakdown(None, None, {})
     terms = {name: fmean(one.terms[name] for one in judged) for name in judged[0].terms}
-    return Rewarded(credit, fmean(one.sum for one in judged), terms)
+    return RewardBreakdown(credit, fmean(one.sum for one in judged), terms)

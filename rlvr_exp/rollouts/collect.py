@@ -14,12 +14,12 @@ from typing import Any
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.curriculum.base import Curriculum
 from rlvr_exp.models.policy import Policy
-from rlvr_exp.rewards.base import Judged
-from rlvr_exp.rewards.compose import Reward, Rewarded
-from rlvr_exp.rollouts.rollout_loop import RolloutRequest, generate_and_verify
+from rlvr_exp.rewards.base import RewardInput
+from rlvr_exp.rewards.compose import Reward, RewardBreakdown
+from rlvr_exp.rollouts.completion import Completion
 from rlvr_exp.rollouts.group_filter import GroupFilter
 from rlvr_exp.rollouts.groups import Group, Groups, check_groups
-from rlvr_exp.rollouts.completion import Completion
+from rlvr_exp.rollouts.rollout_loop import RolloutRequest, generate_and_verify
 from rlvr_exp.rollouts.sampler import SamplingParams
 from rlvr_exp.rollouts.saved_groups import as_plain, from_plain
 from rlvr_exp.tasks.base import Domain, Task
@@ -132,11 +132,11 @@ class Collector:
     def _keys(self, step: int, place: int, task: Task) -> tuple[tuple[Any, ...], ...]:
         return tuple((self.seed, "rollout", step, place, task.id, sample) for sample in range(self.plan.group_size))
 
-    def _rewarded(self, answers: Sequence[Sequence[Completion]]) -> list[tuple[Rewarded, ...]]:
+    def _rewarded(self, answers: Sequence[Sequence[Completion]]) -> list[tuple[RewardBreakdown, ...]]:
         rows = iter(self.reward([_judged(one) for group in answers for one in group]))
         return [tuple(next(rows) for _ in group) for group in answers]
 
-    def _shaped(self, answers: Sequence[Completion], paid: Sequence[Rewarded]) -> tuple[float | None, ...]:
+    def _shaped(self, answers: Sequence[Completion], paid: Sequence[RewardBreakdown]) -> tuple[float | None, ...]:
         parts = zip(answers, paid, strict=True)
         return tuple(None if one.total is None else self._shape(one.total, len(who.sampled.ids)) for who, one in parts)
 
@@ -175,6 +175,6 @@ def _further(alive: int, sampled: int, wanted: int) -> int:
     return min(wanted, math.ceil(missing * sampled / alive)) if alive else wanted
 
 
-def _judged(one: Completion) -> Judged:
+def _judged(one: Completion) -> RewardInput:
     drawn = one.sampled
-    return Judged(one.task, one.text, len(drawn.ids), drawn.truncated, one.candidate, one.verdict)
+    return RewardInput(one.task, one.text, len(drawn.ids), drawn.truncated, one.candidate, one.verdict)

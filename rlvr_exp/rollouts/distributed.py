@@ -2,7 +2,7 @@
 
 What is decided from the results (advantages, filters, books, the curriculum) is then the same on every rank, because it
 is the same computation on the same values: ranks cannot diverge. Alone, a process takes everything and nothing is sent.
-Every function here but `rank`, `ranks` and `mine` is collective: all ranks call it, in the same order.
+Every function here but `rank`, `ranks` and `shard` is collective: all ranks call it, in the same order.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +16,7 @@ from rlvr_exp.models.zero3 import gathered_weights
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-Answer = TypeVar("Answer", bound=Callable[..., Any])
+Generate = TypeVar("Generate", bound=Callable[..., Any])
 
 
 def ranks() -> int:
@@ -27,41 +27,41 @@ def rank() -> int:
     return dist.get_rank() if dist.is_initialized() else 0
 
 
-def mine(items: Sequence[Item]) -> list[Item]:
+def shard(items: Sequence[Item]) -> list[Item]:
     """This rank's share, dealt one by one: neighbours in a sorted list, which take alike long, go to several ranks."""
     return list(items[rank() :: ranks()])
 
 
-def in_order(shares: Sequence[Sequence[Result]]) -> list[Result]:
-    """What the ranks made of their shares, as `mine` dealt them, in the order of the whole."""
+def interleave(shares: Sequence[Sequence[Result]]) -> list[Result]:
+    """What the ranks made of their shares, as `shard` dealt them, in the order of the whole."""
     longest = max(map(len, shares))
     return [share[place] for place in range(longest) for share in shares if place < len(share)]
 
 
-def by_all_ranks(answer: Answer) -> Answer:
+def data_parallel(generate: Generate) -> Generate:
     """Around a function that answers questions: each rank answers its share with the weights whole, all get all.
 
-    `answer(policy, domain, verifier, questions, ...)` returns a dataclass with `answers`, one for each question, and
+    `generate(policy, domain, verifier, requests, ...)` returns a dataclass with `answers`, one for each question, and
     `seconds`; the seconds become those of the slowest rank. A rank without a share answers nothing, and waits.
     """
 
-    @wraps(answer)
-    def together(policy: Any, domain: Any, verifier: Any, questions: Sequence[Any], *rest: Any, **named: Any) -> Any:
+    @wraps(generate)
+    def together(policy: Any, domain: Any, verifier: Any, requests: Sequence[Any], *rest: Any, **named: Any) -> Any:
         with gathered_weights(policy.model):
-            own = answer(policy, domain, verifier, mine(questions), *rest, **named)
-        return gathered(own)
+            own = generate(policy, domain, verifier, shard(requests), *rest, **named)
+        return all_gather_rollouts(own)
 
     return together
 
 
-def gathered(own: Any) -> Any:
-    """What all ranks made of their shares: of a dataclass with `answers`, dealt by `mine`, and `seconds`."""
+def all_gather_rollouts(own: Any) -> Any:
+    """What all ranks made of their shares: of a dataclass with `answers`, dealt by `shard`, and `seconds`."""
     if ranks() == 1:
         return own
     all_of_them = _of_all((list(own.answers), dict(own.seconds)))
     names = dict.fromkeys(name for _, seconds in all_of_them for name in seconds)
     slowest = {name: max(seconds.get(name, 0.0) for _, seconds in all_of_them) for name in names}
-    return replace(own, answers=tuple(in_order([answers for answers, _ in all_of_them])), seconds=slowest)
+    return replace(own, answers=tuple(interleave([answers for answers, _ in all_of_them])), seconds=slowest)
 
 
 def any_rank(flag: bool) -> bool:
@@ -69,12 +69,12 @@ def any_rank(flag: bool) -> bool:
     return flag if ranks() == 1 else any(_of_all(flag))
 
 
-def agreed(value: Result) -> Result:
+def broadcast_object(value: Result) -> Result:
     """Rank 0's value."""
     return value if ranks() == 1 else _of_all(value)[0]
 
 
-def added(counters: Mapping[str, float]) -> dict[str, float]:
+def all_reduce_counters(counters: Mapping[str, float]) -> dict[str, float]:
     """Counters summed over the ranks; those that are rates (`..._rate`) are averaged."""
     if ranks() == 1:
         return dict(counters)

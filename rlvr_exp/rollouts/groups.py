@@ -7,7 +7,7 @@ prompt are two groups. Owns the books of a step's samples on the sampling side. 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rlvr_exp.rewards.compose import Rewarded
+from rlvr_exp.rewards.compose import RewardBreakdown
 from rlvr_exp.rollouts.completion import Completion
 
 PLACES = 1 << 20
@@ -25,7 +25,7 @@ class Group:
     prompt: str
     prompt_ids: tuple[int, ...]
     answers: tuple[Completion, ...]
-    rewarded: tuple[Rewarded, ...]
+    rewarded: tuple[RewardBreakdown, ...]
     rewards: tuple[float | None, ...]
     """What the algorithm learns from: each total after the algorithm's own shaping, None without a verdict."""
 

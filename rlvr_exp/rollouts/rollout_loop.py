@@ -16,8 +16,8 @@ from torch import nn
 from rlvr_exp.core.phase import GENERATE, VERIFY, go_over, phase
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.completion import TRUNCATED, Completion, ParsedCompletion, parse_completion
+from rlvr_exp.rollouts.distributed import all_gather_rollouts, data_parallel, shard
 from rlvr_exp.rollouts.sampler import FinishedSample, SampleKey, SamplingParams, causal_model, stream
-from rlvr_exp.rollouts.distributed import by_all_ranks, gathered, mine
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier
 
@@ -70,7 +70,7 @@ class DeferredVerifier:
             yield index, self._verifier.verify([request])[0] if request.candidate.text is None else PENDING
 
 
-@by_all_ranks
+@data_parallel
 def generate_and_verify(
     policy: Policy,
     domain: Domain,
@@ -92,11 +92,11 @@ def generate_and_verify(
 def judge(verifier: Verifier, drawn: Sequence[Completion]) -> RolloutResult:
     """Completions that were drawn before, judged: an `RolloutResult` with one completion for each. All ranks call this
     together."""
-    began, share = time.perf_counter(), mine(drawn)
+    began, share = time.perf_counter(), shard(drawn)
     with phase(VERIFY):
         verdicts = verifier.verify([Request(one.task.problem, one.candidate) for one in share])
     answers = tuple((replace(one, verdict=verdict),) for one, verdict in zip(share, verdicts, strict=True))
-    return gathered(RolloutResult(answers, {"verify": time.perf_counter() - began}))
+    return all_gather_rollouts(RolloutResult(answers, {"verify": time.perf_counter() - began}))
 
 
 class _RolloutLoop:

@@ -16,11 +16,11 @@ from transformers import PreTrainedModel
 from rlvr_exp.core.seeds import Key, derive
 from rlvr_exp.models.onednn_linear import onednn_inference
 from rlvr_exp.models.policy import Policy
-from rlvr_exp.rollouts.draw import TokenDraw, LogitFilters, draw
-from rlvr_exp.rollouts.shared_prefix_decoder import SharedPrefixDecoder
+from rlvr_exp.rollouts.draw import LogitFilters, TokenDraw, draw
 from rlvr_exp.rollouts.sampler_rows import RowDecoder
+from rlvr_exp.rollouts.shared_prefix_decoder import SharedPrefixDecoder
 from rlvr_exp.rollouts.shared_prefix_support import supports_shared_prefix
-from rlvr_exp.rollouts.stopping import Decode, StopStringMatcher, CompletionCheck
+from rlvr_exp.rollouts.stopping import CompletionCheck, Decode, StopStringMatcher
 from rlvr_exp.tasks.base import Domain
 
 SampleKey = Sequence[Key] | None

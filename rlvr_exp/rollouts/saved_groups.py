@@ -5,9 +5,9 @@ from dataclasses import asdict
 from typing import Any
 
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.rewards.compose import Rewarded
-from rlvr_exp.rollouts.groups import Group
+from rlvr_exp.rewards.compose import RewardBreakdown
 from rlvr_exp.rollouts.completion import Completion
+from rlvr_exp.rollouts.groups import Group
 from rlvr_exp.rollouts.sampler import TokenSample
 from rlvr_exp.tasks.base import Candidate, Task
 from rlvr_exp.verifiers.base import Verdict
@@ -44,7 +44,7 @@ def from_plain(state: Mapping[str, Any], tasks: Mapping[str, Task]) -> Group:
         prompt=state["prompt"],
         prompt_ids=tuple(state["prompt_ids"]),
         answers=tuple(_answer(answer, task) for answer in state["answers"]),
-        rewarded=tuple(Rewarded(**one) for one in state["rewarded"]),
+        rewarded=tuple(RewardBreakdown(**one) for one in state["rewarded"]),
         rewards=tuple(state["rewards"]),
     )
 

@@ -23,7 +23,7 @@ from rlvr_exp.core.files import write_json
 from rlvr_exp.core.phase import CHECKPOINT, phase
 from rlvr_exp.core.sealed import OTHER, STEP, check_sound, seal
 from rlvr_exp.models.zero3 import gathered_weights
-from rlvr_exp.rollouts.distributed import agreed, rank
+from rlvr_exp.rollouts.distributed import broadcast_object, rank
 from rlvr_exp.run.checkpoint_weights import Policies, placed, restore, write_weights
 from rlvr_exp.run.guards_disk import writing
 
@@ -69,19 +69,19 @@ class Checkpoints:
             GuardStop: a weight is not a number, or the disk refuses. What stood before stays as it was.
         """
         final = self.at(step)
-        if agreed(not final.exists()):
+        if broadcast_object(not final.exists()):
             with phase(CHECKPOINT):
                 self._write(step, policies, final)
         if rank() == 0:
             self._link("latest", final)
             self._prune()
-        agreed(True)  # The others go on once it is there.
+        broadcast_object(True)  # The others go on once it is there.
         return final
 
     def mark_best(self, step: int) -> None:
         if rank() == 0:
             self._link("best", self.at(step))
-        agreed(True)
+        broadcast_object(True)
 
     def at(self, step: int) -> Path:
         """The folder of a step's checkpoint."""
@@ -131,7 +131,7 @@ class Checkpoints:
         if self._trainer is not None:
             with _or_nothing(temporary):
                 self._trainer.save_training(temporary / TRAINING)
-            agreed(True)  # Until every rank has written its part.
+            broadcast_object(True)  # Until every rank has written its part.
         _by_rank_0(lambda: self._close(step, temporary, final))
 
     def _write_weights(self, step: int, policies: Policies, temporary: Path) -> None:
@@ -188,7 +188,7 @@ def _by_rank_0(work: Callable[[], None]) -> None:
             work()
         except Exception as found:  # Raised again below, once the others know.
             fault = found
-    reason = agreed("" if fault is None else str(fault) or type(fault).__name__)
+    reason = broadcast_object("" if fault is None else str(fault) or type(fault).__name__)
     if fault is not None:
         raise fault
     if reason:

@@ -15,7 +15,7 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 from rlvr_exp.config.select import MEASURED, Select
 from rlvr_exp.core.errors import GuardStop, InputError, Interrupted
 from rlvr_exp.core.sealed import check_sound
-from rlvr_exp.rollouts.distributed import agreed, any_rank
+from rlvr_exp.rollouts.distributed import broadcast_object, any_rank
 from rlvr_exp.run.checkpoint_weights import Policies
 from rlvr_exp.run.checkpoints import Checkpoints
 from rlvr_exp.run.context import RunContext
@@ -69,7 +69,7 @@ class BestCheckpoint(TrainerCallback):
 
     def _consider(self, step: int, control: TrainerControl) -> None:
         found = self._tracker.last.get(self._settings.metric) if self._tracker.last_step == step else None
-        value = agreed(found)
+        value = broadcast_object(found)
         if value is None or step == self._seen:
             return
         self._seen = step

@@ -17,7 +17,7 @@ from rlvr_exp.models.report import parameters
 from rlvr_exp.models.role_policies import load_roles
 from rlvr_exp.rollouts.cascade import ANNOTATOR, ROLES, WRITER, Cascade
 from rlvr_exp.rollouts.sampler import SamplingParams
-from rlvr_exp.rollouts.distributed import agreed
+from rlvr_exp.rollouts.distributed import broadcast_object
 from rlvr_exp.run import manifest
 from rlvr_exp.run.context import RunContext
 from rlvr_exp.run.report.task_index import note_tasks
@@ -86,7 +86,7 @@ def build_components(config, context: RunContext, own: Mapping[str, str]) -> Ite
 
 def evaluate_before(components: CascadeComponents, config, context: RunContext, attempts: int) -> dict[str, Rate]:
     """`measured` before training; a run that goes on takes it from its directory where it was finished there."""
-    known = agreed(saved_rates(context.directory, "before") if manifest.resumed_from(context.directory) else None)
+    known = broadcast_object(saved_rates(context.directory, "before") if manifest.resumed_from(context.directory) else None)
     return evaluate_and_save(components, config, context, "before", attempts) if known is None else known
 
 

@@ -19,7 +19,7 @@ from rlvr_exp.evaluation.leakage import check_leakage
 from rlvr_exp.evaluation.metrics import rates_from
 from rlvr_exp.rollouts.cascade import ROLES
 from rlvr_exp.rollouts.cascade_collect import CascadeCollector, Collected, Paid
-from rlvr_exp.rollouts.distributed import added
+from rlvr_exp.rollouts.distributed import all_reduce_counters
 from rlvr_exp.run.guards_trend import ResourceTrends
 from rlvr_exp.run.context import RunContext
 from rlvr_exp.run.rollout_files import VerifiedCompletion, write_rollouts
@@ -101,7 +101,7 @@ class CascadeSteps:
     def collected(self) -> Collected:
         if self._collected is None:
             self._collected = self._collector.collect(self.now)
-            unsound = self._collector.reward.take_unsound()
+            unsound = self._collector.reward.pop_nonfinite()
             for learner in self.learners.values():
                 learner.guards.updates.rewards(unsound)
         return self._collected
@@ -141,7 +141,7 @@ class CascadeSteps:
         row = {name: fmean(one[name] for one in self._rows if name in one) for name in names}
         collected = {f"collected/{name}": value for name, value in self._collector.metrics().items()}
         normalizer = {f"reward/normalizer_{name}": value for name, value in self._collector.reward.metrics().items()}
-        counted = added(system_metrics(self._components.writer.verifier))
+        counted = all_reduce_counters(system_metrics(self._components.writer.verifier))
         self.tracker.log(step, {**row, **collected, **normalizer, **self._trends.metrics(), **counted})
         self.tracker.samples(self._shown, self._seed)
         self.context.progress(kind="step", step=step, total=self._steps, success=row.get("cascade/success/mean"))

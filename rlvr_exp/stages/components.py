@@ -19,7 +19,7 @@ from rlvr_exp.evaluation.saved import save, saved_rates
 from rlvr_exp.evaluation.leakage import check_leakage
 from rlvr_exp.models.policy import Policy, load_policy
 from rlvr_exp.models.report import parameters
-from rlvr_exp.rollouts.distributed import agreed, rank
+from rlvr_exp.rollouts.distributed import broadcast_object, rank
 from rlvr_exp.run import manifest
 from rlvr_exp.run.context import RunContext
 from rlvr_exp.run.report.task_index import note_tasks
@@ -165,12 +165,12 @@ def _unjudged(components: RunComponents, config, context: RunContext, tasks: Seq
         known = manifest.section(context.directory, "train").get("left_out_by_tests")
     if known is None and rank() == 0 and config.verifier.validate:
         known = unfit(components.domain, components.verifier, tasks, getattr(config.data, "weak", False), context)
-    return agreed(known) or {}
+    return broadcast_object(known) or {}
 
 
 def evaluate_before(components: RunComponents, config, context: RunContext) -> dict[str, Rate]:
     """`measured` before training; a run that goes on takes it from its directory where it was finished there."""
-    known = agreed(saved_rates(context.directory, "before") if manifest.resumed_from(context.directory) else None)
+    known = broadcast_object(saved_rates(context.directory, "before") if manifest.resumed_from(context.directory) else None)
     return evaluate_and_save(components, config, context, "before") if known is None else known
 
 

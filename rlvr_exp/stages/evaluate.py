@@ -13,7 +13,7 @@ from rlvr_exp.evaluation.text_similarity import saved_role_rates
 from rlvr_exp.evaluation.metrics import METRICS, Rate, EvalSample, latency, task_values, verdict_counts
 from rlvr_exp.evaluation.paired import paired
 from rlvr_exp.evaluation.saved import load
-from rlvr_exp.rollouts.distributed import added
+from rlvr_exp.rollouts.distributed import all_reduce_counters
 from rlvr_exp.run.context import RunContext, StageResult
 from rlvr_exp.stages import cascade_components
 from rlvr_exp.stages.verifier_setup import system_metrics
@@ -39,13 +39,13 @@ def run(config, context: RunContext) -> StageResult:
 
 def _policy(config, context: RunContext) -> tuple[Mapping[str, Rate], Mapping[str, float]]:
     with build_components(config, context) as components:
-        return evaluate_and_save(components, config, context, "after"), added(system_metrics(components.verifier))
+        return evaluate_and_save(components, config, context, "after"), all_reduce_counters(system_metrics(components.verifier))
 
 
 def _cascade(config, context: RunContext) -> tuple[Mapping[str, Rate], Mapping[str, float]]:
     with cascade_components.build_components(config, context, starts(config)) as components:
         rates = cascade_components.evaluate_and_save(components, config, context, "after", config.evaluate.attempts)
-        return rates, added(system_metrics(components.writer.verifier))
+        return rates, all_reduce_counters(system_metrics(components.writer.verifier))
 
 
 def _baseline(config) -> list[EvalSample]:

@@ -19,8 +19,8 @@ from rlvr_exp.algorithms.rloo import RLOO
 from rlvr_exp.config import Config, build
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.files import write_json, write_text
-from rlvr_exp.rewards.base import Judged
-from rlvr_exp.rewards.compose import Reward, Rewarded
+from rlvr_exp.rewards.base import RewardInput
+from rlvr_exp.rewards.compose import Reward, RewardBreakdown
 from rlvr_exp.rollouts.groups import Group, Groups
 from rlvr_exp.rollouts.completion import TRUNCATED, Completion
 from rlvr_exp.rollouts.sampler import TokenSample
@@ -157,23 +157,23 @@ def _answer(row: VerifiedCompletion, task: Task, candidate: Candidate, verdict: 
     return Completion(task, row.sample, drawn, row.completion, candidate, verdict)
 
 
-def _paid(rows: Sequence[VerifiedCompletion], answers: Sequence[Completion], reward: Reward) -> list[Rewarded]:
+def _paid(rows: Sequence[VerifiedCompletion], answers: Sequence[Completion], reward: Reward) -> list[RewardBreakdown]:
     """Those sampled in the step are paid together, as then; those of earlier steps keep what they were paid."""
     fresh = [place for place, row in enumerate(rows) if not row.waited]
     judged = [
-        Judged(one.task, one.text, len(one.sampled.ids), one.sampled.truncated, one.candidate, one.verdict)
+        RewardInput(one.task, one.text, len(one.sampled.ids), one.sampled.truncated, one.candidate, one.verdict)
         for one in (answers[place] for place in fresh)
     ]
     now = dict(zip(fresh, reward(judged), strict=True))
     return [now[place] if place in now else _kept(row) for place, row in enumerate(rows)]
 
 
-def _kept(row: VerifiedCompletion) -> Rewarded:
-    return Rewarded(row.reward, None if row.reward is None else sum(row.terms.values()), dict(row.terms))
+def _kept(row: VerifiedCompletion) -> RewardBreakdown:
+    return RewardBreakdown(row.reward, None if row.reward is None else sum(row.terms.values()), dict(row.terms))
 
 
 def _group(
-    number: int, rows: Sequence[VerifiedCompletion], answers: Sequence[Completion], paid: Sequence[Rewarded], algorithm: Algorithm
+    number: int, rows: Sequence[VerifiedCompletion], answers: Sequence[Completion], paid: Sequence[RewardBreakdown], algorithm: Algorithm
 ) -> Group:
     pairs = zip(paid, rows, strict=True)
     rewards = tuple(None if one.total is None else algorithm.shaped(one.total, row.tokens) for one, row in pairs)

@@ -7,7 +7,7 @@ from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.models.adapters import adapter_metrics
 from rlvr_exp.rollouts.collect import Collector
 from rlvr_exp.rollouts.groups import Groups
-from rlvr_exp.rollouts.distributed import added
+from rlvr_exp.rollouts.distributed import all_reduce_counters
 from rlvr_exp.run.context import RunContext
 from rlvr_exp.run.rollout_files import VerifiedCompletion, write_rollouts
 from rlvr_exp.run.rollout_rows import rollout_rows
@@ -34,7 +34,7 @@ class RolloutFeed:
     def experience(self, step: int) -> Experience:
         """What the step, counted from 0, learns from. Raises GuardStop where its books do not add up."""
         self._groups = self._collector.collect(step)
-        self._guard.rewards(self._collector.reward.take_unsound())
+        self._guard.rewards(self._collector.reward.pop_nonfinite())
         learned = self._algorithm.experience(self._groups, self._components.policy.pad_id)
         self.log.record(self._groups, learned)
         return learned
@@ -48,7 +48,7 @@ class RolloutFeed:
         """What happened since the last row."""
         normalizer = {f"reward/normalizer_{name}": value for name, value in self._collector.reward.metrics().items()}
         collected = {f"collected/{name}": value for name, value in self._collector.metrics().items()}
-        counted = added(system_metrics(self._components.verifier))
+        counted = all_reduce_counters(system_metrics(self._components.verifier))
         return {**self.log.metrics(), **collected, **normalizer, **adapter_metrics(self._components.policy.model), **counted}
 
     def check(self, done: int, wanted: int) -> None:

@@ -14,9 +14,9 @@ from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.config import build, compose
 from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.models.policy import Policy
-from rlvr_exp.rewards.compose import Rewarded
-from rlvr_exp.rollouts.groups import Group, Groups
+from rlvr_exp.rewards.compose import RewardBreakdown
 from rlvr_exp.rollouts.completion import Completion
+from rlvr_exp.rollouts.groups import Group, Groups
 from rlvr_exp.rollouts.sampler import TokenSample
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.verifiers.base import Verdict
@@ -91,7 +91,7 @@ def _group(who: Algorithm, place: int, recorded, rewards, step: int) -> Group:
         Completion(task, s, TokenSample(ids[s], recorded[s], False), "", Candidate(""), _verdict(reward))
         for s, reward in enumerate(rewards)
     ]
-    paid = [Rewarded(reward, reward, {}) for reward in rewards]
+    paid = [RewardBreakdown(reward, reward, {}) for reward in rewards]
     seen = [None if reward is None else who.shaped(reward, len(ids[s])) for s, reward in enumerate(rewards)]
     return Group(step, place, "", PROMPTS[place], tuple(made), tuple(paid), tuple(seen))
 

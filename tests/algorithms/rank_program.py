@@ -19,8 +19,8 @@ from rlvr_exp.algorithms.parallel_arguments import parallel_arguments
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.config.parallel import Parallel
 from rlvr_exp.models.zero3 import gathered_weights
+from rlvr_exp.rollouts.distributed import all_reduce_counters, any_rank, broadcast_object, data_parallel, rank
 from rlvr_exp.rollouts.rollout_loop import RolloutResult
-from rlvr_exp.rollouts.distributed import added, agreed, any_rank, by_all_ranks, rank
 from rlvr_exp.run import lifeline
 from rlvr_exp.run.ranks import joined
 
@@ -67,7 +67,7 @@ class WithAdam(PolicyTrainer):
 def shares() -> dict[str, object]:
     """What the ranks make of five questions and of one, and what they agree on."""
 
-    @by_all_ranks
+    @data_parallel
     def answer(policy, domain, verifier, questions, seconds):
         return RolloutResult(
             tuple(f"{question} by {rank()}" for question in questions), {"generate": seconds} if questions else {}
@@ -80,8 +80,8 @@ def shares() -> dict[str, object]:
         "slowest": five.seconds,
         "one": list(one.answers),
         "any": [any_rank(rank() == 1), any_rank(False)],
-        "agreed": agreed(rank()),
-        "added": added({"asked": 1.0 + rank(), "hit_rate": 0.5 * rank()}),
+        "agreed": broadcast_object(rank()),
+        "added": all_reduce_counters({"asked": 1.0 + rank(), "hit_rate": 0.5 * rank()}),
     }
 
 

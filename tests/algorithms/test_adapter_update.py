@@ -8,8 +8,8 @@ import pytest
 import torch
 from trl import GRPOConfig
 
-from rlvr_exp.algorithms.training_batch import Experience
 from rlvr_exp.algorithms.trainer import PolicyTrainer
+from rlvr_exp.algorithms.training_batch import Experience
 from rlvr_exp.config.adapter import Adapter
 from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.config.model import Model

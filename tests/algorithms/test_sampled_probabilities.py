@@ -5,9 +5,9 @@ import torch
 from transformers import Qwen3Config, Qwen3ForCausalLM
 from trl.trainer.utils import add_fused_lm_head
 
-from rlvr_exp.algorithms.training_batch import support_of
 from rlvr_exp.algorithms.logprobs import score
 from rlvr_exp.algorithms.packing import packed, row_by_row
+from rlvr_exp.algorithms.training_batch import support_of
 from rlvr_exp.rollouts.draw import LogitFilters
 from rlvr_exp.rollouts.sampler import SamplingParams, sample_groups
 

@@ -12,9 +12,9 @@ from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 from trl import GRPOConfig
 
 from rlvr_exp.algorithms import packing_probe
-from rlvr_exp.algorithms.training_batch import Experience
 from rlvr_exp.algorithms.packing_probe import Choice
 from rlvr_exp.algorithms.trainer import PolicyTrainer
+from rlvr_exp.algorithms.training_batch import Experience
 from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.models.policy import Policy
 

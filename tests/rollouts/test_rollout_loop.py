@@ -10,8 +10,8 @@ from rollout_models import EOS, keys, prompts, tiny_model
 
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.rollouts import rollout_loop
-from rlvr_exp.rollouts.rollout_loop import RolloutRequest, generate_and_verify, batches
 from rlvr_exp.rollouts.draw import LogitFilters
+from rlvr_exp.rollouts.rollout_loop import RolloutRequest, batches, generate_and_verify
 from rlvr_exp.rollouts.sampler import SamplingParams, sample_groups
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.verifiers.base import Direct, Request, Verdict, Verifier

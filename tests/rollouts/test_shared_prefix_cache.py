@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from rollout_models import VOCABULARY, plain_logits, tiny_model
 
 from rlvr_exp.rollouts import shared_prefix_cache
-from rlvr_exp.rollouts.shared_prefix_decoder import SharedPrefixDecoder
 from rlvr_exp.rollouts.sampler_rows import RowDecoder
+from rlvr_exp.rollouts.shared_prefix_decoder import SharedPrefixDecoder
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from transformers import AutoTokenizer
 from rlvr_exp.models.embedded import EMBEDDED
 from rlvr_exp.rollouts.draw import LogitFilters
 from rlvr_exp.rollouts.sampler import SamplingParams, sample_groups
-from rlvr_exp.rollouts.stopping import StopStringMatcher, CompletionCheck
+from rlvr_exp.rollouts.stopping import CompletionCheck, StopStringMatcher
 
 TOKENIZER = AutoTokenizer.from_pretrained(EMBEDDED)
 BYTES = [TOKENIZER.convert_tokens_to_ids(token) for token in TOKENIZER.backend_tokenizer.pre_tokenizer.pre_tokenize_str("é→")[0][0]]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rlvr_exp.algorithms.base import Algorithm
 from rlvr_exp.config import build, compose
 from rlvr_exp.core.errors import GuardStop
-from rlvr_exp.rewards.compose import Rewarded
+from rlvr_exp.rewards.compose import RewardBreakdown
 from rlvr_exp.rollouts.groups import Group, Groups
 from rlvr_exp.rollouts.completion import Completion
 from rlvr_exp.rollouts.sampler import TokenSample
@@ -40,7 +40,7 @@ def group(place: int, row, step: int = 0) -> Group:
     verdicts = [_verdict(reward) for reward in row]
     drawn = [TokenSample((3, 4, 1)[: 1 + i % 3], (-0.1,) * (1 + i % 3), False) for i in range(SIZE)]
     answers = [Completion(task, i, drawn[i], "text", Candidate("x"), verdicts[i]) for i in range(SIZE)]
-    return Group(step, place, "ask", (5, 6), tuple(answers), tuple(Rewarded(r, r, {}) for r in row), tuple(row))
+    return Group(step, place, "ask", (5, 6), tuple(answers), tuple(RewardBreakdown(r, r, {}) for r in row), tuple(row))
 
 
 def _verdict(reward: float | None) -> Verdict:

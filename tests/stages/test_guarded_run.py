@@ -15,10 +15,10 @@ pytestmark = pytest.mark.slow
 TERM = '''
 import math, time
 from dataclasses import dataclass
-from rlvr_exp.rewards.base import Span, Term
+from rlvr_exp.rewards.base import ValueRange, Term
 
 class Broken(Term):
-    when_correct = when_wrong = Span(0, 0)
+    when_correct = when_wrong = ValueRange(0, 0)
 
     @dataclass
     class Config:

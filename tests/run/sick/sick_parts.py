@@ -3,7 +3,7 @@
 import random
 from dataclasses import dataclass, replace
 
-from rlvr_exp.rewards.compose import Reward, Rewarded
+from rlvr_exp.rewards.compose import Reward, RewardBreakdown
 from rlvr_exp.rewards.terms import AllPassed
 from rlvr_exp.tasks.arc.domain import Arc
 from rlvr_exp.tasks.base import Candidate
@@ -63,8 +63,8 @@ class Long(Constant):
 
 def _paid(one, value):
     if one.verdict.outcome == "no_verdict":
-        return Rewarded(None, None, {})
-    return Rewarded(value, value, {"own": value})
+        return RewardBreakdown(None, None, {})
+    return RewardBreakdown(value, value, {"own": value})
 
 
 class UpsideDown(Constant):
