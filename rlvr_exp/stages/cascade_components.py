@@ -20,7 +20,7 @@ from rlvr_exp.rollouts.sampler import SamplingParams
 from rlvr_exp.rollouts.distributed import broadcast_object
 from rlvr_exp.run import manifest
 from rlvr_exp.run.context import RunContext
-from rlvr_exp.run.report.task_index import note_tasks
+from rlvr_exp.run.report.task_index import save_task_index
 from rlvr_exp.run.rollout_files import When
 from rlvr_exp.stages.verifier_match import all_tasks, check_verifier_match
 from rlvr_exp.stages.verifier_setup import build_verifier, checked_description
@@ -98,7 +98,7 @@ def evaluate_and_save(components: CascadeComponents, config, context: RunContext
         context.progress(kind="phase", name=f"evaluate {when}", done=done, total=total)
 
     scored = score_cascade(components, config, config.evaluation, tasks, attempts, progress)
-    note_tasks(context.directory, [replace(task, gold=domain.example(task).annotated_body) for task in tasks])
+    save_task_index(context.directory, [replace(task, gold=domain.example(task).annotated_body) for task in tasks])
     prompts = {task.id: domain.writer.prompt(task) for task in tasks}
     lengths = {
         name: {metric: rate.to_dict() for metric, rate in rates.items()} for name, rates in by_length(scored).items()

@@ -22,7 +22,7 @@ from rlvr_exp.models.report import parameters
 from rlvr_exp.rollouts.distributed import broadcast_object, rank
 from rlvr_exp.run import manifest
 from rlvr_exp.run.context import RunContext
-from rlvr_exp.run.report.task_index import note_tasks
+from rlvr_exp.run.report.task_index import save_task_index
 from rlvr_exp.run.rollout_files import When
 from rlvr_exp.stages.verifier_match import all_tasks, check_verifier_match
 from rlvr_exp.stages.gold_check import check_golds
@@ -191,7 +191,7 @@ def evaluate_and_save(components: RunComponents, config, context: RunContext, wh
             seed=config.seed,
             progress=progress,
         )
-    note_tasks(context.directory, components.held_out)
+    save_task_index(context.directory, components.held_out)
     prompts = {task.id: components.domain.prompt(task) for task in components.held_out}
     roles = metrics_by_role(components.domain, components.held_out, scored)
     return save(context.directory, when, scored, prompts, more={"roles": roles} if roles else None)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rlvr_exp.run.report.evidence import Evidence, Share
-from rlvr_exp.run.report.step_counts import tally
+from rlvr_exp.run.report.step_counts import count_step
 from rlvr_exp.run.rollout_files import VerifiedCompletion
 
 Change = Callable[[VerifiedCompletion], dict[str, Any]]
@@ -59,9 +59,9 @@ class World:
         ]
         return Evidence(
             metrics=[self._metrics(step, rows) for step, rows in enumerate(drawn, 1)],
-            tallies=[tally(step, rows) for step, rows in enumerate(drawn, 1)],
+            step_counts=[count_step(step, rows) for step, rows in enumerate(drawn, 1)],
             rollouts=[row for rows in drawn for row in rows],
-            before=tally(0, before),
+            before=count_step(0, before),
             measured=before,
             changed=self.changed,
             change=self.change_held_out,

@@ -13,7 +13,7 @@ from rlvr_exp.run.report import Report
 from rlvr_exp.run.report.diagnosis import PIPELINE, Diagnosis, diagnose
 from rlvr_exp.run.report.evidence import Evidence, Share
 from rlvr_exp.run.report.finding import Finding, Weight
-from rlvr_exp.run.report.step_counts import tally
+from rlvr_exp.run.report.step_counts import count_step
 
 
 @pytest.mark.parametrize("sickness", SICK)
@@ -158,7 +158,7 @@ def test_what_was_not_told_apart_before_training_is_not_overfitting():
 def test_a_supervised_run_is_judged_by_its_measurements():
     world = World()
     before, after = (
-        tally(step, rows)
+        count_step(step, rows)
         for step, rows in (
             (0, world._step(1)),
             (9, [dataclasses.replace(row, **garbage(row)) for row in world._step(2)]),

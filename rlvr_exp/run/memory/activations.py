@@ -4,7 +4,7 @@ Counted from the operations of Transformers' Llama-family layers in this order: 
 attention, o, norm, gate and up, SiLU, product, down. `b` is the width of a number in the model's type.
 """
 
-from rlvr_exp.run.memory.workload import Layout
+from rlvr_exp.run.memory.workload import Workload
 
 HELD = 2**26
 """Logits that are held at once (rlvr_exp/algorithms/logprobs.py)."""
@@ -17,17 +17,17 @@ READERS = (("q_proj", "k_proj", "v_proj"), ("o_proj",), ("gate_proj", "up_proj")
 """Matrices that read the same input."""
 
 
-def layer(layout: Layout) -> float:
+def layer(workload: Workload) -> float:
     """Saved by one layer for its backward pass, per token."""
-    shape, b = layout.shape, layout.width
+    shape, b = workload.shape, workload.width
     queries, keys = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
-    whole = layout.adapter is None
+    whole = workload.adapter is None
     norms = 2 * _norm(shape.hidden, b, whole)
     if shape.qk_norm:
         norms += _norm(queries, b, whole) + _norm(keys, b, whole)
     attention = 4 * b * queries + 4 * shape.heads  # q, repeated k and v, outputs, log-sum-exp
     mlp = 3 * b * shape.intermediate  # gate, its SiLU, up
-    return norms + attention + mlp + _inputs(layout)
+    return norms + attention + mlp + _inputs(workload)
 
 
 def _norm(size: int, b: int, trained: bool) -> float:
@@ -35,121 +35,121 @@ def _norm(size: int, b: int, trained: bool) -> float:
     return 4 * size + 4 + (b * size if trained else 0)
 
 
-def _inputs(layout: Layout) -> float:
+def _inputs(workload: Workload) -> float:
     """Inputs of matrices, kept where the matrix or its adapter takes a gradient."""
-    shape, b = layout.shape, layout.width
-    if layout.adapter is None:
+    shape, b = workload.shape, workload.width
+    if workload.adapter is None:
         return b * (2 * shape.hidden + shape.heads * shape.head_dim + shape.intermediate)
-    targets = [name for name in shape.matrices() if name in layout.adapter.targets]
-    if precise(layout):
+    targets = [name for name in shape.matrices() if name in workload.adapter.targets]
+    if precise(workload):
         # Under autocast a 16-bit copy of the input is kept, one for each matrix.
-        return sum(b * (shape.matrices()[name][1] + layout.adapter.rank) for name in targets)
-    return sum(b * (_shared(name, targets, layout) + layout.adapter.rank) for name in targets)
+        return sum(b * (shape.matrices()[name][1] + workload.adapter.rank) for name in targets)
+    return sum(b * (_shared(name, targets, workload) + workload.adapter.rank) for name in targets)
 
 
-def precise(layout: Layout) -> bool:
+def precise(workload: Workload) -> bool:
     """An adapter in float32 beside a base in 16 bits, as PEFT makes it; DeepSpeed turns it to the base's type."""
-    return layout.adapter is not None and layout.width == 2 and not layout.partitions_updates
+    return workload.adapter is not None and workload.width == 2 and not workload.partitions_updates
 
 
-def _shared(name: str, targets: list[str], layout: Layout) -> int:
+def _shared(name: str, targets: list[str], workload: Workload) -> int:
     """Columns of a matrix's input, counted once where several matrices read it."""
     readers = next(names for names in READERS if name in names)
     first = next(reader for reader in readers if reader in targets)
-    return layout.shape.matrices()[name][1] if name == first else 0
+    return workload.shape.matrices()[name][1] if name == first else 0
 
 
-def mask(layout: Layout) -> float:
+def mask(workload: Workload) -> float:
     """Additive masks of a pass, one for each group: its segments see the prompt and themselves."""
-    segments = [(prompt, count * layout.completion) for prompt, count in layout.groups]
-    return layout.width * sum(segment * (prompt - 1 + segment) for prompt, segment in segments)
+    segments = [(prompt, count * workload.completion) for prompt, count in workload.groups]
+    return workload.width * sum(segment * (prompt - 1 + segment) for prompt, segment in segments)
 
 
-def saved(layout: Layout) -> float:
+def saved(workload: Workload) -> float:
     """Everything kept between forward and backward: of every layer all, or with checkpointing its input alone."""
-    shape, tokens = layout.shape, layout.tokens
-    each = layout.width * shape.hidden if layout.checkpointing else layer(layout)
-    last = _norm(shape.hidden, layout.width, layout.adapter is None)
-    return tokens * layout.decoders * (shape.layers * each + last) + mask(layout)
+    shape, tokens = workload.shape, workload.tokens
+    each = workload.width * shape.hidden if workload.checkpointing else layer(workload)
+    last = _norm(shape.hidden, workload.width, workload.adapter is None)
+    return tokens * workload.decoders * (shape.layers * each + last) + mask(workload)
 
 
-def one_layer(layout: Layout) -> float:
+def one_layer(workload: Workload) -> float:
     """The backward pass of one layer: what it saved, and the gradients that flow through its MLP."""
-    return layout.tokens * layer(layout) + flowing(layout) + mask(layout)
+    return workload.tokens * layer(workload) + flowing(workload) + mask(workload)
 
 
-def flowing(layout: Layout) -> float:
+def flowing(workload: Workload) -> float:
     """Gradients on their way through a layer, at its MLP. Those of a float32 adapter's input are in float32 as well."""
-    shape, b = layout.shape, layout.width
-    return layout.tokens * (
-        b * (2 * shape.hidden + shape.intermediate) + (4 * shape.intermediate if precise(layout) else 0)
+    shape, b = workload.shape, workload.width
+    return workload.tokens * (
+        b * (2 * shape.hidden + shape.intermediate) + (4 * shape.intermediate if precise(workload) else 0)
     )
 
 
-def forward(layout: Layout) -> float:
+def forward(workload: Workload) -> float:
     """A pass without gradients: the residual stream and the widest moment of one layer."""
-    return layout.tokens * widest(layout, mixed=True) + mask(layout)
+    return workload.tokens * widest(workload, mixed=True) + mask(workload)
 
 
-def widest(layout: Layout, mixed: bool) -> float:
+def widest(workload: Workload, mixed: bool) -> float:
     """Per token, without gradients: embeddings, residual stream, normalised input, and what the MLP holds at once.
 
     Args:
         mixed: under autocast; without it an adapter's own product is in float32, and so is its sum with the base's.
     """
-    shape, b = layout.shape, layout.width
+    shape, b = workload.shape, workload.width
     stream = 4 * b * shape.hidden
-    if layout.adapter is None:
+    if workload.adapter is None:
         return stream + 3 * b * shape.intermediate
-    if not precise(layout):
+    if not precise(workload):
         return stream + 4 * b * shape.intermediate
     return stream + 4 * shape.hidden + (2 * b + 2 * (b if mixed else 4)) * shape.intermediate
 
 
-def held(layout: Layout) -> bool:
+def held(workload: Workload) -> bool:
     """Logits of a pass are few enough to be held whole (rlvr_exp.algorithms.logprobs)."""
-    return layout.scored * layout.shape.vocabulary <= HELD
+    return workload.scored * workload.shape.vocabulary <= HELD
 
 
-def tile(layout: Layout) -> float:
+def tile(workload: Workload) -> float:
     """Logits of a pass without gradients: whole, in float32 and as log-probabilities; or a tile, and what it reads."""
-    if held(layout):
-        return layout.scored * layout.shape.vocabulary * (layout.width + 4 + 4)
-    columns = min(TILE_VOCABULARY, layout.shape.vocabulary)
-    return (min(TILE_TOKENS, layout.scored) * columns + layout.scored * layout.shape.hidden) * layout.width
+    if held(workload):
+        return workload.scored * workload.shape.vocabulary * (workload.width + 4 + 4)
+    columns = min(TILE_VOCABULARY, workload.shape.vocabulary)
+    return (min(TILE_TOKENS, workload.scored) * columns + workload.scored * workload.shape.hidden) * workload.width
 
 
-def head(layout: Layout) -> float:
+def head(workload: Workload) -> float:
     """The head's backward pass: gradients of logits or a tile, float32 gradients of hidden states, and of its weight
     where it is trained."""
-    shape, b = layout.shape, layout.width
-    if held(layout):
-        weight = b * shape.vocabulary * shape.hidden if layout.adapter is None else 0
-        return tile(layout) + layout.scored * shape.vocabulary * 4 + weight
-    weight = (4 + b) * shape.vocabulary * shape.hidden if layout.adapter is None else 0
-    return tile(layout) + layout.scored * shape.hidden * (4 + b) + weight
+    shape, b = workload.shape, workload.width
+    if held(workload):
+        weight = b * shape.vocabulary * shape.hidden if workload.adapter is None else 0
+        return tile(workload) + workload.scored * shape.vocabulary * 4 + weight
+    weight = (4 + b) * shape.vocabulary * shape.hidden if workload.adapter is None else 0
+    return tile(workload) + workload.scored * shape.hidden * (4 + b) + weight
 
 
-def cache_token(layout: Layout) -> int:
+def cache_token(workload: Workload) -> int:
     """Keys and values of one token in all layers."""
-    shape = layout.shape
-    return 2 * shape.layers * shape.kv_heads * shape.head_dim * layout.width
+    shape = workload.shape
+    return 2 * shape.layers * shape.kv_heads * shape.head_dim * workload.width
 
 
-def cache(layout: Layout) -> float:
+def cache(workload: Workload) -> float:
     """Each prompt once, then G columns a step."""
-    return layout.drawn.tokens * cache_token(layout)
+    return workload.sampling_batch.tokens * cache_token(workload)
 
 
-def decode(layout: Layout) -> float:
+def decode(workload: Workload) -> float:
     """The larger of a prefill pass, and of growing one layer's keys, which lie there twice meanwhile."""
-    drawn = layout.drawn
-    grown = cache(layout) / (2 * layout.shape.layers)
-    tokens = max(drawn.prompt, min(PREFILL, drawn.groups * drawn.prompt))
-    return max(tokens * widest(layout, mixed=False), grown)
+    sampling_batch = workload.sampling_batch
+    grown = cache(workload) / (2 * workload.shape.layers)
+    tokens = max(sampling_batch.prompt, min(PREFILL, sampling_batch.groups * sampling_batch.prompt))
+    return max(tokens * widest(workload, mixed=False), grown)
 
 
-def sampling_logits(layout: Layout) -> float:
+def sampling_logits(workload: Workload) -> float:
     """Logits, in float32, less their largest as shares, and the float64 cumulative sum from which a token is drawn."""
-    extra = 4 if layout.width == 2 else 0
-    return layout.drawn.groups * layout.drawn.size * layout.shape.vocabulary * (layout.width + extra + 4 + 8)
+    extra = 4 if workload.width == 2 else 0
+    return workload.sampling_batch.groups * workload.sampling_batch.size * workload.shape.vocabulary * (workload.width + extra + 4 + 8)

@@ -25,17 +25,17 @@ from rlvr_exp.models.adapters import new_adapter
 from rlvr_exp.rollouts.draw import LogitFilters
 from rlvr_exp.rollouts.sampler import SamplingParams, sample_groups
 from rlvr_exp.run.memory import phases
-from rlvr_exp.run.memory.workload import GIB, Layout
+from rlvr_exp.run.memory.workload import GIB, Workload
 from rlvr_exp.run.memory.peak import Peak
-from rlvr_exp.run.memory.reading import layout_of
+from rlvr_exp.run.memory.reading import workload_of
 
 Measure = Callable[[Callable[[], object]], float]
 """Runs a piece of code and returns the highest number of bytes on the device meanwhile."""
 
 
-def hugging_face(layout: Layout) -> PreTrainedConfig:
+def hugging_face(workload: Workload) -> PreTrainedConfig:
     """Transformers' configuration of the same shape."""
-    shape = layout.shape
+    shape = workload.shape
     kind = Qwen3Config if shape.qk_norm else Qwen2Config if shape.attention_bias else LlamaConfig
     return kind(
         vocab_size=shape.vocabulary,
@@ -46,27 +46,27 @@ def hugging_face(layout: Layout) -> PreTrainedConfig:
         num_key_value_heads=shape.kv_heads,
         head_dim=shape.head_dim,
         tie_word_embeddings=shape.tied_embeddings,
-        max_position_embeddings=2 * (layout.prompt + layout.completion),
+        max_position_embeddings=2 * (workload.prompt + workload.completion),
     )
 
 
-def made(config: Config, layout: Layout, device: str) -> nn.Module:
+def made(config: Config, workload: Workload, device: str) -> nn.Module:
     """The model with its adapter, weights random, as the run would train it."""
     with torch.device(device):
-        network = AutoModelForCausalLM.from_config(hugging_face(layout), dtype=getattr(torch, layout.dtype))
-    if layout.quantization:
-        network = quantized(network, layout)
+        network = AutoModelForCausalLM.from_config(hugging_face(workload), dtype=getattr(torch, workload.dtype))
+    if workload.quantization:
+        network = quantized(network, workload)
     add_fused_lm_head(network, outputs=("log_probs", "entropy"))
-    if layout.checkpointing:
+    if workload.checkpointing:
         network.gradient_checkpointing_enable({"use_reentrant": False})
-    if not layout.adapter:
+    if not workload.adapter:
         return network
     adapted = new_adapter(network, config.model.adapter, config.seed)
     adapted.enable_input_require_grads()
     return adapted
 
 
-def quantized(network: PreTrainedModel, layout: Layout) -> PreTrainedModel:
+def quantized(network: PreTrainedModel, workload: Workload) -> PreTrainedModel:
     """Matrices of layers replaced by bitsandbytes' of the same random values, one at a time."""
     from bitsandbytes.nn import Int8Params, Linear4bit, Linear8bitLt, Params4bit
 
@@ -74,7 +74,7 @@ def quantized(network: PreTrainedModel, layout: Layout) -> PreTrainedModel:
         if not isinstance(module, nn.Linear) or name == "lm_head":
             continue
         bias, weight = module.bias is not None, module.weight.data
-        if layout.quantization == "4bit":
+        if workload.quantization == "4bit":
             new = Linear4bit(module.in_features, module.out_features, bias, weight.dtype, True, "nf4", device="meta")
             new.weight = Params4bit(weight, requires_grad=False, quant_type="nf4", compress_statistics=True)
         else:
@@ -86,10 +86,10 @@ def quantized(network: PreTrainedModel, layout: Layout) -> PreTrainedModel:
     return network
 
 
-def attention(layout: Layout, model: nn.Module, device: str) -> str:
+def attention(workload: Workload, model: nn.Module, device: str) -> str:
     """How packed rows are attended to in a run. Raises RuntimeError where they cannot be."""
-    longest = layout.prompt + layout.completion
-    choice = choose(model, longest, torch.device(device), getattr(torch, layout.dtype))
+    longest = workload.prompt + workload.completion
+    choice = choose(model, longest, torch.device(device), getattr(torch, workload.dtype))
     if choice.implementation is None:
         raise RuntimeError(f"the model cannot take packed rows: {'; '.join(choice.reasons)}")
     return choice.implementation
@@ -98,13 +98,13 @@ def attention(layout: Layout, model: nn.Module, device: str) -> str:
 class Update:
     """The phases of training on one pass of the longest lengths."""
 
-    def __init__(self, config: Config, layout: Layout, model: nn.Module, device: str, way: str):
-        self._layout, self._model, self._device, self._way = layout, model, device, way
+    def __init__(self, config: Config, workload: Workload, model: nn.Module, device: str, way: str):
+        self._layout, self._model, self._device, self._way = workload, model, device, way
         self._optimizer = build(config.optimizer).make(model)
-        prompts = [[1] * prompt for prompt, count in layout.groups for _ in range(count)]
-        answers = [[1] * layout.completion] * len(prompts)
-        owners = [group for group, (_, count) in enumerate(layout.groups) for _ in range(count)]
-        self._rows = packed(prompts, answers, owners, layout.completion).to(torch.device(device))
+        prompts = [[1] * prompt for prompt, count in workload.groups for _ in range(count)]
+        answers = [[1] * workload.completion] * len(prompts)
+        owners = [group for group, (_, count) in enumerate(workload.groups) for _ in range(count)]
+        self._rows = packed(prompts, answers, owners, workload.completion).to(torch.device(device))
 
     def _loss(self) -> torch.Tensor:
         kind = torch.device(self._device).type
@@ -128,22 +128,22 @@ class Update:
         self._model.zero_grad()
 
 
-def peaks(config: Config, layout: Layout, device: str) -> dict[str, float]:
+def peaks(config: Config, workload: Workload, device: str) -> dict[str, float]:
     """The highest bytes of each phase, by its name. Optimizer states are there from the second update on, as in a run."""
     found: dict[str, float] = {}
     with measuring(device) as measure:
         kept: list[nn.Module] = []
-        found["load"] = measure(lambda: kept.append(made(config, layout, device)))
+        found["load"] = measure(lambda: kept.append(made(config, workload, device)))
         model = kept[0]
-        if layout.trains:
-            update = Update(config, layout, model, device, attention(layout, model, device))
+        if workload.trains:
+            update = Update(config, workload, model, device, attention(workload, model, device))
             update.backward()
             update.update()
             update.forget()
-        found["rollout"] = measure(lambda: roll_out(model, layout))
-        if layout.trains:
+        found["rollout"] = measure(lambda: roll_out(model, workload))
+        if workload.trains:
             found["log-probs"] = measure(update.score)
-            if layout.accumulates:
+            if workload.accumulates:
                 update.backward()
             found["backward"] = measure(update.backward)
             found["optimizer"] = measure(update.update)
@@ -154,12 +154,12 @@ def peaks(config: Config, layout: Layout, device: str) -> dict[str, float]:
     return found
 
 
-def roll_out(model: nn.Module, layout: Layout) -> None:
+def roll_out(model: nn.Module, workload: Workload) -> None:
     """Sampling at the longest lengths: no token ends a completion."""
-    drawn = layout.drawn
-    sampling = SamplingParams(LogitFilters(), drawn.completion, (-1,), batch_size=drawn.groups * drawn.size)
-    keys = [[("measure", group, sample) for sample in range(drawn.size)] for group in range(drawn.groups)]
-    sample_groups(model, [[1] * drawn.prompt] * drawn.groups, keys, sampling)
+    sampling_batch = workload.sampling_batch
+    sampling = SamplingParams(LogitFilters(), sampling_batch.completion, (-1,), batch_size=sampling_batch.groups * sampling_batch.size)
+    keys = [[("measure", group, sample) for sample in range(sampling_batch.size)] for group in range(sampling_batch.groups)]
+    sample_groups(model, [[1] * sampling_batch.prompt] * sampling_batch.groups, keys, sampling)
 
 
 @contextmanager
@@ -187,14 +187,14 @@ def _on_cuda(work: Callable[[], object]) -> float:
 
 def main(words: list[str]) -> None:
     config = compose(words).config
-    layout = layout_of(config)
-    if layout is None:
+    workload = workload_of(config)
+    if workload is None:
         raise SystemExit("the model's shape is unknown: set model.architecture.*")
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    found = peaks(config, layout, device)
+    found = peaks(config, workload, device)
     print(f"{'phase':<12}{'estimate':>12}{'measured':>12}{'ratio':>8}   GiB on {device}, tensors alone")
     for name, measured in found.items():
-        expected = sum(phases.PHASES[name](layout).values())
+        expected = sum(phases.PHASES[name](workload).values())
         print(f"{name:<12}{expected / GIB:>12.3f}{measured / GIB:>12.3f}{expected / measured:>8.2f}")
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
-from rlvr_exp.run.memory.workload import GIB, Adapter, Layout
+from rlvr_exp.run.memory.workload import GIB, Adapter, Workload
 from rlvr_exp.run.memory.table import estimate
 
 RANK = 16
@@ -16,20 +16,20 @@ class Change:
     """One setting, another way."""
 
     words: str
-    apply: Callable[[Layout], Layout]
+    apply: Callable[[Workload], Workload]
 
 
-def nearest(layout: Layout, device_gib: float, wanted: int = 2) -> list[str]:
+def nearest(workload: Workload, device_gib: float, wanted: int = 2) -> list[str]:
     """Words of up to `wanted` sets of changes, of different kinds, after which every phase fits."""
     found: dict[tuple[int, ...], str] = {}
-    kinds = [[None, *changes] for changes in _kinds(layout)]
+    kinds = [[None, *changes] for changes in _kinds(workload)]
     ranked = sorted(product(*(range(len(kind)) for kind in kinds)), key=lambda pick: (_changed(pick), sum(pick)))
     for pick in ranked:
         chosen = tuple(number for number, place in enumerate(pick) if place)
         if not chosen or any(set(known) <= set(chosen) for known in found):
             continue
         changes = [kind[place] for kind, place in zip(kinds, pick, strict=True) if place]
-        if _fits(changes, layout, device_gib):
+        if _fits(changes, workload, device_gib):
             found[chosen] = " ".join(change.words for change in changes if change)
         if len(found) == wanted:
             break
@@ -40,29 +40,29 @@ def _changed(pick: tuple[int, ...]) -> int:
     return sum(place > 0 for place in pick)
 
 
-def _fits(changes: list[Change | None], layout: Layout, device_gib: float) -> bool:
+def _fits(changes: list[Change | None], workload: Workload, device_gib: float) -> bool:
     for change in changes:
-        layout = change.apply(layout) if change else layout
-    if layout.quantization and (layout.partitions_weights or (layout.trains and not layout.adapter)):
+        workload = change.apply(workload) if change else workload
+    if workload.quantization and (workload.partitions_weights or (workload.trains and not workload.adapter)):
         return False  # Quantized weights are neither spread nor trained.
-    return all(sum(lines.values()) <= device_gib * GIB for lines in estimate(layout).values())
+    return all(sum(lines.values()) <= device_gib * GIB for lines in estimate(workload).values())
 
 
-def _kinds(layout: Layout) -> Iterator[list[Change]]:
+def _kinds(workload: Workload) -> Iterator[list[Change]]:
     """Changes of each kind from the mildest: what costs time alone comes first, what changes the policy last."""
-    if layout.trains and not layout.checkpointing:
+    if workload.trains and not workload.checkpointing:
         yield [Change("model.gradient_checkpointing=true", lambda now: replace(now, checkpointing=True))]
-    yield [_sampled(groups, layout) for groups in _halves(layout.drawn.groups, 1)]
-    if not layout.trains:
-        yield [_quantized(bits) for bits in ("4bit", "8bit") if not layout.quantization]
+    yield [_sampled(groups, workload) for groups in _halves(workload.sampling_batch.groups, 1)]
+    if not workload.trains:
+        yield [_quantized(bits) for bits in ("4bit", "8bit") if not workload.quantization]
         return
-    yield [_pass(tokens) for tokens in _halves(layout.limit, layout.prompt + layout.completion)]
-    yield [_spread(name) for name in ("zero2", "zero3") if name != layout.strategy]
-    if layout.optimizer in ("Adam", "AdamW"):
+    yield [_pass(tokens) for tokens in _halves(workload.limit, workload.prompt + workload.completion)]
+    yield [_spread(name) for name in ("zero2", "zero3") if name != workload.strategy]
+    if workload.optimizer in ("Adam", "AdamW"):
         yield [Change("optimizer=adamw_8bit", lambda now: replace(now, optimizer="AdamW8bit"))]
-    if not layout.adapter:
+    if not workload.adapter:
         yield [Change("model.adapter.kind=lora optimizer.lr=2e-5", _adapted)]
-    yield [_quantized(bits) for bits in ("4bit", "8bit") if not layout.quantization]
+    yield [_quantized(bits) for bits in ("4bit", "8bit") if not workload.quantization]
 
 
 def _halves(start: int, least: int) -> Iterator[int]:
@@ -71,9 +71,9 @@ def _halves(start: int, least: int) -> Iterator[int]:
         yield start
 
 
-def _sampled(groups: int, layout: Layout) -> Change:
-    words = f"evaluation.batch_size={groups * layout.drawn.size}"
-    return Change(words, lambda now: replace(now, drawn=replace(now.drawn, groups=groups)))
+def _sampled(groups: int, workload: Workload) -> Change:
+    words = f"evaluation.batch_size={groups * workload.sampling_batch.size}"
+    return Change(words, lambda now: replace(now, sampling_batch=replace(now.sampling_batch, groups=groups)))
 
 
 def _pass(tokens: int) -> Change:
@@ -81,7 +81,7 @@ def _pass(tokens: int) -> Change:
 
 
 def _spread(strategy: str) -> Change:
-    def apply(now: Layout) -> Layout:
+    def apply(now: Workload) -> Workload:
         processes = max(2, now.processes)
         return replace(now, strategy=strategy, processes=processes, share=-(-now.share * now.processes // processes))
 
@@ -92,5 +92,5 @@ def _quantized(bits: str) -> Change:
     return Change(f"model.quantization={bits}", lambda now: replace(now, quantization=bits))
 
 
-def _adapted(now: Layout) -> Layout:
+def _adapted(now: Workload) -> Workload:
     return replace(now, adapter=Adapter(RANK, tuple(now.shape.matrices())), reference=False)

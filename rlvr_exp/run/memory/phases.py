@@ -7,7 +7,7 @@ SDPA with an additive mask, log-probabilities in tiles (TRL's fused head), a cac
 from collections.abc import Callable
 
 from rlvr_exp.run.memory import activations, counts
-from rlvr_exp.run.memory.workload import GIB, Layout
+from rlvr_exp.run.memory.workload import GIB, Workload
 
 Lines = dict[str, float]
 """Bytes by the name of the line."""
@@ -18,100 +18,100 @@ FRAGMENTATION = 0.05
 """Share of what comes and goes that the allocator holds beyond what is asked for."""
 
 
-def _standing(layout: Layout) -> Lines:
+def _standing(workload: Workload) -> Lines:
     """What lies on the device in every phase of a step after the first."""
     return {
-        "weights": layout.models * counts.shard(layout),
-        "reference": layout.models * counts.shard(layout) if layout.reference and layout.adapter is None else 0.0,
-        "value network": counts.value_network(layout) if layout.value_network else 0.0,
-        "adapter": layout.roles * counts.adapter(layout),
-        "optimizer states": layout.roles * counts.states(layout),
-        "ZeRO's bucket": layout.bucket * layout.width if layout.partitions_weights and layout.trains else 0.0,
+        "weights": workload.models * counts.shard(workload),
+        "reference": workload.models * counts.shard(workload) if workload.reference and workload.adapter is None else 0.0,
+        "value network": counts.value_network(workload) if workload.value_network else 0.0,
+        "adapter": workload.roles * counts.adapter(workload),
+        "optimizer states": workload.roles * counts.states(workload),
+        "ZeRO's bucket": workload.bucket * workload.width if workload.partitions_weights and workload.trains else 0.0,
     }
 
 
-def load(layout: Layout) -> Lines:
+def load(workload: Workload) -> Lines:
     """Weights arrive whole and in their own type; a matrix is quantised after it arrived, and ZeRO-3 spreads them later."""
-    lines = {"weights": layout.models * counts.weights(layout), "adapter": layout.roles * counts.adapter(layout)}
-    if layout.quantization:
-        lines["temporaries"] = counts.largest_matrix(layout) * layout.width
+    lines = {"weights": workload.models * counts.weights(workload), "adapter": workload.roles * counts.adapter(workload)}
+    if workload.quantization:
+        lines["temporaries"] = counts.largest_matrix(workload) * workload.width
     return lines
 
 
-def rollout(layout: Layout) -> Lines:
+def rollout(workload: Workload) -> Lines:
     """Sampling: ZeRO-3 gathers the whole model, which then lies beside the shard."""
     lines = (
-        _standing(layout)
-        | _opened(layout)
+        _standing(workload)
+        | _opened(workload)
         | {
-            "KV cache": activations.cache(layout),
-            "activations": activations.decode(layout),
-            "logits": activations.sampling_logits(layout),
+            "KV cache": activations.cache(workload),
+            "activations": activations.decode(workload),
+            "logits": activations.sampling_logits(workload),
         }
     )
-    if layout.partitions_weights:
-        lines["gathered weights"] = counts.weights(layout)
+    if workload.partitions_weights:
+        lines["gathered weights"] = counts.weights(workload)
     return lines
 
 
-def logprobs(layout: Layout) -> Lines:
+def logprobs(workload: Workload) -> Lines:
     """A pass without gradients: one layer's activations at a time."""
     lines = (
-        _standing(layout)
-        | _opened(layout)
+        _standing(workload)
+        | _opened(workload)
         | {
-            "activations": activations.forward(layout),
-            "logits": activations.tile(layout),
+            "activations": activations.forward(workload),
+            "logits": activations.tile(workload),
         }
     )
-    return _with_live(lines, layout)
+    return _with_live(lines, workload)
 
 
-def backward(layout: Layout) -> Lines:
+def backward(workload: Workload) -> Lines:
     """The largest of three moments: at the head, with everything saved; in the last layer, which is the first to be
     computed again under checkpointing; and in the first layer, when all gradients are there."""
-    gradients = counts.gradients(layout)
-    held = gradients if layout.accumulates else 0.0
-    saved, layer = activations.saved(layout), activations.one_layer(layout)
-    at_head = {"gradients": held, "activations": saved, "logits": activations.head(layout)}
+    gradients = counts.gradients(workload)
+    held = gradients if workload.accumulates else 0.0
+    saved, layer = activations.saved(workload), activations.one_layer(workload)
+    at_head = {"gradients": held, "activations": saved, "logits": activations.head(workload)}
     entering = {
         "gradients": held,
-        "activations": saved + (layer if layout.checkpointing else activations.flowing(layout)),
+        "activations": saved + (layer if workload.checkpointing else activations.flowing(workload)),
     }
     leaving = {"gradients": gradients, "activations": layer}
     largest = max(at_head, entering, leaving, key=lambda lines: sum(lines.values()))
-    lines = _standing(layout) | _opened(layout) | largest
-    if layout.partitions_updates:
-        lines["ZeRO's bucket"] = layout.bucket * layout.width
-    return _with_live(lines, layout)
+    lines = _standing(workload) | _opened(workload) | largest
+    if workload.partitions_updates:
+        lines["ZeRO's bucket"] = workload.bucket * workload.width
+    return _with_live(lines, workload)
 
 
-def optimizer(layout: Layout) -> Lines:
+def optimizer(workload: Workload) -> Lines:
     """The update itself."""
-    return _standing(layout) | {"gradients": counts.gradients(layout), "temporaries": counts.update(layout)}
+    return _standing(workload) | {"gradients": counts.gradients(workload), "temporaries": counts.update(workload)}
 
 
-def checkpoint(layout: Layout) -> Lines:
+def checkpoint(workload: Workload) -> Lines:
     """Writing: every trained weight is looked at for values that are not finite, one at a time; ZeRO-3 gathers first."""
-    lines = _standing(layout) | {"temporaries": counts.inspected(layout)}
-    return lines | ({"gathered weights": counts.weights(layout)} if layout.partitions_weights else {})
+    lines = _standing(workload) | {"temporaries": counts.inspected(workload)}
+    return lines | ({"gathered weights": counts.weights(workload)} if workload.partitions_weights else {})
 
 
-def live(layout: Layout) -> float:
+def live(workload: Workload) -> float:
     """What ZeRO-3 holds gathered while layers run."""
-    return min(layout.live, layout.shape.parameters) * layout.width
+    return min(workload.live, workload.shape.parameters) * workload.width
 
 
-def _opened(layout: Layout) -> Lines:
+def _opened(workload: Workload) -> Lines:
     """A quantised matrix in its own type while it is multiplied by."""
-    return {"temporaries": counts.largest_matrix(layout) * layout.width if layout.quantization else 0.0}
+    return {"temporaries": counts.largest_matrix(workload) * workload.width if workload.quantization else 0.0}
 
 
-def _with_live(lines: Lines, layout: Layout) -> Lines:
-    return lines | {"gathered weights": live(layout)} if layout.partitions_weights else lines
+def _with_live(lines: Lines, workload: Workload) -> Lines:
+    return lines | {"gathered weights": live(workload)} if workload.partitions_weights else lines
 
 
-PHASES: dict[str, Callable[[Layout], Lines]] = {
+PHASES: dict[str, Callable[[Workload], Lines]] = {
     "load": load,
     "rollout": rollout,
     "log-probs": logprobs,

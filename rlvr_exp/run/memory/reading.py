@@ -11,7 +11,7 @@ from rlvr_exp.config.model import Model
 from rlvr_exp.config.needs import EMBEDDED_MODELS, snapshots
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import reads
-from rlvr_exp.run.memory.workload import WIDTH, Adapter, Drawn, Layout
+from rlvr_exp.run.memory.workload import WIDTH, Adapter, SamplingBatch, Workload
 
 
 def shape_of(model: Model) -> tuple[Architecture, str]:
@@ -34,7 +34,7 @@ def shape_of(model: Model) -> tuple[Architecture, str]:
     return (found if found.known else model.architecture), dtype
 
 
-def layout_of(config: Config) -> Layout | None:
+def workload_of(config: Config) -> Workload | None:
     """None: the shape is unknown. Raises ValueError for a config.json that cannot be read."""
     shape, dtype = shape_of(config.model)
     if not shape.known:
@@ -42,7 +42,7 @@ def layout_of(config: Config) -> Layout | None:
     trains = reads(config, "optimizer")
     prompt, completion, group, limit, share = _lengths(config)
     optimizer = config.optimizer
-    return Layout(
+    return Workload(
         shape=shape,
         dtype=dtype,
         prompt=prompt,
@@ -50,7 +50,7 @@ def layout_of(config: Config) -> Layout | None:
         group=group,
         limit=limit,
         share=share,
-        drawn=_drawn(config, share),
+        sampling_batch=_sampling_batch(config, share),
         quantization=config.model.quantization.replace("none", ""),
         adapter=_adapter(config.model, shape),
         frozen=_frozen(config.model.freeze, shape),
@@ -88,16 +88,16 @@ def _lengths(config: Config) -> tuple[int, int, int, int, int]:
     return model.max_prompt_tokens, completion, 1, 1, 1
 
 
-def _drawn(config: Config, share: int) -> Drawn:
+def _sampling_batch(config: Config, share: int) -> SamplingBatch:
     """What is sampled at once, in training, in evaluation or by inference, whichever is more."""
     model, algorithm, measured = config.model, config.algorithm, config.infer or config.evaluation
     lengths = model.max_prompt_tokens, model.max_completion_tokens
     tasks = max(1, measured.batch_size // measured.samples)
-    found = [Drawn(min(tasks, measured.tasks or tasks), measured.samples, *lengths)]
+    found = [SamplingBatch(min(tasks, measured.tasks or tasks), measured.samples, *lengths)]
     if reads(config, "algorithm") and isinstance(algorithm, ReinforcementLearning):
         at_once = max(1, (algorithm.rollout_batch_size or measured.batch_size) // algorithm.group_size)
-        found.append(Drawn(min(share, at_once), algorithm.group_size, *lengths))
-    return max(found, key=lambda drawn: drawn.tokens)
+        found.append(SamplingBatch(min(share, at_once), algorithm.group_size, *lengths))
+    return max(found, key=lambda sampling_batch: sampling_batch.tokens)
 
 
 def _frozen(patterns: list[str], shape: Architecture) -> int:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from rlvr_exp.run.memory.workload import GIB, Layout
+from rlvr_exp.run.memory.workload import GIB, Workload
 from rlvr_exp.run.memory.phases import PHASES, Lines, reserve
 
 MIB = 2**20
@@ -11,10 +11,10 @@ SAMPLING_ALONE = ("load", "rollout")
 """Phases of a run that trains nothing."""
 
 
-def estimate(layout: Layout) -> dict[str, Lines]:
+def estimate(workload: Workload) -> dict[str, Lines]:
     """Bytes of every line of every phase that the run has; the reserve is one of them."""
-    names = PHASES if layout.trains else SAMPLING_ALONE
-    lines = {name: PHASES[name](layout) for name in names}
+    names = PHASES if workload.trains else SAMPLING_ALONE
+    lines = {name: PHASES[name](workload) for name in names}
     return {name: {**found, RESERVE: reserve(found)} for name, found in lines.items()}
 
 

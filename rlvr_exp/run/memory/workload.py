@@ -20,7 +20,7 @@ class Adapter:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class SamplingBatch:
     """What one device samples at once: groups of completions, each with its prompt held once."""
 
     groups: int
@@ -37,7 +37,7 @@ class Drawn:
 
 
 @dataclass(frozen=True)
-class Layout:
+class Workload:
     """One training process and what it is asked to do. Lengths are the longest allowed, in tokens."""
 
     shape: Architecture
@@ -49,7 +49,7 @@ class Layout:
     """Tokens of one forward and backward pass at most."""
     share: int
     """Groups that one process learns from in a step."""
-    drawn: Drawn
+    sampling_batch: SamplingBatch
     """The more of what training and evaluation sample at once."""
     quantization: str = ""
     """"", "8bit" or "4bit"."""

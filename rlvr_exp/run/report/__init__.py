@@ -10,7 +10,7 @@ from pathlib import Path
 from rlvr_exp.core.files import write_text
 from rlvr_exp.run.report.data import evidence, read_run
 from rlvr_exp.run.report.diagnosis import Diagnosis, diagnose
-from rlvr_exp.run.report.task_index import look_up_tasks
+from rlvr_exp.run.report.task_index import load_task_index
 from rlvr_exp.run.report.page import page
 
 
@@ -41,7 +41,7 @@ def write_report(run_dir: Path, others: Sequence[Path] = ()) -> Report:
     """
     run = read_run(run_dir)
     prompts = {row["task"]: row["prompt"] for answers in run.answers.values() for row in answers}
-    known = look_up_tasks(run_dir, prompts)
+    known = load_task_index(run_dir, prompts)
     seen = evidence(run, {task: one.gold for task, one in known.items() if one.gold is not None})
     found = diagnose(seen)
     path = run_dir / "report.html"

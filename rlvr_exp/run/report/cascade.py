@@ -26,7 +26,7 @@ OTHERS = {"gold": "the gold's annotations, grafted onto it", "resampled": "annot
 LINES = ("success/mean", "failed_by/writer", "failed_by/annotator")
 
 
-def cascade_part(run: RunData) -> str:
+def cascade_section(run: RunData) -> str:
     """'' for a run of another stage."""
     options = run.config.get("cascade")
     if not isinstance(options, Mapping):

@@ -11,7 +11,7 @@ from typing import Any
 
 from rlvr_exp.run.report.charts import Part, line_chart, stacked_chart
 from rlvr_exp.run.report.intervals import band
-from rlvr_exp.run.report.step_counts import Tally
+from rlvr_exp.run.report.step_counts import StepCounts
 from rlvr_exp.run.tracking import Row
 
 
@@ -22,7 +22,7 @@ class Panel:
     title: str
     pattern: str
     percent: bool = False
-    of_groups: Callable[[Tally], Sequence[float]] | None = None
+    of_groups: Callable[[StepCounts], Sequence[float]] | None = None
     """The same number of each group of a step, for an interval."""
     note: str = ""
     """Said of reinforcement learning alone."""
@@ -72,14 +72,14 @@ VERDICTS = {
 OTHER = 8
 
 
-def main_charts(metrics: Sequence[Row], tallies: Sequence[Tally]) -> str:
+def main_charts(metrics: Sequence[Row], step_counts: Sequence[StepCounts]) -> str:
     """Reward and success."""
-    return "".join(_chart(metrics, panel, tallies) for panel in MAIN)
+    return "".join(_chart(metrics, panel, step_counts) for panel in MAIN)
 
 
-def curve_charts(metrics: Sequence[Row], tallies: Sequence[Tally]) -> str:
+def curve_charts(metrics: Sequence[Row], step_counts: Sequence[StepCounts]) -> str:
     """What tells a healthy run from a sick one: loss, entropy, KL, length, gradient norm, learning rate."""
-    return "".join(_chart(metrics, panel, tallies) for panel in CURVES)
+    return "".join(_chart(metrics, panel, step_counts) for panel in CURVES)
 
 
 def machine_charts(metrics: Sequence[Row]) -> str:
@@ -123,14 +123,14 @@ def group_chart(metrics: Sequence[Row]) -> str:
     return stacked_chart("Groups of samples", [row["step"] for row in rows], parts, share=True) if parts else ""
 
 
-def verdict_chart(tallies: Sequence[Tally], every: int) -> str:
+def verdict_chart(step_counts: Sequence[StepCounts], every: int) -> str:
     """Share of the training completions that met each verdict, over steps; `every` how many-th file was counted."""
-    steps = [one.step for one in tallies]
-    met = {name for one in tallies for name, count in one.verdicts.items() if count}
+    steps = [one.step for one in step_counts]
+    met = {name for one in step_counts for name, count in one.verdicts.items() if count}
     parts = []
     for name in [*VERDICTS, *sorted(met - VERDICTS.keys())]:
         if name in met:
-            values = [one.verdicts.get(name, 0) for one in tallies]
+            values = [one.verdicts.get(name, 0) for one in step_counts]
             parts.append(Part(words(name), values, VERDICTS.get(name, OTHER), f"{sum(values):,}"))
     title = "Verdicts on training completions" + (f" (1 step in {every})" if every > 1 else "")
     return stacked_chart(title, steps, parts, share=True) if parts else ""
@@ -148,11 +148,11 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {rest:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
-def _chart(metrics: Sequence[Row], panel: Panel, tallies: Sequence[Tally] = (), machine: bool = False) -> str:
+def _chart(metrics: Sequence[Row], panel: Panel, step_counts: Sequence[StepCounts] = (), machine: bool = False) -> str:
     names = _names(metrics, panel.pattern, machine)
     title = panel.title if len(names) != 1 or names[0].count("/") < 2 else f"{panel.title} ({names[0]})"
-    shade = band(tallies, panel.of_groups, panel.percent) if panel.of_groups and len(names) == 1 else []
-    note = " ".join(filter(None, (panel.note if tallies else "", BANDED if shade else "")))
+    shade = band(step_counts, panel.of_groups, panel.percent) if panel.of_groups and len(names) == 1 else []
+    note = " ".join(filter(None, (panel.note if step_counts else "", BANDED if shade else "")))
     return _lines(metrics, title, names[:OTHER], panel.percent, shade, note) if names else ""
 
 

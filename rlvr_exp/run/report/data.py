@@ -13,7 +13,7 @@ import yaml
 
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.run.report.evidence import Evidence, Share
-from rlvr_exp.run.report.step_counts import Tally, as_rollouts, tally
+from rlvr_exp.run.report.step_counts import StepCounts, as_rollouts, count_step
 from rlvr_exp.run.rollout_files import VerifiedCompletion, evaluation_path, read_evaluation, read_rollouts, rollout_steps
 from rlvr_exp.run.tracking import Row, read_metrics
 
@@ -41,9 +41,9 @@ class RunData:
     """By when: rates, families, verdict counts and latency of an evaluation."""
     answers: Mapping[str, Sequence[Mapping[str, Any]]]
     """By when, before first: the scored completions of an evaluation."""
-    tallies: Sequence[Tally]
+    step_counts: Sequence[StepCounts]
     """Of the training completions, by step."""
-    tallies_every: int
+    step_counts_every: int
     """Every how many-th rollout file was counted; 1 unless there are very many."""
     rollouts: Sequence[VerifiedCompletion]
     """All completions of some of the steps."""
@@ -61,7 +61,7 @@ def read_run(run_dir: Path) -> RunData:
     config = run_dir / "config.yaml"
     text = config.read_text(encoding="utf-8") if config.exists() else ""
     summary = _json(run_dir / "summary.json")
-    tallies, every, kept = _rollouts(run_dir)
+    step_counts, every, kept = _rollouts(run_dir)
     return RunData(
         name=run_dir.resolve().name,
         directory=run_dir,
@@ -73,8 +73,8 @@ def read_run(run_dir: Path) -> RunData:
         metrics=_metrics(run_dir),
         numbers={when: found for when in WHENS if (found := _json(run_dir / "evaluation" / f"{when}.json"))},
         answers={when: read_evaluation(run_dir, when) for when in WHENS if evaluation_path(run_dir, when).exists()},
-        tallies=tallies,
-        tallies_every=every,
+        step_counts=step_counts,
+        step_counts_every=every,
         rollouts=kept,
         last_rollouts=[row for row in kept if row.step == kept[-1].step] if kept else [],
     )
@@ -84,10 +84,10 @@ def evidence(run: RunData, golds: Mapping[str, str]) -> Evidence:
     """What the diagnosis reasons from; `golds` by task, as far as they are known."""
     last = int(run.metrics[-1]["step"] or 0) if run.metrics else 0
     rows = {when: as_rollouts(0 if when == "before" else last, answers) for when, answers in run.answers.items()}
-    measured = {when: tally(found[0].step, found) for when, found in rows.items() if found}
+    measured = {when: count_step(found[0].step, found) for when, found in rows.items() if found}
     return Evidence(
         metrics=run.metrics,
-        tallies=run.tallies,
+        step_counts=run.step_counts,
         rollouts=run.rollouts,
         before=measured.get("before"),
         after=measured.get("after"),
@@ -111,22 +111,22 @@ def _changed(run: RunData) -> Share:
     return Share(sum(texts[0][key] != texts[1][key] for key in both), len(both))
 
 
-def _rollouts(run_dir: Path) -> tuple[list[Tally], int, list[VerifiedCompletion]]:
+def _rollouts(run_dir: Path) -> tuple[list[StepCounts], int, list[VerifiedCompletion]]:
     """Tallies, every how many-th file they are from, and the rows that are kept."""
     files = list(rollout_steps(run_dir).items())
     size = sum(path.stat().st_size for _, path in files)
     every = max(1, math.ceil(len(files) / MOST_FILES), math.ceil(size / MOST_BYTES))
     counted = _spaced(files, every)
     whole = {step for step, _ in _spaced(counted, max(1, math.ceil(len(counted) / MOST_KEPT)))}
-    tallies: list[Tally] = []
+    step_counts: list[StepCounts] = []
     kept: list[VerifiedCompletion] = []
     for step, path in counted:
         # A cascade's rows are the annotator's; a body alone is judged by another standard.
         rows = [row for row in read_rollouts(path) if (row.cascade or {}).get("role") != "writer"]
-        tallies.append(tally(step, rows))
+        step_counts.append(count_step(step, rows))
         if step in whole:
             kept += rows
-    return tallies, every, kept
+    return step_counts, every, kept
 
 
 def _spaced(files: Sequence[tuple[int, Path]], every: int) -> list[tuple[int, Path]]:

@@ -94,7 +94,7 @@ def _outcome(seen: Evidence) -> tuple[str, str]:
                 f"Held-out success changed by {100 * change['value']:+.1f} points [{100 * low:+.1f}, {100 * high:+.1f}]"
             )
             return ("rose" if low > 0 else "fell" if high < 0 else "level"), words
-    moved = trend(seen.tallies, lambda one: one.group_success)
+    moved = trend(seen.step_counts, lambda one: one.group_success)
     if moved is None:
         return "unknown", "Success was not measured twice"
     words = f"Success in training went from {moved.first:.1%} to {moved.last:.1%}"

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from rlvr_exp.run.report.evidence import Evidence, Trend, beginning, late, middle, share, some, trend
 from rlvr_exp.run.report.finding import Finding, Weight
-from rlvr_exp.run.report.step_counts import Tally
+from rlvr_exp.run.report.step_counts import StepCounts
 
 MOST_RATE = 1e-2
 """A rate of Adam's kind past any that trains a language model: ten times the largest in use."""
@@ -120,7 +120,7 @@ def _not_finite(seen: Evidence) -> tuple[int, str] | None:
     return min(rows)[0], f"{len({step for step, _ in rows}):,} steps had a loss or gradient that is no finite number."
 
 
-def _unreadable(seen: Evidence) -> Callable[[Tally], int]:
+def _unreadable(seen: Evidence) -> Callable[[StepCounts], int]:
     """Counts what holds no program. What is cut off counts only where tokens have become random: long answers are no
     broken ones."""
     points = seen.column("entropy")
@@ -135,7 +135,7 @@ def _broken(seen: Evidence) -> tuple[int, str] | None:
         return None
     unreadable = _unreadable(seen)
     first, last = (share(part, unreadable) for part in (beginning(seen.series), late(seen.series)))
-    reward = trend(seen.tallies, lambda one: one.group_reward)
+    reward = trend(seen.step_counts, lambda one: one.group_reward)
     success = trend(seen.series, lambda one: one.group_success)
     if last.low - first.high < UNREADABLE or (reward is not None and reward.rise > 0):
         return None
@@ -159,7 +159,7 @@ def _entropies(seen: Evidence) -> str:
 def _degenerate(seen: Evidence) -> bool:
     """Success fell and answers are all alike, though they can be read."""
     success = trend(seen.series, lambda one: one.group_success)
-    alike = share(late(seen.tallies), lambda one: one.one_text, "groups")
+    alike = share(late(seen.step_counts), lambda one: one.one_text, "groups")
     return success is not None and success.fell and alike.value > 0.6
 
 

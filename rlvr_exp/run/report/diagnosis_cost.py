@@ -95,8 +95,8 @@ def _short(seen: Evidence) -> Iterator[Finding]:
 
 
 def _few_tasks(seen: Evidence) -> Iterator[Finding]:
-    tasks = {task for one in seen.tallies for task in one.tasks}
-    groups = sum(one.groups for one in seen.tallies)
+    tasks = {task for one in seen.step_counts for task in one.tasks}
+    groups = sum(one.groups for one in seen.step_counts)
     if tasks and len(tasks) < FEW_TASKS and groups > 3 * len(tasks):
         yield Finding(
             "few_tasks",

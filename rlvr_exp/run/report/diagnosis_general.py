@@ -12,13 +12,13 @@ _Z = 1.96
 
 def generalising(seen: Evidence) -> Iterator[Finding]:
     change = next((seen.change[name] for name in ("pass_at_1", "pass_at_1_greedy") if name in seen.change), None)
-    training = trend(seen.tallies, lambda one: one.group_success)
+    training = trend(seen.step_counts, lambda one: one.group_success)
     if change is None or training is None or not training.rose:
         return
     if training.rise - _Z * training.error - change["high"] <= GAP:
         return
-    tasks = {task for one in seen.tallies for task in one.tasks}
-    groups = sum(one.groups for one in seen.tallies)
+    tasks = {task for one in seen.step_counts for task in one.tasks}
+    groups = sum(one.groups for one in seen.step_counts)
     moved, low, high = (100 * change[key] for key in ("value", "low", "high"))
     yield Finding(
         "overfit",
@@ -35,5 +35,5 @@ def generalising(seen: Evidence) -> Iterator[Finding]:
 
 
 def _half_way(seen: Evidence, half: float) -> int:
-    means = ((one.step, sum(one.group_success) / len(one.group_success)) for one in seen.tallies if one.group_success)
+    means = ((one.step, sum(one.group_success) / len(one.group_success)) for one in seen.step_counts if one.group_success)
     return next((step for step, mean in means if mean >= half), 0)

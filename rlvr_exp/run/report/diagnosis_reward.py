@@ -7,7 +7,7 @@ from statistics import fmean
 
 from rlvr_exp.run.report.evidence import Evidence, Share, Trend, beginning, onset, recent, share, some, trend
 from rlvr_exp.run.report.finding import Finding, Weight, weigh
-from rlvr_exp.run.report.step_counts import EQUAL, Tally
+from rlvr_exp.run.report.step_counts import EQUAL, StepCounts
 from rlvr_exp.run.rollout_files import VerifiedCompletion
 
 CONSTANT, INVERTED, DEAD, REVERSED = (0.6, 0.3), (0.4, 0.15), (0.9, 0.75), (0.6, 0.4)
@@ -42,8 +42,8 @@ def rewarding(seen: Evidence) -> Iterator[Finding]:
 
 def _constant(seen: Evidence) -> Iterator[Finding]:
     """Right answers are paid what the best paid wrong ones are, or everyone the same."""
-    same = share(seen.tallies, lambda one: one.mixed_equal + one.mixed_blind, "mixed")
-    blind, apart = sum(one.mixed_blind for one in seen.tallies), _one_value(seen)
+    same = share(seen.step_counts, lambda one: one.mixed_equal + one.mixed_blind, "mixed")
+    blind, apart = sum(one.mixed_blind for one in seen.step_counts), _one_value(seen)
     weight = _of_mixed_share(same, CONSTANT)
     if weight is None and not apart.of:
         return
@@ -57,7 +57,7 @@ def _constant(seen: Evidence) -> Iterator[Finding]:
         "The verifier tells the answers apart and the reward does not, so no right answer is better than a wrong one.",
         "Look at the weights of reward.terms and at reward.normalizer; an own reward must read the verdict.",
         weight or Weight.BLOCKS,
-        onset(seen.tallies, lambda one: one.mixed_equal + one.mixed_blind, CONSTANT[1], "mixed"),
+        onset(seen.step_counts, lambda one: one.mixed_equal + one.mixed_blind, CONSTANT[1], "mixed"),
         _of_mixed(seen.rollouts, lambda right, wrong: max(right) - max(wrong) <= EQUAL),
     )
 
@@ -68,7 +68,7 @@ def _of_mixed_share(found: Share, borders: tuple[float, float]) -> Weight | None
 
 
 def _reversed(seen: Evidence) -> Iterator[Finding]:
-    found = share(seen.tallies, lambda one: one.mixed_reversed, "mixed")
+    found = share(seen.step_counts, lambda one: one.mixed_reversed, "mixed")
     weight = _of_mixed_share(found, REVERSED)
     if weight is not None:
         yield Finding(
@@ -114,9 +114,9 @@ def _one_value(seen: Evidence) -> Share:
 
 def _hacked(seen: Evidence) -> Iterator[Finding]:
     """Wrong answers are paid as right ones, or the reward rises and success does not."""
-    inverted = share(seen.tallies, lambda one: one.mixed_inverted, "mixed")
+    inverted = share(seen.step_counts, lambda one: one.mixed_inverted, "mixed")
     weight = _of_mixed_share(inverted, INVERTED)
-    reward, success = (trend(seen.tallies, read) for read in (_rewards, _successes))
+    reward, success = (trend(seen.step_counts, read) for read in (_rewards, _successes))
     risen = _rises_alone(seen, reward, success)
     if weight is None and not risen:
         return
@@ -142,16 +142,16 @@ def _hacked(seen: Evidence) -> Iterator[Finding]:
         "Read the best paid samples that failed, take out or cap the term that pays them, and let passing outweigh "
         "all other terms.",
         Weight.BLOCKS if risen else weight or Weight.HOLDS_BACK,
-        0 if weight is not None else onset_of_rise(seen.tallies),
+        0 if weight is not None else onset_of_rise(seen.step_counts),
         _best_paid_failures(seen.rollouts),
     )
 
 
-def _rewards(one: Tally) -> Sequence[float]:
+def _rewards(one: StepCounts) -> Sequence[float]:
     return one.group_reward
 
 
-def _successes(one: Tally) -> Sequence[float]:
+def _successes(one: StepCounts) -> Sequence[float]:
     return one.group_success
 
 
@@ -172,9 +172,9 @@ def _worth_of_a_pass(seen: Evidence) -> float | None:
     return float(weight) if weight else None
 
 
-def onset_of_rise(tallies: Sequence[Tally]) -> int:
+def onset_of_rise(step_counts: Sequence[StepCounts]) -> int:
     """The first step whose reward lies past half of the whole rise."""
-    means = [(one.step, fmean(one.group_reward)) for one in tallies if one.group_reward]
+    means = [(one.step, fmean(one.group_reward)) for one in step_counts if one.group_reward]
     if not means:
         return 0
     half = (means[0][1] + means[-1][1]) / 2
@@ -233,7 +233,7 @@ def _one_answer(seen: Evidence) -> Iterator[Finding]:
 
 
 def _dead(seen: Evidence) -> Iterator[Finding]:
-    last = recent(seen.tallies, "groups")
+    last = recent(seen.step_counts, "groups")
     dead = share(last, lambda one: one.dead_failed + one.dead_solved, "groups")
     failed, solved = (
         share(last, count, "groups") for count in (lambda one: one.dead_failed, lambda one: one.dead_solved)
@@ -243,7 +243,7 @@ def _dead(seen: Evidence) -> Iterator[Finding]:
     if weight is None:
         yield from _solved_before(seen)
         return
-    begun = onset(seen.tallies, lambda one: one.dead_failed + one.dead_solved, DEAD[1], "groups")
+    begun = onset(seen.step_counts, lambda one: one.dead_failed + one.dead_solved, DEAD[1], "groups")
     if failed.count >= solved.count:
         yield Finding(
             "dead_failed",
@@ -270,7 +270,7 @@ def _dead(seen: Evidence) -> Iterator[Finding]:
 
 def _solved_before(seen: Evidence) -> Iterator[Finding]:
     """Nearly everything passes, from the first step to the last."""
-    ends = beginning(seen.tallies), recent(seen.tallies)
+    ends = beginning(seen.step_counts), recent(seen.step_counts)
     first, last = (share(part, lambda one: one.met("passed")) for part in ends)
     if min(first.low, last.low) >= SOLVED:
         yield Finding(

@@ -127,7 +127,7 @@ def _truncated(seen: Evidence) -> Iterator[Finding]:
 def _alike(seen: Evidence) -> Iterator[Finding]:
     """All members of a group are one text: the policy has nothing left to choose, or the sampler draws one thing."""
     # An evaluation may ask each task once; only groups of training are drawn to differ.
-    found = share(recent(seen.tallies, "groups"), lambda one: one.one_text, "groups")
+    found = share(recent(seen.step_counts, "groups"), lambda one: one.one_text, "groups")
     points = seen.column("entropy")
     first, last = middle(points[:1]), middle(late(points))
     length = middle(late(seen.column("tokens/completion_mean")))
@@ -151,13 +151,13 @@ def _repeating(seen: Evidence, found: Share, weight: Weight, entropy: float, len
         "chance.",
         "Look at the sampler's seeds: each sample of a group needs a draw of its own.",
         weight,
-        onset(seen.tallies, lambda one: one.one_text, ONE_TEXT[1], "groups"),
+        onset(seen.step_counts, lambda one: one.one_text, ONE_TEXT[1], "groups"),
         _of_one_text(seen),
     )
 
 
 def _collapsed(seen: Evidence, found: Share, weight: Weight, first: float, last: float) -> Finding:
-    begun = onset(seen.tallies, lambda one: one.one_text, ONE_TEXT[1], "groups")
+    begun = onset(seen.step_counts, lambda one: one.one_text, ONE_TEXT[1], "groups")
     if not found.of or found.low < ONE_TEXT[1]:
         points = seen.column("entropy")
         begun = next((step for step, value in points if value < min(SURE, FALLEN * first)), 0)
@@ -197,11 +197,11 @@ def _drawn_otherwise(seen: Evidence) -> Iterator[Finding]:
         for name in DRAWING
         if seen.option(f"algorithm.{name}", OFF[name]) != seen.option(f"evaluation.{name}", OFF[name])
     ]
-    if not differing or seen.before is None or not seen.tallies:
+    if not differing or seen.before is None or not seen.step_counts:
         return
     training, measured = (
         Share(sum(one.met("passed") for one in part), sum(one.samples - one.met("no_verdict") for one in part))
-        for part in (beginning(seen.tallies), [seen.before])
+        for part in (beginning(seen.step_counts), [seen.before])
     )
     if training.of and measured.of and training.high < WORSE * measured.low:
         told = ", ".join(
@@ -209,7 +209,7 @@ def _drawn_otherwise(seen: Evidence) -> Iterator[Finding]:
             f"evaluation.{name}={seen.option(f'evaluation.{name}')}"
             for name in differing
         )
-        first = {one.step for one in beginning(seen.tallies)}
+        first = {one.step for one in beginning(seen.step_counts)}
         yield Finding(
             "sampling",
             f"Answers are drawn otherwise than they are measured: {training.value:.0%} pass in training, "
@@ -228,7 +228,7 @@ def _drawn_otherwise(seen: Evidence) -> Iterator[Finding]:
 def _hot(seen: Evidence) -> Iterator[Finding]:
     """Tokens are drawn nearly at random, in training and in the evaluation alike."""
     temperature = float(seen.option("algorithm.temperature", 1.0) or 1.0)
-    found = share(beginning(seen.tallies), lambda one: one.met("parse", "truncated"))
+    found = share(beginning(seen.step_counts), lambda one: one.met("parse", "truncated"))
     if temperature >= HOT and found.low > 0.4:
         yield Finding(
             "sampling",
@@ -242,7 +242,7 @@ def _hot(seen: Evidence) -> Iterator[Finding]:
 
 
 def _buckets(seen: Evidence) -> str:
-    met = sum((Counter(one.verdicts) for one in beginning(seen.tallies)), Counter())
+    met = sum((Counter(one.verdicts) for one in beginning(seen.step_counts)), Counter())
     return "First verdicts in training: " + ", ".join(f"{name} {count:,}" for name, count in met.most_common(4)) + "."
 
 

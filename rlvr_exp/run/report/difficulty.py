@@ -11,7 +11,7 @@ from rlvr_exp.run.report.evidence import Share
 from rlvr_exp.run.report.intervals import rate
 from rlvr_exp.run.report.task_index import TaskInfo
 from rlvr_exp.run.report.outcome import track_of
-from rlvr_exp.run.report.step_counts import Tally
+from rlvr_exp.run.report.step_counts import StepCounts
 
 BINS = 5
 MOST_FAMILIES = 40
@@ -65,10 +65,10 @@ def _line(name: str, rates: Mapping[str, Any]) -> str:
 
 def training_families(run: RunData) -> str:
     """Success of each family in training: the first third of the steps against the last; '' without rollouts."""
-    third = max(1, len(run.tallies) // 3)
-    if len(run.tallies) < 2:
+    third = max(1, len(run.step_counts) // 3)
+    if len(run.step_counts) < 2:
         return ""
-    parts = {"before": run.tallies[:third], "after": run.tallies[-third:]}
+    parts = {"before": run.step_counts[:third], "after": run.step_counts[-third:]}
     sums = {when: _summed(part) for when, part in parts.items()}
     names = sorted(
         {*sums["before"], *sums["after"]}, key=lambda name: -sum(sums[when].get(name, (0, 0))[1] for when in WHENS)
@@ -83,9 +83,9 @@ def training_families(run: RunData) -> str:
     return f'<p class="note">{note}</p><div class="families">{"".join(rows)}</div>{left}'
 
 
-def _summed(tallies: Iterable[Tally]) -> dict[str, tuple[int, int]]:
+def _summed(step_counts: Iterable[StepCounts]) -> dict[str, tuple[int, int]]:
     sums: dict[str, tuple[int, int]] = {}
-    for one in tallies:
+    for one in step_counts:
         for name, (passed, judged) in one.families.items():
             before = sums.get(name, (0, 0))
             sums[name] = (before[0] + passed, before[1] + judged)

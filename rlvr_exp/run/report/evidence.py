@@ -11,7 +11,7 @@ from statistics import NormalDist, fmean, median, stdev
 from typing import Any
 
 from rlvr_exp.config.stages import trains
-from rlvr_exp.run.report.step_counts import Tally
+from rlvr_exp.run.report.step_counts import StepCounts
 from rlvr_exp.run.rollout_files import VerifiedCompletion
 from rlvr_exp.run.tracking import Row
 
@@ -57,13 +57,13 @@ class Evidence:
     """One run, as far as it is written. Everything may be empty."""
 
     metrics: Sequence[Row] = ()
-    tallies: Sequence[Tally] = ()
+    step_counts: Sequence[StepCounts] = ()
     """Of the training steps, in order; all of them, or equally spaced ones of very many."""
     rollouts: Sequence[VerifiedCompletion] = ()
     """Completions of some of these steps, whole groups, the first and the last step among them."""
-    before: Tally | None = None
+    before: StepCounts | None = None
     """The held-out tasks, measured before training, likewise `after`."""
-    after: Tally | None = None
+    after: StepCounts | None = None
     measured: Sequence[VerifiedCompletion] = ()
     """The completions of both measurements."""
     changed: Share = Share(0, 0)
@@ -77,9 +77,9 @@ class Evidence:
     manifest: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
-    def series(self) -> Sequence[Tally]:
+    def series(self) -> Sequence[StepCounts]:
         """The completions over time: those of training, else those of the measurements."""
-        return self.tallies or [one for one in (self.before, self.after) if one is not None]
+        return self.step_counts or [one for one in (self.before, self.after) if one is not None]
 
     @property
     def samples(self) -> Sequence[VerifiedCompletion]:
@@ -93,7 +93,7 @@ class Evidence:
     def steps(self) -> int:
         """Steps done, as far as known."""
         last = [int(self.metrics[-1]["step"] or 0)] if self.metrics else []
-        return max([int(self.summary.get("steps") or 0), *last, *(one.step for one in self.tallies[-1:])])
+        return max([int(self.summary.get("steps") or 0), *last, *(one.step for one in self.step_counts[-1:])])
 
     @property
     def reason(self) -> str:
@@ -128,33 +128,33 @@ LEAST = {"samples": 64, "groups": 24}
 """What the last part of a short run must hold, so that a share of it means something."""
 
 
-def recent(tallies: Sequence[Tally], of: str = "samples") -> Sequence[Tally]:
+def recent(step_counts: Sequence[StepCounts], of: str = "samples") -> Sequence[StepCounts]:
     """The last third, or as many more of the last steps as it takes to have enough."""
-    part = late(tallies)
-    while len(part) < len(tallies) and sum(getattr(one, of) for one in part) < LEAST[of]:
-        part = tallies[-len(part) - 1 :]
+    part = late(step_counts)
+    while len(part) < len(step_counts) and sum(getattr(one, of) for one in part) < LEAST[of]:
+        part = step_counts[-len(part) - 1 :]
     return part
 
 
-def share(tallies: Sequence[Tally], count: Callable[[Tally], int], of: str = "samples") -> Share:
+def share(step_counts: Sequence[StepCounts], count: Callable[[StepCounts], int], of: str = "samples") -> Share:
     """Pooled over steps."""
-    return Share(sum(map(count, tallies)), sum(getattr(one, of) for one in tallies))
+    return Share(sum(map(count, step_counts)), sum(getattr(one, of) for one in step_counts))
 
 
-def beginning(tallies: Sequence[Tally]) -> Sequence[Tally]:
+def beginning(step_counts: Sequence[StepCounts]) -> Sequence[StepCounts]:
     """The first step, whose samples no update has touched, or as many as it takes to have two dozen."""
-    part = tallies[:1]
-    while len(part) < len(tallies) and sum(one.samples for one in part) < LEAST["groups"]:
-        part = tallies[: len(part) + 1]
+    part = step_counts[:1]
+    while len(part) < len(step_counts) and sum(one.samples for one in part) < LEAST["groups"]:
+        part = step_counts[: len(part) + 1]
     return part
 
 
-def onset(tallies: Sequence[Tally], count: Callable[[Tally], int], least: float, of: str = "samples") -> int:
+def onset(step_counts: Sequence[StepCounts], count: Callable[[StepCounts], int], least: float, of: str = "samples") -> int:
     """The first step in which the share reaches `least`; 0: it was so from the start."""
-    if share(beginning(tallies), count, of).value >= least:
+    if share(beginning(step_counts), count, of).value >= least:
         return 0
-    reached = (one.step for one in tallies if getattr(one, of) and count(one) / getattr(one, of) >= least)
-    return next(reached, tallies[-1].step if tallies else 0)
+    reached = (one.step for one in step_counts if getattr(one, of) and count(one) / getattr(one, of) >= least)
+    return next(reached, step_counts[-1].step if step_counts else 0)
 
 
 @dataclass(frozen=True)
@@ -179,11 +179,11 @@ class Trend:
         return -self.rise > 3 * self.error
 
 
-def trend(tallies: Sequence[Tally], read: Callable[[Tally], Sequence[float]]) -> Trend | None:
+def trend(step_counts: Sequence[StepCounts], read: Callable[[StepCounts], Sequence[float]]) -> Trend | None:
     """Of the groups of the early and the late steps; None where there are too few to tell."""
-    if len(tallies) < 2:
+    if len(step_counts) < 2:
         return None
-    first, last = ([value for one in part for value in read(one)] for part in (early(tallies), late(tallies)))
+    first, last = ([value for one in part for value in read(one)] for part in (early(step_counts), late(step_counts)))
     if len(first) < 2 or len(last) < 2:
         return None
     error = math.sqrt(sum(stdev(part) ** 2 / len(part) for part in (first, last)))

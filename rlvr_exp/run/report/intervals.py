@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from rlvr_exp.run.report.series import bins
-from rlvr_exp.run.report.step_counts import Tally
+from rlvr_exp.run.report.step_counts import StepCounts
 
 MOST_BANDS = 40
 
@@ -42,14 +42,14 @@ def rate(values: Sequence[float]) -> Mean:
 
 
 def band(
-    tallies: Sequence[Tally], read: Callable[[Tally], Sequence[float]], share: bool
+    step_counts: Sequence[StepCounts], read: Callable[[StepCounts], Sequence[float]], share: bool
 ) -> list[tuple[float, float, float]]:
     """(step, low, high): the interval of the mean over groups, pooled over equal runs of steps; `share`: of values in [0, 1]."""
     drawn = []
-    for run in bins(len(tallies), MOST_BANDS):
-        values = [value for i in run for value in read(tallies[i])]
+    for run in bins(len(step_counts), MOST_BANDS):
+        values = [value for i in run for value in read(step_counts[i])]
         if len(values) > 1:
             found = rate(values) if share else mean(values)
-            middle = fmean((tallies[run[0]].step, tallies[run[-1]].step))
+            middle = fmean((step_counts[run[0]].step, step_counts[run[-1]].step))
             drawn.append((middle, found.low, found.high))
     return drawn

@@ -51,13 +51,13 @@ def _sections(run: RunData, known: Mapping[str, TaskInfo], diagnosis: Diagnosis,
     parts = [
         _section("Diagnosis", diagnosis_section(diagnosis, outcome.compared(run))),
         _section("Before and after" if outcome.compared(run) else "Measured", outcome.rate_table(run)),
-        _section("Who is credited with what", cascade.cascade_part(run)),
-        _section("Roles", role_rates.roles_part(run)),
+        _section("Who is credited with what", cascade.cascade_section(run)),
+        _section("Roles", role_rates.roles_section(run)),
         _section("Against the baseline", outcome.baseline_table(run)),
         _section("Beside other runs", beside.beside(run, others)),
         _section("Options that differ from the defaults", _differences(run)),
-        _section("Training", _charts("big", curves.main_charts(run.metrics, run.tallies))),
-        _section("Health", _charts("", curves.curve_charts(run.metrics, run.tallies))),
+        _section("Training", _charts("big", curves.main_charts(run.metrics, run.step_counts))),
+        _section("Health", _charts("", curves.curve_charts(run.metrics, run.step_counts))),
         _section("Verdicts and time", _charts("", _stacked(run))),
         _section("Throughput and memory", _charts("", curves.machine_charts(run.metrics)) + _machine(run)),
         _section("Held-out verdicts", outcome.verdict_table(run)),
@@ -76,7 +76,7 @@ def _sections(run: RunData, known: Mapping[str, TaskInfo], diagnosis: Diagnosis,
 
 
 def _stacked(run: RunData) -> str:
-    verdicts = curves.verdict_chart(run.tallies, run.tallies_every)
+    verdicts = curves.verdict_chart(run.step_counts, run.step_counts_every)
     return verdicts + curves.group_chart(run.metrics) + curves.phase_chart(run.metrics)
 
 

@@ -19,7 +19,7 @@ TITLES = {
 GREEDY = "_greedy"
 
 
-def roles_part(run: RunData) -> str:
+def roles_section(run: RunData) -> str:
     """For each role a table of its rates, and one for each kind of group; '' for tasks without roles."""
     found = {when: run.numbers.get(when, {}).get("roles", {}) for when in WHENS}
     roles = sorted({role for of_when in found.values() for role in of_when})

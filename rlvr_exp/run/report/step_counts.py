@@ -17,7 +17,7 @@ EQUAL = 1e-6
 
 
 @dataclass(frozen=True)
-class Tally:
+class StepCounts:
     """One step's completions, counted. An evaluation is a step too: its tasks are its groups."""
 
     step: int
@@ -69,7 +69,7 @@ def is_cheat(row: VerifiedCompletion) -> bool:
     return row.outcome == "rejected" and row.rule != "program-changed"
 
 
-def tally(step: int, rows: Iterable[VerifiedCompletion]) -> Tally:
+def count_step(step: int, rows: Iterable[VerifiedCompletion]) -> StepCounts:
     """Count a step's rows, but for those sampled in an earlier step, which that one has counted."""
     own = [row for row in rows if not row.waited]
     groups: dict[int, list[VerifiedCompletion]] = defaultdict(list)
@@ -79,7 +79,7 @@ def tally(step: int, rows: Iterable[VerifiedCompletion]) -> Tally:
     kinds = Counter(kind for group in members for kind in _kinds(group))
     judged = [[row.outcome == "passed" for row in group if row.outcome != "no_verdict"] for group in members]
     paid = [[_paid(row) for row in group if row.reward is not None] for group in members]
-    return Tally(
+    return StepCounts(
         step=step,
         samples=len(own),
         verdicts=Counter(row.bucket or row.outcome for row in own),

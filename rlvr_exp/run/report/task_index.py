@@ -25,12 +25,12 @@ class TaskInfo:
     gold: str | None
 
 
-def note_tasks(run_dir: Path, tasks: Sequence[Task]) -> None:
+def save_task_index(run_dir: Path, tasks: Sequence[Task]) -> None:
     """Write down what is asked in an evaluation of this run."""
     write_json(run_dir / NAME, {task.id: asdict(_info(task)) for task in tasks})
 
 
-def look_up_tasks(run_dir: Path, prompts: Mapping[str, str]) -> dict[str, TaskInfo]:
+def load_task_index(run_dir: Path, prompts: Mapping[str, str]) -> dict[str, TaskInfo]:
     """By id.
 
     Args:

@@ -13,7 +13,7 @@ from rlvr_exp.algorithms.packing_attention import SDPA_PACKED
 from rlvr_exp.config import compose
 from rlvr_exp.run.memory import counts, measure, phases
 from rlvr_exp.run.memory.peak import Peak
-from rlvr_exp.run.memory.reading import layout_of
+from rlvr_exp.run.memory.reading import workload_of
 
 QWEN = ["model=qwen14b_lora", "parallel=single", "model.architecture.layers=2", "model.architecture.vocabulary=2048"]
 """The 14B's layers, two of them; a head small enough to be held, since tiles on a CPU are not a GPU's."""
@@ -47,18 +47,18 @@ def highest(peak: Peak, work) -> float:
 def compared(words: list[str], monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[float, float]]:
     """(estimate, measured) bytes of each phase of an update."""
     config = compose(["+stage=grpo", *words]).config
-    layout = layout_of(config)
+    workload = workload_of(config)
     with shapes_alone(monkeypatch) as peak:
-        model = measure.made(config, layout, "cpu")
-        found = {"load": (sum(phases.load(layout).values()), float(peak.now))}
-        update = measure.Update(config, layout, model, "cpu", SDPA_PACKED)
+        model = measure.made(config, workload, "cpu")
+        found = {"load": (sum(phases.load(workload).values()), float(peak.now))}
+        update = measure.Update(config, workload, model, "cpu", SDPA_PACKED)
         update.backward()
         update.update()
         for name, work in (("log-probs", update.score), ("backward", update.backward)):
             model.zero_grad() if name == "log-probs" else None
-            if name == "backward" and layout.accumulates:
+            if name == "backward" and workload.accumulates:
                 update.backward()
-            found[name] = sum(phases.PHASES[name](layout).values()), highest(peak, work)
+            found[name] = sum(phases.PHASES[name](workload).values()), highest(peak, work)
     return found
 
 
@@ -96,9 +96,9 @@ SMALL = [
 @pytest.mark.parametrize("words", [WHOLE, []], ids=["whole", "adapter"])
 def test_estimate_of_every_phase_is_within_a_tenth_of_a_run(words: list[str]) -> None:
     config = compose(["+stage=grpo", *SMALL, *words]).config
-    layout = layout_of(config)
-    for phase, measured in measure.peaks(config, layout, "cpu").items():
-        expected = sum(phases.PHASES[phase](layout).values())
+    workload = workload_of(config)
+    for phase, measured in measure.peaks(config, workload, "cpu").items():
+        expected = sum(phases.PHASES[phase](workload).values())
         if phase == "optimizer":  # On a CPU torch updates one tensor after the other, with two more of its size.
-            expected += 2 * 4 * counts.largest_trained(layout) - counts.update(layout)
+            expected += 2 * 4 * counts.largest_trained(workload) - counts.update(workload)
         assert expected == pytest.approx(measured, rel=0.1), phase

@@ -10,14 +10,14 @@ from rlvr_exp.config.needs import EMBEDDED_MODEL
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.run.memory import activations, counts
 from rlvr_exp.run.memory.advice import memory
-from rlvr_exp.run.memory.workload import GIB, Layout
+from rlvr_exp.run.memory.workload import GIB, Workload
 from rlvr_exp.run.memory.nearest import nearest
-from rlvr_exp.run.memory.reading import layout_of, shape_of
+from rlvr_exp.run.memory.reading import workload_of, shape_of
 from rlvr_exp.run.memory.table import estimate
 
 
-def layout(*words: str) -> Layout:
-    found = layout_of(compose(["+stage=grpo", *words]).config)
+def workload(*words: str) -> Workload:
+    found = workload_of(compose(["+stage=grpo", *words]).config)
     assert found is not None
     return found
 
@@ -26,7 +26,7 @@ def said(*words: str) -> str:
     return "\n".join(memory(compose(["+stage=grpo", *words]).config))
 
 
-def total(given: Layout, phase: str) -> float:
+def total(given: Workload, phase: str) -> float:
     return sum(estimate(given)[phase].values()) / GIB
 
 
@@ -35,17 +35,17 @@ def total(given: Layout, phase: str) -> float:
     [("qwen14b", 14_768_307_200), ("llama8b", 8_030_261_248), ("qwen_coder_1_5b", 1_543_714_304)],
 )
 def test_presets_have_the_published_number_of_parameters(model: str, parameters: int) -> None:
-    assert layout(f"model={model}").shape.parameters == parameters
+    assert workload(f"model={model}").shape.parameters == parameters
 
 
 @pytest.mark.parametrize("model", ["qwen14b", "llama8b", "qwen_coder_1_5b", "tiny"])
 def test_named_parameters_add_up(model: str) -> None:
-    shape = layout(f"model={model}").shape
+    shape = workload(f"model={model}").shape
     assert sum(size for _, size in shape.named()) == shape.parameters
 
 
 def test_what_is_frozen_has_no_gradient() -> None:
-    given = layout("model=qwen_coder_1_5b", "model.freeze=['model.layers.[0-9].*','model.embed_tokens.*']")
+    given = workload("model=qwen_coder_1_5b", "model.freeze=['model.layers.[0-9].*','model.embed_tokens.*']")
     assert counts.trained(given) == given.shape.parameters - given.frozen
     layers = 10 * (given.shape.layer_matrices + given.shape.layer_vectors)
     assert given.frozen == layers + given.shape.vocabulary * given.shape.hidden
@@ -93,7 +93,7 @@ def test_the_first_line_that_does_not_fit_is_named_with_settings_that_do() -> No
 )
 def test_settings_that_would_fit_do(words: list[str]) -> None:
     config = compose(["+stage=grpo", *words]).config
-    found = nearest(layout(*words), config.parallel.device_memory_gib)
+    found = nearest(workload(*words), config.parallel.device_memory_gib)
     assert found
     for changed in found:
         assert "TOO MUCH" not in said(*words, *changed.split()), changed
@@ -104,45 +104,45 @@ def test_what_cannot_fit_says_so() -> None:
 
 
 def test_bytes_of_weights_by_type() -> None:
-    whole = counts.weights(layout("model=qwen14b_lora"))
+    whole = counts.weights(workload("model=qwen14b_lora"))
     assert whole == 2 * 14_768_307_200
-    four, eight = (counts.weights(layout("model=qwen14b", f"model.quantization={bits}")) for bits in ("4bit", "8bit"))
+    four, eight = (counts.weights(workload("model=qwen14b", f"model.quantization={bits}")) for bits in ("4bit", "8bit"))
     assert 0.33 < four / whole < 0.34 and 0.55 < eight / whole < 0.56
 
 
 def test_partitioning_divides_what_it_says() -> None:
-    one, two = layout("model=llama8b"), layout("model=llama8b", "parallel=zero2")
+    one, two = workload("model=llama8b"), workload("model=llama8b", "parallel=zero2")
     assert counts.gradients(two) == counts.gradients(one) / 4, "half of them, in half the bytes"
     assert counts.shard(two) == counts.weights(one)
-    assert counts.shard(layout("model=llama8b", "parallel=zero3")) == counts.weights(one) / 2
-    assert counts.states(layout("model=llama8b", "parallel=zero3_offload")) == 0
+    assert counts.shard(workload("model=llama8b", "parallel=zero3")) == counts.weights(one) / 2
+    assert counts.states(workload("model=llama8b", "parallel=zero3_offload")) == 0
 
 
 def test_optimizers_by_the_memory_of_their_states() -> None:
     model = ["model=qwen_coder_1_5b"]
     size = {
-        name: counts.states(layout(*model, f"optimizer={name}"))
+        name: counts.states(workload(*model, f"optimizer={name}"))
         for name in ("adamw", "adamw_8bit", "sgd", "adafactor", "muon")
     }
     parameters = 1_543_714_304
     assert size["adamw"] == 4 * parameters and size["sgd"] == 2 * parameters
     assert size["adamw_8bit"] == pytest.approx(2 * parameters * (1 + 4 / 256))
     assert size["adafactor"] < 0.01 * size["adamw"] and size["sgd"] < size["muon"] < size["adamw"]
-    assert counts.states(layout(*model, "optimizer=sgd", "optimizer.momentum=0")) == 0
+    assert counts.states(workload(*model, "optimizer=sgd", "optimizer.momentum=0")) == 0
 
 
 def test_a_value_of_its_own_is_a_second_network() -> None:
     words = ["+stage=ppo", "model=qwen_coder_1_5b", "algorithm.kl_coef=0"]
-    shared, own = (layout_of(compose([*words, f"algorithm.value_trunk={trunk}"]).config) for trunk in ("shared", "own"))
+    shared, own = (workload_of(compose([*words, f"algorithm.value_trunk={trunk}"]).config) for trunk in ("shared", "own"))
     assert shared and own
     assert counts.trained(own) == 2 * counts.trained(shared) and counts.value_network(own) == counts.weights(shared)
     assert total(own, "backward") > 1.5 * total(shared, "backward")
 
 
 def test_longer_lengths_hold_more_and_checkpointing_less() -> None:
-    base = layout("model=llama8b")
+    base = workload("model=llama8b")
     assert activations.cache(base) == 4 * (6144 + 8 * 1024) * 2 * 32 * 8 * 128 * 2
-    kept = layout("model=llama8b", "model.gradient_checkpointing=false")
+    kept = workload("model=llama8b", "model.gradient_checkpointing=false")
     assert total(kept, "backward") > 2 * total(base, "backward") and total(kept, "rollout") == total(base, "rollout")
 
 
