@@ -1,1 +1,1 @@
-"""What is true: one file per verifier, from a problem and a candidate to a verdict."""
+"""Verifiers, one file each: from a problem and a candidate to a verdict."""

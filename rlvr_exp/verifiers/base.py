@@ -1,4 +1,4 @@
-"""What is true. A verifier turns (problem, candidate) into a Verdict; it never sees rewards, prompts or models."""
+"""A verifier turns (problem, candidate) into a Verdict; it never sees rewards, prompts or models."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,7 +11,7 @@ from rlvr_exp.tasks.base import Candidate
 
 Outcome = Literal["passed", "failed", "rejected", "no_verdict"]
 WINDOW = 512
-"""Requests in flight at once where many are asked for: far more than workers, far less than a data set."""
+"""Requests in flight at once where there are many: far more than workers, far fewer than a data set has."""
 OUTCOMES: tuple[Outcome, ...] = ("passed", "failed", "rejected", "no_verdict")
 BUCKETS = (
     "parse",
@@ -30,10 +30,10 @@ BUCKETS = (
 
 @dataclass(frozen=True)
 class Verdict:
-    """A judgement.
+    """The result of verifying one candidate.
 
-    `no_verdict` means that the grader itself broke without the candidate's hand: it never enters a baseline, a loss or
-    a success rate. `rejected` is a cheat, with the rule it broke.
+    `no_verdict` means that the grader itself broke, through no fault of the candidate: it never enters a baseline, a
+    loss or a success rate. `rejected` is a cheat, with the rule it broke.
     """
 
     outcome: Outcome
@@ -47,11 +47,11 @@ class Verdict:
     """CPU seconds of the candidate, as measured by the grader."""
     cached: bool = False
     log: str = ""
-    """The first failing case, the error, or why there is no verdict; at most a few lines."""
+    """The first failing case, the error, or why there is no verdict; a few lines at most."""
     assertions: int = 0
     """Assertions that held, where the grader counts them."""
     own_assertions: int = 0
-    """Those of them that only the candidate's own comparing decided."""
+    """The assertions among them that only the candidate's own comparison decided."""
 
     def __post_init__(self) -> None:
         if self.outcome not in OUTCOMES:
@@ -70,7 +70,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Request:
-    """One thing to judge. `limits` of the problem or the verifier apply."""
+    """One candidate to judge on one problem. `limits` of the problem or the verifier apply."""
 
     problem: Any
     candidate: Candidate
@@ -81,23 +81,23 @@ class Verifier(ABC):
 
     name: str
     version: str
-    """Changes whenever a verdict could: part of every cache key and of the manifest."""
+    """Changes whenever a verdict could change: part of every cache key and of the manifest."""
     row_format: str = ""
-    """Which rows of a file it takes, one of rlvr_exp.tasks.row_formats.FORMATS; empty: the format of its own name."""
+    """The row format it reads, one of rlvr_exp.tasks.row_formats.FORMATS; empty: the format of its own name."""
 
     @abstractmethod
     def submit(self, request: Request) -> Future[Verdict]:
-        """Ask for one verdict; it comes when it is ready. The future never raises for what a candidate does."""
+        """Submit one request; the future completes with its verdict, and never raises for what a candidate does."""
 
     def verify(self, requests: Sequence[Request]) -> list[Verdict]:
-        """Judge all, in the order given."""
+        """The verdicts on all requests, in their order."""
         verdicts = dict(self.as_ready(requests))
         return [verdicts[index] for index in range(len(verdicts))]
 
     def as_ready(self, requests: Iterable[Request], window: int = WINDOW) -> Iterator[tuple[int, Verdict]]:
-        """(index, verdict) of each request, in the order in which they are done.
+        """(index, verdict) of each request, in the order of completion.
 
-        Requests are taken as they are needed, with at most `window` of them in flight: a stream of millions takes no
+        Requests are read as they are needed, with at most `window` of them in flight: a stream of millions takes no
         more memory than a short one.
         """
         ready: SimpleQueue[tuple[int, Future[Verdict]]] = SimpleQueue()
@@ -114,16 +114,16 @@ class Verifier(ABC):
             yield done_index, done.result()
 
     def tool(self) -> Mapping[str, str]:
-        """For the manifest and the cache's keys: the outside programs that decide, by name, with their versions."""
+        """The external programs that decide verdicts, by name, with versions: for the manifest and cache keys."""
         return {}
 
     def metrics(self) -> Mapping[str, float]:
-        """Counters since the start, by name. How many requests were judged depends on what a cache knew, so these stand
-        under `system/` wherever a run reports them."""
+        """Counters since the start, by name. How many requests were judged depends on the cache's content, so a run
+        reports them under `system/`."""
         return {}
 
     def isolation(self) -> dict[str, Any]:
-        """For the manifest: what this machine isolates candidates from, and what it does not."""
+        """What this machine isolates candidates from, and what it does not: for the manifest."""
         return {"level": "none", "isolated": [], "not_isolated": ["candidates run where this verifier puts them"]}
 
     @abstractmethod
@@ -138,11 +138,11 @@ class Verifier(ABC):
 
 
 class Direct(Verifier):
-    """A verifier that answers in the caller's own process, at once: for what needs neither sandbox nor workers."""
+    """A verifier that judges in the caller's process, at once: for problems that need neither sandbox nor workers."""
 
     @abstractmethod
     def judge(self, request: Request) -> Verdict:
-        """One verdict."""
+        """The verdict on one request."""
 
     def submit(self, request: Request) -> Future[Verdict]:
         return completed_future(self.judge(request))
@@ -152,7 +152,7 @@ class Direct(Verifier):
 
 
 def completed_future(verdict: Verdict) -> Future[Verdict]:
-    """A future that is done."""
+    """A future that already holds the verdict."""
     future: Future[Verdict] = Future()
     future.set_result(verdict)
     return future

@@ -1,7 +1,7 @@
-"""Verdicts by content: a memory in front of one file on disk that all runs of a user share.
+"""Verdicts by content: a cache in memory in front of one file on disk that all runs of a user share.
 
-Owns what is remembered in this process, and the counting of hits; rlvr_exp.verifiers.store owns the file. Losing any of
-it costs time, never truth: it holds nothing that cannot be judged again. Never decides what may be remembered.
+Owns the verdicts cached in this process, and the counting of hits; rlvr_exp.verifiers.store owns the file. Losing any
+of it costs time, never correctness: every verdict in it can be recomputed. Never decides what may be cached.
 """
 
 import hashlib
@@ -42,7 +42,7 @@ def default_folder() -> Path:
 
 
 class Cache:
-    """Thread-safe. In a fork of its process it goes on with the memory alone: a database must not cross a fork.
+    """Thread-safe. In a fork of its process it uses the memory alone: a database must not cross a fork.
 
     Args:
         options: the `cache` node; None or `enabled=False`: the memory alone.
@@ -59,7 +59,7 @@ class Cache:
         _LIVING.add(self)
 
     def get(self, key: bytes) -> Verdict | None:
-        """What is known, from the memory or the disk; counted as a hit or a miss."""
+        """The verdict in memory or on disk; counted as a hit or a miss."""
         verdict, source = self.peek(key), "hits_memory"
         if verdict is None and self._store is not None:
             verdict, source = self._store.get(key), "hits_disk"
@@ -70,7 +70,7 @@ class Cache:
         return verdict
 
     def peek(self, key: bytes) -> Verdict | None:
-        """What the memory knows; not counted, and never touches the disk."""
+        """The verdict in memory; not counted, and never touches the disk."""
         with self._lock:
             verdict = self._memory.get(key)
             if verdict is not None:
@@ -78,26 +78,26 @@ class Cache:
             return verdict
 
     def put(self, key: bytes, verdict: Verdict) -> None:
-        """Remember; the disk follows behind the caller's back. Never raises for what a disk does."""
+        """Store a verdict; it is written to disk in the background. Never raises for what a disk does."""
         self._remember(key, verdict)
         if self._store is not None:
             self._store.put(key, verdict)
 
     def metrics(self) -> Mapping[str, float]:
-        """hits_memory, hits_disk, misses, and hit_rate once anything was asked."""
+        """hits_memory, hits_disk, misses, and hit_rate after the first request."""
         with self._lock:
             counts = {name: float(self._counts[name]) for name in ("hits_memory", "hits_disk", "misses")}
         asked = sum(counts.values())
         return counts | ({"hit_rate": 1 - counts["misses"] / asked} if asked else {})
 
     def leave_disk(self, reason: str) -> None:
-        """Go on with the memory alone, and say so."""
+        """Use the memory alone from now on, with a warning that gives the reason."""
         if self._store is not None:
             self.close()
             warnings.warn(f"verdicts are not remembered on disk: {reason}", RuntimeWarning, stacklevel=2)
 
     def close(self) -> None:
-        """Write what is still to be written. Reading from the memory goes on."""
+        """Write what is pending. The memory can still be read."""
         store, self._store = self._store, None
         if store is not None:
             store.close()
@@ -118,7 +118,7 @@ class Cache:
 
 _LIVING: weakref.WeakSet[Cache] = weakref.WeakSet()
 _LEFT_BEHIND: list[Store] = []
-"""Stores of the parent, seen from a fork: kept, since closing one there would disturb the parent's file."""
+"""Stores of the parent, seen from a fork: kept open, since closing a store there would disturb the parent's file."""
 
 
 def _after_fork() -> None:

@@ -1,6 +1,6 @@
-"""A candidate's records held against the expected values. Records are data from an enemy: in order or nothing.
+"""A candidate's records compared with the expected values. Records are untrusted data: in order, or refused.
 
-Reads the records of the harness `calls`, compares, and notes the first fault in words. Never raises for what they hold.
+Reads the records of the harness `calls`, compares, and notes the first fault in words. Never raises for their content.
 """
 
 from typing import Any
@@ -26,15 +26,15 @@ _MAX_TEXT = 400
 
 
 class CaseRecords:
-    """`records`: what came over the result pipe. `passed`: cases with the right answer."""
+    """The results of all cases. `records`: the bytes from the result pipe. `passed`: cases with the right answer."""
 
     def __init__(self, problem: PythonProblem, records: bytes):
         self.passed = 0
         self.bucket: str | None = None
-        """The first fault's, None if there is none."""
+        """The bucket of the first fault, None if there is none."""
         self.log = ""
         self.finished = False
-        """Every case was reported, and then the end."""
+        """Whether every case was reported, and then the end."""
         self.next = 0
         """The first case without a report."""
         self._problem, self._closed = problem, False
@@ -45,7 +45,7 @@ class CaseRecords:
             self._note("runtime_error", f"its results are damaged: {fault}"[:_MAX_TEXT])
 
     def call(self, index: int) -> str:
-        """The case in words."""
+        """A case in words: its input or its call."""
         case = self._problem.cases[index]
         if isinstance(case, StdinCase):
             return f"case {index}, input {short(case.stdin)}"

@@ -1,8 +1,8 @@
 """Whether a candidate's value, or a program's output, is the expected one. Runs in the trusted parent, over data alone.
 
 Values: a bool is never a number; a tuple is a list only where the problem is not strict; an int equals a float only
-where it is not strict; floats may differ by `atol`, two ints never; 0.0 equals -0.0; NaN equals NaN, where that is what
-is expected, and nothing else; a dict's order does not count; keys of dicts and members of sets follow the same rules,
+where it is not strict; floats may differ by `atol`, two ints never; 0.0 equals -0.0; NaN equals NaN where NaN is
+expected, and nothing else; a dict's order does not count; keys of dicts and members of sets follow the same rules,
 but for `atol`.
 Output: white space at the ends of lines and empty lines at the end do not count, everything else does; strict counts
 every character. With `atol` lines are compared word by word, and two numbers of which one is no int may differ by it.
@@ -51,7 +51,7 @@ def same_output(got: str, expected: str, strict: bool = False, atol: float = 0.0
 
 
 def same_line(got: str, expected: str, atol: float = 0.0) -> bool:
-    """Of two lines from `lines_of`."""
+    """Whether two lines from `lines_of` are equal."""
     if got == expected or not atol:
         return got == expected
     words, wanted = got.split(), expected.split()
@@ -86,7 +86,7 @@ def _has_nan(number: Any) -> bool:
 
 
 def _same_nan(got: Any, expected: Any, strict: bool) -> bool:
-    """Of two values that have NaN in them: whether it is at the same place, and the other part is equal."""
+    """For two values that contain NaN: whether it is at the same place, and the other part is equal."""
     if type(got) is float and type(expected) is float:
         return True
     got, expected = complex(got), complex(expected)
@@ -119,15 +119,15 @@ def _sets_equal(got: Any, expected: set[Any] | frozenset[Any], strict: bool) -> 
 
 
 def _name(value: Any, strict: bool) -> bytes:
-    """The same for equal values and for no others; it hashes safely, whoever chose the value."""
+    """A key that is equal for equal values and for no others; it hashes safely, whoever chose the value."""
     try:
         return wire.encode(_canonical(value, strict, 0))
-    except wire.NotPlain:  # forged, and deeper than anything that was asked for
+    except wire.NotPlain:  # forged, and deeper than any expected value
         return b""
 
 
 def _canonical(value: Any, strict: bool, depth: int) -> Any:
-    """One value for all that are equal to it. Raises wire.NotPlain."""
+    """A canonical value, shared by all values that are equal to it. Raises wire.NotPlain."""
     kind = type(value)
     if depth > wire.MAX_DEPTH:
         raise wire.NotPlain("too deep")

@@ -1,4 +1,4 @@
-"""Where a wrong answer leaves the right one, in a few words for a verdict's log. Decides nothing; bounded in size."""
+"""Where a wrong answer departs from the right answer, in a few words for a verdict's log. Decides nothing; bounded."""
 
 import reprlib
 from typing import Any
@@ -21,7 +21,7 @@ class _Brief(reprlib.Repr):
         self._left = _VISITS
 
     def repr1(self, value: Any, level: int) -> str:
-        """Beyond so many values nothing of them would be seen."""
+        """Further values would not be shown in the log."""
         self._left -= 1
         return super().repr1(value, level) if self._left >= 0 else "..."
 
@@ -35,7 +35,7 @@ class _Brief(reprlib.Repr):
 
 
 def short(value: Any) -> str:
-    """Its repr, with the middle left out where it is long."""
+    """A value's repr, with the middle left out where it is long."""
     try:
         text = _Brief().repr(value)
     except (RecursionError, ValueError):  # forged depth, or an int too long to print
@@ -45,7 +45,7 @@ def short(value: Any) -> str:
 
 
 def differing_value(got: Any, expected: Any, strict: bool, atol: float) -> str:
-    """Both values; or, where they are too long to show, the first place at which they differ."""
+    """Both values, or, where they are too long to show, the first place at which they differ."""
     whole = _Pair(got, expected)
     if max(len(whole.got), len(whole.expected)) < _SHORT - 10:
         return f"gave {whole}"

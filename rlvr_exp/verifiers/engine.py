@@ -1,8 +1,8 @@
-"""What every verifier of ours shares: each distinct request is judged once, and what is known is not judged again.
+"""The base of verifiers with a cache: each distinct request is judged once, and cached verdicts are not recomputed.
 
-`submit` asks `prepare` what the request comes to; a settled verdict is returned at once, work is looked up in the
-memory and on disk, joined to equal work in flight, or started. A verifier says in `prepare` what decides its verdict
-and in `start` how it is reached; it never sees the cache.
+`submit` calls `prepare`; a verdict that it returns is passed on at once, a job is looked up in memory and on disk,
+joined to an equal job in flight, or started. A verifier defines in `prepare` what decides its verdict and in `start`
+how it is reached; it never sees the cache.
 """
 
 import sys
@@ -18,13 +18,13 @@ from rlvr_exp.verifiers.base import Request, Verdict, Verifier, completed_future
 from rlvr_exp.verifiers.cache import Cache, CacheOptions, key_of
 
 LOG_CHARACTERS = 4000
-"""Of a verdict's log: it may quote what a candidate printed."""
+"""Limit of a verdict's log, which may quote what a candidate printed."""
 
 
 @dataclass(frozen=True)
 class VerificationJob:
-    """A request that has to be judged. `content`: every byte that decides the verdict beside the verifier's name,
-    version and tools: candidate, problem, limits, options. `payload`: whatever `start` needs; `request` as asked."""
+    """A request that has to be judged. `content`: every byte that decides the verdict besides the verifier's name,
+    version and tools: candidate, problem, limits, options. `payload`: whatever `start` needs; `request`: its source."""
 
     content: bytes
     payload: Any
@@ -33,7 +33,7 @@ class VerificationJob:
 
 @dataclass(frozen=True)
 class Judgement:
-    """A verdict and whether it may be remembered: one that may have been the machine's mood may not, and `no_verdict`
+    """A verdict and whether it may be cached: a verdict that may depend on the machine's load may not, and `no_verdict`
     never is."""
 
     verdict: Verdict
@@ -41,7 +41,7 @@ class Judgement:
 
 
 class CachedVerifier(Verifier):
-    """A verifier with a memory. Thread-safe."""
+    """A verifier that caches its verdicts. Thread-safe."""
 
     runs_candidates = True
     """Candidates are executed, not only read: what they could write to is not trusted."""
@@ -56,15 +56,15 @@ class CachedVerifier(Verifier):
 
     @abstractmethod
     def prepare(self, request: Request) -> Verdict | VerificationJob:
-        """A verdict that needs no judging (nothing to judge, a guard's rejection), or the work. Never raises for what
-        a candidate or a problem holds."""
+        """A verdict that needs no judging (nothing to judge, a guard's rejection), or the job. Never raises for the
+        content of a candidate or a problem."""
 
     @abstractmethod
     def start(self, work: VerificationJob) -> Future[Judgement]:
         """Begin judging. The future never raises for what a candidate does."""
 
     def submit(self, request: Request) -> Future[Verdict]:
-        """Ask for one verdict. It cannot be cancelled: others may wait for it too.
+        """Submit one request. It cannot be cancelled: other callers may wait for its verdict too.
 
         Raises:
             ValueError: the verifier is closed.
@@ -84,13 +84,13 @@ class CachedVerifier(Verifier):
         return answer
 
     def metrics(self) -> Mapping[str, float]:
-        """requests, settled (without judging), joined, judged; and the cache's hits."""
+        """Counts of requests, settled (without judging), joined, judged; and the cache's hits."""
         with self._lock:
             counts = {name: float(self._counts[name]) for name in ("requests", "settled", "joined", "judged")}
         return counts | {f"cache_{name}": value for name, value in self._cache.metrics().items()}
 
     def close(self) -> None:
-        """No further requests; those without a verdict by now end with an error. Workers end before this is called."""
+        """No further requests; pending requests end with an error. Workers end before this is called."""
         with self._lock:
             self._closed = True
             left, self._in_flight = list(self._in_flight.values()), {}
@@ -99,20 +99,20 @@ class CachedVerifier(Verifier):
         self._cache.close()
 
     def _enter(self, key: bytes) -> tuple[Future[Verdict], bool]:
-        """The answer to wait for, and whether the caller is to start the judging."""
+        """The future to wait for, and whether the caller has to start the job."""
         with self._lock:
             if self._closed:
                 raise ValueError(f"verifier {self.name} is closed")
             running = self._in_flight.get(key)
             if running is not None:
                 self._counts["joined"] += 1
-            elif (known := self._cache.peek(key)) is not None:  # settled since the first look
+            elif (known := self._cache.peek(key)) is not None:  # cached since the first lookup
                 return completed_future(known), False
             else:
                 answer = self._in_flight[key] = _running()
                 self._counts["judged"] += 1
                 return answer, True
-        # Outside the lock: where it is done by now, the copy is made here and now.
+        # Outside the lock: where the running future is done, the copy completes at once.
         return _copied(running), False
 
     def _begin(self, key: bytes, work: VerificationJob) -> None:
@@ -129,11 +129,11 @@ class CachedVerifier(Verifier):
         verdict = fault = None
         try:
             verdict = self._store(key, done.result())
-        except BaseException as raised:  # Told to whoever waits: this is called where nobody would see it.
+        except BaseException as raised:  # Passed to whoever waits: raised here, nobody would see it.
             fault = raised
         with self._lock:
             answer = self._in_flight.pop(key, None)
-        if answer is None:  # `close` has answered.
+        if answer is None:  # `close` has completed the future.
             return
         if verdict is None:
             answer.set_exception(fault)
@@ -141,16 +141,16 @@ class CachedVerifier(Verifier):
             answer.set_result(verdict)
 
     def _store(self, key: bytes, judgement: Judgement) -> Verdict:
-        """The verdict as it is told. The cache knows it before it leaves the table: whoever asks between finds it in
-        one of the two."""
+        """Cache the verdict and return it. It is cached before its job leaves the table: a request in between finds it
+        in one of the two."""
         verdict = _capped(judgement.verdict)
         if judgement.cacheable and verdict.outcome != "no_verdict":
-            self._cache.put(key, replace(verdict, cached=True))  # As it will be told: hits are many.
+            self._cache.put(key, replace(verdict, cached=True))  # Stored as hits return it: hits are many.
         return verdict
 
     def _known_by(self) -> bytes:
         """What every verdict of this verifier depends on, the interpreter and the isolation included: what passed where
-        candidates could see more is not known to pass where they cannot."""
+        candidates could see more may not pass where they see less."""
         if self._salt is None:
             held = self.isolation()
             if self.runs_candidates and "files_read_only" in held.get("not_isolated", ()):
@@ -179,7 +179,7 @@ def _running() -> Future[Verdict]:
 
 
 def _copied(running: Future[Verdict]) -> Future[Verdict]:
-    """The same verdict for another asker, marked as not judged for it."""
+    """A future of the same verdict for another request, marked as cached."""
     copy = _running()
 
     def pass_on(done: Future[Verdict]) -> None:

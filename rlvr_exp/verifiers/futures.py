@@ -1,4 +1,4 @@
-"""Futures that follow one another, without a thread that waits."""
+"""Chained futures, without a thread that waits."""
 
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -8,7 +8,7 @@ Got, Next = TypeVar("Got"), TypeVar("Next")
 
 
 def then(first: Future[Got], go_on: "Callable[[Got], Next | Future[Next]]") -> Future[Next]:
-    """A future of what `go_on` makes of the first one's result, at once or in a future of its own."""
+    """A future of what `go_on` returns for the first future's result, directly or as another future."""
     both: Future[Next] = Future()
 
     def settle(done: Future[Any], step: Callable[[Any], Any] | None) -> None:

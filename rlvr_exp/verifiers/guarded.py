@@ -1,4 +1,4 @@
-"""The guard around any verifier: a run whose grader is broken stops in place of learning from silence."""
+"""The guard around any verifier: a run whose grader is broken stops instead of training on missing verdicts."""
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,11 +13,11 @@ MIN_VERDICTS = 20
 
 
 class NoVerdictRate:
-    """Counts verdicts and those that are none. Thread-safe.
+    """Counts verdicts and missing verdicts. Thread-safe.
 
     Args:
-        name: the verifier's.
-        max_rate: share of all requests so far without a verdict past which the grader counts as broken.
+        name: the verifier's name.
+        max_rate: share of requests without a verdict above which the grader counts as broken.
         least: the share is taken over at least this many requests.
     """
 
@@ -39,7 +39,7 @@ class NoVerdictRate:
         return self.n_no_verdict > self._max_rate * max(self.n_requests, self._least)
 
     def check(self) -> None:
-        """Raises GuardStop past the rate."""
+        """Raises GuardStop above the rate."""
         if self.exceeded:
             raise GuardStop(
                 f"verifier {self._name}: {self.n_no_verdict} of {self.n_requests} requests had no verdict, allowed share "
@@ -49,10 +49,10 @@ class NoVerdictRate:
 
 
 class NoVerdictGuard(Verifier):
-    """Judges with `inner` and counts what got no verdict; owns and closes it.
+    """Judges with `inner` and counts requests without a verdict; owns and closes it.
 
-    Past the rate, `verify` and `as_ready` raise GuardStop as soon as they have learnt of it, and `submit` takes no
-    further request; a future always holds its own verdict.
+    Above the rate, `verify` and `as_ready` raise GuardStop as soon as they notice, and `submit` takes no further
+    request; a future always holds its own verdict.
 
     Args:
         max_no_verdict_rate: see `NoVerdictRate`.

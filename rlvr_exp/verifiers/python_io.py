@@ -1,15 +1,15 @@
-"""Python functions and whole programs judged on cases: the candidate runs in the sandbox, the comparing is done here.
+"""Verifies Python functions and programs on cases: the candidate runs in the sandbox, values are compared here.
 
 Owns the buckets of a Python verdict and their order: a limit that ended the candidate comes first, then a fault in
-loading, then the first case that failed. Expected values stay in this process. Cases answered before a limit struck
-still count, but for a flood of output. All of a candidate's cases run in one process, each in a module executed anew;
-`passed` takes every case answered rightly, the harness's word that it came to the end, and exit status 0.
+loading, then the first case that failed. Expected values stay in this process. Cases answered before a limit was
+reached still count, but for a flood of output. All of a candidate's cases run in one process, each in a freshly
+executed module; `passed` requires a right answer to every case, the harness's record of the end, and exit status 0.
 
 Not covered: the harness shares the candidate's process, so a candidate can send any values it likes, those of later
-cases included, and can read the inputs of all its cases; values are held against expected values that it does not know.
-What fresh state does not put back between cases is in rlvr_exp/sandbox/state_reset.py. An object of an installed package is
-not plain data and equals nothing, but for numpy's scalars. A fall to the CPU limit is remembered, though it may have
-been chance for a candidate that needs just about that much.
+cases included, and can read the inputs of all its cases; values are compared with expected values that it does not
+know. What is not restored between cases is listed in rlvr_exp/sandbox/state_reset.py. An object of an installed package
+is not plain data and equals nothing, but for numpy's scalars. A verdict at the CPU limit is cached, though it may be
+chance for a candidate that needs just about that much.
 """
 
 import math
@@ -43,7 +43,7 @@ _BUCKET_OF_END = {
 }
 _ENTRY_POINT = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _PACKED_BYTES = 64 << 20
-"""Of the packed problems that are held ready; the problems themselves are their owner's."""
+"""Number of packed problems that are kept; the problems themselves belong to the caller."""
 _KILLED = -9
 
 
@@ -51,11 +51,11 @@ class PythonIO(CachedVerifier):
     """Judges `PythonProblem`s.
 
     Args:
-        sandbox: workers (0: as many as the machine bears), the level of isolation, and the limits of a candidate whose
+        sandbox: workers (0: one a core), the level of isolation, and the limits of a candidate whose
             problem names none. CPU, wall clock and memory are those of all its cases together.
-        cache: where verdicts are remembered; None: in memory.
-        case_cpu_s: CPU seconds of one case; 0: bounded by the candidate's own limit alone. A case past it fails with
-            bucket `timeout` and the next one runs; a call into C that does not return goes on to the candidate's limit.
+        cache: where verdicts are stored; None: in memory.
+        case_cpu_s: CPU seconds of one case; 0: bounded by the candidate's own limit alone. A case above it fails with
+            bucket `timeout` and the next case runs; a call into C that does not return runs to the candidate's limit.
         packages: candidates may import what is installed here, never the project.
     """
 
@@ -103,7 +103,7 @@ class PythonIO(CachedVerifier):
         def judge(done: Future[JobResult]) -> None:
             try:
                 judgement.set_result(_judge(work.request.problem, done.result()))
-            except BaseException as fault:  # told to whoever waits: the pool's thread has nobody to tell
+            except BaseException as fault:  # passed to whoever waits: raised in the pool's thread, nobody would see it
                 judgement.set_exception(fault)
 
         self._pool.submit(work.payload).add_done_callback(judge)
@@ -125,10 +125,10 @@ class PythonIO(CachedVerifier):
         return replace(limits, result_kb=max(limits.result_kb, packed.result_kb))
 
     def _pack(self, problem: Any) -> "_Packed | str":
-        """What all candidates of a problem share, made once for the many that a batch has of each."""
+        """What all candidates of a problem share, packed once for all candidates of a batch."""
         with self._packing:
             known = self._packed.get(id(problem))
-            if known is not None and known[0]() is problem:  # another problem may have got the id of one that is gone
+            if known is not None and known[0]() is problem:  # another problem may have got the id of a deleted problem
                 self._packed.move_to_end(id(problem))
                 return known[1]
         packed = _fault_of(problem) or _pack(problem)
@@ -148,10 +148,10 @@ class PythonIO(CachedVerifier):
 @dataclass(frozen=True)
 class _Packed:
     digest: bytes
-    """Of all that the problem is but its limits, types told apart."""
+    """A digest of the problem without its limits, types distinguished."""
     cases: tuple[bytes, ...]
     result_kb: int
-    """Room for what has to be read and written: a power of two, so that it tells a candidate nothing."""
+    """Size limit for what has to be read and written: a power of two, so that a candidate learns nothing from it."""
 
     @property
     def size(self) -> int:
@@ -202,7 +202,7 @@ def _judge(problem: PythonProblem, result: JobResult) -> Judgement:
     records = CaseRecords(problem, result.records)
     # Killed by none of its limits: memory ran out, perhaps that of the machine.
     cacheable = result.reproducible and not (result.end == "exit" and result.status == _KILLED)
-    # How far a flood came before it was stopped is chance.
+    # How far a flood of output came before it was stopped is chance.
     counts = {"passed": 0 if result.end == "output" else records.passed, "total": total, "seconds": result.cpu_s}
     if result.end == "exit" and result.status == 0 and records.finished and records.passed == total:
         return Judgement(Verdict("passed", **counts), cacheable)

@@ -1,9 +1,9 @@
 """Verdicts on disk: one SQLite file that concurrent runs share.
 
 Safe under kill -9 at any time (write-ahead log where the file system has shared memory, else a rollback journal) and
-bounded: what was used longest ago leaves first. Writes are made by one thread in batches, those of the last second may
-be lost by a kill; a reader never waits, and a file that is busy is a miss. A damaged or foreign file is put aside and
-begun anew; a disk that cannot be read or written costs a warning and no verdict.
+bounded: least recently used verdicts are evicted first. One thread writes in batches, and a kill may lose the last
+second's; a reader never waits, and a busy file is a miss. A damaged or foreign file is renamed and a new file created;
+a disk that cannot be read or written costs a warning and no verdict.
 """
 
 import contextlib
@@ -22,11 +22,11 @@ from pathlib import Path
 from rlvr_exp.verifiers.base import Verdict
 
 NAME = "verdicts-1.sqlite"
-"""The number is the schema's: programs of another schema use another file."""
+"""The number is the schema's version: programs with another schema use another file."""
 _APPLICATION = 0x524C5652
 _EVERY_S, _BATCH, _MOST_WAITING = 1.0, 500, 20_000
 _STALE_S = 3600
-"""A verdict that is used is marked so once an hour at most: reading stays cheap."""
+"""A verdict's last use is updated once an hour at most: reading stays cheap."""
 _NETWORK = ("nfs", "cifs", "smb", "lustre", "gpfs", "beegfs", "ceph", "afs", "9p", "fuse.", "glusterfs", "panfs")
 """File systems, by the beginning of their name, that several machines may share."""
 _SCHEMA = """
@@ -37,13 +37,13 @@ _FIELDS = tuple(field.name for field in dataclasses.fields(Verdict))
 
 
 class Store:
-    """The file in `folder`, made when missing. Thread-safe; never raises for what a disk does."""
+    """The file in `folder`, created when missing. Thread-safe; never raises for what a disk does."""
 
     def __init__(self, folder: Path, max_mb: int):
         self._path, self._max_bytes = folder / NAME, max_mb << 20
         self._reading, self._wake = threading.Lock(), threading.Condition()
         self._waiting: dict[bytes, bytes | None] = {}
-        """By key what is to be written; None: only marked as used."""
+        """Pending writes by key; None: only the last use is updated."""
         self._reader: sqlite3.Connection | None = None
         self._writer: sqlite3.Connection | None = None
         self._closed = self._usable = False
@@ -76,13 +76,13 @@ class Store:
             if not self._usable or self._closed:
                 return
             self._waiting[key] = data
-            if len(self._waiting) > _MOST_WAITING:  # A disk slower than the verifier: the oldest is judged again.
+            if len(self._waiting) > _MOST_WAITING:  # The disk is slower: the oldest verdict will be recomputed.
                 del self._waiting[next(iter(self._waiting))]
             if len(self._waiting) >= _BATCH:
                 self._wake.notify()
 
     def close(self) -> None:
-        """Write what waits, and let go of the file."""
+        """Write what is pending, and close the file."""
         with self._wake:
             if self._closed:
                 return
@@ -102,7 +102,7 @@ class Store:
             if batch and not self._written(batch) and not closed:
                 continue
             with self._wake:
-                # What was written leaves; what was put anew meanwhile stays for the next batch.
+                # What was written is removed; what was stored meanwhile stays for the next batch.
                 for key, data in batch.items():
                     if self._waiting.get(key, b"") is data:
                         del self._waiting[key]
@@ -110,7 +110,7 @@ class Store:
                 return
 
     def _written(self, batch: dict[bytes, bytes | None]) -> bool:
-        """False where the file is busy: the batch waits for the next turn. A file that is not used takes all."""
+        """False where the file is busy: the batch stays pending. A file that is not used drops every batch."""
         with self._guarded():
             writer = self._writer  # A reader that meets damage may drop it at any time.
             if writer is not None:
@@ -129,7 +129,7 @@ class Store:
         self._trim(writer)
 
     def _trim(self, writer: sqlite3.Connection) -> None:
-        """Drop a twentieth of the verdicts at a time, those used longest ago, until the rest fits."""
+        """Evict a twentieth of the verdicts at a time, least recently used first, until the rest fits."""
         while _bytes_used(writer) > self._max_bytes:
             with writer:
                 writer.execute("BEGIN IMMEDIATE")
@@ -138,7 +138,7 @@ class Store:
                     return
                 oldest = "SELECT key FROM verdicts ORDER BY used LIMIT ?"
                 writer.execute(f"DELETE FROM verdicts WHERE key IN ({oldest})", (count // 20 + 1,))
-            writer.executescript("PRAGMA incremental_vacuum")  # `execute` would free one page of all.
+            writer.executescript("PRAGMA incremental_vacuum")  # `execute` would free a single page.
 
     def _open(self, thorough: bool = False) -> None:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # Logs quote expected values.
@@ -150,7 +150,7 @@ class Store:
         self._usable = True
 
     def _put_aside(self, thorough: bool) -> None:
-        """Rename what is no cache of ours, one process at a time: a second one finds the new file sound."""
+        """Rename a file that is no valid cache, one process at a time: a second process finds the new file sound."""
         with open(self._path.with_suffix(".lock"), "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if _sound(self._path, thorough):
@@ -163,7 +163,7 @@ class Store:
 
     @contextlib.contextmanager
     def _guarded(self) -> Iterator[None]:
-        """Whatever a disk does ends here: what is busy is left for later, what is damaged is begun anew once, and what
+        """Handles every disk error: a busy file is retried later, a damaged file is replaced once, and a file that
         cannot be used is not used any more."""
         try:
             yield
@@ -174,7 +174,7 @@ class Store:
     def _recover(self, fault: Exception) -> None:
         self._failures += 1
         self._usable = False
-        # Readers may be under way on the old connections; they are dropped here and closed with the last reference.
+        # Readers may still use the old connections; these are dropped here and closed with the last reference.
         self._reader = self._writer = None
         damaged = isinstance(fault, sqlite3.DatabaseError) and not isinstance(fault, sqlite3.OperationalError)
         if damaged and self._failures <= 2:
@@ -198,7 +198,7 @@ def packed(verdict: Verdict) -> bytes:
 
 
 def unpacked(data: bytes) -> Verdict | None:
-    """None for what is no verdict."""
+    """The verdict; None for bytes that are no verdict."""
     try:
         if _checksum(data[8:]) != data[:8]:
             return None
@@ -219,7 +219,7 @@ def _checksum(text: bytes) -> bytes:
 
 
 def _sound(path: Path, thorough: bool) -> bool:
-    """Whether the file is missing, empty or ours; thorough: every page of it is looked at.
+    """Whether the file is missing, empty or a valid cache; thorough: every page is checked.
 
     Raises OSError or sqlite3.OperationalError where it cannot be read.
     """
@@ -230,7 +230,7 @@ def _sound(path: Path, thorough: bool) -> bool:
             (application,) = connection.execute("PRAGMA application_id").fetchone()
             tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
             if application == 0 and not tables:
-                return True  # Another process is making it.
+                return True  # Another process is creating it.
             connection.execute("SELECT key, verdict, used FROM verdicts LIMIT 1").fetchone()
             whole = not thorough or connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
             return application == _APPLICATION and whole

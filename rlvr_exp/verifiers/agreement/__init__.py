@@ -2,7 +2,8 @@
 
     python -m rlvr_exp.verifiers.agreement [--verifier python_io|pytest] [--pairs N] [--seed N]
 
-A pair is a random program and one mutant of it, with random inputs; what the program gives under plain Python is
-expected of both. So a mutant that means the same passes, on both sides. A disagreement is a fault of the verifier or of
-its page. The programs are this package's own and do no harm: plain Python runs them without a sandbox.
+A pair is a random program and one mutant of it, with random inputs; the expected values of both are what the program
+gives under plain Python. So a mutant that means the same passes on both sides. A disagreement is a fault of the
+verifier or of its documentation. The programs come from this package and do no harm: plain Python runs them without a
+sandbox.
 """

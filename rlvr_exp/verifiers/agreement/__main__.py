@@ -1,4 +1,4 @@
-"""The command: see the package's text."""
+"""The command line: see the package's docstring."""
 
 import argparse
 import sys

@@ -1,8 +1,8 @@
-"""Plain Python's word on programs of `programs.py`: run in a child of its own, in no sandbox.
+"""Plain Python's results on programs of `programs.py`: run in a child process, without a sandbox.
 
 Requests on standard input and answers on standard output are lines of hexadecimal `wire` data. `functions`: [code,
 [arguments, ...]] gives for each call [key, value] or a fault's name; equal keys are equal answers, by rules written
-here independently of the verifier. `suites`: [code, tests] gives whether pytest passes it, each in a fork of its own.
+here independently of the verifier. `suites`: [code, tests] gives whether pytest passes it, each in its own fork.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""Pairs as a verifier gets them, and how many of its verdicts are not those of plain Python."""
+"""Pairs in a verifier's form, and the comparison of its verdicts with those of plain Python."""
 
 import random
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ class ComparedProgram:
     """`honest` or `wrong`."""
     request: Request
     plain: bool
-    """Passes under plain Python."""
+    """Whether it passes under plain Python."""
     outcome: str = ""
     log: str = ""
 
@@ -39,11 +39,11 @@ class _Pair:
     wrong: str
     calls: tuple[tuple[Any, Any], ...]
     instead: Any
-    """Expected where the honest program gives no value."""
+    """The expected value where the honest program gives none."""
 
 
 def python_io_pairs(count: int, seed: int) -> list[ComparedProgram]:
-    """Functions and cases."""
+    """Pairs of functions with cases."""
     found = []
     for number, pair, honest, wrong in _run(count, seed):
         wanted = [answer if isinstance(answer, list) else [naive.key(pair.instead), pair.instead] for answer in honest]
@@ -67,7 +67,7 @@ def pytest_pairs(count: int, seed: int) -> list[ComparedProgram]:
 
 
 def with_verdicts(pairs: Sequence[ComparedProgram], verifier: Verifier) -> list[ComparedProgram]:
-    """With the verifier's verdicts."""
+    """The pairs with the verifier's verdicts."""
     verdicts = verifier.verify([one.request for one in pairs])
     return [
         ComparedProgram(one.number, one.kind, one.request, one.plain, verdict.outcome, verdict.log)

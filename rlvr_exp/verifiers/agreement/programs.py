@@ -1,4 +1,4 @@
-"""Random functions `f(a, b)`: steps that each make a new value of the one before, by a means that programs use."""
+"""Random functions `f(a, b)`: each step computes a value from the previous value, by common constructs."""
 
 import random
 from collections.abc import Callable
@@ -102,7 +102,7 @@ STEPS: tuple[Step, ...] = (
 
 
 def function(draw: random.Random) -> str:
-    """The text of a function `f` of two arguments, to stand below HEAD."""
+    """The text of a function `f` of two arguments, to be put below HEAD."""
     steps = [draw.choice(STEPS)(draw) for _ in range(draw.randint(1, 5))]
     body = "\n".join([f"v = {draw.choice(['a', 'b', '[a, b]', '(a, b)'])}", *steps, "return v"])
     inside = "".join(f"    {line}\n" for line in body.split("\n"))

@@ -1,4 +1,4 @@
-"""Edits by ast-grep rules, judged by the text they make or by tests. The action is read in rlvr_exp/tasks/edits."""
+"""Edits by ast-grep rules, judged by the text they produce or by tests. rlvr_exp/tasks/edits parses actions."""
 
 from rlvr_exp.verifiers.ast_grep.verifier import AstGrep
 

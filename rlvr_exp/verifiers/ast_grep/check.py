@@ -1,4 +1,4 @@
-"""Holds the verifier against ast-grep's public rule collections, and says what does not come out as documented.
+"""Compares the verifier with ast-grep's public rule collections, and reports what does not come out as documented.
 
     python -m rlvr_exp.verifiers.ast_grep.check catalog DIR [--rows OUT.jsonl]
     python -m rlvr_exp.verifiers.ast_grep.check essentials DIR
@@ -7,7 +7,7 @@
 
 DIR is a folder of the collection (docs/ast_grep.md names them). Prints one line for each exception and the counts;
 exits with 1 where a rule that ast-grep takes does not do what its collection says. A rule that only searches is tried
-with a fix added: where the text stays as it was, nothing matched.
+with a fix added: where the text stays unchanged, nothing matched.
 """
 
 import argparse
@@ -37,7 +37,7 @@ _REFUSED = ("parse", "resolve")
 
 @dataclass(frozen=True)
 class RuleCheck:
-    """`kind`: what it counts as; `fault`: a rule that does not do what its collection says."""
+    """The result for one rule. `kind`: what it counts as; `fault`: the rule does not do what its collection says."""
 
     kind: str
     name: str
@@ -102,7 +102,7 @@ def check_essentials(folder: Path) -> Iterator[RuleCheck]:
 
 
 def check_antislop(folder: Path) -> Iterator[RuleCheck]:
-    """Every sample is matched by a rule of its name and language, every valid one by none."""
+    """Every sample is matched by a rule of its name and language, every valid sample by none."""
     with AstGrep(Sandbox()) as verifier:
         for file in sorted(folder.glob("rules/*.yml")):
             configs = read_yaml(file.read_text(encoding="utf-8"))
@@ -159,7 +159,7 @@ def _searched(verifier: AstGrep, entry: dict[str, Any]) -> RuleCheck:
 
 
 def _unusual(verifier: AstGrep, entry: dict[str, Any]) -> Iterator[RuleCheck]:
-    """Rules that do not load as they stand, commands, and fixes documented otherwise than they work."""
+    """Rules that do not load unchanged, commands, and fixes documented otherwise than they work."""
     name, documented = _name(entry), entry["check"]
     actions = [{"cli": command} for command in entry["commands"]] if documented == "no-yaml" else [None]
     for action in actions:
@@ -204,7 +204,7 @@ def _sample(verifier: AstGrep, configs: list[dict[str, Any]], sample: Path, fold
 
 
 def _tried(verifier: AstGrep, config: dict[str, Any], texts: list[str]) -> list[Verdict]:
-    """The rule with a fix of ours on each text, each wanted unchanged: `passed` says that nothing matched."""
+    """The rule with an added fix on each text, each expected unchanged: `passed` means that nothing matched."""
     action = {"rule": {key: part for key, part in config.items() if key != "fix"} | {"fix": _MARK}}
     requests = [_request(AstGrepProblem(config["language"], text, text), action) for text in texts]
     return verifier.verify(requests)
@@ -227,7 +227,7 @@ def _said(verdict: Verdict) -> str:
 
 
 def _plain_yaml(file: Path) -> dict[str, Any]:
-    """A collection's own file: trusted, and larger than an action may be; every scalar is a string."""
+    """A file of a collection: trusted, and larger than an action may be; every scalar is a string."""
     return yaml.load(file.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
 
 

@@ -1,4 +1,4 @@
-"""When an edited text counts as the wanted one. Texts come from hostile rules: everything here is linear in them."""
+"""When an edited text counts as the wanted text. Texts come from hostile rules: everything here is linear in them."""
 
 from itertools import zip_longest
 
@@ -6,12 +6,12 @@ _SHOWN = 120
 
 
 def equal_text(got: str, wanted: str) -> bool:
-    """Every character."""
+    """Whether every character is equal."""
     return got == wanted
 
 
 def equal_but_blanks(got: str, wanted: str) -> bool:
-    """But for blanks at the ends of lines, empty lines, and how lines end. Indentation counts."""
+    """Whether they are equal but for blanks at the ends of lines, empty lines, and line endings. Indentation counts."""
     return _lines(got) == _lines(wanted)
 
 

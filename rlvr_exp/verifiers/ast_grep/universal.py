@@ -1,4 +1,4 @@
-"""Fixed actions: rules that know nothing of the edit which is wanted, only its language."""
+"""Fixed actions: rules that know nothing of the wanted edit, only its language."""
 
 import json
 from collections.abc import Callable

@@ -1,14 +1,14 @@
-"""Edits judged: the action is read here, applied in the sandbox, and its result compared here or handed to tests.
+"""Verifies edits: the action is parsed here, applied in the sandbox, and its result compared here or handed to tests.
 
 Owns what a verdict on an edit is. `failed`: `parse`, not an action; `resolve`, a rule that ast-grep does not take (an
 unknown kind or language, a pattern that does not parse, an undefined variable); `wrong_answer`, another text, or no
 match where something had to change; `timeout`, `memory`, `output_limit`; `runtime_error`, rules that undo one another,
 or a crash of the engine. `rejected`: an action that reaches for files, projects, parsers or YAML tags, or whose aliases
-expand without bound. A rule that names one place and writes the whole answer is no cheat: the answer is not known to
-it.
+expand without bound. A rule that names one place and writes the complete answer is no cheat: it does not know the
+answer.
 
 The wanted text and the tests never enter the process that applies the rules. With tests, the edited text is a solution
-judged by the pytest verifier (with its usual options), whose verdict this then is.
+judged by the pytest verifier (with its default options), whose verdict is returned.
 
 Not covered: `text_loose` and `syntax` take as right what differs only in blanks, and `syntax` trusts the grammar for
 what a blank is; rules are matched against one text without a name, so `files` and `ignores` have no effect.
@@ -41,9 +41,9 @@ from rlvr_exp.verifiers.futures import then
 from rlvr_exp.verifiers.suite.verifier import PytestSuite
 
 MAX_KB = 512
-"""Of a text to edit, and of the edited one."""
+"""Characters of a text to edit, and of the edited text."""
 _DIGESTS = 4096
-"""Wanted texts whose syntax trees are remembered."""
+"""Wanted texts whose syntax trees are cached."""
 _BUCKET_OF_END = {
     "cpu": "timeout",
     "wall": "timeout",
@@ -66,8 +66,8 @@ class AstGrep(CachedVerifier):
     Args:
         sandbox: workers, level and the limits of a candidate whose problem names none.
         compare: `text`, every character; `text_loose`, but for blanks at line ends and empty lines; `syntax`, the same
-            syntax tree in the problem's language. A text that does not parse without errors has no tree: an edited one
-            is wrong, and a wanted one is compared as `text`.
+            syntax tree in the problem's language. A text that does not parse without errors has no tree: an edited text
+            is then wrong, and a wanted text is compared as `text`.
         max_passes: 1 applies an action once; more apply it until nothing changes, at most so often.
 
     Raises:
@@ -155,7 +155,7 @@ class AstGrep(CachedVerifier):
         return then(wanted, lambda known: _by_tree(known, digest, text, problem, result.cpu_s))
 
     def _wanted_tree(self, after: str, language: str) -> Future[JobResult]:
-        """The tree of the wanted text, in a process that runs no candidate's rule; made once a text."""
+        """The tree of the wanted text, from a process that runs no candidate's rule; computed once a text."""
         key = (language, after)
         with self._guard:
             known = self._digests.get(key)
@@ -169,7 +169,7 @@ class AstGrep(CachedVerifier):
 
     def _by_tests(self, problem: AstGrepProblem, text: str) -> Future[Verdict]:
         with self._guard:
-            if self._tests is None:  # a pool of its own: only where tests decide
+            if self._tests is None:  # with its own pool: only where tests decide
                 usual = TestLimits()
                 limits = (usual.cpu_s, usual.wall_s, usual.memory_mb)
                 self._tests = PytestSuite(self._sandbox, self._cache_options, usual.process, *limits)
@@ -178,7 +178,7 @@ class AstGrep(CachedVerifier):
 
 
 def _fault_of(problem: Any) -> str:
-    """Why a problem cannot be judged, or nothing."""
+    """Why a problem cannot be judged; empty where it can."""
     if not isinstance(problem, AstGrepProblem):
         return f"ast_grep judges edits, not {type(problem).__name__}"
     try:
@@ -194,7 +194,7 @@ def _fault_of(problem: Any) -> str:
 
 
 def _edited(result: JobResult) -> tuple[str, int, str] | Verdict:
-    """What the candidate's process says it made: data from an enemy, one record or none."""
+    """The result that the candidate's process reports: untrusted data, one record or none."""
     seconds = result.cpu_s
     if result.end == "unavailable":
         return Verdict("no_verdict", log=f"no sandbox worker: {result.log.decode(errors='replace')[:300]}")
@@ -240,7 +240,7 @@ def _compared(same: bool, text: str, problem: AstGrepProblem, seconds: float) ->
 
 
 def _from_tests(verdict: Verdict, seconds: float) -> Judgement:
-    """Tests know better than the edit's own seconds what a timeout was; such verdicts stay in their own memory."""
+    """The tests decide what a timeout was, not the edit's seconds; their verifier caches such verdicts itself."""
     whole = replace(verdict, seconds=verdict.seconds + seconds, cached=False)
     return Judgement(whole, verdict.outcome in ("passed", "rejected") or verdict.bucket not in (None, "timeout"))
 

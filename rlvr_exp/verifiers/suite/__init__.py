@@ -1,2 +1,2 @@
-"""The verifier `pytest`: what a suite must come to (`shape`), what a run of it says (`judge`), suites as input
-(`sanitise`, `validate`). What runs in the sandbox is in rlvr_exp/sandbox/suite*.py."""
+"""The verifier `pytest`: the tests a suite promises (`shape`), the verdict on a run (`judge`), suites as input
+(`sanitise`, `validate`). What runs in the sandbox is in rlvr_exp/sandbox/harnesses/pytest."""

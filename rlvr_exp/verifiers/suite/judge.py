@@ -1,7 +1,7 @@
-"""What a run of a suite comes to: the records of the suite's process against what the suite's text promised.
+"""The verdict on a run of a suite: the records of the suite's process compared with the tests its text promises.
 
-Whatever is missing or more than promised is never a pass. The buckets' order: a limit, the suite's own fault, the
-solution's in loading, an object in place of plain data, then the tests.
+A run with missing or surplus tests never passes. The buckets' order: a limit, a fault of the suite, a fault in loading
+the solution, an object in place of plain data, then the tests.
 """
 
 import json
@@ -32,7 +32,7 @@ _END_TEXTS = {
 
 @dataclass
 class Run:
-    """What the records say."""
+    """The content of a run's records."""
 
     result: JobResult
     collected: list[str] = field(default_factory=list)
@@ -40,16 +40,16 @@ class Run:
     loading: tuple[str, str] | None = None
     broken: str = ""
     fault: str = ""
-    """The suite's own."""
+    """A fault of the suite itself."""
     wrong: str = ""
     profile: dict[str, int] = field(default_factory=dict)
     decided: tuple[int, int] = (0, 0)
-    """Assertions that the solution's own comparing decided, and all that held."""
+    """Assertions that the solution's own comparison decided, and all that held."""
     done: bool = False
 
 
 def read(result: JobResult) -> Run:
-    """The records of one run. A limit may have cut the last one."""
+    """The records of one run. A limit may have cut the last record."""
     run = Run(result)
     try:
         for part in frames(result.records):

@@ -1,7 +1,7 @@
-"""Suites that a model wrote, made into test files: chatter, fences, runners and copies of the solution taken out.
+"""Turns suites that a model wrote into test files: chatter, fences, runners and copies of the solution taken out.
 
-Pure: reads and writes text by its syntax tree, executes nothing. What it cannot read it leaves to `validate`, which
-will call it unsound. It makes a suite runnable, never right: a hostile writer's suite still has to be validated.
+Pure: reads and writes text by its syntax tree, executes nothing. What it cannot parse is left to `validate`, which
+reports it as unsound. The result is runnable, not right: a hostile writer's suite still has to be validated.
 """
 
 import ast
@@ -15,7 +15,7 @@ _OPEN_FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})[^\n]*$", re.MULTILINE)
 _PYTHON = ("", "python", "py", "python3", "pytest")
 _RUNNERS = ("pytest.main", "unittest.main", "sys.exit", "exit", "quit", "os._exit", "os.abort")
 _LINES = 400
-"""Longest text at whose ends chatter is looked for line by line."""
+"""Longest text at whose ends chatter is searched for line by line."""
 
 
 @dataclass(frozen=True)
@@ -25,11 +25,11 @@ class Sanitised:
     text: str
     changes: tuple[str, ...]
     fault: str = ""
-    """Why it is no Python even so."""
+    """Why the result is still no Python."""
 
 
 def sanitise_tests(text: str, names: Collection[str] = ()) -> Sanitised:
-    """A test file out of a model's answer. `names`: what the solution defines, where that is known.
+    """The test file in a model's completion. `names`: what the solution defines, where that is known.
 
     A definition of one of `names` at the suite's top level is a copy of the solution, which would be tested in its
     place: it is taken out, and the name imported.
@@ -75,7 +75,7 @@ def _code(text: str, changes: list[str]) -> str:
 
 
 def _cuts(count: int) -> Iterator[tuple[int, int]]:
-    """Ever shorter pieces: first without a head, then without a tail, then without both by halves of the rest."""
+    """Shorter and shorter pieces: first without a head, then without a tail, then without both, by halves."""
     if count > _LINES:
         return
     yield from ((start, count) for start in range(1, count))

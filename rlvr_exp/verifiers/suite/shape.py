@@ -1,7 +1,7 @@
-"""What a suite's text promises, read from its syntax tree by the trusted parent: nothing of it is executed.
+"""The tests that a suite's text promises, read from its syntax tree by the trusted parent: none of it is executed.
 
-A run must show every test that is promised here; so no solution can thin a suite. Skips and expected failures that the
-text itself decides, without asking the solution, are not counted; all others are tests that did not pass.
+A run must report every test promised here; so no solution can remove tests from a suite. Skips and expected failures
+that the text itself decides, independently of the solution, are not counted; all others are tests that did not pass.
 """
 
 import ast
@@ -30,25 +30,25 @@ class Test:
     counted: bool
     """False where its own marks skip it or expect it to fail, whatever the solution is."""
     marked_parameters: bool
-    """Single parameters carry marks of their own."""
+    """Some of its parameters have their own marks."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What one or several files promise."""
+    """The tests that one or several files promise."""
 
     tests: tuple[Test, ...]
     imports: tuple[str, ...]
-    """Modules that they name, dotted, the solution's and their own left out."""
+    """Modules that they name, dotted, without the solution's and their own."""
     patches: bool
-    """They patch things themselves."""
+    """Whether they patch attributes themselves."""
     fault: str = ""
     """Why a file is no Python."""
 
 
 @lru_cache(256)
 def shape_of(files: tuple[tuple[str, str], ...], own: tuple[str, ...]) -> Shape:
-    """Of test files (name, text). `own`: names of further modules of the task. Never raises."""
+    """The shape of test files (name, text). `own`: names of further modules of the task. Never raises."""
     tests: list[Test] = []
     imports: dict[str, None] = {}
     local = {"solution", *own, *(name.removesuffix(".py") for name, _ in files)}
@@ -126,7 +126,7 @@ def _settles(mark: ast.expr) -> bool:
 
 
 def _known(condition: ast.expr) -> bool | None:
-    """A condition on the interpreter or the platform; None for any other, which a solution may have a hand in."""
+    """A condition on the interpreter or the platform; None for any other, which a solution may influence."""
     if isinstance(condition, ast.Constant) and isinstance(condition.value, str):
         try:
             condition = ast.parse(condition.value, mode="eval").body

@@ -1,8 +1,8 @@
-"""What a suite's text says of the solution that it tests: names it takes, classes it means, what both sides must share.
+"""How a suite's text uses the solution that it tests: names it takes, classes it means, what both sides must share.
 
-Read by the trusted parent; nothing of it is executed. A name is one of a class where the text treats it as one
+Read by the trusted parent; none of it is executed. A name means a class where the text treats it as a class
 (isinstance, deriving, an attribute of the class, an exception that is caught) or an instance of it as an object that is
-no plain data. That a name is called says nothing: a function is, too.
+no plain data. A call of a name decides nothing: functions are called, too.
 """
 
 import ast
@@ -18,7 +18,7 @@ _THREADS = re.compile(r"thread|concurrent|async|sleep|\.wait|Timer|\.join\(|queu
 _CAPITALISED = re.compile(r"[A-Z][A-Za-z0-9]*")
 _CHECKS = {"isinstance": 1, "issubclass": 0, "assertIsInstance": 1, "assertNotIsInstance": 1}
 _CHECKS |= dict.fromkeys(("raises", "assertRaises", "assertRaisesRegex", "warns", "assertWarns"), 0)
-"""Functions that take classes, and from which argument on."""
+"""Functions that take classes, with the index of the first such argument."""
 _OF_PLAIN = frozenset(
     name
     for kind in (int, float, complex, str, bytes, bytearray, list, tuple, dict, set, frozenset, range)
@@ -28,21 +28,21 @@ _OF_PLAIN = frozenset(
 
 @dataclass(frozen=True)
 class Uses:
-    """Of one suite."""
+    """How one suite uses its solution."""
 
     classes: tuple[str, ...]
-    """Whose instances it compares with plain data."""
+    """Classes whose instances it compares with plain data."""
     stars: tuple[str, ...]
-    """Names that it reads and does not bind: what a star import may bring."""
+    """Names that it reads and does not bind: what a star import may define."""
     words: tuple[str, ...]
-    """Of `ambient.VOCABULARY`."""
+    """Its words of `ambient.VOCABULARY`."""
     threads: bool
-    """It speaks of threads, event loops or waiting."""
+    """Whether it mentions threads, event loops or waiting."""
 
 
 @lru_cache(256)
 def uses_of(texts: tuple[str, ...]) -> Uses:
-    """Of all files of a suite. Raises SyntaxError, ValueError for what is no Python."""
+    """The uses of all files of a suite. Raises SyntaxError, ValueError for what is no Python."""
     trees = [ast.parse(text) for text in texts]
     nodes = [node for tree in trees for node in ast.walk(tree)]
     read = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
@@ -67,7 +67,7 @@ def _bound(node: ast.AST) -> Iterator[str]:
 
 
 def _classes(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    """Classes by the text's own use, whose instances it sets against plain data."""
+    """Classes by the text's own use, whose instances it compares with plain data."""
     nodes = list(nodes)
     variables = dict(pair for node in nodes for pair in _given(node))
     used = {name for node in nodes for name in _named(node)}
@@ -92,7 +92,7 @@ def _given(node: ast.AST) -> Iterator[tuple[str, ast.Call]]:
 
 
 def _named(node: ast.AST) -> Iterator[str]:
-    """Names that a class alone can have in this place."""
+    """Names that can only be a class in this place."""
     places: list[ast.expr] = []
     if isinstance(node, ast.Call):
         places = node.args[_CHECKS.get(_last(node.func), len(node.args)) :]
@@ -109,7 +109,7 @@ def _named(node: ast.AST) -> Iterator[str]:
 
 def _as_objects(node: ast.AST, variables: dict[str, ast.Call]) -> Iterator[ast.Call]:
     """Calls of capitalised names whose results are used as no plain result is: by an attribute of their own, in a
-    sum or an order with something else, as what contains, compared with each other or with what they were made of."""
+    sum or an order with something else, as a container, compared with each other or with what they were built from."""
     if isinstance(node, ast.Attribute):
         call = _construction(node.value, variables)
         if call and node.attr not in _OF_PLAIN:
@@ -126,7 +126,7 @@ def _as_objects(node: ast.AST, variables: dict[str, ast.Call]) -> Iterator[ast.C
 
 
 def _against_plain(node: ast.AST, variables: dict[str, ast.Call]) -> Iterator[ast.Call]:
-    """Those that something which is no instance is compared or counted with."""
+    """Instances that are compared or counted with something that is no instance."""
     if isinstance(node, (ast.BinOp, ast.Call)):
         yield from _operands(node, variables)
     elif isinstance(node, ast.Compare):
@@ -136,7 +136,7 @@ def _against_plain(node: ast.AST, variables: dict[str, ast.Call]) -> Iterator[as
 
 
 def _operands(node: ast.AST, variables: dict[str, ast.Call]) -> Iterator[ast.Call]:
-    """Of an operator, or of a function that applies one."""
+    """The operands of an operator, or of a function that applies an operator."""
     parts = [node.left, node.right] if isinstance(node, ast.BinOp) else []
     if isinstance(node, ast.Call) and _last(node.func) in _COUNTING:
         parts = node.args
@@ -177,7 +177,7 @@ _ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
 
 def _construction(node: ast.AST | None, variables: dict[str, ast.Call]) -> ast.Call | None:
-    """The call of a capitalised name that an expression is, or that a variable was given."""
+    """The call of a capitalised name that an expression is, or that was assigned to a variable."""
     if isinstance(node, ast.Call):
         return node if _CAPITALISED.fullmatch(_class_of(node)) else None
     return variables.get(_target(node)) if node is not None else None

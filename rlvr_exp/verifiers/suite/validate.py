@@ -1,8 +1,8 @@
-"""Whether a suite can judge: the reference passes it, and solutions that do nothing do not.
+"""Whether a suite can judge: the reference passes it, and stub solutions do not.
 
 Suites come from task authors or from models, and a model's may be empty, wrong or hostile (`assert True`, a patched
-solution, an early exit). The verifier runs a suite under the same guards whoever wrote it; what it cannot know is
-whether the suite asks anything. That is answered here, by running it against solutions whose outcome is known.
+solution, an early exit). The verifier runs a suite under the same guards whoever wrote it; it cannot know whether
+the suite tests anything. That is decided here, by running it against solutions whose outcome is known.
 """
 
 import ast
@@ -16,7 +16,7 @@ from rlvr_exp.verifiers.base import Request, Verdict, Verifier
 
 @dataclass(frozen=True)
 class Validation:
-    """What a suite is worth.
+    """Whether a suite can judge.
 
     `sound`: the reference passes it. `empty`: so does a solution that does nothing, or nothing is collected. A suite is
     of use where it is sound and not empty.
@@ -25,7 +25,7 @@ class Validation:
     sound: bool
     empty: bool
     tests: int
-    """Tests that count."""
+    """Number of tests that count."""
     reference: Verdict
     stubs: tuple[Verdict, ...]
     """Verdicts on the reference without its bodies: one that raises, one that returns None."""
@@ -38,7 +38,7 @@ class Validation:
 def validate_tests_against_solution(
     tests: str, reference: str, verifier: Verifier, files: Mapping[str, str] | None = None, limits: Limits = Limits()
 ) -> Validation:
-    """Run a suite against a reference solution, and against that solution hollowed out.
+    """Run a suite against a reference solution, and against stubs of it.
 
     Args:
         tests: the suite's text, as `sanitise_tests` gives it.
@@ -62,7 +62,7 @@ def validate_many(
 
 
 def stubbed(reference: str, body: str) -> str:
-    """The reference with `body` in place of each function's own. What is no Python stays as it is."""
+    """The reference with `body` in place of each function's own body. Text that is no Python stays unchanged."""
     try:
         tree = ast.parse(reference)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -1,13 +1,13 @@
-"""Solutions judged by pytest suites: real pytest in one sandboxed process, the solution in another, behind a bridge.
+"""Verifies solutions by pytest suites: real pytest in one sandboxed process, the solution in another, behind a bridge.
 
 A solution is the module `solution`; the suite is `test_solution.py` and what test files and conftest.py the problem
-brings beside it. `passed` takes every promised test collected, run to its end and reported as passed by pytest, at
-least one of them, and the session's regular end. The count is of tests, parameters apart; see rlvr_exp/docs/
+adds to it. `passed` requires every promised test collected, run to its end and reported as passed by pytest, at least
+one test, and the session's regular end. The count is of tests, parameters apart; see rlvr_exp/docs/
 pytest_verifier.md for what crosses the bridge, skips and figures.
 
-Where a problem has a reference, its own run over the bridge comes first, once: what it gives as plain data a candidate
-must give as plain data, and a suite that it does not pass judges nobody. Not covered: a wrong suite (see `validate`);
-with `process="shared"` whatever a solution does to the interpreter that both then share.
+Where a problem has a reference, its own run over the bridge comes first, once: what it returns as plain data a
+candidate must return as plain data, and a suite that the reference does not pass gives no verdicts. Not covered: a
+wrong suite (see `validate`); with `process="shared"` whatever a solution does to the shared interpreter.
 """
 
 import platform
@@ -36,9 +36,9 @@ from rlvr_exp.verifiers.suite.uses import Uses, uses_of
 HARNESS = "rlvr_exp.sandbox.harnesses.pytest.suite"
 SUITE = "test_solution.py"
 _RESULT_KB = 16 * 1024
-"""All records of a suite together."""
+"""Size limit of all records of a suite together."""
 _PROFILES = 4096
-"""References whose runs are remembered."""
+"""References whose runs are cached."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class PytestSuite(CachedVerifier):
 
     Args:
         sandbox: workers, level, and the limits of a solution whose problem names none.
-        cache: where verdicts are remembered; None: in memory.
+        cache: where verdicts are stored; None: in memory.
         process: "bridged", or "shared" for a solution in the suite's own process: quicker, and not guarded.
         cpu_s, wall_s, memory_mb: limits in place of the sandbox node's; 0: that node's.
     """
@@ -126,7 +126,7 @@ class PytestSuite(CachedVerifier):
         return then(profile, after)
 
     def _profile(self, suite: _Suite, known_by: bytes, reference: str) -> Future[Run]:
-        """The reference's run, which notes what it gives where; once, as long as it is remembered."""
+        """The reference's run, which records what it returns where; once, as long as it is cached."""
         with self._lock_profiles:
             known = self._profiles.get(known_by)
             if known is None or (known.done() and not known.result().result.reproducible):
@@ -154,7 +154,7 @@ class PytestSuite(CachedVerifier):
         return Judgement(verdict, cacheable=run.result.reproducible)
 
     def metrics(self) -> Mapping[str, float]:
-        """And the assertions that held, with those that only solutions' own comparing decided."""
+        """The base's counts, with the assertions that held and those that only solutions' own comparison decided."""
         return {**super().metrics(), **{name: float(self._counts[name]) for name in ("assertions", "own_assertions")}}
 
     def tool(self) -> Mapping[str, str]:
@@ -174,7 +174,7 @@ class PytestSuite(CachedVerifier):
 
 
 def _parted(problem: PytestProblem) -> tuple[dict[str, str], dict[str, str]]:
-    """The suite's own files, which are never written to disk, and those beside it."""
+    """The suite's own files, which are never written to disk, and its support files."""
     tests, files = {}, {}
     for name, text in problem.files:
         (tests if is_of_the_suite(name) else files)[name] = text
@@ -182,7 +182,7 @@ def _parted(problem: PytestProblem) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def is_of_the_suite(name: str) -> bool:
-    """By pytest's own defaults."""
+    """Whether pytest's defaults take the file as a test file."""
     return name == "conftest.py" or (name.endswith(".py") and (name.startswith("test_") or name.endswith("_test.py")))
 
 
