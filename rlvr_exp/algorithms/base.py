@@ -18,7 +18,7 @@ from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.algorithms.training_batch import Experience
 from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.models.policy import Policy
-from rlvr_exp.rollouts.collect import Plan
+from rlvr_exp.rollouts.collect import BatchPlan
 from rlvr_exp.rollouts.group_filter import GroupFilter
 from rlvr_exp.rollouts.groups import Groups
 
@@ -43,9 +43,9 @@ class Algorithm(ABC):
         """The loss has terms beside the reward's, so that groups without an advantage are learned from as well."""
         return False
 
-    def plan(self) -> Plan:
+    def plan(self) -> BatchPlan:
         """How many groups are asked, and when."""
-        return Plan(self.prompts_per_step, self.group_size, self.max_steps)
+        return BatchPlan(self.prompts_per_step, self.group_size, self.max_steps)
 
     def group_filter(self) -> GroupFilter:
         """What is done with groups that have nothing to teach."""
@@ -57,7 +57,7 @@ class Algorithm(ABC):
 
     @abstractmethod
     def experience(self, groups: Groups, pad_id: int) -> Experience:
-        """What the step's groups (`groups.learned`) teach: their samples with advantages and loss weights."""
+        """What the step's groups (`groups.batch`) teach: their samples with advantages and loss weights."""
 
     def trl_arguments(self) -> Mapping[str, Any]:
         """What TRL's GRPOConfig has to know; everything that decides the loss beyond this is in the experience."""

@@ -19,7 +19,7 @@ from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.algorithms.training_batch import Experience, assembled, completion_mask, rewards_of
 from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.models.policy import Policy
-from rlvr_exp.rollouts.collect import Plan
+from rlvr_exp.rollouts.collect import BatchPlan
 from rlvr_exp.rollouts.group_filter import GroupFilter
 from rlvr_exp.rollouts.groups import Group, Groups
 
@@ -43,14 +43,14 @@ class GroupAlgorithm(Algorithm):
         return GroupFilter(self.zero_variance, self.zero_variance_eps)
 
     def experience(self, groups: Groups, pad_id: int) -> Experience:
-        rewards = rewards_of(groups.learned)
-        counted = self._counted(groups.learned, rewards).flatten()[:, None] * completion_mask(groups.learned)
+        rewards = rewards_of(groups.batch)
+        counted = self._counted(groups.batch, rewards).flatten()[:, None] * completion_mask(groups.batch)
         return assembled(
-            groups.learned,
+            groups.batch,
             pad_id,
             advantages=self.advantages(rewards).flatten()[:, None] * counted,
             weights=self.weights(counted),
-            off_policy=any(group.step < groups.step for group in groups.learned),
+            off_policy=any(group.step < groups.step for group in groups.batch),
         )
 
     def _counted(self, groups: Sequence[Group], rewards: torch.Tensor) -> torch.Tensor:
@@ -74,8 +74,8 @@ class RatioAlgorithm(GroupAlgorithm):
     def regularised(self) -> bool:
         return self.kl_coef > 0 or self.entropy_coef > 0
 
-    def plan(self) -> Plan:
-        return Plan(self.prompts_per_step, self.group_size, self.max_steps, self.iterations, self.rollout_steps)
+    def plan(self) -> BatchPlan:
+        return BatchPlan(self.prompts_per_step, self.group_size, self.max_steps, self.iterations, self.rollout_steps)
 
     def group_filter(self) -> GroupFilter:
         return GroupFilter(self.zero_variance, self.zero_variance_eps, self.resample_budget)

@@ -38,7 +38,7 @@ from rlvr_exp.algorithms.trajectories import Trajectories, collected
 from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.models.value_head import ActorCritic, with_value
-from rlvr_exp.rollouts.collect import Plan
+from rlvr_exp.rollouts.collect import BatchPlan
 from rlvr_exp.rollouts.groups import Group, Groups
 
 
@@ -74,12 +74,12 @@ class PPO(Algorithm):
         """Every judged sample is learned from: the value's loss is never zero by a group's rewards being equal."""
         return True
 
-    def plan(self) -> Plan:
-        return Plan(self.prompts_per_step, self.group_size, self.max_steps, self.iterations * self.minibatches)
+    def plan(self) -> BatchPlan:
+        return BatchPlan(self.prompts_per_step, self.group_size, self.max_steps, self.iterations * self.minibatches)
 
     def experience(self, groups: Groups, pad_id: int) -> Trajectories:
         """The groups as trajectories; the trainer, which has the value, estimates their advantages."""
-        recent = [_recent(group) for group in groups.learned]
+        recent = [_recent(group) for group in groups.batch]
         return collected(recent, len(recent), pad_id, self)
 
     def trl_arguments(self) -> Mapping[str, Any]:

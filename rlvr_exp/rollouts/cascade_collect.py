@@ -30,7 +30,7 @@ from rlvr_exp.rollouts.group_filter import GroupFilter
 from rlvr_exp.rollouts.groups import Group, Groups, check_groups
 from rlvr_exp.tasks.base import Task
 
-Shape = Callable[[float, int], float]
+RewardShaping = Callable[[float, int], float]
 Credit = Callable[["Paid"], list[float | None]]
 """What the writer is credited with for each body of a task."""
 
@@ -81,7 +81,7 @@ class CascadeCollector:
         tasks_per_step: int,
         bodies: int,
         filters: Mapping[str, GroupFilter],
-        shapes: Mapping[str, Shape],
+        shapes: Mapping[str, RewardShaping],
         credit: Credit,
         seed: int,
     ):
@@ -193,9 +193,9 @@ class CascadeCollector:
 
     def _groups(self, role: str, step: int, found: Sequence[Group], seconds: Mapping[str, float]) -> Groups:
         check_groups(found, len(found[0].answers))
-        dead = {group.id: kind for group in found if (kind := self._filters[role].kind(group))}
+        zero_variance = {group.id: kind for group in found if (kind := self._filters[role].zero_variance_kind(group))}
         own = {name.removeprefix(f"{role}/"): value for name, value in seconds.items() if name.startswith(f"{role}/")}
-        return Groups(step, tuple(found), tuple(found), (), (), dead, own)
+        return Groups(step, tuple(found), tuple(found), (), (), zero_variance, own)
 
     @property
     def parts(self) -> dict[str, Any]:

@@ -25,12 +25,12 @@ from rlvr_exp.rollouts.saved_groups import as_plain, from_plain
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.verifiers.base import Verifier
 
-Shape = Callable[[float, int], float]
+RewardShaping = Callable[[float, int], float]
 """(reward, tokens of the completion) -> what the algorithm learns from."""
 
 
 @dataclass(frozen=True)
-class Plan:
+class BatchPlan:
     """How many groups are asked, and when."""
 
     prompts_per_step: int
@@ -42,7 +42,7 @@ class Plan:
     rollout_steps: int = 1
     """Steps that one batch of groups serves."""
 
-    def wanted(self, step: int) -> int:
+    def groups_needed(self, step: int) -> int:
         """Groups that are to be at hand when a batch is sampled at this step."""
         left = math.ceil((self.steps - step) / self.iterations)
         return self.prompts_per_step * max(1, min(self.rollout_steps, left))
@@ -66,9 +66,9 @@ class Collector:
         curriculum: Curriculum,
         tasks: Sequence[Task],
         sampling: SamplingParams,
-        plan: Plan,
+        plan: BatchPlan,
         group_filter: GroupFilter,
-        shape: Shape,
+        shape: RewardShaping,
         seed: int,
     ):
         self.policy, self.domain, self.verifier, self.reward = policy, domain, verifier, reward
@@ -77,39 +77,40 @@ class Collector:
         self._tasks, self._shape = tasks, shape
         self._n_requested = 0
         """Tasks asked so far in the run."""
-        self._waiting: tuple[Group, ...] = ()
+        self._carried_over: tuple[Group, ...] = ()
 
     def collect(self, step: int) -> Groups:
         """The groups of a step, counted from 0. Steps are collected in order."""
-        waited, seconds = self._waiting, Counter()
+        carried_in, seconds = self._carried_over, Counter()
         fresh: list[Group] = []
-        if len(waited) < self.plan.prompts_per_step:
-            self._fill(step, len(waited), fresh, seconds)
-        learned, self._waiting = self._chosen(waited, fresh)
-        check_groups((*learned, *self._waiting), self.plan.group_size)
-        dead = {group.id: kind for group in (*waited, *fresh) if (kind := self.filter.kind(group))}
-        return Groups(step, learned, tuple(fresh), waited, self._waiting, dead, dict(seconds))
+        if len(carried_in) < self.plan.prompts_per_step:
+            self._fill(step, len(carried_in), fresh, seconds)
+        batch, self._carried_over = self._chosen(carried_in, fresh)
+        check_groups((*batch, *self._carried_over), self.plan.group_size)
+        kinds = ((group.id, self.filter.zero_variance_kind(group)) for group in (*carried_in, *fresh))
+        zero_variance = {number: kind for number, kind in kinds if kind}
+        return Groups(step, batch, tuple(fresh), carried_in, self._carried_over, zero_variance, dict(seconds))
 
-    def _fill(self, step: int, waiting: int, fresh: list[Group], seconds: Counter) -> None:
+    def _fill(self, step: int, n_carried_in: int, fresh: list[Group], seconds: Counter) -> None:
         """Ask for a batch; where dead groups are resampled, go on until enough live ones are found or the budget is spent."""
-        wanted = self.plan.wanted(step) - waiting
+        wanted = self.plan.groups_needed(step) - n_carried_in
         most = wanted * self.filter.budget if self.filter.resamples else wanted
         count = wanted
         while count:
             fresh += self._ask(step, len(fresh), count, seconds)
-            alive = sum(self.filter.kind(group) is None for group in fresh)
-            count = min(_further(alive, len(fresh), wanted), most - len(fresh)) if self.filter.resamples else 0
+            alive = sum(self.filter.zero_variance_kind(group) is None for group in fresh)
+            count = min(_next_request_size(alive, len(fresh), wanted), most - len(fresh)) if self.filter.resamples else 0
 
-    def _chosen(self, waited: Sequence[Group], fresh: Sequence[Group]) -> tuple[tuple[Group, ...], tuple[Group, ...]]:
+    def _chosen(self, carried_in: Sequence[Group], fresh: Sequence[Group]) -> tuple[tuple[Group, ...], tuple[Group, ...]]:
         """(what this step learns from, what waits). Where live groups are too few, dead ones fill up the batch: they are
         masked, and the batch keeps its size."""
-        pool = [*waited, *fresh]
+        pool = [*carried_in, *fresh]
         if not self.filter.resamples:
             return tuple(pool[: self.plan.prompts_per_step]), tuple(pool[self.plan.prompts_per_step :])
-        live = [group for group in pool if self.filter.kind(group) is None]
-        learned, waiting = live[: self.plan.prompts_per_step], live[self.plan.prompts_per_step :]
-        dead = [group for group in fresh if self.filter.kind(group) is not None]
-        return (*learned, *dead[: self.plan.prompts_per_step - len(learned)]), tuple(waiting)
+        live = [group for group in pool if self.filter.zero_variance_kind(group) is None]
+        batch, carried_over = live[: self.plan.prompts_per_step], live[self.plan.prompts_per_step :]
+        zero_variance = [group for group in fresh if self.filter.zero_variance_kind(group) is not None]
+        return (*batch, *zero_variance[: self.plan.prompts_per_step - len(batch)]), tuple(carried_over)
 
     def _ask(self, step: int, first: int, count: int, seconds: Counter) -> list[Group]:
         """`count` new groups, the first of them at place `first` of the step."""
@@ -129,8 +130,8 @@ class Collector:
             for index, (text, request, answers, rewarded) in enumerate(parts)
         ]
 
-    def _keys(self, step: int, place: int, task: Task) -> tuple[tuple[Any, ...], ...]:
-        return tuple((self.seed, "rollout", step, place, task.id, sample) for sample in range(self.plan.group_size))
+    def _keys(self, step: int, index: int, task: Task) -> tuple[tuple[Any, ...], ...]:
+        return tuple((self.seed, "rollout", step, index, task.id, sample) for sample in range(self.plan.group_size))
 
     def _rewarded(self, answers: Sequence[Sequence[Completion]]) -> list[tuple[RewardBreakdown, ...]]:
         rows = iter(self.reward([_judged(one) for group in answers for one in group]))
@@ -148,7 +149,7 @@ class Collector:
 
     def state_dict(self) -> dict[str, Any]:
         """Plain values: tasks asked so far, and the groups that wait."""
-        return {"asked": self._n_requested, "waiting": [as_plain(group) for group in self._waiting]}
+        return {"asked": self._n_requested, "waiting": [as_plain(group) for group in self._carried_over]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on where the state was taken.
@@ -162,14 +163,14 @@ class Collector:
             raise InputError(InputProblem("state of Collector", "has other keys", got, "asked, waiting", remedy=remedy))
         self._n_requested = state["asked"]
         tasks = {task.id: task for task in self._tasks} if state["waiting"] else {}
-        self._waiting = tuple(from_plain(group, tasks) for group in state["waiting"])
+        self._carried_over = tuple(from_plain(group, tasks) for group in state["waiting"])
 
     def metrics(self) -> dict[str, float]:
         """Tasks asked so far in the run, and groups that wait."""
-        return {"asked": float(self._n_requested), "waiting": float(len(self._waiting))}
+        return {"asked": float(self._n_requested), "waiting": float(len(self._carried_over))}
 
 
-def _further(alive: int, sampled: int, wanted: int) -> int:
+def _next_request_size(alive: int, sampled: int, wanted: int) -> int:
     """Groups to ask next so that, at the rate found so far, enough are alive; never more than a batch at once."""
     missing = max(0, wanted - alive)
     return min(wanted, math.ceil(missing * sampled / alive)) if alive else wanted

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from rlvr_exp.rollouts.groups import Group
 
-SOLVED, FAILED, ERRORED = DEAD = ("solved", "failed", "errored")
+SOLVED, FAILED, ERRORED = ZERO_VARIANCE_KINDS = ("solved", "failed", "errored")
 MODES = ("keep", "mask", "resample")
 
 
@@ -37,8 +37,8 @@ class GroupFilter:
     def resamples(self) -> bool:
         return self.mode == "resample"
 
-    def kind(self, group: Group) -> str | None:
-        """One of DEAD; None for a group that teaches something."""
+    def zero_variance_kind(self, group: Group) -> str | None:
+        """One of ZERO_VARIANCE_KINDS; None for a group that teaches something."""
         judged = [reward for reward in group.rewards if reward is not None]
         if spread(judged) > self.eps:
             return None
@@ -48,7 +48,7 @@ class GroupFilter:
 
     def masks(self, group: Group) -> bool:
         """Whether the group stays out of the loss and its denominators."""
-        return self.mode != "keep" and self.kind(group) is not None
+        return self.mode != "keep" and self.zero_variance_kind(group) is not None
 
 
 def spread(rewards: Sequence[float]) -> float:

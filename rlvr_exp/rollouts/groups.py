@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from rlvr_exp.rewards.compose import RewardBreakdown
 from rlvr_exp.rollouts.completion import Completion
 
-PLACES = 1 << 20
+MAX_GROUPS = 1 << 20
 """More groups than any step samples."""
 
 
@@ -20,7 +20,7 @@ class Group:
 
     step: int
     """The step that it was sampled in, counted from 0."""
-    place: int
+    index: int
     """Which of that step's groups it is; draws depend on it."""
     prompt: str
     prompt_ids: tuple[int, ...]
@@ -44,10 +44,10 @@ class Group:
     @property
     def id(self) -> int:
         """Unique in a run."""
-        return self.step * PLACES + self.place
+        return self.step * MAX_GROUPS + self.index
 
     @property
-    def silent(self) -> int:
+    def n_no_verdict(self) -> int:
         """Members without a verdict."""
         return sum(reward is None for reward in self.rewards)
 
@@ -57,15 +57,15 @@ class Groups:
     """One step's groups, counted from 0."""
 
     step: int
-    learned: tuple[Group, ...]
+    batch: tuple[Group, ...]
     """What the step is to learn from; groups sampled earlier, which waited, come first."""
     sampled: tuple[Group, ...]
     """What was sampled in this step, in the order of its places."""
-    waited: tuple[Group, ...]
+    carried_in: tuple[Group, ...]
     """What waited when the step began."""
-    waiting: tuple[Group, ...]
+    carried_over: tuple[Group, ...]
     """What waits for later steps."""
-    dead: Mapping[int, str]
+    zero_variance: Mapping[int, str]
     """Kind (solved, failed, errored) of every group, by id, that has nothing to teach."""
     seconds: Mapping[str, float]
     """Wall seconds of each phase: generate, verify. Empty where nothing was sampled."""
@@ -73,13 +73,13 @@ class Groups:
     @property
     def settled(self) -> tuple[Group, ...]:
         """Groups whose fate this step decided: all it had, less what waits."""
-        later = {group.id for group in self.waiting}
-        return tuple(group for group in (*self.waited, *self.sampled) if group.id not in later)
+        later = {group.id for group in self.carried_over}
+        return tuple(group for group in (*self.carried_in, *self.sampled) if group.id not in later)
 
     @property
     def at_hand(self) -> tuple[Group, ...]:
         """Groups sampled in this step, and those sampled earlier that it learns from."""
-        return (*(group for group in self.learned if group.step != self.step), *self.sampled)
+        return (*(group for group in self.batch if group.step != self.step), *self.sampled)
 
 
 def members(groups: Sequence[Group]) -> int:

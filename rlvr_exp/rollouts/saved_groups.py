@@ -20,7 +20,7 @@ def as_plain(group: Group) -> dict[str, Any]:
     """What JSON can hold; the task by its id alone."""
     return {
         "step": group.step,
-        "place": group.place,
+        "place": group.index,
         "task": group.answers[0].task.id,
         "prompt": group.prompt,
         "prompt_ids": list(group.prompt_ids),
@@ -40,7 +40,7 @@ def from_plain(state: Mapping[str, Any], tasks: Mapping[str, Task]) -> Group:
     task = tasks[state["task"]]
     return Group(
         step=state["step"],
-        place=state["place"],
+        index=state["place"],
         prompt=state["prompt"],
         prompt_ids=tuple(state["prompt_ids"]),
         answers=tuple(_answer(answer, task) for answer in state["answers"]),

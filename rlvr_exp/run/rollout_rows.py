@@ -27,7 +27,7 @@ def rollout_rows(groups: Groups, learned: Experience | None, regularised: bool) 
         learned: None where nobody learns from them.
     """
     advantages = {} if learned is None else _advantages(learned, regularised)
-    step = _Step(groups.step + 1, frozenset(group.id for group in groups.waiting), advantages)
+    step = _Step(groups.step + 1, frozenset(group.id for group in groups.carried_over), advantages)
     return [row for place, group in enumerate(groups.at_hand) for row in _rows(step, place, group)]
 
 

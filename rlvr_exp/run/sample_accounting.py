@@ -36,8 +36,8 @@ class SampleAccounting:
             sampled=members(groups.sampled),
             trained=trained,
             filtered=sum(_judged(group) for group in groups.settled if group.id in filtered),
-            pending=members(groups.waiting) - members(groups.waited),
-            no_verdict=sum(group.silent for group in groups.settled),
+            pending=members(groups.carried_over) - members(groups.carried_in),
+            no_verdict=sum(group.n_no_verdict for group in groups.settled),
         )
 
     def check(self, step: int) -> None:
@@ -54,4 +54,4 @@ class SampleAccounting:
 
 
 def _judged(group: Group) -> int:
-    return len(group.answers) - group.silent
+    return len(group.answers) - group.n_no_verdict

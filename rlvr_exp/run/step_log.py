@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from rlvr_exp.algorithms.training_batch import Experience, sampled
-from rlvr_exp.rollouts.group_filter import DEAD
+from rlvr_exp.rollouts.group_filter import ZERO_VARIANCE_KINDS
 from rlvr_exp.rollouts.groups import Group, Groups
 from rlvr_exp.run.sample_accounting import SampleAccounting
 from rlvr_exp.verifiers.base import BUCKETS
@@ -64,9 +64,9 @@ class StepLog:
 
     def _filtered(self, groups: Groups) -> set[int]:
         """Ids of the groups that the update leaves out: dead ones, unless the loss has something else to say of them."""
-        taken = {group.id for group in groups.learned}
+        taken = {group.id for group in groups.batch}
         kept = self._regularised and not self._masked
-        return {group.id for group in groups.settled if group.id in groups.dead and not (kept and group.id in taken)}
+        return {group.id for group in groups.settled if group.id in groups.zero_variance and not (kept and group.id in taken)}
 
     def updated(self) -> None:
         """Note the end of an update, before anything else of its step (a checkpoint) takes time."""
@@ -147,8 +147,8 @@ def _kind(outcomes: list[str]) -> str:
 
 def _dead(groups: Groups) -> dict[str, float]:
     """How many of the step's sampled groups have rewards all alike, and why."""
-    kinds = Counter(groups.dead.get(group.id) for group in groups.sampled)
-    return {f"dead/{kind}": kinds[kind] for kind in DEAD}
+    kinds = Counter(groups.zero_variance.get(group.id) for group in groups.sampled)
+    return {f"dead/{kind}": kinds[kind] for kind in ZERO_VARIANCE_KINDS}
 
 
 def _lengths(groups: Groups) -> dict[str, float]:

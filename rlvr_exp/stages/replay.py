@@ -143,11 +143,11 @@ def groups_of(
     filter_ = algorithm.group_filter()
     return Groups(
         step=step,
-        learned=tuple(group for number, group in zip(members, made, strict=True) if number not in pending),
+        batch=tuple(group for number, group in zip(members, made, strict=True) if number not in pending),
         sampled=tuple(group for group in made if group.step == step),
-        waited=tuple(group for group in made if group.step != step),
-        waiting=tuple(group for number, group in zip(members, made, strict=True) if number in pending),
-        dead={group.id: kind for group in made if (kind := filter_.kind(group))},
+        carried_in=tuple(group for group in made if group.step != step),
+        carried_over=tuple(group for number, group in zip(members, made, strict=True) if number in pending),
+        zero_variance={group.id: kind for group in made if (kind := filter_.zero_variance_kind(group))},
         seconds={},
     )
 

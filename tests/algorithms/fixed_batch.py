@@ -80,8 +80,8 @@ def drawn_from(model, drift: float) -> list[list[tuple[float, ...]]]:
 def groups(who: Algorithm, recorded, rewards=REWARDS, step: int = 1, sampled_at: int = 0) -> Groups:
     """The batch at `step`, sampled at `sampled_at`; rewards None have no verdict."""
     made = [_group(who, place, recorded[place], rewards[place], sampled_at) for place in range(len(PROMPTS))]
-    dead = {group.id: kind for group in made if (kind := who.group_filter().kind(group))}
-    return Groups(step, tuple(made), (), tuple(made), (), dead, {})
+    zero_variance = {group.id: kind for group in made if (kind := who.group_filter().zero_variance_kind(group))}
+    return Groups(step, tuple(made), (), tuple(made), (), zero_variance, {})
 
 
 def _group(who: Algorithm, place: int, recorded, rewards, step: int) -> Group:

@@ -9,7 +9,7 @@ from rlvr_exp.core.seeds import uniform
 from rlvr_exp.curriculum.uniform import Uniform
 from rlvr_exp.rewards.compose import Reward
 from rlvr_exp.rewards.terms import AllPassed
-from rlvr_exp.rollouts.collect import Collector, Plan
+from rlvr_exp.rollouts.collect import BatchPlan, Collector
 from rlvr_exp.rollouts.completion import Completion
 from rlvr_exp.rollouts.group_filter import GroupFilter
 from rlvr_exp.rollouts.rollout_loop import RolloutRequest, RolloutResult
@@ -52,7 +52,7 @@ def world() -> Iterator[None]:
         yield
 
 
-def collector(asked: Sequence[Task], plan: Plan, group_filter: GroupFilter, seed: int = 0) -> Collector:
+def collector(asked: Sequence[Task], plan: BatchPlan, group_filter: GroupFilter, seed: int = 0) -> Collector:
     policy = SimpleNamespace(encode_prompt=lambda text: [ord(letter) for letter in text])
     domain = SimpleNamespace(prompt=lambda task: f"prompt {task.inputs}")
     reward = Reward({"passed": AllPassed(weight=1.0)})

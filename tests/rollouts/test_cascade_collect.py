@@ -35,12 +35,12 @@ def test_groups_of_each_role(two) -> None:
     with scripted(script):
         found = collector(two, shared).collect(0)
     writer, annotator = found.of("writer"), found.of("annotator")
-    assert [len(group.answers) for group in writer.learned] == [3, 3]
-    assert [len(group.answers) for group in annotator.learned] == [2] * 4, "two different bodies of each task"
-    assert [group.rewards for group in writer.learned] == [(0.5, 0.0, 0.5)] * 2
-    assert [group.rewards for group in annotator.learned] == [(1.0, 0.0), (0.0, 0.0)] * 2
-    assert annotator.dead == {annotator.learned[i].id: "failed" for i in (1, 3)}
-    assert [answer.verdict.outcome for answer in writer.learned[0].answers] == ["passed", "failed", "passed"]
+    assert [len(group.answers) for group in writer.batch] == [3, 3]
+    assert [len(group.answers) for group in annotator.batch] == [2] * 4, "two different bodies of each task"
+    assert [group.rewards for group in writer.batch] == [(0.5, 0.0, 0.5)] * 2
+    assert [group.rewards for group in annotator.batch] == [(1.0, 0.0), (0.0, 0.0)] * 2
+    assert annotator.zero_variance == {annotator.batch[i].id: "failed" for i in (1, 3)}
+    assert [answer.verdict.outcome for answer in writer.batch[0].answers] == ["passed", "failed", "passed"]
 
 
 def test_every_draw_has_a_key_of_its_own_and_depends_on_nothing_else(two) -> None:
@@ -55,7 +55,7 @@ def test_every_draw_has_a_key_of_its_own_and_depends_on_nothing_else(two) -> Non
 def test_the_counterfactual_credit_by_the_gold_does_not_ask_the_annotator(two) -> None:
     with scripted(script):
         found = collector(two, difference, credit="counterfactual").collect(0)
-    assert found.of("writer").learned[0].rewards == (0.5, -1.0, 0.5)
+    assert found.of("writer").batch[0].rewards == (0.5, -1.0, 0.5)
 
 
 def test_the_counterfactual_credit_by_resampling_draws_annotations_that_nobody_learns_from(two) -> None:
@@ -63,9 +63,9 @@ def test_the_counterfactual_credit_by_resampling_draws_annotations_that_nobody_l
     with scripted(script, asked):
         made = collector(two, difference, credit="counterfactual", counterfactual="resampled", resamples=4)
         found = made.collect(0)
-    assert found.of("writer").learned[0].rewards == (0.125, -0.25, 0.125)
+    assert found.of("writer").batch[0].rewards == (0.125, -0.25, 0.125)
     assert {len(request.keys) for _, request in asked if request.keys[0][2] == "counterfactual"} == {4}
-    assert [len(group.answers) for group in found.of("annotator").learned] == [2] * 4
+    assert [len(group.answers) for group in found.of("annotator").batch] == [2] * 4
 
 
 def test_where_no_body_can_be_annotated_the_annotator_learns_on_golds(two) -> None:
@@ -74,7 +74,7 @@ def test_where_no_body_can_be_annotated_the_annotator_learns_on_golds(two) -> No
 
     with scripted(none):
         found = collector(two, shared).collect(0)
-    assert [len(group.answers) for group in found.of("annotator").learned] == [2, 2]
+    assert [len(group.answers) for group in found.of("annotator").batch] == [2, 2]
     assert {one.failed_by for one in found.results} == {"writer"} and len(found.results) == 6
     assert {about["role"] for about in found.about["annotator"]} == {"annotator"}
 
@@ -115,4 +115,4 @@ def test_good_bodies_need_no_annotations(two) -> None:
     with scripted(lambda role, request, key: (GOOD, PASSED)):
         found = collector(two, shared).collect(0)
     assert {one.verdict.outcome for one in found.results} == {"passed"}
-    assert found.of("writer").dead and set(found.of("writer").dead.values()) == {"solved"}
+    assert found.of("writer").zero_variance and set(found.of("writer").zero_variance.values()) == {"solved"}

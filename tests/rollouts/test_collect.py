@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.rollouts.collect import Plan
+from rlvr_exp.rollouts.collect import BatchPlan
 from rlvr_exp.rollouts.group_filter import MODES, GroupFilter
 from rlvr_exp.rollouts.groups import Groups
 
 STEPS = 7
 plans = st.builds(
-    Plan,
+    BatchPlan,
     prompts_per_step=st.integers(1, 4),
     group_size=st.integers(2, 3),
     steps=st.just(STEPS),
@@ -25,7 +25,7 @@ plans = st.builds(
 filters = st.builds(GroupFilter, mode=st.sampled_from(MODES), eps=st.just(1e-6), budget=st.integers(1, 4))
 
 
-def walk(plan: Plan, group_filter: GroupFilter, asked=None) -> list[Groups]:
+def walk(plan: BatchPlan, group_filter: GroupFilter, asked=None) -> list[Groups]:
     with world():
         made = collector(asked or tasks(9, 9), plan, group_filter)
         return [made.collect(step) for step in range(STEPS)]
@@ -36,12 +36,12 @@ def walk(plan: Plan, group_filter: GroupFilter, asked=None) -> list[Groups]:
 def test_every_group_has_one_fate(plan, group_filter):
     walked = walk(plan, group_filter)
     sampled = Counter(group.id for groups in walked for group in groups.sampled)
-    learned = Counter(group.id for groups in walked for group in groups.learned)
-    waiting = {group.id for group in walked[-1].waiting}
+    learned = Counter(group.id for groups in walked for group in groups.batch)
+    waiting = {group.id for group in walked[-1].carried_over}
     assert set(sampled.values()) | set(learned.values()) == {1}, "no id twice, nothing learned from twice"
     dropped = set(sampled) - set(learned) - waiting
     assert set(learned) | waiting <= set(sampled) and not set(learned) & waiting
-    assert dropped <= {group for groups in walked for group in groups.dead}
+    assert dropped <= {group for groups in walked for group in groups.zero_variance}
     assert not dropped or group_filter.mode == "resample"
 
 
@@ -49,37 +49,37 @@ def test_every_group_has_one_fate(plan, group_filter):
 @given(plans, filters)
 def test_every_step_learns_from_a_whole_batch(plan, group_filter):
     for groups in walk(plan, group_filter):
-        assert len(groups.learned) == plan.prompts_per_step
-        assert all(len(group.answers) == plan.group_size for group in groups.learned)
-        assert all(group.step <= groups.step for group in groups.learned)
+        assert len(groups.batch) == plan.prompts_per_step
+        assert all(len(group.answers) == plan.group_size for group in groups.batch)
+        assert all(group.step <= groups.step for group in groups.batch)
 
 
 @settings(deadline=None, max_examples=60)
 @given(plans, st.integers(1, 4))
 def test_dead_groups_are_learned_from_only_where_the_budget_is_spent(plan, budget):
     for groups in walk(plan, GroupFilter("resample", 1e-6, budget)):
-        most = budget * (plan.wanted(groups.step) - len(groups.waited)) if groups.sampled else 0
+        most = budget * (plan.groups_needed(groups.step) - len(groups.carried_in)) if groups.sampled else 0
         assert len(groups.sampled) <= most
-        dead = [group for group in groups.learned if group.id in groups.dead]
+        dead = [group for group in groups.batch if group.id in groups.zero_variance]
         assert not dead or len(groups.sampled) == most
-        assert not any(group.id in groups.dead for group in groups.waiting)
+        assert not any(group.id in groups.zero_variance for group in groups.carried_over)
 
 
 def test_a_generous_budget_finds_live_groups_for_all():
-    walked = walk(Plan(4, 3, STEPS), GroupFilter("resample", 1e-6, 100))
-    assert not any(group.id in groups.dead for groups in walked for group in groups.learned)
-    assert any(groups.waiting for groups in walked), "live groups beyond those needed wait"
+    walked = walk(BatchPlan(4, 3, STEPS), GroupFilter("resample", 1e-6, 100))
+    assert not any(group.id in groups.zero_variance for groups in walked for group in groups.batch)
+    assert any(groups.carried_over for groups in walked), "live groups beyond those needed wait"
 
 
 def test_a_batch_serves_its_steps_and_none_is_sampled_ahead_for_steps_that_do_not_come():
-    walked = walk(Plan(2, 2, STEPS, rollout_steps=3), GroupFilter("keep", 1e-6))
+    walked = walk(BatchPlan(2, 2, STEPS, rollout_steps=3), GroupFilter("keep", 1e-6))
     assert [len(groups.sampled) for groups in walked] == [6, 0, 0, 6, 0, 0, 2]
-    assert [{group.step for group in groups.learned} for groups in walked] == [{0}, {0}, {0}, {3}, {3}, {3}, {6}]
-    assert walked[-1].waiting == ()
+    assert [{group.step for group in groups.batch} for groups in walked] == [{0}, {0}, {0}, {3}, {3}, {3}, {6}]
+    assert walked[-1].carried_over == ()
 
 
 def test_updates_in_a_row_on_the_same_samples_ask_for_fewer_batches():
-    assert Plan(2, 2, steps=7, iterations=2, rollout_steps=3).wanted(4) == 2 * 2
+    assert BatchPlan(2, 2, steps=7, iterations=2, rollout_steps=3).groups_needed(4) == 2 * 2
 
 
 @settings(deadline=None, max_examples=40)
@@ -99,7 +99,7 @@ def test_a_run_goes_on_from_its_saved_state_bit_for_bit(plan, group_filter, stop
 
 @pytest.mark.parametrize("state", [{"asked": 0}, {"asked": 0, "waiting": [], "extra": 1}])
 def test_a_state_with_other_keys_is_refused(state):
-    made = collector(tasks(3, 3), Plan(1, 2, 1), GroupFilter("keep", 1e-6))
+    made = collector(tasks(3, 3), BatchPlan(1, 2, 1), GroupFilter("keep", 1e-6))
     with pytest.raises(InputError, match="asked, waiting"):
         made.load_state_dict(state)
 
@@ -107,22 +107,22 @@ def test_a_state_with_other_keys_is_refused(state):
 def test_a_waiting_group_whose_task_is_gone_is_refused():
     asked = tasks(9, 9)
     with world():
-        made = collector(asked, Plan(1, 2, STEPS, rollout_steps=2), GroupFilter("keep", 1e-6))
+        made = collector(asked, BatchPlan(1, 2, STEPS, rollout_steps=2), GroupFilter("keep", 1e-6))
         made.collect(0)
-    again = collector(asked[:1], Plan(1, 2, STEPS), GroupFilter("keep", 1e-6))
+    again = collector(asked[:1], BatchPlan(1, 2, STEPS), GroupFilter("keep", 1e-6))
     with pytest.raises(InputError, match="gone"):
         again.load_state_dict(made.state_dict())
 
 
 def test_tasks_of_one_prompt_are_different_groups():
-    (groups, *_) = walk(Plan(6, 2, STEPS), GroupFilter("keep", 1e-6), tasks(6, 2))
-    assert len({group.prompt for group in groups.learned}) == 2
-    assert len({group.id for group in groups.learned}) == 6
-    assert all(len({answer.task.id for answer in group.answers}) == 1 for group in groups.learned)
+    (groups, *_) = walk(BatchPlan(6, 2, STEPS), GroupFilter("keep", 1e-6), tasks(6, 2))
+    assert len({group.prompt for group in groups.batch}) == 2
+    assert len({group.id for group in groups.batch}) == 6
+    assert all(len({answer.task.id for answer in group.answers}) == 1 for group in groups.batch)
 
 
 def test_what_is_drawn_depends_on_step_place_task_and_sample_alone():
     """Further tasks come after the first ones and change nothing of them."""
-    plain = walk(Plan(4, 3, STEPS), GroupFilter("keep", 1e-6))[0].sampled
-    more = walk(Plan(4, 3, STEPS), GroupFilter("resample", 1e-6, 3))[0].sampled
+    plain = walk(BatchPlan(4, 3, STEPS), GroupFilter("keep", 1e-6))[0].sampled
+    more = walk(BatchPlan(4, 3, STEPS), GroupFilter("resample", 1e-6, 3))[0].sampled
     assert len(more) > len(plain) and more[: len(plain)] == plain

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvr_exp.rollouts.group_filter import DEAD, ERRORED, FAILED, MODES, SOLVED, GroupFilter, spread
+from rlvr_exp.rollouts.group_filter import ERRORED, FAILED, MODES, SOLVED, ZERO_VARIANCE_KINDS, GroupFilter, spread
 
 maybe = st.one_of(st.none(), st.floats(-2, 2))
 
@@ -24,14 +24,14 @@ def group(rewards, passed=False):
 def test_a_group_is_dead_when_its_judged_rewards_are_within_eps(rewards, eps):
     judged = [reward for reward in rewards if reward is not None]
     dead = not judged or max(judged) - min(judged) <= eps
-    assert (GroupFilter("keep", eps).kind(group(rewards)) in DEAD) == dead
+    assert (GroupFilter("keep", eps).zero_variance_kind(group(rewards)) in ZERO_VARIANCE_KINDS) == dead
 
 
 @given(st.lists(maybe, min_size=2, max_size=6), st.sampled_from(MODES), st.randoms(use_true_random=False))
 def test_the_order_of_members_and_silent_ones_change_nothing(rewards, mode, random):
     shuffled = [*rewards, None]
     random.shuffle(shuffled)
-    assert GroupFilter(mode, 0.1).kind(group(rewards)) == GroupFilter(mode, 0.1).kind(group(shuffled))
+    assert GroupFilter(mode, 0.1).zero_variance_kind(group(rewards)) == GroupFilter(mode, 0.1).zero_variance_kind(group(shuffled))
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_the_order_of_members_and_silent_ones_change_nothing(rewards, mode, rand
     ],
 )
 def test_dead_groups_are_told_apart(rewards, passed, kind):
-    assert GroupFilter("mask", 1e-6).kind(group(rewards, passed)) == kind
+    assert GroupFilter("mask", 1e-6).zero_variance_kind(group(rewards, passed)) == kind
 
 
 @pytest.mark.parametrize(("mode", "masked"), [("keep", False), ("mask", True), ("resample", True)])
@@ -57,7 +57,7 @@ def test_masking_is_for_dead_groups_alone(mode, masked):
 
 def test_the_only_loser_of_a_group_keeps_it_alive():
     """Where everyone but one won, the winners' spread without it is zero: it is taken over the full group."""
-    assert GroupFilter("mask", 1e-6).kind(group((1.0, 1.0, 1.0, 0.0))) is None
+    assert GroupFilter("mask", 1e-6).zero_variance_kind(group((1.0, 1.0, 1.0, 0.0))) is None
 
 
 def test_nothing_has_no_spread():

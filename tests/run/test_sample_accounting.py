@@ -52,7 +52,7 @@ def _verdict(reward: float | None) -> Verdict:
 def step_of(who: Algorithm, pool, waited: int, step: int = 1) -> Groups:
     """The first `waited` groups were sampled a step earlier; the first batch is learned from, the rest waits."""
     made = [group(place, row, step - (place < waited)) for place, row in enumerate(pool)]
-    dead = {one.id: kind for one in made if (kind := who.group_filter().kind(one))}
+    dead = {one.id: kind for one in made if (kind := who.group_filter().zero_variance_kind(one))}
     early, fresh = tuple(made[:waited]), tuple(made[waited:])
     return Groups(step, tuple(made[:PROMPTS]), fresh, early, tuple(made[PROMPTS:]), dead, {"generate": 0.5})
 
@@ -69,7 +69,7 @@ def test_sampled_is_trained_filtered_pending_and_silent(name, mode, pool, waited
     row = logged(who := algorithm(name, mode), groups := step_of(who, pool, waited))
     parts = [row[f"samples/{part}"] for part in ("trained", "filtered", "pending", "no_verdict")]
     assert sum(parts) == row["samples/sampled"] == SIZE * (len(pool) - waited)
-    assert row["samples/no_verdict"] == sum(one.silent for one in groups.learned)
+    assert row["samples/no_verdict"] == sum(one.n_no_verdict for one in groups.batch)
     assert row["samples/pending"] == SIZE * (len(pool) - PROMPTS - waited)
 
 
@@ -83,7 +83,7 @@ def test_rows_of_rollouts_tell_the_same_story(pool, waited):
     assert {name: float(fates.count(name)) for name in ("trained", "filtered", "no_verdict")} == {
         name: row[f"samples/{name}"] for name in ("trained", "filtered", "no_verdict")
     }
-    assert fates.count("pending") == SIZE * len(groups.waiting)
+    assert fates.count("pending") == SIZE * len(groups.carried_over)
     assert [one.advantage is not None for one in rows] == [fate == "trained" for fate in fates]
     assert sum(one.waited == 1 for one in rows) == SIZE * waited and {one.step for one in rows} == {2}
     json.dumps([vars(one) for one in rows])
@@ -103,9 +103,9 @@ def test_books_that_do_not_add_up_stop_the_run(fault):
     groups = step_of(who, pool, 0)
     learned = who.experience(groups, 0)
     if fault == "lost":
-        groups = replace(groups, waiting=())
+        groups = replace(groups, carried_over=())
     elif fault == "twice":
-        groups = replace(groups, waiting=groups.sampled)
+        groups = replace(groups, carried_over=groups.sampled)
     else:
         learned = replace(learned, weights=learned.weights * (torch.arange(len(learned.weights)) > 0)[:, None])
     with pytest.raises(GuardStop, match="books do not add up"):
@@ -116,7 +116,7 @@ def test_a_row_adds_counts_up_and_averages_the_rest_over_the_steps_that_have_it(
     who = algorithm("dr_grpo", "keep")
     log = StepLog(False, False)
     log.record(first := step_of(who, [(0.0, 1.0, 0.5)] * 6, 0), who.experience(first, 0))
-    second = Groups(2, first.waiting, (), first.waiting, (), {}, {})
+    second = Groups(2, first.carried_over, (), first.carried_over, (), {}, {})
     log.record(second, who.experience(second, 0))
     row = log.metrics()
     assert (row["samples/sampled"], row["samples/trained"], row["samples/pending"]) == (18, 18, 0)
