@@ -10,7 +10,7 @@ from typing import Any
 
 from rlvr_exp.tasks.base import Candidate, Domain, Task
 from rlvr_exp.tasks.code.domain import write
-from rlvr_exp.tasks.code.record import CodePuzzle
+from rlvr_exp.tasks.code.record import CodeInputs
 from rlvr_exp.tasks.completion import FENCE, dedent, unified, whole_program
 from rlvr_exp.tasks.problems import AstGrepProblem, DafnyProblem, PytestProblem, PythonProblem, StdinCase
 from rlvr_exp.tasks.row_formats import FORMATS, Fault, Fields
@@ -57,15 +57,15 @@ def _python(problem: PythonProblem) -> str:
         runs = "For the input\n\n```\n{}\n```\n\nit prints\n\n```\n{}\n```"
         shown = [runs.format(one.stdin, one.expected_stdout) for one in cases]
         lead = "Write a Python program that reads standard input and prints its answer."
-        return write(CodePuzzle("\n\n".join([lead, *shown])))
+        return write(CodeInputs("\n\n".join([lead, *shown])))
     calls = [f"assert {problem.entry_point}({', '.join(map(repr, one.args))}) == {one.expected!r}" for one in cases]
-    return write(CodePuzzle(f"Write the Python function `{problem.entry_point}`.", given="\n".join(calls)))
+    return write(CodeInputs(f"Write the Python function `{problem.entry_point}`.", given="\n".join(calls)))
 
 
 def _pytest(problem: PytestProblem) -> str:
     files = [f"The file `{name}`:\n\n```\n{text}\n```" for name, text in problem.files]
     lead = "Write the Python module `solution`, which has to pass these tests."
-    return write(CodePuzzle("\n\n".join([*files, lead]), given=problem.tests))
+    return write(CodeInputs("\n\n".join([*files, lead]), given=problem.tests))
 
 
 def _dafny(problem: DafnyProblem) -> str:
