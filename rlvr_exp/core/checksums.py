@@ -1,7 +1,7 @@
 """SHA-256 of files, each read once: a process remembers what it read, and a child takes over what its parent remembers.
 
-A checkpoint of 28 GB takes a minute to read, and a run asks for it in its parent, in every rank and once more when weights
-are put back. A sum is remembered under everything by which a file system tells a file's state (device, inode, size, the
+A checkpoint of 28 GB takes a minute to read, and a run needs its sums in its parent, in every rank and when weights are
+restored. A sum is remembered under everything by which a file system tells a file's state (device, inode, size, the
 times of content and inode), and only of files left alone for longer than its clock is coarse: any later change shows.
 Nothing is remembered from one run to the next.
 """
@@ -37,19 +37,19 @@ def checksum(path: Path) -> str:
 
 
 def hand_over(directory: Path) -> None:
-    """Write what is remembered, for the children of the run in this directory."""
+    """Write the remembered sums, for the children of the run in this directory."""
     write_json(directory / HANDED, [[list(state), value] for state, value in _known.items()])
 
 
 def take_over(directory: Path) -> None:
-    """Remember what the parent does; nothing where it left nothing. A file that changed since is read again."""
+    """Load the parent's sums, where it wrote any. A file that has changed since is read a second time."""
     path = directory / HANDED
     if path.is_file():
         _known.update({tuple(state): value for state, value in json.loads(path.read_text(encoding="utf-8"))})
 
 
 def drop(directory: Path) -> None:
-    """Take away what `hand_over` wrote."""
+    """Remove what `hand_over` wrote."""
     (directory / HANDED).unlink(missing_ok=True)
 
 

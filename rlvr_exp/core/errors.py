@@ -1,7 +1,7 @@
 """Failures that a person can act on, each with the exit code it ends the process with.
 
-Every message says what went wrong, where, what was found, what is allowed and what to do. A failure that is none of
-these classes is a fault of ours: it keeps its traceback and ends with exit code 1.
+Every message names what went wrong, where, what was found, what is allowed and what to do. A failure of any other class
+is a bug in this package: it keeps its traceback and ends with exit code 1.
 """
 
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ class InputProblem:
 
 
 class InputError(RlvrError):
-    """Bad input; raised before any work starts. Carries every problem found, so that all are shown at once."""
+    """Bad input; raised before any work starts. Holds every problem found, so that all are shown together."""
 
     exit_code = BAD_INPUT
 
@@ -60,6 +60,6 @@ class GuardStop(RlvrError):
 
 
 class Interrupted(RlvrError):
-    """The run was asked to stop by a signal; training has written a checkpoint of the step it was in."""
+    """A signal interrupted the run; training has written a checkpoint of its current step."""
 
     exit_code = INTERRUPTED

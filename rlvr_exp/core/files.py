@@ -1,4 +1,4 @@
-"""Atomic files: what stands under a final name is whole. Written beside it under a temporary name, then renamed."""
+"""Atomic files: a file under its final name is complete. It is written under a temporary name, then renamed."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from typing import Any
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Give a temporary path in the same folder; on success it is flushed to disk and takes the final name."""
+    """Yield a temporary path in the same folder; on success it is flushed to disk and renamed to the final name."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
     os.close(handle)

@@ -1,4 +1,4 @@
-"""What this process is doing, in a word: a breadcrumb for whoever finds it stuck (rlvr_exp.run.watchdog).
+"""The current phase of this process, in a word, for the log of a stuck run (rlvr_exp.run.watchdog).
 
 Owns one stack of names, written by the thread that works and read by any. Never decides anything.
 """
@@ -14,7 +14,7 @@ _stack: list[tuple[str, float]] = []
 
 @contextmanager
 def phase(name: str) -> Iterator[None]:
-    """The block is this phase, within whatever was going on."""
+    """The block is this phase, nested in the current phase."""
     _stack.append((name, time.monotonic()))
     try:
         yield
@@ -23,7 +23,7 @@ def phase(name: str) -> Iterator[None]:
 
 
 def go_over(name: str) -> None:
-    """The innermost phase is over and this one has begun; for work whose phases are no blocks."""
+    """Replace the innermost phase by this one, for work whose phases are no blocks."""
     _stack[-1:] = [(name, time.monotonic())]
 
 

@@ -1,5 +1,5 @@
-"""Folders that say of themselves whether they are whole: `checkpoint.json` holds the checksum of every other file and of
-itself.
+"""Folders with a manifest that shows whether they are complete: `checkpoint.json` holds the checksum of every other
+file and of itself.
 
 `seal` closes a folder; `check_sound` finds a file that was cut short, changed, emptied, taken away, put there later or
 exchanged, and names the first. `check_if_ours` lets folders of others pass. Never repairs.
@@ -21,15 +21,15 @@ FORMAT = 2
 STEP = re.compile(r"step_(\d{6,})")
 """Name of a checkpoint's folder."""
 MARKS = (NAME, "state.json", "training")
-"""What lies in every checkpoint of ours; one of them may be what is missing."""
+"""Files of every checkpoint of ours; one of them may be the missing file."""
 OTHER = "name another checkpoint, or bring this folder here again"
 SEAL = "seal"
-"""Key of the hash over everything else that the manifest says."""
+"""Key of the hash over everything else in the manifest."""
 
 
 def seal(folder: Path, about: Mapping[str, Any]) -> None:
-    """Write the manifest: what is said `about` the folder, and size and SHA-256 of each file. All of it is on the disk when
-    this returns."""
+    """Write the manifest: the entries of `about`, and size and SHA-256 of each file. All of it is on the disk when this
+    returns."""
     files = _files(folder)
     said: dict[str, Any] = {
         "format": FORMAT,
@@ -43,7 +43,7 @@ def seal(folder: Path, about: Mapping[str, Any]) -> None:
 
 
 def check_sound(folder: Path) -> dict[str, Any]:
-    """What the manifest of a sound folder says.
+    """The manifest of a sound folder.
 
     Raises:
         InputError: naming the first file that is not as it was written.
@@ -72,7 +72,7 @@ def check_if_ours(path: str | Path) -> None:
 
 
 def marks(folder: Path) -> int:
-    """How much there is to tell a checkpoint of ours by; none for any other folder."""
+    """How many marks of our checkpoints a folder has; 0 for any other folder."""
     placed = folder.parent.name == "checkpoints" and STEP.fullmatch(folder.name) is not None
     return placed + sum((folder / name).exists() for name in MARKS)
 

@@ -1,7 +1,7 @@
 """Secrets in text: which values they are, and text without them.
 
-A value is a secret where the environment holds it under a name that says so (`..._TOKEN`, `..._API_KEY`), or where it
-looks like one whatever holds it: tokens of well-known services, passwords in addresses. Owns no secret and writes
+A value is a secret where the environment holds it under a telling name (`..._TOKEN`, `..._API_KEY`), or where it
+looks like a secret wherever it is: tokens of well-known services, passwords in addresses. Owns no secret and writes
 none down.
 """
 
@@ -11,7 +11,7 @@ from typing import Any, TextIO
 
 MASK = "***"
 NAMED = re.compile(r"(^|_)(token|secret|key|apikey|password|passwd|pass|credentials?)$", re.IGNORECASE)
-"""Names of variables that hold one."""
+"""Names of variables that hold a secret."""
 SHORTEST = 8
 """Characters below which a variable's value is left alone: it would stand in any text by chance."""
 SHAPES = re.compile(

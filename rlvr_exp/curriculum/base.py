@@ -1,4 +1,4 @@
-"""The contract of a curriculum: given the tasks, which of them are asked, and in what order."""
+"""The interface of a curriculum: which of the tasks are prompted, and in what order."""
 
 from abc import ABC, abstractmethod
 
@@ -10,8 +10,8 @@ class Curriculum(ABC):
 
     @abstractmethod
     def pick(self, offset: int, count: int) -> list[Task]:
-        """The next `count` tasks of a run that has asked `offset` tasks before; all different where there are enough.
+        """The next `count` tasks of a run, after the first `offset` tasks; all different where there are enough.
 
-        A step that asks further tasks (algorithm.zero_variance=resample) picks more than once, each time from where the
+        A step that needs further tasks (algorithm.zero_variance=resample) picks several times, each time from where the
         last pick ended.
         """

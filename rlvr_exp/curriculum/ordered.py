@@ -1,4 +1,4 @@
-"""From the easiest task to the hardest, then again: the same order each time through. A function of the step alone."""
+"""From the easiest task to the hardest, the same order in every epoch. A function of the position alone."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ class Ordered(Curriculum):
     """Tasks by their domain's difficulty, ties by id."""
 
     def __init__(self, tasks: Sequence[Task], seed: int):
-        """`seed` decides nothing here; every curriculum is given the run's."""
+        """`seed` is not used here; every curriculum takes the run's seed."""
         if not tasks:
             raise ValueError("Ordered: no tasks to choose from")
         self._tasks = sorted(tasks, key=lambda task: (task.difficulty, task.id))

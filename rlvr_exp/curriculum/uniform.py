@@ -1,4 +1,4 @@
-"""Every task equally often, in an order shuffled anew each time through. A function of the place in the run alone: no state."""
+"""Every task equally often, in an order shuffled for each epoch. A function of the position in the run: no state."""
 
 from collections.abc import Sequence
 

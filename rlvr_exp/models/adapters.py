@@ -30,13 +30,13 @@ LINEAR = (nn.Linear, Conv1D)
 
 
 def with_adapter(network: PreTrainedModel, model, seed: int) -> PeftModel:
-    """The base with the adapter that a `model` node asks for: a new one, or the one that goes on."""
+    """The base with the adapter of a `model` node: a new adapter, or a loaded one that is trained further."""
     folder = continued(model)
     return load_adapter(network, folder) if folder else new_adapter(network, model.adapter, seed)
 
 
 def load_adapter(network: PreTrainedModel | PeftModel, folder: str, name: str = DEFAULT) -> PeftModel:
-    """Put the adapter of a folder on a model, beside any that it has; it is active and goes on learning.
+    """Load a saved adapter onto a model, next to any that it has; it becomes active and trainable.
 
     Raises:
         InputError: its checkpoint names another base.
@@ -48,13 +48,13 @@ def load_adapter(network: PreTrainedModel | PeftModel, folder: str, name: str = 
     else:
         _check_base(network, folder)
         network = PeftModel.from_pretrained(network, folder, adapter_name=name, is_trainable=True)
-    # Where it was trained before need not be where its base is now.
+    # The base may have moved since the adapter was trained.
     network.peft_config[name].base_model_name_or_path = network.get_base_model().name_or_path
     return network
 
 
 def new_adapter(network: PreTrainedModel | PeftModel, settings: Adapter, seed: int, name: str = DEFAULT) -> PeftModel:
-    """Put a new adapter on a model, beside any that it has; the new one is active. It changes nothing until trained.
+    """Put a new adapter on a model, next to any that it has, and activate it. It changes nothing until it is trained.
 
     Raises:
         InputError: a target is no linear layer of the model.
@@ -91,7 +91,7 @@ def adapters_off(model: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def reference_is_base(model: nn.Module, args: Any) -> Iterator[None]:
-    """Hide the KL coefficient from the making of a trainer, which would copy the adapter to serve as its reference."""
+    """Hide the KL coefficient from a trainer's constructor, which would copy the adapter to serve as its reference."""
     beta = args.beta
     args.beta = 0.0 if isinstance(model, PeftModel) else beta
     try:
@@ -102,7 +102,7 @@ def reference_is_base(model: nn.Module, args: Any) -> Iterator[None]:
 
 @contextmanager
 def kept_precise(model: nn.Module) -> Iterator[None]:
-    """Trained weights keep their values and type over the making of a trainer, which rounds those of a quantized model."""
+    """Keep trained weights' values and type while a trainer is built, which rounds those of a quantized model."""
     if quantization_of(model) == "none":
         yield
         return
@@ -114,7 +114,7 @@ def kept_precise(model: nn.Module) -> Iterator[None]:
 
 
 def base_record(model: PeftModel) -> dict[str, str]:
-    """What an adapter's checkpoint says of the base: where it was, how it was held, and what tells it apart."""
+    """What an adapter's checkpoint records of its base: location, type, quantization and fingerprint."""
     base = model.get_base_model()
     return {
         "place": base.name_or_path,
@@ -158,7 +158,7 @@ def adapter_metrics(model: nn.Module) -> Mapping[str, float]:
 
 
 def _squares(layer: nn.Module, name: str) -> torch.Tensor:
-    """||A||^2 + ||B||^2 and ||scale * B A||^2, the latter from r x r products: the full matrix is never made."""
+    """||A||^2 + ||B||^2 and ||scale * B A||^2, the latter from r x r products: the full matrix is never built."""
     a, b = layer.lora_A[name].weight.detach().float(), layer.lora_B[name].weight.detach().float()
     inner, outer = a @ a.T, b.T @ b
     return torch.stack([inner.trace() + outer.trace(), layer.scaling[name] ** 2 * (outer * inner).sum()])
@@ -176,7 +176,7 @@ def _form(network: nn.Module, settings: Adapter) -> LoraConfig:
 
 
 def _targets(network: nn.Module, wanted: Sequence[str]) -> list[str]:
-    """Ends of names of linear layers; those of no choice are all but the output head's."""
+    """Last parts of the names of linear layers; by default all but the output head's."""
     base = network.get_base_model() if isinstance(network, PeftModel) else network
     head = base.get_output_embeddings()
     names = [
@@ -199,7 +199,7 @@ def _no_layer(end: str, ends: Sequence[str]) -> InputProblem:
 
 @contextmanager
 def _own_numbers(seed: int) -> Iterator[None]:
-    """Initial weights from their own seed; the global generator goes on as if nothing had been drawn."""
+    """Draw initial weights from their own seed; the global generator's state is restored afterwards."""
     state = torch.get_rng_state()
     torch.default_generator.manual_seed(seed)
     try:

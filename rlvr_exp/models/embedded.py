@@ -1,4 +1,4 @@
-"""The embedded policies: where they stand and how their files are made.
+"""The embedded policies: where they are stored and how their files are built.
 
     python -m rlvr_exp.models.embedded prepare NAME          tokenizer and architecture, from the embedded train split
     python -m rlvr_exp +stage=sft +experiment=...            trains it (docs/tiny_model.md, docs/dafny_corpus.md)
@@ -20,7 +20,7 @@ SHARD = "1900KB"
 
 
 def folder(name: str) -> Path:
-    """Where the embedded model of that name stands."""
+    """Folder of the embedded model of that name."""
     return MODELS / name
 
 
@@ -54,7 +54,7 @@ def prepare(name: str, target: Path) -> None:
 
 
 def embed(checkpoint: Path, target: Path) -> None:
-    """Write the checkpoint's weights beside tokenizer and architecture, as bfloat16."""
+    """Write the checkpoint's weights as bfloat16, into the folder with tokenizer and architecture."""
     import torch
     from transformers import AutoModelForCausalLM
 
@@ -64,7 +64,7 @@ def embed(checkpoint: Path, target: Path) -> None:
 
 
 def _sources() -> Mapping[str, Callable[[], tuple[Domain, str]]]:
-    """What each model is made from: its domain, and how its tokenizer cuts text."""
+    """The sources of each model: its domain, and how its tokenizer splits text."""
     from rlvr_exp.models.tokenizer import CODE, GRID
     from rlvr_exp.tasks.arc.domain import Arc
     from rlvr_exp.tasks.dafny.domain import DafnyDomain

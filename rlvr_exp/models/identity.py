@@ -1,4 +1,4 @@
-"""What tells the weights of a policy apart from others', without reading all of them."""
+"""A hash that identifies a policy's weights without reading all of them."""
 
 import torch
 from torch import nn
@@ -6,7 +6,7 @@ from torch import nn
 from rlvr_exp.core.hashing import content_hash
 
 EACH = 256
-"""Numbers of each parameter that are looked at, evenly spaced: an update changes nearly all of them."""
+"""Values of each parameter that enter the hash, evenly spaced: an update changes nearly all of them."""
 
 
 def weights_hash(model: nn.Module) -> str:

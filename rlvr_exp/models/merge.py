@@ -1,8 +1,8 @@
-"""Makes a whole checkpoint of an adapter and its base.
+"""Merges an adapter and its base into a full checkpoint.
 
     python -m rlvr_exp.models.merge ADAPTER OUT [--base BASE] [--dtype float32] [--stored]
 
-An adapter trained over a quantized base learned beside weights that differ from the stored ones. By default it is
+An adapter trained over a quantized base learned with weights that differ from the stored weights. By default it is
 merged into those, dequantized: the result answers as the policy that was trained and measured. `--stored` takes the
 weights as stored. Nothing is merged into quantized weights, where most of an update would be rounded away; the same
 holds in part for bfloat16, so that the type is that of training unless another is named.
@@ -27,7 +27,7 @@ def merge(adapter: Path, out: Path, base: str = "", dtype: str = "", stored: boo
     """Write the merged model and its tokenizer to `out`, a new or empty folder; returns the model.
 
     Args:
-        base: where the base is now; empty: where the adapter says.
+        base: where the base is now; empty: where the adapter's record places it.
         dtype: of the result; empty: that of training, or as stored where the adapter is not one of our checkpoints.
         stored: take the base's weights as stored, also where training quantized them.
 

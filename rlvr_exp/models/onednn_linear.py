@@ -5,7 +5,7 @@ is float32 all the same and differs by rounding alone. The op is the one that to
 linear layers; where a build lacks it nothing changes. Equal inputs on equally many threads give equal bits.
 
 oneDNN compiles a kernel of some 0.3 MB for every number of rows that a layer ever meets, and keeps it for as long as the
-process lives: a run whose batches differ in length grows by gigabytes. So rows of zeros are added up to one of few
+process lives: a run whose batches differ in length grows by gigabytes. So rows of zeros are added up to one of a few
 numbers; what is computed of the others stays what it was.
 """
 
@@ -25,7 +25,7 @@ Forward = Callable[[torch.Tensor], torch.Tensor]
 
 @contextmanager
 def onednn_inference(model: nn.Module) -> Iterator[None]:
-    """Meanwhile the float32 linear layers on CPU compute with copies of their weights as they are now, packed for the
+    """Inside the block the float32 linear layers on CPU compute with copies of their current weights, packed for the
     few rows of a decoding step; no gradients."""
     with _replaced(model, _packed):
         yield
@@ -33,11 +33,11 @@ def onednn_inference(model: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def onednn_training(model: nn.Module) -> Iterator[None]:
-    """Meanwhile the float32 linear layers on CPU, and their gradients, are computed from their weights where they are.
+    """Inside the block oneDNN computes the float32 linear layers on CPU, and their gradients, from their own weights.
 
-    Holds for a backward pass as well: gradient checkpointing computes layers again there. Layers whose weights are spread
-    over ranks (ZeRO-3) are left out: which of those are here now depends on what was computed before, and a run that
-    goes on has computed nothing yet.
+    Holds for a backward pass as well, where gradient checkpointing recomputes layers. Layers whose weights are sharded
+    over ranks (ZeRO-3) are left out: which of those are present depends on what was computed before, and a resumed run
+    has computed nothing yet.
     """
     with _replaced(model, _trained, lambda module: not hasattr(module.weight, "ds_id")):
         yield
@@ -59,7 +59,7 @@ def _replaced(
 
 
 def _suits(module: nn.Module) -> bool:
-    """Exactly PyTorch's own layer, not a quantised one, nor one that something else has wrapped or cut in shards."""
+    """Whether it is exactly PyTorch's own layer: neither quantised, nor wrapped, nor sharded by something else."""
     if type(module) is not nn.Linear or "forward" in vars(module) or not torch.backends.mkldnn.is_available():
         return False
     weight = module.weight
@@ -82,7 +82,7 @@ def _trained(module: nn.Linear) -> Forward:
 
 
 def padded_rows(count: int) -> int:
-    """The number of rows that so many are computed as."""
+    """The number of rows that `count` rows are padded to."""
     step = max(1, (1 << count.bit_length()) // 2 // _STEPS)
     return -(-count // step) * step
 

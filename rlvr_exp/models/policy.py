@@ -1,7 +1,7 @@
-"""Loading a policy: a causal language model and its tokenizer, from a local folder, the embedded one, or the hub's cache;
-whole, or a base with an adapter.
+"""Loading a policy: a causal language model and its tokenizer, from a local folder, the embedded model, or the hub's
+cache; a full model, or a base with an adapter.
 
-Never downloads by itself: whether weights are at hand is checked before a run starts (rlvr_exp.config.weights).
+Never downloads by itself: whether weights are on this machine is checked before a run starts (rlvr_exp.config.needs).
 """
 
 import dataclasses
@@ -32,7 +32,7 @@ class Policy:
     chat: bool
     """Whether prompts are wrapped by the tokenizer's chat template."""
     thinking: bool
-    """Handed to the chat template; one that does not know of thinking ignores it."""
+    """Passed to the chat template; a template without thinking ignores it."""
     max_tokens: int
     """The longest prompt plus completion that the model takes."""
 
@@ -41,7 +41,7 @@ class Policy:
         return self.tokenizer.pad_token_id
 
     def encode_prompt(self, text: str) -> list[int]:
-        """Token ids of a prompt, as the model expects to be asked."""
+        """Token ids of a prompt, in the form that the model expects."""
         if self.chat:
             messages = [{"role": "user", "content": text}]
             return list(
@@ -62,15 +62,15 @@ class Policy:
 
 
 def source(model) -> str:
-    """Where a `model` configuration node's weights are, those below an adapter: a folder or a name on the hub."""
+    """Where the weights of a `model` configuration node are, below any adapter: a folder or a name on the hub."""
     place = base(model) or str(folder(model.embedded))
     return str(Path(place).resolve()) if Path(place).is_dir() else place
 
 
 def load_policy(model, seed: int) -> Policy:
-    """Load what a `model` configuration node names, on the device it asks for, ready to sample and to train.
+    """Load what a `model` configuration node names, on its device, ready to sample and to train.
 
-    `seed` sets the initial weights of a new adapter, and all where `model.from_scratch` asks for new ones.
+    `seed` sets the initial weights of a new adapter, and all weights under `model.from_scratch`.
 
     Raises:
         InputError: a pattern of `model.freeze` or a target of `model.adapter` fits nothing in the model; or a checkpoint of
@@ -103,15 +103,15 @@ def load_network(model, seed: int) -> PreTrainedModel:
 
 
 def add_adapter(policy: Policy, name: str, settings: Adapter, seed: int) -> Policy:
-    """The policy with a further adapter by that name on the same base, for a further role; it is the active one.
+    """The policy with another adapter of that name on the same base, for another role; the new adapter is active.
 
-    Its weights start from (seed, name). `rlvr_exp.models.adapters.activate` says which adapter samples and learns.
+    Its weights start from (seed, name). `rlvr_exp.models.adapters.activate` chooses which adapter samples and learns.
     """
     return dataclasses.replace(policy, model=new_adapter(policy.model, settings, seed, name))
 
 
 def load_tokenizer(model) -> PreTrainedTokenizerBase:
-    """The one that stands beside the adapter where there is one: it may have been changed with it."""
+    """The adapter's own tokenizer where its folder has one, which training may have changed; else the base's."""
     own = Path(continued(model))
     place = own if continued(model) and (own / "tokenizer_config.json").is_file() else source(model)
     tokenizer = AutoTokenizer.from_pretrained(place, trust_remote_code=model.trust_remote_code)

@@ -1,7 +1,7 @@
 """Weights in fewer bits, by bitsandbytes: NF4 with doubly quantized scales (Dettmers et al. 2023, QLoRA, arXiv
 2305.14314) and LLM.int8() (Dettmers et al. 2022, arXiv 2208.07339). Embeddings, norms and the output head keep their type.
 
-Quantized weights are never trained and never written: a checkpoint holds the adapter beside them.
+Quantized weights are never trained and never written: a checkpoint holds only the adapter.
 """
 
 import logging
@@ -14,8 +14,8 @@ from transformers import AutoConfig, BitsAndBytesConfig, PreTrainedModel
 
 
 def quantizer(model, origin: str) -> BitsAndBytesConfig | None:
-    """What `model.quantization` asks of `from_pretrained`; matrix products run in the type that the rest is held in."""
-    # It tells of casts at every product, and of a faster kernel that `settle` leaves unused.
+    """`model.quantization` for `from_pretrained`; matrix products run in the type of the other weights."""
+    # It logs casts at every product, and a faster kernel that `settle` leaves unused.
     logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
     if model.quantization == "8bit":
         return BitsAndBytesConfig(load_in_8bit=True)
@@ -37,7 +37,7 @@ def _held_in(model, origin: str) -> torch.dtype:
 
 
 def quantization_of(network: nn.Module) -> str:
-    """`none`, `4bit` or `8bit`, as a loaded model says it."""
+    """`none`, `4bit` or `8bit`, as recorded by a loaded model."""
     if getattr(network, "is_loaded_in_4bit", False):
         return "4bit"
     return "8bit" if getattr(network, "is_loaded_in_8bit", False) else "none"
@@ -47,7 +47,7 @@ def settle(network: PreTrainedModel) -> None:
     """Make sampling and training compute alike on a CPU.
 
     There bitsandbytes packs 4-bit weights for bfloat16 kernels in eval mode, after which no gradient passes, and rounds
-    the activations of 8-bit layers in eval mode alone. On a GPU both modes are one already.
+    the activations of 8-bit layers in eval mode alone. On a GPU both modes are equal already.
     """
     from bitsandbytes.nn import Linear4bit, Linear8bitLt
 
@@ -61,7 +61,7 @@ def settle(network: PreTrainedModel) -> None:
 
 @cache
 def _always_training(kind: type[nn.Module]) -> type[nn.Module]:
-    """The layer with one way to compute: the one that its training mode has."""
+    """The layer with a single way to compute, that of its training mode."""
 
     def train(self: nn.Module, mode: bool = True) -> nn.Module:
         return kind.train(self, True)
@@ -70,7 +70,7 @@ def _always_training(kind: type[nn.Module]) -> type[nn.Module]:
 
 
 def weight_bytes(network: nn.Module) -> int:
-    """Memory of all weights: parameters, buffers, and the scales that quantized ones carry. Shared storage counts once."""
+    """Memory of all weights: parameters, buffers, and the scales of quantized weights. Shared storage counts once."""
     return sum({(tensor.device, tensor.data_ptr()): tensor.nbytes for tensor in _tensors(network)}.values())
 
 

@@ -3,7 +3,7 @@
     python -m rlvr_exp.models.quantization_size [--hidden 1024] [--layers 12] [--vocabulary 8192]
 
 The defaults make a Qwen3 of 197 million parameters, 96% of them in linear layers, which are what is quantized. A model
-whose embeddings weigh more, such as the embedded one, saves less.
+whose embeddings weigh more, such as the embedded model, saves less.
 """
 
 import argparse
@@ -38,7 +38,7 @@ def random_model(folder: Path, hidden: int, layers: int, vocabulary: int) -> Non
 
 
 def measure_sizes(folder: Path) -> Mapping[str, int]:
-    """Bytes that the weights at `folder` hold in each number of bits: as a GPU's allocator counts them, where there is one."""
+    """Bytes of the weights at `folder` in each number of bits; on a GPU counted by its allocator."""
     return {bits: _held(Model(path=str(folder), dtype="bfloat16", quantization=bits)) for bits in BITS}
 
 

@@ -1,4 +1,4 @@
-"""What of a policy is trained and how large it is: for the manifest, and in one line for a person."""
+"""Which parameters of a policy are trained and how large it is: for the manifest, and in one line for a person."""
 
 import re
 from collections import Counter
@@ -14,7 +14,7 @@ NUMBER = re.compile(r"\.\d+(?=\.)")
 
 @dataclass(frozen=True)
 class Parameters:
-    """Numbers of parameters, tied ones counted once, and the memory of all weights as they are held now."""
+    """Numbers of parameters, tied parameters counted once, and the memory of all weights as they are held now."""
 
     total: int
     trained: int
@@ -48,6 +48,6 @@ def parameters(model: nn.Module) -> Parameters:
 
 
 def _size(value: nn.Parameter) -> int:
-    """Numbers in a parameter. The shape of a 4-bit one is that of its bytes, and one spread over ranks holds nothing."""
+    """Numbers in a parameter. A 4-bit parameter has the shape of its bytes, and a sharded parameter holds nothing."""
     state = getattr(value, "quant_state", None)
     return getattr(value, "ds_numel", value.numel()) if state is None else state.shape.numel()

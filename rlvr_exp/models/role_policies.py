@@ -1,7 +1,7 @@
 """The policies of several roles: adapters on one base where the model node has an adapter, models of their own otherwise.
 
-A role may start from weights of its own: an adapter's folder over the shared base, or a whole checkpoint. Which adapter
-answers is said here and by rlvr_exp.algorithms.role_scheduler, nowhere else.
+A role may start from weights of its own: an adapter's folder over the shared base, or a full checkpoint. Which adapter
+samples is decided here and by rlvr_exp.algorithms.role_scheduler, nowhere else.
 """
 
 import dataclasses
@@ -25,7 +25,7 @@ def load_roles(model, own: Mapping[str, str], seed: int) -> dict[str, Policy]:
         own: by role the folder that it starts from in place of the node's weights; empty: those.
 
     Raises:
-        InputError: as `load_policy`; or roles on one base where one of them brings weights that are no adapter.
+        InputError: as `load_policy`; or roles share a base and one of them brings weights that are no adapter.
     """
     for folder in filter(None, own.values()):
         check_if_ours(folder)
@@ -54,7 +54,7 @@ def _on_one_base(model, own: Mapping[str, str], seed: int) -> dict[str, Policy]:
 
 @contextmanager
 def acting(policies: Mapping[str, Policy], role: str) -> Iterator[Policy]:
-    """The role's policy, ready to answer; before and after the block the adapter is the one that was active."""
+    """The role's policy, ready to sample; after the block the previous adapter is active."""
     policy = policies[role]
     if not isinstance(policy.model, PeftModel):
         yield policy

@@ -1,9 +1,9 @@
-"""A value estimate beside a policy, both in one module: what PPO trains.
+"""A policy with a value estimate, both in one module: what PPO trains.
 
 `ActorCritic` takes what its causal language model takes and returns what that returns, with `value` added: V of the
 state that each position's prediction is made from. The policy within stays a plain language model: the sampler uses it
 and `save_pretrained` writes it without a trace of the value, which is kept in a folder
-beside it: engines such as vLLM load every .safetensors file that lies with a model.
+of its own: engines such as vLLM load every .safetensors file in a model's folder.
 Never knows of rewards, advantages or losses.
 """
 
@@ -74,7 +74,7 @@ class ValueHead(nn.Module):
 
 
 class ActorCritic(nn.Module):
-    """A policy and its value as the one module that a trainer wraps. What it does not have itself is the policy's."""
+    """A policy and its value as the single module that a trainer wraps. Attributes that it lacks are the policy's."""
 
     def __init__(self, policy: nn.Module, value: ValueHead):
         super().__init__()
@@ -124,7 +124,7 @@ def with_value(policy: PreTrainedModel, trunk: str) -> ActorCritic:
 
 @cache
 def _with_value(kind: type) -> type:
-    """That class of outputs with a further field: DistributedDataParallel makes them anew from their fields."""
+    """That class of outputs with a further field: DistributedDataParallel rebuilds outputs from their fields."""
     own = {"__annotations__": {"value": torch.Tensor | None}, "value": None, "__module__": __name__}
     return dataclass(type(f"{kind.__name__}WithValue", (kind,), own))
 

@@ -1,7 +1,7 @@
-"""The whole weights of a policy whose parameters are spread over the ranks (ZeRO-3), for sampling and saving.
+"""The full weights of a policy whose parameters are sharded over the ranks (ZeRO-3), for sampling and saving.
 
 Gathered once for a block and not at every layer of every token: sampling by the layer took hours for a step where this
-takes one exchange. Holds the whole model beside the shard for that long. The identity for every other policy.
+takes one exchange. Meanwhile it holds the full model next to the shard. It does nothing for every other policy.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,11 +14,11 @@ from torch import nn
 _trainers: dict[nn.Module, Any] = {}
 """They outlive training: what a trainer's engine has done to its model lasts as well."""
 _gathered: dict[nn.Module, bool] = {}
-"""Models that are whole now, and whether what is written into them is kept."""
+"""Models whose weights are gathered now, and whether what is written into them is kept."""
 
 
 def register_engine(model: nn.Module, trainer: Any) -> None:
-    """Note whose `model_wrapped` is the DeepSpeed engine of a model: its hooks would release what was gathered."""
+    """Register a model's trainer, which holds its DeepSpeed engine: the engine's hooks would release gathered weights."""
     _trainers[model] = trainer
 
 
@@ -28,13 +28,13 @@ def is_sharded(model: nn.Module) -> bool:
 
 @contextmanager
 def gathered_weights(model: nn.Module, write: bool = False) -> Iterator[None]:
-    """Every parameter of `model` is whole inside the block. Collective: all ranks enter, and none alone.
+    """Gather every parameter of `model` for the block. Collective: all ranks enter it.
 
     Args:
         write: what rank 0 writes into the parameters inside the block is what all ranks hold after it.
 
     Raises:
-        ValueError: writing was asked for inside a block that does not write.
+        ValueError: `write` inside a block that only reads.
     """
     if not is_sharded(model) or model in _gathered:
         if write and not _gathered.get(model, True):
@@ -73,9 +73,9 @@ def _without_hooks(model: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def _no_new_step(engine: Any) -> Iterator[None]:
-    """DeepSpeed takes a pass through the whole model for the beginning of a step, in which ranks compare their traces;
-    ranks that sample make different numbers of passes, and one without a share of the work none: the others would wait
-    for it for ever."""
+    """DeepSpeed takes a forward pass of the full model as the beginning of a step, where ranks compare their traces;
+    ranks that sample make different numbers of passes, and a rank without work makes none: the others would wait for it
+    for ever."""
     offload = getattr(getattr(engine, "optimizer", None), "parameter_offload", None)
     if offload is None:  # Before training there is no engine.
         yield
@@ -90,7 +90,7 @@ def _no_new_step(engine: Any) -> Iterator[None]:
 
 @contextmanager
 def gathered_parameters(values: Sequence[nn.Parameter]) -> Iterator[None]:
-    """Some parameters whole inside the block, to read. Collective; nothing to do where no rank holds a part of them."""
+    """Gather some parameters for the block, to read them. Collective; nothing to do where they are not sharded."""
     if not any(hasattr(value, "ds_id") for value in values):
         yield
         return
@@ -102,7 +102,7 @@ def gathered_parameters(values: Sequence[nn.Parameter]) -> Iterator[None]:
 
 @torch.no_grad()
 def copy_weights(source: nn.Module, target: nn.Module) -> None:
-    """Give `target` the weights of `source`, a model of the same form; either may be spread over the ranks."""
+    """Give `target` the weights of `source`, a model of the same form; either may be sharded over the ranks."""
     with gathered_weights(source), gathered_weights(target, write=True):
         for theirs, own in zip(source.parameters(), target.parameters(), strict=True):
             own.copy_(theirs)
@@ -110,7 +110,7 @@ def copy_weights(source: nn.Module, target: nn.Module) -> None:
 
 @contextmanager
 def unsharded_loading() -> Iterator[None]:
-    """A further model that is loaded inside the block is not spread, as Transformers does once it knows of ZeRO-3."""
+    """A model that is loaded inside the block is not sharded, which Transformers does once ZeRO-3 is configured."""
     from transformers.integrations import deepspeed as known
 
     config = known._hf_deepspeed_config_weak_ref
