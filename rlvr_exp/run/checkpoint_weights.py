@@ -81,15 +81,15 @@ def _describe_base(model: nn.Module, root: Path) -> None:
     """What a later load checks the base against, in place of the card that PEFT writes with nothing in it."""
     for folder in adapter_folders(model, root).values():
         write_json(folder / BASE, base_record(model))
-        _put_in_order(folder / FILE)
+        _sort_sets(folder / FILE)
     if isinstance(model, PeftModel):
         (root / "README.md").unlink()
 
 
-def _put_in_order(path: Path) -> None:
+def _sort_sets(path: Path) -> None:
     """PEFT keeps some options as sets, whose order is another in every process: equal runs write equal files."""
-    said = json.loads(path.read_text(encoding="utf-8"))
-    write_json(path, {key: sorted(value) if _names(value) else value for key, value in said.items()})
+    config = json.loads(path.read_text(encoding="utf-8"))
+    write_json(path, {key: sorted(value) if _names(value) else value for key, value in config.items()})
 
 
 def _names(value: object) -> bool:

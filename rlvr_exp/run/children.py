@@ -33,7 +33,7 @@ class Ended:
 
     returncode: int
     """Exit code of the rank that ended the run; negative: the signal that killed it."""
-    asked: bool
+    stop_requested: bool
     """They were asked to stop."""
     rank: int = 0
     """Place, among this machine's, of the process that failed first; 0 where none did."""
@@ -65,7 +65,7 @@ def run_children(
         stack.callback(os.close, life_out)
         events = stack.enter_context(open(progress_in, encoding="utf-8", errors="replace"))
         group = ProcessGroup()
-        asked = stack.enter_context(_stopping(group))
+        stop_requested = stack.enter_context(_stopping(group))
         try:
             for rank, env in enumerate(envs):
                 log = directory / log_name(rank)
@@ -76,7 +76,7 @@ def run_children(
         group.watch()
         _listen(events, listen)
         group.wait()
-        return Ended(group.returncode, bool(asked), group.failed)
+        return Ended(group.returncode, bool(stop_requested), group.failed)
 
 
 def _start(command: Sequence[str], log: Path, env: Mapping[str, str], progress: int, life: int) -> Child:
@@ -95,19 +95,19 @@ def _start(command: Sequence[str], log: Path, env: Mapping[str, str], progress: 
 @contextmanager
 def _stopping(group: ProcessGroup) -> Iterator[list[int]]:
     """Pass signals on while the children run; gives the list of those that came. None is ever left running."""
-    asked: list[int] = []
+    stop_requested: list[int] = []
 
     def stop(number: int, _frame: object) -> None:
-        asked.append(number)
-        if len(asked) == 1:
+        stop_requested.append(number)
+        if len(stop_requested) == 1:
             print("stopping: the run first keeps what it has; once more to kill it", file=sys.stderr, flush=True)
-            group.ask_to_stop()
+            group.request_stop()
         else:
             group.kill()
 
     previous = {number: signal.signal(number, stop) for number in SIGNALS}
     try:
-        yield asked
+        yield stop_requested
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)

@@ -82,7 +82,7 @@ def execute(checked: Checked, command: Sequence[str], directory: Path, inline: I
         if config.parallel.node == 0 and config.stage != "report":  # A report is of another run.
             code, cause = _report(directory, code)
             summary = with_diagnosis(directory, summary, cause) if cause else summary
-        _tell(code, directory / log_name(rank), summary, message_stream(config))
+        _print_outcome(code, directory / log_name(rank), summary, message_stream(config))
         return Outcome(directory, code, summary)
 
 
@@ -147,34 +147,34 @@ def _in_children(config: Config, directory: Path, start: float) -> tuple[int, in
         envs = environments(config.parallel, shared)
         ended = run_children(LAUNCH, [str(directory)], directory, envs, progress.event)
     remove_scratch(directory)
-    code, told = exit_code(ended), read_summary(directory)
+    code, summary = exit_code(ended), read_summary(directory)
     # Only the first machine's first process measures anything; of the others it is good that they ended well.
     silent_for_good = config.parallel.node > 0 and code == DONE
-    if told is None or ended.rank:
+    if summary is None or ended.rank:
         code = FAULT if code == DONE and not silent_for_good else code
         reason = "" if ended.rank else progress.reason
-        result = _unfinished(told or {}, "" if silent_for_good else reason or _how_it_went(ended, directory))
+        result = _unfinished(summary or {}, "" if silent_for_good else reason or _how_it_went(ended, directory))
         with suppress(OSError):  # A full disk takes no summary; the reason is told all the same.
             write_summary(directory, config.stage, code, time.monotonic() - start, result)
         return code, ended.rank, result.reason
     return code, ended.rank, progress.reason
 
 
-def _unfinished(told: dict[str, Any], reason: str) -> StageResult:
+def _unfinished(summary: dict[str, Any], reason: str) -> StageResult:
     """What rank 0 still told, with the reason for which the run really ended: it may only have seen another leave."""
-    return StageResult(told.get("before", {}), {}, told.get("metrics", {}), told.get("steps", 0), reason)
+    return StageResult(summary.get("before", {}), {}, summary.get("metrics", {}), summary.get("steps", 0), reason)
 
 
 def exit_code(ended: Ended) -> int:
     """The run's exit code from its child's end."""
     if ended.returncode in STATUS:
         return ended.returncode
-    return INTERRUPTED if ended.asked else FAULT
+    return INTERRUPTED if ended.stop_requested else FAULT
 
 
 def _how_it_went(ended: Ended, directory: Path) -> str:
     whose = f"rank {ended.rank}" if ended.rank else "the stage's process"
-    if ended.asked:
+    if ended.stop_requested:
         return f"{whose} was stopped before it could finish a step"
     if ended.returncode < 0:
         name = signal.Signals(-ended.returncode).name
@@ -190,7 +190,7 @@ def _lines(log: Path) -> list[str]:
     return log.read_text(encoding="utf-8", errors="replace").splitlines() if log.is_file() else []
 
 
-def _tell(code: int, log: Path, summary: dict[str, Any], out: TextIO) -> None:
+def _print_outcome(code: int, log: Path, summary: dict[str, Any], out: TextIO) -> None:
     """The last lines that a person sees. `log`: of the process that decided how the run ended."""
     if code == FAULT and log.is_file():
         print(*_lines(log)[-TAIL:], sep="\n", file=sys.stderr)

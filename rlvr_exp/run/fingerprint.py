@@ -58,16 +58,16 @@ def is_resume_mutable(key: str) -> bool:
 def run_fingerprint(directory: Path) -> dict[str, Any]:
     """What a checkpoint's manifest says of its run, from the files of the run directory (or of a rank's own folder)."""
     config = yaml.safe_load((directory / "config.yaml").read_text(encoding="utf-8"))
-    told = json.loads((directory / manifest.NAME).read_text(encoding="utf-8"))
-    options, data = trajectory_options(config), {name: part["fingerprint"] for name, part in told["data"].items()}
+    written = json.loads((directory / manifest.NAME).read_text(encoding="utf-8"))
+    options, data = trajectory_options(config), {name: part["fingerprint"] for name, part in written["data"].items()}
     return {
-        "run": content_hash([options, data, told["start"]]),
+        "run": content_hash([options, data, written["start"]]),
         "stage": config["stage"],
         "max_steps": flat(config).get(MAX_STEPS),
-        "versions": told["versions"],
+        "versions": written["versions"],
         "config": options,
         "data": data,
-        "start": told["start"],
+        "start": written["start"],
     }
 
 

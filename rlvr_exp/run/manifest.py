@@ -58,8 +58,8 @@ def begin(directory: Path, stage: str, seed: int, command: Sequence[str], create
 
 def mark_resumed(directory: Path, checkpoint: Path, command: Sequence[str], created: str) -> None:
     """Note from which checkpoint the run goes on, under which versions, and keep what its manifest said."""
-    again = {"checkpoint": str(checkpoint), "command": [masked(word) for word in command], "created": created}
-    update(directory, versions=versions(), resumed=[*_read(directory).get("resumed", []), again])
+    entry = {"checkpoint": str(checkpoint), "command": [masked(word) for word in command], "created": created}
+    update(directory, versions=versions(), resumed=[*_read(directory).get("resumed", []), entry])
 
 
 def resumed_from(directory: Path) -> Path | None:
@@ -103,17 +103,17 @@ def _version(package: str) -> str | None:
 
 def _git(folder: Path) -> dict[str, Any] | None:
     """Commit of the checkout that the package runs from; None outside of one."""
-    commit = _git_says(folder, "rev-parse", "HEAD")
+    commit = _git_output(folder, "rev-parse", "HEAD")
     # A package installed somewhere inside another repository is not part of it.
-    if commit is None or _git_says(folder, "ls-files", "--error-unmatch", "__init__.py") is None:
+    if commit is None or _git_output(folder, "ls-files", "--error-unmatch", "__init__.py") is None:
         return None
-    return {"commit": commit, "dirty": bool(_git_says(folder, "status", "--porcelain", "--untracked-files=no"))}
+    return {"commit": commit, "dirty": bool(_git_output(folder, "status", "--porcelain", "--untracked-files=no"))}
 
 
-def _git_says(folder: Path, *arguments: str) -> str | None:
+def _git_output(folder: Path, *arguments: str) -> str | None:
     try:
         command = ["git", "-C", str(folder), *arguments]
-        said = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+        result = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return said.stdout.strip() if said.returncode == 0 else None
+    return result.stdout.strip() if result.returncode == 0 else None

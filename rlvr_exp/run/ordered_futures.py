@@ -33,7 +33,7 @@ class OrderedFutures:
         self._changed = threading.Condition()
         self._unfinished = self._bytes = 0
 
-    def ask(self, identity: RowId, verdict: Future[Verdict], size: int) -> None:
+    def add(self, identity: RowId, verdict: Future[Verdict], size: int) -> None:
         """`size`: bytes that the row takes until its verdict is there."""
         with self._changed:
             self._unfinished += 1
@@ -63,12 +63,12 @@ class OrderedFutures:
 
     def take_before_last_done(self, seconds: float) -> Iterator[Pending]:
         """What stands before the last verdict that is there, waiting for the gaps: what is judged is not lost."""
-        done = [index for index, asked in enumerate(self._queue) if asked.verdict.done()]
+        done = [index for index, pending in enumerate(self._queue) if pending.verdict.done()]
         count, deadline = (done[-1] + 1 if done else 0), time.monotonic() + seconds
         while count and time.monotonic() < deadline:
-            for asked in self.take():
+            for pending in self.take():
                 count -= 1
-                yield asked
+                yield pending
             if count > 0:
                 self.wait()
             else:

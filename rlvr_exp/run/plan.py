@@ -94,9 +94,9 @@ def _inference(config: Config) -> Iterator[tuple[str, str]]:
     yield "tasks", f"{'standard input' if options.input == STDIN else options.input or source}{chosen}"
     best = f", best of {options.samples}" if options.samples > 1 else ""
     beams = f" of {options.width}" if options.decoding == "beam" else ""
-    judged = "judged" if options.verify else "not judged"
-    again = f", up to {options.max_attempts} attempts" if options.max_attempts > 1 else ""
-    yield "answers", f"{options.decoding}{beams}{best}, {judged}{again}, {options.at_once} tasks at once"
+    verified = "judged" if options.verify else "not judged"
+    retries = f", up to {options.max_attempts} attempts" if options.max_attempts > 1 else ""
+    yield "answers", f"{options.decoding}{beams}{best}, {verified}{retries}, {options.at_once} tasks at once"
 
 
 def _read(config: Config) -> Iterator[str]:

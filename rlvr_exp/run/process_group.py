@@ -24,12 +24,12 @@ class ProcessGroup:
         """Places of processes in the order in which they ended."""
         self._killed = False
         self._first_failure: int | None = None
-        self._asked = False
+        self._stop_requested = False
         self._watch: threading.Thread | None = None
 
     def add(self, child: Child) -> None:
         self._children.append(child)
-        if self._asked:
+        if self._stop_requested:
             child.send_signal(signal.SIGTERM)  # Asked while the family was still being started.
 
     def watch(self) -> None:
@@ -53,8 +53,8 @@ class ProcessGroup:
     def returncode(self) -> int:
         return self._children[self.failed].returncode
 
-    def ask_to_stop(self) -> None:
-        self._asked = True
+    def request_stop(self) -> None:
+        self._stop_requested = True
         for child in self._children:
             child.send_signal(signal.SIGTERM)
 

@@ -44,7 +44,7 @@ class ResumableJsonl:
         self._file = self._claimed()
         try:
             self._check(provenance)
-            self.rows = self._whole_rows()
+            self.rows = self._complete_rows()
         except BaseException:
             self._file.close()
             raise
@@ -116,21 +116,21 @@ class ResumableJsonl:
         if differing:
             raise InputError(
                 *(
-                    InputProblem(self.option, f"was made with another {key}", told, "", "", self._remedy)
-                    for key, told in differing
+                    InputProblem(self.option, f"was made with another {key}", difference, "", "", self._remedy)
+                    for key, difference in differing
                 )
             )
 
-    def _whole_rows(self) -> int:
+    def _complete_rows(self) -> int:
         """Cut what a kill left of a last line; the number of lines before it."""
         self._file.seek(0)
-        whole = rows = at = 0
+        end = rows = at = 0
         while chunk := self._file.read(1 << 20):
             rows += chunk.count(b"\n")
             last = chunk.rfind(b"\n")
-            whole = at + last + 1 if last >= 0 else whole
+            end = at + last + 1 if last >= 0 else end
             at += len(chunk)
-        self._file.truncate(whole)
+        self._file.truncate(end)
         return rows
 
     def _parsed(self, line: str, number: int) -> dict[str, Any]:

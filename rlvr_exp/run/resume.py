@@ -77,11 +77,11 @@ def begin(checked: Checked, root: Path) -> Start:
     if not checked.config.run.resume:
         return Start()
     if not steps_of(root):
-        return _anew(checked, root)
-    checkpoint, said, damaged = newest_sound(root)
-    _check_fit(checked, checkpoint, said)
-    start = Start(checkpoint, said["step"], tuple(path for path, _ in damaged), notes=tuple(_notes(said, damaged)))
-    return Start(completed=True, step=said["step"]) if _completed(checked, root, said) else start
+        return _restart(checked, root)
+    checkpoint, manifest, damaged = newest_sound(root)
+    _check_fit(checked, checkpoint, manifest)
+    start = Start(checkpoint, manifest["step"], tuple(path for path, _ in damaged), notes=tuple(_notes(manifest, damaged)))
+    return Start(completed=True, step=manifest["step"]) if _completed(checked, root, manifest) else start
 
 
 def steps_of(root: Path) -> list[Path]:
@@ -99,11 +99,11 @@ def newest_sound(root: Path) -> tuple[Path, Mapping[str, Any], list[tuple[Path, 
     damaged: list[tuple[Path, InputError]] = []
     for path in steps_of(root):
         try:
-            said = check_sound(path)
+            manifest = check_sound(path)
         except InputError as fault:
             damaged.append((path, fault))
             continue
-        return path.resolve(), said, damaged
+        return path.resolve(), manifest, damaged
     raise InputError(*(problem for _, fault in damaged for problem in fault.problems))
 
 
@@ -125,7 +125,7 @@ def prepare(start: Start, directory: Path, root: Path) -> None:
         shutil.rmtree(directory / "evaluation", ignore_errors=True)
 
 
-def _anew(checked: Checked, root: Path) -> Start:
+def _restart(checked: Checked, root: Path) -> Start:
     """A run that stopped before its first checkpoint begins again; anything else is not ours to write over."""
     if checked.config.run.resume != AUTO:
         remedy = f"run.resume=auto run.dir={root} begins again"
@@ -144,18 +144,18 @@ def _written(root: Path) -> dict[str, Any]:
     return yaml.safe_load((root / "config.yaml").read_text(encoding="utf-8"))
 
 
-def _check_fit(checked: Checked, checkpoint: Path, said: Mapping[str, Any]) -> None:
+def _check_fit(checked: Checked, checkpoint: Path, manifest: Mapping[str, Any]) -> None:
     """Raises InputError with every option, split and file of the start model that is not the checkpoint's, and where its
     steps are past ours."""
     ours = resolved(checked)
-    found = list(differences(said["config"], trajectory_options(ours)))
+    found = list(differences(manifest["config"], trajectory_options(ours)))
     if not any(problem.where.startswith("data.") for problem in found):
-        found += changed_data(said["data"], _fingerprints(checked.config))
+        found += changed_data(manifest["data"], _fingerprints(checked.config))
     if not any(problem.where.startswith("model.") for problem in found):
-        found += changed_initial_weights(said.get("start", {}), initial_weights(checked.config))
+        found += changed_initial_weights(manifest.get("start", {}), initial_weights(checked.config))
     steps = ours["algorithm"]["max_steps"]
-    if steps < said["step"]:
-        found.append(InputProblem(MAX_STEPS, "the checkpoint is past it", str(steps), f"{said['step']} or more"))
+    if steps < manifest["step"]:
+        found.append(InputProblem(MAX_STEPS, "the checkpoint is past it", str(steps), f"{manifest['step']} or more"))
     if found:
         raise InputError(*found)
 
@@ -165,17 +165,17 @@ def _fingerprints(config: Config) -> dict[str, str]:
     return {name: domain.fingerprint(name) for name in domain.splits()}
 
 
-def _completed(checked: Checked, root: Path, said: Mapping[str, Any]) -> bool:
+def _completed(checked: Checked, root: Path, manifest: Mapping[str, Any]) -> bool:
     """It ended well, and no more steps are asked for than then."""
     status = (read_summary(root) or {}).get("status")
-    asked = flat(_written(root)).get(MAX_STEPS, said["max_steps"]) if (root / "config.yaml").is_file() else said["max_steps"]
-    return status == "completed" and checked.config.algorithm.max_steps <= asked
+    max_steps = flat(_written(root)).get(MAX_STEPS, manifest["max_steps"]) if (root / "config.yaml").is_file() else manifest["max_steps"]
+    return status == "completed" and checked.config.algorithm.max_steps <= max_steps
 
 
-def _notes(said: Mapping[str, Any], damaged: list[tuple[Path, InputError]]) -> Iterator[str]:
+def _notes(manifest: Mapping[str, Any], damaged: list[tuple[Path, InputError]]) -> Iterator[str]:
     for path, fault in damaged:
         yield f"{path.name} is not sound and is put aside: {fault.problems[0].where}: {fault.problems[0].what}"
     now = versions()
     for name in ("rlvr_exp", "python", *PACKAGES):
-        if said["versions"].get(name) != now.get(name):
-            yield f"not bit for bit: written under {name} {said['versions'].get(name)}, going on under {now.get(name)}"
+        if manifest["versions"].get(name) != now.get(name):
+            yield f"not bit for bit: written under {name} {manifest['versions'].get(name)}, going on under {now.get(name)}"

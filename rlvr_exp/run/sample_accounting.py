@@ -35,7 +35,7 @@ class SampleAccounting:
         return cls(
             sampled=members(groups.sampled),
             trained=trained,
-            filtered=sum(_judged(group) for group in groups.settled if group.id in filtered),
+            filtered=sum(_verified(group) for group in groups.settled if group.id in filtered),
             pending=members(groups.carried_over) - members(groups.carried_in),
             no_verdict=sum(group.n_no_verdict for group in groups.settled),
         )
@@ -53,5 +53,5 @@ class SampleAccounting:
         return {f"samples/{name}": count for name, count in asdict(self).items()}
 
 
-def _judged(group: Group) -> int:
+def _verified(group: Group) -> int:
     return len(group.answers) - group.n_no_verdict

@@ -34,10 +34,10 @@ def write_summary(directory: Path, stage: str, exit_code: int, seconds: float, r
 
 def with_diagnosis(directory: Path, summary: Mapping[str, Any], cause: str) -> dict[str, Any]:
     """The summary with the first cause for which a run did not learn, written where there is a summary to hold it."""
-    told = {**summary, "diagnosis": cause}
+    extended = {**summary, "diagnosis": cause}
     if (directory / NAME).is_file():
-        write_json(directory / NAME, told)
-    return told
+        write_json(directory / NAME, extended)
+    return extended
 
 
 def read_summary(directory: Path) -> dict[str, Any] | None:

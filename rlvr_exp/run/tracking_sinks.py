@@ -75,8 +75,8 @@ class TensorBoard:
 
         self._writer = EventFileWriter(str(directory / "tensorboard"))
         if resume_step is not None:
-            again = SessionLog(status=SessionLog.START)
-            self._writer.add_event(Event(wall_time=time.time(), step=resume_step + 1, session_log=again))
+            session = SessionLog(status=SessionLog.START)
+            self._writer.add_event(Event(wall_time=time.time(), step=resume_step + 1, session_log=session))
         self._text(max(0, resume_step or 0), "config", f"```yaml\n{configuration(directory)}```")
         self._text(max(0, resume_step or 0), "paths", _markdown(("what", "path"), [*paths(directory).items()]))
 
@@ -130,8 +130,8 @@ class WandB:
 
         settings = wandb.Settings(console="off", silent=True)
         named = {"name": directory.name, "group": directory.name}
-        told = {**(yaml.safe_load(configuration(directory)) or {}), "paths": paths(directory)}
-        self._run = wandb.init(dir=str(directory), settings=settings, config=told, **named, **self._options)
+        config = {**(yaml.safe_load(configuration(directory)) or {}), "paths": paths(directory)}
+        self._run = wandb.init(dir=str(directory), settings=settings, config=config, **named, **self._options)
 
     def log(self, step: int, metrics: Mapping[str, float]) -> None:
         self._run.log(dict(metrics), step=step)

@@ -41,8 +41,8 @@ class Watchdog:
     def __init__(self, options: Guards, context: RunContext, stage: str):
         self._deadline, self._ends = options.step_deadline_s, options.stop_past_deadline
         self._context, self._stage = context, stage
-        self._began = self._sign = time.monotonic()
-        self._told = False
+        self._began = self._last_sign = time.monotonic()
+        self._reported = False
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
 
@@ -59,20 +59,20 @@ class Watchdog:
 
     def alive(self) -> None:
         """Something was finished: the time begins anew."""
-        self._sign, self._told = time.monotonic(), False
+        self._last_sign, self._reported = time.monotonic(), False
         # Standard error of a child is its log.
         faulthandler.dump_traceback_later(self._deadline + LATER_S, exit=self._ends, file=sys.__stderr__)
 
     def _watch(self) -> None:
         while not self._over.wait(min(5.0, self._deadline / LOOKS)):
-            if not self._told and time.monotonic() - self._sign > self._deadline:
-                self._told = True
-                self._tell()
+            if not self._reported and time.monotonic() - self._last_sign > self._deadline:
+                self._reported = True
+                self._report()
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         faulthandler.cancel_dump_traceback_later()
         head = self._head()
-        tell(self._context, f"{head}\n{stacks()}")
+        log_stacks(self._context, f"{head}\n{stacks()}")
         if self._ends and not self._over.is_set():
             # The main thread cannot be asked: it is what stands still.
             ended = StageResult(self._context.before, {}, self._context.metrics, self._context.steps, head)
@@ -81,7 +81,7 @@ class Watchdog:
 
     def _head(self) -> str:
         name, seconds = current()
-        still = time.monotonic() - self._sign
+        still = time.monotonic() - self._last_sign
         return (
             f"watchdog: no sign of progress for {still:.0f} s, after step {self._context.steps}; last phase: {name}, for "
             f"{seconds:.0f} s. The stacks of all threads are in {LOG}. Where steps may take so long, raise "
@@ -111,7 +111,7 @@ def stacks() -> str:
         return file.read()
 
 
-def tell(context: RunContext, text: str) -> None:
+def log_stacks(context: RunContext, text: str) -> None:
     """To log.txt of the run directory, and to the standard error that a person sees."""
     print(text, file=sys.stderr, flush=True)
     if not _is_stderr(context.directory / LOG):

@@ -14,8 +14,8 @@ from rlvr_exp.run.context import RunContext, StageResult
 
 def run(config: Any, context: RunContext) -> StageResult:
     # What measures graders alone starts from a process without torch, as graders do.
-    told, text, ratios = _training(config, context) if reads(config, "model") else _verdicts(config, context)
-    write_json(context.directory / "benchmark.json", told)
+    data, text, ratios = _training(config, context) if reads(config, "model") else _verdicts(config, context)
+    write_json(context.directory / "benchmark.json", data)
     write_text(context.directory / "benchmark.md", text + "\n")
     context.progress(kind="note", text=text)
     return StageResult(metrics={f"ratio/{name}": asdict(ratio) for name, ratio in ratios.items()})

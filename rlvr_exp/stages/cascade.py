@@ -98,13 +98,13 @@ def _steps(done: int, config, roles: Roles, steps: CascadeSteps, best_checkpoint
                     f"step {step + 1} of {wanted}: the {role} was to learn and did not; log.txt may say why"
                 )
         steps.end(time.perf_counter() - began)
-        _told(step + 1, wanted, steps, best_checkpoint, checkpoint_writer)
+        _end_of_step(step + 1, wanted, steps, best_checkpoint, checkpoint_writer)
         done = step + 1
     checkpoint_writer.on_train_end(None, TrainerState(global_step=done, max_steps=wanted), TrainerControl())
     return done
 
 
-def _told(step: int, wanted: int, steps: CascadeSteps, best_checkpoint: BestCheckpoint, checkpoint_writer: CheckpointWriter) -> None:
+def _end_of_step(step: int, wanted: int, steps: CascadeSteps, best_checkpoint: BestCheckpoint, checkpoint_writer: CheckpointWriter) -> None:
     """What a trainer's callbacks are told at the end of a step, in their order."""
     state, control = TrainerState(global_step=step, max_steps=wanted), TrainerControl()
     if steps.log():

@@ -173,7 +173,7 @@ def _prompts(role: str, components: CascadeComponents) -> list[list[int]]:
     """Two of a role's prompts, for its probe."""
     domain, tasks = components.domain, components.writer.held_out[:2]
     if role == ANNOTATOR:
-        asked = [domain.annotator.prompt(domain.annotation(task, domain.gold_body(task), None)) for task in tasks]
+        prompts = [domain.annotator.prompt(domain.annotation(task, domain.gold_body(task), None)) for task in tasks]
     else:
-        asked = [domain.writer.prompt(task) for task in tasks]
-    return [components.policies[role].encode_prompt(text) for text in asked]
+        prompts = [domain.writer.prompt(task) for task in tasks]
+    return [components.policies[role].encode_prompt(text) for text in prompts]

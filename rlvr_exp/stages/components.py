@@ -62,13 +62,13 @@ def build_components(config, context: RunContext) -> Iterator[RunComponents]:
             context.directory,
             data={name: {"tasks": len(tasks), "fingerprint": domain.fingerprint(name)} for name, tasks in domain.splits().items()},
             device=device(),
-            model=_told(policy, config, context),
+            model=_model_section(policy, config, context),
             verifier=checked_description(verifier, context),
         )
         yield RunComponents(domain, policy, verifier, held_out)
 
 
-def _told(policy: Policy, config, context: RunContext) -> dict[str, object]:
+def _model_section(policy: Policy, config, context: RunContext) -> dict[str, object]:
     """The policy's parameters, for the manifest; a run that trains a part of them says so aloud, with any advice."""
     counted = parameters(policy.model)
     if reads(config, "optimizer") and counted.trained < counted.total:
@@ -144,8 +144,8 @@ def training_tasks(components: RunComponents, config, context: RunContext, split
     left_out = len(tasks) - len(fitting)
     unjudged = _unjudged(components, config, context, fitting)
     kept = [task for task in fitting if task.id not in unjudged] or fitting  # where none is left, the golds say why
-    told = {"split": split, "tasks": len(kept), "left_out_prompt_too_long": left_out, "left_out_by_tests": unjudged}
-    manifest.update(context.directory, train=told)
+    section = {"split": split, "tasks": len(kept), "left_out_prompt_too_long": left_out, "left_out_by_tests": unjudged}
+    manifest.update(context.directory, train=section)
     if unjudged:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in list(unjudged.items())[:NAMED])
         text = f"{len(unjudged)} of {len(tasks)} {split} tasks are left out, their tests cannot judge: {reasons}"

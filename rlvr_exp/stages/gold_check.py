@@ -18,19 +18,19 @@ def check_golds(domain: Domain, verifier: Verifier, tasks: Sequence[Task], count
     Raises:
         GuardStop: one does not pass; names task, verdict and log.
     """
-    asked = [(task, task.gold) for task in islice((task for task in tasks if task.gold is not None), count)]
-    if not asked:
+    golds = [(task, task.gold) for task in islice((task for task in tasks if task.gold is not None), count)]
+    if not golds:
         return
-    context.progress(kind="phase", name="check golds", done=0, total=len(asked))
-    verdicts = verifier.verify([Request(task.problem, domain.parse(gold or "", task)) for task, gold in asked])
-    context.progress(kind="phase", name="check golds", done=len(asked), total=len(asked))
+    context.progress(kind="phase", name="check golds", done=0, total=len(golds))
+    verdicts = verifier.verify([Request(task.problem, domain.parse(gold or "", task)) for task, gold in golds])
+    context.progress(kind="phase", name="check golds", done=len(golds), total=len(golds))
     refused = [
-        (task, verdict) for (task, _), verdict in zip(asked, verdicts, strict=True) if verdict.outcome != "passed"
+        (task, verdict) for (task, _), verdict in zip(golds, verdicts, strict=True) if verdict.outcome != "passed"
     ]
     if refused:
-        told = "\n".join(f"{task.id}: {why(verdict)}" for task, verdict in refused[:SHOWN])
+        shown = "\n".join(f"{task.id}: {why(verdict)}" for task, verdict in refused[:SHOWN])
         raise GuardStop(
-            f"{len(refused)} of {len(asked)} gold answers of the training tasks do not pass:\n{told}\n"
+            f"{len(refused)} of {len(golds)} gold answers of the training tasks do not pass:\n{shown}\n"
             "+stage=validate with the same data and verifier looks at all of them; mend the data or the verifier's "
             "options, or train all the same with verifier.validate=0"
         )

@@ -56,17 +56,17 @@ def run(config: Config, context: RunContext) -> StageResult:
     with _judging(config) as verifier:
         if verifier is not None:
             check_verifier_match(verifier, (ask.task for ask in inputs.asks))
-        told = None if verifier is None else checked_description(verifier, context)
+        description = None if verifier is None else checked_description(verifier, context)
         engine = Engine(policy, config.infer, config.model, verifier, domain, config.seed)
         target = Path(config.infer.output or context.directory / "answers.jsonl")
-        with AnswerFile(target, _provenance(config, inputs, engine, told)) as out:
+        with AnswerFile(target, _provenance(config, inputs, engine, description)) as out:
             manifest.update(
                 context.directory,
                 input={"source": inputs.source, "hash": inputs.content, "tasks": len(inputs.asks)},
                 output=str(target),
                 device=device(),
                 model=parameters(policy.model).to_dict(),
-                verifier=told,
+                verifier=description,
             )
             return _Solving(engine, verifier, inputs.asks, out, context, config).run()
 
@@ -97,7 +97,7 @@ def _judging(config: Config) -> Iterator[Verifier | None]:
         yield verifier
 
 
-def _provenance(config: Config, inputs: InferenceInputs, engine: Engine, told: dict[str, Any] | None) -> dict[str, Any]:
+def _provenance(config: Config, inputs: InferenceInputs, engine: Engine, description: dict[str, Any] | None) -> dict[str, Any]:
     """Everything that decides the answers."""
     node = config.model
     names = ("dtype", "quantization", "chat_template", "thinking", "max_prompt_tokens", "max_completion_tokens")
@@ -108,7 +108,7 @@ def _provenance(config: Config, inputs: InferenceInputs, engine: Engine, told: d
         "model": {name: getattr(node, name) for name in names},
         "seed": config.seed,
         "decoding": settings_of(config.infer),
-        "verifier": None if told is None else decides(config, told),
+        "verifier": None if description is None else decides(config, description),
     }
 
 
@@ -145,8 +145,8 @@ class _Solving:
                     f"stopped after {self._counts.tasks} of {self._total} tasks; answers so far: {self._out.path}. "
                     "The same command with this infer.output goes on there"
                 )
-        told = f"{self._counts.text()}; answers: {self._out.path}"
-        self._context.progress(kind="note", text=told)
+        description = f"{self._counts.text()}; answers: {self._out.path}"
+        self._context.progress(kind="note", text=description)
         rates = self._counts.rates(self._options.max_attempts, self._options.samples)
         self._context.metrics = self._metrics()
         return StageResult(after=rates, metrics=self._context.metrics)

@@ -75,19 +75,19 @@ def _to_the_end(config: Config, context: RunContext) -> int:
             result = module.run(config, context)
     except RlvrError as stop:
         result, code = _unfinished(context, str(stop)), stop.exit_code
-        _say(result.reason)
+        _log(result.reason)
     except Exception as fault:  # Of the disk, or else a fault of ours: shown whole, and the run's status says so.
         stop = unwritable(fault, context.directory)
         code = FAULT if stop is None else stop.exit_code
         result = _unfinished(context, f"{type(fault).__name__}: {fault}" if stop is None else str(stop))
-        _say(traceback.format_exc() if stop is None else str(stop))
+        _log(traceback.format_exc() if stop is None else str(stop))
     context.notify("reason", result.reason)  # By the pipe too: a full disk takes no summary.
     with suppress(OSError):
         write_summary(context.directory, config.stage, code, time.monotonic() - start, result)
     return code
 
 
-def _say(text: str) -> None:
+def _log(text: str) -> None:
     with suppress(OSError):  # The log is on the disk that is full.
         print(text, file=sys.stderr, flush=True)
 

@@ -79,7 +79,7 @@ def run(config: Config, context: RunContext) -> StageResult:
         if options.breakpoint:
             _look(logged, rows, groups, experience, differences, domain, verifier, reward, algorithm)
     update = replay_update(source.directory, options.step, context) if options.update else UpdateReplay("", "replay.update=false")
-    return _told(context, options.step, logged, differences, left_out, update)
+    return _write_result(context, options.step, logged, differences, left_out, update)
 
 
 def left_out_of(algorithm: Algorithm) -> dict[str, str]:
@@ -134,7 +134,7 @@ def groups_of(
     members: dict[int, list[int]] = {}
     for place, row in enumerate(rows):
         members.setdefault(row.group, []).append(place)
-    made = [
+    groups = [
         _group(number, *([part[i] for i in places] for part in (rows, answers, paid)), algorithm)
         for number, places in members.items()
     ]
@@ -143,11 +143,11 @@ def groups_of(
     filter_ = algorithm.group_filter()
     return Groups(
         step=step,
-        batch=tuple(group for number, group in zip(members, made, strict=True) if number not in pending),
-        sampled=tuple(group for group in made if group.step == step),
-        carried_in=tuple(group for group in made if group.step != step),
-        carried_over=tuple(group for number, group in zip(members, made, strict=True) if number in pending),
-        zero_variance={group.id: kind for group in made if (kind := filter_.zero_variance_kind(group))},
+        batch=tuple(group for number, group in zip(members, groups, strict=True) if number not in pending),
+        sampled=tuple(group for group in groups if group.step == step),
+        carried_in=tuple(group for group in groups if group.step != step),
+        carried_over=tuple(group for number, group in zip(members, groups, strict=True) if number in pending),
+        zero_variance={group.id: kind for group in groups if (kind := filter_.zero_variance_kind(group))},
         seconds={},
     )
 
@@ -217,7 +217,7 @@ def _look(
     breakpoint()
 
 
-def _told(
+def _write_result(
     context: RunContext,
     step: int,
     logged: Sequence[VerifiedCompletion],

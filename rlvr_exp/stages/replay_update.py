@@ -52,13 +52,13 @@ class UpdateReplay:
 class UntilStep(RunContext):
     """A job whose training is asked to stop at the end of one step, or with the run that it is a part of."""
 
-    def __init__(self, directory: Path, last: int, whole: RunContext):
-        self._last, self._whole = last, whole
-        super().__init__(directory, lambda event: whole.heartbeat())
+    def __init__(self, directory: Path, last: int, parent: RunContext):
+        self._last, self._parent = last, parent
+        super().__init__(directory, lambda event: parent.heartbeat())
 
     @property
     def interrupted(self) -> bool:
-        return self.steps >= self._last or self._whole.interrupted
+        return self.steps >= self._last or self._parent.interrupted
 
     @interrupted.setter
     def interrupted(self, value: bool) -> None:

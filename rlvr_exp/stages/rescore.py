@@ -57,12 +57,12 @@ def run(config: Config, context: RunContext) -> StageResult:
     fingerprint, total = source.fingerprint(), _checked(source, tasks)
     with build_verifier(config) as verifier:
         check_verifier_match(verifier, tasks.values())
-        told = checked_description(verifier, context)
-        provenance = {"rollouts": fingerprint, "verifier": decides(config, told)}
+        description = checked_description(verifier, context)
+        provenance = {"rollouts": fingerprint, "verifier": decides(config, description)}
         target = Path(config.rescore.output or context.directory / "rescored.jsonl")
         with RescoredFile(target, provenance) as out:
             described = {"run": str(source.directory), "rollouts": fingerprint, "rows": total}
-            manifest.update(context.directory, verifier=told, input=described, output=str(target))
+            manifest.update(context.directory, verifier=description, input=described, output=str(target))
             judging = Rescoring(domain, verifier, tasks, out, context, total, config.verifier.max_no_verdict_rate)
             return judging.run(source.rows())
 
@@ -98,7 +98,7 @@ class Rescoring:
         self._domain, self._verifier, self._tasks, self._out = domain, verifier, tasks, out
         self._context, self._total = context, total
         self._flight, self._rows = OrderedFutures(), deque[VerifiedCompletion]()
-        self._asked: dict[tuple[str, Candidate], Future[Verdict]] = {}
+        self._requested: dict[tuple[str, Candidate], Future[Verdict]] = {}
         self._no_verdict_rate = NoVerdictRate(verifier.name, max_rate, least=1)
         self._counted = Rescored()
         self._before = out.rows
@@ -115,28 +115,28 @@ class Rescoring:
                 if index < self._before:
                     self._count(row, next(known))
                     continue
-                self._ask(row)
+                self._request(row)
                 self._take_while(lambda: self._flight.full)
             self._take_while(lambda: len(self._flight) > 0)
-        return self._told()
+        return self._finish()
 
-    def _ask(self, row: VerifiedCompletion) -> None:
+    def _request(self, row: VerifiedCompletion) -> None:
         task = self._tasks[row.task]
         candidate = self._domain.parse(row.completion, task)
         if row.truncated:
             verdict = completed_future(CUT)
         else:
             key = row.task, candidate
-            if key not in self._asked:
-                self._asked[key] = self._verifier.submit(Request(task.problem, candidate))
-            verdict = self._asked[key]
+            if key not in self._requested:
+                self._requested[key] = self._verifier.submit(Request(task.problem, candidate))
+            verdict = self._requested[key]
         self._rows.append(row)
-        self._flight.ask(None, verdict, len(row.completion))
+        self._flight.add(None, verdict, len(row.completion))
 
     def _take_while(self, waiting: Callable[[], bool]) -> None:
         while True:
-            for asked in self._flight.take():
-                self._answer(self._rows.popleft(), _verdict(asked))
+            for pending in self._flight.take():
+                self._answer(self._rows.popleft(), _verdict(pending))
             if self._context.interrupted:
                 done = f"stopped after {self._out.rows} of {self._total} rows"
                 raise Interrupted(f"{done}; the same command with this rescore.output goes on there: {self._out.path}")
@@ -177,16 +177,16 @@ class Rescoring:
         with suppress(Interrupted):  # `_take_while` sees it too, with what is judged on the disk.
             self._context.progress(kind="phase", name="rescore", done=self._out.rows, total=self._total)
 
-    def _told(self) -> StageResult:
+    def _finish(self) -> StageResult:
         self._progress()
-        told, directory = self._counted, self._context.directory
-        write_json(directory / "rescore.json", told.to_dict())
-        write_text(directory / "rescore.md", told.text())
-        self._context.progress(kind="note", text=told.text())
-        distinct = {"distinct": float(len(self._asked)), "system/rows_from_before": float(self._before)}
-        metrics = self._context.metrics = {**told.metrics(), **distinct, **system_metrics(self._verifier)}
+        description, directory = self._counted, self._context.directory
+        write_json(directory / "rescore.json", description.to_dict())
+        write_text(directory / "rescore.md", description.text())
+        self._context.progress(kind="note", text=description.text())
+        distinct = {"distinct": float(len(self._requested)), "system/rows_from_before": float(self._before)}
+        metrics = self._context.metrics = {**description.metrics(), **distinct, **system_metrics(self._verifier)}
         self._no_verdict_rate.check()
-        rates = told.rates()
+        rates = description.rates()
         return StageResult(
             before={"success": rates["old"]} if "old" in rates else {},
             after={"success": rates["new"]} if "new" in rates else {},
@@ -194,10 +194,10 @@ class Rescoring:
         )
 
 
-def _verdict(asked: Pending) -> Verdict:
+def _verdict(pending: Pending) -> Verdict:
     """A verifier that fails on one answer is at fault for that one: the rest goes on."""
     try:
-        return asked.verdict.result()
+        return pending.verdict.result()
     except RlvrError:
         raise
     except Exception as fault:  # Told on the row and, whole, in the log.

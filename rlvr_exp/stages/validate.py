@@ -41,14 +41,14 @@ def run(config: Config, context: RunContext) -> StageResult:
         data = {name: {"tasks": len(domain.splits()[name]), "fingerprint": domain.fingerprint(name)} for name in splits}
         manifest.update(context.directory, verifier=checked_description(verifier, context), data=data)
         found = judged(domain, verifier, tasks, options, context)
-        told = system_metrics(verifier)
+        counted = system_metrics(verifier)
     write_text(context.directory / "validate.jsonl", "".join(json.dumps(row(*one)) + "\n" for one in found))
     findings = [CandidateResult(t.task.id, t.kind, t.variant, v.outcome, why(v), decides_itself(v)) for t, v in found]
     text = report(findings, domain.left_out())
     write_text(context.directory / "validate.md", text)
     context.progress(kind="note", text=text)
     rates, counts = shares(findings)
-    context.metrics = {**counts, **told}
+    context.metrics = {**counts, **counted}
     _require(findings, options.require)
     return StageResult(after=rates, metrics=context.metrics)
 
@@ -121,9 +121,9 @@ def _require(findings: Sequence[CandidateResult], share: float) -> None:
     golds = [one for one in findings if one.kind == "gold"]
     refused = [one for one in golds if one.outcome != "passed"]
     if len(golds) - len(refused) < share * len(golds):
-        told = "\n".join(f"{one.task}: {one.reason}" for one in refused[:NAMED])
+        shown = "\n".join(f"{one.task}: {one.reason}" for one in refused[:NAMED])
         more = f"\nand {len(refused) - NAMED} more" if len(refused) > NAMED else ""
         raise GuardStop(
-            f"{len(refused)} of {len(golds)} golds do not pass, allowed share {1 - share:g}:\n{told}{more}\n"
+            f"{len(refused)} of {len(golds)} golds do not pass, allowed share {1 - share:g}:\n{shown}{more}\n"
             "validate.md names all; mend the data or the verifier's options, or lower validate.require"
         )

@@ -33,8 +33,8 @@ def checked_description(verifier: Verifier, context: RunContext) -> dict[str, An
     Raises:
         InputError: no worker can be started, or only at a weaker level than `sandbox.require`.
     """
-    told = description(verifier)
-    isolation = told["isolation"]
+    found = description(verifier)
+    isolation = found["isolation"]
     if isolation.get("fault"):
         raise InputError(
             InputProblem("sandbox", "no worker can be started", isolation["fault"], remedy="see sandbox.level")
@@ -46,7 +46,7 @@ def checked_description(verifier: Verifier, context: RunContext) -> dict[str, An
         context.progress(
             kind="note", text=f"isolation level {isolation['level']}: candidates are not isolated from: {missing}"
         )
-    return told
+    return found
 
 
 def system_metrics(verifier: Verifier) -> Mapping[str, float]:

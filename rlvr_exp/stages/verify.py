@@ -28,13 +28,13 @@ def run(config: Config, context: RunContext) -> StageResult:
     with build_verifier(config) as verifier:
         row_format = format_of(verifier)
         source = source_of(config.verify.input, row_format)
-        told = checked_description(verifier, context)
+        description = checked_description(verifier, context)
         found = fingerprint(source)
         target = Path(config.verify.output or context.directory / "verdicts.jsonl")
-        provenance = {"input": found.hash, "verifier": decides(config, told), "max_row_mb": config.verify.max_row_mb}
+        provenance = {"input": found.hash, "verifier": decides(config, description), "max_row_mb": config.verify.max_row_mb}
         with VerdictFile(target, provenance) as out:
             described = {"path": str(source), "hash": found.hash, "rows": found.rows}
-            manifest.update(context.directory, verifier=told, input=described, output=str(target))
+            manifest.update(context.directory, verifier=description, input=described, output=str(target))
             verification = RowVerification(verifier, row_format, out, context, found.rows, config.verifier.max_no_verdict_rate)
             return verification.run(lines(source, config.verify.max_row_mb << 20))
 
@@ -60,10 +60,10 @@ def source_of(given: str, row_format: str) -> Path:
     return path
 
 
-def decides(config: Config, told: Mapping[str, Any]) -> dict[str, Any]:
+def decides(config: Config, description: Mapping[str, Any]) -> dict[str, Any]:
     """What decides verdicts beside the rows."""
     node, sandbox = config.verifier, config.sandbox
     options = {spec.name: getattr(node, spec.name) for spec in fields(node) if not allowed_of(spec).outside}
     limits = {name: getattr(sandbox, name) for name in ("cpu_s", "wall_s", "memory_mb", "output_kb")}
-    limits["level"] = told["isolation"].get("level")
-    return {**{name: told[name] for name in ("name", "version", "tool")}, "options": options, "sandbox": limits}
+    limits["level"] = description["isolation"].get("level")
+    return {**{name: description[name] for name in ("name", "version", "tool")}, "options": options, "sandbox": limits}

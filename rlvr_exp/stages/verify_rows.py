@@ -41,7 +41,7 @@ class RowVerification:
         self._verifier, self._format, self._out, self._context, self._total = verifier, row_format, out, context, total
         self._tally, self._no_verdict_rate = VerdictCounter(), NoVerdictRate(verifier.name, max_rate, least=1)
         self._flight = OrderedFutures()
-        self._began = self._told = time.monotonic()
+        self._began = self._reported = time.monotonic()
         self._before = out.rows
         for row in out.existing():
             self._count(row)
@@ -53,7 +53,7 @@ class RowVerification:
         self._progress(now=True)
         for index, line in enumerate(rows):
             if index >= self._before:
-                self._ask(line)
+                self._request(line)
                 self._take_while(lambda: self._flight.full)
         self._take_while(lambda: len(self._flight) > 0)
         self._progress(now=True)
@@ -62,7 +62,7 @@ class RowVerification:
         self._no_verdict_rate.check()
         return StageResult(after=self._tally.passed(), metrics=metrics)
 
-    def _ask(self, line: RowLine) -> None:
+    def _request(self, line: RowLine) -> None:
         if line.text is None:
             row: Any = Malformed(None, "longer than verify.max_row_mb allows")
         else:
@@ -70,10 +70,10 @@ class RowVerification:
         if isinstance(row, Malformed):
             verdict = completed_future(Verdict("no_verdict", log=f"line {line.number}: {row.reason}"))
         else:
-            verdict = self._asked(Request(row.problem, row.candidate))
-        self._flight.ask(row.id, verdict, len(line.text or b""))
+            verdict = self._submit(Request(row.problem, row.candidate))
+        self._flight.add(row.id, verdict, len(line.text or b""))
 
-    def _asked(self, request: Request) -> Future[Verdict]:
+    def _submit(self, request: Request) -> Future[Verdict]:
         """A verifier that fails on one row is at fault for that row: the rest goes on."""
         try:
             return self._verifier.submit(request)
@@ -87,8 +87,8 @@ class RowVerification:
     def _take_while(self, waiting: Callable[[], bool]) -> None:
         """Write what is there, and wait while `waiting()`. Raises Interrupted once the run was asked to stop."""
         while True:
-            for asked in self._flight.take():
-                self._answer(asked)
+            for pending in self._flight.take():
+                self._answer(pending)
             self._progress()
             if self._context.interrupted:
                 self._stop()
@@ -97,21 +97,21 @@ class RowVerification:
             self._flight.wait()
 
     def _stop(self) -> None:
-        for asked in self._flight.take_before_last_done(DRAIN_S):
-            self._answer(asked)
+        for pending in self._flight.take_before_last_done(DRAIN_S):
+            self._answer(pending)
         self._context.metrics = self._metrics()
         text = f"stopped after {self._out.rows} of {self._total} rows; the same command with this output goes on there"
         raise Interrupted(f"{text}: {self._out.path}")
 
-    def _answer(self, asked: Pending) -> None:
+    def _answer(self, pending: Pending) -> None:
         try:
-            verdict = asked.verdict.result()
+            verdict = pending.verdict.result()
         except RlvrError:
             raise
         except Exception as fault:  # Told on the row and, whole, in the log: the rest goes on.
             traceback.print_exception(fault, file=sys.stderr)
             verdict = Verdict("no_verdict", log=f"the verifier failed: {type(fault).__name__}: {fault}")
-        row = row_of(asked.id, verdict)
+        row = row_of(pending.id, verdict)
         self._out.write(row)
         self._count(row)
 
@@ -120,8 +120,8 @@ class RowVerification:
         self._no_verdict_rate.count(row["outcome"], row["log"])
 
     def _progress(self, now: bool = False) -> None:
-        if now or time.monotonic() - self._told >= EVERY_S:
-            self._told = time.monotonic()
+        if now or time.monotonic() - self._reported >= EVERY_S:
+            self._reported = time.monotonic()
             with suppress(Interrupted):  # `_take_while` sees it too, and writes what is judged before it stops.
                 self._context.progress(kind="phase", name="verify", done=self._out.rows, total=self._total)
 

@@ -71,7 +71,7 @@ def test_events_exit_code_and_log(tmp_path: Path, program: Callable[[str], None]
         'say(kind="step", step=1); say(kind="note", text="ü"); print("out"); print("err", file=sys.stderr); sys.exit(3)'
     )
     heard: list[object] = []
-    assert run(tmp_path, heard.append) == Ended(3, asked=False)
+    assert run(tmp_path, heard.append) == Ended(3, stop_requested=False)
     assert heard == [{"kind": "step", "step": 1}, {"kind": "note", "text": "ü"}]
     assert set((tmp_path / "log.txt").read_text().split()) == {"out", "err"}
 
@@ -80,14 +80,14 @@ def test_events_exit_code_and_log(tmp_path: Path, program: Callable[[str], None]
 def test_a_signal_is_passed_on_and_waited_for(tmp_path: Path, program: Callable[[str], None], number: int) -> None:
     program(PATIENT)
     before = signal.getsignal(number)
-    assert run(tmp_path, signals(number)) == Ended(130, asked=True)
+    assert run(tmp_path, signals(number)) == Ended(130, stop_requested=True)
     assert signal.getsignal(number) is before
 
 
 def test_a_second_signal_kills(tmp_path: Path, program: Callable[[str], None]) -> None:
     program(DEAF)
     start = time.monotonic()
-    assert run(tmp_path, signals(signal.SIGINT, signal.SIGINT)) == Ended(-9, asked=True)
+    assert run(tmp_path, signals(signal.SIGINT, signal.SIGINT)) == Ended(-9, stop_requested=True)
     assert time.monotonic() - start < 20
 
 

@@ -15,7 +15,7 @@ from rlvr_exp.verifiers.base import WINDOW, Verdict
 def asked(count: int, size: int = 1) -> tuple[OrderedFutures, list[Future]]:
     flight, futures = OrderedFutures(), [Future() for _ in range(count)]
     for index, future in enumerate(futures):
-        flight.ask(index, future, size)
+        flight.add(index, future, size)
     return flight, futures
 
 

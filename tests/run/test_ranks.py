@@ -46,7 +46,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 def test_all_end_well_and_the_first_alone_is_heard(run, tmp_path: Path) -> None:
     ended, heard = run("print('rank', rank)")
-    assert ended == Ended(0, asked=False, rank=0)
+    assert ended == Ended(0, stop_requested=False, rank=0)
     assert heard == [{"rank": 0}]
     assert [(tmp_path / log_name(rank)).read_text() for rank in range(2)] == ["rank 0\n", "rank 1\n"]
 
@@ -56,17 +56,17 @@ def test_all_end_well_and_the_first_alone_is_heard(run, tmp_path: Path) -> None:
 def test_one_that_fails_ends_the_other_which_would_wait_for_it(run, rank: int, end: str, code: int) -> None:
     began = time.monotonic()
     ended, _ = run(f"time.sleep(0.2)\nif rank == {rank}: {end}\n{WAIT}")
-    assert ended == Ended(code, asked=False, rank=rank)
+    assert ended == Ended(code, stop_requested=False, rank=rank)
     assert time.monotonic() - began < 20
 
 
 def test_what_a_rank_says_when_it_misses_another_does_not_count(run) -> None:
     ended, _ = run("if rank == 1: sys.exit(3)\ntime.sleep(0.4)\nsys.exit(1)")
-    assert ended == Ended(3, asked=False, rank=1)
+    assert ended == Ended(3, stop_requested=False, rank=1)
 
 
 def test_a_rank_that_hangs_at_the_end_of_a_good_run_is_killed_and_the_run_is_good(run) -> None:
-    assert run(f"if rank: {WAIT}")[0] == Ended(0, asked=False, rank=0)
+    assert run(f"if rank: {WAIT}")[0] == Ended(0, stop_requested=False, rank=0)
 
 
 def test_one_process_does_not_wait_for_ranks_that_something_else_had_in_mind() -> None:

@@ -29,7 +29,7 @@ def memory(config: Config) -> Iterator[str]:
     if workload.partitions_weights:
         yield _without_gather(workload, config.parallel.link_gb_s)
     elif workload.processes > 1 and workload.quantization and workload.adapter:
-        yield from _beside(workload, device, config.parallel.link_gb_s)
+        yield from _unquantized(workload, device, config.parallel.link_gb_s)
 
 
 def _misfit(workload: Workload, found: dict[str, Lines], device: float) -> Iterator[str]:
@@ -46,7 +46,7 @@ def _misfit(workload: Workload, found: dict[str, Lines], device: float) -> Itera
         yield "nothing near would fit: a smaller model, shorter lengths, or devices with more memory"
 
 
-def _beside(workload: Workload, device: float, link: float) -> Iterator[str]:
+def _unquantized(workload: Workload, device: float, link: float) -> Iterator[str]:
     """The same adapter over weights in their own type, spread by ZeRO-3."""
     other = replace(workload, quantization="", strategy="zero3")
     lines = estimate(other)["rollout"]

@@ -50,7 +50,7 @@ def hugging_face(workload: Workload) -> PreTrainedConfig:
     )
 
 
-def made(config: Config, workload: Workload, device: str) -> nn.Module:
+def random_model(config: Config, workload: Workload, device: str) -> nn.Module:
     """The model with its adapter, weights random, as the run would train it."""
     with torch.device(device):
         network = AutoModelForCausalLM.from_config(hugging_face(workload), dtype=getattr(torch, workload.dtype))
@@ -133,7 +133,7 @@ def peaks(config: Config, workload: Workload, device: str) -> dict[str, float]:
     found: dict[str, float] = {}
     with measuring(device) as measure:
         kept: list[nn.Module] = []
-        found["load"] = measure(lambda: kept.append(made(config, workload, device)))
+        found["load"] = measure(lambda: kept.append(random_model(config, workload, device)))
         model = kept[0]
         if workload.trains:
             update = Update(config, workload, model, device, attention(workload, model, device))

@@ -108,9 +108,9 @@ def _frozen(patterns: list[str], shape: Architecture) -> int:
 def _adapter(model: Model, shape: Architecture) -> Adapter | None:
     if not has_adapter(model):
         return None
-    said = described(continued(model))
-    rank = int(said.get("r", model.adapter.effective_rank))
-    named = said.get("target_modules", model.adapter.targets)
+    written = described(continued(model))
+    rank = int(written.get("r", model.adapter.effective_rank))
+    named = written.get("target_modules", model.adapter.targets)
     wanted = {str(name).rpartition(".")[2] for name in named} if isinstance(named, list) else set()
     targets = tuple(name for name in shape.matrices() if not wanted or name in wanted)
-    return Adapter(rank, targets, bool(said.get("use_dora", model.adapter.kind == "dora")))
+    return Adapter(rank, targets, bool(written.get("use_dora", model.adapter.kind == "dora")))

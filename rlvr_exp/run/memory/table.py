@@ -22,8 +22,8 @@ def table(found: dict[str, Lines], device_gib: float) -> Iterator[str]:
     """In GiB, or in MiB where every line but the reserve is small; lines that are zero everywhere are left out."""
     names = dict.fromkeys(name for lines in found.values() for name, size in lines.items() if size)
     small = all(size < GIB for lines in found.values() for name, size in lines.items() if name != RESERVE)
-    unit, said = (MIB, "MiB") if small else (GIB, "GiB")
-    yield _row(said, list(found))
+    unit, unit_name = (MIB, "MiB") if small else (GIB, "GiB")
+    yield _row(unit_name, list(found))
     for name in sorted(names, key=lambda name: name == RESERVE):
         yield _row(name, [_number(lines.get(name, 0.0), unit) for lines in found.values()])
     totals = [sum(lines.values()) for lines in found.values()]

@@ -34,10 +34,10 @@ def cascade_section(run: RunData) -> str:
     charts = _chart(run.metrics, "Cascades: proved, and who failed", [f"cascade/{name}" for name in LINES], True)
     charts += _chart(run.metrics, "Mean credit of each role", [f"cascade/credit/{role}" for role in ROLES], False)
     drawn = f'<div class="charts big">{charts}</div>' if charts else ""
-    return f"<p>{escape(_told(options, run.metrics))}</p>{_credits(run.metrics)}{drawn}{_blame(run)}{_lengths(run)}"
+    return f"<p>{escape(_description(options, run.metrics))}</p>{_credits(run.metrics)}{drawn}{_blame(run)}{_lengths(run)}"
 
 
-def _told(options: Mapping[str, Any], metrics: Sequence[Row]) -> str:
+def _description(options: Mapping[str, Any], metrics: Sequence[Row]) -> str:
     steps = {role: sum(f"{role}/loss" in row for row in metrics) for role in ROLES}
     learned = ", ".join(f"{role} {count}" for role, count in steps.items())
     mode, credit = str(options.get("mode")), str(options.get("credit"))

@@ -9,7 +9,7 @@ Later: the updates themselves, then what happened first.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rlvr_exp.run.report.diagnosis_asking import asking
+from rlvr_exp.run.report.diagnosis_prompts import prompting
 from rlvr_exp.run.report.diagnosis_cost import costs
 from rlvr_exp.run.report.diagnosis_general import generalising
 from rlvr_exp.run.report.diagnosis_judging import judging
@@ -44,7 +44,7 @@ class Diagnosis:
     """What is worth knowing and no cause."""
     outcome: str
     """rose, fell, level or unknown: verified success, held out where it was measured, else in training."""
-    told: str
+    outcome_text: str
     """That outcome in words."""
     ended: str = ""
     """How a run ended that a guard or a fault has ended, in a line; page and terminal tell it with its status."""
@@ -56,10 +56,10 @@ class Diagnosis:
 
 
 def diagnose(seen: Evidence) -> Diagnosis:
-    parts = (asking, sampling, judging, rewarding, updating, generalising)
+    parts = (prompting, sampling, judging, rewarding, updating, generalising)
     found = [finding for part in parts for finding in part(seen)]
-    outcome, told = _outcome(seen)
-    return Diagnosis(tuple(_ranked(found)), tuple(costs(seen)), outcome, told, _ended(seen))
+    outcome, outcome_text = _outcome(seen)
+    return Diagnosis(tuple(_ranked(found)), tuple(costs(seen)), outcome, outcome_text, _ended(seen))
 
 
 def _ranked(found: Sequence[Finding]) -> Iterator[Finding]:

@@ -109,12 +109,12 @@ def _not_finite(seen: Evidence) -> tuple[int, str] | None:
     rows += [
         (step, "update") for name in ("guard/loss", "guard/gradient") for step, value in seen.column(name) if value
     ]
-    told = re.search(
+    match = re.search(
         r"step (\d+): (?:loss|grad_norm) is (?:nan|-?inf)|updates (?:was taken|were skipped), from step (\d+)",
         seen.reason,
     )
-    if told and not (seen.column("guard/reward") and any(value for _, value in seen.column("guard/reward"))):
-        rows.append((int(told[1] or told[2]), "loss"))
+    if match and not (seen.column("guard/reward") and any(value for _, value in seen.column("guard/reward"))):
+        rows.append((int(match[1] or match[2]), "loss"))
     if not rows:
         return None
     return min(rows)[0], f"{len({step for step, _ in rows}):,} steps had a loss or gradient that is no finite number."

@@ -45,10 +45,10 @@ def judging(seen: Evidence) -> Iterator[Finding]:
 
 def _golds(seen: Evidence) -> Iterator[Finding]:
     """The run was stopped before training, because gold answers do not pass: the reason holds their verdicts."""
-    told = re.search(r"(\d+) of (\d+) gold answers of the training tasks do not pass", seen.reason)
-    if not told:
+    match = re.search(r"(\d+) of (\d+) gold answers of the training tasks do not pass", seen.reason)
+    if not match:
         return
-    found = Share(int(told[1]), int(told[2]))
+    found = Share(int(match[1]), int(match[2]))
     met = Counter(re.findall(r"^\S.*?: (?:failed \((\w+)\)|(no_verdict)|(rejected))", seen.reason, re.MULTILINE))
     kind = next(filter(None, met.most_common(1)[0][0])) if met else ""
     cause = {"parse": "parse", "no_verdict": "no_verdict"}.get(kind, "golds")
@@ -142,21 +142,21 @@ def _is_program(text: str) -> bool:
 
 
 def _silent(seen: Evidence) -> Iterator[Finding]:
-    told = re.search(r"verifier \S+: (\d+) of (\d+) requests had no verdict", seen.reason)
-    stopped = Share(int(told[1]), int(told[2])) if told else Share(0, 0)
+    match = re.search(r"verifier \S+: (\d+) of (\d+) requests had no verdict", seen.reason)
+    stopped = Share(int(match[1]), int(match[2])) if match else Share(0, 0)
     found = max(share(recent(seen.series), lambda one: one.met("no_verdict")), stopped, key=lambda one: one.low)
-    weight = weigh(found.low, *SILENT) or (Weight.BLOCKS if told else None)
+    weight = weigh(found.low, *SILENT) or (Weight.BLOCKS if match else None)
     if weight is None:
         return
     silent = [row for row in seen.samples if row.outcome == "no_verdict"]
     reasons = Counter(_first_line(row.log) for row in silent)
     last = re.search(r"Last reason: (.*?)\. Fix the cause", seen.reason, re.DOTALL)
-    told_by = reasons.most_common(1)[0][0] if reasons else last[1] if last else ""
+    reason = reasons.most_common(1)[0][0] if reasons else last[1] if last else ""
     yield Finding(
         "no_verdict",
         f"The verifier gives no verdict: {found} completions",
         "What has no verdict enters no baseline, no loss and no rate: the grader is down, not the policy."
-        + (f" Its reason: {told_by[:300]}" if told_by else ""),
+        + (f" Its reason: {reason[:300]}" if reason else ""),
         "See that the verifier's tool runs on this machine (+stage=verify verify.input=samples), and its workers' "
         "memory and "
         "time; the logs are below.",
@@ -215,8 +215,8 @@ def _contradicted(seen: Evidence) -> Iterator[Finding]:
     for row in seen.samples:
         # Cut off or not is the sampler's word, not the verifier's.
         if row.outcome != "no_verdict" and not row.truncated:
-            judged[_asked(row)].add(row.outcome)
-            times[_asked(row)] += 1
+            judged[_verdict_key(row)].add(row.outcome)
+            times[_verdict_key(row)] += 1
     repeated = [key for key, count in times.items() if count > 1]
     torn = {key for key in repeated if len(judged[key]) > 1}
     found = Share(len(torn), len(repeated))
@@ -235,18 +235,18 @@ def _contradicted(seen: Evidence) -> Iterator[Finding]:
         )
 
 
-def _asked(row: VerifiedCompletion) -> tuple[str, str]:
+def _verdict_key(row: VerifiedCompletion) -> tuple[str, str]:
     """What a verdict is of: a text for a task. In a cascade also the body that was annotated, which its prompt holds."""
     return row.task, row.prompt + row.completion
 
 
 def _pairs(rows: Sequence[VerifiedCompletion], torn: set[tuple[str, str]]) -> tuple[VerifiedCompletion, ...]:
     """Two rows of one text with different verdicts, then another."""
-    of_text = [row for row in rows if _asked(row) in torn]
+    of_text = [row for row in rows if _verdict_key(row) in torn]
     if not of_text:
         return ()
     first = of_text[0]
-    same = [row for row in of_text if _asked(row) == _asked(first)]
+    same = [row for row in of_text if _verdict_key(row) == _verdict_key(first)]
     other = next(row for row in same if row.outcome != first.outcome)
     return (first, other, *(row for row in of_text if row not in same))[:3]
 

@@ -19,7 +19,7 @@ def diagnosis_section(found: Diagnosis, trains: bool) -> str:
     """'' for a run that does not train and has nothing wrong."""
     if not trains and not found.findings:
         return ""
-    told = f"<p>{OUTCOMES[found.outcome]} {escape(found.told)}.</p>" if trains else ""
+    told = f"<p>{OUTCOMES[found.outcome]} {escape(found.outcome_text)}.</p>" if trains else ""
     causes = "".join(_card(finding, number) for number, finding in enumerate(found.findings, 1))
     if not causes and found.ended:
         causes = '<p class="note">Its reason stands above; nothing else was found in its metrics and samples.</p>'

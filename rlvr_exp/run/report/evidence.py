@@ -199,8 +199,8 @@ def some(rows: Iterator[VerifiedCompletion] | Sequence[VerifiedCompletion], coun
     """A few rows, of different tasks and texts where there are such."""
     rows = list(rows)
     chosen: list[VerifiedCompletion] = []
-    for tell in (lambda row: row.task, lambda row: row.completion, lambda row: id(row)):
+    for key in (lambda row: row.task, lambda row: row.completion, lambda row: id(row)):
         for row in rows:
-            if len(chosen) < count and tell(row) not in {tell(one) for one in chosen} and row not in chosen:
+            if len(chosen) < count and key(row) not in {key(one) for one in chosen} and row not in chosen:
                 chosen.append(row)
     return tuple(chosen)

@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.run.report import beside, cascade, curves, difficulty, logs, nbest, outcome, role_rates, samples
+from rlvr_exp.run.report import side_by_side, cascade, curves, difficulty, logs, nbest, outcome, role_rates, samples
 from rlvr_exp.run.report.data import RunData
 from rlvr_exp.run.report.diagnosis import Diagnosis
 from rlvr_exp.run.report.diagnosis_part import diagnosis_section
@@ -54,7 +54,7 @@ def _sections(run: RunData, known: Mapping[str, TaskInfo], diagnosis: Diagnosis,
         _section("Who is credited with what", cascade.cascade_section(run)),
         _section("Roles", role_rates.roles_section(run)),
         _section("Against the baseline", outcome.baseline_table(run)),
-        _section("Beside other runs", beside.beside(run, others)),
+        _section("Beside other runs", side_by_side.side_by_side(run, others)),
         _section("Options that differ from the defaults", _differences(run)),
         _section("Training", _charts("big", curves.main_charts(run.metrics, run.step_counts))),
         _section("Health", _charts("", curves.curve_charts(run.metrics, run.step_counts))),

@@ -147,10 +147,10 @@ def _kinds(group: Sequence[VerifiedCompletion]) -> Iterable[str]:
         yield "dead_solved" if right else "dead_failed"
     if right and wrong:
         yield "mixed"
-        yield from _told_apart(right, wrong)
+        yield from _reward_order(right, wrong)
 
 
-def _told_apart(right: Sequence[float], wrong: Sequence[float]) -> Iterable[str]:
+def _reward_order(right: Sequence[float], wrong: Sequence[float]) -> Iterable[str]:
     """How the rewards of passed and of failed members lie to each other, where they do not lie as they should."""
     low, high = min(*right, *wrong), max(*right, *wrong)
     if high - low <= EQUAL:

@@ -49,7 +49,7 @@ def compared(words: list[str], monkeypatch: pytest.MonkeyPatch) -> dict[str, tup
     config = compose(["+stage=grpo", *words]).config
     workload = workload_of(config)
     with shapes_alone(monkeypatch) as peak:
-        model = measure.made(config, workload, "cpu")
+        model = measure.random_model(config, workload, "cpu")
         found = {"load": (sum(phases.load(workload).values()), float(peak.now))}
         update = measure.Update(config, workload, model, "cpu", SDPA_PACKED)
         update.backward()

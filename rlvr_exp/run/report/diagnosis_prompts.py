@@ -13,7 +13,7 @@ SHORTEST = 20
 """Characters of a gold that stands in a prompt by no chance."""
 
 
-def asking(seen: Evidence) -> Iterator[Finding]:
+def prompting(seen: Evidence) -> Iterator[Finding]:
     yield from _leaked(seen)
     yield from _alike(seen)
     yield from _too_long(seen)
@@ -23,17 +23,17 @@ def _leaked(seen: Evidence) -> Iterator[Finding]:
     """Golds are known of the tasks that are measured; the domain words those and the trained ones alike."""
     golds = {task: text for task, gold in seen.golds.items() if len(text := gold.strip()) >= SHORTEST}
     rows = {row.task: row for row in (*seen.measured, *seen.rollouts) if row.task in golds}
-    told = [row for row in rows.values() if golds[row.task] in row.prompt]
-    weight = weigh(Share(len(told), len(rows)).low, *LEAKED)
+    leaks = [row for row in rows.values() if golds[row.task] in row.prompt]
+    weight = weigh(Share(len(leaks), len(rows)).low, *LEAKED)
     if weight is not None:
         yield Finding(
             "leak",
-            f"A leak: the gold answer stands in the prompt of {Share(len(told), len(rows))} tasks",
+            f"A leak: the gold answer stands in the prompt of {Share(len(leaks), len(rows))} tasks",
             "The policy can copy what it is to find; success says nothing about tasks whose answer is not given.",
             "See how the prompt is worded (data=..., shots included), and leave the answer out.",
             weight,
             0,
-            some(told),
+            some(leaks),
         )
 
 
@@ -63,8 +63,8 @@ def _of_one_prompt(seen: Evidence) -> tuple[VerifiedCompletion, ...]:
 
 
 def _too_long(seen: Evidence) -> Iterator[Finding]:
-    told = seen.manifest.get("train") or {}
-    left, kept = int(told.get("left_out_prompt_too_long") or 0), int(told.get("tasks") or 0)
+    train = seen.manifest.get("train") or {}
+    left, kept = int(train.get("left_out_prompt_too_long") or 0), int(train.get("tasks") or 0)
     weight = weigh(Share(left, left + kept).low, *LEFT_OUT)
     if weight is not None:
         yield Finding(

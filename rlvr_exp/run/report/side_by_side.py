@@ -19,7 +19,7 @@ DRAWN = (
 )
 
 
-def beside(run: RunData, others: Sequence[RunData]) -> str:
+def side_by_side(run: RunData, others: Sequence[RunData]) -> str:
     """'' without others."""
     if not others:
         return ""
