@@ -1,1 +1,1 @@
-"""Dafny programs judged by Dafny itself."""
+"""The verifier of Dafny programs, with Dafny as its judge."""

@@ -1,9 +1,10 @@
-"""Whether what the tool calls proved is accepted: each promise is in its log, and false is not proved as well.
+"""Whether a program that the tool calls proved is accepted: each promise is in its log, and false is not proved as
+well.
 
-Dafny 2.3 writes a line for each body that must keep a promise. Where one is missing, `assert false` at the end of that
-body must show as an error. With `vacuity` every body is probed so: where false is proved at each way out of a given
-body, or of a new one that requires nothing, the proof means nothing. A given contract that by itself comes to false is
-the given program's own matter. Decides nothing about declarations: the guards do.
+Dafny 2.3 writes a line for each body that must keep a promise. Where a line is missing, `assert false` at the end of
+that body must be reported as an error. With `vacuity` every body is probed this way: where false is proved at each exit
+of a given body, or of a new body that requires nothing, the proof means nothing. A given contract that implies false is
+no fault of the candidate. Decides nothing about declarations: the guards do.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,8 +19,8 @@ from rlvr_exp.verifiers.dafny.run import Run
 
 @dataclass(frozen=True)
 class Proof:
-    """A candidate that the tool calls proved. `run` runs further programs within the candidate's limits, `read` reads
-    what comes of them; `named`: the tool's log names each body as `declarations.labelled` does."""
+    """A candidate that the tool calls proved. `run` runs further programs within the candidate's limits, `read` parses
+    their output; `named`: the tool's log names each body as `declarations.labelled` does."""
 
     given: ProgramDeclarations
     text: str
@@ -30,12 +31,12 @@ class Proof:
     read: Callable[[str, int], Report]
 
     def objection(self, careful: Sequence[str], probing: Sequence[str], every: bool) -> Violation | Run | None:
-        """Why it is not accepted; a Run that fell to a limit where that leaves a doubt.
+        """Why it is not accepted, or a Run that reached a limit where that leaves a doubt.
 
         Args:
             careful: options of the run that proved it.
-            probing: further options of a run that only looks for false.
-            every: probe all bodies, not only those that the log leaves out.
+            probing: further options of a run that only searches for false.
+            every: probe all bodies, not only those missing in the log.
         """
         silent = vacuity.silent(self.report, self.facts.promising) if self.named else frozenset[str]()
         if not self.report.procedures and self.facts.promising and not self.named:
@@ -54,7 +55,7 @@ class Proof:
         return Violation("vacuous", f"`assert false` is proved at the end of {found}") if found else None
 
     def _unheard(self, report: Report, labels: Sequence[str] | dict[str, int], silent: frozenset[str]) -> str:
-        """A body whose probe is in no line of the log, or does not show as an error though the log was silent before."""
+        """A body whose probe is in no line of the log, or is no error though the log had no line before."""
         if not self.named:
             return ""
         ends = vacuity.ends(report)

@@ -1,4 +1,4 @@
-"""What a writer's body may not do, read off the text before anybody annotates it or Dafny is asked."""
+"""Rules for a writer's body, checked on the text before it is annotated or given to Dafny."""
 
 from rlvr_exp.tasks.dafny.syntax import Unreadable
 from rlvr_exp.tasks.dafny.tokens import plain
@@ -8,12 +8,12 @@ from rlvr_exp.verifiers.dafny.guards import Violation
 
 
 def body_violation(hole: str, program: str) -> Violation | None:
-    """The rule that a written body breaks: it assumes something, or changes what is not its own. What cannot be read is
-    Dafny's to refuse.
+    """The rule that a written body breaks: it assumes something, or changes what is not its own. A body that cannot be
+    read is left to Dafny to refuse.
 
     Args:
         hole: the program without the body.
-        program: with it.
+        program: the program with it.
     """
     given, text = plain(hole), plain(program)
     early = guards.before_parsing(given, text)

@@ -2,7 +2,7 @@
 
     python -m rlvr_exp.verifiers.dafny.corpus
 
-Half an hour to an hour on two cores; verdicts are remembered in the user's cache, so a second time takes minutes.
+Half an hour to an hour on two cores; verdicts are cached, so a second run takes minutes.
 """
 
 import sys
@@ -18,7 +18,7 @@ from rlvr_exp.verifiers.base import Request, Verdict
 from rlvr_exp.verifiers.dafny.verifier import DafnyVerifier
 
 RLIMIT = 2_000_000
-"""A tenth of the verifier's default: what is proved here is proved with ease."""
+"""A tenth of the verifier's default: only easy proofs enter the corpus."""
 
 
 def main() -> None:
@@ -28,7 +28,7 @@ def main() -> None:
 
 
 def judged(verifier: DafnyVerifier, asked: Sequence[tuple[Built, str]]) -> list[str]:
-    """What the verifier says of each annotated body against its method's specification."""
+    """The verdict on each annotated body against its method's specification, as a word."""
     requests = [Request(DafnyProblem(one.program("")), Candidate(one.program(text))) for one, text in asked]
     said = [""] * len(requests)
     for done, (index, verdict) in enumerate(verifier.as_ready(requests), 1):
@@ -39,7 +39,7 @@ def judged(verifier: DafnyVerifier, asked: Sequence[tuple[Built, str]]) -> list[
 
 
 def _word(verdict: Verdict) -> str:
-    """Raises RuntimeError where Dafny itself broke down: nothing may be concluded from that."""
+    """Raises RuntimeError where Dafny itself crashed: nothing may be concluded from that."""
     if verdict.outcome == "no_verdict":
         raise RuntimeError(f"Dafny gave no verdict: {verdict.log}")
     if verdict.outcome == "passed":

@@ -1,6 +1,6 @@
-"""A program's declarations, read once: what the guards compare, and what the tool's answer is held against.
+"""A program's declarations, parsed once: what the guards compare, and what the tool's output is compared with.
 
-Owns which names a specification speaks of, and which calls are proofs. Compares nothing.
+Owns which names a specification mentions, and which calls are proofs. Compares nothing.
 """
 
 from collections import Counter
@@ -17,35 +17,35 @@ from rlvr_exp.verifiers.dafny.soundness_rules import bodyless
 PROVED = CALLABLES - {"function"}
 """Kinds whose bodies are proved; a function's is part of the specification."""
 _IMPLIED = {"autocontracts": ("Valid", "Repr")}
-"""Names that an attribute speaks of without writing them."""
+"""Names that an attribute implies without writing them."""
 _OF_ITERATORS = "MoveNext"
 """The method that every iterator has."""
 
 
 @dataclass(frozen=True)
 class ProgramDeclarations:
-    """A program, read once: what stands where, and what its declarations speak of."""
+    """A parsed program: its declarations and the names that they mention."""
 
     declarations: tuple[Declaration, ...]
     spoken: frozenset[str]
-    """Identifiers in specifications and definitions, parameters of their own declaration apart."""
+    """Identifiers in specifications and definitions, without parameters of their own declaration."""
     meant: frozenset[Use]
-    """Those of them that can mean a function, method, constant or field."""
+    """The identifiers among them that can mean a function, method, constant or field."""
     labels: frozenset[str]
-    """Its methods, lemmas and functions as the tool's log writes them."""
+    """Names of its methods, lemmas and functions in the tool's log."""
     assumes: bool
-    """It believes something that nobody proves: `assume`, a `free` clause, or a promise without a body."""
+    """Whether it assumes something without a proof: `assume`, a `free` clause, or a promise without a body."""
     text: str = ""
     """The program itself."""
     faults: frozenset[str] = frozenset()
-    """Types of its own that make Dafny inconsistent."""
+    """Its types that make Dafny inconsistent."""
     bits: frozenset[str] = frozenset()
-    """Names of its own that mean bit vectors."""
+    """Its names that mean bit vectors."""
 
 
 @lru_cache(maxsize=2048)
 def read_declarations(text: str) -> ProgramDeclarations:
-    """Read a given program. Raises Unreadable."""
+    """Parse a given program. Raises Unreadable."""
     if has_directive(text):
         raise Unreadable("a line that begins with #")
     declarations = parse(text)
@@ -59,7 +59,7 @@ def read_declarations(text: str) -> ProgramDeclarations:
 
 
 def labelled(declarations: Sequence[Declaration], inner: str = "") -> Iterator[tuple[str, Declaration]]:
-    """The callables, each with the name that the tool's log gives it: from the innermost module on."""
+    """The callables, each with its name in the tool's log: from the innermost module on."""
     for one in declarations:
         own = one.name.rpartition(".")[2] or "_ctor"
         if one.kind in CALLABLES:
@@ -69,28 +69,28 @@ def labelled(declarations: Sequence[Declaration], inner: str = "") -> Iterator[t
 
 
 def _promises(one: Declaration) -> bool:
-    """It has a body that must keep a promise: Dafny 2.3 writes a line for each such body."""
+    """Whether it has a body that must keep a promise: Dafny 2.3 writes a line for each such body."""
     promises = any(clause.word in ("ensures", "yield ensures") for clause in one.clauses)
     return one.kind in PROVED and one.body is not None and promises
 
 
 @dataclass(frozen=True)
 class Facts:
-    """Of a candidate: what the tool's answer is held against."""
+    """What the tool's output on a candidate is compared with."""
 
     proofs: frozenset[str] = frozenset()
-    """Names of lemmas and ghost methods that are no names of methods that run: calls of them are proofs."""
+    """Names of lemmas and ghost methods that no compiled method has: calls of them are proofs."""
     runs: frozenset[str] = frozenset()
-    """Names of methods that run."""
+    """Names of compiled methods."""
     bodyless: int = 0
-    """Loops and forall statements without a body."""
+    """Number of loops and forall statements without a body."""
     bits: frozenset[str] = frozenset()
     """Names that mean bit vectors."""
     unconditional: frozenset[str] = frozenset()
     """Labels of callables that require nothing."""
     promising: Counter[str] = field(default_factory=Counter)
-    """Labels of methods, lemmas, constructors and iterators whose bodies must keep a promise, and how many have the
-    same; the tool has to report each of them as verified."""
+    """Labels of methods, lemmas, constructors and iterators whose bodies must keep a promise, with their number;
+    the tool has to report each of them as verified."""
 
     @classmethod
     def of(cls, declarations: Sequence[Declaration]) -> "Facts":
@@ -119,7 +119,7 @@ def every(declarations: Sequence[Declaration]) -> Iterator[Declaration]:
 
 
 def _uses(one: Declaration) -> Iterator[Use]:
-    """As `speaks_of`, without what the specification itself binds."""
+    """As `speaks_of`, without names that the specification itself binds."""
     own = frozenset(_parameters(one.head)) if one.kind in CALLABLES or one.kind == "datatype" else frozenset()
     told = [one.head, *(clause.text for clause in one.clauses)]
     if one.kind not in PROVED and one.body:
@@ -131,7 +131,7 @@ def _uses(one: Declaration) -> Iterator[Use]:
 
 
 def speaks_of(one: Declaration) -> Iterator[str]:
-    """Identifiers of its specification; of all but a proof also of its body."""
+    """Identifiers of its specification, and of its body unless that is a proof."""
     own = _parameters(one.head) if one.kind in CALLABLES else set()
     told = list(one.head) + [token for clause in one.clauses for token in clause.text]
     if one.kind not in PROVED and one.body:
@@ -142,7 +142,7 @@ def speaks_of(one: Declaration) -> Iterator[str]:
 
 
 def _parameters(head: Sequence[str]) -> set[str]:
-    """Names that stand before a colon inside parentheses."""
+    """Names before a colon inside parentheses."""
     depth, found = 0, set()
     for token, following in zip(head, (*head[1:], ""), strict=True):
         depth += (token == "(") - (token == ")")

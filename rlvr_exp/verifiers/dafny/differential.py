@@ -1,11 +1,11 @@
-r"""Our reader against Dafny's own print of the program (2.3, /dprint), on real programs and on mutated ones:
+r"""Compares our parser with Dafny's print of the program (2.3, /dprint), on real and on mutated programs:
 
     python -m rlvr_exp.verifiers.dafny.differential PATH ... [--mutate] [--every N]
 
-Reads every .dfy file below each PATH; `--mutate` puts directives, comments, strings and characters that are hard to read
-into each as well; `--every` takes each N-th program. Dafny prints each text as it came and as the verifier hands it over,
-comments blanked out: both prints must be one, and must declare what our reader found: the same declarations, with the
-same names and literals in each. A text that begins a line with `#` is refused before anything reads it. Exit codes: 0,
+Reads every .dfy file below each PATH; `--mutate` puts directives, comments, strings and characters that are hard to
+read into each as well; `--every` takes each N-th program. Dafny prints each text unchanged and in the verifier's form,
+comments blanked out: both prints must be equal, and must declare what our parser found: the same declarations, with the
+same names and literals in each. A text with a line that begins with `#` is refused before it is parsed. Exit codes: 0,
 1 with a difference, 2 without programs.
 """
 
@@ -24,8 +24,8 @@ from rlvr_exp.verifiers.dafny.run import FILE, Cold, RunLimits, Warm
 from rlvr_exp.verifiers.dafny.tool import Tool, find
 
 AGREES, REFUSED, NO_PARSE, UNREADABLE, NO_PRINT = "agrees", "refused", "no parse", "unreadable", "not printed"
-"""What is no difference: `no parse`: Dafny does not parse it either way; `unreadable`: our reader does not take it, so that
-it cannot pass; `not printed`: Dafny's printer breaks on it."""
+"""Results that are no difference: `no parse`: Dafny does not parse it either way; `unreadable`: our parser refuses it,
+so it cannot pass; `not printed`: Dafny's printer breaks on it."""
 
 _REPRINTED = frozenset(("true", "reads", "modifies", "decreases", "ghost"))
 _LIMITS = RunLimits(60, 300, 2048)
@@ -71,7 +71,7 @@ INSIDES = {
 
 
 class Reader:
-    """Dafny's parser and printer, kept warm; modules are printed by a process of their own, since the warm one cannot."""
+    """Dafny's parser and printer, kept warm; a separate process prints modules, since the warm process cannot."""
 
     def __init__(self, tool: Tool):
         self._warm = Warm(tool, ["/compile:0", "/nologo"])
@@ -85,7 +85,7 @@ class Reader:
         if "parse errors detected in" in run.output:
             return None
         shown = run.output.partition(f"// {FILE}\n")[2].split("\n")
-        # What the resolver says stands behind the print.
+        # The resolver's messages follow the print.
         return "\n".join(takewhile(lambda line: not line.startswith(f"{FILE}(") and _COUNTED not in line, shown))
 
     def close(self) -> None:
@@ -94,7 +94,7 @@ class Reader:
 
 
 def compare(reader: Reader, text: str) -> str:
-    """What comes of one text: one of the words above, or how the two readings differ."""
+    """The result for one text: one of the words above, or how the two parses differ."""
     shown = plain(text)
     if has_directive(shown):
         return REFUSED
@@ -116,7 +116,7 @@ def compare(reader: Reader, text: str) -> str:
 
 
 def mutants(text: str) -> Iterator[tuple[str, str]]:
-    """Named variants of a program: something hard to read before it, and inside of its first method's body."""
+    """Named variants of a program: text that is hard to parse before it, and inside its first method's body."""
     for name, words in BEGINNINGS.items():
         yield name, words + text
     inside = _inside(plain(text))
@@ -151,7 +151,7 @@ def _read(text: str) -> Mapping[str, Counter[str]]:
 
 
 def _as_bytes(found: Mapping[str, Counter[str]]) -> Mapping[str, Counter[str]]:
-    """Literals as Dafny 2.3 takes them: each byte of UTF-8 is a character."""
+    """Literals as Dafny 2.3 reads them: each byte of UTF-8 is a character."""
     return {
         name: Counter({word.encode().decode("latin-1"): count for word, count in words.items()})
         for name, words in found.items()
@@ -160,9 +160,9 @@ def _as_bytes(found: Mapping[str, Counter[str]]) -> Mapping[str, Counter[str]]:
 
 def _words(one: Declaration) -> Iterator[str]:
     """Names and literals, but for what Dafny's print changes: `true` is the range of a forall without one, frames and
-    measures are put together, numbers are decimal, and `!new`, a local `ghost` and the size of an array whose elements are listed are
-    left out."""
-    if one.kind == "import":  # printed with what it resolves to
+    measures are merged, numbers are decimal, and `!new`, a local `ghost` and the size of an array whose elements are
+    listed are left out."""
+    if one.kind == "import":  # printed with its resolved name
         return
     words = [word for token in one.everything() for word in (token.split(" ") if is_name(token) else [token])]
     left_out = _sizes(words)
@@ -198,7 +198,7 @@ def _difference(ours: Mapping[str, Counter[str]], theirs: Mapping[str, Counter[s
 def check(
     reader: Reader, programs: Sequence[tuple[str, str]], mutate: bool, report: Callable[[str], None]
 ) -> Counter[str]:
-    """Counts of what comes of all programs; `report` gets a line for each difference."""
+    """Counts of the results of all programs; `report` gets a line for each difference."""
     counts: Counter[str] = Counter()
     for name, text in programs:
         for what, variant in [("", text), *(mutants(text) if mutate else ())]:

@@ -26,7 +26,7 @@ _TABLE = [(kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in _KINDS
 
 
 def kind_of(text: str, related: str = "") -> str:
-    """`related`: the message that stands under it, which in 2.3 is sometimes the telling one."""
+    """The kind. `related`: the message below it, which in 2.3 is sometimes the decisive message."""
     for kind, pattern in _TABLE:
         if pattern.search(text) or (related and pattern.search(related)):
             return kind

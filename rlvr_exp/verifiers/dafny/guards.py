@@ -1,9 +1,9 @@
-"""Whether a candidate still is the given program with a proof, or found a way to "0 errors" without one.
+"""Whether a candidate is still the given program with a proof, or reaches "0 errors" without a proof.
 
-Compares declarations, token by token where they are specification. What the given program does itself is allowed as
-often and in the same declaration. What a candidate may do: prove (bodies of methods and lemmas, invariants, asserts,
-ghost code), add declarations that have bodies and take no name that the given program speaks of, and add `ensures` to
-what it proves. Rules are named in rlvr_exp/docs/dafny.md. Whether the proof holds is Dafny's to say.
+Compares declarations, token by token where they are specification. Whatever the given program does itself is allowed
+as often and in the same declaration. What a candidate may do: prove (bodies of methods and lemmas, invariants, asserts,
+ghost code), add declarations that have bodies and take no name that the given program mentions, and add `ensures` to
+what it proves. Rules are listed in rlvr_exp/docs/dafny.md. Dafny decides whether the proof holds.
 """
 
 from collections import Counter
@@ -41,8 +41,8 @@ class ViolationError(Exception):
 
 
 def before_parsing(program: str, text: str) -> Violation | None:
-    """What must not even reach Dafny's parser: directives that cut text away, files of the machine. `text` is the
-    candidate as it came, with its comments."""
+    """Violations that must not reach Dafny's parser: directives that remove text, files of the machine. `text` is the
+    original candidate, with its comments."""
     if has_directive(text):
         return Violation("preprocessor", "a line begins with #, which Dafny obeys even inside comments and strings")
     if "include" in text and Counter(_includes(text)) - Counter(_includes(program)):
@@ -58,12 +58,12 @@ def _includes(text: str) -> list[str]:
 def check(
     given: ProgramDeclarations, text: str, protect: Protect, holes: bool = True, keep: ProgramDeclarations | None = None
 ) -> tuple[Violation | None, Facts]:
-    """The first rule that the candidate breaks, and what is known of it for reading the tool's answer.
+    """The first rule that the candidate breaks, and the facts needed to check the tool's output.
 
     Args:
         protect: whether code may change.
         holes: whether what has no body in the given program, promises something and is not called, must get one.
-        keep: a program whose code must not change either; what has no code there gets none.
+        keep: a program whose code must not change either; a body without code there stays empty.
 
     Raises:
         Unreadable: the candidate cannot be read; Dafny most likely cannot either, and if it can, it must not pass.
@@ -90,7 +90,7 @@ def _check_types(given: ProgramDeclarations, declarations: Sequence[Declaration]
 
 
 def _check_holes(given: ProgramDeclarations, declarations: Sequence[Declaration]) -> None:
-    """A given method without a body, that promises something and that no other given body calls, was to be written."""
+    """A given method without a body that promises something and that no other given body calls has to be written."""
     left = {path for path, one in _paths(declarations) if one.body is None}
     for path, one in _paths(given.declarations, assumed=False):
         if path in left and _is_hole(one) and not _is_called(one.name, given.declarations):
@@ -111,7 +111,7 @@ def _is_called(name: str, declarations: Sequence[Declaration]) -> bool:
 def _paths(
     declarations: Sequence[Declaration], above: tuple = (), assumed: bool = True
 ) -> Iterator[tuple[tuple, Declaration]]:
-    """Every declaration with its path; `assumed` false: not inside what may stay abstract."""
+    """Every declaration with its path; `assumed` false: not inside declarations that may stay abstract."""
     for one in declarations:
         path = (*above, one.key)
         yield path, one
@@ -120,7 +120,7 @@ def _paths(
 
 
 class _Comparison:
-    """Of a candidate with one program.
+    """The comparison of a candidate with one program.
 
     Args:
         empty: whether a body without code is still to be written, or is kept as it is.
@@ -217,13 +217,13 @@ class _Comparison:
             raise ViolationError("program-changed", f"{_title(given)} has no code to keep")
 
     def _risks(self, given: Declaration | None, one: Declaration) -> None:
-        """What it does beyond the given declaration; attributes of its own were looked at before."""
+        """Soundness risks beyond those of the given declaration; its attributes were checked before."""
         if given is not None and (one.body, one.compiled, one.clauses) == (given.body, given.compiled, given.clauses):
             return
         allowed = Counter(_soundness_risks_of(given, self._given.bits)) if given is not None else Counter()
         for risk in _soundness_risks_of(one, self._facts.bits):
             if risk.rule == "refinement" and "refines" in self._given.spoken:
-                continue  # `...` stands for what a refined body has
+                continue  # `...` stands for the refined body
             allowed[risk] -= 1
             if allowed[risk] < 0:
                 raise ViolationError(risk.rule, f"{risk.text[:160]} in {_title(one)}")
@@ -235,7 +235,7 @@ class _Comparison:
             raise ViolationError(one.kind, f"{title} is not in the given program")
         if one.kind == "import" and "opened" in one.head:
             raise ViolationError("import", f"{title} is not in the given program")
-        if not inside or one.kind == "module":  # the tool's log knows a module by its own name alone
+        if not inside or one.kind == "module":  # the tool's log has a module's own name alone
             self._names(one, outermost=not path)
         if "refines" in one.head or "abstract" in one.head:
             raise ViolationError("refinement", f"{title} refines or is abstract")
@@ -250,7 +250,7 @@ class _Comparison:
             self._added(member, path, inside=True)
 
     def _names(self, one: Declaration, outermost: bool) -> None:
-        """A member of a new type or module takes nothing over: the given program speaks of none."""
+        """A member of a new type or module can shadow nothing: the given program mentions none."""
         for name in one.names():
             taken = name in self._given.spoken
             if one.kind in CALLABLES or one.kind in ("const", "field"):
@@ -280,7 +280,7 @@ def _is_empty(body: Sequence[str]) -> bool:
 
 
 def _bare(head: Sequence[str]) -> tuple[str, ...]:
-    """Without a last semicolon, which an older style allows."""
+    """The head without a last semicolon, which an older style allows."""
     return tuple(head[:-1]) if head and head[-1] == ";" else tuple(head)
 
 

@@ -1,7 +1,7 @@
-"""What Dafny 2.3 said, as data: faults with kind and line, and how each procedure ended.
+"""The output of Dafny 2.3 as data: faults with kind and line, and how each procedure ended.
 
-Owns the reading of the tool's text and which bucket a failure falls into. A procedure counts as proved only where the
-tool says so in as many words: in 2.3 a procedure that runs out of resources may add nothing to the number of errors,
+Owns the parsing of the tool's output and the bucket of a failure. A procedure counts as proved only where the tool says
+so explicitly: in 2.3 a procedure that runs out of resources may add nothing to the number of errors,
 and the last line and the exit code then look like success.
 """
 
@@ -24,47 +24,48 @@ _BUCKETS = (("out of resource", "timeout"), ("timed out", "timeout"), ("out of m
 
 @dataclass(frozen=True)
 class Fault:
-    """One complaint of the tool."""
+    """One error that the tool reports."""
 
     line: int
     kind: str
-    """Of an unproved obligation: `postcondition`, `invariant-entry`, ...; empty for a fault of syntax or names."""
+    """The kind of an unproved obligation: `postcondition`, `invariant-entry`, ...; empty for a fault of syntax or
+    names."""
     text: str
 
 
 @dataclass(frozen=True)
 class Procedure:
-    """One thing that was to be proved. `name` is the declaration's, dotted, without the tool's own marks."""
+    """One proof that the tool attempted. `name` is the declaration's, dotted, without the tool's own marks."""
 
     part: str
-    """`Impl` for a body, `CheckWellformed` for a specification; further ones of the tool's own."""
+    """`Impl` for a body, `CheckWellformed` for a specification; the tool has further kinds."""
     name: str
     obligations: int
     result: str
-    """`verified`, or the tool's word for what else it was."""
+    """`verified`, or the tool's word for another result."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """All that the output says. `stage` is where it stopped: `parse`, `resolve` or `verify`."""
+    """The content of an output. `stage` is where it stopped: `parse`, `resolve` or `verify`."""
 
     stage: str
     faults: tuple[Fault, ...]
     procedures: tuple[Procedure, ...]
     verified: int
-    """As the last line counts; -1 where there is no last line, or where the exit code is not that of success."""
+    """The count of the last line; -1 where there is no last line, or where the exit code is not that of success."""
     bodyless: int
-    """Loops and forall statements without a body: the tool believes what they say."""
+    """Number of loops and forall statements without a body, which the tool assumes to be right."""
 
     @property
     def proved(self) -> bool:
-        """Everything was looked at and proved, by every account that the tool gives."""
+        """Everything was checked and proved, according to every count in the output."""
         good = sum(procedure.result == "verified" for procedure in self.procedures)
         return self.stage == "verify" and not self.faults and good == len(self.procedures) == self.verified
 
     @property
     def careless(self) -> bool:
-        """Nothing is wrong but promises without a body, which the tool was told not to believe."""
+        """Only promises without a body are wrong, which the tool's options say not to assume."""
         return bool(self.faults) and all("must have a body" in fault.text for fault in self.faults)
 
     def told(self, most: int = 6) -> str:
@@ -78,7 +79,8 @@ class Report:
 
     @property
     def bucket(self) -> str:
-        """Of a program that is not proved. One obligation known to fail outweighs another that took too long."""
+        """The bucket of a program that is not proved. An obligation known to fail outweighs another that took too
+        long."""
         if self.stage != "verify" or any(fault.kind for fault in self.faults):
             return self.stage
         results = [procedure.result for procedure in self.procedures]
@@ -87,7 +89,7 @@ class Report:
 
 
 def read(output: str, code: int) -> Report:
-    """Read an output made with /trace; `code` is the exit code, which counts for nothing where the text says less."""
+    """Parse an output of /trace; `code` is the exit code, which does not count where the text reports less."""
     counted, finished = _COUNTED.search(output), _FINISHED.search(output)
     stage = "verify" if counted is None else "parse" if counted[2] == "parse errors" else "resolve"
     lines = output.splitlines()
@@ -122,7 +124,8 @@ def _procedure(name: str, obligations: int, result: str) -> Procedure:
 
 
 def _declared(name: str) -> str:
-    """Impl$$_0_M.__default.F_k -> M.F': marks of a name are spelt out there, and a number begins a nested module."""
+    """Impl$$_0_M.__default.F_k -> M.F': marks of a name are spelt out in the log, and a number begins a nested
+    module."""
     parts = name.partition("$$")[2].split(".")
     plain = [re.sub(r"^_\d+_", "", part) for part in parts if part not in ("_module", "__default")]
     plain = [part.removeprefix("_default_") for part in plain]  # of a Main that cannot be run

@@ -1,5 +1,5 @@
-"""What Dafny 4.x said (`dafny verify --log-format=text`), as the same data. Written from its reference manual and its
-test suite's expectations; not run by us.
+"""The output of Dafny 4.x (`dafny verify --log-format=text`) as the same data. Written from its reference manual and
+the expected outputs of its test suite; not run by us.
 
 Exit codes: 0 success, 1 bad options, 2 the program does not parse or resolve, 4 not everything proved.
 """
@@ -27,7 +27,7 @@ _PARTS = {"correctness": "Impl", "well-formedness": "CheckWellformed"}
 
 
 def read(output: str, code: int) -> Report:
-    """Read an output and its exit code."""
+    """Parse an output and its exit code."""
     stage = "verify"
     if code not in (0, 4):
         stage = "parse" if _COUNTED.search(output) else "resolve"

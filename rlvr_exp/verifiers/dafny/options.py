@@ -1,4 +1,4 @@
-"""The words that each family of Dafny is started with, and who reads its answer."""
+"""The command-line words for each family of Dafny, and the parser of its output."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ PROBE_CPU_S = 20.0
 
 
 def words(tool: Tool, rlimit: int) -> list[str]:
-    """All but the file's name, which follows."""
+    """All words but the file's name, which follows."""
     if tool.family == "2.3":
         return ["/compile:0", "/nologo", "/vcsCores:1", "/trace"] + ([f"/rlimit:{rlimit}"] if rlimit else [])
     limit = [f"--resource-limit={rlimit}"] if rlimit else []
@@ -21,19 +21,18 @@ def words(tool: Tool, rlimit: int) -> list[str]:
 
 
 def front(tool: Tool) -> list[str]:
-    """Words that make a plain command line stop before the proofs, in place of `words`; exit code 0: it resolves."""
+    """Words that stop a plain command line before the proofs, in place of `words`; exit code 0: it resolves."""
     return ["/nologo", "/compile:0", "/dafnyVerify:0"] if tool.family == "2.3" else ["resolve"]
 
 
 def careful(tool: Tool) -> list[str]:
-    """Words that make the tool itself treat what is assumed as what is to be proved; for a given program that
-    assumes nothing."""
+    """Words by which the tool treats assumptions as proof obligations; for a given program that assumes nothing."""
     return ["/noCheating:1"] if tool.family == "2.3" else []
 
 
 def probing(tool: Tool, rlimit: int) -> list[str]:
-    """Words for a run that only looks for bodies that prove false: no other procedures, the first fault of each body,
-    and a smaller resource count, since a prover that looks for a proof of false in vain may look for long."""
+    """Words for a run that only searches for bodies that prove false: no other procedures, the first fault of each
+    body, and a smaller resource count, since a vain search for a proof of false may be long."""
     least = min(rlimit or PROBE_RLIMIT, PROBE_RLIMIT)
     if tool.family == "2.3":
         return ["/errorLimit:1", "/proc:Impl$$*", f"/rlimit:{least}"]
@@ -41,5 +40,5 @@ def probing(tool: Tool, rlimit: int) -> list[str]:
 
 
 def reader(tool: Tool) -> Callable[[str, int], Report]:
-    """From (output, exit code) to a report."""
+    """The parser from (output, exit code) to a report."""
     return logs.read if tool.family == "2.3" else logs4.read

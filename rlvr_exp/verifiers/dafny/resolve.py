@@ -1,4 +1,4 @@
-"""Whether a program parses and resolves: Dafny's front end alone, nothing proved and no guard asked."""
+"""Whether a program parses and resolves: Dafny's front end alone, without proofs and guards."""
 
 from typing import Self
 
@@ -10,7 +10,7 @@ from rlvr_exp.verifiers.dafny.tool import find
 
 
 class Resolver:
-    """One process of the installed Dafny, kept warm where it can be. Raises InputError where there is none."""
+    """One process of the installed Dafny, kept warm where possible. Raises InputError where none is installed."""
 
     def __init__(self, path: str = "", image: str = ""):
         tool = find(path, image)
@@ -20,7 +20,7 @@ class Resolver:
         self._runner = Warm(tool, options.words(tool, 0)) if self._warm else Cold(tool, options.front(tool))
 
     def fault(self, text: str) -> str:
-        """The tool's first complaint about a program; empty where it resolves."""
+        """The first error that the tool reports on a program; empty where it resolves."""
         if has_directive(plain(text)):
             return "a line begins with #"
         run = self._runner.run(printed(plain(text)), (), self._limits, lambda: not self._warm)

@@ -1,5 +1,5 @@
-"""The plain command line with the stages of the warm judge: what does not parse or resolve is said to be so before
-anybody asks whether its proofs are to be looked at."""
+"""The plain command line with the stages of the warm process: a program that does not parse or resolve is reported as
+such before the guards decide whether its proofs are checked."""
 
 from collections.abc import Callable, Sequence
 
@@ -9,7 +9,7 @@ from rlvr_exp.verifiers.dafny.tool import Tool
 
 
 class ResolveThenVerify:
-    """A process for each program, and one more for each whose proofs are not to be looked at."""
+    """A process for each program, and another for each program whose proofs are not checked."""
 
     def __init__(self, tool: Tool, words: Sequence[str]):
         self._whole, self._front = Cold(tool, words), Cold(tool, options.front(tool))
@@ -24,7 +24,7 @@ class ResolveThenVerify:
         return Run("stopped", code=run.code, cpu_s=front.cpu_s) if resolves else front
 
     def isolated(self) -> list[str]:
-        """What a process is kept from."""
+        """What a process is isolated from."""
         return self._whole.isolated()
 
     def close(self) -> None:

@@ -1,16 +1,16 @@
 """DafnyBench, CloverBench's wrong variants and MBPP-DFY's tests, as rows for `+stage=verify verifier=dafny`.
 
-    python -m rlvr_exp.verifiers.dafny.rows DIR ground_truth OUT.jsonl      each ground truth against itself
-    python -m rlvr_exp.verifiers.dafny.rows DIR hints_removed OUT.jsonl     each program without its hints, likewise
-    python -m rlvr_exp.verifiers.dafny.rows DIR pairs OUT.jsonl             ground truth as the answer to hints_removed
-    python -m rlvr_exp.verifiers.dafny.rows DIR wrong OUT.jsonl             CloverBench: wrong variants as answers
-    python -m rlvr_exp.verifiers.dafny.rows DIR tests OUT.jsonl             MBPP-DFY: programs with their tests as answers
+    python -m rlvr_exp.verifiers.dafny.rows DIR ground_truth OUT.jsonl      each ground truth against itself python -m
+    rlvr_exp.verifiers.dafny.rows DIR hints_removed OUT.jsonl     each program without its hints, likewise python -m
+    rlvr_exp.verifiers.dafny.rows DIR pairs OUT.jsonl             ground truth as the answer to hints_removed python -m
+    rlvr_exp.verifiers.dafny.rows DIR wrong OUT.jsonl             CloverBench: wrong variants as answers python -m
+    rlvr_exp.verifiers.dafny.rows DIR tests OUT.jsonl             MBPP-DFY: programs with their tests as answers
 
-DIR is the data set's folder, which holds DafnyBench/dataset, CloverBench or MBPP-DFY-153. Only pairs leave out what has
-no program without hints. Rows of `wrong` also say `weakened`: whether the variant's specification is another than the
-given one's. A row of `tests` passes where the program's specification proves what its tests assert: so does then every
-body that is proved against it. Tests that `expect`, or only print, are left out: they want to be run, and here nothing
-runs them.
+DIR is the data set's folder, which holds DafnyBench/dataset, CloverBench or MBPP-DFY-153. Only pairs leave out
+programs without a version without hints. Rows of `wrong` also have `weakened`: whether the variant's specification
+differs from the given specification. A row of `tests` passes where the program's specification proves what its tests
+assert: then so does every body that is proved against it. Tests that `expect`, or only print, are left out: they would
+have to be run, and nothing is run here.
 """
 
 import json

@@ -1,8 +1,9 @@
-"""One run of Dafny over one program, within limits: warm (one process for many programs) or cold (one for each).
+"""One run of Dafny over one program, within limits: warm (one process for many programs) or cold (a process for each).
 
 Owns the processes' lives and the clocks; knows nothing of guards and verdicts. A warm process is replaced after a
-limit, after a fault, and when it has grown or has judged many; what it says is framed, so that no program can forge
-it. One that does not start is started once more before it counts as lost. A cold one is the plain command line.
+limit, after a fault, and when it has grown or has judged many; its output is framed, so that no program can forge
+it. A process that does not start is started once more before it counts as lost. A cold process is the plain command
+line.
 """
 
 import select
@@ -17,7 +18,7 @@ from rlvr_exp.verifiers.dafny.tool import ENVIRONMENT, Tool, build
 
 End = Literal["done", "stopped", "cpu", "wall", "memory", "crash"]
 FILE = "candidate.dfy"
-"""The program's name wherever it is judged: names reach the prover, so they must not differ."""
+"""The program's file name in every run: names reach the prover, so they must not differ."""
 
 _SOURCE = Path(__file__).with_name("warm.cs")
 _WARM_UP = """
@@ -36,16 +37,16 @@ datatype Tree = Leaf | Node(Tree, int, Tree)
 _TICK_S = 0.05
 _MOST_PROGRAMS, _MOST_MB = 400, 700
 _START_S = 120.0
-"""Within which a warm process is ready, the first time; on a machine with nothing else to do it takes a second or two."""
+"""Seconds within which a warm process is ready, the first time; an idle machine takes a second or two."""
 _TOLD = 200
-"""Characters of what a process said that did not start."""
+"""Characters that are kept of the output of a process that did not start."""
 _LONGEST = 4 << 20
-"""Bytes of output that are kept; no honest log comes near."""
+"""Bytes of output that are kept; no honest log is nearly as long."""
 
 
 @dataclass(frozen=True)
 class RunLimits:
-    """What one program may use: CPU seconds and memory of the whole tree, and seconds of the wall clock."""
+    """What one program may use: CPU seconds and memory of its process tree, and seconds of the wall clock."""
 
     cpu_s: float
     wall_s: float
@@ -54,7 +55,7 @@ class RunLimits:
 
 @dataclass(frozen=True)
 class Run:
-    """How it ended, what the tool said, its exit code (99 where it has none) and the CPU time."""
+    """How it ended, the tool's output, its exit code (99 where it has none) and the CPU time."""
 
     end: End
     output: str = ""
@@ -63,11 +64,11 @@ class Run:
 
 
 class Lost(Exception):
-    """No process can be had: each that was started broke down, or was not ready in time. Says which, of each."""
+    """No process starts: each attempt crashed, or was not ready in time. The message says which, for each."""
 
 
 class _Watch:
-    """One program's clocks. Reading waits in ticks and raises what limit it fell to."""
+    """One program's clocks. Reading waits in ticks and raises the limit that was reached."""
 
     def __init__(self, program: Program, limits: RunLimits, before: Usage):
         self._program, self._limits, self._before = program, limits, before
@@ -75,7 +76,7 @@ class _Watch:
         self.cpu_s = 0.0
 
     def tick(self) -> End | None:
-        """The limit that is passed by now."""
+        """The limit that is exceeded, if any."""
         used = self._program.usage()
         self.cpu_s = max(self.cpu_s, used.cpu_s - self._before.cpu_s)
         if self.cpu_s > self._limits.cpu_s:
@@ -89,7 +90,7 @@ class Warm:
     """A Dafny 2.3 that judges one program after another.
 
     Args:
-        start_s: seconds within which a process is ready; the second that is tried has twice as many.
+        start_s: seconds within which a process is ready; the second attempt has twice as many.
     """
 
     def __init__(self, tool: Tool, options: Sequence[str], start_s: float = _START_S):
@@ -101,10 +102,10 @@ class Warm:
         self._buffer = bytearray()
 
     def run(self, text: str, extra: Sequence[str], limits: RunLimits, goes_on: Callable[[], bool]) -> Run:
-        """Judge one program; once it has resolved, `goes_on` says whether its proofs are looked at.
+        """Judge one program; once it has resolved, `goes_on` decides whether its proofs are checked.
 
         Raises:
-            Lost: no process can be had.
+            Lost: no process starts.
         """
         if self._program is None:
             self._start()
@@ -115,7 +116,7 @@ class Warm:
         return run
 
     def isolated(self) -> list[str]:
-        """What the process is kept from. Raises Lost: no process can be had."""
+        """What the process is isolated from. Raises Lost: no process starts."""
         if self._program is None:
             self._start()
         return self._program.isolated()
@@ -126,8 +127,8 @@ class Warm:
             self._program = None
 
     def _start(self) -> None:
-        """Twice if need be, the second time with twice the seconds: a machine under load is slow and not broken, and a
-        process that was killed for another's memory starts the next time."""
+        """Start a process, with a second attempt of twice the seconds: a machine under load is slow and not broken, and
+        a process that was killed for another's memory starts the next time."""
         faults = []
         for start_s in (self._start_s, 2 * self._start_s):
             fault = self._fault_of_start(start_s)
@@ -137,7 +138,7 @@ class Warm:
         raise Lost(f"the warm Dafny did not start: {faults[0]}; then {faults[1]}")
 
     def _fault_of_start(self, start_s: float) -> str:
-        """Start a process; why it is not ready, or nothing."""
+        """Start a process; returns why it is not ready, or nothing."""
         words = "\t".join([*self._options, "/trace", FILE])
         environment = {**ENVIRONMENT, "MONO_PATH": self._tool.library}
         command = ["mono", str(self._built), self._tool.library, words]
@@ -177,7 +178,7 @@ class Warm:
         self._program.input.write(line.encode() + b"\n")
 
     def _frame(self, watch: _Watch) -> tuple[list[str], str] | End:
-        """The next frame: its words and its text; or why there is none. What is no frame is a breakdown's last words."""
+        """The next frame: its words and its text; or why there is none. Other output is the message of a crash."""
         while True:
             head, newline, rest = bytes(self._buffer).partition(b"\n")
             if newline:
@@ -205,7 +206,7 @@ class Cold:
         self._tool, self._options = tool, list(options)
 
     def run(self, text: str, extra: Sequence[str], limits: RunLimits, goes_on: Callable[[], bool]) -> Run:
-        """As `Warm.run`; `goes_on` is asked first, since this process does not stop in the middle."""
+        """As `Warm.run`; `goes_on` is called first, since this process does not stop in the middle."""
         if not goes_on():
             return Run("stopped", code=98)
         command = [*self._tool.command, *self._options, *extra, FILE]
@@ -216,7 +217,7 @@ class Cold:
             program.end()
 
     def isolated(self) -> list[str]:
-        """What a process is kept from."""
+        """What a process is isolated from."""
         program = Program(["true"], ENVIRONMENT)
         program.wait()
         found = program.isolated()

@@ -1,9 +1,9 @@
 """Which names of a specification can mean a declaration, and which can only mean a variable that it binds itself.
 
 Follows comprehensions, quantifiers, let-expressions and the variable of a subset type, as far as that is certain: a
-scope that ends where it might still go on only makes one more name count as free. Lambdas and patterns bind nothing
-here, since a pattern's name may be a constructor's. What names a type is not told apart but for parameters: callers
-hold new types against every name.
+scope that is ended too early only counts one more name as free. Lambdas and patterns bind nothing here, since a
+pattern's name may be a constructor's. Names of types are not distinguished, except parameters: callers compare new
+types with every name.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ _MEMBER = "."
 
 @dataclass(frozen=True)
 class Use:
-    """A name that may mean a declaration. `member`: it stands behind a dot."""
+    """A name that may mean a declaration. `member`: it follows a dot."""
 
     name: str
     member: bool
@@ -28,13 +28,13 @@ class Use:
 class _Scope:
     names: frozenset[str]
     sites: frozenset[int]
-    """Where they are bound."""
+    """The range of tokens in which they are bound."""
     start: int
     stop: int
 
 
 def uses(tokens: Sequence[str], parameters: frozenset[str] = frozenset()) -> Iterator[Use]:
-    """Of one clause, head or body, balanced. `parameters` are bound in all of it."""
+    """The uses in one clause, head or body, balanced. `parameters` are bound in all of it."""
     scopes = _scopes(tokens)
     sites = frozenset(index for scope in scopes for index in scope.sites)
     for index, token in enumerate(tokens):
@@ -49,7 +49,7 @@ def uses(tokens: Sequence[str], parameters: frozenset[str] = frozenset()) -> Ite
 
 
 def _may_be_type_argument(tokens: Sequence[str], index: int) -> bool:
-    """In a list between < and >, as far as its neighbours tell."""
+    """Whether it is in a list between < and >, judged by its neighbours."""
     before = tokens[index - 1] if index else ""
     after = tokens[index + 1] if index + 1 < len(tokens) else ""
     return (before == "<" and after in (">", ",", "<")) or (before == "," and after == ">")
@@ -107,7 +107,7 @@ def _subset(tokens: Sequence[str], closes: dict[int, int], index: int) -> _Scope
 def _next(
     tokens: Sequence[str], closes: dict[int, int], index: int, wanted: tuple[str, ...], lets: bool = False
 ) -> int | None:
-    """The first of these at this depth; with `lets`, semicolons of lets between are theirs."""
+    """The first of these tokens at this depth; with `lets`, semicolons of lets in between are skipped."""
     opened = 0
     while index < len(tokens) and tokens[index] not in (")", "]", "}"):
         token = tokens[index]
@@ -121,13 +121,13 @@ def _next(
 
 
 def _scope(tokens: Sequence[str], closes: dict[int, int], binder: tuple[int, int], start: int, after: int) -> _Scope:
-    """Of the variables between two indices, from `start` on; `after`: where the expression begins that they are for."""
+    """The scope of the variables between two indices, from `start` on; `after`: where their expression begins."""
     sites = _bound(tokens, closes, *binder)
     return _Scope(frozenset(tokens[site] for site in sites), sites, start, _end(tokens, closes, after))
 
 
 def _bound(tokens: Sequence[str], closes: dict[int, int], first: int, stop: int) -> frozenset[int]:
-    """Names behind the binding word or a comma, outside of all brackets, that a type, a comma or the end follows."""
+    """Names after the binding word or a comma, outside all brackets, followed by a type, a comma or the end."""
     found, index, angles = set(), first + 1, 0
     while index < stop:
         token, before, after = tokens[index], tokens[index - 1], tokens[index + 1]
@@ -140,7 +140,7 @@ def _bound(tokens: Sequence[str], closes: dict[int, int], first: int, stop: int)
 
 
 def _end(tokens: Sequence[str], closes: dict[int, int], index: int) -> int:
-    """Where the scope that goes on at `index` ends for certain, or sooner."""
+    """Where the scope that continues at `index` certainly ends, or earlier."""
     ifs = lets = binders = 0
     while index < len(tokens):
         token = tokens[index]

@@ -1,6 +1,6 @@
-"""What lets Dafny say "0 errors" without a proof, found in the tokens of one declaration.
+"""Constructs by which Dafny reports "0 errors" without a proof, found in the tokens of one declaration.
 
-Each finding is a rule and the tokens that broke it, so that what the given program does itself can be told from what a
+Each risk is a rule and the tokens that break it, so that the given program's own can be distinguished from those that a
 candidate adds. Nothing is compared here.
 """
 
@@ -15,9 +15,9 @@ HARMLESS = frozenset(
     + ("tailrecursion", "nowarn", "warnShadowing", "vcs_max_cost", "vcs_max_splits", "vcs_split_on_every_assert")
     + ("isolate_assertions", "subsumption", "nativeType", "disable_nonlinear_arithmetic", "contradiction")
 )
-"""Attributes that steer a proof or a compiler and cannot weaken what is proved."""
+"""Attributes that guide a proof or a compiler and cannot weaken what is proved."""
 LIMITS = frozenset(("timeLimit", "timeLimitMultiplier", "rlimit", "resource_limit"))
-"""Attributes that set a limit of their own to one proof. Taken out of what the tool reads: the verifier's hold."""
+"""Attributes that set a limit for one proof. Removed from the tool's input: the verifier's limits hold."""
 _RULES = {
     "axiom": "axiom",
     "assume_concurrent": "assume",
@@ -43,7 +43,7 @@ class SoundnessRisk:
 
 
 def attribute_of(tokens: Sequence[str]) -> SoundnessRisk | None:
-    """Of one whole attribute, braces included; None where it is harmless."""
+    """The risk of one attribute, braces included; None where it is harmless."""
     name = tokens[2] if len(tokens) > 3 else ""
     if name in HARMLESS or list(tokens[1:]) == [":", "verify", "true", "}"]:
         return None
@@ -52,12 +52,12 @@ def attribute_of(tokens: Sequence[str]) -> SoundnessRisk | None:
 
 
 def _is_limit(tokens: Sequence[str]) -> bool:
-    """`{:timeLimit 60}` and its like, with a plain number."""
+    """Whether it is like `{:timeLimit 60}`, with a plain number."""
     return len(tokens) == 5 and tokens[1] == ":" and tokens[2] in LIMITS and tokens[3].isdigit() and tokens[4] == "}"
 
 
 def without_limits(text: str) -> str:
-    """The program with its own limits of proofs blanked out, every other character where it was."""
+    """The program with its own limits of proofs blanked out, every other character in its place."""
     if not any(name in text for name in LIMITS):
         return text
     parts = [[piece.text, piece.token] for piece in pieces(text)]
@@ -71,7 +71,7 @@ def without_limits(text: str) -> str:
 
 
 def soundness_risks(tokens: Sequence[str]) -> Iterator[SoundnessRisk]:
-    """All in a balanced list of tokens."""
+    """All risks in a balanced list of tokens."""
     walk = Walker(tokens, partners(tokens))
     for index, token in enumerate(tokens):
         found = None
@@ -105,14 +105,14 @@ def bodyless(tokens: Sequence[str]) -> int:
 
 
 def _past_freed(walk: Walker, index: int) -> int:
-    """Past the words of a `free` clause and its expression."""
+    """The index after the words of a `free` clause and its expression."""
     while walk.at(index) in CLAUSES:
         index += 1
     return max(walk.past_expression(index), index + 1)
 
 
 def _has_typed_pattern(walk: Walker, index: int) -> bool:
-    """Whether a pattern `C(x: T, ...)` stands between `case` and its arrow."""
+    """Whether there is a pattern `C(x: T, ...)` between `case` and its arrow."""
     start = index
     while walk.at(index) not in ("=>", ";", "{", "}", ")", "]", ""):
         index = walk.closes[index] + 1 if walk.at(index) in ("(", "[") else index + 1
@@ -160,5 +160,5 @@ def _has_body(walk: Walker, index: int) -> bool:
 
 
 def _is_quantifier(tokens: Sequence[str]) -> bool:
-    """An expression has a `::` for every quantifier in it; a statement has one fewer."""
+    """Whether it is an expression: it has a `::` for every quantifier in it; a statement has one fewer."""
     return tokens.count("::") >= sum(token in ("forall", "exists") for token in tokens)

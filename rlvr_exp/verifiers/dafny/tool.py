@@ -1,7 +1,7 @@
-"""Which Dafny judges: found, asked for its version once, and described for the manifest. Nothing is judged here.
+"""The installed Dafny: found, its version probed once, and described for the manifest. Nothing is judged here.
 
-Two families are known: 2.3 (options with a slash, Debian's package) and 4.x (`dafny verify`). Only 2.3 can be kept
-warm: it needs mono, its compiler `mcs` (which Debian's package brings) and the folder of Dafny's libraries.
+Two families are supported: 2.3 (options with a slash, Debian's package) and 4.x (`dafny verify`). Only 2.3 can be kept
+warm: it needs mono, its compiler `mcs` (part of Debian's package) and the folder of Dafny's libraries.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ _FULL = re.compile(r"Dafny(?: program verifier version)? (2\.3)[.\d]*|^(4\.\d+)[
 
 @dataclass(frozen=True)
 class Tool:
-    """A Dafny that answered. `command` starts it; `family` is "2.3" or "4"; `version` is all that it said of it."""
+    """A Dafny that runs. `command` starts it; `family` is "2.3" or "4"; `version` is its complete version text."""
 
     command: tuple[str, ...]
     family: str
@@ -32,10 +32,10 @@ class Tool:
     library: str = ""
     """The folder of Dafny's libraries, where it can be kept warm; else empty."""
     prover: str = ""
-    """The version of the z3 beside it, where it brings none of its own."""
+    """The version of the installed z3, where Dafny has none of its own."""
 
     def described(self) -> dict[str, str]:
-        """For the manifest and the cache's keys."""
+        """Its description for the manifest and the cache's keys."""
         return {"dafny": self.version} | ({"z3": self.prover} if self.prover else {})
 
 
@@ -64,7 +64,7 @@ def find(path: str = "", image: str = "") -> Tool:
 def _docker(image: str) -> tuple[str, ...]:
     if shutil.which("docker") is None:
         raise _problem("verifier.image", "docker is not on the PATH", image, "install docker, or set verifier.path")
-    # The private folder is the working directory; the container sees it at the same place, and no network.
+    # The private folder is the working directory; the container sees it at the same path, and no network.
     return ("docker", "run", "--rm", "--interactive", "--network=none", "--volume=.:/work", "--workdir=/work", image)
 
 
@@ -85,7 +85,7 @@ def _probed(command: tuple[str, ...]) -> Tool:
 
 
 def _library(program: str) -> str:
-    """The folder that Debian's start script names, where mono and its compiler are there too."""
+    """The folder that Debian's start script names, where mono and its compiler are installed too."""
     if not (shutil.which("mono") and shutil.which("mcs")):
         return ""
     head = Path(program).read_bytes()[:4096].decode("latin-1")
@@ -110,7 +110,7 @@ def _ask(command: tuple[str, ...], word: str) -> str:
 
 
 def build(tool: Tool, source: Path) -> Path:
-    """The warm judge, compiled once per Dafny and source into the user's cache folder.
+    """The program of the warm process, compiled once per Dafny and source into the user's cache folder.
 
     Raises:
         InputError: it does not compile against this Dafny.

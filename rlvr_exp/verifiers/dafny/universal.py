@@ -1,9 +1,9 @@
 """Fixed answers that fit every Dafny program and prove nothing: none of them may ever pass.
 
 Each takes the given program and gives a candidate, whatever the program is about. Those of `PREFIXES` and `HELPERS`
-stand at the beginning of every method's and lemma's body, before `assert false`, so that nothing but the cheat can make
-them pass; what they need stands behind the program, and a body that is not there is written. Which of them Dafny 2.3 proves by itself is in rlvr_exp/docs/dafny.md. Judges nothing:
-`universal_check` does.
+are put at the beginning of every method's and lemma's body, before `assert false`, so that only the cheat can pass; the
+declarations they need follow the program, and a missing body is added. Which of them Dafny 2.3 proves by itself is in
+rlvr_exp/docs/dafny.md. Judges nothing: `universal_check` does.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,7 @@ PREFIXES = {
     "#line behind invisible characters": "\n/*\n\ufeff\u200b#line 1 u /*\n*/ assume false; // */\n",
     "#if hides code": "\n#if U\nassert false;\n#else\nassume false;\n#endif\n",
 }
-"""What stands at the beginning of a body."""
+"""Statements for the beginning of a body."""
 
 _NAT = "lemma U_Nat(s: seq<nat>) ensures forall i | 0 <= i < |s| :: s[i] >= 0 { }"
 _FALSE = "lemma U() ensures false"
@@ -95,8 +95,8 @@ HELPERS = {
 
 
 def bodies(given: str, prefix: str, more: str = "") -> str:
-    """The given program with `prefix` at the beginning of each body of a method or lemma, and declarations behind it. A
-    program that cannot be read only gets the declarations."""
+    """The given program with `prefix` at the beginning of each body of a method or lemma, and declarations after it. A
+    program that cannot be parsed only gets the declarations."""
     text = plain(given)
     try:
         found = [one for _, one in labelled(parse(text)) if one.kind in ("method", "lemma")]
@@ -120,7 +120,7 @@ def bodies(given: str, prefix: str, more: str = "") -> str:
 
 
 def wrapped(given: str) -> str:
-    """The program between two lines that close a comment for whoever does not know `#line`, and open none for Dafny."""
+    """The program between two lines that close a comment for parsers without `#line`, and open none for Dafny."""
     return f"/*\n#line 1 u */\n{bodies(given, '')}\n//*/\n"
 
 
@@ -149,4 +149,4 @@ ANSWERS: tuple[tuple[str, Answer], ...] = (
     *((name, _prefix(text)) for name, text in PREFIXES.items()),
     *((name, _helper(text)) for name, text in HELPERS.items()),
 )
-"""Name, and from the given program to the candidate."""
+"""Name, and the function from the given program to the candidate."""

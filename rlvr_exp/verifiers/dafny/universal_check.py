@@ -2,11 +2,10 @@
 
     python -m rlvr_exp.verifiers.dafny.universal_check [PATH] [--tasks N] [--proved N]
 
-PATH is a data.path of Dafny programs or examples; the embedded corpus without it. `--tasks` takes that many tasks of each
-role. What the guards refuse is not proved, since it cannot pass; of what is left, `--proved` judges that many tasks of
-each answer. 0: all; fewer are drawn by a fixed seed.
-A row an answer: passes, tasks, and the rules and buckets that held it. Exit codes: 0 without a pass, 1 with one, 2 for
-data at fault.
+PATH is a data.path of Dafny programs or examples; the embedded corpus without it. `--tasks` takes that many tasks of
+each role. Candidates that the guards refuse are not proved, since they cannot pass; of the others, `--proved` judges
+that many tasks of each answer. 0: all; fewer are drawn by a fixed seed. A row an answer: passes, tasks, and the rules
+and buckets that stopped it. Exit codes: 0 without a pass, 1 with one, 2 for data at fault.
 """
 
 import argparse
@@ -33,7 +32,7 @@ from rlvr_exp.verifiers.dafny.verifier import DafnyVerifier
 
 @dataclass(frozen=True)
 class Row:
-    """What one answer comes to on all tasks. `held`: how often each rule, or bucket of the tool, held it."""
+    """The results of one answer on all tasks. `held`: how often each rule, or bucket of the tool, stopped it."""
 
     name: str
     tasks: int
@@ -45,8 +44,8 @@ def check(problems: Sequence[tuple[str, DafnyProblem]], verifier: DafnyVerifier,
     """One row an answer.
 
     Args:
-        problems: with their names.
-        proved: of those that the guards let through, how many are judged; 0: all.
+        problems: problems with their names.
+        proved: how many of those that pass the guards are judged; 0: all.
     """
     for name, answer in ANSWERS:
         held: Counter[str] = Counter()
@@ -66,7 +65,7 @@ def check(problems: Sequence[tuple[str, DafnyProblem]], verifier: DafnyVerifier,
 
 
 def refused(problem: DafnyProblem, text: str) -> str:
-    """The rule by which the guards alone refuse it, or nothing."""
+    """The rule by which the guards alone refuse it; empty where none does."""
     given, shown = plain(problem.program), plain(text)
     early = guards.before_parsing(given, shown)
     if early is not None:
@@ -81,7 +80,7 @@ def refused(problem: DafnyProblem, text: str) -> str:
 
 
 def problems_of(path: str, most: int = 0) -> list[tuple[str, DafnyProblem]]:
-    """The tasks of both roles, at most so many of each (0: all). Raises InputError."""
+    """The tasks of both roles, at most `count` of each (0: all). Raises InputError."""
     splits = DafnyDomain(path, role="both", dev_fraction=0, test_fraction=0).splits()
     tasks = [task for found in splits.values() for task in found]
     roles = [[task for task in tasks if task.inputs.role == role] for role in ROLES]

@@ -1,8 +1,8 @@
 """Declarations with which Dafny 2.3 proves everything; the guards refuse them where they are new.
 
-Looks at tokens and at which type names which: a type counts as recursive, or as reaching an arrow, by the names that its
-fields mention, whatever module they are from. So a harmless type may be refused; one that people write for a proof is
-not. What each rule stands for, with Dafny's own issues, is in rlvr_exp/docs/dafny.md. Unsoundness that needs no
+Looks at tokens and at which type names which: a type counts as recursive, or as reaching an arrow, by the names that
+its fields mention, whatever module they are from. So a harmless type may be refused; a type that people write for a
+proof is not. The reason for each rule, with Dafny's issues, is in rlvr_exp/docs/dafny.md. Unsoundness that needs no
 declaration of its own is not found here.
 """
 
@@ -52,7 +52,7 @@ def bit_vectors(declarations: Sequence[Declaration]) -> frozenset[str]:
 
 
 def soundness_risks_of(one: Declaration, bits: frozenset[str]) -> Iterator[SoundnessRisk]:
-    """What one declaration does that only a few proofs need and that breaks Dafny."""
+    """Risks in one declaration that few proofs need and that break Dafny."""
     parts = [one.head, *(clause.text for clause in one.clauses), one.body or (), one.compiled or ()]
     for part in parts:
         yield from _memory_functions(part)
@@ -86,7 +86,7 @@ def _every(declarations: Sequence[Declaration]) -> Iterator[Declaration]:
 
 
 def _own(one: Declaration) -> list[str]:
-    """The tokens that say what a type is: constructors' fields, what a synonym stands for, fields and constants."""
+    """The tokens that define a type: constructors' fields, a synonym's definition, fields and constants."""
     fields = (member for member in one.members or () if member.kind in ("field", "const"))
     return [*_after_name(one), *(token for member in fields for token in member.head)]
 
@@ -106,7 +106,7 @@ def _after_name(one: Declaration) -> list[str]:
 
 
 def _mentions(found: Mapping[str, Declaration]) -> dict[str, set[str]]:
-    """Which of the types each names, by bare names; a trait stands for its classes, and `object` for all of them."""
+    """The types that each type mentions, by bare names; a trait stands for its classes, and `object` for all."""
     bare = {name.rpartition(".")[2] for name in found} | {_ALL}
     edges: dict[str, set[str]] = {name: set() for name in bare}
     for name, one in found.items():
@@ -133,7 +133,7 @@ def _reach(mentions: Mapping[str, set[str]], start: set[str]) -> set[str]:
 def _is_subset_of_sequences(
     one: Declaration, mentions: Mapping[str, set[str]], tokens: Mapping[str, Sequence[str]]
 ) -> bool:
-    """`type T = x: S | ...` where S is a sequence, or is not written and may be one."""
+    """Whether it is `type T = x: S | ...` where S is a sequence, or is omitted and may be a sequence."""
     head = list(one.head)
     if "newtype" in head or "=" not in head or "|" not in head[head.index("=") :]:
         return False

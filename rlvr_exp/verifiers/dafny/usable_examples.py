@@ -1,11 +1,12 @@
-"""Which examples of a data set can be learnt from, as the installed Dafny sees it.
+"""Which examples of a data set can be trained on, according to the installed Dafny.
 
-    python -m rlvr_exp.verifiers.dafny.usable_examples PATH [--examples OUT.jsonl [--role ROLE]] [--reasons OUT.jsonl] ...
+    python -m rlvr_exp.verifiers.dafny.usable_examples PATH [--examples OUT.jsonl [--role ROLE]] [--reasons OUT.jsonl]
+    ...
 
 An example is usable for a role where its texts fit (rlvr_exp/tasks/dafny/pairs.py), its program is proved, the guards
-let the whole pass as an answer to the program with a hole (an annotator's also to the program with the body), and the
-program with the body alone resolves. Each program is proved once, whatever the number of its methods; verdicts are
-remembered, so a second run takes seconds. `--examples` writes what is usable as rows that `data.path` takes;
+accept it as an answer to the program with a hole (an annotator's also to the program with the body), and the program
+with the body alone resolves. Each program is proved once, whatever the number of its methods; verdicts are cached, so a
+second run takes seconds. `--examples` writes the usable examples as rows that `data.path` takes;
 `--reasons` a row an example: {"id", "writer", "annotator"}, each the reason why not, or empty. Exit codes: 0, 1, 2.
 """
 
@@ -47,7 +48,7 @@ class UsableCheck:
         self._verdicts: dict[str, Verdict] = {}
 
     def ask(self, texts: Iterable[str]) -> None:
-        """Prove programs side by side before they are asked for one by one."""
+        """Prove programs in parallel before their verdicts are needed one by one."""
         fresh = [text for text in dict.fromkeys(texts) if text not in self._verdicts]
         requests = (Request(DafnyProblem(text), Candidate(text)) for text in fresh)
         for index, verdict in self._verifier.as_ready(requests):
@@ -77,7 +78,7 @@ def _reason(verdict: Verdict) -> str:
 
 
 def _refused(given: str, gold: str, protect: Protect) -> str:
-    """The rule by which the gold is no answer to the program that is given; empty where it is one."""
+    """The rule by which the gold is no answer to the given program; empty where it is an answer."""
     early = guards.before_parsing(plain(given), plain(gold))
     if early is not None:
         return early.rule

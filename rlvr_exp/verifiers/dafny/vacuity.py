@@ -1,8 +1,8 @@
-"""Probes: programs with `assert false` where bodies are left, and what the tool's log says of them.
+"""Probes: programs with `assert false` at the exits of bodies, and the results in the tool's log.
 
-Writes the probing programs and reads the answers; runs nothing. A body is probed at its end and before each `return`
-and `yield`, so that its probe is proved only where no way out of it can be reached. What was proved there before means
-nothing then, unless the contract itself says as much: `contract_probe` finds that out from the given program alone.
+Writes the probing programs and parses the results; runs nothing. A body is probed at its end and before each `return`
+and `yield`, so that its probe is proved only where no exit can be reached. Then the earlier proof means nothing, unless
+the contract itself implies false: `contract_probe` finds that out from the given program alone.
 """
 
 from collections import Counter
@@ -17,7 +17,7 @@ _PROBE = " assert false; "
 
 
 def probed(text: str, wanted: Callable[[str], bool] = lambda label: True) -> tuple[str, Counter[str]]:
-    """The program with probes in the bodies of the callables whose label is wanted, and how many bodies have each."""
+    """The program with probes in the bodies of the callables with wanted labels, and the number of bodies of each."""
     before: dict[int, str] = {}
     labels: Counter[str] = Counter()
     words = [piece.text for piece in pieces(text) if piece.token]
@@ -74,7 +74,7 @@ def refuted(report: Report, labels: Iterable[str]) -> frozenset[str]:
 
 
 def _endless(one: Declaration) -> bool:
-    """It need not end: that its end is never reached is its right."""
+    """Whether it need not end: an end that is never reached is allowed."""
     return any(clause.word == "decreases" and "*" in clause.text and len(clause.text) == 1 for clause in one.clauses)
 
 
@@ -85,7 +85,7 @@ def _promised(one: Declaration) -> list[str]:
 
 
 def _with(text: str, before: Mapping[int, str], left_out: Collection[int] = ()) -> str:
-    """The text with words put before some of its tokens, by their index, and without others."""
+    """The text with words inserted before some of its tokens, by their index, and without others."""
     parts: list[str] = []
     index = 0
     for piece in pieces(text):

@@ -1,13 +1,13 @@
-"""Dafny programs judged by Dafny: `passed` is a proof of the given program's specification, and nothing less.
+"""Verifies Dafny programs: `passed` is a proof of the given program's specification, and nothing less.
 
-The tool decides whether a program is proved, the guards whether it is still the given one, and whether it keeps the code
-that the problem says. A program is parsed and resolved first; then the guards look at it, and only what they let through
-is proved. Buckets: `parse` and `resolve` as the tool says; `verify` where an obligation is known to be unproved; `timeout`
-where the prover ran out of its resource count, or all of it out of CPU or wall time; `memory`; `runtime_error` where Dafny
-itself broke down, twice.
+The tool decides whether a program is proved, the guards whether it is still the given program, and whether it keeps the
+code that the problem requires. A program is parsed and resolved first; then the guards check it, and only programs that
+they accept are proved. Buckets: `parse` and `resolve` as the tool says; `verify` where an obligation is known to be
+unproved; `timeout` where the prover ran out of its resource count, or all of it out of CPU or wall time; `memory`;
+`runtime_error` where Dafny itself crashed, twice.
 
-Score: of the procedures that belong to the given program's declarations, the share that is proved; what else fails
-counts as one more. So proving helpers raises nothing.
+Score: of the procedures that belong to the given program's declarations, the share that is proved; any other failure
+counts as one more procedure. So proving helpers does not raise the score.
 
 Not covered: unsoundness of Dafny, Boogie or z3 themselves, and a specification that says too little.
 """
@@ -42,7 +42,7 @@ _LONGEST = 400_000
 
 
 class SandboxOptions(Protocol):
-    """The part of the `sandbox` node that is read here."""
+    """The part of the `sandbox` node that is used here."""
 
     workers: int
     level: str
@@ -54,11 +54,11 @@ class SandboxOptions(Protocol):
 
 @dataclass(frozen=True)
 class _Case:
-    """One candidate to judge. `given` is None where the given program cannot be read."""
+    """One candidate to judge. `given` is None where the given program cannot be parsed."""
 
     given: ProgramDeclarations | None
     keeps: bool
-    """There is code to keep: `keep`, or None where it cannot be read."""
+    """Whether there is code to keep: `keep`, or None where it cannot be parsed."""
     keep: ProgramDeclarations | None
     text: str
     limits: RunLimits
@@ -70,16 +70,16 @@ class DafnyVerifier(CachedVerifier):
 
     Args:
         sandbox: `workers`, `require`, and the limits where this verifier's own are 0; `level=strict` gives every
-            candidate a process of its own.
-        path: the Dafny to use; empty: the one on the PATH. image: a docker image in its place.
-        warm: judge many programs in one process where the Dafny can (2.3 with mono's compiler).
+            candidate its own process.
+        path: the Dafny to use; empty: `dafny` on the PATH. image: a docker image in its place.
+        warm: judge many programs in one process where Dafny can (2.3 with mono's compiler).
         rlimit: what the prover may use for one procedure, in its own count; 0: no limit.
         cpu_s, wall_s, memory_mb: limits of one candidate; 0: the sandbox's.
-        protect: `specification` lets a candidate write other code; `program` lets it add annotations alone; where the
-            problem does not say it.
-        holes: a given method or lemma without a body that nothing calls has to get one.
-        vacuity: a proved candidate must not prove `assert false` where its bodies are left. Checked once for each
-            content, with the verdict that is remembered.
+        protect: `specification` lets a candidate write other code; `program` lets it add annotations alone; used where
+            the problem does not set it.
+        holes: a given method or lemma without a body that nothing calls has to get a body.
+        vacuity: a proved candidate must not prove `assert false` at the exits of its bodies. Checked once for each
+            content, with the cached verdict.
     """
 
     runs_candidates = False
@@ -124,10 +124,10 @@ class DafnyVerifier(CachedVerifier):
         return self._tool.described()
 
     def isolation(self) -> dict[str, Any]:
-        """For the manifest. The tool runs no candidate: it reads one.
+        """The isolation, for the manifest. The tool runs no candidate: it only reads them.
 
         Raises:
-            InputError: the tool does not start. Asked before the first candidate is judged.
+            InputError: the tool does not start. Called before the first candidate is judged.
         """
         if self._isolated is None:
             try:
@@ -214,7 +214,7 @@ class DafnyVerifier(CachedVerifier):
 
 
 def _seen(text: str) -> str:
-    """As the tool and the guards are to see it: the tokens where they were, comments and limits blanked out."""
+    """The program as the tool and the guards see it: tokens in their places, comments and limits blanked out."""
     return without_limits(printed(plain(text)))
 
 
@@ -255,7 +255,7 @@ class _CandidateRun:
         return self._proved(report, extra)
 
     def _run_with_retry(self, text: str, extra: Sequence[str]) -> Run:
-        """A run; again after a breakdown, and with twice the time after one that fell to the wall clock."""
+        """A run; retried after a crash, and with twice the time after a run that reached its wall clock limit."""
         limits = self._case.limits
         run = self._run(text, extra, limits)
         if run.end == "crash":
@@ -270,7 +270,7 @@ class _CandidateRun:
         return run
 
     def _may_be_proved(self) -> bool:
-        """The guards' answer, asked for once the program has parsed and resolved."""
+        """The guards' decision, taken once the program has parsed and resolved."""
         if self._case.given is None:
             self._violation = None
             return True
@@ -302,13 +302,13 @@ class _CandidateRun:
 
     def _objection(self, report: Report, given: ProgramDeclarations, extra: Sequence[str]) -> Violation | Run | None:
         tool, case = self._own._tool, self._case
-        # A refining module's bodies stand in the log under names of its own.
+        # A refining module's bodies have other names in the log.
         named = tool.family == "2.3" and not {"refines", "abstract"} & given.spoken
         proof = Proof(given, case.text, self._facts, report, named, self._probe, self._own._read)
         return proof.objection(extra, options.probing(tool, self._own._rlimit), self._own._vacuity)
 
     def _probe(self, text: str, extra: Sequence[str]) -> Run:
-        """A program of our own making: the guards have nothing to say of it."""
+        """Run a probing program, without the guards."""
         own = self._case.limits
         limits = RunLimits(min(own.cpu_s, options.PROBE_CPU_S), own.wall_s, own.memory_mb)
         run = self._runner.run(text, extra, limits, lambda: True)
@@ -336,7 +336,7 @@ class _CandidateRun:
 
 
 def _counts(report: Report, given: ProgramDeclarations | None) -> tuple[int, int]:
-    """(proved, all) procedures of the given declarations; one more where anything else failed."""
+    """(proved, all) procedures of the given declarations; one more of all where anything else failed."""
     labels = given.labels if given is not None else frozenset()
     theirs = [one.result == "verified" for one in report.procedures if one.name in labels]
     others = [one.result == "verified" for one in report.procedures if one.name not in labels]

@@ -1,8 +1,7 @@
-"""Fixed answers: programs that know nothing of their task. One that passes shows a hole in a verifier or a weak suite.
-
-Owns which list belongs to which kind of problem; a list is a module with `ANSWERS`, pairs of a name and a function that
-builds the answer's text from what the problem gives: for Python the names which its tests take from a solution, for
-Dafny the given program, for an edit its language. Builds text and runs nothing.
+"""Fixed answers: programs that know nothing of their task. An answer that passes shows a hole in a verifier or a weak
+suite. Owns which list belongs to which kind of problem; a list is a module with `ANSWERS`, pairs of a name and a
+function that builds the answer's text from a part of the problem: for Python the names which its tests take from a
+solution, for Dafny the given program, for an edit its language. Builds text and runs nothing.
 """
 
 import importlib
@@ -22,7 +21,7 @@ PROGRAMS = "rlvr_exp.verifiers.universal.programs"
 
 @dataclass(frozen=True)
 class AnswerList:
-    """`module`: where the list is; `given`: what of a problem its functions build from."""
+    """A list. `module`: where it is; `given`: the part of a problem from which its functions build."""
 
     module: str
     given: Callable[[Any], Any]

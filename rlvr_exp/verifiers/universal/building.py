@@ -22,6 +22,6 @@ def module(head: str) -> Build:
 
 
 def _binding(name: str) -> str:
-    """Of CLASS.METHOD a class without work of its own."""
+    """The class of CLASS.METHOD, without further code."""
     owner, _, method = name.partition(".")
     return f"class {owner}:\n    {method} = staticmethod(_answer)\n" if method else f"{owner} = _answer\n"

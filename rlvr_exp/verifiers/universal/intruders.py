@@ -1,4 +1,4 @@
-"""Functions that look for the expected value or change what judges them, by means that work for any task."""
+"""Functions that search for the expected value or change their judge, by means that work for any task."""
 
 from rlvr_exp.verifiers.universal.building import Build, doing, returning
 

@@ -9,7 +9,7 @@ MODULE = "solution"
 
 
 def wanted_names(problem: PythonProblem | PytestProblem) -> tuple[str, ...]:
-    """In order of first use: the entry point, or what the suite imports from `solution` or reads of it."""
+    """The names in order of first use: the entry point, or what the suite imports from `solution` or reads from it."""
     if isinstance(problem, PythonProblem):
         return (problem.entry_point,)
     found: dict[str, None] = {}
@@ -23,7 +23,7 @@ def _parsed(text: str) -> ast.AST:
     try:
         return tree(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ast.Module([], [])  # what is no Python takes no name; its verifier gives no verdict, and the reason
+        return ast.Module([], [])  # no Python takes no name; the verifier gives no verdict, with the reason
 
 
 def _names_in(node: ast.AST) -> list[str]:
