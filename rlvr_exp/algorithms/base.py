@@ -15,14 +15,14 @@ from transformers import TrainerCallback
 from trl import GRPOConfig
 
 from rlvr_exp.algorithms.trainer import PolicyTrainer
-from rlvr_exp.algorithms.training_batch import Experience
+from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.collect import BatchPlan
 from rlvr_exp.rollouts.group_filter import GroupFilter
 from rlvr_exp.rollouts.groups import Groups
 
-Collect = Callable[[int], Experience]
+Collect = Callable[[int], TrainingBatch]
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Algorithm(ABC):
         return reward
 
     @abstractmethod
-    def experience(self, groups: Groups, pad_id: int) -> Experience:
+    def experience(self, groups: Groups, pad_id: int) -> TrainingBatch:
         """What the step's groups (`groups.batch`) teach: their samples with advantages and loss weights."""
 
     def trl_arguments(self) -> Mapping[str, Any]:

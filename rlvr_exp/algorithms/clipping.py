@@ -42,7 +42,7 @@ class Clipping:
         }
 
 
-class MeasuredClipping:
+class GradNormMetrics:
     """Put before a Transformers Trainer: rows of metrics say what clipping did, over all steps since the row before.
 
     Seams of the pinned Transformers: `_clip_grad_norm(model)` returns the norm before, `log(logs)` has every row.

@@ -16,7 +16,7 @@ from trl import GRPOConfig
 
 from rlvr_exp.algorithms.base import Algorithm, Collect
 from rlvr_exp.algorithms.trainer import PolicyTrainer
-from rlvr_exp.algorithms.training_batch import Experience, assembled, completion_mask, rewards_of
+from rlvr_exp.algorithms.training_batch import TrainingBatch, collate, completion_mask, rewards_of
 from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.collect import BatchPlan
@@ -42,10 +42,10 @@ class GroupAlgorithm(Algorithm):
     def group_filter(self) -> GroupFilter:
         return GroupFilter(self.zero_variance, self.zero_variance_eps)
 
-    def experience(self, groups: Groups, pad_id: int) -> Experience:
+    def experience(self, groups: Groups, pad_id: int) -> TrainingBatch:
         rewards = rewards_of(groups.batch)
         counted = self._counted(groups.batch, rewards).flatten()[:, None] * completion_mask(groups.batch)
-        return assembled(
+        return collate(
             groups.batch,
             pad_id,
             advantages=self.advantages(rewards).flatten()[:, None] * counted,

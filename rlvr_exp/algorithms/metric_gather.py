@@ -7,7 +7,7 @@ from accelerate import Accelerator
 
 
 @contextmanager
-def figures_stay_local(accelerator: Accelerator) -> Iterator[None]:
+def skip_metric_gather(accelerator: Accelerator) -> Iterator[None]:
     """Inside the block `gather` returns what it is given.
 
     What TRL's loss gathers are the least and the largest clipped share of a sample, which no row of metrics has; means

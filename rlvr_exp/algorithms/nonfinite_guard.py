@@ -25,7 +25,7 @@ REWARD, LOSS, GRADIENT = CAUSES = ("reward", "loss", "gradient")
 BORNE = 5
 
 
-class UpdateGuard:
+class NonFiniteGuard:
     """Counts the skipped updates of one trainer.
 
     Args:
@@ -45,12 +45,12 @@ class UpdateGuard:
         self._rewards = tuple(unsound)
 
     @property
-    def poisoned(self) -> bool:
+    def nonfinite_reward(self) -> bool:
         """What is being learned from was paid a reward that is no number: no update may be taken from it."""
         return bool(self._rewards)
 
-    def taken(self) -> None:
-        """An update was taken."""
+    def applied(self) -> None:
+        """An update was applied."""
         self._in_a_row = 0
 
     def skipped(self, step: int, loss: str, norm: float) -> None:
@@ -99,13 +99,13 @@ class UpdateGuard:
         """Raises InputError for unknown or missing keys."""
         if set(state) != set(self.state_dict()):
             got = ", ".join(sorted(state)) or "no keys"
-            raise InputError(InputProblem("state of UpdateGuard", "has other keys", got, ", ".join(self.state_dict())))
+            raise InputError(InputProblem("state of NonFiniteGuard", "has other keys", got, ", ".join(self.state_dict())))
         self._in_a_row, self._skipped, self._first = state["in_a_row"], state["skipped"], state["first"]
         self._told, self._row, self._rewards = state["told"], Counter(state["row"]), tuple(state["rewards"])
 
 
-class GuardedUpdate:
-    """Put before a Transformers Trainer and before MeasuredClipping.
+class SkipNonFiniteUpdates:
+    """Put before a Transformers Trainer and before GradNormMetrics.
 
     Seams of the pinned Transformers: `compute_loss` makes the loss of each pass, `training_step` has its gradient,
     `_tr_loss` adds losses up for the log, and `_clip_grad_norm(model)`, called once an update before the optimizer's
@@ -113,11 +113,11 @@ class GuardedUpdate:
     back.
     """
 
-    guard: UpdateGuard
+    guard: NonFiniteGuard
     """Set by whoever makes the trainer; a trainer of its own accord takes the default."""
 
     def __init__(self, *args: Any, **kwargs: Any):
-        self.guard = UpdateGuard()
+        self.guard = NonFiniteGuard()
         self._losses: list[torch.Tensor] = []
         """Of each pass of this update; looked at where it is skipped alone, for a device's sake."""
         self._loss_before: torch.Tensor | None = None
@@ -131,7 +131,7 @@ class GuardedUpdate:
             return found
         loss, *rest = found if isinstance(found, tuple) else (found,)
         self._losses.append(loss.detach())
-        sound = torch.isfinite(loss.detach()) & (not self.guard.poisoned)
+        sound = torch.isfinite(loss.detach()) & (not self.guard.nonfinite_reward)
         # A factor and not a sum or a choice: it reaches every gradient, and a factor of 1 leaves each as it is.
         loss = loss * torch.where(sound, 1.0, torch.nan).to(loss.dtype)
         return (loss, *rest) if rest else loss
@@ -143,16 +143,16 @@ class GuardedUpdate:
 
     def _clip_grad_norm(self, model: nn.Module):
         norm = super()._clip_grad_norm(model)
-        taken = math.isfinite(float(norm))
-        if taken:
-            self.guard.taken()
+        applied = math.isfinite(float(norm))
+        if applied:
+            self.guard.applied()
         else:
             self.guard.skipped(self.state.global_step + 1, self._broken_loss(), float(norm))
             self._tr_loss.copy_(self._loss_before)
-        self._of_row["taken" if taken else "skipped"] += 1
+        self._of_row["taken" if applied else "skipped"] += 1
         if self.accelerator.distributed_type != DistributedType.DEEPSPEED:
-            self.optimizer._is_overflow = not taken
-            if not taken:
+            self.optimizer._is_overflow = not applied
+            if not applied:
                 _drop_gradients(model)
         self._losses, self._loss_before = [], None
         return norm
@@ -165,10 +165,10 @@ class GuardedUpdate:
 
     def log(self, logs: dict[str, float], *args, **kwargs) -> None:
         if "loss" in logs:
-            taken, steps = self._of_row["taken"], self._of_row.total()
+            applied, steps = self._of_row["taken"], self._of_row.total()
             self._of_row.clear()
-            if taken < steps:
-                logs = {**logs, "loss": logs["loss"] * steps / taken if taken else math.nan}
+            if applied < steps:
+                logs = {**logs, "loss": logs["loss"] * steps / applied if applied else math.nan}
         super().log(logs, *args, **kwargs)
 
 

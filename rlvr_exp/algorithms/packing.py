@@ -18,7 +18,7 @@ IGNORED = -100
 
 
 @dataclass(frozen=True)
-class Layout:
+class PackedLayout:
     """Where the tokens of a packed row belong: for each group the length of its prefix, and of each of its segments."""
 
     prefixes: tuple[int, ...]
@@ -44,7 +44,7 @@ class ModelRows:
     position_ids: torch.Tensor
     attention_mask: torch.Tensor | None
     """(rows, width), 1 for tokens; None where the layout says what is seen."""
-    layout: Layout | None
+    layout: PackedLayout | None
     """Of a packed row; None for one row a completion."""
     scored: torch.Tensor
     """(m,) positions that predict a token, counted through all rows."""
@@ -116,7 +116,7 @@ def packed(
             places += range(row * width, row * width + len(answer))
         prefixes.append(len(prompt) - 1)
         segments.append(tuple(len(answers[row]) for row in rows))
-    layout = Layout(tuple(prefixes), tuple(segments))
+    layout = PackedLayout(tuple(prefixes), tuple(segments))
     tensors = (torch.tensor(values) for values in (scored, labels, places))
     return ModelRows(torch.tensor([ids]), torch.tensor([positions]), None, layout, *tensors, (len(owners), width))
 
@@ -141,7 +141,7 @@ def row_by_row(prompts: Sequence[Sequence[int]], answers: Sequence[Sequence[int]
     )
 
 
-def owners_and_segments(layout: Layout) -> tuple[torch.Tensor, torch.Tensor]:
+def owners_and_segments(layout: PackedLayout) -> tuple[torch.Tensor, torch.Tensor]:
     """(width,) the group of each token of a packed row, and its segment counted through the row; -1 in a prefix."""
     groups, segments, count = [], [], 0
     for number, (prefix, lengths) in enumerate(zip(layout.prefixes, layout.segments, strict=True)):

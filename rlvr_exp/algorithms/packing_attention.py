@@ -16,7 +16,7 @@ from torch.nn.attention.flex_attention import BlockMask, create_block_mask
 from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface, PreTrainedModel
 
-from rlvr_exp.algorithms.packing import Layout, owners_and_segments
+from rlvr_exp.algorithms.packing import PackedLayout, owners_and_segments
 
 SDPA_PACKED, FLEX = "sdpa_packed", "flex_attention"
 UNKNOWN = ("softcap", "s_aux", "position_bias")
@@ -36,7 +36,7 @@ def sdpa_packed(
     dropout: float = 0.0,
     scaling: float | None = None,
     sliding_window: int | None = None,
-    packed_layout: Layout | None = None,
+    packed_layout: PackedLayout | None = None,
     **others: Any,
 ) -> tuple[torch.Tensor, None]:
     """(1, heads, width, d) queries, keys and values -> (1, width, heads, d).
@@ -67,7 +67,7 @@ def sdpa_packed(
 
 
 @lru_cache(maxsize=1)
-def segment_masks(layout: Layout, dtype: torch.dtype, device: torch.device) -> list[torch.Tensor]:
+def segment_masks(layout: PackedLayout, dtype: torch.dtype, device: torch.device) -> list[torch.Tensor]:
     """For each group what its segments see. Kept for the layers of one pass, and no longer: long ones are large."""
     groups = zip(layout.prefixes, layout.segments, strict=True)
     return [segment_mask(prefix, segments, dtype, device) for prefix, segments in groups]
@@ -81,7 +81,7 @@ def segment_mask(prefix: int, segments: tuple[int, ...], dtype: torch.dtype, dev
     return torch.zeros(seen.shape, dtype=dtype, device=device).masked_fill_(~seen, -torch.inf)[None, None]
 
 
-def block_mask(layout: Layout, device: torch.device) -> BlockMask:
+def block_mask(layout: PackedLayout, device: torch.device) -> BlockMask:
     """The same for FlexAttention: blocks of the row that nobody sees are not computed."""
     group, segment = (one.to(device) for one in owners_and_segments(layout))
 

@@ -80,7 +80,7 @@ def policy_loss(
     return loss if reference is None else loss + settings.kl_coef * kl_estimate(logprobs, reference)
 
 
-def told(
+def token_metrics(
     logprobs: torch.Tensor,
     values: torch.Tensor,
     reference: torch.Tensor | None,

@@ -14,9 +14,9 @@ from trl.trainer.callbacks import SyncRefModelCallback
 from rlvr_exp.algorithms import ppo_loss
 from rlvr_exp.algorithms.gae import explained_variance
 from rlvr_exp.algorithms.replay_buffer import ReplayBuffer
-from rlvr_exp.algorithms.token_means import Tally
+from rlvr_exp.algorithms.token_means import TokenMeans
 from rlvr_exp.algorithms.trainer import PolicyTrainer
-from rlvr_exp.algorithms.training_batch import Experience
+from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.algorithms.trajectories import Trajectories, collected, estimated
 from rlvr_exp.core.seeds import stream
 from rlvr_exp.models.adapters import adapters_off
@@ -45,21 +45,21 @@ class PPOTrainer(PolicyTrainer):
         self._reference_in_reward = self.beta != 0.0 and algorithm.kl_in == "reward"
         if self._reference_in_reward:
             self.beta = 0.0  # TRL made the reference; the penalty is in the reward of each token.
-        self._tally = Tally()
+        self._token_means = TokenMeans()
         for callback in self.callback_handler.callbacks:
             if isinstance(callback, SyncRefModelCallback):
                 callback.sync_target_model = _sync_policy
 
     @property
-    def kept(self) -> Mapping[str, Any]:
+    def checkpoint_parts(self) -> Mapping[str, Any]:
         replay = {} if self._replay is None else {"replay": self._replay}
-        return {**super().kept, "value": self._critic.value, **replay}
+        return {**super().checkpoint_parts, "value": self._critic.value, **replay}
 
     @property
     def _steps_per_experience(self) -> int:
         return self._ppo.iterations * self._ppo.minibatches
 
-    def _minibatches(self, experience: Experience) -> list[Sequence[int]]:
+    def _minibatches(self, experience: TrainingBatch) -> list[Sequence[int]]:
         """Groups in an order that depends on the seed and the step alone, cut into parts of one size (or one more)."""
         groups = list(range(experience.groups))
         stream(self.args.seed, "minibatches", self.state.global_step).shuffle(groups)
@@ -67,7 +67,7 @@ class PPOTrainer(PolicyTrainer):
         bounds = [round(part * len(groups) / count) for part in range(count + 1)]
         return [groups[a:b] for a, b in pairwise(bounds)]
 
-    def _counted(self, experience: Experience) -> torch.Tensor:
+    def _counted(self, experience: TrainingBatch) -> torch.Tensor:
         return (experience.weights != 0).any(1)
 
     def _prepared(self, experience: Trajectories) -> Trajectories:
@@ -106,7 +106,7 @@ class PPOTrainer(PolicyTrainer):
         if warming:
             for weight in self._critic.policy.parameters():
                 weight.grad = None
-        for name, mean in self._tally.means(self.accelerator).items():
+        for name, mean in self._token_means.means(self.accelerator).items():
             self._metrics["train"][name].append(mean)
         return loss
 
@@ -119,9 +119,9 @@ class PPOTrainer(PolicyTrainer):
         reference = inputs["ref_per_token_logps"] if self.beta else None
         policy = ppo_loss.policy_loss(logprobs, entropies, reference, inputs, ppo)
         value = ppo_loss.value_loss(values, inputs["old_values"], inputs["returns"], ppo.value_clip)
-        self._tally.add(
+        self._token_means.add(
             inputs["tool_mask"] / inputs["num_items_in_batch"],
-            {"policy/loss": policy, "value/loss": value, **ppo_loss.told(logprobs, values, reference, inputs, ppo)},
+            {"policy/loss": policy, "value/loss": value, **ppo_loss.token_metrics(logprobs, values, reference, inputs, ppo)},
         )
         # A factor of zero, and not a branch: every weight takes part in every pass, as parallel plans ask.
         loss = (0.0 if self._critic.value_alone else 1.0) * policy + ppo.value_coef * value

@@ -2,7 +2,7 @@
 
 Optimizer, schedule, random numbers and TRL's place are written and read by Transformers itself; `rank_N.pt` adds what it
 forgets: the loss and the figures since the last row of metrics, counts of tokens, and what a trainer of ours overrides
-`own_state` with. Files hold tensors and plain values, read with `weights_only`; under DeepSpeed, its own. The weights are
+`trainer_state` with. Files hold tensors and plain values, read with `weights_only`; under DeepSpeed, its own. The weights are
 rlvr_exp.run.checkpoints'.
 
 Seams of the pinned Transformers: `_save_checkpoint` is called where `control.should_save` asks for it, after the step's
@@ -32,13 +32,13 @@ class Stateful(Protocol):
 
 
 class Resumable:
-    """Put before a Transformers Trainer, and before GuardedUpdate, whose count of the row's updates it keeps."""
+    """Put before a Transformers Trainer, and before SkipNonFiniteUpdates, whose count of the row's updates it keeps."""
 
     _pending: Mapping[str, Any] | None = None
     """State that is put back once training has begun, which sets it anew."""
 
     def __init__(self, *args: Any, **kwargs: Any):
-        self.notes: dict[str, Stateful] = {}
+        self.metric_state: dict[str, Stateful] = {}
         """What else only rows of metrics depend on, by name."""
         super().__init__(*args, **kwargs)
 
@@ -50,7 +50,7 @@ class Resumable:
         if self.args.should_save:
             bare = dataclasses.replace(self.state, log_history=[], stateful_callbacks={})
             bare.save_to_json(str(folder / TRAINER_STATE_NAME))
-        torch.save(self._figures() | {"own": self.own_state()}, self._own_file(folder))
+        torch.save(self._figures() | {"own": self.trainer_state()}, self._own_file(folder))
 
     def load_training(self, folder: Path) -> None:
         """What `train(resume_from_checkpoint=folder)` does not read by itself; called before it, with weights in place."""
@@ -62,17 +62,17 @@ class Resumable:
         for name, value in state["counters"].items():
             setattr(self, name, value)
         self._of_row.update(state["of_row"])
-        for name, part in self.notes.items():
+        for name, part in self.metric_state.items():
             part.load_state_dict(state["notes"][name])
-        self.load_own_state(state["own"])
+        self.load_trainer_state(state["own"])
         self._pending = state["loss"]
 
-    def own_state(self) -> Mapping[str, Any]:
+    def trainer_state(self) -> Mapping[str, Any]:
         """Tensors and plain values that a trainer adds."""
         return {}
 
-    def load_own_state(self, state: Mapping[str, Any]) -> None:
-        """Takes what `own_state` gave."""
+    def load_trainer_state(self, state: Mapping[str, Any]) -> None:
+        """Takes what `trainer_state` gave."""
 
     def _own_file(self, folder: Path) -> Path:
         return folder / f"rank_{self.args.process_index}.pt"
@@ -84,7 +84,7 @@ class Resumable:
             "metrics": {name: list(each) for name, each in self._metrics["train"].items() if name not in OF_MACHINE},
             "of_row": dict(self._of_row),
             "counters": {name: getattr(self, name) for name in COUNTERS if hasattr(self, name)},
-            "notes": {name: dict(part.state_dict()) for name, part in self.notes.items()},
+            "notes": {name: dict(part.state_dict()) for name, part in self.metric_state.items()},
         }
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:

@@ -24,7 +24,7 @@ from rlvr_exp.algorithms.aggregate import token_weights
 from rlvr_exp.algorithms.base import Collect
 from rlvr_exp.algorithms.group import GroupAlgorithm
 from rlvr_exp.algorithms.trainer import PolicyTrainer
-from rlvr_exp.algorithms.training_batch import Experience
+from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.models.policy import Policy
 
@@ -73,7 +73,7 @@ class RewardKLTrainer(PolicyTrainer):
         super().__init__(*common)
         self._kl_coef, self.beta = kl_coef, 0.0
 
-    def _prepared(self, experience: Experience) -> Experience:
+    def _prepared(self, experience: TrainingBatch) -> TrainingBatch:
         if not self._kl_coef:
             return experience
         (reference,) = self._of_all(experience, lambda inputs: [self._reference_logprobs(inputs)])
@@ -84,7 +84,7 @@ class RewardKLTrainer(PolicyTrainer):
         return charged(experience, ratios.sum(1), self._kl_coef)
 
 
-def charged(experience: Experience, ratios: torch.Tensor, kl_coef: float) -> Experience:
+def charged(experience: TrainingBatch, ratios: torch.Tensor, kl_coef: float) -> TrainingBatch:
     """The experience with the advantages of r - kl_coef * log-ratio. Leaving one out is linear: the penalty's own advantage
     is added to the reward's.
 

@@ -29,7 +29,7 @@ MakeTrainer = Callable[[TrainerCallback], Trainer]
 """Makes a role's trainer, with the callback that is given among its callbacks, the last of them."""
 
 
-class Roles:
+class RoleScheduler:
     """Trains roles, one at a time. A role whose model has adapters has the one of its own name.
 
     Used as a context: at its end every role's loop ends as if its last step were done.
@@ -55,10 +55,10 @@ class Roles:
         adapters = getattr(self._models.get(name), "peft_config", {name: None})
         if name not in self._models or name not in adapters:
             there = ", ".join(self._models if name not in self._models else adapters)
-            raise ValueError(f"Roles.add: nothing that learns as {name!r}; there are {there}")
+            raise ValueError(f"RoleScheduler.add: nothing that learns as {name!r}; there are {there}")
         if name in self._turns:
-            raise ValueError(f"Roles.add: {name!r} is there already")
-        self._turns[name] = _Turns(name, make, resume, _Numbers(derive(self._seed, "role", name)))
+            raise ValueError(f"RoleScheduler.add: {name!r} is there already")
+        self._turns[name] = _Turns(name, make, resume, RngState(derive(self._seed, "role", name)))
 
     def activate(self, name: str) -> None:
         """Answer with a role's adapter; it alone takes gradients. Nothing to do for a model of its own."""
@@ -88,7 +88,7 @@ class Roles:
             turns.end(failed=failure[0] is not None)
 
 
-class _Numbers:
+class RngState:
     """One stream of random numbers: the state of the global generators while its owner works."""
 
     def __init__(self, seed: int):
@@ -137,7 +137,7 @@ class _Turns(TrainerCallback):
     A thread, because a trainer's loop can be left and entered again in no other way without giving up what it holds.
     """
 
-    def __init__(self, name: str, make: MakeTrainer, resume: str | None, numbers: _Numbers):
+    def __init__(self, name: str, make: MakeTrainer, resume: str | None, numbers: RngState):
         self._name, self._make, self._resume, self.numbers = name, make, resume, numbers
         self._mine, self._theirs = threading.Semaphore(0), threading.Semaphore(0)
         self._thread: threading.Thread | None = None

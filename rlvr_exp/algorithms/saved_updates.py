@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from rlvr_exp.algorithms.packing import Layout, ModelRows
+from rlvr_exp.algorithms.packing import ModelRows, PackedLayout
 
 Updates = list[list[dict[str, Any]]]
 """Micro-batches of each update, in turn; each holds tensors by name, and its rows."""
@@ -24,4 +24,4 @@ def _plain_rows(rows: ModelRows) -> dict[str, Any]:
 
 def _rows(state: Mapping[str, Any]) -> ModelRows:
     made = ModelRows(**state)
-    return made if made.layout is None else replace(made, layout=Layout(**state["layout"]))
+    return made if made.layout is None else replace(made, layout=PackedLayout(**state["layout"]))

@@ -10,8 +10,8 @@ from transformers import PrinterCallback, TrainerCallback
 from trl import SFTConfig, SFTTrainer
 from trl.trainer.sft_trainer import DataCollatorForLanguageModeling
 
-from rlvr_exp.algorithms.clipping import MeasuredClipping
-from rlvr_exp.algorithms.nonfinite_guard import GuardedUpdate
+from rlvr_exp.algorithms.clipping import GradNormMetrics
+from rlvr_exp.algorithms.nonfinite_guard import SkipNonFiniteUpdates
 from rlvr_exp.algorithms.resumable import Resumable
 from rlvr_exp.algorithms.under_deepspeed import UnderDeepSpeed
 from rlvr_exp.core.errors import InputError, InputProblem
@@ -64,7 +64,7 @@ class SFT:
         }
 
 
-class ImitationTrainer(Resumable, GuardedUpdate, MeasuredClipping, UnderDeepSpeed, SFTTrainer):
+class ImitationTrainer(Resumable, SkipNonFiniteUpdates, GradNormMetrics, UnderDeepSpeed, SFTTrainer):
     """Imitates tokenised examples."""
 
     def __init__(

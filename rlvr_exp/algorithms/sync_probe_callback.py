@@ -7,10 +7,10 @@ from transformers import TrainerCallback
 
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.models.policy import Policy
-from rlvr_exp.rollouts.sync_probe import Probe, Sequences
+from rlvr_exp.rollouts.sync_probe import Sequences, SyncProbe
 
 
-class Probing(TrainerCallback):
+class SyncProbeCallback(TrainerCallback):
     """A trainer callback; `metrics` has `sync/probe_gap` in rows of steps that were probed.
 
     Args:
@@ -21,7 +21,7 @@ class Probing(TrainerCallback):
     def __init__(self, options, trainer: PolicyTrainer, policy: Policy, prompts: list[list[int]]):
         self._every = options.every_steps
         self._trainer, self._sequences = trainer, Sequences.of(prompts)
-        self.probe = Probe(
+        self.probe = SyncProbe(
             policy.model, policy.model, self._sequences, self._trained, trainer.temperature, options.tolerance
         )
         self._gap: float | None = None

@@ -6,7 +6,7 @@ import torch
 from accelerate import Accelerator
 
 
-class Tally:
+class TokenMeans:
     """Weighted sums of per-token figures since the last `means`."""
 
     def __init__(self) -> None:

@@ -21,17 +21,17 @@ from datasets import Dataset
 from transformers import PrinterCallback, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
-from rlvr_exp.algorithms.clipping import MeasuredClipping
+from rlvr_exp.algorithms.clipping import GradNormMetrics
 from rlvr_exp.algorithms.logprobs import Scores, score
-from rlvr_exp.algorithms.metric_gather import figures_stay_local
-from rlvr_exp.algorithms.nonfinite_guard import GuardedUpdate
+from rlvr_exp.algorithms.metric_gather import skip_metric_gather
+from rlvr_exp.algorithms.nonfinite_guard import SkipNonFiniteUpdates
 from rlvr_exp.algorithms.packing import ModelRows, packed, row_by_row
 from rlvr_exp.algorithms.packing_attention import attending
 from rlvr_exp.algorithms.packing_probe import Choice, choose
 from rlvr_exp.algorithms.reference import Reference
 from rlvr_exp.algorithms.resumable import Resumable
 from rlvr_exp.algorithms.saved_updates import as_plain, from_plain
-from rlvr_exp.algorithms.training_batch import Experience
+from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.algorithms.under_deepspeed import UnderDeepSpeed
 from rlvr_exp.algorithms.warm_up import longest_part, warm_up
 from rlvr_exp.config.batching import BatchLimits, Piece, micro_batches, pieces
@@ -40,11 +40,11 @@ from rlvr_exp.models.onednn_linear import onednn_training
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.models.zero3 import copy_weights
 
-Collect = Callable[[int], Experience]
+Collect = Callable[[int], TrainingBatch]
 _LOG = logging.getLogger(__name__)
 
 
-class PolicyTrainer(Resumable, GuardedUpdate, MeasuredClipping, UnderDeepSpeed, GRPOTrainer):
+class PolicyTrainer(Resumable, SkipNonFiniteUpdates, GradNormMetrics, UnderDeepSpeed, GRPOTrainer):
     """Updates `policy` on what `collect(step)` returns, step counted from 0.
 
     Args:
@@ -89,7 +89,7 @@ class PolicyTrainer(Resumable, GuardedUpdate, MeasuredClipping, UnderDeepSpeed, 
         self._pass: dict = {}
         self._scores: Scores | None = None
         """Of the last forward pass, with the model's own output."""
-        self.told: Callable[[Experience], None] = lambda experience: None
+        self.on_batch: Callable[[TrainingBatch], None] = lambda experience: None
         """Called with each experience as it is learned from, before its first update."""
 
     def training_step(self, model, inputs, num_items_in_batch=None):
@@ -99,7 +99,7 @@ class PolicyTrainer(Resumable, GuardedUpdate, MeasuredClipping, UnderDeepSpeed, 
         place = self.state.global_step % self._steps_per_experience
         if place == 0 or not self._updates:
             experience = self._prepared(self._collect(self.state.global_step))
-            self.told(experience)
+            self.on_batch(experience)
             cuts = [self._parts(experience, groups) for groups in self._minibatches(experience)]
             self._updates = [[self._micro_batch(experience, part) for part in parts] for parts in cuts]
         losses, passes = [], self._updates[place % len(self._updates)]
@@ -109,12 +109,12 @@ class PolicyTrainer(Resumable, GuardedUpdate, MeasuredClipping, UnderDeepSpeed, 
         return torch.stack(losses).sum()
 
     @property
-    def kept(self) -> Mapping[str, Any]:
+    def checkpoint_parts(self) -> Mapping[str, Any]:
         """What belongs to a checkpoint beside the policy, by name (rlvr_exp.run.checkpoints)."""
         follows = self.ref_model is not None and self.args.sync_ref_model
         return {"reference": Reference(self.accelerator.unwrap_model(self.ref_model))} if follows else {}
 
-    def own_state(self) -> Mapping[str, Any]:
+    def trainer_state(self) -> Mapping[str, Any]:
         """How rows are made, and what is left of the experience in use: it is not sampled, scored or estimated again."""
         in_use = self.state.global_step % self._steps_per_experience != 0
         return {
@@ -123,7 +123,7 @@ class PolicyTrainer(Resumable, GuardedUpdate, MeasuredClipping, UnderDeepSpeed, 
             "updates": as_plain(self._updates) if in_use else [],
         }
 
-    def load_own_state(self, state: Mapping[str, Any]) -> None:
+    def load_trainer_state(self, state: Mapping[str, Any]) -> None:
         if state["choice"] is not None and state["device"] == self.accelerator.device.type:
             self._chosen_before = Choice(*state["choice"])
         self._updates = from_plain(state["updates"])
@@ -133,7 +133,7 @@ class PolicyTrainer(Resumable, GuardedUpdate, MeasuredClipping, UnderDeepSpeed, 
         """Updates on each experience."""
         return self.num_iterations
 
-    def _minibatches(self, experience: Experience) -> list[Sequence[int]]:
+    def _minibatches(self, experience: TrainingBatch) -> list[Sequence[int]]:
         """Groups of each update, in turn: all of them in every one."""
         return [range(experience.groups)]
 
@@ -174,7 +174,7 @@ class PolicyTrainer(Resumable, GuardedUpdate, MeasuredClipping, UnderDeepSpeed, 
     def _prepare_inputs(self, generation_batch):
         return generation_batch
 
-    def _prepared(self, experience: Experience) -> Experience:
+    def _prepared(self, experience: TrainingBatch) -> TrainingBatch:
         """Called once for each experience, before it is cut into micro-batches."""
         return experience
 
@@ -183,13 +183,13 @@ class PolicyTrainer(Resumable, GuardedUpdate, MeasuredClipping, UnderDeepSpeed, 
         """Completions of a group share one prompt."""
         return self._choice is not None and self._choice.implementation is not None
 
-    def _counted(self, experience: Experience) -> torch.Tensor:
+    def _counted(self, experience: TrainingBatch) -> torch.Tensor:
         """(N,) samples whose gradient is not exactly zero."""
         if self.beta != 0.0 or self._entropy_coef != 0.0:
             return (experience.weights != 0).any(1)
         return (experience.weights * experience.advantages != 0).any(1)
 
-    def _parts(self, experience: Experience, groups: Sequence[int]) -> list[list[Piece]]:
+    def _parts(self, experience: TrainingBatch, groups: Sequence[int]) -> list[list[Piece]]:
         """What each pass of this process computes of these groups; equally many passes on every process, so that some may
         be empty."""
         chosen = self._counted(experience).view(-1, experience.group_size).tolist()
@@ -198,7 +198,7 @@ class PolicyTrainer(Resumable, GuardedUpdate, MeasuredClipping, UnderDeepSpeed, 
         processes = self.accelerator.num_processes
         return self._cut(experience, chosen, processes)[self.accelerator.process_index :: processes]
 
-    def _cut(self, experience: Experience, chosen: Sequence[Sequence[bool]], processes: int) -> list[list[Piece]]:
+    def _cut(self, experience: TrainingBatch, chosen: Sequence[Sequence[bool]], processes: int) -> list[list[Piece]]:
         """The passes over the chosen samples, (groups, G)."""
         size, limit = experience.group_size, self._limits.tokens
         prompts = experience.prompt_mask[::size].sum(1).tolist()
@@ -206,7 +206,7 @@ class PolicyTrainer(Resumable, GuardedUpdate, MeasuredClipping, UnderDeepSpeed, 
         answers = [{s: n for s, n in enumerate(row) if chosen[g][s]} for g, row in enumerate(lengths)]
         return micro_batches(pieces(prompts, answers, limit, self._shared), limit, processes)
 
-    def _of_all(self, experience: Experience, read: Callable[[dict], Sequence[torch.Tensor]]) -> list[torch.Tensor]:
+    def _of_all(self, experience: TrainingBatch, read: Callable[[dict], Sequence[torch.Tensor]]) -> list[torch.Tensor]:
         """(N, T) each: what `read` makes, (samples, T), of the inputs of passes over every sample, without gradient."""
         everything = [[True] * experience.group_size] * experience.groups
         found: list[torch.Tensor] = []
@@ -225,7 +225,7 @@ class PolicyTrainer(Resumable, GuardedUpdate, MeasuredClipping, UnderDeepSpeed, 
                     whole[rows, : one.shape[1]] += one
         return found
 
-    def _micro_batch(self, experience: Experience, part: Sequence[Piece]) -> dict:
+    def _micro_batch(self, experience: TrainingBatch, part: Sequence[Piece]) -> dict:
         """One pass: the inputs of its groups, and the rows of the samples that are computed. An empty part adds exactly
         nothing, from the cheapest sample there is."""
         groups = sorted({piece.group for piece in part}) or [
@@ -244,7 +244,7 @@ class PolicyTrainer(Resumable, GuardedUpdate, MeasuredClipping, UnderDeepSpeed, 
             inputs["ref_per_token_logps"] = self._reference_logprobs(inputs)
         return inputs
 
-    def _inputs(self, experience: Experience, groups: Sequence[int]) -> dict:
+    def _inputs(self, experience: TrainingBatch, groups: Sequence[int]) -> dict:
         """What the loss of these groups reads, by TRL's names, all their samples included."""
         tokens = experience.completion_mask.sum().clamp(min=1).float()
         part = experience.select(groups)
@@ -313,7 +313,7 @@ class PolicyTrainer(Resumable, GuardedUpdate, MeasuredClipping, UnderDeepSpeed, 
         TRL's own bonus is a mean over each micro-batch, so that it would change with their number.
         """
         self._pass = inputs
-        with figures_stay_local(self.accelerator):
+        with skip_metric_gather(self.accelerator):
             loss = super()._compute_loss(model, inputs)
         if self._entropy_coef:
             bonus = (inputs["tool_mask"] * self._entropies).sum() / inputs["num_items_in_batch"]

@@ -15,7 +15,7 @@ PROMPT = ("prompt_ids", "prompt_mask")
 
 
 @dataclass(frozen=True)
-class Experience:
+class TrainingBatch:
     """Samples of one step, groups contiguous: row g * G + i is sample i of group g. N = groups * G.
 
     Raises:
@@ -45,13 +45,13 @@ class Experience:
 
     def __post_init__(self) -> None:
         if len(self.prompt_ids) % self.group_size or len(self.group_ids) != len(self.prompt_ids):
-            raise ValueError(f"Experience: {len(self.prompt_ids)} samples are no whole groups of {self.group_size}")
+            raise ValueError(f"TrainingBatch: {len(self.prompt_ids)} samples are no whole groups of {self.group_size}")
         ids = self.group_ids.view(self.groups, self.group_size)
         prompts = self.prompt_ids.view(self.groups, self.group_size, -1)
         if (ids != ids[:, :1]).any() or len(ids[:, 0].unique()) != self.groups:
-            raise ValueError(f"Experience: groups have not exactly {self.group_size} members under one id each")
+            raise ValueError(f"TrainingBatch: groups have not exactly {self.group_size} members under one id each")
         if (prompts != prompts[:, :1]).any():
-            raise ValueError("Experience: members of one group answer different prompts")
+            raise ValueError("TrainingBatch: members of one group answer different prompts")
 
     @property
     def groups(self) -> int:
@@ -79,9 +79,9 @@ class Experience:
         )
 
 
-def assembled(
+def collate(
     groups: Sequence[Group], pad_id: int, advantages: torch.Tensor, weights: torch.Tensor, off_policy: bool
-) -> Experience:
+) -> TrainingBatch:
     """The experience of groups of one size.
 
     Args:
@@ -90,7 +90,7 @@ def assembled(
     size = len(groups[0].answers)
     prompt_ids, prompt_mask = pad_left([list(group.prompt_ids) for group in groups for _ in group.answers], pad_id)
     ids, mask, logprobs = completions([sampled(group) for group in groups], pad_id)
-    return Experience(
+    return TrainingBatch(
         prompt_ids=prompt_ids,
         prompt_mask=prompt_mask,
         completion_ids=ids,

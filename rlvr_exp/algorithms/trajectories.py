@@ -13,11 +13,11 @@ from rlvr_exp.algorithms.aggregate import token_weights
 from rlvr_exp.algorithms.gae import gae, token_rewards, whiten
 from rlvr_exp.algorithms.ppo_loss import importance_weights
 from rlvr_exp.algorithms.replay_buffer import Recent
-from rlvr_exp.algorithms.training_batch import Experience, completions, pad_left, support_of
+from rlvr_exp.algorithms.training_batch import TrainingBatch, completions, pad_left, support_of
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trajectories(Experience):
+class Trajectories(TrainingBatch):
     """Groups of one batch, those drawn from the policy as it is before those replayed."""
 
     recent: tuple[Recent, ...]

@@ -14,7 +14,7 @@ from transformers import TrainerCallback
 from trl import GRPOConfig
 
 from rlvr_exp.algorithms.base import Algorithm
-from rlvr_exp.algorithms.training_batch import Experience
+from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.benchmarks.clock import Clock, Lap
 from rlvr_exp.benchmarks.stock import RewardFunction, Stock, method
 from rlvr_exp.config.batching import BatchLimits
@@ -114,7 +114,7 @@ class Sides:
         self._run_stock(self._places(first, 1), 1, threads, Clock(), [seen[1]], unclipped, stored)
         return seen[0].value, seen[1].value
 
-    def _collect(self, clock: Clock) -> Experience:
+    def _collect(self, clock: Clock) -> TrainingBatch:
         began = time.perf_counter()
         groups = self._bench.collector.collect(self._collected)
         self._collected += 1
@@ -146,7 +146,7 @@ class Sides:
         clock: Clock,
         callbacks: list,
         more: Mapping[str, Any] = EMPTY,
-        stored: Experience | None = None,
+        stored: TrainingBatch | None = None,
     ) -> None:
         bench = self._bench
         self._restart(threads)

@@ -13,7 +13,7 @@ from datasets import Dataset
 from transformers import PrinterCallback, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
-from rlvr_exp.algorithms.training_batch import Experience
+from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.benchmarks.clock import Clock
 from rlvr_exp.config.batching import derive
 from rlvr_exp.core.errors import InputError, InputProblem
@@ -87,7 +87,7 @@ class Stock(GRPOTrainer):
         optimizer: torch.optim.Optimizer,
         clock: Clock,
         callbacks: Sequence[TrainerCallback],
-        stored: Experience | None = None,
+        stored: TrainingBatch | None = None,
     ):
         self._clock, self._stored = clock, stored
         texts = [domain.prompt(task) for task in tasks]
@@ -132,7 +132,7 @@ class Stock(GRPOTrainer):
         self._clock.collected(time.perf_counter() - began)
         return scored
 
-    def _given(self, stored: Experience) -> dict[str, torch.Tensor]:
+    def _given(self, stored: TrainingBatch) -> dict[str, torch.Tensor]:
         """What TRL would have made of the stored rollouts."""
         names = ("prompt_ids", "prompt_mask", "completion_ids", "completion_mask", "advantages")
         given = {name: getattr(stored, name).to(self.accelerator.device) for name in names}

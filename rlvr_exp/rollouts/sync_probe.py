@@ -42,7 +42,7 @@ def _part(prompt: Sequence[int], number: int) -> tuple[int, ...]:
     return tuple(prompt[(start + place) % len(prompt)] for place in range(TOKENS))
 
 
-class Probe:
+class SyncProbe:
     """Compares the engine with the trainer.
 
     Args:

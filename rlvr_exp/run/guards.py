@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from rlvr_exp.algorithms.nonfinite_guard import UpdateGuard
+from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.config.guards import Guards as Options
 from rlvr_exp.core.phase import UPDATE, go_over
 from rlvr_exp.run.guards_trend import ResourceTrends
@@ -25,7 +25,7 @@ class Guards(TrainerCallback):
     """
 
     def __init__(self, options: Options, context: RunContext):
-        self.updates = UpdateGuard(options.max_skipped)
+        self.updates = NonFiniteGuard(options.max_skipped)
         self._context, self._trends = context, ResourceTrends(context.directory, options.trend_steps)
 
     def on_step_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rlvr_exp.algorithms.training_batch import Experience
+from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.rollouts.groups import Group, Groups
 from rlvr_exp.run.rollout_files import VerifiedCompletion
 from rlvr_exp.run.step_log import trained_rows
@@ -20,7 +20,7 @@ class _Step:
     """Of the samples trained on, by group id and place in the group."""
 
 
-def rollout_rows(groups: Groups, learned: Experience | None, regularised: bool) -> list[VerifiedCompletion]:
+def rollout_rows(groups: Groups, learned: TrainingBatch | None, regularised: bool) -> list[VerifiedCompletion]:
     """One row a sample at hand: those sampled earlier that the step learns from, then those sampled in it.
 
     Args:
@@ -31,7 +31,7 @@ def rollout_rows(groups: Groups, learned: Experience | None, regularised: bool) 
     return [row for place, group in enumerate(groups.at_hand) for row in _rows(step, place, group)]
 
 
-def _advantages(learned: Experience, regularised: bool) -> dict[tuple[int, int], float]:
+def _advantages(learned: TrainingBatch, regularised: bool) -> dict[tuple[int, int], float]:
     trained = trained_rows(learned, regularised).tolist()
     first = learned.advantages[:, 0].tolist()
     places = [(group, row % learned.group_size) for row, group in enumerate(learned.group_ids.tolist())]

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from rlvr_exp.algorithms.training_batch import Experience, sampled
+from rlvr_exp.algorithms.training_batch import TrainingBatch, sampled
 from rlvr_exp.rollouts.group_filter import ZERO_VARIANCE_KINDS
 from rlvr_exp.rollouts.groups import Group, Groups
 from rlvr_exp.run.sample_accounting import SampleAccounting
@@ -42,7 +42,7 @@ class StepLog:
         self._updates: list[float] = []
         self._collected_at = time.perf_counter()
 
-    def record(self, groups: Groups, learned: Experience) -> None:
+    def record(self, groups: Groups, learned: TrainingBatch) -> None:
         """Note what was sampled; called once a step, before its update.
 
         Raises:
@@ -93,7 +93,7 @@ class StepLog:
         return row
 
 
-def trained_rows(learned: Experience, regularised: bool) -> torch.Tensor:
+def trained_rows(learned: TrainingBatch, regularised: bool) -> torch.Tensor:
     """(N,) which samples were trained on: judged, and of a group that had something to teach."""
     counted = learned.weights.sum(1) > 0
     return counted if regularised else counted & learned.live().repeat_interleave(learned.group_size)

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 from transformers import TrainerControl, TrainerState
 
-from rlvr_exp.algorithms.role_scheduler import Roles
+from rlvr_exp.algorithms.role_scheduler import RoleScheduler
 from rlvr_exp.config import build
 from rlvr_exp.config.cascade import starts
 from rlvr_exp.core.errors import GuardStop
@@ -47,7 +47,7 @@ def train(components: CascadeComponents, config, context: RunContext) -> tuple[i
     names = [role for role in ROLES if config.cascade.steps_of(role, config.algorithm.max_steps)]
     models = {role: policy.model for role, policy in components.policies.items()}
     try:
-        with TemporaryDirectory() as scratch, Roles(models, config.seed) as roles:
+        with TemporaryDirectory() as scratch, RoleScheduler(models, config.seed) as roles:
             collector = collector_of(components, config, context)
             steps = CascadeSteps(
                 components, config, context, collector, tracker, ResourceTrends(context.directory, config.run.guards.trend_steps)
@@ -84,7 +84,7 @@ def _go_on(components: CascadeComponents, config, context: RunContext, checkpoin
     return context.steps
 
 
-def _steps(done: int, config, roles: Roles, steps: CascadeSteps, best_checkpoint: BestCheckpoint, checkpoint_writer: CheckpointWriter) -> int:
+def _steps(done: int, config, roles: RoleScheduler, steps: CascadeSteps, best_checkpoint: BestCheckpoint, checkpoint_writer: CheckpointWriter) -> int:
     """The loop: who learns in a step takes its turn, then the step's row, the best step, the checkpoint."""
     wanted = config.algorithm.max_steps
     for step in range(done, wanted):

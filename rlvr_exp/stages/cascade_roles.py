@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from rlvr_exp.algorithms.base import Algorithm
-from rlvr_exp.algorithms.training_batch import Experience
-from rlvr_exp.algorithms.sync_probe_callback import Probing
+from rlvr_exp.algorithms.training_batch import TrainingBatch
+from rlvr_exp.algorithms.sync_probe_callback import SyncProbeCallback
 from rlvr_exp.algorithms.resumable import Resumable
-from rlvr_exp.algorithms.role_scheduler import Roles
+from rlvr_exp.algorithms.role_scheduler import RoleScheduler
 from rlvr_exp.config import build
 from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.models.adapters import adapter_metrics
@@ -67,7 +67,7 @@ class Learner:
         self.algorithm, config = algorithm_of(config, role), of_role(config, role)
         self.guards = RoleGuards(config.run.guards, steps.context)
         self.log = StepLog(self.algorithm.regularised, self.algorithm.group_filter().mode != "keep")
-        self.learned: Experience | None = None
+        self.learned: TrainingBatch | None = None
         """What the step at hand was learned from."""
         own = replace(components.writer, policy=self.policy)
         self.trainer = self.algorithm.trainer(
@@ -78,19 +78,19 @@ class Learner:
             [MetricsLogger(_Named(role, steps), _Quiet(steps.context), self.row, self.log.updated), self.guards],
             BatchLimits(config.algorithm.max_tokens_per_device, config.model.max_prompt_tokens),
         )
-        self.trainer.told, self.trainer.guard = self.told, self.guards.updates
-        self.probing = Probing(config.run.probe, self.trainer, self.policy, _prompts(role, components))
+        self.trainer.on_batch, self.trainer.guard = self.on_batch, self.guards.updates
+        self.probing = SyncProbeCallback(config.run.probe, self.trainer, self.policy, _prompts(role, components))
         self.trainer.add_callback(self.probing)
-        self.trainer.notes |= {"steps": self.log, "probe": self.probing, "clipping": self.trainer.clipping}
+        self.trainer.metric_state |= {"steps": self.log, "probe": self.probing, "clipping": self.trainer.clipping}
 
-    def experience(self, _: int) -> Experience:
+    def experience(self, _: int) -> TrainingBatch:
         """What the run's step teaches the role. Raises GuardStop where its books do not add up."""
         groups: Groups = self._steps.collected().of(self.role)
         learned = self.algorithm.experience(groups, self.policy.pad_id)
         self.log.record(groups, learned)
         return learned
 
-    def told(self, learned: Experience) -> None:
+    def on_batch(self, learned: TrainingBatch) -> None:
         self.learned = learned
 
     def row(self) -> dict[str, float]:
@@ -107,7 +107,7 @@ class Learners:
         scratch: a folder of this run's process.
     """
 
-    def __init__(self, roles: Roles, learners: Mapping[str, Learner], scratch: Path):
+    def __init__(self, roles: RoleScheduler, learners: Mapping[str, Learner], scratch: Path):
         self._roles, self._learners, self._scratch = roles, learners, scratch
         self._waiting: dict[str, Path] = {}
         """State of roles that have not had a turn since the run goes on: it is written as it was read."""

@@ -8,7 +8,7 @@ from trl import GRPOConfig
 
 from rlvr_exp.algorithms.arguments import shared_arguments
 from rlvr_exp.algorithms.base import Algorithm
-from rlvr_exp.algorithms.sync_probe_callback import Probing
+from rlvr_exp.algorithms.sync_probe_callback import SyncProbeCallback
 from rlvr_exp.config import build
 from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.evaluation.text_similarity import saved_role_rates
@@ -83,12 +83,12 @@ def train(
                 [rows, guards, best_checkpoint, checkpoint_writer],
                 BatchLimits(config.algorithm.max_tokens_per_device, config.model.max_prompt_tokens),
             )
-            trainer.told, trainer.guard = feed.told, guards.updates
+            trainer.on_batch, trainer.guard = feed.on_batch, guards.updates
             prompts = [components.policy.encode_prompt(components.domain.prompt(task)) for task in components.held_out[:2]]
-            probing = Probing(config.run.probe, trainer, components.policy, prompts)
+            probing = SyncProbeCallback(config.run.probe, trainer, components.policy, prompts)
             trainer.add_callback(probing)
-            trainer.notes |= {"steps": feed.log, "probe": probing, "clipping": trainer.clipping}
-            checkpoints.add({"guard": guards.updates, "select": best_checkpoint, **collector.parts, **trainer.kept})
+            trainer.metric_state |= {"steps": feed.log, "probe": probing, "clipping": trainer.clipping}
+            checkpoints.add({"guard": guards.updates, "select": best_checkpoint, **collector.parts, **trainer.checkpoint_parts})
             steps = fit(trainer, checkpoints, best_checkpoint, components, config, context)
     finally:
         tracker.close()

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_exp.algorithms.base import Algorithm
-from rlvr_exp.algorithms.training_batch import Experience
+from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.algorithms.group import GroupAlgorithm
 from rlvr_exp.algorithms.rloo import RLOO
 from rlvr_exp.config import Config, build
@@ -206,7 +206,7 @@ def _look(
     logged: Sequence[VerifiedCompletion],
     rows: Sequence[VerifiedCompletion],
     groups: Groups,
-    experience: Experience,
+    experience: TrainingBatch,
     differences: Sequence[FieldDifference],
     domain: Domain,
     verifier: Verifier,

@@ -1,8 +1,8 @@
 """The steps of a run as its trainer asks for them: what each one learns from, the rollouts it leaves, its row of metrics."""
 
 from rlvr_exp.algorithms.base import Algorithm
-from rlvr_exp.algorithms.training_batch import Experience
-from rlvr_exp.algorithms.nonfinite_guard import UpdateGuard
+from rlvr_exp.algorithms.training_batch import TrainingBatch
+from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.models.adapters import adapter_metrics
 from rlvr_exp.rollouts.collect import Collector
@@ -23,7 +23,7 @@ class RolloutFeed:
         guard: told of rewards that no update may be taken from.
     """
 
-    def __init__(self, components: RunComponents, context: RunContext, algorithm: Algorithm, collector: Collector, guard: UpdateGuard):
+    def __init__(self, components: RunComponents, context: RunContext, algorithm: Algorithm, collector: Collector, guard: NonFiniteGuard):
         self._components, self._directory, self._algorithm, self._collector = components, context.directory, algorithm, collector
         self._guard = guard
         self.log = StepLog(algorithm.regularised, algorithm.group_filter().mode != "keep")
@@ -31,7 +31,7 @@ class RolloutFeed:
         self.rows: list[VerifiedCompletion] = []
         """Of the step at hand."""
 
-    def experience(self, step: int) -> Experience:
+    def experience(self, step: int) -> TrainingBatch:
         """What the step, counted from 0, learns from. Raises GuardStop where its books do not add up."""
         self._groups = self._collector.collect(step)
         self._guard.rewards(self._collector.reward.pop_nonfinite())
@@ -39,7 +39,7 @@ class RolloutFeed:
         self.log.record(self._groups, learned)
         return learned
 
-    def told(self, learned: Experience) -> None:
+    def on_batch(self, learned: TrainingBatch) -> None:
         """Writes the rollouts, with the advantages that the update learns with: a model may have had a part in them."""
         self.rows = rollout_rows(self._groups, learned, self._algorithm.regularised)
         write_rollouts(self._directory, self._groups.step + 1, self.rows)

@@ -60,7 +60,7 @@ def train(components: RunComponents, config, context: RunContext) -> tuple[int, 
                 [MetricsLogger(tracker, context, row), guards, best_checkpoint, CheckpointWriter(checkpoints, policy, context, best_checkpoint)],
             )
             trainer.guard = guards.updates
-            trainer.notes |= {"clipping": trainer.clipping}
+            trainer.metric_state |= {"clipping": trainer.clipping}
             checkpoints.add({"guard": guards.updates, "select": best_checkpoint})
             steps = fit(trainer, checkpoints, best_checkpoint, components, config, context)
     finally:

@@ -16,7 +16,7 @@ from tokenizers import pre_tokenizers
 from trl import GRPOConfig
 
 from rlvr_exp.algorithms.base import Algorithm
-from rlvr_exp.algorithms.training_batch import Experience
+from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.config import build
 from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.core.seeds import uniform
@@ -117,7 +117,7 @@ def _trained(options: Any, folder: Path) -> Any:
     who, policy = built(options), _policy(folder)
     collector = _collector(options, who, policy)
 
-    def collect(step: int) -> Experience:
+    def collect(step: int) -> TrainingBatch:
         return who.experience(collector.collect(step), policy.pad_id)
 
     descent = torch.optim.SGD(policy.model.parameters(), lr=0.5)

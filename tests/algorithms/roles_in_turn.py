@@ -8,7 +8,7 @@ import torch
 from test_trainer_seams import EVERYTHING, experience, policy, trainer
 
 from rlvr_exp.algorithms.parallel_arguments import parallel_arguments
-from rlvr_exp.algorithms.role_scheduler import Roles
+from rlvr_exp.algorithms.role_scheduler import RoleScheduler
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.config.adapter import Adapter
 from rlvr_exp.config.parallel import Parallel
@@ -40,7 +40,7 @@ def trained(parallel: Parallel, turns: list[tuple[str, int]]) -> Seen:
         who = add_adapter(who, name, settings, seed=number)
     made: dict[str, PolicyTrainer] = {}
     kept, learned, steps = True, True, []
-    with TemporaryDirectory() as folder, Roles(dict.fromkeys(NAMES, who.model)) as roles:
+    with TemporaryDirectory() as folder, RoleScheduler(dict.fromkeys(NAMES, who.model)) as roles:
         for name in NAMES:
             roles.add(name, lambda turn, name=name: made.setdefault(name, _trainer(who, name, turn, parallel, folder)))
         for name, count in turns:

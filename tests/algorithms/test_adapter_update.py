@@ -9,7 +9,7 @@ import torch
 from trl import GRPOConfig
 
 from rlvr_exp.algorithms.trainer import PolicyTrainer
-from rlvr_exp.algorithms.training_batch import Experience
+from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.config.adapter import Adapter
 from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.config.model import Model
@@ -36,12 +36,12 @@ def policy(folder: Path, adapter: Adapter = LORA, moved: bool = True, **options)
     return replace(made, max_tokens=64)
 
 
-def experience() -> Experience:
+def experience() -> TrainingBatch:
     """Two groups of two completions."""
     draw = torch.Generator().manual_seed(2)
     prompts = torch.randint(2, 20, (2, PROMPT), generator=draw).repeat_interleave(SIZE, 0)
     mask = torch.tensor([[1, 1, 1], [1, 1, 0], [1, 0, 0], [1, 1, 1]])
-    return Experience(
+    return TrainingBatch(
         prompt_ids=prompts,
         prompt_mask=torch.ones_like(prompts),
         completion_ids=torch.randint(2, 20, (4, ANSWER), generator=draw),

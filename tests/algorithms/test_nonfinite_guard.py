@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tiny_update import Bowl, tiny_language_model, trained
 from transformers import TrainerCallback
 
-from rlvr_exp.algorithms.nonfinite_guard import CAUSES, UpdateGuard
+from rlvr_exp.algorithms.nonfinite_guard import CAUSES, NonFiniteGuard
 from rlvr_exp.core.errors import GuardStop, InputError
 
 OPTIMIZERS = ("sgd", "adam", "adamw", "adafactor", "muon")
@@ -24,7 +24,7 @@ class Sick(TrainerCallback):
     """Makes chosen steps sick, keeps what was there after each, and stands for the run's guards."""
 
     def __init__(self, faults: dict[int, str], most: int = 5):
-        self.updates = UpdateGuard(most)
+        self.updates = NonFiniteGuard(most)
         self._faults = faults
         self.fault = ""
         self.after: list[tuple[dict, dict]] = []
@@ -132,7 +132,7 @@ def test_a_run_that_took_no_update_at_all_is_stopped_at_its_end() -> None:
 
 
 def test_the_count_is_part_of_a_checkpoint() -> None:
-    guard, again = UpdateGuard(1), UpdateGuard(1)
+    guard, again = NonFiniteGuard(1), NonFiniteGuard(1)
     guard.skipped(7, loss="nan", norm=math.nan)
     again.load_state_dict(json.loads(json.dumps(guard.state_dict())))
     for one in (guard, again):

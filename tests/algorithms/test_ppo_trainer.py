@@ -215,7 +215,7 @@ def test_replayed_groups_are_weighted_by_what_the_policy_of_the_day_thinks_of_th
     )
     made = trainer(tmp_path, ppo, lr=0.05)
     told = []
-    made.told = told.append
+    made.on_batch = told.append
     made.train()
     assert [one.groups for one in told] == [GROUPS, GROUPS + 3, GROUPS + 3] and made.asked == [0, 1, 2]
     last = told[-1]
@@ -258,11 +258,11 @@ def test_one_weight_for_every_token_of_a_batch():
 def test_a_value_beside_the_policys_checkpoint_goes_on(tmp_path):
     first = trainer(tmp_path, algorithm(**ONCE), lr=0.1)
     first.train()
-    first.kept["value"].save(tmp_path)
+    first.checkpoint_parts["value"].save(tmp_path)
     again = trainer(tmp_path, algorithm(**ONCE, checkpoint=str(tmp_path)))
-    assert weights(again.kept["value"]).abs().sum() > 0
-    assert torch.equal(weights(again.kept["value"]), weights(first.kept["value"]))
-    assert (weights(trainer(tmp_path, algorithm(**ONCE)).kept["value"]) == 0).all()
+    assert weights(again.checkpoint_parts["value"]).abs().sum() > 0
+    assert torch.equal(weights(again.checkpoint_parts["value"]), weights(first.checkpoint_parts["value"]))
+    assert (weights(trainer(tmp_path, algorithm(**ONCE)).checkpoint_parts["value"]) == 0).all()
 
 
 def test_minibatches_beyond_the_groups_are_empty_updates(tmp_path):

@@ -6,14 +6,14 @@ import pytest
 import torch
 from test_trainer_seams import EVERYTHING, experience, policy, trainer
 
-from rlvr_exp.algorithms.sync_probe_callback import Probing
+from rlvr_exp.algorithms.sync_probe_callback import SyncProbeCallback
 from rlvr_exp.core.errors import GuardStop
 
 PROMPTS = [[5, 6, 7, 8, 9], [3, 4, 5]]
 
 
-def probing(made, who, every: int = 1) -> Probing:
-    one = Probing(SimpleNamespace(every_steps=every, tolerance=0.0), made, who, PROMPTS)
+def probing(made, who, every: int = 1) -> SyncProbeCallback:
+    one = SyncProbeCallback(SimpleNamespace(every_steps=every, tolerance=0.0), made, who, PROMPTS)
     made.add_callback(one)
     return one
 

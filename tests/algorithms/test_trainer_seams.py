@@ -14,7 +14,7 @@ from trl import GRPOConfig
 from rlvr_exp.algorithms import packing_probe
 from rlvr_exp.algorithms.packing_probe import Choice
 from rlvr_exp.algorithms.trainer import PolicyTrainer
-from rlvr_exp.algorithms.training_batch import Experience
+from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.models.policy import Policy
 
@@ -40,7 +40,7 @@ def policy() -> Policy:
     return Policy(Qwen3ForCausalLM(config), tokenizer, (1,), chat=False, thinking=False, max_tokens=64)
 
 
-def experience(dead: tuple[int, ...] = (), still: tuple[int, ...] = ()) -> Experience:
+def experience(dead: tuple[int, ...] = (), still: tuple[int, ...] = ()) -> TrainingBatch:
     """Four groups of two; the groups and the samples named have no advantage. Prompts and completions differ in length."""
     generator = torch.Generator().manual_seed(4)
     prompts = torch.randint(2, 20, (GROUPS, PROMPT), generator=generator).repeat_interleave(SIZE, 0)
@@ -52,7 +52,7 @@ def experience(dead: tuple[int, ...] = (), still: tuple[int, ...] = ()) -> Exper
     for group in dead:
         advantages[group * SIZE : (group + 1) * SIZE] = 0
     advantages[list(still)] = 0
-    return Experience(
+    return TrainingBatch(
         prompt_ids=prompts * seen,
         prompt_mask=seen,
         completion_ids=torch.randint(2, 20, (GROUPS * SIZE, ANSWER), generator=generator),
@@ -66,7 +66,7 @@ def experience(dead: tuple[int, ...] = (), still: tuple[int, ...] = ()) -> Exper
 
 
 def trainer(
-    folder, given: Experience, tokens: int, entropy_coef: float = 0.0, kind: type = PolicyTrainer, **more
+    folder, given: TrainingBatch, tokens: int, entropy_coef: float = 0.0, kind: type = PolicyTrainer, **more
 ) -> tuple[PolicyTrainer, Policy, list[int]]:
     who, asked = policy(), []
     common = dict(
@@ -88,7 +88,7 @@ def trainer(
         learning_rate=1.0,
     )
 
-    def collect(step: int) -> Experience:
+    def collect(step: int) -> TrainingBatch:
         asked.append(step)
         return given
 
@@ -101,7 +101,7 @@ def flat(model) -> torch.Tensor:
     return torch.cat([value.detach().flatten().clone() for value in model.parameters()])
 
 
-def gradient(folder, given: Experience, tokens: int, entropy_coef: float = 0.0, **more) -> torch.Tensor:
+def gradient(folder, given: TrainingBatch, tokens: int, entropy_coef: float = 0.0, **more) -> torch.Tensor:
     """The gradient that one step hands to its optimizer, before clipping."""
     made, who, asked = trainer(folder, given, tokens, entropy_coef, **more)
     start = flat(who.model)
@@ -110,7 +110,7 @@ def gradient(folder, given: Experience, tokens: int, entropy_coef: float = 0.0, 
     return start - flat(who.model)
 
 
-def by_hand(given: Experience, entropy_coef: float = 0.0) -> torch.Tensor:
+def by_hand(given: TrainingBatch, entropy_coef: float = 0.0) -> torch.Tensor:
     """The gradient of sum(weight * (-advantage * logprob - coefficient * entropy)): the ratio is 1 on fresh samples."""
     model = policy().model
     ids = torch.cat([given.prompt_ids, given.completion_ids], dim=1)

@@ -1,4 +1,4 @@
-"""Experience as tensors: every field follows its sample through a selection, and the kept support is padded per token."""
+"""TrainingBatch as tensors: every field follows its sample through a selection, and the kept support is padded per token."""
 
 import dataclasses
 
@@ -6,12 +6,12 @@ import pytest
 import torch
 from fixed_batch import PROMPTS, algorithm, drawn_from, groups, policy
 
-from rlvr_exp.algorithms.training_batch import Experience, support_of
+from rlvr_exp.algorithms.training_batch import TrainingBatch, support_of
 from rlvr_exp.rollouts.sampler import TokenSample
 
 
 @pytest.fixture(scope="module")
-def learned(tmp_path_factory) -> Experience:
+def learned(tmp_path_factory) -> TrainingBatch:
     who = algorithm("dr_grpo")
     recorded = drawn_from(policy(tmp_path_factory.mktemp("policy")).model, 0.1)
     made = who.experience(groups(who, recorded), 0)

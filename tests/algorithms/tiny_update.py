@@ -10,8 +10,8 @@ from torch.utils.data import Dataset
 from transformers import PrinterCallback, Trainer, TrainingArguments
 
 from rlvr_exp.algorithms.arguments import shared_arguments
-from rlvr_exp.algorithms.clipping import MeasuredClipping
-from rlvr_exp.algorithms.nonfinite_guard import GuardedUpdate
+from rlvr_exp.algorithms.clipping import GradNormMetrics
+from rlvr_exp.algorithms.nonfinite_guard import SkipNonFiniteUpdates
 from rlvr_exp.config import build, compose
 from rlvr_exp.run.callbacks import MetricsLogger
 
@@ -42,7 +42,7 @@ class OneRow(Dataset):
         return {"row": torch.zeros(1)}
 
 
-class TinyTrainer(GuardedUpdate, MeasuredClipping, Trainer):
+class TinyTrainer(SkipNonFiniteUpdates, GradNormMetrics, Trainer):
     pass
 
 

@@ -8,7 +8,7 @@ from peft import LoraConfig, get_peft_model
 from rollout_models import plain_logits, prompts, tiny_model
 
 from rlvr_exp.core.errors import GuardStop
-from rlvr_exp.rollouts.sync_probe import Probe, Sequences
+from rlvr_exp.rollouts.sync_probe import Sequences, SyncProbe
 
 
 def scores_of(model, sequences: Sequences):
@@ -25,9 +25,9 @@ def scores_of(model, sequences: Sequences):
     return trained
 
 
-def probe(engine, learner, tolerance: float = 0.0) -> Probe:
+def probe(engine, learner, tolerance: float = 0.0) -> SyncProbe:
     sequences = Sequences.of(prompts(2))
-    return Probe(engine, learner, sequences, scores_of(learner, sequences), 1.0, tolerance)
+    return SyncProbe(engine, learner, sequences, scores_of(learner, sequences), 1.0, tolerance)
 
 
 def update(model, size: float = 0.05) -> None:
