@@ -12,12 +12,12 @@ PAGES = ("checkpoints", "inference", "rescore", "verify")
 FILES = {
     "core": ("sealed",),
     "config": ("infer", "rescore", "select", "needs"),
-    "inference": ("asking", "engine", "loading", "problems"),
+    "inference": ("inputs", "engine", "loading", "problems"),
     "run": (
-        *("answer_file", "checkpoint_weights", "checkpoints", "directory", "identity", "resume"),
-        *("rollout_files", "row_output", "saving", "stored"),
+        *("answer_file", "checkpoint_weights", "checkpoints", "directory", "fingerprint", "resume"),
+        *("rollout_files", "resumable_jsonl", "saving", "run_reader"),
     ),
-    "stages": ("again", "fitting", "infer", "replay", "rescore", "training"),
+    "stages": ("replay_update", "verifier_match", "infer", "replay", "rescore", "fit"),
 }
 SOURCES = tuple(f"{room}/{name}.py" for room, names in FILES.items() for name in names)
 RAISED = {"InputProblem": 1, "Fault": 0, "GuardStop": 0, "Interrupted": 0, "_wrong": 1, "_problem": 0}
