@@ -33,7 +33,7 @@ def score(
     model: torch.nn.Module,
     rows: ModelRows,
     temperature: float,
-    support: torch.Tensor | None = None,
+    kept_token_ids: torch.Tensor | None = None,
     entropy: bool = False,
     implementation: str = SDPA_PACKED,
     **options: Any,
@@ -42,17 +42,17 @@ def score(
 
     Args:
         model: a causal language model with TRL's fused head, wrapped or not.
-        support: (m, K) the ids kept when each token was drawn, padded with -1; a row of -1 alone keeps all.
+        kept_token_ids: (m, K) the ids kept when each token was drawn, padded with -1; a row of -1 alone keeps all.
         implementation: how a packed row is attended to.
         options: further arguments of the model.
     """
     inputs = {"input_ids": rows.input_ids, "position_ids": rows.position_ids, "use_cache": False, **options}
     if rows.layout is None:
-        return _headed(model, rows, {**inputs, "attention_mask": rows.attention_mask}, temperature, support, entropy)
+        return _headed(model, rows, {**inputs, "attention_mask": rows.attention_mask}, temperature, kept_token_ids, entropy)
     seen = {"packed_layout": rows.layout} if implementation == SDPA_PACKED else {}
     seen["attention_mask"] = block_mask(rows.layout, rows.input_ids.device) if implementation == FLEX else None
     with attending(model, implementation):
-        return _headed(model, rows, {**inputs, **seen}, temperature, support, entropy)
+        return _headed(model, rows, {**inputs, **seen}, temperature, kept_token_ids, entropy)
 
 
 def _headed(
@@ -60,11 +60,11 @@ def _headed(
     rows: ModelRows,
     inputs: dict[str, Any],
     temperature: float,
-    support: torch.Tensor | None,
+    kept_token_ids: torch.Tensor | None,
     entropy: bool,
 ) -> Scores:
     vocabulary = model_config(model).get_text_config().vocab_size
-    if support is None and len(rows.labels) * vocabulary > HELD:
+    if kept_token_ids is None and len(rows.labels) * vocabulary > HELD:
         output = model(**inputs, shift_labels=rows.shifted_labels(), fused_lm_head=True)
         entropies = output.entropy.flatten()[rows.scored] if entropy else None
         return Scores(output.log_probs.flatten()[rows.scored], entropies, output)
@@ -73,14 +73,14 @@ def _headed(
     output = model(**inputs, **kept)
     logits = output.logits.flatten(0, 1)
     logits = logits if kept and len(logits) == len(rows.scored) else logits[rows.scored]
-    return Scores(*token_logprobs(logits, rows.labels, temperature, support, entropy), output)
+    return Scores(*token_logprobs(logits, rows.labels, temperature, kept_token_ids, entropy), output)
 
 
 def token_logprobs(
     logits: torch.Tensor,
     labels: torch.Tensor,
     temperature: float,
-    support: torch.Tensor | None = None,
+    kept_token_ids: torch.Tensor | None = None,
     entropy: bool = False,
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """((m,) log-probabilities, (m,) entropies or None) in float32.
@@ -88,11 +88,11 @@ def token_logprobs(
     Args:
         logits: (m, vocabulary), before the temperature.
         labels: (m,)
-        support: (m, K) kept ids, padded with -1; a row of -1 alone keeps all.
+        kept_token_ids: (m, K) kept ids, padded with -1; a row of -1 alone keeps all.
     """
     logits = logits.float() if temperature == 1.0 else logits.float() / temperature
-    if support is not None:
-        logits = logits.masked_fill(~_kept(support, logits.shape[-1]), -torch.inf)
+    if kept_token_ids is not None:
+        logits = logits.masked_fill(~_kept(kept_token_ids, logits.shape[-1]), -torch.inf)
     scores = logits.log_softmax(-1)
     logprobs = scores.gather(-1, labels[:, None]).squeeze(-1)
     if not entropy:
@@ -102,12 +102,12 @@ def token_logprobs(
     return logprobs, -terms.sum(-1)
 
 
-def _kept(support: torch.Tensor, vocabulary: int) -> torch.Tensor:
+def _kept(kept_token_ids: torch.Tensor, vocabulary: int) -> torch.Tensor:
     """(m, vocabulary) booleans from (m, K) ids padded with -1."""
-    kept = torch.zeros((len(support), vocabulary + 1), dtype=torch.bool, device=support.device)
-    kept.scatter_(1, support.where(support >= 0, vocabulary), True)
+    kept = torch.zeros((len(kept_token_ids), vocabulary + 1), dtype=torch.bool, device=kept_token_ids.device)
+    kept.scatter_(1, kept_token_ids.where(kept_token_ids >= 0, vocabulary), True)
     kept = kept[:, :vocabulary]
-    return kept | (support < 0).all(1, keepdim=True)
+    return kept | (kept_token_ids < 0).all(1, keepdim=True)
 
 
 def model_config(model: torch.nn.Module) -> Any:

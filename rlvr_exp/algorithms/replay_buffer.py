@@ -11,6 +11,7 @@ from typing import Any
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.seeds import stream
 from rlvr_exp.rollouts.sampler import TokenSample
+from rlvr_exp.rollouts.saved_groups import plain_sample, sample_from_plain
 
 
 @dataclass(frozen=True)
@@ -61,15 +62,12 @@ class ReplayBuffer:
 
 
 def _plain(group: Recent) -> dict[str, Any]:
-    return {**asdict(group), "rewards": [None if math.isnan(reward) else reward for reward in group.rewards]}
+    samples = tuple(plain_sample(one) for one in group.samples)
+    rewards = [None if math.isnan(reward) else reward for reward in group.rewards]
+    return {**asdict(group), "samples": samples, "rewards": rewards}
 
 
 def _group(state: Mapping[str, Any]) -> Recent:
-    samples = [TokenSample(**{name: _tuples(value) for name, value in one.items()}) for one in state["samples"]]
+    samples = [sample_from_plain(one) for one in state["samples"]]
     rewards = [math.nan if reward is None else reward for reward in state["rewards"]]
     return Recent(state["id"], tuple(state["prompt"]), tuple(samples), tuple(rewards))
-
-
-def _tuples(value: Any) -> Any:
-    """JSON has no tuples."""
-    return tuple(_tuples(part) for part in value) if isinstance(value, list | tuple) else value

@@ -261,8 +261,8 @@ class PolicyTrainer(Resumable, SkipNonFiniteUpdates, GradNormMetrics, UnderDeepS
         }
         if self.num_iterations > 1 or part.off_policy:
             inputs["old_per_token_logps"] = part.sampling_logprobs
-        if part.support is not None:
-            inputs["support"] = part.support
+        if part.kept_token_ids is not None:
+            inputs["support"] = part.kept_token_ids
         return {name: value.to(self.accelerator.device) for name, value in inputs.items()}
 
     def _rows(self, inputs: dict, samples: Sequence[int], group_size: int) -> ModelRows:
@@ -278,10 +278,10 @@ class PolicyTrainer(Resumable, SkipNonFiniteUpdates, GradNormMetrics, UnderDeepS
         return rows.to(self.accelerator.device)
 
     def _score(
-        self, model, rows: ModelRows, support: torch.Tensor | None = None, entropy: bool = False, **options
+        self, model, rows: ModelRows, kept_token_ids: torch.Tensor | None = None, entropy: bool = False, **options
     ) -> Scores:
-        """One forward pass. `support`: (samples, T, K) ids that were kept when each token was drawn."""
-        kept = None if support is None else rows.chosen(support)
+        """One forward pass. `kept_token_ids`: (samples, T, K) ids that were kept when each token was drawn."""
+        kept = None if kept_token_ids is None else rows.chosen(kept_token_ids)
         way = self._choice.implementation if self._choice else None
         # With a gradient `_passing` has done it, for the backward pass as well.
         fast = nullcontext() if torch.is_grad_enabled() else onednn_training(model)

@@ -38,7 +38,7 @@ class TrainingBatch:
     group_size: int
     group_ids: torch.Tensor
     """(N,): the id that each sample's group was given when it was sampled"""
-    support: torch.Tensor | None = None
+    kept_token_ids: torch.Tensor | None = None
     """(N, T, K): ids that were kept when each token was drawn, padded with -1; None: the whole vocabulary"""
     off_policy: bool = False
     """Some samples were drawn before the last update, so that their ratio to the policy is not 1."""
@@ -100,7 +100,7 @@ def collate(
         weights=weights,
         group_size=size,
         group_ids=torch.tensor([group.id for group in groups for _ in range(size)]),
-        support=support_of([one for group in groups for one in sampled(group)]),
+        kept_token_ids=collate_kept_token_ids([one for group in groups for one in sampled(group)]),
         off_policy=off_policy,
     )
 
@@ -143,21 +143,21 @@ def completions(groups: Sequence[Sequence[TokenSample]], pad_id: int) -> tuple[t
     return ids, mask, logprobs
 
 
-def support_of(samples: Sequence[TokenSample]) -> torch.Tensor | None:
+def collate_kept_token_ids(samples: Sequence[TokenSample]) -> torch.Tensor | None:
     """(N, T, K) ids that were kept when each token was drawn, padded with -1; None where the whole vocabulary was.
 
     Raises:
         ValueError: some samples were drawn from the whole vocabulary and others not.
     """
-    without = sum(one.support is None for one in samples)
+    without = sum(one.kept_token_ids is None for one in samples)
     if without == len(samples):
         return None
     if without:
-        raise ValueError(f"{without} of {len(samples)} samples came without their kept support; sample them alike")
+        raise ValueError(f"{without} of {len(samples)} samples came without their kept token ids; sample them alike")
     length = max(len(one.ids) for one in samples)
-    widest = max(len(kept) for one in samples for kept in one.support)
+    widest = max(len(kept) for one in samples for kept in one.kept_token_ids)
     padded = torch.full((len(samples), length, widest), -1)
     for row, one in enumerate(samples):
-        for place, kept in enumerate(one.support):
+        for place, kept in enumerate(one.kept_token_ids):
             padded[row, place, : len(kept)] = torch.tensor(kept)
     return padded

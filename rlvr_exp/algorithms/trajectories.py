@@ -13,7 +13,7 @@ from rlvr_exp.algorithms.aggregate import token_weights
 from rlvr_exp.algorithms.gae import gae, token_rewards, whiten
 from rlvr_exp.algorithms.ppo_loss import importance_weights
 from rlvr_exp.algorithms.replay_buffer import Recent
-from rlvr_exp.algorithms.training_batch import TrainingBatch, completions, pad_left, support_of
+from rlvr_exp.algorithms.training_batch import TrainingBatch, collate_kept_token_ids, completions, pad_left
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,7 @@ def collected(groups: Sequence[Recent], fresh: int, pad_id: int, settings: Setti
         weights=token_weights(mask * ~rewards.isnan()[:, None], settings.loss, settings.max_completion_tokens),
         group_size=size,
         group_ids=torch.tensor([group.id for group in groups for _ in range(size)]),
-        support=support_of([one for group in groups for one in group.samples]),
+        kept_token_ids=collate_kept_token_ids([one for group in groups for one in group.samples]),
         off_policy=fresh < len(groups),
         recent=tuple(groups[:fresh]),
         rewards=rewards,

@@ -40,7 +40,7 @@ class TokenDraw:
     kept: torch.Tensor | None
     """(rows, vocabulary) what could be drawn; None: everything."""
 
-    def support(self) -> list[tuple[int, ...]] | None:
+    def kept_token_ids(self) -> list[tuple[int, ...]] | None:
         """The ids of `kept`, a row each."""
         if self.kept is None:
             return None

@@ -62,7 +62,7 @@ class TokenSample:
     """Log-probability of each drawn token under the distribution it was drawn from: after temperature and filters."""
     truncated: bool
     """True when the token limit ended it."""
-    support: tuple[tuple[int, ...], ...] | None = None
+    kept_token_ids: tuple[tuple[int, ...], ...] | None = None
     """For each drawn token the ids that filters had kept; None: the whole vocabulary."""
 
 
@@ -164,7 +164,7 @@ class _Batch:
         self._watchers: list[StopStringMatcher] = watch
         self._ids = np.zeros((len(self._live), sampling.max_new_tokens), dtype=np.int64)
         self._logprobs = np.zeros(self._ids.shape, dtype=np.float32)
-        self._support: list[list[tuple[int, ...]]] = [[] for _ in self._live]
+        self._kept_token_ids: list[list[tuple[int, ...]]] = [[] for _ in self._live]
         self._tokens = torch.empty(0)
         self._drawn = 0
 
@@ -193,8 +193,8 @@ class _Batch:
         """Note what was drawn; which completions it ended."""
         ids = self._ids[self._live, self._drawn] = drawn.ids.cpu().numpy()
         self._logprobs[self._live, self._drawn] = drawn.logprobs.cpu().numpy()
-        for i, kept in zip(self._live, drawn.support() or (), strict=False):
-            self._support[i].append(kept)
+        for i, kept in zip(self._live, drawn.kept_token_ids() or (), strict=False):
+            self._kept_token_ids[i].append(kept)
         ended = np.isin(ids, self._eos)
         if self._watchers:
             found = [self._watchers[i].ends(int(token)) for i, token in zip(self._live, ids, strict=True)]
@@ -209,9 +209,9 @@ class _Batch:
         return due
 
     def _finished(self, i: int, ended: bool) -> FinishedSample:
-        support = tuple(self._support[i]) if self._sampling.filters.narrow else None
+        kept_token_ids = tuple(self._kept_token_ids[i]) if self._sampling.filters.narrow else None
         ids, logprobs = self._ids[i, : self._drawn], self._logprobs[i, : self._drawn]
-        sampled = TokenSample(tuple(ids.tolist()), tuple(logprobs.tolist()), not ended, support)
+        sampled = TokenSample(tuple(ids.tolist()), tuple(logprobs.tolist()), not ended, kept_token_ids)
         return FinishedSample(int(self._owner[i]), int(self._sample[i]), sampled)
 
 

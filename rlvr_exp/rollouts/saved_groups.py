@@ -14,6 +14,8 @@ from rlvr_exp.verifiers.base import Verdict
 
 OF_MACHINE = ("seconds", "cached")
 """Fields of a verdict that no two runs share."""
+PLAIN_NAMES = {"kept_token_ids": "support"}
+"""Fields of a sample that have another key in a checkpoint's state."""
 
 
 def as_plain(group: Group) -> dict[str, Any]:
@@ -53,7 +55,7 @@ def _plain_answer(answer: Completion) -> dict[str, Any]:
     """All but times, and whether a cache knew the verdict: what is the machine's is no part of a run's state."""
     return {
         "sample": answer.sample,
-        "sampled": asdict(answer.sampled),
+        "sampled": plain_sample(answer.sampled),
         "text": answer.text,
         "candidate": asdict(answer.candidate),
         "verdict": {name: value for name, value in asdict(answer.verdict).items() if name not in OF_MACHINE},
@@ -61,9 +63,19 @@ def _plain_answer(answer: Completion) -> dict[str, Any]:
 
 
 def _answer(state: Mapping[str, Any], task: Task) -> Completion:
-    sampled = TokenSample(**{name: _tuples(value) for name, value in state["sampled"].items()})
+    sampled = sample_from_plain(state["sampled"])
     candidate, verdict = Candidate(**state["candidate"]), Verdict(**state["verdict"])
     return Completion(task, state["sample"], sampled, state["text"], candidate, verdict)
+
+
+def plain_sample(sample: TokenSample) -> dict[str, Any]:
+    """Under the keys of a checkpoint's state."""
+    return {PLAIN_NAMES.get(name, name): value for name, value in asdict(sample).items()}
+
+
+def sample_from_plain(state: Mapping[str, Any]) -> TokenSample:
+    names = {key: name for name, key in PLAIN_NAMES.items()}
+    return TokenSample(**{names.get(key, key): _tuples(value) for key, value in state.items()})
 
 
 def _tuples(value: Any) -> Any:

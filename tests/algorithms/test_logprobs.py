@@ -15,8 +15,8 @@ def test_temperature_divides_the_logits():
 
 def test_probabilities_are_renormalised_over_the_kept_tokens():
     logits = torch.tensor([[0.0, 1.0, 2.0, 3.0]] * 2)
-    support = torch.tensor([[3, 1, -1], [-1, -1, -1]])
-    got, entropy = token_logprobs(logits, torch.tensor([1, 1]), 1.0, support, entropy=True)
+    kept_token_ids = torch.tensor([[3, 1, -1], [-1, -1, -1]])
+    got, entropy = token_logprobs(logits, torch.tensor([1, 1]), 1.0, kept_token_ids, entropy=True)
     kept, whole = math.log(math.exp(1) + math.exp(3)), math.log(sum(math.exp(value) for value in range(4)))
     assert torch.allclose(got, torch.tensor([1 - kept, 1 - whole]))
     p = math.exp(1 - kept)

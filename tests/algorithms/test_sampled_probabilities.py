@@ -7,7 +7,7 @@ from trl.trainer.utils import add_fused_lm_head
 
 from rlvr_exp.algorithms.logprobs import score
 from rlvr_exp.algorithms.packing import packed, row_by_row
-from rlvr_exp.algorithms.training_batch import support_of
+from rlvr_exp.algorithms.training_batch import collate_kept_token_ids
 from rlvr_exp.rollouts.draw import LogitFilters
 from rlvr_exp.rollouts.sampler import SamplingParams, sample_groups
 
@@ -49,8 +49,8 @@ def test_the_trainer_computes_what_the_sampler_recorded(filters, together):
     repeated = [prompt for prompt in prompts for _ in range(GROUP)]
     owners = [place for place in range(len(prompts)) for _ in range(GROUP)]
     rows = packed(repeated, answers, owners, width) if together else row_by_row(repeated, answers, width)
-    support = support_of(samples)
-    kept = None if support is None else rows.chosen(support)
+    kept_token_ids = collate_kept_token_ids(samples)
+    kept = None if kept_token_ids is None else rows.chosen(kept_token_ids)
     with torch.no_grad():
         ours = rows.placed(score(model, rows, filters.temperature, kept).logprobs)
     recorded = torch.tensor([[*one.logprobs, *[0.0] * (width - len(one.logprobs))] for one in samples])

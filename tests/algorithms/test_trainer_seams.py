@@ -196,9 +196,9 @@ def test_the_ratio_is_one_where_only_some_tokens_were_kept(tmp_path):
     given = experience()
     generator = torch.Generator().manual_seed(3)
     others = torch.randint(0, 20, (*given.completion_ids.shape, 5), generator=generator)
-    support = torch.cat([given.completion_ids[..., None], others], dim=-1)
-    support[..., -1] = -1
-    made, who, _ = trainer(tmp_path, replace(given, support=support), 25, temperature=0.6)
+    kept_token_ids = torch.cat([given.completion_ids[..., None], others], dim=-1)
+    kept_token_ids[..., -1] = -1
+    made, who, _ = trainer(tmp_path, replace(given, kept_token_ids=kept_token_ids), 25, temperature=0.6)
     made._begin(made.model)
     (got,) = made._of_all(
         made._collect(0),
@@ -207,8 +207,8 @@ def test_the_ratio_is_one_where_only_some_tokens_were_kept(tmp_path):
     ids = torch.cat([given.prompt_ids, given.completion_ids], dim=1)
     mask = torch.cat([given.prompt_mask, given.completion_mask], dim=1)
     logits = who.model(input_ids=ids, attention_mask=mask).logits[:, -ANSWER - 1 : -1] / 0.6
-    kept = torch.zeros_like(logits, dtype=torch.bool).scatter(-1, support.clamp(min=0), True)
-    kept[..., 0] = (support == 0).any(-1)
+    kept = torch.zeros_like(logits, dtype=torch.bool).scatter(-1, kept_token_ids.clamp(min=0), True)
+    kept[..., 0] = (kept_token_ids == 0).any(-1)
     wanted = (
         logits.masked_fill(~kept, -torch.inf).log_softmax(-1).gather(-1, given.completion_ids[..., None]).squeeze(-1)
     )

@@ -1,4 +1,4 @@
-"""TrainingBatch as tensors: every field follows its sample through a selection, and the kept support is padded per token."""
+"""TrainingBatch as tensors: every field follows its sample through a selection, and the kept token ids are padded per token."""
 
 import dataclasses
 
@@ -6,7 +6,7 @@ import pytest
 import torch
 from fixed_batch import PROMPTS, algorithm, drawn_from, groups, policy
 
-from rlvr_exp.algorithms.training_batch import TrainingBatch, support_of
+from rlvr_exp.algorithms.training_batch import TrainingBatch, collate_kept_token_ids
 from rlvr_exp.rollouts.sampler import TokenSample
 
 
@@ -16,7 +16,7 @@ def learned(tmp_path_factory) -> TrainingBatch:
     recorded = drawn_from(policy(tmp_path_factory.mktemp("policy")).model, 0.1)
     made = who.experience(groups(who, recorded), 0)
     kept = torch.arange(made.completion_ids.numel() * 2).view(*made.completion_ids.shape, 2)
-    return dataclasses.replace(made, support=kept)
+    return dataclasses.replace(made, kept_token_ids=kept)
 
 
 def test_a_selection_takes_every_field_of_its_samples_along(learned):
@@ -24,7 +24,7 @@ def test_a_selection_takes_every_field_of_its_samples_along(learned):
     assert chosen.group_ids.tolist() == [*learned.group_ids[6:9].tolist(), *learned.group_ids[:3].tolist()]
     width = chosen.completion_ids.shape[1]
     rows = [6, 7, 8, 0, 1, 2]
-    for name in ("completion_ids", "sampling_logprobs", "advantages", "weights", "support"):
+    for name in ("completion_ids", "sampling_logprobs", "advantages", "weights", "kept_token_ids"):
         assert torch.equal(getattr(chosen, name), getattr(learned, name)[rows, :width]), name
     assert chosen.prompt_ids.shape[1] == max(len(PROMPTS[2]), len(PROMPTS[0]))
     assert chosen.off_policy == learned.off_policy and chosen.group_size == 3
@@ -37,12 +37,12 @@ def test_samples_keep_what_was_recorded_of_them(learned):
     assert (learned.sampling_logprobs[learned.completion_mask == 0] == 0).all()
 
 
-def test_the_support_is_padded_for_each_token():
+def test_kept_token_ids_are_padded_for_each_token():
     samples = [TokenSample((4, 5), (-0.1, -0.2), False, ((4,), (5, 6, 7))), TokenSample((3,), (-0.3,), False, ((3, 9),))]
-    assert support_of(samples).tolist() == [[[4, -1, -1], [5, 6, 7]], [[3, 9, -1], [-1, -1, -1]]]
-    assert support_of([TokenSample((4,), (-0.1,), False)]) is None
+    assert collate_kept_token_ids(samples).tolist() == [[[4, -1, -1], [5, 6, 7]], [[3, 9, -1], [-1, -1, -1]]]
+    assert collate_kept_token_ids([TokenSample((4,), (-0.1,), False)]) is None
 
 
-def test_samples_with_and_without_their_support_do_not_mix():
+def test_samples_with_and_without_kept_token_ids_do_not_mix():
     with pytest.raises(ValueError, match="1 of 2 samples came without"):
-        support_of([TokenSample((4,), (-0.1,), False, ((4,),)), TokenSample((4,), (-0.1,), False)])
+        collate_kept_token_ids([TokenSample((4,), (-0.1,), False, ((4,),)), TokenSample((4,), (-0.1,), False)])

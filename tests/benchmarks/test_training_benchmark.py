@@ -32,7 +32,7 @@ def bench(tmp_path_factory):
         yield made
 
 
-def sharpened(logits, labels, temperature, support=None, entropy=False):
+def sharpened(logits, labels, temperature, kept_token_ids=None, entropy=False):
     return (1.01 * logits).log_softmax(-1).gather(-1, labels[:, None]).squeeze(-1), None
 
 

@@ -54,7 +54,7 @@ def test_what_is_filtered_out_is_never_drawn(seed, number, top_k):
     scores = logits(seed, 30.0)
     drawn = draw(scores, torch.full((ROWS,), number, dtype=torch.float64), LogitFilters(top_k=top_k))
     assert drawn.kept.gather(-1, drawn.ids[:, None]).all()
-    assert [set(row) for row in drawn.support()] == [set(row.nonzero()[:, 0].tolist()) for row in drawn.kept]
+    assert [set(row) for row in drawn.kept_token_ids()] == [set(row.nonzero()[:, 0].tolist()) for row in drawn.kept]
 
 
 def test_ties_with_the_last_of_the_likeliest_stay():

@@ -36,11 +36,11 @@ def test_the_recorded_probability_is_that_of_the_filtered_distribution(model, fi
         for one in drawn:
             scores = plain_logits(model, prompt, one.ids) / filters.temperature
             for place, (token, recorded) in enumerate(zip(one.ids, one.logprobs, strict=True)):
-                kept = list(one.support[place]) if one.support else list(range(VOCABULARY))
+                kept = list(one.kept_token_ids[place]) if one.kept_token_ids else list(range(VOCABULARY))
                 wanted = scores[place, token] - scores[place, kept].logsumexp(-1)
                 assert abs(wanted - recorded) < 1e-4
                 assert token in kept
-            assert (one.support is not None) == filters.narrow
+            assert (one.kept_token_ids is not None) == filters.narrow
 
 
 @given(FILTERS, st.integers(0, 9), st.data())
