@@ -84,12 +84,12 @@ class ModelRows:
 
 
 def packed(
-    prompts: Sequence[Sequence[int]], answers: Sequence[Sequence[int]], owners: Sequence[int], width: int
+    prompts: Sequence[Sequence[int]], completions: Sequence[Sequence[int]], owners: Sequence[int], width: int
 ) -> ModelRows:
     """All samples in one row.
 
     Args:
-        prompts, answers: token ids of each sample, unpadded; those of a group are neighbours.
+        prompts, completions: token ids of each sample, unpadded; those of a group are neighbours.
         owners: the group of each sample.
         width: T, the columns of (samples, T).
 
@@ -108,27 +108,27 @@ def packed(
         ids += prompt[:-1]
         positions += range(len(prompt) - 1)
         for row in rows:
-            answer = answers[row]
-            scored += range(len(ids), len(ids) + len(answer))
-            ids += [prompt[-1], *answer[:-1]]
-            positions += range(len(prompt) - 1, len(prompt) - 1 + len(answer))
-            labels += answer
-            places += range(row * width, row * width + len(answer))
+            completion = completions[row]
+            scored += range(len(ids), len(ids) + len(completion))
+            ids += [prompt[-1], *completion[:-1]]
+            positions += range(len(prompt) - 1, len(prompt) - 1 + len(completion))
+            labels += completion
+            places += range(row * width, row * width + len(completion))
         prefixes.append(len(prompt) - 1)
-        segments.append(tuple(len(answers[row]) for row in rows))
+        segments.append(tuple(len(completions[row]) for row in rows))
     layout = PackedLayout(tuple(prefixes), tuple(segments))
     tensors = (torch.tensor(values) for values in (scored, labels, places))
     return ModelRows(torch.tensor([ids]), torch.tensor([positions]), None, layout, *tensors, (len(owners), width))
 
 
-def row_by_row(prompts: Sequence[Sequence[int]], answers: Sequence[Sequence[int]], width: int) -> ModelRows:
+def row_by_row(prompts: Sequence[Sequence[int]], completions: Sequence[Sequence[int]], width: int) -> ModelRows:
     """One row a sample, padded on the right, where a causal model of any kind cannot see it."""
-    rows = [[*prompt, *answer] for prompt, answer in zip(prompts, answers, strict=True)]
+    rows = [[*prompt, *completion] for prompt, completion in zip(prompts, completions, strict=True)]
     longest = max(len(row) for row in rows)
     starts = [index * longest + len(prompt) - 1 for index, prompt in enumerate(prompts)]
-    scored = [start + step for start, answer in zip(starts, answers, strict=True) for step in range(len(answer))]
-    places = [row * width + step for row, answer in enumerate(answers) for step in range(len(answer))]
-    labels = [token for answer in answers for token in answer]
+    scored = [start + step for start, completion in zip(starts, completions, strict=True) for step in range(len(completion))]
+    places = [row * width + step for row, completion in enumerate(completions) for step in range(len(completion))]
+    labels = [token for completion in completions for token in completion]
     return ModelRows(
         input_ids=torch.tensor([row + row[:1] * (longest - len(row)) for row in rows]),
         position_ids=torch.arange(longest).expand(len(rows), -1),

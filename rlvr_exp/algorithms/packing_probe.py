@@ -13,7 +13,7 @@ from rlvr_exp.algorithms.logprobs import model_config, score
 from rlvr_exp.algorithms.packing import ModelRows, packed, row_by_row
 from rlvr_exp.algorithms.packing_attention import FLEX, SDPA_PACKED
 
-PROMPTS, ANSWERS = (19, 12), ((5, 9, 7), (6, 8))
+PROMPTS, COMPLETIONS = (19, 12), ((5, 9, 7), (6, 8))
 """Tokens of two prompts and of their completions."""
 TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-4}
 COARSE = 0.03
@@ -89,13 +89,13 @@ def _scores(
 def _rows(vocabulary: int, together: bool = True) -> ModelRows:
     """Two groups of made-up tokens, all different where the vocabulary is large enough."""
     prompts: list[Sequence[int]] = []
-    answers: list[Sequence[int]] = []
+    completions: list[Sequence[int]] = []
     owners, drawn = [], iter(range(7, 10_000, 13))
-    for group, (prompt, lengths) in enumerate(zip(PROMPTS, ANSWERS, strict=True)):
+    for group, (prompt, lengths) in enumerate(zip(PROMPTS, COMPLETIONS, strict=True)):
         head = [next(drawn) % vocabulary for _ in range(prompt)]
         for length in lengths:
             prompts.append(head)
-            answers.append([next(drawn) % vocabulary for _ in range(length)])
+            completions.append([next(drawn) % vocabulary for _ in range(length)])
             owners.append(group)
-    width = max(map(len, answers))
-    return packed(prompts, answers, owners, width) if together else row_by_row(prompts, answers, width)
+    width = max(map(len, completions))
+    return packed(prompts, completions, owners, width) if together else row_by_row(prompts, completions, width)

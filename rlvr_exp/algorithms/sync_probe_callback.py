@@ -48,7 +48,7 @@ class SyncProbeCallback(TrainerCallback):
 
     def _trained(self) -> torch.Tensor:
         """(completions, tokens) as the trainer scores them."""
-        answers = [list(ids) for row in self._sequences.answers for ids in row]
-        owners = [place for place, row in enumerate(self._sequences.answers) for _ in row]
+        completions = [list(ids) for row in self._sequences.completions for ids in row]
+        owners = [place for place, row in enumerate(self._sequences.completions) for _ in row]
         prompts = [list(self._sequences.prompts[owner]) for owner in owners]
-        return self._trainer.scored(prompts, answers, owners).cpu()
+        return self._trainer.scored(prompts, completions, owners).cpu()

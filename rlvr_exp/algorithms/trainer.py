@@ -150,10 +150,10 @@ class PolicyTrainer(Resumable, SkipNonFiniteUpdates, GradNormMetrics, UnderDeepS
             self._warm_up(model)
 
     def _warm_up(self, model) -> None:
-        prompts, answers, owners = longest_part(
+        prompts, completions, owners = longest_part(
             self._limits, self.num_generations, self.max_completion_length, self._shared
         )
-        rows = self._made_rows(prompts, answers, owners, self.max_completion_length)
+        rows = self._made_rows(prompts, completions, owners, self.max_completion_length)
         with self._passing(model, last=False):
             warm_up(model, lambda: self._score(model, rows).logprobs.sum(), self.accelerator.backward)
 
@@ -203,8 +203,8 @@ class PolicyTrainer(Resumable, SkipNonFiniteUpdates, GradNormMetrics, UnderDeepS
         size, limit = experience.group_size, self._limits.tokens
         prompts = experience.prompt_mask[::size].sum(1).tolist()
         lengths = experience.completion_mask.sum(1).view(-1, size).tolist()
-        answers = [{s: n for s, n in enumerate(row) if chosen[g][s]} for g, row in enumerate(lengths)]
-        return micro_batches(pieces(prompts, answers, limit, self._shared), limit, processes)
+        completions = [{s: n for s, n in enumerate(row) if chosen[g][s]} for g, row in enumerate(lengths)]
+        return micro_batches(pieces(prompts, completions, limit, self._shared), limit, processes)
 
     def _of_all(self, experience: TrainingBatch, read: Callable[[dict], Sequence[torch.Tensor]]) -> list[torch.Tensor]:
         """(N, T) each: what `read` makes, (samples, T), of the inputs of passes over every sample, without gradient."""
@@ -268,13 +268,13 @@ class PolicyTrainer(Resumable, SkipNonFiniteUpdates, GradNormMetrics, UnderDeepS
     def _rows(self, inputs: dict, samples: Sequence[int], group_size: int) -> ModelRows:
         """The given samples of a micro-batch as the model takes them."""
         prompts = _unpadded(inputs["prompt_ids"], inputs["prompt_mask"], samples)
-        answers = _unpadded(inputs["completion_ids"], inputs["completion_mask"], samples)
+        completions = _unpadded(inputs["completion_ids"], inputs["completion_mask"], samples)
         owners = [sample // group_size for sample in samples]
-        made = self._made_rows(prompts, answers, owners, inputs["completion_ids"].shape[1])
+        made = self._made_rows(prompts, completions, owners, inputs["completion_ids"].shape[1])
         return made.of(samples, len(inputs["completion_ids"]))
 
-    def _made_rows(self, prompts, answers, owners, width: int) -> ModelRows:
-        rows = packed(prompts, answers, owners, width) if self._shared else row_by_row(prompts, answers, width)
+    def _made_rows(self, prompts, completions, owners, width: int) -> ModelRows:
+        rows = packed(prompts, completions, owners, width) if self._shared else row_by_row(prompts, completions, width)
         return rows.to(self.accelerator.device)
 
     def _score(
@@ -289,7 +289,7 @@ class PolicyTrainer(Resumable, SkipNonFiniteUpdates, GradNormMetrics, UnderDeepS
             return score(model, rows, self.temperature, kept, entropy, way, **options)
 
     @torch.no_grad()
-    def scored(self, prompts: Sequence[list[int]], answers: Sequence[list[int]], owners: Sequence[int]) -> torch.Tensor:
+    def scored(self, prompts: Sequence[list[int]], completions: Sequence[list[int]], owners: Sequence[int]) -> torch.Tensor:
         """(samples, T) log-probabilities of completions of one length, the way that training computes them.
 
         Args:
@@ -302,7 +302,7 @@ class PolicyTrainer(Resumable, SkipNonFiniteUpdates, GradNormMetrics, UnderDeepS
         was_training = model.training
         model.eval()
         try:
-            rows = self._made_rows(prompts, answers, owners, len(answers[0]))
+            rows = self._made_rows(prompts, completions, owners, len(completions[0]))
             return rows.placed(self._score(model, rows).logprobs)
         finally:
             model.train(was_training)

@@ -87,9 +87,9 @@ def collate(
     Args:
         advantages, weights: (N, T) with T the longest completion, as `completion_mask` of the same groups has it.
     """
-    size = len(groups[0].answers)
-    prompt_ids, prompt_mask = pad_left([list(group.prompt_ids) for group in groups for _ in group.answers], pad_id)
-    ids, mask, logprobs = completions([sampled(group) for group in groups], pad_id)
+    size = len(groups[0].completions)
+    prompt_ids, prompt_mask = pad_left([list(group.prompt_ids) for group in groups for _ in group.completions], pad_id)
+    ids, mask, logprobs = collate_completions([sampled(group) for group in groups], pad_id)
     return TrainingBatch(
         prompt_ids=prompt_ids,
         prompt_mask=prompt_mask,
@@ -106,7 +106,7 @@ def collate(
 
 
 def sampled(group: Group) -> list[TokenSample]:
-    return [answer.sampled for answer in group.answers]
+    return [answer.sampled for answer in group.completions]
 
 
 def rewards_of(groups: Sequence[Group]) -> torch.Tensor:
@@ -135,7 +135,7 @@ def pad_right(rows: Sequence[Sequence[float]], value: float) -> tuple[torch.Tens
     return values, mask
 
 
-def completions(groups: Sequence[Sequence[TokenSample]], pad_id: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def collate_completions(groups: Sequence[Sequence[TokenSample]], pad_id: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """(ids, mask, log-probabilities) of all completions, groups contiguous."""
     flat = [one for group in groups for one in group]
     ids, mask = pad_right([one.ids for one in flat], pad_id)

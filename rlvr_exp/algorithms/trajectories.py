@@ -13,7 +13,7 @@ from rlvr_exp.algorithms.aggregate import token_weights
 from rlvr_exp.algorithms.gae import gae, token_rewards, whiten
 from rlvr_exp.algorithms.ppo_loss import importance_weights
 from rlvr_exp.algorithms.replay_buffer import Recent
-from rlvr_exp.algorithms.training_batch import TrainingBatch, collate_kept_token_ids, completions, pad_left
+from rlvr_exp.algorithms.training_batch import TrainingBatch, collate_completions, collate_kept_token_ids, pad_left
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +54,7 @@ def collected(groups: Sequence[Recent], fresh: int, pad_id: int, settings: Setti
     """
     size = len(groups[0].samples)
     prompt_ids, prompt_mask = pad_left([list(group.prompt) for group in groups for _ in range(size)], pad_id)
-    ids, mask, logprobs = completions([group.samples for group in groups], pad_id)
+    ids, mask, logprobs = collate_completions([group.samples for group in groups], pad_id)
     rewards = torch.tensor([reward for group in groups for reward in group.rewards])
     return Trajectories(
         prompt_ids=prompt_ids,

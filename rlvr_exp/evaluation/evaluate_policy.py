@@ -42,7 +42,7 @@ def evaluate_policy(
         batch = fitting[start : start + per_batch]
         requests = [RolloutRequest(task, prompts[task.id], _keys(seed, task, evaluation)) for task in batch]
         answered = generate_and_verify(policy, domain, verifier, requests, sampling)
-        for task, answers in zip(batch, answered.answers, strict=True):
+        for task, answers in zip(batch, answered.completions, strict=True):
             scored[task.id] = [_scored(one, evaluation.greedy) for one in answers]
         progress(len(scored), len(tasks))
     return [row for task in tasks for row in scored[task.id]]

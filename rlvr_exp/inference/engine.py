@@ -129,7 +129,7 @@ class Engine:
         for asked in by_domain.values():
             domain, questions = asked[0][0].item.domain, [question for _, question in asked]
             answered = generate_and_verify(self.policy, domain, self._verifier, questions, self._sampling, self._stream)
-            for (search, question), answers in zip(asked, answered.answers, strict=True):
+            for (search, question), answers in zip(asked, answered.completions, strict=True):
                 best = max(answers, key=lambda one: verdict_rank(one.verdict))  # The first of the best.
                 search.attempts.append(Attempt(attempt, question.prompt, best))
                 search.going = best.verdict.outcome not in ("passed", "no_verdict")

@@ -181,7 +181,7 @@ def cascade_sample(
     """
     timed = {} if seconds is None else seconds
     written = _written(cascade, requests, timed)
-    drafts = [_Draft.of(cascade, one, answers) for one, answers in zip(requests, written, strict=True)]
+    drafts = [_Draft.of(cascade, one, completions) for one, completions in zip(requests, written, strict=True)]
     return _grafted(cascade, _annotated(cascade, drafts, timed), timed)
 
 
@@ -192,7 +192,7 @@ def _grafted(cascade: Cascade, made: Sequence[Cascades], timed: dict[str, float]
     judged: dict[int, Completion] = {}
     if open_ones:
         found = judge(cascade.verifier, open_ones)
-        judged = {id(one): now for one, (now,) in zip(open_ones, found.answers, strict=True)}
+        judged = {id(one): now for one, (now,) in zip(open_ones, found.completions, strict=True)}
         timed[f"{WRITER}/verify"] = timed.get(f"{WRITER}/verify", 0.0) + found.seconds["verify"]
     return [replace(one, written=tuple(judged.get(id(each), each) for each in one.written)) for one in known]
 
@@ -218,8 +218,8 @@ def _annotated(cascade: Cascade, drafts: Sequence["_Draft"], timed: dict[str, fl
         RolloutRequest(task, drafts[place].prompts[i][1], each)
         for (place, i), task, each in zip(wanted, tasks, keys, strict=True)
     ]
-    first = _answered(cascade, ANNOTATOR, requests, timed)
-    tries = [[(one,) for one in answers] for answers in first]
+    first = _rollouts(cascade, ANNOTATOR, requests, timed)
+    tries = [[(one,) for one in completions] for completions in first]
     for number in range(1, cascade.attempts):
         _retry(cascade, requests, tries, number, timed)
     found = {at: tuple(each) for at, each in zip(wanted, tries, strict=True)}
@@ -248,7 +248,7 @@ def _retry(
             if len(ids) <= cascade.max_prompt_tokens:
                 wanted.append((at, sample))
                 retries.append(RolloutRequest(request.task, ids, (None if key is None else (*key, "again", number),)))
-    for (at, sample), (one,) in zip(wanted, _answered(cascade, ANNOTATOR, retries, timed), strict=True):
+    for (at, sample), (one,) in zip(wanted, _rollouts(cascade, ANNOTATOR, retries, timed), strict=True):
         tries[at][sample] = (*tries[at][sample], replace(one, sample=sample))
 
 
@@ -259,11 +259,11 @@ def _written(cascade: Cascade, requests: Sequence[CascadeRequest], timed: dict[s
         RolloutRequest(one.task, tuple(policy.encode_prompt(domain.prompt(one.task))), one.writer)
         for one in (requests[place] for place in places)
     ]
-    found = dict(zip(places, _answered(cascade, WRITER, rollouts, timed, DeferredVerifier(cascade.verifier)), strict=True))
+    found = dict(zip(places, _rollouts(cascade, WRITER, rollouts, timed, DeferredVerifier(cascade.verifier)), strict=True))
     return [found.get(place, ()) for place in range(len(requests))]
 
 
-def _answered(
+def _rollouts(
     cascade: Cascade,
     role: str,
     requests: Sequence[RolloutRequest],
@@ -275,10 +275,10 @@ def _answered(
         return []
     domain = cascade.domain.writer if role == WRITER else cascade.domain.annotator
     with acting(cascade.policies, role) as policy:
-        answered = generate_and_verify(policy, domain, verifier or cascade.verifier, requests, cascade.sampling[role])
-    for name, value in answered.seconds.items():
+        result = generate_and_verify(policy, domain, verifier or cascade.verifier, requests, cascade.sampling[role])
+    for name, value in result.seconds.items():
         timed[f"{role}/{name}"] = timed.get(f"{role}/{name}", 0.0) + value
-    return list(answered.answers)
+    return list(result.completions)
 
 
 @dataclass(frozen=True)

@@ -165,7 +165,7 @@ class CascadeCollector:
         """The writer's group."""
         prompt = self._cascade.domain.writer.prompt(made.request.task)
         ids = tuple(self._cascade.policies[WRITER].encode_prompt(prompt))
-        answers = tuple(made.alone(i, proved=True) for i in range(len(made.written)))
+        completions = tuple(made.alone(i, proved=True) for i in range(len(made.written)))
         totals, others = (
             tuple(tuple(paid[id(one)].total for one in each) for each in side)
             for side in (bodies.cascades, bodies.others)
@@ -174,25 +174,25 @@ class CascadeCollector:
         rewarded = [
             _mean([paid[id(one)] for one in each], own) for each, own in zip(bodies.cascades, credits, strict=True)
         ]
-        return Group(step, place, prompt, ids, answers, tuple(rewarded), self._shaped(WRITER, answers, credits))
+        return Group(step, place, prompt, ids, completions, tuple(rewarded), self._shaped(WRITER, completions, credits))
 
     def _of_body(
-        self, step: int, place: int, made: Cascades, body: int, answers: tuple[Completion, ...], paid: "Payments"
+        self, step: int, place: int, made: Cascades, body: int, completions: tuple[Completion, ...], paid: "Payments"
     ) -> Group:
         """The annotator's group."""
-        rewarded = tuple(paid[id(one)] for one in answers)
-        shaped = self._shaped(ANNOTATOR, answers, [one.total for one in rewarded])
-        return Group(step, place, *made.prompts[body], answers, rewarded, shaped)
+        rewarded = tuple(paid[id(one)] for one in completions)
+        shaped = self._shaped(ANNOTATOR, completions, [one.total for one in rewarded])
+        return Group(step, place, *made.prompts[body], completions, rewarded, shaped)
 
     def _shaped(
-        self, role: str, answers: Sequence[Completion], rewards: Sequence[float | None]
+        self, role: str, completions: Sequence[Completion], rewards: Sequence[float | None]
     ) -> tuple[float | None, ...]:
         shape = self._shapes[role]
-        pairs = zip(answers, rewards, strict=True)
+        pairs = zip(completions, rewards, strict=True)
         return tuple(None if reward is None else shape(reward, len(who.sampled.ids)) for who, reward in pairs)
 
     def _groups(self, role: str, step: int, found: Sequence[Group], seconds: Mapping[str, float]) -> Groups:
-        check_groups(found, len(found[0].answers))
+        check_groups(found, len(found[0].completions))
         zero_variance = {group.id: kind for group in found if (kind := self._filters[role].zero_variance_kind(group))}
         own = {name.removeprefix(f"{role}/"): value for name, value in seconds.items() if name.startswith(f"{role}/")}
         return Groups(step, tuple(found), tuple(found), (), (), zero_variance, own)
@@ -256,9 +256,9 @@ class _Bodies:
         return [one for side in (self.cascades, self.others) for each in side for one in each]
 
 
-def _paid(reward: Reward, answers: Sequence[Completion]) -> Payments:
+def _paid(reward: Reward, completions: Sequence[Completion]) -> Payments:
     """Each answer once, in one batch for the normaliser."""
-    each = {id(one): one for one in answers}
+    each = {id(one): one for one in completions}
     return dict(zip(each, reward([_as_judged(one) for one in each.values()]), strict=True))
 
 

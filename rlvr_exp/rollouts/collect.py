@@ -121,24 +121,24 @@ class Collector:
             RolloutRequest(task, tuple(self.policy.encode_prompt(text)), self._keys(step, first + index, task))
             for index, (task, text) in enumerate(zip(tasks, texts, strict=True))
         ]
-        answered = generate_and_verify(self.policy, self.domain, self.verifier, requests, self.sampling)
-        seconds.update(answered.seconds)
-        paid = self._rewarded(answered.answers)
-        parts = zip(texts, requests, answered.answers, paid, strict=True)
+        result = generate_and_verify(self.policy, self.domain, self.verifier, requests, self.sampling)
+        seconds.update(result.seconds)
+        paid = self._rewarded(result.completions)
+        parts = zip(texts, requests, result.completions, paid, strict=True)
         return [
-            Group(step, first + index, text, request.prompt, tuple(answers), rewarded, self._shaped(answers, rewarded))
-            for index, (text, request, answers, rewarded) in enumerate(parts)
+            Group(step, first + i, text, request.prompt, tuple(each), rewarded, self._shaped(each, rewarded))
+            for i, (text, request, each, rewarded) in enumerate(parts)
         ]
 
     def _keys(self, step: int, index: int, task: Task) -> tuple[tuple[Any, ...], ...]:
         return tuple((self.seed, "rollout", step, index, task.id, sample) for sample in range(self.plan.group_size))
 
-    def _rewarded(self, answers: Sequence[Sequence[Completion]]) -> list[tuple[RewardBreakdown, ...]]:
-        rows = iter(self.reward([_judged(one) for group in answers for one in group]))
-        return [tuple(next(rows) for _ in group) for group in answers]
+    def _rewarded(self, completions: Sequence[Sequence[Completion]]) -> list[tuple[RewardBreakdown, ...]]:
+        rows = iter(self.reward([_judged(one) for group in completions for one in group]))
+        return [tuple(next(rows) for _ in group) for group in completions]
 
-    def _shaped(self, answers: Sequence[Completion], paid: Sequence[RewardBreakdown]) -> tuple[float | None, ...]:
-        parts = zip(answers, paid, strict=True)
+    def _shaped(self, completions: Sequence[Completion], paid: Sequence[RewardBreakdown]) -> tuple[float | None, ...]:
+        parts = zip(completions, paid, strict=True)
         return tuple(None if one.total is None else self._shape(one.total, len(who.sampled.ids)) for who, one in parts)
 
     @property

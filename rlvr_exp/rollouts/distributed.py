@@ -41,7 +41,7 @@ def interleave(shares: Sequence[Sequence[Result]]) -> list[Result]:
 def data_parallel(generate: Generate) -> Generate:
     """Around a function that answers questions: each rank answers its share with the weights whole, all get all.
 
-    `generate(policy, domain, verifier, requests, ...)` returns a dataclass with `answers`, one for each question, and
+    `generate(policy, domain, verifier, requests, ...)` returns a dataclass with `completions`, one for each question, and
     `seconds`; the seconds become those of the slowest rank. A rank without a share answers nothing, and waits.
     """
 
@@ -55,13 +55,13 @@ def data_parallel(generate: Generate) -> Generate:
 
 
 def all_gather_rollouts(own: Any) -> Any:
-    """What all ranks made of their shares: of a dataclass with `answers`, dealt by `shard`, and `seconds`."""
+    """What all ranks made of their shares: of a dataclass with `completions`, dealt by `shard`, and `seconds`."""
     if ranks() == 1:
         return own
-    all_of_them = _of_all((list(own.answers), dict(own.seconds)))
+    all_of_them = _of_all((list(own.completions), dict(own.seconds)))
     names = dict.fromkeys(name for _, seconds in all_of_them for name in seconds)
     slowest = {name: max(seconds.get(name, 0.0) for _, seconds in all_of_them) for name in names}
-    return replace(own, answers=tuple(interleave([answers for answers, _ in all_of_them])), seconds=slowest)
+    return replace(own, completions=tuple(interleave([completions for completions, _ in all_of_them])), seconds=slowest)
 
 
 def any_rank(flag: bool) -> bool:

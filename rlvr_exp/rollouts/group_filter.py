@@ -44,7 +44,7 @@ class GroupFilter:
             return None
         if not judged:
             return ERRORED
-        return SOLVED if any(answer.verdict.outcome == "passed" for answer in group.answers) else FAILED
+        return SOLVED if any(completion.verdict.outcome == "passed" for completion in group.completions) else FAILED
 
     def masks(self, group: Group) -> bool:
         """Whether the group stays out of the loss and its denominators."""

@@ -24,21 +24,21 @@ class Group:
     """Which of that step's groups it is; draws depend on it."""
     prompt: str
     prompt_ids: tuple[int, ...]
-    answers: tuple[Completion, ...]
+    completions: tuple[Completion, ...]
     rewarded: tuple[RewardBreakdown, ...]
     rewards: tuple[float | None, ...]
     """What the algorithm learns from: each total after the algorithm's own shaping, None without a verdict."""
 
     def __post_init__(self) -> None:
         """Raises ValueError where members are missing or answer different tasks."""
-        if not len(self.answers) == len(self.rewarded) == len(self.rewards):
+        if not len(self.completions) == len(self.rewarded) == len(self.rewards):
             raise ValueError(
-                f"group {self.id}: {len(self.answers)} answers, {len(self.rewards)} rewards; sample it again"
+                f"group {self.id}: {len(self.completions)} completions, {len(self.rewards)} rewards; sample it again"
             )
-        tasks = {answer.task.id for answer in self.answers}
+        tasks = {completion.task.id for completion in self.completions}
         if len(tasks) != 1:
             raise ValueError(
-                f"group {self.id}: answers to {len(tasks)} tasks ({sorted(tasks)[:3]}); one prompt a group"
+                f"group {self.id}: completions of {len(tasks)} tasks ({sorted(tasks)[:3]}); one prompt a group"
             )
 
     @property
@@ -83,12 +83,12 @@ class Groups:
 
 
 def members(groups: Sequence[Group]) -> int:
-    return sum(len(group.answers) for group in groups)
+    return sum(len(group.completions) for group in groups)
 
 
 def check_groups(groups: Sequence[Group], group_size: int) -> None:
     """Raises ValueError unless every group has exactly `group_size` members and an id of its own."""
-    odd = [group.id for group in groups if len(group.answers) != group_size]
+    odd = [group.id for group in groups if len(group.completions) != group_size]
     if odd:
         raise ValueError(f"groups {odd[:3]} have not the {group_size} members that were asked for")
     if len({group.id for group in groups}) != len(groups):

@@ -44,7 +44,7 @@ class RolloutRequest:
 class RolloutResult:
     """What came of the requests asked together."""
 
-    answers: tuple[tuple[Completion, ...], ...]
+    completions: tuple[tuple[Completion, ...], ...]
     """For each request its completions, in the order of its keys."""
     seconds: Mapping[str, float]
     """Wall seconds: `generate`, and `verify`, what waiting for verdicts cost once sampling had ended."""
@@ -85,8 +85,8 @@ def generate_and_verify(
     with phase(GENERATE):
         for index, verdict in verifier.as_ready(loop.verifier_requests()):
             loop.judged(loop.submitted[index], verdict)
-    answers = tuple(tuple(loop.done[place, i] for i in range(len(one.keys))) for place, one in enumerate(requests))
-    return RolloutResult(answers, loop.seconds())
+    completions = tuple(tuple(loop.done[place, i] for i in range(len(one.keys))) for place, one in enumerate(requests))
+    return RolloutResult(completions, loop.seconds())
 
 
 def judge(verifier: Verifier, drawn: Sequence[Completion]) -> RolloutResult:
@@ -95,8 +95,8 @@ def judge(verifier: Verifier, drawn: Sequence[Completion]) -> RolloutResult:
     began, share = time.perf_counter(), shard(drawn)
     with phase(VERIFY):
         verdicts = verifier.verify([Request(one.task.problem, one.candidate) for one in share])
-    answers = tuple((replace(one, verdict=verdict),) for one, verdict in zip(share, verdicts, strict=True))
-    return all_gather_rollouts(RolloutResult(answers, {"verify": time.perf_counter() - began}))
+    completions = tuple((replace(one, verdict=verdict),) for one, verdict in zip(share, verdicts, strict=True))
+    return all_gather_rollouts(RolloutResult(completions, {"verify": time.perf_counter() - began}))
 
 
 class _RolloutLoop:

@@ -108,18 +108,18 @@ def stream(
 
 
 def score(
-    model: nn.Module, prompts: Sequence[Sequence[int]], answers: Sequence[Sequence[Sequence[int]]], temperature: float
+    model: nn.Module, prompts: Sequence[Sequence[int]], completions: Sequence[Sequence[Sequence[int]]], temperature: float
 ) -> torch.Tensor:
     """(completions, tokens) log-probabilities of given completions, computed the way that sampling computes them.
 
     Args:
-        answers: for each prompt its completions as token ids, all of one length.
+        completions: for each prompt its completions as token ids, all of one length.
     """
     inner = causal_model(model)
     was_training = inner.training
     inner.eval()
-    owner = np.repeat(np.arange(len(prompts)), [len(row) for row in answers])
-    tokens = torch.tensor([ids for row in answers for ids in row], device=inner.device)
+    owner = np.repeat(np.arange(len(prompts)), [len(row) for row in completions])
+    tokens = torch.tensor([ids for row in completions for ids in row], device=inner.device)
     live, scores = np.arange(len(owner)), []
     try:
         decoder = _decoder(inner, prompts, owner, tokens.shape[1])

@@ -23,10 +23,10 @@ def as_plain(group: Group) -> dict[str, Any]:
     return {
         "step": group.step,
         "place": group.index,
-        "task": group.answers[0].task.id,
+        "task": group.completions[0].task.id,
         "prompt": group.prompt,
         "prompt_ids": list(group.prompt_ids),
-        "answers": [_plain_answer(answer) for answer in group.answers],
+        "answers": [_plain_completion(completion) for completion in group.completions],
         "rewarded": [asdict(one) for one in group.rewarded],
         "rewards": list(group.rewards),
     }
@@ -45,24 +45,24 @@ def from_plain(state: Mapping[str, Any], tasks: Mapping[str, Task]) -> Group:
         index=state["place"],
         prompt=state["prompt"],
         prompt_ids=tuple(state["prompt_ids"]),
-        answers=tuple(_answer(answer, task) for answer in state["answers"]),
+        completions=tuple(_completion(completion, task) for completion in state["answers"]),
         rewarded=tuple(RewardBreakdown(**one) for one in state["rewarded"]),
         rewards=tuple(state["rewards"]),
     )
 
 
-def _plain_answer(answer: Completion) -> dict[str, Any]:
+def _plain_completion(completion: Completion) -> dict[str, Any]:
     """All but times, and whether a cache knew the verdict: what is the machine's is no part of a run's state."""
     return {
-        "sample": answer.sample,
-        "sampled": plain_sample(answer.sampled),
-        "text": answer.text,
-        "candidate": asdict(answer.candidate),
-        "verdict": {name: value for name, value in asdict(answer.verdict).items() if name not in OF_MACHINE},
+        "sample": completion.sample,
+        "sampled": plain_sample(completion.sampled),
+        "text": completion.text,
+        "candidate": asdict(completion.candidate),
+        "verdict": {name: value for name, value in asdict(completion.verdict).items() if name not in OF_MACHINE},
     }
 
 
-def _answer(state: Mapping[str, Any], task: Task) -> Completion:
+def _completion(state: Mapping[str, Any], task: Task) -> Completion:
     sampled = sample_from_plain(state["sampled"])
     candidate, verdict = Candidate(**state["candidate"]), Verdict(**state["verdict"])
     return Completion(task, state["sample"], sampled, state["text"], candidate, verdict)

@@ -171,16 +171,16 @@ class SharedPrefixCache:
             tokens = tokens.index_select(0, step.take.to(tokens.device))
         # Query heads that share their keys become further queries of one head: keys are read once, and not repeated.
         tokens = tokens.reshape(rows, step.slots, heads, shared, size).permute(0, 2, 3, 1, 4)
-        answers = scaled_dot_product_attention(
+        outputs = scaled_dot_product_attention(
             tokens.reshape(rows, heads, shared * step.slots, size),
             held.keys[:, : step.width].transpose(1, 2),
             held.values[:, : step.width].transpose(1, 2),
             attn_mask=self._mask_of(shared).to(tokens.device),
             scale=scaling,
         )
-        answers = answers.view(rows, heads, shared, step.slots, -1).permute(0, 3, 1, 2, 4)
-        answers = answers.reshape(rows * step.slots, heads * shared, -1)
-        return answers if step.back is None else answers.index_select(0, step.back.to(answers.device))
+        outputs = outputs.view(rows, heads, shared, step.slots, -1).permute(0, 3, 1, 2, 4)
+        outputs = outputs.reshape(rows * step.slots, heads * shared, -1)
+        return outputs if step.back is None else outputs.index_select(0, step.back.to(outputs.device))
 
     def _mask_of(self, shared: int) -> torch.Tensor:
         """(rows, 1, shared * slots, width), one for all layers."""

@@ -18,7 +18,7 @@ from rlvr_exp.models.adapters import adapters_off
 from rlvr_exp.models.zero3 import gathered_parameters, gathered_weights
 from rlvr_exp.rollouts.sampler import causal_model, score
 
-ANSWERS, TOKENS, PROMPT = 4, 12, 256
+COMPLETIONS, TOKENS, PROMPT = 4, 12, 256
 """Completions of each prompt, their length, and how much of a prompt is used."""
 FINE, ROUGH = 1e-3, 0.1
 _DTYPES = (torch.float32, torch.bfloat16, torch.float16)
@@ -29,16 +29,16 @@ class Sequences:
     """What is scored: completions that repeat parts of their prompt."""
 
     prompts: tuple[tuple[int, ...], ...]
-    answers: tuple[tuple[tuple[int, ...], ...], ...]
+    completions: tuple[tuple[tuple[int, ...], ...], ...]
 
     @classmethod
     def of(cls, prompts: Sequence[Sequence[int]]) -> "Sequences":
         cut = tuple(tuple(prompt[:PROMPT]) for prompt in prompts)
-        return cls(cut, tuple(tuple(_part(prompt, i) for i in range(ANSWERS)) for prompt in cut))
+        return cls(cut, tuple(tuple(_part(prompt, i) for i in range(COMPLETIONS)) for prompt in cut))
 
 
 def _part(prompt: Sequence[int], number: int) -> tuple[int, ...]:
-    start = number * len(prompt) // ANSWERS
+    start = number * len(prompt) // COMPLETIONS
     return tuple(prompt[(start + place) % len(prompt)] for place in range(TOKENS))
 
 
@@ -88,7 +88,7 @@ class SyncProbe:
 
     def _sampled(self) -> torch.Tensor:
         with gathered_weights(self._engine):
-            return score(self._engine, self._sequences.prompts, self._sequences.answers, self._temperature)
+            return score(self._engine, self._sequences.prompts, self._sequences.completions, self._temperature)
 
     def _cause(self, sampled: torch.Tensor, gap: float) -> str:
         """The first account under which the two agree."""

@@ -39,11 +39,11 @@ def _advantages(learned: TrainingBatch, regularised: bool) -> dict[tuple[int, in
 
 
 def _rows(step: _Step, place: int, group: Group) -> list[VerifiedCompletion]:
-    return [_row(step, place, group, member) for member in range(len(group.answers))]
+    return [_row(step, place, group, member) for member in range(len(group.completions))]
 
 
 def _row(step: _Step, place: int, group: Group, member: int) -> VerifiedCompletion:
-    answer, rewarded = group.answers[member], group.rewarded[member]
+    answer, rewarded = group.completions[member], group.rewarded[member]
     verdict = answer.verdict
     return VerifiedCompletion(
         step=step.number,

@@ -54,4 +54,4 @@ class SampleAccounting:
 
 
 def _verified(group: Group) -> int:
-    return len(group.answers) - group.n_no_verdict
+    return len(group.completions) - group.n_no_verdict

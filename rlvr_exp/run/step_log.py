@@ -57,7 +57,7 @@ class StepLog:
             row |= _rewards(groups.sampled) | _verdicts(groups.sampled) | _kinds(groups.sampled)
         row |= {f"time/{phase}": seconds for phase, seconds in groups.seconds.items()}
         if groups.sampled and groups.seconds.get("generate"):
-            tokens = sum(len(answer.sampled.ids) for group in groups.sampled for answer in group.answers)
+            tokens = sum(len(answer.sampled.ids) for group in groups.sampled for answer in group.completions)
             row["time/tokens_per_second"] = tokens / groups.seconds["generate"]
         self._rows.append(row)
         self._collected_at = time.perf_counter()
@@ -119,7 +119,7 @@ def _shaping(groups: Sequence[Group]) -> dict[str, float]:
 
 
 def _verdicts(groups: Sequence[Group]) -> dict[str, float]:
-    verdicts = [answer.verdict for group in groups for answer in group.answers]
+    verdicts = [answer.verdict for group in groups for answer in group.completions]
     judged = [verdict for verdict in verdicts if verdict.outcome != "no_verdict"]
     counts = Counter(verdict.bucket for verdict in judged if verdict.bucket)
     row = {f"verdict/{bucket}": counts[bucket] / len(verdicts) for bucket in BUCKETS if counts[bucket]}
@@ -131,8 +131,8 @@ def _verdicts(groups: Sequence[Group]) -> dict[str, float]:
 
 def _kinds(groups: Sequence[Group]) -> dict[str, float]:
     """Groups by their outcomes: all passed, none passed, nothing judged, or some of each; and how hard their tasks are."""
-    kinds = Counter(_kind([answer.verdict.outcome for answer in group.answers]) for group in groups)
-    difficulty = fmean(group.answers[0].task.difficulty for group in groups)
+    kinds = Counter(_kind([answer.verdict.outcome for answer in group.completions]) for group in groups)
+    difficulty = fmean(group.completions[0].task.difficulty for group in groups)
     return {f"groups/{kind}": kinds[kind] / len(groups) for kind in (SOLVED, FAILED, SILENT, MIXED)} | {
         "tasks/difficulty": difficulty
     }

@@ -101,7 +101,7 @@ def _sampled(options: Any, folder: Path) -> Any:
     steps = range(0, options.max_steps, who.plan().iterations)
     with mock.patch.object(rollout_loop, "stream", wraps=rollout_loop.stream) as sampler:
         walked = [collector.collect(step) for step in steps]
-    drawn = [[(g.id, g.rewards, [a.sampled for a in g.answers]) for g in groups.batch] for groups in walked]
+    drawn = [[(g.id, g.rewards, [a.sampled for a in g.completions]) for g in groups.batch] for groups in walked]
     return drawn, [len(groups.sampled) for groups in walked], sampler.call_count
 
 

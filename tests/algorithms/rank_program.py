@@ -76,9 +76,9 @@ def shares() -> dict[str, object]:
     who = SimpleNamespace(model=torch.nn.Linear(1, 1))
     five, one = answer(who, None, None, "abcde", 1.0 + rank()), answer(who, None, None, "a", 1.0)
     return {
-        "five": list(five.answers),
+        "five": list(five.completions),
         "slowest": five.seconds,
-        "one": list(one.answers),
+        "one": list(one.completions),
         "any": [any_rank(rank() == 1), any_rank(False)],
         "agreed": broadcast_object(rank()),
         "added": all_reduce_counters({"asked": 1.0 + rank(), "hit_rate": 0.5 * rank()}),

@@ -35,12 +35,12 @@ def test_groups_of_each_role(two) -> None:
     with scripted(script):
         found = collector(two, shared).collect(0)
     writer, annotator = found.of("writer"), found.of("annotator")
-    assert [len(group.answers) for group in writer.batch] == [3, 3]
-    assert [len(group.answers) for group in annotator.batch] == [2] * 4, "two different bodies of each task"
+    assert [len(group.completions) for group in writer.batch] == [3, 3]
+    assert [len(group.completions) for group in annotator.batch] == [2] * 4, "two different bodies of each task"
     assert [group.rewards for group in writer.batch] == [(0.5, 0.0, 0.5)] * 2
     assert [group.rewards for group in annotator.batch] == [(1.0, 0.0), (0.0, 0.0)] * 2
     assert annotator.zero_variance == {annotator.batch[i].id: "failed" for i in (1, 3)}
-    assert [answer.verdict.outcome for answer in writer.batch[0].answers] == ["passed", "failed", "passed"]
+    assert [answer.verdict.outcome for answer in writer.batch[0].completions] == ["passed", "failed", "passed"]
 
 
 def test_every_draw_has_a_key_of_its_own_and_depends_on_nothing_else(two) -> None:
@@ -65,7 +65,7 @@ def test_the_counterfactual_credit_by_resampling_draws_annotations_that_nobody_l
         found = made.collect(0)
     assert found.of("writer").batch[0].rewards == (0.125, -0.25, 0.125)
     assert {len(request.keys) for _, request in asked if request.keys[0][2] == "counterfactual"} == {4}
-    assert [len(group.answers) for group in found.of("annotator").batch] == [2] * 4
+    assert [len(group.completions) for group in found.of("annotator").batch] == [2] * 4
 
 
 def test_where_no_body_can_be_annotated_the_annotator_learns_on_golds(two) -> None:
@@ -74,7 +74,7 @@ def test_where_no_body_can_be_annotated_the_annotator_learns_on_golds(two) -> No
 
     with scripted(none):
         found = collector(two, shared).collect(0)
-    assert [len(group.answers) for group in found.of("annotator").batch] == [2, 2]
+    assert [len(group.completions) for group in found.of("annotator").batch] == [2, 2]
     assert {one.failed_by for one in found.results} == {"writer"} and len(found.results) == 6
     assert {about["role"] for about in found.about["annotator"]} == {"annotator"}
 
@@ -89,7 +89,7 @@ def test_rollouts_hold_both_texts_and_who_failed(two) -> None:
     with scripted(script):
         found = collector(two, shared).collect(0)
     for role, groups in found.groups.items():
-        assert len(found.about[role]) == sum(len(group.answers) for group in groups.at_hand)
+        assert len(found.about[role]) == sum(len(group.completions) for group in groups.at_hand)
     about = found.about["annotator"][2]
     assert (about["body"], about["written"], about["failed_by"], about["failure"]) == (
         WRONG,

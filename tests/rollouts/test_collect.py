@@ -50,7 +50,7 @@ def test_every_group_has_one_fate(plan, group_filter):
 def test_every_step_learns_from_a_whole_batch(plan, group_filter):
     for groups in walk(plan, group_filter):
         assert len(groups.batch) == plan.prompts_per_step
-        assert all(len(group.answers) == plan.group_size for group in groups.batch)
+        assert all(len(group.completions) == plan.group_size for group in groups.batch)
         assert all(group.step <= groups.step for group in groups.batch)
 
 
@@ -118,7 +118,7 @@ def test_tasks_of_one_prompt_are_different_groups():
     (groups, *_) = walk(BatchPlan(6, 2, STEPS), GroupFilter("keep", 1e-6), tasks(6, 2))
     assert len({group.prompt for group in groups.batch}) == 2
     assert len({group.id for group in groups.batch}) == 6
-    assert all(len({answer.task.id for answer in group.answers}) == 1 for group in groups.batch)
+    assert all(len({answer.task.id for answer in group.completions}) == 1 for group in groups.batch)
 
 
 def test_what_is_drawn_depends_on_step_place_task_and_sample_alone():

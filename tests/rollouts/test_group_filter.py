@@ -17,7 +17,7 @@ def group(rewards, passed=False):
     answers = [
         SimpleNamespace(verdict=SimpleNamespace(outcome="no_verdict" if r is None else outcome)) for r in rewards
     ]
-    return SimpleNamespace(rewards=tuple(rewards), answers=answers)
+    return SimpleNamespace(rewards=tuple(rewards), completions=answers)
 
 
 @given(st.lists(maybe, min_size=2, max_size=6), st.floats(0, 1))

@@ -47,7 +47,7 @@ def test_every_answer_is_that_of_its_question_and_key():
     asked, verifier = requests(), Counting()
     got = generate_and_verify(POLICY, DOMAIN, verifier, asked, SAMPLING)
     plain = sample_groups(POLICY.model, [q.prompt for q in asked], [q.keys for q in asked], SAMPLING)
-    for request, answers, drawn in zip(asked, got.answers, plain, strict=True):
+    for request, answers, drawn in zip(asked, got.completions, plain, strict=True):
         assert [one.sampled.ids for one in answers] == [one.ids for one in drawn]
         assert [one.sample for one in answers] == list(range(4))
         for one in answers:
@@ -60,7 +60,7 @@ def test_every_answer_is_that_of_its_question_and_key():
 def test_truncated_answers_fail_unjudged():
     verifier = Counting()
     got = generate_and_verify(POLICY, DOMAIN, verifier, requests(), SAMPLING)
-    flat = [one for row in got.answers for one in row]
+    flat = [one for row in got.completions for one in row]
     cut = [one for one in flat if one.sampled.truncated]
     assert cut
     assert {one.verdict.bucket for one in cut} == {"truncated"}
@@ -120,7 +120,7 @@ def test_verdicts_that_come_late_and_in_another_order_find_their_answers():
             pass
 
     got = generate_and_verify(POLICY, DOMAIN, Late(), requests(3), SAMPLING)
-    judged = [one for row in got.answers for one in row if not one.sampled.truncated]
+    judged = [one for row in got.completions for one in row if not one.sampled.truncated]
     assert judged
     assert all(one.verdict.log == one.text for one in judged)
     assert got.seconds["verify"] > 0
@@ -133,7 +133,7 @@ def test_a_grader_without_verdicts_stops_the_run():
 
 
 def test_no_questions_no_answers():
-    assert generate_and_verify(POLICY, DOMAIN, Counting(), [], SAMPLING).answers == ()
+    assert generate_and_verify(POLICY, DOMAIN, Counting(), [], SAMPLING).completions == ()
 
 
 def test_batches_keep_a_question_whole_and_put_like_lengths_together():

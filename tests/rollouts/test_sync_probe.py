@@ -17,7 +17,7 @@ def scores_of(model, sequences: Sequences):
     def trained() -> torch.Tensor:
         rows = [
             plain_logits(model, list(prompt), ids).log_softmax(-1).gather(-1, torch.tensor(ids)[:, None])[:, 0]
-            for prompt, answers in zip(sequences.prompts, sequences.answers, strict=True)
+            for prompt, answers in zip(sequences.prompts, sequences.completions, strict=True)
             for ids in answers
         ]
         return torch.stack(rows)
@@ -126,5 +126,5 @@ def test_weights_that_are_not_numbers_do_not_pass():
 
 def test_sequences_depend_on_the_prompts_alone_and_fit_short_ones():
     assert Sequences.of([[5, 6, 7]]) == Sequences.of([[5, 6, 7]])
-    assert Sequences.of([[5]]).answers[0][0] == (5,) * 12
-    assert len({answer for answer in Sequences.of([list(range(100))]).answers[0]}) == 4
+    assert Sequences.of([[5]]).completions[0][0] == (5,) * 12
+    assert len({answer for answer in Sequences.of([list(range(100))]).completions[0]}) == 4

@@ -126,9 +126,9 @@ def test_a_row_adds_counts_up_and_averages_the_rest_over_the_steps_that_have_it(
 def test_a_group_of_two_tasks_or_with_a_member_missing_is_refused():
     whole, other = group(0, (0.0, 1.0, 0.5)), group(1, (0.0, 1.0, 0.5))
     with pytest.raises(ValueError, match="2 tasks"):
-        replace(whole, answers=(*whole.answers[:2], other.answers[2]))
+        replace(whole, completions=(*whole.completions[:2], other.completions[2]))
     with pytest.raises(ValueError, match="2 answers"):
-        replace(whole, answers=whole.answers[:2])
+        replace(whole, completions=whole.completions[:2])
 
 
 def test_an_experience_whose_groups_are_mixed_up_is_refused():
