@@ -40,9 +40,9 @@ class NonFiniteGuard:
         """Of the steps since the last row of metrics."""
         self._rewards: tuple[str, ...] = ()
 
-    def rewards(self, unsound: Sequence[str]) -> None:
+    def rewards(self, nonfinite: Sequence[str]) -> None:
         """Of what is learned from next: the rewards that are no finite numbers, in words. Empty: all are sound."""
-        self._rewards = tuple(unsound)
+        self._rewards = tuple(nonfinite)
 
     @property
     def nonfinite_reward(self) -> bool:

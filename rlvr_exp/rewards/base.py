@@ -44,5 +44,5 @@ class Term(ABC):
     """What a failed or rejected answer can get, unweighted."""
 
     @abstractmethod
-    def __call__(self, judged: RewardInput) -> float:
+    def __call__(self, verified: RewardInput) -> float:
         """The unweighted value, inside the span that fits the verdict. Never called without a verdict."""

@@ -36,31 +36,31 @@ class Reward:
     def __init__(self, terms: Mapping[str, Term], normalizer: Normalizer | None = None):
         self.terms = {name: term for name, term in terms.items() if term.weight != 0}
         self.normalizer = normalizer or Identity()
-        self._unsound: list[str] = []
+        self._nonfinite: list[str] = []
         _check_weights(self.terms)
         _check_order(self.terms)
 
-    def __call__(self, judged: Sequence[RewardInput]) -> list[RewardBreakdown]:
+    def __call__(self, verified: Sequence[RewardInput]) -> list[RewardBreakdown]:
         """One a judged answer, in order. Takes the batch into the normaliser's statistics."""
-        shares = [self._shares(answer) for answer in judged]
+        shares = [self._shares(one) for one in verified]
         sums = [math.fsum(terms.values()) if terms else None for terms in shares]
         totals = iter(self.normalizer([value for value in sums if value is not None]))
         paid = zip(shares, sums, strict=True)
         return [RewardBreakdown(None if value is None else next(totals), value, terms) for terms, value in paid]
 
-    def _shares(self, answer: RewardInput) -> dict[str, float]:
-        if answer.verdict.outcome == "no_verdict":
+    def _shares(self, verified: RewardInput) -> dict[str, float]:
+        if verified.verdict.outcome == "no_verdict":
             return {}
-        terms = {name: term.weight * term(answer) for name, term in self.terms.items()}
-        unsound = [f"{name}={value}" for name, value in terms.items() if not math.isfinite(value)]
-        if unsound:  # It would spoil every baseline, and the normaliser for good.
-            self._unsound.append(f"reward of an answer to {answer.task.id}: {', '.join(unsound)}")
+        terms = {name: term.weight * term(verified) for name, term in self.terms.items()}
+        nonfinite = [f"{name}={value}" for name, value in terms.items() if not math.isfinite(value)]
+        if nonfinite:  # It would spoil every baseline, and the normaliser for good.
+            self._nonfinite.append(f"reward of an answer to {verified.task.id}: {', '.join(nonfinite)}")
             return {}
         return terms
 
     def pop_nonfinite(self) -> list[str]:
         """Answers since the last call that a term could not pay with a finite number, in words."""
-        found, self._unsound = self._unsound, []
+        found, self._nonfinite = self._nonfinite, []
         return found
 
     def state_dict(self) -> dict[str, float]:

@@ -23,8 +23,8 @@ class Parses(Term):
     when_correct: ClassVar[ValueRange] = ValueRange(1.0, 1.0)
     when_wrong: ClassVar[ValueRange] = ValueRange(0.0, 1.0)
 
-    def __call__(self, judged: RewardInput) -> float:
-        return float(judged.correct or judged.verdict.bucket in PARSED)
+    def __call__(self, verified: RewardInput) -> float:
+        return float(verified.correct or verified.verdict.bucket in PARSED)
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class Resolves(Term):
     when_correct: ClassVar[ValueRange] = ValueRange(1.0, 1.0)
     when_wrong: ClassVar[ValueRange] = ValueRange(0.0, 1.0)
 
-    def __call__(self, judged: RewardInput) -> float:
-        return float(judged.correct or judged.verdict.bucket in RESOLVED)
+    def __call__(self, verified: RewardInput) -> float:
+        return float(verified.correct or verified.verdict.bucket in RESOLVED)
 
 
 @dataclass(frozen=True)
@@ -47,5 +47,5 @@ class Obligations(Term):
     when_correct: ClassVar[ValueRange] = ValueRange(1.0, 1.0)
     when_wrong: ClassVar[ValueRange] = ValueRange(0.0, 1.0, open_top=True)
 
-    def __call__(self, judged: RewardInput) -> float:
-        return share(judged) if judged.correct or judged.verdict.bucket in RESOLVED else 0.0
+    def __call__(self, verified: RewardInput) -> float:
+        return share(verified) if verified.correct or verified.verdict.bucket in RESOLVED else 0.0

@@ -22,11 +22,11 @@ SEVERITY = {
 """What `Severity` gives: the further an answer is from being judged right, the lower. A cheat is lowest."""
 
 
-def share(judged: RewardInput) -> float:
+def share(verified: RewardInput) -> float:
     """Of the cases or obligations, those that passed, in [0, 1]; 1 for a correct answer and for no other."""
     # A verdict can fail with every case passed (it printed too much on its way out): not a full share.
-    verdict = judged.verdict
-    if judged.correct:
+    verdict = verified.verdict
+    if verified.correct:
         return 1.0
     return min(verdict.score, (verdict.total - 0.5) / verdict.total) if verdict.total else 0.0
 
@@ -39,8 +39,8 @@ class CasesPassed(Term):
     when_correct: ClassVar[ValueRange] = ValueRange(1.0, 1.0)
     when_wrong: ClassVar[ValueRange] = ValueRange(0.0, 1.0, open_top=True)
 
-    def __call__(self, judged: RewardInput) -> float:
-        return share(judged)
+    def __call__(self, verified: RewardInput) -> float:
+        return share(verified)
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ class AllPassed(Term):
     when_correct: ClassVar[ValueRange] = ValueRange(1.0, 1.0)
     when_wrong: ClassVar[ValueRange] = ValueRange(0.0, 0.0)
 
-    def __call__(self, judged: RewardInput) -> float:
-        return 1.0 if judged.correct else 0.0
+    def __call__(self, verified: RewardInput) -> float:
+        return 1.0 if verified.correct else 0.0
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,9 @@ class Syntax(Term):
     when_correct: ClassVar[ValueRange] = ValueRange(1.0, 1.0)
     when_wrong: ClassVar[ValueRange] = ValueRange(0.0, 1.0)
 
-    def __call__(self, judged: RewardInput) -> float:
-        unread = judged.verdict.bucket in ("parse", "truncated", "prompt_too_long")
-        return 0.0 if unread or judged.candidate.text is None else 1.0
+    def __call__(self, verified: RewardInput) -> float:
+        unread = verified.verdict.bucket in ("parse", "truncated", "prompt_too_long")
+        return 0.0 if unread or verified.candidate.text is None else 1.0
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,8 @@ class Length(Term):
             remedy = "give the number of tokens at which the bonus is halved"
             raise InputError(InputProblem("scale_tokens", "must be at least 1", str(self.scale_tokens), remedy=remedy))
 
-    def __call__(self, judged: RewardInput) -> float:
-        return self.scale_tokens / (self.scale_tokens + 1 + judged.tokens) if judged.correct else 0.0
+    def __call__(self, verified: RewardInput) -> float:
+        return self.scale_tokens / (self.scale_tokens + 1 + verified.tokens) if verified.correct else 0.0
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Severity(Term):
     when_correct: ClassVar[ValueRange] = ValueRange(0.0, 0.0)
     when_wrong: ClassVar[ValueRange] = ValueRange(min(SEVERITY.values()), max(SEVERITY.values()))
 
-    def __call__(self, judged: RewardInput) -> float:
-        if judged.correct:
+    def __call__(self, verified: RewardInput) -> float:
+        if verified.correct:
             return 0.0
-        return SEVERITY[judged.verdict.bucket or "rejected"]
+        return SEVERITY[verified.verdict.bucket or "rejected"]

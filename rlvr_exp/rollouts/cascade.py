@@ -12,7 +12,7 @@ from functools import cached_property
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.models.role_policies import acting
 from rlvr_exp.rollouts.completion import Completion
-from rlvr_exp.rollouts.rollout_loop import PENDING, DeferredVerifier, RolloutRequest, generate_and_verify, judge
+from rlvr_exp.rollouts.rollout_loop import PENDING, DeferredVerifier, RolloutRequest, generate_and_verify, verify_completions
 from rlvr_exp.rollouts.sampler import SampleKey, SamplingParams
 from rlvr_exp.tasks.base import Task
 from rlvr_exp.tasks.dafny.two_stage import TwoStage
@@ -191,7 +191,7 @@ def _grafted(cascade: Cascade, made: Sequence[Cascades], timed: dict[str, float]
     open_ones = [each for one in known for each in one.written if each.verdict == PENDING]
     judged: dict[int, Completion] = {}
     if open_ones:
-        found = judge(cascade.verifier, open_ones)
+        found = verify_completions(cascade.verifier, open_ones)
         judged = {id(one): now for one, (now,) in zip(open_ones, found.completions, strict=True)}
         timed[f"{WRITER}/verify"] = timed.get(f"{WRITER}/verify", 0.0) + found.seconds["verify"]
     return [replace(one, written=tuple(judged.get(id(each), each) for each in one.written)) for one in known]

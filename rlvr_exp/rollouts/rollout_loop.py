@@ -84,12 +84,12 @@ def generate_and_verify(
     loop = _RolloutLoop(policy, domain, requests, sampling, stream)
     with phase(GENERATE):
         for index, verdict in verifier.as_ready(loop.verifier_requests()):
-            loop.judged(loop.submitted[index], verdict)
+            loop.record_verdict(loop.submitted[index], verdict)
     completions = tuple(tuple(loop.done[place, i] for i in range(len(one.keys))) for place, one in enumerate(requests))
     return RolloutResult(completions, loop.seconds())
 
 
-def judge(verifier: Verifier, drawn: Sequence[Completion]) -> RolloutResult:
+def verify_completions(verifier: Verifier, drawn: Sequence[Completion]) -> RolloutResult:
     """Completions that were drawn before, judged: an `RolloutResult` with one completion for each. All ranks call this
     together."""
     began, share = time.perf_counter(), shard(drawn)
@@ -131,12 +131,12 @@ class _RolloutLoop:
             found = parse_completion(self._policy, self._domain, task, one.sample, one.sampled)
             self._read[place, one.sample] = found
             if one.sampled.truncated:
-                self.judged((place, one.sample), TRUNCATED)
+                self.record_verdict((place, one.sample), TRUNCATED)
             else:
                 self.submitted.append((place, one.sample))
                 yield Request(task.problem, found.candidate)
 
-    def judged(self, place: tuple[int, int], verdict: Verdict) -> None:
+    def record_verdict(self, place: tuple[int, int], verdict: Verdict) -> None:
         found, drawn = vars(self._read.pop(place)), self._drawn.pop(place)
         self.done[place] = Completion(**found, verdict=verdict, seconds=time.perf_counter() - self._began, drawn=drawn)
 

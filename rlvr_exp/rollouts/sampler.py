@@ -40,7 +40,7 @@ class SamplingParams:
     """Token ids to text; needed for `stop`."""
     batch_size: int = 512
     """Completions drawn at once where more are wanted; all of a prompt's stay together."""
-    whole: CompletionCheck | None = None
+    completion_check: CompletionCheck | None = None
     """Ends a completion that the domain calls whole; it needs `decode`."""
 
     @classmethod
@@ -159,7 +159,7 @@ class _Batch:
         self._decoder = _decoder(model, prompts, self._owner, sampling.max_new_tokens)
         self._live = np.arange(len(self._owner))
         self._eos = np.array(sampling.eos_ids)
-        self._closing = np.array(sampling.whole.tokens if sampling.whole else ())
+        self._closing = np.array(sampling.completion_check.tokens if sampling.completion_check else ())
         watch = [StopStringMatcher(sampling.stop, sampling.decode) for _ in self._live] if sampling.stop else []
         self._watchers: list[StopStringMatcher] = watch
         self._ids = np.zeros((len(self._live), sampling.max_new_tokens), dtype=np.int64)
@@ -199,11 +199,11 @@ class _Batch:
         if self._watchers:
             found = [self._watchers[i].ends(int(token)) for i, token in zip(self._live, ids, strict=True)]
             ended |= np.array(found)
-        return ended if self._sampling.whole is None else ended | self._whole(ids)
+        return ended if self._sampling.completion_check is None else ended | self._complete(ids)
 
-    def _whole(self, ids: np.ndarray) -> np.ndarray:
+    def _complete(self, ids: np.ndarray) -> np.ndarray:
         """Which completions their domain calls whole, those with a token just drawn that can make them so."""
-        rule, due = self._sampling.whole, np.isin(ids, self._closing)
+        rule, due = self._sampling.completion_check, np.isin(ids, self._closing)
         for place in np.flatnonzero(due):
             due[place] = rule.finished(self._sampling.decode(self._ids[self._live[place], : self._drawn + 1].tolist()))
         return due

@@ -101,9 +101,9 @@ class CascadeSteps:
     def collected(self) -> Collected:
         if self._collected is None:
             self._collected = self._collector.collect(self.now)
-            unsound = self._collector.reward.pop_nonfinite()
+            nonfinite = self._collector.reward.pop_nonfinite()
             for learner in self.learners.values():
-                learner.guards.updates.rewards(unsound)
+                learner.guards.updates.rewards(nonfinite)
         return self._collected
 
     def end(self, seconds: float) -> None:

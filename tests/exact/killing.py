@@ -63,7 +63,7 @@ def _verification() -> None:
     from rlvr_exp.rollouts import rollout_loop
     from rlvr_exp.rollouts.completion import TRUNCATED
 
-    _replace(rollout_loop._RolloutLoop, "judged", lambda old: _before(old, lambda self, place, verdict: verdict is not TRUNCATED))
+    _replace(rollout_loop._RolloutLoop, "record_verdict", lambda old: _before(old, lambda self, place, verdict: verdict is not TRUNCATED))
 
 
 def _backward() -> None:
