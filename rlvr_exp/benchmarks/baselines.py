@@ -1,4 +1,4 @@
-"""What people use today to judge programs, as plainly as it is used: the other side of every comparison.
+"""Common ways to verify programs, used as plainly as people do: the other side of every comparison.
 
 None of it isolates anything; that makes it faster, never slower, than it would be if it did.
 """
@@ -131,7 +131,7 @@ def pytest_process(candidate: tuple[str, str]) -> str:
 
 
 class DafnyProcess:
-    """One plain `dafny` process a program: "passed", the bucket of what it said, or "timeout"."""
+    """One plain `dafny` process a program: "passed", the bucket of its output, or "timeout"."""
 
     def __init__(self, rlimit: int, wall_s: float):
         tool = find()
@@ -143,10 +143,10 @@ class DafnyProcess:
         with tempfile.TemporaryDirectory() as folder:
             Path(folder, "candidate.dfy").write_text(program, encoding="utf-8")
             try:
-                said, status = _output([*self._command, "candidate.dfy"], folder, self._wall_s, self._table)
+                output, status = _output([*self._command, "candidate.dfy"], folder, self._wall_s, self._table)
             except subprocess.TimeoutExpired:
                 return "timeout"
-        report = self._read(said.decode(errors="replace"), status)
+        report = self._read(output.decode(errors="replace"), status)
         return "passed" if report.proved else report.bucket
 
 

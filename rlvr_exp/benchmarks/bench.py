@@ -1,4 +1,4 @@
-"""What both sides of `benchmark=training` are made of, and one turn of each."""
+"""The parts of both sides of `benchmark=training`, and one turn of each."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +28,7 @@ from rlvr_exp.verifiers.base import Verifier
 
 EMPTY: Mapping[str, Any] = {}
 TRIES = 10
-"""Batches sampled at most to find one with a gradient."""
+"""Most batches sampled to find one with a gradient."""
 
 
 @dataclass(frozen=True)
@@ -78,19 +78,19 @@ class Sides:
         """Steps of ours so far; draws and tasks depend on them."""
 
     def ours(self, steps: int, threads: int) -> tuple[list[Lap], list[int]]:
-        """A lap for each step, and the places of the tasks that were asked."""
+        """A lap for each step, and the positions of its tasks."""
         clock, first = Clock(), self._collected
         self._run_ours(lambda step: self._collect(clock), steps, threads, [clock])
         return clock.laps, self._places(first, steps)
 
     def next_tasks(self, steps: int) -> list[int]:
-        """The places of the tasks that our next turn will ask."""
+        """The positions of the tasks of our next turn."""
         return self._places(self._collected, steps)
 
-    def stock(self, asked: Sequence[int], steps: int, threads: int) -> list[Lap]:
-        """A lap for each step, on the tasks at these places."""
+    def stock(self, places: Sequence[int], steps: int, threads: int) -> list[Lap]:
+        """A lap for each step, on the tasks at these positions."""
         clock = Clock()
-        self._run_stock(asked, steps, threads, clock, [clock])
+        self._run_stock(places, steps, threads, clock, [clock])
         return clock.laps
 
     def gradients(self, threads: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -140,7 +140,7 @@ class Sides:
 
     def _run_stock(
         self,
-        asked: Sequence[int],
+        places: Sequence[int],
         steps: int,
         threads: int,
         clock: Clock,
@@ -150,7 +150,7 @@ class Sides:
     ) -> None:
         bench = self._bench
         self._restart(threads)
-        tasks = [bench.curriculum.pick(place, 1)[0] for place in asked]
+        tasks = [bench.curriculum.pick(place, 1)[0] for place in places]
         reward_function = RewardFunction(bench.policy, bench.domain, tasks, bench.verifier, bench.reward)
         with TemporaryDirectory() as scratch:
             ours = bench.algorithm.trl_arguments()
@@ -180,5 +180,5 @@ class Sides:
 
 
 def merge_laps(laps: Sequence[Lap]) -> Lap:
-    """Laps as one."""
+    """The sum of several laps."""
     return reduce(add, laps)

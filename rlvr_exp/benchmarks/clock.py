@@ -56,7 +56,7 @@ class Clock(TrainerCallback):
         self._phases[name] += seconds
 
     def collected(self, seconds: float) -> None:
-        """The whole of what a step spent before it had something to learn from, its phases included."""
+        """Add the time that a step spent on its batch of rollouts, phases included."""
         self._collecting += seconds
 
     def count(self, samples: int, tokens: int) -> None:

@@ -1,4 +1,4 @@
-"""A contest: the same candidates judged by us and by the other side, in turns, and what came of it."""
+"""A contest: the same candidates verified by us and by the other side, in turns, and its result."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ _BATCH = 8
 Side = Callable[[Sequence[Any]], list[str]]
 """Candidates to outcomes, in order; `workers` of the same number on both sides."""
 Progress = Callable[[str, int, int], None]
-"""(contest, done, of how many), told before each turn; it may raise to end the run."""
+"""(contest, done, total), called before each turn; it may raise to end the run."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,9 @@ def in_turns(
     floor: float,
     progress: Progress,
 ) -> Outcome:
-    """Time both sides on the same candidates, round by round, each side first in every other one.
+    """Time both sides on the same candidates, round by round, each side first in every other round.
 
-    `candidates` makes those of a round; no two rounds share one, so that no memory helps.
+    `candidates` generates those of a round; no two rounds share a candidate, so that no cache helps.
     """
     own, other, count, differing = [], [], 0, 0
     for turn in range(rounds):
@@ -77,9 +77,9 @@ def one_by_one(
 ) -> Outcome:
     """Time each candidate on both sides, `workers` of them at once; the ratio is the median over candidates.
 
-    The sides take turns, a batch at a time, each first in every other one, so that a drift of the machine is in both.
+    The sides take turns, a batch at a time, each first in every other turn, so that a drift of the machine is in both.
     A candidate on which either side ran out of time is left out of the comparison of verdicts, and counted; those
-    on which they disagree are told by their number, from 0.
+    on which they disagree are listed by their number, from 0.
     """
     turns: dict[Callable[[Any], str], list[tuple[float, str]]] = {ours: [], theirs: []}
     for number, start in enumerate(range(0, len(candidates), _BATCH * workers)):
@@ -108,7 +108,7 @@ def remembered(
     floor: float,
     progress: Progress,
 ) -> Outcome:
-    """Fresh candidates, then the same ones again; the second pass has to answer from memory."""
+    """New candidates, then the same candidates a second time; the second pass has to be answered by the cache."""
     second, first, count, differing = [], [], 0, 0
     for turn in range(rounds):
         progress(name, turn, rounds)

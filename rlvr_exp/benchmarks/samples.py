@@ -1,4 +1,4 @@
-"""Small candidates that end at once, made anew for every round: what is measured is the grader."""
+"""Small candidates that end at once, new for every round: the measurement is of the verifier."""
 
 from typing import Any
 

@@ -1,7 +1,7 @@
 """The other side of `benchmark=training`: `trl.GRPOTrainer` as it comes, with clocks around its phases.
 
 Same model, tasks, verifier, reward, batch, seed, lengths and optimizer; its micro-batches hold as many tokens as ours may.
-Nothing of it is overridden but to read the time, and to be given stored rollouts where gradients are compared.
+It is overridden only to read the time, and to take stored rollouts where gradients are compared.
 """
 
 import time
@@ -40,7 +40,7 @@ NEUTRAL: Mapping[str, Any] = {
 
 
 def method(options: Any) -> Mapping[str, Any]:
-    """The fields of GRPOConfig that make TRL's own loss that of the `algorithm` node.
+    """The fields of GRPOConfig with which TRL's own loss equals that of the `algorithm` node.
 
     Raises:
         InputError: TRL has no such algorithm.
@@ -67,13 +67,13 @@ def method(options: Any) -> Mapping[str, Any]:
 
 
 class Stock(GRPOTrainer):
-    """TRL's trainer of one turn.
+    """TRL's trainer for one turn.
 
     Args:
-        tasks: those of its steps, in order.
-        common: fields of GRPOConfig that both sides have.
-        tokens: of one forward and backward pass.
-        stored: learned from in place of rollouts of its own.
+        tasks: the tasks of its steps, in order.
+        common: fields of GRPOConfig that both sides share.
+        tokens: tokens of one forward and backward pass.
+        stored: rollouts to learn from in place of its own.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class Stock(GRPOTrainer):
         return scored
 
     def _given(self, stored: TrainingBatch) -> dict[str, torch.Tensor]:
-        """What TRL would have made of the stored rollouts."""
+        """The stored rollouts in TRL's form."""
         names = ("prompt_ids", "prompt_mask", "completion_ids", "completion_mask", "advantages")
         given = {name: getattr(stored, name).to(self.accelerator.device) for name in names}
         ids = torch.cat([given["prompt_ids"], given["completion_ids"]], dim=1)
@@ -163,8 +163,8 @@ class RewardFunction:
         texts = [one if isinstance(one, str) else one[0]["content"] for one in completions]
         ended = [any(token in self._policy.eos_ids for token in ids) for ids in completion_ids]
         candidates = [self._domain.parse(text, task) for text, task in zip(texts, tasks, strict=True)]
-        asked = [Request(task.problem, one) for task, one, whole in zip(tasks, candidates, ended, strict=True) if whole]
-        verdicts = iter(self._verifier.verify(asked))
+        requests = [Request(task.problem, one) for task, one, whole in zip(tasks, candidates, ended, strict=True) if whole]
+        verdicts = iter(self._verifier.verify(requests))
         judged = [
             RewardInput(task, text, len(ids), not whole, candidate, next(verdicts) if whole else TRUNCATED)
             for task, text, ids, whole, candidate in zip(tasks, texts, completion_ids, ended, candidates, strict=True)

@@ -1,8 +1,8 @@
-"""`benchmark=training`: rollouts, verdicts, updates and whole steps a second, in pairs with `trl.GRPOTrainer` as it comes.
+"""`benchmark=training`: rollouts, verdicts, updates and full steps a second, paired with a plain `trl.GRPOTrainer`.
 
 Both sides train the same model on the same tasks with the same verifier, reward, batch, seed, lengths and optimizer, in
 turns of a few steps from the same weights; each is first in every other round. Stock runs with the number of threads at
-which its own step is faster. Before anything is timed both losses are fed the same rollouts: sides whose gradients differ
+which its own step is faster. Before anything is timed both losses take the same rollouts: sides whose gradients differ
 are not compared.
 """
 
@@ -52,18 +52,18 @@ class Training:
         seconds = {}
         for done, threads in enumerate(counts):
             progress("warm up", done, len(counts))
-            _, asked = sides.ours(2, own)
-            seconds[threads] = sides.stock(asked, 2, threads)[-1].total
+            _, places = sides.ours(2, own)
+            seconds[threads] = sides.stock(places, 2, threads)[-1].total
         return min(seconds, key=seconds.__getitem__)
 
     def _round(self, sides: Sides, number: int, own: int, threads: int, progress: Progress) -> tuple[Lap, Lap]:
-        """(ours, stock's) of one round. The first step of a turn is not counted: it makes what later ones find."""
+        """(ours, stock's) of one round. The first step of a turn is not counted: it warms up."""
         steps, turns = self._steps + 1, 2 * self._rounds
-        asked = sides.next_tasks(steps)
+        places = sides.next_tasks(steps)
         laps: dict[str, list[Lap]] = {}
         for turn, side in enumerate(("ours", "stock") if number % 2 == 0 else ("stock", "ours")):
             progress("turn", 2 * number + turn, turns)
-            laps[side] = sides.ours(steps, own)[0] if side == "ours" else sides.stock(asked, steps, threads)
+            laps[side] = sides.ours(steps, own)[0] if side == "ours" else sides.stock(places, steps, threads)
         return merge_laps(laps["ours"][1:]), merge_laps(laps["stock"][1:])
 
 

@@ -1,4 +1,4 @@
-"""What came of `benchmark=training`: the table of ratios, the shares of the phases, and the notes. Pure."""
+"""The results of `benchmark=training`: the table of ratios, the shares of the phases, and the notes. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -34,7 +34,7 @@ class Pairs:
     stock_threads: int
 
     def lines(self) -> list[TableRow]:
-        """Speed of each phase and of the whole, by what it turns out: tokens drawn, completions judged or learned from."""
+        """Speed of each phase and of full steps, by output: tokens drawn, completions verified or learned from."""
         return [
             self._row("rollouts", "tokens/s", lambda lap: lap.seconds["generate"] / lap.tokens),
             self._row("verdicts", "verdicts/s", lambda lap: lap.seconds["verify"] / lap.samples),

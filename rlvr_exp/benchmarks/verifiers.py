@@ -1,4 +1,4 @@
-"""`benchmark=verifiers`: verdicts a second, paired in one run with one process a candidate and with what is published.
+"""`benchmark=verifiers`: verdicts a second, paired in one run with one process a candidate and with published tools.
 
 Both sides have the same number of workers and start from the same small process, which holds no torch. Both sides'
 verdicts are compared, so that speed is never bought with another answer.

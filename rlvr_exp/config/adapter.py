@@ -82,10 +82,10 @@ def recorded(folder: str) -> dict[str, Any]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        said = json.loads(path.read_text(encoding="utf-8"))
+        fields = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return said if isinstance(said, dict) else {}
+    return fields if isinstance(fields, dict) else {}
 
 
 def recorded_base(folder: str) -> str:
@@ -130,19 +130,19 @@ def _given(adapter: Adapter) -> list[str]:
 
 def _of_another_form(adapter: Adapter, folder: str) -> Iterator[InputProblem]:
     """An adapter that goes on keeps its form; an option that says otherwise would be ignored."""
-    said = described(folder)
-    if not said:
+    fields = described(folder)
+    if not fields:
         return  # Told as missing, with all else that is not on this machine.
-    if said.get("peft_type", "LORA") != "LORA":
+    if fields.get("peft_type", "LORA") != "LORA":
         yield InputProblem(
-            "adapter.path", f"the adapter at {folder} is of another kind", said["peft_type"], "LoRA or DoRA"
+            "adapter.path", f"the adapter at {folder} is of another kind", fields["peft_type"], "LoRA or DoRA"
         )
         return
     own = {
-        "kind": "dora" if said.get("use_dora") else "lora",
-        "rank": said.get("r"),
-        "alpha": said.get("lora_alpha"),
-        "dropout": said.get("lora_dropout"),
+        "kind": "dora" if fields.get("use_dora") else "lora",
+        "rank": fields.get("r"),
+        "alpha": fields.get("lora_alpha"),
+        "dropout": fields.get("lora_dropout"),
     }
     for name, value in own.items():
         wanted = getattr(adapter, name)
@@ -151,7 +151,7 @@ def _of_another_form(adapter: Adapter, folder: str) -> Iterator[InputProblem]:
             yield InputProblem(
                 f"adapter.{name}", f"the adapter at {folder} has its own", str(wanted), str(value), "", remedy
             )
-    targets = said.get("target_modules")
+    targets = fields.get("target_modules")
     if adapter.targets and isinstance(targets, list) and not _same(adapter.targets, targets):
         got, allowed = str(adapter.targets), ", ".join(sorted(targets))
         yield InputProblem("adapter.targets", f"the adapter at {folder} has its own", got, allowed, "", "drop it")

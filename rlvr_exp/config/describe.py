@@ -45,8 +45,8 @@ def _own_help(cls: type) -> dict[str, str]:
     statements = getattr(body, "body", [])
     for declared, text in pairwise(statements):
         match declared, text:
-            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(said))):
-                helped[name] = inspect.cleandoc(said)
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(docstring))):
+                helped[name] = inspect.cleandoc(docstring)
     return helped
 
 

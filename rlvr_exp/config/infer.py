@@ -90,10 +90,10 @@ class Infer(Drawing):
     def _of_judging(self) -> list[InputProblem]:
         if self.verify:
             return []
-        asked = {"samples": "nothing would choose among them", "max_attempts": "nothing says what to try again"}
+        pointless = {"samples": "nothing would choose among them", "max_attempts": "nothing says what to try again"}
         return [
             InputProblem(name, f"without a verifier {why}", str(getattr(self, name)), "1", "", "infer.verify=true")
-            for name, why in asked.items()
+            for name, why in pointless.items()
             if getattr(self, name) > 1
         ]
 

@@ -110,10 +110,10 @@ def no_effect(overrides: Sequence[Override], stage: Any, benchmark: Any = None) 
     """Explicit words about nodes that the stage, with the benchmark of this target, does not read."""
     if stage not in STAGES:
         return []
-    told = ", ".join(name for name in field_types(Config) if name in nodes(stage, benchmark))
+    readable = ", ".join(name for name in field_types(Config) if name in nodes(stage, benchmark))
     return [
         InputProblem(
-            override.input_line or "", f"has no effect under +stage={stage}", "", f"options of {told}", "", "drop it"
+            override.input_line or "", f"has no effect under +stage={stage}", "", f"options of {readable}", "", "drop it"
         )
         for override in overrides
         if (node := override.key_or_group.split(".")[0].split("/")[0]) in field_types(Config)

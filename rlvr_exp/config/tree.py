@@ -68,8 +68,8 @@ class Tree:
             value = self.get(path) if value is None else value
         except KeyError:
             return self.origin(path)
-        origin, told = self.origin(path), masked(repr(value))
-        return f"{told} ({origin})" if origin else told
+        origin, text = self.origin(path), masked(repr(value))
+        return f"{text} ({origin})" if origin else text
 
     def _parent(self, path: Path) -> dict[str, Any]:
         node = self.values

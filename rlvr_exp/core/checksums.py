@@ -54,5 +54,5 @@ def drop(directory: Path) -> None:
 
 
 def _state(file: BinaryIO) -> State:
-    told = os.fstat(file.fileno())
-    return (told.st_dev, told.st_ino, told.st_size, told.st_mtime_ns, told.st_ctime_ns)
+    stat = os.fstat(file.fileno())
+    return (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)

@@ -31,13 +31,13 @@ def seal(folder: Path, about: Mapping[str, Any]) -> None:
     """Write the manifest: the entries of `about`, and size and SHA-256 of each file. All of it is on the disk when this
     returns."""
     files = _files(folder)
-    said: dict[str, Any] = {
+    manifest: dict[str, Any] = {
         "format": FORMAT,
         **about,
         "bytes": {name: path.stat().st_size for name, path in files.items()},
         "sha256": {name: checksum(path) for name, path in files.items()},
     }
-    (folder / NAME).write_text(_text({**said, SEAL: content_hash(said)}), encoding="utf-8")
+    (folder / NAME).write_text(_text({**manifest, SEAL: content_hash(manifest)}), encoding="utf-8")
     for path in [*files.values(), folder / NAME, *{path.parent for path in files.values()}]:
         _to_disk(path)
 
@@ -48,18 +48,18 @@ def check_sound(folder: Path) -> dict[str, Any]:
     Raises:
         InputError: naming the first file that is not as it was written.
     """
-    said = _manifest(folder)
+    manifest = _manifest(folder)
     found = _files(folder)
-    for name, size in said["bytes"].items():
+    for name, size in manifest["bytes"].items():
         if name not in found:
             raise _wrong(folder / name, "missing")
         if found[name].stat().st_size != size:
             raise _wrong(folder / name, _length(found[name].stat().st_size, size))
-        if checksum(found[name]) != said["sha256"][name]:
+        if checksum(found[name]) != manifest["sha256"][name]:
             raise _wrong(folder / name, "does not hold what was written: its checksum is another")
-    if strangers := sorted(found.keys() - said["bytes"].keys()):
+    if strangers := sorted(found.keys() - manifest["bytes"].keys()):
         raise _wrong(folder / strangers[0], "was not there when the checkpoint was written")
-    return said
+    return manifest
 
 
 def check_if_ours(path: str | Path) -> None:
@@ -83,17 +83,17 @@ def _manifest(folder: Path) -> dict[str, Any]:
         raise _wrong(path, "missing")
     try:
         text = path.read_text(encoding="utf-8")
-        said = json.loads(text)
-        given = said.pop(SEAL)
-        whole = content_hash(said) == given and _text({**said, SEAL: given}) == text
+        manifest = json.loads(text)
+        given = manifest.pop(SEAL)
+        intact = content_hash(manifest) == given and _text({**manifest, SEAL: given}) == text
     except (ValueError, KeyError, AttributeError, TypeError) as fault:
         raise _wrong(path, "empty" if not path.stat().st_size else "damaged: it cannot be read") from fault
-    if not whole:
+    if not intact:
         raise _wrong(path, "damaged: it does not hold what was written")
-    if said["format"] != FORMAT:
+    if manifest["format"] != FORMAT:
         remedy = "use the version of rlvr_exp that wrote it"
-        raise InputError(InputProblem(str(path), "another format", str(said["format"]), str(FORMAT), "", remedy))
-    return said
+        raise InputError(InputProblem(str(path), "another format", str(manifest["format"]), str(FORMAT), "", remedy))
+    return manifest
 
 
 def _length(got: int, written: int) -> str:
@@ -113,8 +113,8 @@ def _files(folder: Path) -> dict[str, Path]:
     return {name: named[name] for name in sorted(named) if name != NAME}
 
 
-def _text(said: Mapping[str, Any]) -> str:
-    return json.dumps(said, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+def _text(manifest: Mapping[str, Any]) -> str:
+    return json.dumps(manifest, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _to_disk(path: Path) -> None:

@@ -1,1 +1,1 @@
-"""What an evaluation is worth: rates with confidence intervals over tasks, and paired comparisons."""
+"""Evaluation: success rates with confidence intervals over tasks, and paired comparisons."""

@@ -1,7 +1,7 @@
-"""Measuring a cascade: every task written, annotated and proved, greedily and by sampling.
+"""Evaluating a cascade: every task written, annotated and proved, greedily and by sampling.
 
-A greedy row is greedy in both roles; each sampled one has a body of its own, annotated once. Beside the cascade's rates
-stand those of each role (rlvr_exp.evaluation.metrics.of_role), and the cascade's by the length of the gold's body.
+A greedy row is greedy in both roles; each sampled row has a body of its own, annotated once. Next to the cascade's
+rates there are those of each role (rlvr_exp.evaluation.metrics.of_role), and the cascade's by length of the gold's body.
 """
 
 from collections import defaultdict
@@ -16,13 +16,13 @@ from rlvr_exp.tasks.base import Task
 ROLE_METRICS = tuple(f"{role}/{metric}" for role in (WRITER, ANNOTATOR) for metric in ("pass_at_1", "pass_at_1_greedy"))
 CASCADE_METRICS = (*METRICS, *ROLE_METRICS)
 LENGTHS = (3, 6, 12)
-"""Lines of a gold's body up to which it counts as of one length."""
+"""Upper limits of the groups by length: lines of a gold's body."""
 
 
 def evaluate_cascade(
     cascade: Cascade, tasks: Sequence[Task], evaluation, seed: int, progress: Progress
 ) -> list[EvalSample]:
-    """Answer `tasks` as the `evaluation` configuration node says; draws depend on (seed, role, task, sample) alone.
+    """Sample `tasks` by the `evaluation` configuration node; draws depend on (seed, role, task, sample) alone.
 
     Args:
         progress: called with (tasks answered, all tasks) after each batch.
@@ -89,7 +89,7 @@ def _row(mode: Any, sample: int, lines: int, one: CascadeResult) -> EvalSample:
 
 
 def by_length(results: Sequence[EvalSample]) -> Mapping[str, Mapping[str, Rate]]:
-    """The cascade's rates by the lines of the gold's body, short ones first."""
+    """The cascade's rates by the lines of the gold's body, short bodies first."""
     found: dict[int, list[EvalSample]] = defaultdict(list)
     for row in results:
         found[next((most for most in LENGTHS if row.cascade["lines"] <= most), 0)].append(row)

@@ -1,6 +1,6 @@
-"""What a validation found, counted: shares of golds that passed and of wrong programs that did not, over tasks.
+"""The results of a validation: shares of golds that passed and of wrong programs that did not, over tasks.
 
-A candidate without a verdict enters no share; it is counted beside them.
+A candidate without a verdict enters no share; it is counted apart.
 """
 
 from collections import Counter, defaultdict
@@ -19,7 +19,7 @@ SHARES = {
     "mutant": "mutants_killed",
     "universal": "universal_refused",
 }
-"""The name of each kind's share."""
+"""Kind of candidate -> the name of its share."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class CandidateResult:
 
 
 def shares(findings: Sequence[CandidateResult]) -> tuple[dict[str, Rate], dict[str, int]]:
-    """Each kind's share as a mean over tasks with its interval, and the counts behind it."""
+    """Each kind's share as a mean over tasks with its interval, and its counts."""
     rates, counts = {}, {}
     for kind, name in SHARES.items():
         settled = [one for one in findings if one.kind == kind and one.outcome != "no_verdict"]
@@ -90,8 +90,8 @@ def report(findings: Sequence[CandidateResult], left_out: Mapping[str, str]) -> 
         lines += [f"- {task}: {reason.partition(': ')[2]}" for task, reason in weak.items()]
     if left_out:
         reasons = Counter(reason.split(":")[0] for reason in left_out.values())
-        told = ", ".join(f"{count} ({reason})" for reason, count in reasons.most_common())
-        lines += ["", f"Left out, {len(left_out)} tasks: {told}"]
+        counts_text = ", ".join(f"{count} ({reason})" for reason, count in reasons.most_common())
+        lines += ["", f"Left out, {len(left_out)} tasks: {counts_text}"]
     return "\n".join(lines) + "\n"
 
 
@@ -117,4 +117,4 @@ def _listed(title: str, findings: Sequence[CandidateResult]) -> list[str]:
     by_task: dict[str, list[str]] = defaultdict(list)
     for one in findings:
         by_task[one.task].append(one.reason if one.kind == "gold" else one.variant.replace("_", " "))
-    return ["", f"{title}:", "", *(f"- {task}: {', '.join(told)}" for task, told in by_task.items())]
+    return ["", f"{title}:", "", *(f"- {task}: {', '.join(reasons)}" for task, reasons in by_task.items())]

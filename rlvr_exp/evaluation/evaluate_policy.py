@@ -1,4 +1,4 @@
-"""Measuring a policy: every task answered greedily and by sampling, every answer judged."""
+"""Evaluating a policy: every task sampled greedily and at random, every completion verified."""
 
 from collections.abc import Callable, Sequence
 
@@ -23,9 +23,9 @@ def evaluate_policy(
     seed: int,
     progress: Progress,
 ) -> list[EvalSample]:
-    """Answer `tasks` as the `evaluation` configuration node says.
+    """Sample and verify `tasks` by the `evaluation` configuration node.
 
-    Draws depend on (seed, task, sample) alone, so two policies measured with one seed are compared draw by draw. A
+    Draws depend on (seed, task, sample) alone, so two policies measured with the same seed are compared draw by draw. A
     prompt longer than the policy takes is never cut: all its answers fail with bucket `prompt_too_long`.
 
     Args:
@@ -49,7 +49,7 @@ def evaluate_policy(
 
 
 def _keys(seed: int, task: Task, evaluation) -> tuple[tuple | None, ...]:
-    """The greedy answer, where there is one, comes first; it draws nothing."""
+    """The greedy completion, where there is one, comes first; it draws nothing."""
     sampled = [(seed, "evaluate", task.id, sample) for sample in range(evaluation.samples)]
     return (*([None] * evaluation.greedy), *sampled)
 

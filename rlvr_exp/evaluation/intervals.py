@@ -34,7 +34,7 @@ def pass_at_k(samples: int, passed: int, k: int) -> float:
 def mean_interval(values: Sequence[float], floor: float, ceiling: float) -> tuple[float, float, float]:
     """(mean, low, high) of one value a task, each in [floor, ceiling]; a t-interval clipped to that range.
 
-    Where all tasks have the same value their spread says nothing. Then the exact (Clopper-Pearson) bound q on the share
+    Where all tasks have the same value their spread is useless. Then the exact (Clopper-Pearson) bound q on the share
     of tasks that would have differed, 0 of n seen, is used, and such tasks may have had any value: low = (1-q) v +
     q floor, high = (1-q) v + q ceiling. For 0/n and n/n of a rate this is the Clopper-Pearson interval itself.
 

@@ -1,6 +1,6 @@
 """Success rates of an evaluation, each with its count of tasks and a 95% interval over tasks.
 
-A completion that got no verdict never enters a rate: it is counted beside it. A rejected one (a cheat) is a failure.
+A completion without a verdict never enters a rate: it is counted apart. A rejected completion (a cheat) is a failure.
 Nothing here samples, judges or reads files.
 """
 
@@ -20,7 +20,7 @@ METRICS = ("pass_at_1", "pass_at_1_greedy", "pass_at_8")
 
 @dataclass(frozen=True)
 class EvalSample:
-    """One completion of an evaluation and how it was judged."""
+    """One completion of an evaluation with its verdict."""
 
     task: str
     family: str
@@ -33,9 +33,9 @@ class EvalSample:
     tokens: int
     log: str
     seconds: float
-    """Wall seconds until its batch was answered and judged: what one waits for it at this batch size."""
+    """Wall seconds until its batch was sampled and verified: the latency at this batch size."""
     cascade: Mapping[str, Any] | None = None
-    """Of a cascade: the writer's text and body, who failed, whether the body is proved (rlvr_exp.evaluation.cascade)."""
+    """For a cascade: the writer's text and body, who failed, whether the body is proved; see rlvr_exp.evaluation.cascade."""
 
 
 @dataclass(frozen=True)
@@ -50,13 +50,13 @@ class Rate:
     """Completions drawn for each task."""
 
     def to_dict(self) -> dict[str, float | int]:
-        """RATE as `summary.json` holds it."""
+        """RATE in the form of `summary.json`."""
         return asdict(self)
 
 
 @dataclass(frozen=True)
 class TaskCount:
-    """What became of one task's completions; `judged` leaves out those without a verdict."""
+    """Counts of one task's completions; `judged` leaves out those without a verdict."""
 
     family: str
     passed: int
@@ -65,10 +65,10 @@ class TaskCount:
 
 
 def task_counts(results: Iterable[EvalSample], mode: Mode) -> dict[str, TaskCount]:
-    """One entry for each task that the mode answered, in order of first appearance.
+    """One entry for each task with samples of the mode, in order of first appearance.
 
     Raises:
-        ValueError: one (task, sample) stands twice; it would be counted twice.
+        ValueError: a (task, sample) occurs twice; it would be counted twice.
     """
     seen: dict[str, dict[int, EvalSample]] = defaultdict(dict)
     for result in results:
@@ -103,8 +103,8 @@ def task_values(results: Sequence[EvalSample], metric: str) -> dict[str, float]:
 
 
 def of_role(results: Iterable[EvalSample], role: str) -> Iterator[EvalSample]:
-    """What one role of a cascade is to answer for: the writer that its body is proved by somebody's annotations, the
-    annotator that it proves the bodies that can be proved. Rows without a verdict stay so."""
+    """The samples that a role of a cascade is responsible for: the writer passes where its body is proved by any
+    annotations, the annotator counts on bodies that can be proved. Rows without a verdict keep none."""
     for one in results:
         if one.cascade is None:
             raise ValueError(f"{one.task}: rates of roles are those of a cascade; evaluate one")
@@ -143,7 +143,7 @@ def verdict_counts(results: Iterable[EvalSample]) -> dict[str, int]:
 
 
 def latency(results: Sequence[EvalSample]) -> Mapping[str, float]:
-    """Median and 95th percentile over completions of `EvalSample.seconds`; those never asked for are left out."""
+    """Median and 95th percentile over completions of `EvalSample.seconds`; without prompts that were never sampled."""
     seconds = sorted(result.seconds for result in results if result.bucket != "prompt_too_long")
     return {"p50": _quantile(seconds, 0.5), "p95": _quantile(seconds, 0.95)} if seconds else {}
 

@@ -30,7 +30,7 @@ class Difference:
 
 
 def difference(first: Mapping[str, float], second: Mapping[str, float], where: str = "evaluation") -> Difference:
-    """Compare one value in [0, 1] a task, as `task_values` gives them; the metrics of the two sides may differ.
+    """Compare values in [0, 1], one for each task, from `task_values`; the metrics of the two sides may differ.
 
     Raises:
         InputError: the two do not hold the same tasks, or none at all.
@@ -45,7 +45,7 @@ def difference(first: Mapping[str, float], second: Mapping[str, float], where: s
 def paired(
     first: Sequence[EvalSample], second: Sequence[EvalSample], metric: str, where: str = "evaluation"
 ) -> Difference:
-    """Compare two evaluations by one metric.
+    """Compare two evaluations by a metric.
 
     A task that either side could not judge often enough is left out of both; `n` counts what is left.
 

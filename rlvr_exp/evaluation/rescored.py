@@ -1,8 +1,7 @@
-"""Old verdicts against new ones of the same completions: which bucket went where, and what success becomes, step by
-step.
+"""Old against new verdicts of the same completions: which buckets changed, and the success rates, step by step.
 
-A completion that waited counts in the step that sampled it. Rates are means over tasks with their 95% interval over
-tasks; what has no verdict on a side enters no rate of that side. Never judges and reads no file.
+A completion that was carried over counts in the step that sampled it. Rates are means over tasks with their 95%
+interval over tasks; a completion without a verdict on a side enters no rate of that side. Verifies nothing and reads no file.
 """
 
 from collections import Counter, defaultdict
@@ -15,13 +14,13 @@ from rlvr_exp.evaluation.metrics import Rate
 from rlvr_exp.verifiers.base import BUCKETS
 
 VERDICT, SCORE = "verdict", "score"
-"""What changed: the outcome with its bucket or rule, or only how many cases passed."""
+"""Kinds of change: the outcome with its bucket or rule, or only the number of passed cases."""
 ORDER = ("passed", *BUCKETS, "rejected", "no_verdict")
 
 
 @dataclass(frozen=True)
 class VerdictSummary:
-    """What a verdict says, without how long it took."""
+    """A verdict without its duration."""
 
     outcome: str
     bucket: str | None
@@ -35,7 +34,7 @@ class VerdictSummary:
 
 
 def change(old: VerdictSummary, new: VerdictSummary) -> str:
-    """VERDICT, SCORE, or empty where they agree."""
+    """VERDICT, SCORE, or empty where the two agree."""
     if old.label != new.label:
         return VERDICT
     return SCORE if (old.passed, old.total) != (new.passed, new.total) else ""
@@ -50,7 +49,7 @@ class _Task:
 
 
 class Rescored:
-    """Takes completions one by one."""
+    """Collects completions with their old and new verdicts."""
 
     def __init__(self) -> None:
         self.table: Counter[tuple[str, str]] = Counter()
@@ -110,10 +109,10 @@ class Rescored:
 
     def text(self) -> str:
         """The tables in Markdown, which read well as text too."""
-        told = self.metrics()
+        metrics = self.metrics()
         head = (
-            f"{self.count} completions judged again: {told['agreement']:.2%} agree, {self.changed} changed "
-            f"({told['gained']:.0f} pass now, {told['lost']:.0f} no longer), of the others {self.scores} passed "
+            f"{self.count} completions judged again: {metrics['agreement']:.2%} agree, {self.changed} changed "
+            f"({metrics['gained']:.0f} pass now, {metrics['lost']:.0f} no longer), of the others {self.scores} passed "
             "another number of cases"
         )
         overall = " -> ".join(f"{name} {_shown(rate)}" for name, rate in self.rates().items())

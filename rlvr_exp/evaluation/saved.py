@@ -1,4 +1,4 @@
-"""An evaluation in its run directory: the completions, and beside them the numbers, computed once.
+"""An evaluation in its run directory: the completions, and the numbers in a second file, computed once.
 
 `evaluation/before.jsonl.gz` holds the completions, `evaluation/before.json` the rates, families, verdict counts and
 latency that the report shows; likewise `after`, which also holds the paired change since `before` where the run
@@ -61,11 +61,11 @@ def load(run_dir: Path, when: When) -> list[EvalSample]:
 
 
 def saved_rates(run_dir: Path, when: When) -> dict[str, Rate] | None:
-    """The rates of an evaluation that was written to its end; None where there is none, or it is damaged."""
+    """The rates of a completed evaluation; None where there is none, or it is damaged."""
     try:
         load(run_dir, when)
-        told = json.loads((run_dir / "evaluation" / f"{when}.json").read_text(encoding="utf-8"))
-        return {metric: Rate(**rate) for metric, rate in told["rates"].items()}
+        numbers = json.loads((run_dir / "evaluation" / f"{when}.json").read_text(encoding="utf-8"))
+        return {metric: Rate(**rate) for metric, rate in numbers["rates"].items()}
     except (InputError, OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
@@ -81,7 +81,7 @@ def _numbers(results: Sequence[EvalSample], rates: Mapping[str, Rate], metrics: 
 
 
 def _changes(before: Sequence[EvalSample], after: Sequence[EvalSample], metrics: Sequence[str]) -> dict[str, Any]:
-    """The paired difference of each metric; none where the two did not ask the same tasks, as after other options."""
+    """The paired difference of each metric; none where the two have different tasks, as after other options."""
     if {result.task for result in before} != {result.task for result in after}:
         return {}
     sides = {metric: (task_values(before, metric), task_values(after, metric)) for metric in metrics}

@@ -1,7 +1,7 @@
-"""What an evaluation says of roles: how like the golds their answers are, and success by role, family and length.
+"""Metrics of roles: the similarity of completions to the golds, and success by role, family and length.
 
-Exact match and BLEU (Papineni et al. 2002, by sacrebleu) compare words as the domain gives them; they ask no verifier, so
-an answer without a verdict counts too. Success is pass@1 by the name that a role's readers use: a writer's
+Exact match and BLEU (Papineni et al. 2002, by sacrebleu) compare words as the domain gives them, without a verifier, so
+that a completion without a verdict counts too. Success is pass@1 under the usual name for the role: a writer's
 `functional_coverage`, the share of bodies that the gold's annotations prove; an annotator's `verified_rate`. Everything is
 over tasks with its 95% interval; BLEU's is a bootstrap over tasks.
 """
@@ -21,16 +21,16 @@ from rlvr_exp.evaluation.metrics import EvalSample, Mode, Rate, rates_from
 from rlvr_exp.tasks.base import Domain, Task
 
 SUCCESS = {"writer": "functional_coverage", "annotator": "verified_rate"}
-"""What a role's pass@1 is called."""
+"""Role -> the name of its pass@1."""
 MODES: dict[Mode, str] = {"sampled": "", "greedy": "_greedy"}
 RESAMPLED = 300
 """Draws of a bootstrap."""
 Pairs = Sequence[Sequence[tuple[str, str]]]
-"""For each task its answers, each beside the gold."""
+"""For each task its completions, each paired with the gold."""
 
 
 def metrics_by_role(domain: Domain, tasks: Iterable[Task], scored: Sequence[EvalSample]) -> dict[str, Any]:
-    """Of each role its `rates`, and `by` family and each kind of group the rates that a few tasks can bear; as plain data.
+    """For each role its `rates`, and `by` family and stratum the rates that make sense for a few tasks; as plain data.
     Empty where the domain's tasks have no role."""
     known = {task.id: task for task in tasks}
     roles: dict[str, list[EvalSample]] = defaultdict(list)
@@ -42,7 +42,7 @@ def metrics_by_role(domain: Domain, tasks: Iterable[Task], scored: Sequence[Eval
 
 
 def role_rates(roles: Mapping[str, Any]) -> dict[str, Any]:
-    """The roles' rates, each by one name, for summary.json: `writer/bleu`."""
+    """The roles' rates by flat names, for summary.json: `writer/bleu`."""
     return {f"{role}/{name}": rate for role, found in roles.items() for name, rate in found["rates"].items()}
 
 
@@ -53,7 +53,7 @@ def saved_role_rates(run_dir: Path) -> dict[str, Any]:
 
 
 class _Role:
-    """The numbers of one role."""
+    """The metrics of one role."""
 
     def __init__(self, domain: Domain, tasks: Mapping[str, Task], role: str):
         self._domain, self._tasks, self._success = domain, tasks, SUCCESS.get(role, "pass_at_1")
@@ -88,7 +88,7 @@ class _Role:
 
 
 def text_similarities(pairs: Pairs) -> dict[str, Rate]:
-    """Exact match, the mean over tasks, and BLEU, of the whole; none without answers."""
+    """Exact match, the mean over tasks, and BLEU of the corpus; none without completions."""
     if not pairs:
         return {}
     counts = len(pairs), max(map(len, pairs))
@@ -104,7 +104,7 @@ def bleu(pairs: Pairs) -> tuple[float, float, float]:
     drawn = np.random.default_rng(0).integers(len(tasks), size=(RESAMPLED, len(tasks)))
     resampled = [_score(sums) for sums in tasks[drawn].sum(axis=1)]
     low, high = np.quantile(resampled, (0.025, 0.975))
-    if low == high:  # Tasks that are all alike say nothing of those that were not drawn.
+    if low == high:  # Tasks that are all alike give no estimate of the tasks that were not drawn.
         return mean_interval([value] * len(tasks), 0.0, 1.0)
     return value, float(low), float(high)
 

@@ -9,7 +9,7 @@ from rlvr_exp.verifiers.base import OUTCOMES
 
 
 class VerdictCounter:
-    """Takes rows as the file has them."""
+    """Counts rows of a file of verdicts."""
 
     def __init__(self) -> None:
         self._outcomes: Counter[str] = Counter()

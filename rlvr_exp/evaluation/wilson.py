@@ -7,7 +7,7 @@ _Z = NormalDist().inv_cdf(0.975)
 
 
 def wilson(count: int, n: int) -> dict[str, float | int]:
-    """RATE as summary.json holds it: Wilson's score interval (1927), which holds at 0 and n too.
+    """RATE in the form of summary.json: Wilson's score interval (1927), which holds at 0 and n too.
 
     Raises:
         ValueError: unless 0 <= count <= n and n >= 1.

@@ -1,4 +1,4 @@
-"""Solving tasks with a policy: load any checkpoint, ask, verify, try again. Nothing here trains or writes a file.
+"""Solving tasks with a policy: load any checkpoint, sample, verify, retry. Nothing here trains or writes a file.
 
     from rlvr_exp.inference import load
 

@@ -1,4 +1,4 @@
-"""Beam search by Transformers, one prompt at a time: what else is asked changes nothing."""
+"""Beam search by Transformers, one prompt at a time: other prompts have no influence."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from rlvr_exp.rollouts.sampler import FinishedSample, SampleKey, TokenSample, Sa
 
 @dataclass(frozen=True)
 class Beams:
-    """Makes completions as rlvr_exp.rollouts.sampler.stream does, the likeliest first; keys and filters play no part.
+    """Yields completions as rlvr_exp.rollouts.sampler.stream does, the likeliest first; keys and filters are not used.
 
     Completions are compared by their mean log-probability a token.
     """
@@ -35,7 +35,7 @@ class Beams:
     @torch.inference_mode()
     def _best(self, model: PreTrainedModel, prompt: Sequence[int], count: int, sampling: SamplingParams) -> list[list[int]]:
         given = torch.tensor([list(prompt)], device=model.device)
-        # Said in full: what is left out would be taken from the checkpoint's own generation_config.json.
+        # Every field is set: an omitted field would be taken from the checkpoint's own generation_config.json.
         search = GenerationConfig(
             num_beams=self.width,
             num_return_sequences=count,

@@ -1,7 +1,7 @@
-"""Solves tasks: asks, judges, asks again with what the verifier said, and keeps the best answer.
+"""Solves tasks: samples, verifies, retries with the verifier's feedback, and keeps the best completion.
 
 Every draw takes its number from (seed, task id, attempt, sample, position), so that a task's answer does not depend on
-what it was asked together with. Owns no verifier and writes no file.
+the other tasks of its batch. Owns no verifier and writes no file.
 """
 
 from collections import defaultdict
@@ -32,7 +32,7 @@ TOO_LONG = Verdict("failed", bucket="prompt_too_long", log="the prompt is longer
 
 
 class NullVerifier(Direct):
-    """In a verifier's place where none is wanted: knows only whether there is anything to judge."""
+    """Stands in where no verifier is given: it only detects completions without a candidate."""
 
     name, version = "none", "1"
 
@@ -47,20 +47,20 @@ class _Search:
 
     item: InferenceTask
     attempts: list[Attempt] = field(default_factory=list)
-    going: bool = True
+    active: bool = True
 
     @property
     def best(self) -> Completion | None:
-        return first_best(self.attempts).answer if self.attempts else None
+        return first_best(self.attempts).completion if self.attempts else None
 
 
 class Engine:
     """A policy that solves tasks.
 
     Args:
-        options: how an answer is searched for; files and the choice of tasks play no part.
+        options: how a task is searched; files and the choice of tasks are not used.
         limits: `max_prompt_tokens` and `max_completion_tokens`, as a `model` node has them.
-        verifier: judges answers, and belongs to the caller; None: they are read and not judged.
+        verifier: verifies completions, and belongs to the caller; None: they are parsed and not verified.
         domain: words and reads a `Task` given alone. Rows bring their own; ARC rows are worded by it where it is an Arc.
         seed: of the draws.
     """
@@ -83,16 +83,16 @@ class Engine:
         self._arc = domain if isinstance(domain, Arc) else Arc()
 
     def solve(self, task: InferenceTask | Task | Fields) -> Solution:
-        """One task: a row (see rlvr_exp.inference.inputs), or a Task of the engine's domain.
+        """Solve one task: a row (see rlvr_exp.inference.inputs), or a Task of the engine's domain.
 
         Raises:
-            InputError: the row is none, or a Task was given and no domain.
-            GuardStop: a verifier under guard has failed too often.
+            InputError: the row is not a task, or a Task was given and no domain.
+            GuardStop: a guarded verifier has failed too often.
         """
         return next(self.solve_all([task]))
 
     def solve_all(self, tasks: Iterable[InferenceTask | Task | Fields]) -> Iterator[Solution]:
-        """Any number of tasks, in their order; `options.batch_size` completions are drawn at once. See `solve`."""
+        """Solve any number of tasks, in order; `options.batch_size` completions are drawn at once. See `solve`."""
         items = map(self.inference_task, tasks)
         while batch := list(islice(items, self.options.at_once)):
             yield from self._solved(batch)
@@ -115,28 +115,28 @@ class Engine:
     def _solved(self, items: Sequence[InferenceTask]) -> list[Solution]:
         searches = [_Search(one) for one in items]
         for attempt in range(1, self.options.max_attempts + 1):
-            self._attempt(attempt, [one for one in searches if one.going])
+            self._attempt(attempt, [one for one in searches if one.active])
         return [self._solution(one) for one in searches]
 
     def _attempt(self, attempt: int, searches: Sequence[_Search]) -> None:
-        """Ask each once; a search ends with an answer that passes, one that cannot be judged, or a prompt too long."""
+        """Sample each task once; a search ends with a passing completion, a missing verdict, or a prompt too long."""
         by_domain: dict[int, list[tuple[_Search, RolloutRequest]]] = defaultdict(list)
         for search in searches:
-            question = self._question(attempt, search)
-            search.going = len(question.prompt) <= self._room
-            if search.going:
-                by_domain[id(search.item.domain)].append((search, question))
-        for asked in by_domain.values():
-            domain, questions = asked[0][0].item.domain, [question for _, question in asked]
-            answered = generate_and_verify(self.policy, domain, self._verifier, questions, self._sampling, self._stream)
-            for (search, question), answers in zip(asked, answered.completions, strict=True):
-                best = max(answers, key=lambda one: verdict_rank(one.verdict))  # The first of the best.
-                search.attempts.append(Attempt(attempt, question.prompt, best))
-                search.going = best.verdict.outcome not in ("passed", "no_verdict")
+            request = self._request(attempt, search)
+            search.active = len(request.prompt) <= self._room
+            if search.active:
+                by_domain[id(search.item.domain)].append((search, request))
+        for pending in by_domain.values():
+            domain, requests = pending[0][0].item.domain, [request for _, request in pending]
+            rollouts = generate_and_verify(self.policy, domain, self._verifier, requests, self._sampling, self._stream)
+            for (search, request), completions in zip(pending, rollouts.completions, strict=True):
+                best = max(completions, key=lambda one: verdict_rank(one.verdict))  # The first of the best.
+                search.attempts.append(Attempt(attempt, request.prompt, best))
+                search.active = best.verdict.outcome not in ("passed", "no_verdict")
 
-    def _question(self, attempt: int, search: _Search) -> RolloutRequest:
+    def _request(self, attempt: int, search: _Search) -> RolloutRequest:
         task, domain = search.item.task, search.item.domain
-        last = search.attempts[-1].answer if search.attempts else None
+        last = search.attempts[-1].completion if search.attempts else None
         words = domain.prompt(task) if last is None else domain.retry_prompt(task, last.text, feedback(last.verdict))
         return RolloutRequest(task, tuple(self.policy.encode_prompt(words)), self._keys(task, attempt))
 
@@ -149,7 +149,7 @@ class Engine:
         if not search.attempts:
             return Solution(search.item.id, None, None, "", TOO_LONG, 0, 0, 0, 0, None, False)
         best = first_best(search.attempts)
-        found, drawn = best.answer, best.answer.sampled
+        found, drawn = best.completion, best.completion.sampled
         unjudged = not self._judges and found.verdict.outcome == "no_verdict"
         problem = search.item.task.problem
         return Solution(
@@ -170,13 +170,13 @@ class Engine:
 
 
 def feedback(verdict: Verdict) -> str:
-    """What a verdict tells about an answer, for the next prompt."""
+    """The feedback of a verdict for the next prompt."""
     reason = verdict.bucket or verdict.rule or verdict.outcome
     return f"{reason}: {verdict.log}" if verdict.log else reason
 
 
 def settings_of(options: Infer) -> dict[str, Any]:
-    """The options that decide answers, beside the tasks, the policy and the verifier."""
+    """The options that decide answers, next to the tasks, the policy and the verifier."""
     names = ("decoding", "temperature", "top_k", "top_p", "min_p", "stop", "samples", "max_attempts", "verify", "format")
     found = {name: getattr(options, name) for name in names}
     return found | ({"beams": options.width} if options.decoding == "beam" else {})

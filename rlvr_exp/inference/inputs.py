@@ -1,6 +1,6 @@
-"""What is asked: tasks from rows, from files of rows and from a domain, each with the domain that words and reads it.
+"""Inputs of inference: tasks from rows, from files of rows and from a domain, each with the domain of its prompts.
 
-A row's format is told by its keys:
+A row's format follows from its keys:
 
     train, test             an ARC puzzle, worded by the `data` node
     language, before        an edit for ast_grep
@@ -8,7 +8,7 @@ A row's format is told by its keys:
     tests                   a Python module for pytest
     program                 a Dafny program
 
-Every fault of a file is told at once, each with line and key; nothing is asked of a file with one.
+All faults of a file are reported together, each with line and key; no task of such a file is sampled.
 """
 
 import json
@@ -36,7 +36,7 @@ FORMATS = {"arc": ("train", "test"), "ast_grep": ("language", "before"), "python
     "pytest": ("tests",),
     "dafny": ("program",),
 }
-"""Keys by which a row is told, the first that fits."""
+"""Keys that identify a row's format; the first match holds."""
 DOMAINS: Mapping[str, Domain] = {form: RowDomain(form) for form in CANDIDATE}
 
 
@@ -45,7 +45,7 @@ class InferenceTask:
     """One task to solve."""
 
     id: RowId
-    """As the row has it."""
+    """The row's own id."""
     task: Task
     domain: Domain
 
@@ -90,7 +90,7 @@ def from_file(path: Path, arc: Arc, shown: str = "") -> tuple[list[InferenceTask
 
 
 def _entries(path: Path, shown: str) -> Iterator[tuple[str, dict[str, Any] | bytes]]:
-    """Each row with where it stands: lines, or the entries of a .json file."""
+    """Each row with its location: lines, or the entries of a .json file."""
     if not path.name.removesuffix(".gz").endswith(".json"):
         for line in lines(path, LONGEST, OPTION):
             if line.text is None:
@@ -119,7 +119,7 @@ def tasks_of_domain(tasks: Iterable[Task], domain: Domain) -> list[InferenceTask
 
 
 def select_tasks(items: Sequence[InferenceTask], ids: Sequence[str], count: int) -> list[InferenceTask]:
-    """Those with the wanted ids, all where none is named; of them the first `count`, all where it is 0.
+    """The tasks with these ids, or all where `ids` is empty; of those the first `count`, or all where it is 0.
 
     Raises:
         InputError: an id that no task has.

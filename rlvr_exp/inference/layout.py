@@ -1,4 +1,4 @@
-"""A candidate laid out for a reader: Python by ruff, an ast-grep action as indented JSON. Never what is judged.
+"""A candidate formatted for a reader: Python by ruff, an ast-grep action as indented JSON. It is never verified.
 
 A layout is given only where it is the same program: the syntax trees are equal, docstrings to the letter, or
 the actions are. Dafny programs and languages of a user's own have none. ruff reads a program and never runs it; it is
@@ -34,7 +34,7 @@ def laid_out(problem: Any, candidate: Candidate) -> str | None:
 
 
 def _action(text: str, language: str) -> str | None:
-    """None for one that is written as YAML or as a command, and stays as it is."""
+    """None for an action that is written as YAML or as a command, and stays as it is."""
     try:
         written = json.dumps(json.loads(text), indent=2, ensure_ascii=False) + "\n"
     except ValueError:

@@ -1,4 +1,4 @@
-"""From a folder to an engine: any checkpoint, whole or an adapter's, checked before anything heavy is loaded."""
+"""From a folder to an engine: any checkpoint, full or an adapter's, checked before anything heavy is loaded."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -28,14 +28,14 @@ def load(
 
     Args:
         path: folder of a checkpoint or of an adapter; empty: the embedded policy, or what `model` names.
-        options: how an answer is searched for; greedily, once, by default. Whether it is judged, the verifier says.
-        verifier: judges answers, and is closed by the caller; None: they are not judged.
-        domain: of the tasks, where they are given as `Task`; rows need none.
-        model: how the policy is loaded; None: as the run that wrote the checkpoint had it, else by the defaults.
-        seed: of the draws.
+        options: how a task is searched; by default greedily, once. It is verified where a verifier is given.
+        verifier: verifies completions, and is closed by the caller; None: they are not verified.
+        domain: the tasks' domain, where they are given as `Task`; rows need none.
+        model: how the policy is loaded; None: as in the run that wrote the checkpoint, else by the defaults.
+        seed: the seed of the draws.
 
     Raises:
-        InputError: no such checkpoint, a damaged one, or options that cannot work; names all of it.
+        InputError: no such checkpoint, a damaged one, or options that cannot work; names every problem.
     """
     options = replace(options or Infer(), verify=verifier is not None)
     node = replace(model, path=str(path) or model.path) if model else _model_of(Path(path) if path else None)
@@ -47,7 +47,7 @@ def load(
 
 
 def _model_of(path: Path | None) -> Model:
-    """How the policy at `path` is loaded: a checkpoint of a run as the run had it, prompts and lengths included."""
+    """The `model` node for the policy at `path`: a run's checkpoint as in its run, prompts and lengths included."""
     if path is None:
         return compose(["+stage=infer"]).config.model
     run = path.resolve().parent.parent / "config.yaml"

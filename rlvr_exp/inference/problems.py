@@ -1,7 +1,7 @@
 """Tasks that come as rows of a file: a problem in one of the formats of `+stage=verify` without a candidate, with its prompt.
 
-A row's own `prompt` is put to the policy as it stands. A row without one is worded from its problem, and then shows what
-judges it (a few of the cases, the tests, the text after the edit): give a prompt where that would tell too much.
+A row's own `prompt` is used unchanged. Without it the prompt is written from the problem, and then shows what verifies
+the row (a few of the cases, the tests, the text after the edit): give a prompt where that would reveal too much.
 """
 
 import json
@@ -16,9 +16,9 @@ from rlvr_exp.tasks.problems import AstGrepProblem, DafnyProblem, PytestProblem,
 from rlvr_exp.tasks.row_formats import FORMATS, Fault, Fields
 
 CANDIDATE = {"python_io": "code", "pytest": "code", "dafny": "candidate", "ast_grep": "action"}
-"""The key of each format's candidate: a row that is asked has none, or one that is left aside."""
+"""The key of each format's candidate: a row to solve has none, or its candidate is ignored."""
 SHOWN = 3
-"""Cases that a prompt made from a problem shows."""
+"""Cases shown by a prompt that is written from a problem."""
 
 
 class RowDomain(Domain):
@@ -47,7 +47,7 @@ def read_problem(fields: Fields, form: str, identity: str) -> Task:
 
 
 def worded(problem: Any) -> str:
-    """A prompt made from the problem alone."""
+    """A prompt written from the problem alone."""
     return _WORDS[type(problem)](problem)
 
 
@@ -96,7 +96,7 @@ _WORDS: Mapping[type, Callable[[Any], str]] = {
 
 
 def fenced(completion: str, what: str) -> Candidate:
-    """The last fenced block that holds something, else the whole text: what is no Python cannot be told from chatter."""
+    """The last fenced block with content, else the full text: code other than Python cannot be told from chatter."""
     text = unified(completion)
     blocks = [dedent(match[1]) for match in FENCE.finditer(text) if match[1].strip()]
     found = (blocks[-1] if blocks else text).strip("\n")

@@ -1,4 +1,4 @@
-"""How likely an answer is to the policy itself, whatever way it was found."""
+"""The log-probability of a completion under the policy itself, however it was found."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from rlvr_exp.rollouts.sampler import causal_model
 def logprob(model: nn.Module, prompt: Sequence[int], ids: Sequence[int]) -> float:
     """Log-probability of the tokens `ids` after the prompt, all together, at temperature 1 and without filters.
 
-    Computed for this sequence alone, so that what else was in a batch does not change a bit of it.
+    Computed for this sequence alone, so that no other sequence of a batch changes a bit of it.
     """
     inner = causal_model(model)
     was_training = inner.training

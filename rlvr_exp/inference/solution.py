@@ -1,4 +1,4 @@
-"""What came of a task: the answer that was chosen, and how it fared. Plain frozen data, and the same as a row of JSON."""
+"""The result of a task: the chosen completion and its verdict. Plain frozen data, and the same as a row of JSON."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,67 +29,67 @@ KEYS = (
     "truncated",
     "earlier",
 )
-"""Of a row."""
+"""Keys of a row."""
 DECIMALS = 6
-"""Of a log-probability in a row."""
+"""Decimals of a log-probability in a row."""
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """The best answer of an attempt."""
+    """The best completion of an attempt."""
 
     attempt: int
     """Counted from 1."""
     prompt: tuple[int, ...]
     """Token ids."""
-    answer: Completion
+    completion: Completion
 
     @property
     def rank(self) -> tuple[int, float]:
-        """Orders answers: one that passes, then by score; one without a verdict comes last."""
-        return verdict_rank(self.answer.verdict)
+        """Orders completions: a passing completion first, then by score; one without a verdict comes last."""
+        return verdict_rank(self.completion.verdict)
 
 
 @dataclass(frozen=True)
 class Solution:
-    """The answer to one task."""
+    """The result of a task."""
 
     id: RowId
     text: str | None
-    """The completion as it was drawn; None where the prompt was too long to ask."""
+    """The completion as it was drawn; None where the prompt was too long to sample."""
     program: str | None
-    """The candidate in it, without fences and chatter: what is judged; None where there is none."""
+    """The candidate in it, without fences and chatter, which is verified; None where there is none."""
     fault: str
-    """What is wrong with the program's syntax, or why there is none; empty: nothing."""
+    """The program's syntax error, or why there is no program; empty: none."""
     verdict: Verdict | None
-    """None: nothing judged it, and nothing was wrong with it without that."""
+    """None: it was not verified, and it had no fault without verification."""
     attempt: int
-    """The attempt that the answer is from, counted from 1; 0: none was made."""
+    """The attempt that found it, counted from 1; 0: there was no attempt."""
     attempts: int
-    """How many were made."""
+    """Number of attempts."""
     sample: int
-    """Place of the answer among the samples of its attempt."""
+    """Index of the completion among the samples of its attempt."""
     tokens: int
     logprob: float | None
-    """Of all its tokens together, by the policy itself: at temperature 1 and without filters, however it was drawn."""
+    """Log-probability of all its tokens under the policy, at temperature 1 without filters, however it was drawn."""
     truncated: bool
     """The token limit ended it."""
     earlier: tuple[Attempt, ...] = ()
     """The other attempts, in order."""
     formatted: str | None = None
-    """The same program laid out for a reader; None where that was not asked for, or cannot be done (see
-    rlvr_exp.inference.layout). Never what is judged."""
+    """The same program formatted for a reader; None where that was not requested, or is not possible (see
+    rlvr_exp.inference.layout). Never verified."""
 
     @property
     def passed(self) -> bool:
         return self.verdict is not None and self.verdict.outcome == "passed"
 
     def row(self) -> dict[str, Any]:
-        """As JSON: what is the same for every batch layout and on every repetition."""
+        """As JSON, equal for every batch layout and on every repetition."""
         logprob = None if self.logprob is None else round(self.logprob, DECIMALS)
         judged = _judged(self.verdict)
         earlier = [
-            {"attempt": one.attempt, "text": _strict(one.answer.text), **_judged(one.answer.verdict)}
+            {"attempt": one.attempt, "text": _strict(one.completion.text), **_judged(one.completion.verdict)}
             for one in self.earlier
         ]
         return {
@@ -110,7 +110,7 @@ class Solution:
 
 
 def verdict_rank(verdict: Verdict) -> tuple[int, float]:
-    """Orders verdicts: `passed`, then what was judged by its score, then what was not judged."""
+    """Orders verdicts: `passed`, then the other verdicts by score, then `no_verdict`."""
     return {"passed": 2, "no_verdict": 0}.get(verdict.outcome, 1), verdict.score
 
 

@@ -1,4 +1,4 @@
-"""Answers for a person: one as text, many as rates and counts."""
+"""Results for a person: a solution as text, many as rates and counts."""
 
 import textwrap
 from collections import Counter
@@ -9,11 +9,11 @@ from rlvr_exp.evaluation.intervals import mean_interval
 from rlvr_exp.evaluation.metrics import Rate
 
 MOST_LINES = 40
-"""Of a program or a text shown."""
+"""Lines of a program or a text that are shown."""
 
 
 def readable(row: Mapping[str, Any]) -> str:
-    """An answer on a terminal: what became of it in a line, then the program, or the text where there is none."""
+    """A solution on a terminal: its result in a line, then the program, or the text where there is none."""
     reason = row["bucket"] or row["rule"]
     parts = [
         f"{row['outcome'] or 'not judged'}{f' ({reason})' if reason else ''}",
@@ -33,13 +33,13 @@ def readable(row: Mapping[str, Any]) -> str:
 
 
 class Summary:
-    """What became of the tasks; takes rows as the file has them."""
+    """Counts of results, from rows as they are in the file."""
 
     def __init__(self) -> None:
         self._outcomes: Counter[str] = Counter()
         self._buckets: Counter[str] = Counter()
         self._solved: list[int] = []
-        """Of each task that has a verdict the attempt that passed; 0: none did."""
+        """For each task with a verdict the attempt that passed; 0: none did."""
         self._attempts = self._tokens = self._faults = 0
 
     def add(self, row: Mapping[str, Any]) -> None:
@@ -70,8 +70,8 @@ class Summary:
         """Counts; an outcome or a reason that did not occur is left out."""
         outcomes = {f"outcome/{name}": count for name, count in sorted(self._outcomes.items())}
         reasons = {f"reason/{name}": count for name, count in sorted(self._buckets.items())}
-        told = {"tasks": self.tasks, "attempts": self._attempts, "tokens": self._tokens, "syntax_faults": self._faults}
-        return told | outcomes | reasons
+        counts = {"tasks": self.tasks, "attempts": self._attempts, "tokens": self._tokens, "syntax_faults": self._faults}
+        return counts | outcomes | reasons
 
     def text(self) -> str:
         """`12 tasks: 6 passed, 6 failed; wrong_answer 4, truncated 2`."""

@@ -1,4 +1,4 @@
-"""Whether a candidate has the form of its language, told without running or verifying it."""
+"""Whether a candidate has the syntax of its language, without running or verifying it."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from rlvr_exp.tasks.problems import AstGrepProblem, DafnyProblem, PytestProblem,
 
 
 def fault_of(problem: Any, candidate: Candidate) -> str:
-    """What is wrong, in a line; empty where nothing is, or where a problem of a user's own is answered."""
+    """The syntax error, in a line; empty where there is none, or for a problem of a user's own."""
     if candidate.text is None:
         return candidate.fault or "no answer in the text"
     if isinstance(problem, PythonProblem | PytestProblem):

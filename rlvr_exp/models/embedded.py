@@ -19,7 +19,7 @@ EMBEDDED = MODELS / "tiny"
 SHARD = "1900KB"
 
 
-def folder(name: str) -> Path:
+def embedded_folder(name: str) -> Path:
     """Folder of the embedded model of that name."""
     return MODELS / name
 
@@ -80,9 +80,9 @@ def main() -> None:
     commands.choices["embed"].add_argument("checkpoint", type=Path)
     arguments = parser.parse_args()
     if arguments.command == "prepare":
-        prepare(arguments.name, folder(arguments.name))
+        prepare(arguments.name, embedded_folder(arguments.name))
     else:
-        embed(arguments.checkpoint, folder(arguments.name))
+        embed(arguments.checkpoint, embedded_folder(arguments.name))
 
 
 if __name__ == "__main__":
