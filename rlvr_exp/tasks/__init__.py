@@ -1,1 +1,1 @@
-"""What is asked: tasks as frozen data, and one domain per kind of task that loads, words and reads them back."""
+"""Tasks as frozen data, and one domain per kind of task that loads tasks, words prompts and parses completions."""

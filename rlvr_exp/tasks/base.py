@@ -1,6 +1,6 @@
 """Tasks and domains. A Task is data; a Domain knows how to load tasks, word their prompts, and parse completions.
 
-Nothing here knows models, trainers or how an answer is judged beyond naming the problem that a verifier takes.
+Nothing here knows models, trainers or how a candidate is judged beyond naming the problem that a verifier takes.
 """
 
 from abc import ABC, abstractmethod
@@ -27,7 +27,8 @@ Answer again, whole, without that fault.
 
 @dataclass(frozen=True)
 class Task:
-    """One task. `problem` is what its verifier judges candidates against; `inputs` is what its prompt is worded from."""
+    """One task. `problem` is what its verifier judges candidates against; `inputs` is what its prompt is worded
+    from."""
 
     id: str
     family: str
@@ -38,7 +39,7 @@ class Task:
     gold: str | None = None
     """A completion that the verifier accepts, where one is known: what SFT imitates."""
     negatives: tuple[str, ...] = ()
-    """Completions that the data set itself gives as wrong: none may pass."""
+    """Completions that the data set itself lists as wrong: none may pass."""
 
 
 @dataclass(frozen=True)
@@ -62,12 +63,12 @@ class Domain(ABC):
         """Every split by name, in a reproducible order. Raises InputError naming file, key and fault for bad data."""
 
     def left_out(self) -> Mapping[str, str]:
-        """Tasks of the data that stand in no split, by id, each with the reason."""
+        """Tasks of the data that are in no split, by id, each with the reason."""
         return {}
 
     @abstractmethod
     def prompt(self, task: Task) -> str:
-        """The full text that asks for the task, without chat markup."""
+        """The full prompt of the task, without chat markup."""
 
     def retry_prompt(self, task: Task, previous: str, feedback: str) -> str:
         """The prompt for another try after a completion that did not pass. `feedback`: the verifier's log of it."""
@@ -75,21 +76,22 @@ class Domain(ABC):
         return RETRY_PROMPT.format(**parts, feedback=feedback.strip("\n"))
 
     def similarity_pair(self, completion: str, task: Task) -> tuple[str, str] | None:
-        """A completion and the gold as words with blanks between them, for measures of text similarity; None: similarity
-        says nothing, as where one task has many right answers of other forms."""
+        """A completion and the gold as words with blanks between them, for measures of text similarity; None:
+        similarity says nothing, as where one task has many right answers of other forms."""
         return None
 
     def strata(self, task: Task) -> Mapping[str, str]:
-        """What a task belongs to besides its family, by the kind of stratum: `{"role": "writer", "length": "32 to 63"}`."""
+        """What a task belongs to besides its family, by the kind of stratum: `{"role": "writer", "length": "32 to
+        63"}`."""
         return {}
 
     def fingerprint(self, split: str) -> str:
-        """A hash of all that the tasks of a split are, for the manifest."""
+        """A hash of the content of a split's tasks, for the manifest."""
         return content_hash([_hashed(task) for task in self.splits()[split]])
 
     def is_complete(self, text: str) -> bool:
-        """Whether the completion so far is complete, so that nothing after it would count; called where `stop_text` is new
-        in it. A domain that decides this needs no token that ends a completion."""
+        """Whether the completion so far is complete, so that nothing after it would count; called where `stop_text` is
+        new in it. A domain that decides this needs no token that ends a completion."""
         return False
 
     @abstractmethod

@@ -1,7 +1,8 @@
-"""Python inside a completion: fences, chatter around code, and what makes a text no Python. Never runs or repairs it.
+"""Python inside a completion: fences, chatter around code, and faults of text that is no Python. Never runs or repairs
+it.
 
-Shared by the domains whose answers are Python. A completion cut off inside its code stays a fault: only lines that
-stand outside any function are dropped.
+Shared by the domains whose answers are Python. A completion cut off inside its code stays a fault: only lines outside
+any function are dropped.
 """
 
 import ast
@@ -15,7 +16,7 @@ FENCE = re.compile(r"^[ \t]*```[^\n`]*\n(.*?)(?:^[ \t]*```|\Z)", re.MULTILINE | 
 CODE_START = re.compile(r"(?:def|class|import)\s+\w|from\s+[\w.]+\s+import\b|@\w|[A-Za-z_]\w*\s*=[^=]")
 _MARK = re.compile(r"^[ \t]*```[^\n`]*$")
 _MOST_MARKS = 24
-"""Fence marks looked at, from the end: pairs of them are tried, so their number is bounded."""
+"""Limit of fence marks, counted from the end: pairs of them are tried, so their number is bounded."""
 
 
 def syntax_fault(source: str) -> tuple[int, str] | None:
@@ -32,7 +33,7 @@ def syntax_fault(source: str) -> tuple[int, str] | None:
 def tree(source: str) -> ast.Module:
     """The program as a syntax tree. Raises SyntaxError, ValueError, RecursionError or MemoryError."""
     with warnings.catch_warnings():
-        # A candidate's odd escapes are its own matter, not a warning of this program.
+        # A candidate's odd escapes must not raise a warning of this program.
         warnings.simplefilter("ignore")
         return ast.parse(source)
 
@@ -51,7 +52,7 @@ def dedent(block: str) -> str:
 
 
 def cut_tail(lines: list[str]) -> tuple[list[str], tuple[int, str] | None]:
-    """Drop the tail from an unindented line that is no Python, as often as that is the fault: words after the code."""
+    """Drop the tail from an unindented line that is no Python, repeatedly: words after the code."""
     fault = syntax_fault("\n".join(lines))
     while fault is not None and 1 < fault[0] <= len(lines) and not _own(lines[fault[0] - 1]):
         lines = lines[: fault[0] - 1]
@@ -65,11 +66,11 @@ def _own(line: str) -> bool:
 
 
 def whole_program(completion: str) -> Candidate:
-    """The program that an answer consists of or holds, whole: nothing is cut from code, not even calls at its end.
+    """The complete program in a completion: nothing is cut from code, not even calls at its end.
 
-    An answer that is Python is taken as it stands. Else the last fenced block that defines a function or class, or the
-    last that is Python; a block may itself hold fence marks, as in a docstring. Without any, the text from its first
-    line of code on, less the words after it.
+    A completion that is Python is taken unchanged. Else the last fenced block that defines a function or class, or the
+    last block that is Python; a block may itself hold fence marks, as in a docstring. Without any, the text from its
+    first line of code on, without the words after it.
     """
     text = unified(completion)
     if not text.strip():
@@ -83,7 +84,7 @@ def whole_program(completion: str) -> Candidate:
 
 
 def _blocks(lines: Sequence[str]) -> list[str]:
-    """Every fenced block that is Python, in order: from an opening mark to the nearest mark that makes it whole."""
+    """Every fenced block that is Python, in order: from an opening mark to the nearest mark that completes it."""
     marks = [number for number, line in enumerate(lines) if _MARK.match(line)][-_MOST_MARKS:]
     found, at = [], 0
     while at < len(marks):

@@ -1,9 +1,9 @@
-"""Python programs made wrong in a systematic way, to see whether a task's tests notice.
+"""Systematically wrong variants of Python programs, to see whether a task's tests notice.
 
 Two families. `stub_programs` do none of the work: bodies that return nothing, a constant or an argument, that raise,
-or no program at all; tests that pass one of them test nothing. `mutants` differ from the original in one place. Each is
-another syntax tree than the original and compiles; some mean the same all the same (x < n and x != n, counting up), so
-that tests which are good still leave a few alive. Everything follows from the program and a key, nothing is run.
+or no program at all; tests that pass a stub test nothing. `mutants` differ from the original in one place. Each has
+another syntax tree than the original and compiles; some are equivalent nevertheless (x < n and x != n, counting up), so
+that good tests still leave a few alive. Everything follows from the program and a key, nothing is run.
 """
 
 import ast
@@ -19,12 +19,12 @@ from rlvr_exp.tasks.completion import tree
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Change = Callable[[ast.AST], ast.AST | list[ast.stmt] | None]
-"""What stands in a node's place: another node, statements, or None where the kind does not apply. Changes nothing."""
+"""A node's replacement: another node, statements, or None where the kind does not apply. Changes nothing itself."""
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """One program made wrong."""
+    """One wrong variant of a program."""
 
     kind: str
     code: str
@@ -33,7 +33,7 @@ class Mutant:
 
 
 def stub_programs(code: str) -> list[Mutant]:
-    """Programs without work, each other than the original; only the empty one where it defines no function."""
+    """Stubs of a program, each different from the original; only the empty program where it defines no function."""
     original = tree(code)
     found = [Mutant("empty", "")] if original.body else []
     if not any(isinstance(node, Function) for node in ast.walk(original)):
@@ -54,7 +54,7 @@ def _raise(_: Function) -> list[ast.stmt]:
 
 
 def _identity(function: Function) -> list[ast.stmt]:
-    """Return the first argument that is not the object itself."""
+    """Return the first argument other than the object itself."""
     given = [arg.arg for arg in (*function.args.posonlyargs, *function.args.args) if arg.arg not in ("self", "cls")]
     return _return(given[0])(function) if given else _return("None")(function)
 
@@ -187,7 +187,7 @@ KINDS: dict[str, Change] = {
 
 
 def mutants(code: str) -> Iterator[Mutant]:
-    """Every mutant of a program, kind by kind, in the order of its text; those that equal one before it left out."""
+    """Every mutant of a program, kind by kind, in the order of its text; without duplicates."""
     return _made(code, sorted(_sites(tree(code))))
 
 
@@ -204,7 +204,7 @@ def chosen(code: str, count: int, key: str) -> list[Mutant]:
 
 
 def _sites(program: ast.Module) -> list[tuple[str, int]]:
-    """(kind, place) of all that could be changed."""
+    """(kind, place) of everything that could be changed."""
     nodes = list(ast.walk(program))
     return [
         (kind, place) for place in _places(nodes) for kind, change in KINDS.items() if change(nodes[place]) is not None
@@ -221,7 +221,7 @@ def _made(code: str, sites: Iterable[tuple[str, int]]) -> Iterator[Mutant]:
 
 
 def _places(nodes: Sequence[ast.AST]) -> list[int]:
-    """Numbers of the nodes that stand in code: docstrings and annotations are none."""
+    """Numbers of the nodes that are code, without docstrings and annotations."""
     idle = {id(below) for node in nodes for part in _spoken(node) if part is not None for below in ast.walk(part)}
     return [number for number, node in enumerate(nodes) if id(node) not in idle]
 

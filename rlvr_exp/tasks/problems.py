@@ -1,10 +1,10 @@
-"""What verifiers judge against: one frozen type per kind of problem. Tasks carry them, verifiers read them."""
+"""Problems that verifiers judge against: one frozen type per kind. Tasks carry them, verifiers read them."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
 
 Protect = Literal["specification", "program"]
-"""Of a given Dafny program: its specification, code being free; or all but annotations."""
+"""The protected part of a given Dafny program: its specification, with free code; or everything but annotations."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Case:
 
 @dataclass(frozen=True)
 class StdinCase:
-    """One run of a whole program: what it reads on standard input and what it must print."""
+    """One run of a program: what it reads on standard input and what it must print."""
 
     stdin: str
     expected_stdout: str
@@ -34,11 +34,11 @@ class StdinCase:
 
 @dataclass(frozen=True)
 class PythonProblem:
-    """A Python function, or a whole program, to write, judged on cases.
+    """A Python function, or a complete program, to write, judged on cases.
 
     With an `entry_point` every case is a `Case`; without one the candidate is a program and every case a `StdinCase`.
-    `strict` tells tuples from lists (answers given as Python literals); without it they are equal (answers given as
-    JSON). A bool is never an int. `atol` compares floats within a tolerance.
+    `strict` distinguishes tuples from lists (expected values from Python literals); without it they are equal (expected
+    values from JSON). A bool is never an int. `atol` compares floats within a tolerance.
     """
 
     entry_point: str
@@ -54,23 +54,23 @@ class PytestProblem:
 
     tests: str
     files: tuple[tuple[str, str], ...] = ()
-    """Further files that the tests need beside them: (relative name, text)."""
+    """Further files that the tests need: (relative name, text)."""
     limits: Limits = Limits()
     reference: str = ""
-    """A solution that is right, where there is one: what it gives as plain data, a candidate must give as plain data."""
+    """A right solution, where there is one: what it returns as plain data, a candidate must return as plain data."""
 
 
 @dataclass(frozen=True)
 class DafnyProblem:
-    """A Dafny program to complete: the candidate is the whole program, the given one's specification is protected."""
+    """A Dafny program to complete: the candidate is the complete program, the given specification is protected."""
 
     program: str
     limits: Limits = Limits()
     protect: Protect | None = None
-    """What the candidate must keep; None: what the verifier's option says."""
+    """The part that the candidate must keep; None: by the verifier's option."""
     keep: str | None = None
     """The same program with code, all of which the candidate must keep as well: without annotations the two are equal,
-    and what is empty stays empty. The specification is that of `program`."""
+    and an empty body stays empty. The specification is that of `program`."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ _GZIP, _CHUNK, _BOM = b"\x1f\x8b", 1 << 20, b"\xef\xbb\xbf"
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """What a file holds: a hash of its lines, and how many of them are rows. Packing does not change it."""
+    """A file's content: a hash of its lines, and the number of rows. Compression does not change it."""
 
     hash: str
     rows: int
@@ -29,14 +29,14 @@ class RowLine:
     number: int
     """Counted from 1, blank lines included: where an editor shows it."""
     text: bytes | None
-    """None: longer than allowed."""
+    """None where it is longer than allowed."""
 
 
 def fingerprint(path: Path) -> Fingerprint:
     """Reads the file once. Raises InputError where it cannot be read to its end."""
     digest, rows = hashlib.blake2b(digest_size=16), 0
     with opened(path, "verify.input") as file:
-        blank = True  # of the line that goes on
+        blank = True  # of the line that continues
         while chunk := file.read(_CHUNK):
             digest.update(chunk)
             first, *others = chunk.split(b"\n")
@@ -50,7 +50,7 @@ def fingerprint(path: Path) -> Fingerprint:
 
 
 def lines(path: Path, longest: int, option: str = "verify.input") -> Iterator[RowLine]:
-    """The rows in order; blank lines are none. A line above `longest` bytes is skipped without holding it.
+    """The rows in order, without blank lines. A line above `longest` bytes is skipped without holding it.
 
     `option`: the key that names the file, for messages.
     """

@@ -1,7 +1,7 @@
 """Rows of a file of candidates: one JSON object a line, read into (id, problem, candidate) by the verifier's format.
 
-Owns the formats of `+stage=verify`. Whatever a row holds, the answer is a Row or a Malformed with the key and what is
-allowed there. Keys that a format does not name are left alone: data sets carry their own.
+Owns the formats of `+stage=verify`. Whatever a row holds, the result is a Row or a Malformed with the key and what is
+allowed there. Keys that a format does not name are ignored: data sets have their own.
 """
 
 import ast
@@ -23,7 +23,7 @@ from rlvr_exp.tasks.problems import (
 
 _LIMITS = ("cpu_s", "wall_s", "memory_mb")
 _LARGEST = 1e6
-"""Of a limit or a tolerance: more is a mistake."""
+"""Largest limit or tolerance: more is a mistake."""
 
 RowId = str | int | None
 Fields = Mapping[str, Any]
@@ -31,7 +31,7 @@ Fields = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Row:
-    """One thing to judge."""
+    """One candidate to judge."""
 
     id: RowId
     problem: Any
@@ -43,7 +43,7 @@ class Malformed:
     """A line that cannot be judged."""
 
     id: RowId
-    """Where it could be read, else None."""
+    """The row's id where it could be read, else None."""
     reason: str
 
 
@@ -137,11 +137,11 @@ FORMATS: dict[str, Callable[[Fields], tuple[Any, Candidate]]] = {
     "dafny": _dafny,
     "ast_grep": _ast_grep,
 }
-"""How a row is read, by the name that a verifier gives in `row_format` or is called by."""
+"""The reader of each format, by a verifier's `row_format` or name."""
 
 
 def _candidate(fields: Fields, key: str) -> Candidate:
-    """Null stands for an answer in which nothing was found: judged, as one that does not parse."""
+    """Null stands for a completion without a candidate: judged as a failure to parse."""
     if key in fields and fields[key] is None:
         return Candidate(None, f"{key} is null: no candidate in the answer")
     return Candidate(_text(fields, key))

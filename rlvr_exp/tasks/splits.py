@@ -1,7 +1,7 @@
 """Reproducible stratified splits by content. Knows keys and strata, nothing of a domain.
 
-Membership follows the hash of an item's content, so a renamed or reordered data set splits alike, and an added item
-moves at most a few others, all of its own family. Items of one group are never torn apart.
+Membership follows the hash of an item's content, so a renamed or reordered data set has the same splits, and an added
+item moves at most a few others, all of its own family. Items of one group are never separated.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ EPSILON = 1e-9
 
 @dataclass(frozen=True)
 class Item:
-    """One thing to place. `group` ties items that share content; `family` and `band` are the strata."""
+    """One item to place. `group` ties items that share content; `family` and `band` are the strata."""
 
     key: str
     group: str
@@ -25,10 +25,10 @@ class Item:
 
 
 def split(items: Iterable[Item], fractions: Sequence[float], seed: int) -> dict[str, int]:
-    """Every item's part by key: 0 to len(fractions) - 1 for the parts asked for, len(fractions) for the rest.
+    """Every item's part by key: 0 to len(fractions) - 1 for the requested parts, len(fractions) for the rest.
 
-    Each family gives each part its share of groups, rounded once per family by a draw of its own, and spread over the
-    bands. A wanted part that this leaves empty takes one group of the rest while that holds more than one.
+    Each family gives each part its share of groups, rounded once per family by its own draw, and spread over the
+    bands. A requested part that stays empty takes one group of the rest while the rest holds more than one.
 
     Raises:
         ValueError: a fraction is negative, or their sum is above 1.
@@ -47,9 +47,9 @@ def split(items: Iterable[Item], fractions: Sequence[float], seed: int) -> dict[
 
 
 def tied(contents: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """A group for each key: keys that share a content, directly or through others, have the same.
+    """A group for each key: keys that share a content, directly or through others, have the same group.
 
-    A group is named by the least content in it, so that it follows what the items are and not what they are called.
+    A group is named by the least content in it, so that it depends on the items and not on their names.
     """
     parent: dict[str, str] = {}
 
@@ -68,8 +68,8 @@ def tied(contents: Mapping[str, Sequence[str]]) -> dict[str, str]:
 def _family(heads: Sequence[Item], fractions: Sequence[float], seed: int) -> dict[str, int]:
     """Parts by group for one family, its heads sorted by band.
 
-    Each part takes its share of what the parts before it left, band by band; what rounding down withholds from one
-    band the next one gets, so the family's sum is off by less than one.
+    Each part takes its share of what the parts before it left, band by band; the next band gets what rounding down
+    withholds from a band, so the family's sum is off by less than one.
     """
     parts = {head.group: len(fractions) for head in heads}
     seen = [0] * len(fractions)
@@ -86,7 +86,7 @@ def _family(heads: Sequence[Item], fractions: Sequence[float], seed: int) -> dic
 
 
 def _below(count: int, share: float, offset: float) -> int:
-    """How many of the first `count` a part takes. Shares are sums of decimals: 0.9999999999 of a task is one."""
+    """How many of the first `count` a part takes. Shares are sums of decimals: 0.9999999999 of a task is a task."""
     return floor(count * min(share, 1.0) + offset * (1 - EPSILON) + EPSILON)
 
 

@@ -1,4 +1,4 @@
-"""Look over ARC data before a run: `python -m rlvr_exp.tasks.arc.check [PATH]`, the embedded corpus without a path.
+"""Check ARC data before a run: `python -m rlvr_exp.tasks.arc.check [PATH]`, the embedded corpus without a path.
 
 Loads every task, words it in every prompt and grid style, reads each prompt back, and prints counts. Ends with 0, with
 2 where the data are at fault (file, key and fault printed), with 1 where a prompt does not read back as its puzzle.
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def reads_back(puzzle: ArcPuzzle) -> bool:
-    """Whether every wording of a puzzle, read back, gives its grids again."""
+    """Whether every wording of a puzzle, read back, gives its grids."""
     for style in wording.STYLES:
         for grid in GRID_STYLES:
             options = wording.Wording(style, grid)

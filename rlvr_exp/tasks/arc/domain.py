@@ -1,4 +1,4 @@
-"""The ARC domain: grid puzzles answered by a Python function. Joins loading, splitting, wording and reading back.
+"""The ARC domain: grid puzzles answered by a Python function. Joins loading, splitting, wording and parsing.
 
 Splits of the embedded corpus are those of its files. Real data keep what their layout says: `evaluation` is `test`, and
 `dev` (and `test`, where no evaluation set is there) is drawn from the rest. Two further splits keep tasks out of
@@ -77,7 +77,7 @@ class Arc(Domain):
     def _shots(self, task: Task) -> list[tuple[ArcPuzzle, str]]:
         if not self.options.shots:
             return []
-        count = min(len(self._solved), self.options.shots + 1)  # one more than asked for: the task itself may be drawn
+        count = min(len(self._solved), self.options.shots + 1)  # one more than needed: the task itself may be drawn
         chosen = [
             (shot.puzzle(), gold) for shot, gold in stream(self.seed, "shots", task.id).sample(self._solved, count)
         ]
@@ -97,7 +97,7 @@ class Arc(Domain):
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Loading makes a million objects and no cycle among them: looking for cycles triples its time."""
+    """Loading creates a million objects without reference cycles: searching for cycles triples its time."""
     enabled = gc.isenabled()
     gc.disable()
     try:

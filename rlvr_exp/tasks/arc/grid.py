@@ -26,7 +26,7 @@ def from_lists(value: Any, where: str) -> Grid:
             raise _fault(f"{where}[{number}]", "not a row", type(row).__name__ if row != [] else "an empty list")
         if len(row) != len(value[0]):
             raise _fault(f"{where}[{number}]", "rows differ in length", f"{len(row)} cells after {len(value[0])}")
-        # By type and not by value: true and 1.0 equal 1 in Python but are no colours.
+        # By type and not by value: true and 1.0 equal 1 in Python but are not colours.
         if set(map(type, row)) != {int} or min(row) < 0 or max(row) > 9:
             raise _fault(f"{where}[{number}]", "not a colour", repr(next(cell for cell in row if not _colour(cell))))
     return tuple(tuple(row) for row in value)
@@ -62,7 +62,7 @@ def _colour(cell: Any) -> bool:
 
 
 def _cells(row: str) -> list[Any]:
-    """Characters to digits; what is no digit is kept, to be refused by name."""
+    """Characters to digits; others are kept, to be refused by name."""
     return [int(cell) if cell in DIGITS else cell for cell in row]
 
 

@@ -1,6 +1,6 @@
 """ARC tasks from files, in every layout they are published in. Owns validation; never decides a split.
 
-Read below a folder, hidden folders left aside, or from one file:
+Read below a folder, without hidden folders, or from one file:
 
     NAME.json                               one task: {"train": [{"input", "output"}, ...], "test": [...]}
     NAME_challenges.json, NAME_solutions.json   many tasks by id, and their test outputs
@@ -60,7 +60,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _read(file: Path, root: Path, faults: list[InputProblem]) -> list[ArcRecord]:
-    """The tasks of one file; faults of single tasks are appended, a fault of the whole file is raised."""
+    """The tasks of one file; faults of single tasks are appended, a fault of the file itself is raised."""
     folder = file.parent.relative_to(root if root.is_dir() else root.parent)
     words = (root.resolve().name, *folder.parts)
     found: list[ArcRecord] = []
@@ -73,7 +73,7 @@ def _read(file: Path, root: Path, faults: list[InputProblem]) -> list[ArcRecord]
 
 
 def _entries(file: Path, words: Sequence[str]) -> Iterator[tuple[str, str, str, str, dict[str, Any]]]:
-    """For each task of a file: where it stands, origin below the folder, family, split, and its JSON value."""
+    """For each task of a file: its place, origin below the folder, family, split, and its JSON value."""
     folder_split = next((word for word in reversed(words) if word in UPSTREAM), "")
     if file.name.endswith(ROWS):
         stem = file.name.split(".jsonl")[0]
@@ -93,7 +93,7 @@ def _entries(file: Path, words: Sequence[str]) -> Iterator[tuple[str, str, str, 
 
 
 def record_of(value: Any, where: str, origin: str, family: str, split: str) -> ArcRecord:
-    """A task from its JSON value; `where` names it in a fault. Raises InputError with all that is wrong."""
+    """A task from its JSON value; `where` names it in a fault. Raises InputError with all its faults."""
     if not isinstance(value, dict):
         raise InputError(InputProblem(where, "not a task", type(value).__name__, "an object with train and test"))
     faults: list[InputProblem] = []
@@ -131,7 +131,7 @@ def _pair(value: Any, where: str, with_output: bool) -> Pair:
 
 
 def _joined(file: Path) -> dict[str, Any]:
-    """The challenges of a file, each test with its output where a solutions file stands beside it."""
+    """The challenges of a file, each test with its output where there is a solutions file."""
     challenges = _object(file)
     partner = file.with_name(_partner_name(file, CHALLENGES, SOLUTIONS))
     if not partner.is_file():
@@ -143,7 +143,7 @@ def _joined(file: Path) -> dict[str, Any]:
 def _with_outputs(task: Any, outputs: Any, where: str) -> Any:
     tests = task.get("test") if isinstance(task, dict) else None
     if not isinstance(tests, list) or not all(isinstance(pair, dict) for pair in tests):
-        return task  # the task's own fault, named when it is read
+        return task  # the task's own fault, reported when it is read
     if not isinstance(outputs, list) or len(outputs) != len(tests):
         got = f"{len(outputs)} grids" if isinstance(outputs, list) else "nothing" if outputs is None else "no list"
         raise InputError(InputProblem(where, "outputs do not fit the tests", got=got, allowed=f"{len(tests)} grids"))
@@ -196,7 +196,7 @@ def _string(row: Any, key: str, where: str, default: str | None = None) -> str:
 
 
 def _unique(records: list[ArcRecord], faults: list[InputProblem]) -> list[ArcRecord]:
-    """Ids that clash become their origin; the same task name twice in one file cannot be told apart."""
+    """Ids that clash become their origin; equal task names in one file cannot be distinguished."""
     origins = Counter(record.origin for record in records)
     faults += [InputProblem(origin, "two tasks of this name", got=str(n)) for origin, n in origins.items() if n > 1]
     ids = Counter(record.id for record in records)

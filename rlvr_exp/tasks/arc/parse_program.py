@@ -1,6 +1,6 @@
 """The program inside a completion. Owns fences, chatter and headers around it; never runs or repairs it.
 
-A completion cut off inside its function stays a fault: only lines that stand outside any function are dropped.
+A completion cut off inside its function stays a fault: only lines outside any function are dropped.
 """
 
 import ast

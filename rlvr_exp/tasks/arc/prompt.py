@@ -2,7 +2,7 @@
 
 `bare` is for small models trained here: per train pair `I`, the input's rows, `O`, the output's rows; per test `T` and
 its rows; then `P`, after which the program starts. `instruct` says the same in words, for instruction-tuned models.
-Solved examples (shots) stand before the puzzle, each as its own prompt followed by its program.
+Solved examples (shots) precede the puzzle, each as its own prompt followed by its program.
 """
 
 import re
@@ -47,7 +47,7 @@ def write(puzzle: ArcPuzzle, options: Wording, shots: Sequence[tuple[ArcPuzzle, 
 def retry(
     puzzle: ArcPuzzle, options: Wording, shots: Sequence[tuple[ArcPuzzle, str]], previous: str, feedback: str
 ) -> str:
-    """The bare prompt after an answer that did not pass: that answer stands before the puzzle as a shot does, with
+    """The bare prompt after a program that did not pass: that program precedes the puzzle like a shot, with
     the verifier's log of it as comments."""
     comments = "".join(f"# {line}\n" for line in feedback.splitlines() if line.strip())
     tried = f"{previous.strip(chr(10))}\n{comments}".strip("\n")
@@ -55,7 +55,7 @@ def retry(
 
 
 def read(prompt: str, options: Wording) -> ArcPuzzle:
-    """The puzzle that a prompt of `write` asks for, shots left aside: nothing of it is lost in the wording.
+    """The puzzle of a prompt from `write`, without shots: the wording loses nothing of it.
 
     Raises:
         InputError: the text is no such prompt.

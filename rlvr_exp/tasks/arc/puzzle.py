@@ -1,4 +1,4 @@
-"""What an ARC puzzle is, once loaded. Plain frozen data; reading files and wording prompts live beside it."""
+"""ARC puzzles, once loaded: plain frozen data. Other modules read files and word prompts."""
 
 from dataclasses import dataclass
 
@@ -23,19 +23,19 @@ class ArcPuzzle:
     train: tuple[tuple[Grid, Grid], ...]
     test: tuple[Grid, ...]
     hidden: bool = False
-    """A test output is not given: candidates can be judged on the train pairs alone."""
+    """Whether a test output is not given: candidates can be judged on the train pairs alone."""
 
 
 @dataclass(frozen=True)
 class ArcRecord:
-    """One task as a file gave it."""
+    """One task as read from a file."""
 
     id: str
     origin: str
     """The id with folder or file before it, unique within one load."""
     family: str
     split: str
-    """What the layout says: `training`, `evaluation`, a split's name, or nothing."""
+    """The split by the layout: `training`, `evaluation`, a split's name, or nothing."""
     train: tuple[Pair, ...]
     test: tuple[Pair, ...]
     gold: str | None = None
@@ -53,6 +53,6 @@ class ArcRecord:
         return ArcPuzzle(shown, tuple(pair.input for pair in self.test), self.hidden)
 
     def problem(self) -> PythonProblem:
-        """The train pairs then the test pairs as cases; a hidden test gives none."""
+        """The train pairs then the test pairs as cases; a hidden test gives no case."""
         known = [(pair.input, pair.output) for pair in self.pairs if pair.output is not None]
         return PythonProblem(ENTRY_POINT, tuple(Case((to_lists(given),), to_lists(wanted)) for given, wanted in known))

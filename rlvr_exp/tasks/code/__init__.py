@@ -1,1 +1,1 @@
-"""The code domain: public sets of programs to write, to repair and to edit, in their own files' formats."""
+"""The code domain: public sets of programs to write, to repair and to edit, in their own file formats."""

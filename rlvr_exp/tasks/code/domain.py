@@ -1,8 +1,8 @@
 """The code domain: programs to write, to repair and to edit, from public sets in their own formats.
 
-A task's problem takes the form that the chosen verifier judges: a test file, or cases. Tasks that a set cannot give in
-that form are left out and named, and so are those that a fixed answer passes. There is no embedded corpus: `path` says
-where a set is.
+A task's problem takes the form that the chosen verifier judges: a test file, or cases. Tasks that a set does not have
+in that form are left out and listed, and so are tasks that a fixed answer passes. There is no embedded corpus: `path`
+says where a set is.
 """
 
 from collections.abc import Mapping, Sequence
@@ -96,7 +96,7 @@ class Code(Domain):
 
 
 def _content(problem: PytestProblem | PythonProblem) -> Any:
-    """A problem in hashable form: cases may hold sets and numbers that JSON has not."""
+    """A problem in hashable form: cases may hold sets and numbers that JSON lacks."""
     if isinstance(problem, PytestProblem):
         return problem
     cases = [written((case.args, case.expected)) for case in problem.cases if isinstance(case, Case)]
@@ -104,7 +104,7 @@ def _content(problem: PytestProblem | PythonProblem) -> Any:
 
 
 def form_of(judge: str) -> str:
-    """The form of problems that a verifier takes, from its name or its class's path; test files for one of a user's."""
+    """The form of problems that a verifier takes, from its name or its class's path; test files for a user's own."""
     return next((form for form in JUDGES if form in judge.lower()), JUDGES[0])
 
 

@@ -15,7 +15,7 @@ ROWS = (".jsonl", ".jsonl.gz", ".json")
 
 @dataclass(frozen=True)
 class Row:
-    """One row and where it stands."""
+    """One row and its place in a file."""
 
     values: Mapping[str, Any]
     where: str
@@ -26,7 +26,7 @@ class Row:
         return value if isinstance(value, str) else self._refuse(key, "text")
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """A list of texts; an absent one is empty."""
+        """A list of texts; an absent list is empty."""
         value = self.values.get(key, [])
         if not isinstance(value, list) or not all(isinstance(part, str) for part in value):
             self._refuse(key, "a list of text")
@@ -61,7 +61,7 @@ def read_rows(file: Path) -> Iterator[Row]:
 
 
 def first_keys(file: Path) -> frozenset[str]:
-    """The keys of the first row: what tells the sets apart. Raises InputError where there is no row of keys."""
+    """The keys of the first row, which distinguish the sets. Raises InputError where there is no row of keys."""
     return frozenset(next(read_rows(file), Row({}, "")).values)
 
 

@@ -2,9 +2,9 @@
 
 The sets' tests are programs that run in one namespace with the solution. In a pytest file each becomes a test function
 whose top-level names stay global, so that it means the same. From `solution` it takes, by name, only what the gold
-solution defines and the tests use. What the tests can have without the solution (modules, helpers that the task itself
-gives) they get from elsewhere, and nothing the solution defines beside what was asked can reach them: a wildcard import
-would let it bring its own `pytestmark`, `test_...` or `sum`.
+solution defines and the tests use. Whatever the tests can have without the solution (modules, helpers that the task
+itself gives) they get from elsewhere, and nothing that the solution defines beyond the task can reach them: a wildcard
+import would admit its own `pytestmark`, `test_...` or `sum`.
 """
 
 import ast
@@ -21,18 +21,18 @@ _MULTILINE = re.compile(r"\"\"\"|'''|\\\n")
 
 @dataclass(frozen=True)
 class _Names:
-    """Global names of a module: those it reads, and those it binds."""
+    """Global names of a module: names it reads, and names it binds."""
 
     read: frozenset[str]
     bound: frozenset[str]
 
 
 def test_file(programs: Sequence[str], gold: str, head: str = "", entry_point: str = "") -> str:
-    """A pytest file with one test for each program; all of them see `head`, code of the task's own.
+    """A pytest file with one test for each program; all of them see `head`, the task's own code.
 
     Args:
         programs: Python texts, each run as the body of one test.
-        gold: the solution; what it defines is what the tests may take from a candidate.
+        gold: the solution; its definitions are what the tests may take from a candidate.
         entry_point: a name taken from the candidate in any case.
 
     Raises:
@@ -46,14 +46,14 @@ def test_file(programs: Sequence[str], gold: str, head: str = "", entry_point: s
     parts = [source.imports_for(used.read - used.bound - source.defined), _import(wanted - late), head.strip("\n")]
     if late:
         parts.insert(0, "import solution")
-        programs = [_late(program, late) for program in programs]  # A name test_... here would itself be a test.
+        programs = [_late(program, late) for program in programs]  # A name test_... here would be a test itself.
     single = len(programs) == 1
     parts += [_function("test_program" if single else f"test_{n}", text) for n, text in enumerate(programs, 1)]
     return "\n\n\n".join(part for part in parts if part) + "\n"
 
 
 def without(text: str, name: str) -> str:
-    """A module's text less its top-level definition of a name: what a task gives beside what is to be written."""
+    """A module's text without its top-level definition of a name: what a task gives besides the wanted definition."""
     kept = [node for node in tree(text).body if getattr(node, "name", None) != name]
     return "\n\n".join(ast.unparse(node) for node in kept)
 
@@ -70,10 +70,10 @@ class _Gold:
         self.bound = self.defined
         declared = {name for node in ast.walk(self._module) if isinstance(node, ast.Global) for name in node.names}
         self.rebound = self.defined & declared
-        """Variables that its functions assign anew: a copied name would show their first value for ever."""
+        """Variables that its functions reassign: a copied name would keep their first value."""
 
     def imports_for(self, names: Iterable[str]) -> str:
-        """Import statements of the solution that give these names: the tests' own copy of the same modules."""
+        """Import statements of the solution that bind these names: the tests' own copy of the same modules."""
         wanted, lines = set(names), []
         for node in self._imports:
             aliases = [alias for alias in node.names if _bound_by(alias) in wanted or alias.name == "*"]

@@ -13,7 +13,7 @@ from rlvr_exp.tasks.problems import Case, PythonProblem
 
 
 class NoCases(Exception):
-    """The tests say more than cases can; its text is the reason."""
+    """The tests check more than cases can express; its text is the reason."""
 
 
 def cases_of(statements: Iterable[ast.stmt], name: str) -> tuple[Case, ...]:
@@ -25,13 +25,13 @@ def cases_of(statements: Iterable[ast.stmt], name: str) -> tuple[Case, ...]:
 
 
 def problem_of(entry_point: str, cases: tuple[Case, ...], atol: float = 0.0) -> PythonProblem:
-    """The cases as a problem. Types are strict only where an expected value is none that JSON has."""
+    """The cases as a problem. Types are strict only where JSON lacks an expected value."""
     strict = not all(is_json(case.expected, tuples=True) for case in cases)
     return PythonProblem(entry_point, cases, atol, strict)
 
 
 def is_json(value: Any, tuples: bool = False) -> bool:
-    """Whether JSON holds a value as it is; with `tuples`, as a list where it is a tuple."""
+    """Whether JSON can hold a value unchanged; with `tuples`, as a list where it is a tuple."""
     if type(value) is float:
         return math.isfinite(value)
     if type(value) is list or (tuples and type(value) is tuple):
@@ -61,7 +61,7 @@ def statements_of(texts: Iterable[str]) -> list[ast.stmt]:
 
 
 def asserts_of(test: str, function: str = "check") -> list[ast.stmt]:
-    """The body of a test function in a text, without what asserts nothing. Raises NoCases."""
+    """The body of a test function in a text, without statements that assert nothing. Raises NoCases."""
     found = [n for n in tree(unified(test)).body if isinstance(n, ast.FunctionDef) and n.name == function]
     if len(found) != 1:
         raise NoCases(f"no single function {function}")
@@ -70,7 +70,7 @@ def asserts_of(test: str, function: str = "check") -> list[ast.stmt]:
 
 
 def _idle(node: ast.stmt) -> bool:
-    """A docstring, `pass` or `assert True`."""
+    """Whether it is a docstring, `pass` or `assert True`."""
     if isinstance(node, ast.Assert):
         return isinstance(node.test, ast.Constant) and node.test.value is True
     return isinstance(node, ast.Pass) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))

@@ -1,6 +1,6 @@
-"""Which set a path holds, and its records. A set is told by the keys of its rows or by its folders, never by its name.
+"""The set in a path, and its records. A set is recognized by the keys of its rows or by its folders, never by its name.
 
-Where several files of a set stand in one folder, the one that the set's reader names first is read; `path` may name
+Where several files of a set are in one folder, the file that the set's reader names first is read; `path` may name
 another. All faults are reported at once, each with file, line and key.
 """
 
@@ -37,14 +37,14 @@ AUTO = "auto"
 SHOWN = 20
 """Faults printed before the rest is only counted."""
 DEPTH = 2
-"""How far below the path files are looked for."""
+"""How far below the path files are searched for."""
 
 
 def load(path: Path, wanted: str = AUTO) -> list[CodeRecord]:
     """Every task of the set at `path`.
 
     Raises:
-        InputError: nothing is there, several sets are, or any file, row or key is wrong.
+        InputError: there is no set, there are several, or any file, row or key is wrong.
     """
     if wanted in (AUTO, quixbugs.NAME) and path.is_dir() and (path / quixbugs.CORRECT).is_dir():
         return _whole(quixbugs.read_folder(path), path)
@@ -58,7 +58,7 @@ def _choose(path: Path, wanted: str) -> tuple[ModuleType, Path]:
     for file in _files(path):
         try:
             reader = _reader(first_keys(file))
-        except InputError as fault:  # Other files may stand beside a set; told where no set is found.
+        except InputError as fault:  # There may be other files next to a set; reported where no set is found.
             faults += fault.problems
             continue
         if reader is not None and wanted in (AUTO, reader.NAME):
@@ -91,7 +91,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _reader(keys: frozenset[str]) -> ModuleType | None:
-    """The set whose keys a row has; of several, the one that asks for most."""
+    """The set whose keys a row has; of several, the set with the most keys."""
     fitting = [reader for reader in BY_ROWS if keys >= reader.KEYS and keys.isdisjoint(reader.NOT)]
     return max(fitting, key=lambda reader: len(reader.KEYS), default=None)
 

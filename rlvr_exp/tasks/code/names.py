@@ -1,4 +1,4 @@
-"""Which function a set means where it does not say: the one that the tests call and the solution defines."""
+"""The function that a set means where it names none: the function that the tests call and the solution defines."""
 
 import ast
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ from rlvr_exp.tasks.completion import tree, unified
 
 
 def called(tests: Iterable[str], gold: str) -> str:
-    """The first function or class of the solution that the first test to call one calls; empty where none does."""
+    """The first function or class of the solution that the tests call, in their order; empty where none does."""
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     defined = {node.name for node in tree(gold).body if isinstance(node, kinds)}
     for test in tests:
@@ -18,5 +18,5 @@ def called(tests: Iterable[str], gold: str) -> str:
 
 
 def statements(program: str) -> int:
-    """How many statements a program has: the measure of difficulty that every set has."""
+    """Number of statements in a program: a measure of difficulty for every set."""
     return sum(isinstance(node, ast.stmt) for node in ast.walk(tree(program)))

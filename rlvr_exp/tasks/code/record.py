@@ -1,11 +1,11 @@
-"""What one task of a code set is, once read: what it asks, what judges it, a right program and some that are not."""
+"""One task of a code set, once read: its prompt's inputs, its tests, a right program and wrong programs."""
 
 from dataclasses import dataclass
 
 from rlvr_exp.tasks.problems import PytestProblem, PythonProblem
 
 JUDGES = ("pytest", "python_io")
-"""The two forms of a problem: a test file, or cases whose expected values never meet the candidate."""
+"""The two forms of a problem: a test file, or cases whose expected values never reach the candidate."""
 
 
 @dataclass(frozen=True)
@@ -14,9 +14,9 @@ class CodeInputs:
 
     instruction: str
     before: str = ""
-    """The program to edit or to repair; empty where one is written from nothing."""
+    """The program to edit or to repair; empty where the task is to write a new program."""
     given: str = ""
-    """A signature, a header or an example that a program to write has to fit."""
+    """A signature, a header or an example that the program has to fit."""
 
 
 @dataclass(frozen=True)
@@ -28,10 +28,10 @@ class CodeRecord:
     split: str
     inputs: CodeInputs
     gold: str
-    """The set's own solution: a whole module."""
+    """The set's own solution: a complete module."""
     negatives: tuple[str, ...]
-    """Whole modules of the set that must not pass: the buggy program, the one before its edit."""
+    """Complete modules of the set that must not pass: the buggy program, the program before its edit."""
     tests: PytestProblem
     cases: PythonProblem | None = None
-    """The same as cases, where the set gives them as plain data."""
+    """The tests as cases, where the set has them as plain data."""
     why_no_cases: str = "its tests are a program, not arguments and values"

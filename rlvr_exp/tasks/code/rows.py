@@ -1,6 +1,6 @@
 """Code sets as rows of `+stage=verify`: `python -m rlvr_exp.tasks.code.rows DIR OUT.jsonl`.
 
-One row a candidate, in the format of the verifier named by --judge; an id is TASK#KIND, with the variant behind it. The
+One row a candidate, in the format of the verifier named by --judge; an id is TASK#KIND, followed by the variant. The
 same problems, golds, wrong programs and mutants that `+stage=validate` judges.
 """
 
@@ -57,7 +57,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def rows_of(domain: Code, task: Task, candidates: Sequence[str], mutants: int) -> Iterator[dict[str, Any]]:
-    """The rows of one task, the golds and wrong programs as the domain reads them from an answer."""
+    """The rows of one task, the golds and wrong programs as the domain parses them from a completion."""
     gold = domain.parse(task.gold or "", task).text or ""
     if "gold" in candidates:
         yield row_of(f"{task.id}#gold", task.problem, gold)
@@ -70,7 +70,7 @@ def rows_of(domain: Code, task: Task, candidates: Sequence[str], mutants: int) -
 
 
 def row_of(name: str, problem: PytestProblem | PythonProblem, code: str | None) -> dict[str, Any]:
-    """One candidate as a row; no code stands for an answer without a program."""
+    """One candidate as a row; null code stands for a completion without a program."""
     if isinstance(problem, PytestProblem):
         row = {"id": name, "code": code, "tests": problem.tests}
         row |= {"files": dict(problem.files)} if problem.files else {}

@@ -1,7 +1,7 @@
-"""Tasks whose cases a program passes that knows nothing of them: one value for every input, or the argument as it is.
+"""Tasks whose cases a program passes that knows nothing of them: one value for every input, or the unchanged argument.
 
-Read off arguments and expected values; nothing is run. Tests that are programs are tried by `+stage=validate`, with many
-more fixed answers. Equality is that of the judge: Python's own in test files, python_io's on cases.
+Decided from arguments and expected values; nothing is run. Tests that are programs are checked by `+stage=validate`,
+with many more fixed answers. Equality is that of the verifier: Python's own in test files, python_io's on cases.
 """
 
 from collections.abc import Callable
@@ -42,7 +42,7 @@ def _same_data(one: Any, other: Any) -> bool:
 
 
 def _typed(value: Any, sequence: type) -> Any:
-    """Bools and texts apart from numbers; tuples as `sequence`."""
+    """The kind of a value: bools and texts are distinguished from numbers; tuples are `sequence`."""
     if isinstance(value, bool):
         return ("bool", value)
     if isinstance(value, list | tuple):

@@ -1,1 +1,1 @@
-"""Editing code: the action that an answer gives, read and brought to one canonical form."""
+"""Editing code: the action in a completion, parsed and brought to a canonical form."""

@@ -1,11 +1,11 @@
-"""An edit as data: the ast-grep action that an answer gives, in one canonical form whatever it was written in.
+"""An edit as data: the ast-grep action in a completion, in one canonical form for all its input forms.
 
-Forms: `{"rule_yaml": TEXT}`, `{"rule": {...}}` (a rule, a list of rules, or a rule's parts beside it), `{"pattern",
-"rewrite"}` with optional `language`, `selector`, `strictness`, `constraints`, `transform`, `utils`, `rewriters`, and
-`{"cli": "ast-grep run ..."}`; as JSON or YAML text. A bare stream of rule documents, or a bare command, is taken for
-what it is. The documents of one YAML text are one step, matched together against one text, as ast-grep scans with them;
-the items of a list (of actions, or under `rule_yaml`, `rule` or `cli`) are steps of their own, each applied to the
-result of the one before. Nothing is run here and nothing is read but the text.
+Forms: `{"rule_yaml": TEXT}`, `{"rule": {...}}` (a rule, a list of rules, or with a rule's further parts next to it),
+`{"pattern", "rewrite"}` with optional `language`, `selector`, `strictness`, `constraints`, `transform`, `utils`,
+`rewriters`, and `{"cli": "ast-grep run ..."}`; as JSON or YAML text. A bare stream of rule documents, or a bare
+command, is accepted as well. The documents of one YAML text are one step, matched together against one text, as
+ast-grep scans with them; the items of a list (of actions, or under `rule_yaml`, `rule` or `cli`) are separate steps,
+each applied to the result of the previous step. Nothing is run here and nothing is read but the text.
 """
 
 import json
@@ -36,10 +36,10 @@ class EditRule:
 
 @dataclass(frozen=True)
 class Action:
-    """What an edit does, step by step. Equal actions are equal however they were written."""
+    """An edit, step by step. Equal actions are equal in whatever form they were written."""
 
     steps: tuple[tuple[EditRule, ...], ...]
-    """The rules of a step are matched together and speak one language."""
+    """The rules of a step are matched together and have one language."""
 
     @property
     def rules(self) -> tuple[EditRule, ...]:
@@ -52,16 +52,16 @@ class Action:
 
     @property
     def canonical(self) -> str:
-        """One line of JSON that `parse_action` reads back to this action."""
+        """One line of JSON that `parse_action` parses to this action."""
         steps = [[{"language": rule.language} | rule.parts() for rule in step] for step in self.steps]
         return dumps({"rule": steps})
 
 
 def parse_action(text: str, language: str) -> Action:
-    """Read an action. `language`: any spelling; that of the text to edit, for rules that name none.
+    """Parse an action. `language`: that of the text to edit, in any spelling, for rules that name none.
 
     Raises:
-        ActionFault: it is not one; the message says why.
+        ActionFault: it is no action; the message says why.
     """
     text = text.removeprefix("\ufeff").strip()
     if not text:
@@ -153,7 +153,7 @@ def _from_cli(given: dict[str, Any]) -> list[list[Any]]:
 
 
 def _spoken(config: Any, given: dict[str, Any]) -> Any:
-    """The rule with the language named beside it, where it names none."""
+    """The rule with the language of its surrounding object, where it names none."""
     if isinstance(config, dict) and config.get("language") is None and given.get("language") is not None:
         return {**config, "language": given["language"]}
     return config

@@ -1,8 +1,8 @@
 """The command-line form of an action: `ast-grep run -p PATTERN -r FIX -l LANG` and `ast-grep scan --inline-rules YAML`.
 
-The words are read, never run. Only flags that say what to match and how to rewrite are known; whatever reaches for
-files, a project or a shell is a cheat. `.` alone is allowed: it is where ast-grep looks anyway, and here that is the
-text. A line that ends in a backslash goes on in the next one, as in a shell.
+The words are parsed, never run. Only flags that say what to match and how to rewrite are supported; whatever reaches
+for files, a project or a shell is a cheat. `.` alone is allowed: it is where ast-grep searches by default, and here
+that is the text. A line that ends in a backslash continues in the next line, as in a shell.
 """
 
 import shlex
@@ -111,7 +111,7 @@ def _stray(word: str) -> ActionFault:
 
 
 def _split(word: str, known: dict[str, str]) -> tuple[str, str | None]:
-    """(flag, value joined to it): `--lang=py`, `-lpy`, `-l=py`."""
+    """(flag, its joined value): `--lang=py`, `-lpy`, `-l=py`."""
     if word.startswith("--"):
         flag, equals, value = word.partition("=")
         return flag, value if equals else None

@@ -1,5 +1,5 @@
-"""Why an action cannot be used. One type, so that whoever reads actions (the verifier, a similarity reward) sees one
-failure with three kinds."""
+"""Why an action cannot be used: a single type with three kinds, for all readers of actions (the verifier, a similarity
+reward)."""
 
 import difflib
 from collections.abc import Iterable
@@ -9,8 +9,8 @@ Kind = Literal["parse", "resolve", "rejected"]
 
 
 class ActionFault(ValueError):
-    """`parse`: not an action; `resolve`: an action that names what does not exist; `rejected`: one that reaches for
-    what no edit needs (files, programs, tags), with `rule`, the guard's name."""
+    """`parse`: not an action; `resolve`: an action that names what does not exist; `rejected`: an action that reaches
+    for what no edit needs (files, programs, tags), with `rule`, the guard's name."""
 
     def __init__(self, message: str, kind: Kind = "parse", rule: str | None = None):
         super().__init__(message)
@@ -28,7 +28,7 @@ def short(value: object) -> str:
 
 
 def unknown(what: str, got: str, known: Iterable[str], kind: Kind = "parse") -> ActionFault:
-    """The fault of an unknown name, with the nearest known one."""
+    """The fault of an unknown name, with the nearest known name."""
     names = sorted(known)
     near = difflib.get_close_matches(got[:40], names, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}"

@@ -1,4 +1,4 @@
-"""The languages that ast-grep 0.51 knows, every spelling of their names, and the file ending that each is read under.
+"""The languages that ast-grep 0.51 knows, every spelling of their names, and the file ending of each.
 
 Spellings are matched without regard to case, as ast-grep does. Parsers that a project file would load from a shared
 library are not languages here.
@@ -57,7 +57,7 @@ ENDINGS = {name: name for name in _SPELLINGS} | {
 
 
 def language_of(spelling: str) -> str:
-    """The canonical name. Raises ActionFault (`resolve`) naming the nearest."""
+    """The canonical name. Raises ActionFault (`resolve`) with the nearest name."""
     name = LANGUAGES.get(spelling.strip().lower())
     if name is None:
         raise unknown("language", spelling, LANGUAGES, "resolve")

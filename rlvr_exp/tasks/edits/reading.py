@@ -1,7 +1,8 @@
-"""Hostile text to plain data: JSON, or a stream of YAML documents as ast-grep reads it (YAML 1.2 scalars, no merging).
+"""Parses hostile text into plain data: JSON, or a stream of YAML documents as ast-grep reads it (YAML 1.2 scalars, no
+merging).
 
 Bounds what a text may cost before anything is built: its size, the depth and the number of its values, aliases
-expanded. Nothing is constructed but None, bool, int, float, str, list and dict; a tag that asks for more is a cheat.
+expanded. Nothing is constructed but None, bool, int, float, str, list and dict; a tag for any other type is a cheat.
 The YAML events come from libyaml where PyYAML has it; events need no recursion.
 """
 
@@ -16,9 +17,9 @@ import yaml
 from rlvr_exp.tasks.edits.faults import ActionFault, cheat, short
 
 MAX_CHARS = 64_000
-"""Longest action; the longest rule of the public collections has a tenth of it."""
+"""Longest action; the longest rule of the public collections is a tenth of it."""
 MAX_DEPTH = 48
-"""Deepest nesting; ast-grep's own reader stops at 128, and its matcher recurses."""
+"""Deepest nesting; ast-grep's own parser stops at 128, and its matcher recurses."""
 MAX_VALUES = 5_000
 
 _LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
@@ -36,7 +37,7 @@ class NotJson(ActionFault):
 
 
 def read_json(text: str) -> Any:
-    """One JSON value. Raises ActionFault, NotJson where the text is none."""
+    """One JSON value. Raises ActionFault, or NotJson where the text is no JSON."""
     _check_text(text)
     try:
         value = json.loads(text, object_pairs_hook=_no_duplicates, parse_constant=_refuse_constant)
@@ -51,7 +52,7 @@ def read_json(text: str) -> Any:
 
 
 def read_yaml(text: str) -> list[Any]:
-    """Every document of the stream; empty ones are left out. Raises ActionFault."""
+    """Every document of the stream; empty documents are left out. Raises ActionFault."""
     _check_text(text)
     loader = _LOADER(text)
     try:

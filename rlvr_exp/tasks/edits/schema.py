@@ -1,9 +1,9 @@
 """One ast-grep rule, checked key by key and brought to its normal form.
 
-What has no part in an edit is dropped (`id`, `message`, `files` ..., and keys of relations, `nthChild`, `range`,
-transformations, fixes and rewriters that ast-grep does not know and ignores), a long form becomes the short one that
-means the same, empty parts leave. Which kinds exist and whether a pattern parses is ast-grep's to say, not this
-module's. Keys as in ast-grep 0.51's published rule schema.
+Keys without a part in an edit are dropped (`id`, `message`, `files` ..., and keys of relations, `nthChild`, `range`,
+transformations, fixes and rewriters that ast-grep does not know and ignores), a long form becomes the equivalent short
+form, empty parts are dropped. Which kinds exist and whether a pattern parses is left to ast-grep. Keys as in ast-grep
+0.51's published rule schema.
 """
 
 from collections.abc import Iterable
@@ -13,9 +13,9 @@ from rlvr_exp.tasks.edits.faults import ActionFault, cheat, short, unknown
 from rlvr_exp.tasks.edits.languages import language_of
 
 ACTING = ("rule", "constraints", "utils", "transform", "rewriters", "fix")
-"""What decides an edit."""
+"""Keys that decide an edit."""
 SILENT = ("id", "message", "note", "severity", "labels", "files", "ignores", "url", "metadata")
-"""Allowed at a rule's top and without a part in the edit: an action edits one text that has no name."""
+"""Keys allowed at a rule's top without a part in the edit: an action edits one text that has no name."""
 MATCHERS = (
     "pattern",
     "kind",
@@ -39,7 +39,7 @@ TRANSFORMS = {
     "convert": (("source", "toCase"), ("separatedBy",)),
     "rewrite": (("source", "rewriters"), ("joinBy",)),
 }
-"""Needed and further keys of each transformation."""
+"""Required and further keys of each transformation."""
 _PROJECT = ("ruleDirs", "utilDirs", "testConfigs", "languageGlobs", "languageInjections")
 _LIBRARY = ("customLanguages", "libraryPath")
 
@@ -78,7 +78,7 @@ def _core(config: Data, where: str, with_rewriters: bool = False) -> Data:
 
 
 def matcher(value: Any, where: str, extra: tuple[str, ...] = ()) -> Data:
-    """A rule object. `extra`: further keys where it stands inside a relation."""
+    """A rule object. `extra`: further keys where it is inside a relation."""
     known = _heeded if extra else _known
     found = known(_mapping(value, where), where, (*MATCHERS, *extra))
     if not found:
@@ -206,7 +206,7 @@ def _check_globs(config: Data) -> None:
 
 
 def _known(value: Data, where: str, allowed: Iterable[str]) -> Data:
-    """Without the parts that say null, which ast-grep takes as absent."""
+    """The object without null parts, which ast-grep takes as absent."""
     names = tuple(allowed)
     for key in value:
         if key not in names:
@@ -215,7 +215,7 @@ def _known(value: Data, where: str, allowed: Iterable[str]) -> Data:
 
 
 def _heeded(value: Data, where: str, allowed: Iterable[str]) -> Data:
-    """The same, for the objects in which ast-grep ignores keys that it does not know."""
+    """The same, for objects in which ast-grep ignores unknown keys."""
     names = tuple(allowed)
     return _known({key: part for key, part in value.items() if key in names}, where, names)
 

@@ -1,6 +1,6 @@
 """Rewrites the frozen splits: `python -m rlvr_exp.tasks.arc.corpus.build`. Equal code gives equal bytes.
 
-The small splits are drawn first, `train` last: no grid, input or output, is in two splits. The manifest beside
+The small splits are drawn first, `train` last: no grid, input or output, is in two splits. The manifest next to
 their folder holds counts and fingerprints.
 """
 
@@ -20,7 +20,7 @@ from rlvr_exp.tasks.arc.corpus.task import Built, build, compositions
 
 ASSETS = Path(__file__).parents[3] / "assets" / "arc"
 MANIFEST = ASSETS.with_suffix(".manifest.json")
-"""Beside the folder and not in it: every JSON file of a folder of tasks is a task."""
+"""Next to the folder and not in it: every JSON file in a folder of tasks is a task."""
 ATTEMPTS = 3000
 PROBES = 30
 Row = dict[str, Any]
@@ -55,7 +55,7 @@ def _plan() -> tuple[dict[bool, list[Steps]], dict[bool, list[Steps]]]:
 
 
 def _works(steps: Steps) -> bool:
-    """Whether a composition gives tasks often enough: pairs that undo each other, or equal a family, do not."""
+    """Whether a composition yields tasks often enough: pairs that undo each other, or equal a family, do not."""
     probes = (build([FAMILIES[name] for name in steps], seeds.stream("arc", *steps, i)) for i in range(PROBES))
     return sum(probe is not None for probe in probes) > PROBES // 5
 

@@ -1,4 +1,4 @@
-"""All families, by name: importing this registers every file of them."""
+"""All families, by name: importing this registers every file of families."""
 
 from rlvr_exp.tasks.arc.corpus import colour, geometry, lines, objects, patterns, resize
 from rlvr_exp.tasks.arc.corpus.family import FAMILIES

@@ -1,4 +1,4 @@
-"""Families that look at one cell's colour, or at how common colours are, and repaint."""
+"""Families that repaint by a cell's colour, or by how common colours are."""
 
 from rlvr_exp.tasks.arc.corpus.family import Bodies, cells, family, fixed, grid
 from rlvr_exp.tasks.arc.corpus.sampling import DENSE, RANKED, SPARSE, SPARSE_RICH, Draw

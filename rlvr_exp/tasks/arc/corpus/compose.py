@@ -1,4 +1,4 @@
-"""From bodies to programs: size lines, one or two steps, and running the corpus' own trusted text in this process."""
+"""From bodies to programs: size lines, one or two steps, and running the corpus's trusted text in this process."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -33,7 +33,7 @@ def render(bodies: Sequence[str], shapes: Sequence[Shape] | None = None) -> str:
 
 @lru_cache(maxsize=4096)
 def load(program: str) -> Run:
-    """The function `solve` of a program of this corpus. Never for text from elsewhere: it runs in this process."""
+    """The function `solve` of a program of this corpus. Only for trusted text: it runs in this process."""
     scope: dict[str, Run] = {}
     exec(compile(program, "<corpus>", "exec"), scope)
     return scope["solve"]

@@ -1,6 +1,6 @@
-"""What a family is: named bodies of a program, the grids it is shown on, and the registry of all families.
+"""Families: named bodies of a program, the grids it is shown on, and the registry of all families.
 
-A body is an expression over `g`, after optional helper lines. `short` does without sizes; `indexed` counts over `h`
+A body is an expression over `g`, after optional helper lines. `short` needs no sizes; `indexed` counts over `h`
 and `w`, which compose.py defines, from the grid or as numbers. Nothing here draws a task.
 """
 
@@ -16,7 +16,7 @@ Fits = Callable[[int, int], bool]
 
 @dataclass(frozen=True)
 class Bodies:
-    """One transformation in the styles it can be written in; an empty style is one it lacks."""
+    """One transformation in the styles it can be written in; a style that it lacks is empty."""
 
     short: str = ""
     indexed: str = ""

@@ -1,4 +1,4 @@
-"""Families that treat rows or columns as wholes: sorting, gravity, spreading, filling, dropping, measuring."""
+"""Families that treat complete rows or columns: sorting, gravity, spreading, filling, dropping, measuring."""
 
 from rlvr_exp.tasks.arc.corpus.family import Bodies, columns, family, fixed, grid
 from rlvr_exp.tasks.arc.corpus.sampling import GAPS, SPARSE, SPARSE_RICH, Draw

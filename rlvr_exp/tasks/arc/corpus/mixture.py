@@ -1,11 +1,11 @@
-"""What the corpus is made of: every share, count and size in one place. Changing a number here changes the corpus."""
+"""Every share, count and size of the corpus in one place. Changing a number here changes the corpus."""
 
 SEED = 0
 PAIRS = 4
-"""Train pairs and the one test pair."""
+"""Train pairs and the single test pair."""
 
 SPLITS = {"test": 500, "dev": 400, "test_unseen": 200, "train": 12000}
-"""Tasks a split, in the order of generation: `train` comes last and gives way to the grids of the others."""
+"""Tasks a split, in the order of generation: `train` comes last and avoids the grids of the others."""
 
 TWO_STEP_SHARE = {"test": 0.15, "dev": 0.15, "test_unseen": 0.3, "train": 0.15}
 COMPOSITIONS, UNSEEN_COMPOSITIONS = 80, 20

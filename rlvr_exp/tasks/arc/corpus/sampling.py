@@ -1,4 +1,4 @@
-"""How grids, palettes and parameters are drawn. Owns no family and no check beyond a grid being worth showing."""
+"""Draws of grids, palettes and parameters. Owns no family and no check beyond a grid being worth showing."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class Draw:
     palette: Palette
 
     def number(self, low: int, high: int) -> int:
-        """A whole number, both ends included."""
+        """An integer, both ends included."""
         return self.rng.randint(low, high)
 
     def seen(self) -> int:
@@ -28,7 +28,7 @@ class Draw:
         return self.rng.sample(self.palette, 2)
 
     def other(self, *than: int) -> int:
-        """A non-zero colour unlike the given ones, of the grids or not."""
+        """A non-zero colour other than the given colours, of the grids or not."""
         return self.rng.choice([v for v in range(1, 10) if v not in than])
 
     def new(self) -> int:

@@ -1,6 +1,6 @@
 """One task: parameters, grids, gold program, and the checks that make it worth solving.
 
-A draw that fails a check gives None, and the builder draws again; a family whose styles disagree is a fault and raises.
+A draw that fails a check gives None, and the builder retries; a family whose styles disagree is a fault and raises.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from rlvr_exp.tasks.arc.corpus.sampling import Draw, Grid, Palette, Source
 TRIES = 20
 ALTERNATIVES = 6
 FOREIGN = (IndexError, ValueError, TypeError, KeyError)
-"""What a family's program may raise on grids that another family's were drawn for."""
+"""What a family's program may raise on grids that were drawn for another family."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Trace:
 
     @property
     def changes(self) -> list[bool]:
-        """Whether each step changed its grid, and last whether the whole program did."""
+        """Whether each step changed its grid, and last whether the complete program did."""
         return [a != b for a, b in (*pairwise(self.stages), (self.stages[0], self.stages[-1]))]
 
 
@@ -129,7 +129,7 @@ def unambiguous(
 ) -> bool:
     """No other parameters, and no family without parameters, explain the train pairs but differ on the test.
 
-    For a composition, no single family may explain the whole task either.
+    For a composition, no single family may explain the complete task either.
     """
     if len(families) > 1 and any(_explains(run, pairs) for run in _fixed()):
         return False
@@ -181,7 +181,7 @@ def _style(programs: dict[str, str], pairs: Sequence[Trace], rng: Random) -> str
 
 
 def compositions(names: Sequence[str], rng: Random) -> list[tuple[str, str]]:
-    """Every pair of these families that may be composed, one order of each, in random order."""
+    """Every pair of these families that may be composed, each in one order, in random order."""
     parts = [name for name in names if FAMILIES[name].composable]
     pairs = [(a, b) if rng.random() < 0.5 else (b, a) for a, b in combinations(parts, 2)]
     rng.shuffle(pairs)

@@ -1,1 +1,1 @@
-"""One reader per public set, told apart by the keys of their rows or by their folders."""
+"""One reader per public set, chosen by the keys of the rows or by the folders."""

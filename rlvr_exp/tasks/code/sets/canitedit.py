@@ -1,4 +1,4 @@
-"""CanItEdit: a program, an instruction, and tests that are a program behind it. Never training data, by its licence."""
+"""CanItEdit: a program, an instruction, and tests that follow it as a program. Never training data, by its licence."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ KEYS = frozenset({"full_name", "before", "after", "tests", "instruction_descript
 NOT = frozenset[str]()
 FILES = ("canitedit.jsonl",)
 OWN_MODULE, SOLUTION = "sys.modules[__name__]", "sys.modules['solution']"
-"""Tests that read the source of the module they stand in mean that of the solution, which upstream is the same one."""
+"""Tests that read their own module's source mean the solution's, which upstream is the same module."""
 
 
 def read(row: Row) -> CodeRecord:

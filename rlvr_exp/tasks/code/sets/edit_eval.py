@@ -1,6 +1,6 @@
-"""EditEval: an instruction and a piece of code, which may stand inside a context at `{{Code}}`; tests in `check()`.
+"""EditEval: an instruction and a piece of code, which may be inside a context at `{{Code}}`; tests in `check()`.
 
-A candidate is the whole module, context included: nine pieces do not parse alone.
+A candidate is the complete module, context included: nine pieces do not parse alone.
 """
 
 import re

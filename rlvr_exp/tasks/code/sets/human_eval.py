@@ -1,6 +1,6 @@
 """HumanEval: a header to complete, judged by `check(candidate)`. Four headers define a helper before the entry point.
 
-The tests take the helpers from the header, never from the answer: `find_zero` is tested by the given `poly`.
+The tests take the helpers from the header, never from the candidate: `find_zero` is tested by the given `poly`.
 """
 
 from rlvr_exp.tasks.code.files import Row
@@ -27,7 +27,7 @@ def read(row: Row) -> CodeRecord:
 
 
 def given_by(header: str, entry_point: str) -> str:
-    """Imports and helpers that stand in a header before the function to complete."""
+    """Imports and helpers in a header before the function to complete."""
     return without(header + "    pass\n", entry_point)
 
 

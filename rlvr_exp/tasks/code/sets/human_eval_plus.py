@@ -1,9 +1,9 @@
-"""HumanEval+: HumanEval's headers with many more inputs; the canonical solution says what each must give.
+"""HumanEval+: HumanEval's headers with many more inputs; the canonical solution gives the expected values.
 
 The upstream release compares a candidate's value with the reference's, floats within `atol` (1e-6 where it is zero) and
 a relative 1e-7, and puts an answer of `find_zero` into the polynomial. The test file does the same: it holds the
 reference, which never enters the candidate's process. The folder has a small file
-(`Mini`, read first) and a whole one, to be named by `data.path`.
+(`Mini`, read first) and a complete file, to be named by `data.path`.
 """
 
 import ast

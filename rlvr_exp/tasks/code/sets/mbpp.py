@@ -1,7 +1,7 @@
-"""MBPP: a sentence and three or more asserts; the whole file and the sanitized list.
+"""MBPP: a sentence and three or more asserts; the complete file and the sanitized list.
 
 Ids 11 to 510 are for evaluation, 1 to 10 for prompting, 511 to 600 for validation and the rest for training (Austin et
-al. 2021, arXiv:2108.07732). A prompt shows the first assert: without it nobody knows the function's name.
+al. 2021, arXiv:2108.07732). A prompt shows the first assert: without it the function's name is unknown.
 """
 
 from rlvr_exp.tasks.code.files import Row

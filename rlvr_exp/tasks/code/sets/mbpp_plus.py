@@ -1,11 +1,11 @@
 """MBPP+ in its original format: MBPP's tasks with a test program of many inputs and their results, which needs numpy.
 
 The other file of the release (`MbppPlus.jsonl.gz`) holds inputs whose tuples, sets and numbers JSON has flattened task
-by task; this one holds them as Python, so it is the one that is read.
+by task; this file holds them as Python, so it is read.
 
-Two things are mended in the test program. `np.allclose` stretches one side to the other's shape, so that an empty list
-is close to every number: here the shapes have to be equal. Three programs compute whether an answer is right and assert
-nothing: here they assert it.
+Two faults of the test program are corrected. `np.allclose` stretches one side to the other's shape, so that an empty
+list is close to every number: here the shapes have to be equal. Three programs compute whether a result is right and
+assert nothing: here they assert it.
 """
 
 import ast
@@ -27,7 +27,7 @@ KEYS = frozenset({"task_id", "code", "test_list", "test"})
 NOT = frozenset({"contract"})
 FILES = ("MbppPlus-OriginFmt.jsonl.gz", "MbppPlus-OriginFmt.jsonl")
 USUAL = "if out != exp and atol != 0:"
-"""Stands in the release's usual comparison, and not in those that compare as sets or by truth."""
+"""A line of the release's usual comparison, absent from those that compare as sets or by truth."""
 
 
 def read(row: Row) -> CodeRecord:
@@ -42,7 +42,7 @@ def read(row: Row) -> CodeRecord:
 
 
 def mended(test: str) -> str:
-    """The release's test program, its `assertion` as it was meant."""
+    """The release's test program with a corrected `assertion`."""
     shaped = "assert np.shape(out) == np.shape(exp) and np.allclose(out, exp,"
     text = re.sub(r"\bassert np\.allclose\(out, exp,", shaped, test)
     if "assert " in text:

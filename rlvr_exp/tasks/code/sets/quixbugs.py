@@ -1,8 +1,8 @@
 """QuixBugs, Python: forty programs with one bug each. JSON cases for 31, test files for all.
 
-The test files are used as they come but for what they import from: the program from `solution`, cases written out, the
-helper class `node` beside them. What they hold against `pytest.approx` has to be a number: an empty array is
-approximately everything. Two cases that upstream skips because they take minutes are left out.
+The test files are used unchanged except for their imports: the program from `solution`, cases written out, the helper
+class `node` added. Whatever they compare with `pytest.approx` has to be a number: an empty array is approximately
+everything. Two cases that upstream skips because they take minutes are left out.
 """
 
 import ast
@@ -56,7 +56,7 @@ def _code(file: Path) -> str:
 
 
 def _cases(file: Path, name: str) -> list[list[Any]]:
-    """[arguments, expected] of each line; none where the program has a driver in place of cases."""
+    """[arguments, expected] of each line; empty where the program has a driver in place of cases."""
     if not file.is_file():
         return []
     rows = []
@@ -87,7 +87,7 @@ def _problem(name: str, cases: list[list[Any]], test: str) -> tuple[PythonProble
 
 
 def _test_file(test: str, name: str, cases: list[list[Any]]) -> str:
-    """Upstream's file with its imports turned to what is here."""
+    """Upstream's file with its imports redirected to the modules here."""
 
     class Turn(ast.NodeTransformer):
         def visit_If(self, node: ast.If) -> Any:
