@@ -1,4 +1,4 @@
-"""The file of an inference: one answer a line, in the order of the tasks. Never asks."""
+"""The output file of an inference: one answer per line, in the order of the tasks. Never generates."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from rlvr_exp.run.resumable_jsonl import ResumableJsonl
 
 
 class AnswerFile(ResumableJsonl):
-    """The file of answers; `made`: everything that decides them."""
+    """The file of answers; `provenance` is everything that determines them."""
 
     option = "infer.output"
 

@@ -1,5 +1,5 @@
-"""What a run adds to a trainer: rows of metrics and progress. Checkpoints are rlvr_exp.run.saving's,
-guards rlvr_exp.run.guards'.
+"""Callbacks that a run adds to a trainer: rows of metrics and progress. Checkpoints are written by rlvr_exp.run.saving,
+guards are in rlvr_exp.run.guards.
 
 Metrics are renamed to the project's own names here, in one table, so that a run's files do not change with TRL.
 """
@@ -35,15 +35,15 @@ NAMES = {
     "replay/weight": "replay/weight",
     "mean_token_accuracy": "token_accuracy",
 }
-"""TRL's name of a metric -> ours. What is not listed is not logged."""
+"""TRL's name of a metric -> ours. Metrics that are not listed are not logged."""
 
 
 class MetricsLogger(TrainerCallback):
-    """One row a logged step: what the trainer reports and what `extra()` adds.
+    """Logs one row per logged step: the trainer's metrics and those that `extra()` adds.
 
     Args:
-        updated: told as soon as the weights of a step are updated.
-        sampled: the rollouts of the step at hand, for viewers that show some.
+        updated: called as soon as the weights of a step are updated.
+        sampled: returns the rollouts of the current step, for viewers that show some.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class MetricsLogger(TrainerCallback):
         self._context.progress(kind="step", step=state.global_step, total=state.max_steps, **_shown(row))
 
     def _once(self, step: int) -> dict[str, float]:
-        """Wall seconds of one step since the last row, and what is added; nothing for a second row of the same step."""
+        """Wall seconds per step since the last row, and the extra metrics; empty for a second row of the same step."""
         if step == self._logged_step:
             return {}
         now = time.perf_counter()
@@ -86,7 +86,7 @@ class MetricsLogger(TrainerCallback):
 
 
 def _shown(row: Mapping[str, float]) -> dict[str, object]:
-    """The few figures that a progress bar has room for."""
+    """The few figures that fit beside a progress bar."""
     phases = {name: row[f"time/{name}"] for name in ("generate", "verify", "update") if f"time/{name}" in row}
     figures = {"reward": row.get("reward/mean"), "success": row.get("success/mean"), "loss": row.get("loss")}
     return {"phases": phases, **{name: value for name, value in figures.items() if value is not None}}

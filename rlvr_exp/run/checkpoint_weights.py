@@ -1,7 +1,7 @@
-"""The weights of a policy in a checkpoint: what is written, and put back into the policy that it was written from.
+"""Writes the weights of a policy into a checkpoint and restores them into the policy that they were written from.
 
-A policy with an adapter is written as a plain PEFT folder, without its base; each further adapter in a folder of its name.
-Several roles stand in a folder each, by the role's name: models of their own, or the adapters of one base.
+A policy with an adapter is written as a plain PEFT folder, without its base; each further adapter is in a folder of its
+name. Several roles have a folder each, named after the role: models of their own, or the adapters of one base.
 """
 
 import json
@@ -24,7 +24,7 @@ Policies = Policy | Mapping[str, Policy]
 
 
 def placed(policies: Policies, root: Path) -> list[tuple[Policy, Path]]:
-    """Each model of the policies once, with its folder below a checkpoint."""
+    """Each model of the policies once, with its folder inside a checkpoint."""
     if isinstance(policies, Policy):
         return [(policies, root)]
     found = {
@@ -34,7 +34,7 @@ def placed(policies: Policies, root: Path) -> list[tuple[Policy, Path]]:
 
 
 def write_weights(policies: Policies, root: Path) -> None:
-    """What plain `from_pretrained` loads, with the tokenizer beside it."""
+    """Write folders that plain `from_pretrained` loads, with the tokenizer in each."""
     for policy, folder in placed(policies, root):
         _write(policy, folder)
 
@@ -47,13 +47,13 @@ def _write(policy: Policy, root: Path) -> None:
 
 
 def adapter_folders(model: nn.Module, root: Path) -> dict[str, Path]:
-    """Where each adapter of a model stands below a checkpoint, as PEFT places them; empty for a model without any."""
+    """The folder of each adapter inside a checkpoint, as PEFT places them; empty for a model without adapters."""
     names = model.peft_config if isinstance(model, PeftModel) else ()
     return {name: root if name == DEFAULT else root / name for name in names}
 
 
 def restore(policies: Policies, checkpoint: Path, trust_remote_code: bool = False) -> None:
-    """Put the weights of a checkpoint back into the policies that it was written from.
+    """Restore the weights of a checkpoint into the policies that it was written from.
 
     Raises:
         InputError: the checkpoint is not sound.
@@ -78,7 +78,7 @@ def _restore(policy: Policy, checkpoint: Path, trust_remote_code: bool) -> None:
 
 
 def _describe_base(model: nn.Module, root: Path) -> None:
-    """What a later load checks the base against, in place of the card that PEFT writes with nothing in it."""
+    """Write the record that a later load checks the base against, in place of PEFT's empty model card."""
     for folder in adapter_folders(model, root).values():
         write_json(folder / BASE, base_record(model))
         _sort_sets(folder / FILE)
@@ -87,7 +87,8 @@ def _describe_base(model: nn.Module, root: Path) -> None:
 
 
 def _sort_sets(path: Path) -> None:
-    """PEFT keeps some options as sets, whose order is another in every process: equal runs write equal files."""
+    """Sort the options that PEFT keeps as sets, whose order differs between processes, so that equal runs write equal
+    files."""
     config = json.loads(path.read_text(encoding="utf-8"))
     write_json(path, {key: sorted(value) if _names(value) else value for key, value in config.items()})
 

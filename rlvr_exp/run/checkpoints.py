@@ -1,8 +1,9 @@
-"""Checkpoints of a run: folders that plain `from_pretrained` loads, whole or absent, each with its checksums.
+"""Checkpoints of a run: folders that plain `from_pretrained` loads, complete or absent, each with its checksums.
 
-`checkpoints/step_000050/` appears by one rename; `latest` and `best` are links to one of them, replaced in one step. In it
-stand the weights, `state.json` (what is no tensor), `training/` (rlvr_exp.algorithms.resumable) and the manifest
-`checkpoint.json` (rlvr_exp.core.sealed). docs/checkpoints.md describes them.
+`checkpoints/step_000050/` appears by one rename; `latest` and `best` are links to checkpoints, replaced atomically. A
+checkpoint contains the weights, `state.json` (everything that is no tensor), `training/`
+(rlvr_exp.algorithms.resumable) and the manifest `checkpoint.json` (rlvr_exp.core.sealed). docs/checkpoints.md describes
+them.
 """
 
 import json
@@ -34,11 +35,11 @@ TRAINING = "training"
 
 
 class Checkpoints:
-    """Writes, prunes and reads the checkpoints of one run directory. Ranks call everything together.
+    """Writes, prunes and reads the checkpoints of one run directory. All ranks call every method together.
 
     Args:
         settings: the `run.checkpoint` node.
-        about: what the manifest says of the run beside the step (rlvr_exp.run.fingerprint).
+        about: what the manifest records about the run in addition to the step (rlvr_exp.run.fingerprint).
     """
 
     def __init__(self, run_dir: Path, settings, about: Mapping[str, Any] | None = None):
@@ -50,23 +51,23 @@ class Checkpoints:
         self._trainer: Resumable | None = None
 
     def add(self, parts: Mapping[str, Any]) -> None:
-        """More that belongs to a checkpoint: a module writes its weights by its own `save(folder)` and reads them by
-        `load(folder)`; `state.json` holds the `state_dict()` of everything else by name."""
+        """Add parts to every checkpoint: a module writes its weights by its own `save(folder)` and reads them by
+        `load(folder)`; `state.json` holds the `state_dict()` of every other part by name."""
         self._modules += [part for part in parts.values() if isinstance(part, nn.Module)]
         self._stateful |= {name: part for name, part in parts.items() if not isinstance(part, nn.Module)}
 
     def of(self, trainer: Resumable) -> None:
-        """Whose state is written too."""
+        """Set the trainer whose state is written too."""
         self._trainer = trainer
 
     def due(self, step: int) -> bool:
         return step > 0 and step % self.every_steps == 0
 
     def save(self, step: int, policies: Policies) -> Path:
-        """Write the policy, or those of all roles, as of `step`; a step already there stays as it is.
+        """Write the policy, or those of all roles, as of `step`; an existing checkpoint of the step is kept as it is.
 
         Raises:
-            GuardStop: a weight is not a number, or the disk refuses. What stood before stays as it was.
+            GuardStop: a weight is not a number, or the disk refuses the write. Existing checkpoints are kept.
         """
         final = self.at(step)
         if broadcast_object(not final.exists()):
@@ -75,7 +76,7 @@ class Checkpoints:
         if rank() == 0:
             self._link("latest", final)
             self._prune()
-        broadcast_object(True)  # The others go on once it is there.
+        broadcast_object(True)  # The other ranks continue once it exists.
         return final
 
     def mark_best(self, step: int) -> None:
@@ -89,14 +90,14 @@ class Checkpoints:
 
     @property
     def best(self) -> Path | None:
-        """The folder that `best` names, if any does."""
+        """The folder that `best` links to, if it exists."""
         link = self.root / "best"
         return link.resolve() if link.exists() else None
 
     def load(self, checkpoint: Path, policies: Policies, trust_remote_code: bool = False) -> None:
-        """Put everything back that was written. Its training then begins with `resume_from_checkpoint`.
+        """Restore everything that was written. Training then starts with `resume_from_checkpoint`.
 
-        All files are read against the manifest first: DeepSpeed's are pickles, which run what they hold once opened.
+        All files are checked against the manifest first: DeepSpeed's files are pickles, which execute code when opened.
 
         Raises:
             InputError: the checkpoint is not sound, or holds other parts than this run has.
@@ -122,7 +123,7 @@ class Checkpoints:
             self._link("latest", checkpoint)
 
     def _write(self, step: int, policies: Policies, final: Path) -> None:
-        """Every rank writes its part into a folder that gets its name once it is whole."""
+        """Every rank writes its part into a temporary folder, which is renamed once it is complete."""
         temporary = self.root / f".{final.name}.tmp"
         with ExitStack() as whole:
             for module in self._models(policies):
@@ -131,7 +132,7 @@ class Checkpoints:
         if self._trainer is not None:
             with _or_nothing(temporary):
                 self._trainer.save_training(temporary / TRAINING)
-            broadcast_object(True)  # Until every rank has written its part.
+            broadcast_object(True)  # Wait until every rank has written its part.
         _by_rank_0(lambda: self._close(step, temporary, final))
 
     def _write_weights(self, step: int, policies: Policies, temporary: Path) -> None:
@@ -154,7 +155,7 @@ class Checkpoints:
 
     def _refuse_broken(self, step: int, policies: Policies) -> None:
         weights = chain.from_iterable(module.named_parameters() for module in self._models(policies))
-        # An adapter whose role is not at work takes no gradient just now.
+        # The adapter of an inactive role takes no gradient at the moment.
         trained = ((name, value) for name, value in weights if value.requires_grad or ".lora_" in name)
         broken = [name for name, value in trained if not torch.isfinite(value).all()]
         if broken:
@@ -170,23 +171,23 @@ class Checkpoints:
         os.replace(temporary, self.root / name)
 
     def _prune(self) -> None:
-        """Drop all but the newest. What was just written is among them, so that a sound one always stays."""
+        """Remove all but the newest. The checkpoint just written is among them, so that a sound one always remains."""
         steps = sorted(path for path in self.root.iterdir() if STEP.fullmatch(path.name))
         for path in steps[: -self.keep]:
             if path.resolve() != self.best:
-                # Renamed first: what stands under a checkpoint's name is whole, also while it is being removed.
+                # Renamed first: a folder with a checkpoint's name is complete, also during its removal.
                 doomed = self.root / f".{path.name}.tmp"
                 os.replace(path, doomed)
                 shutil.rmtree(doomed)
 
 
 def _by_rank_0(work: Callable[[], None]) -> None:
-    """Rank 0 does it while the others wait; where it fails, all of them stop, and say why."""
+    """Run `work` on rank 0 while the others wait; where it fails, all ranks stop with the reason."""
     fault: Exception | None = None
     if rank() == 0:
         try:
             work()
-        except Exception as found:  # Raised again below, once the others know.
+        except Exception as found:  # Raised below, once the other ranks know.
             fault = found
     reason = broadcast_object("" if fault is None else str(fault) or type(fault).__name__)
     if fault is not None:
@@ -197,7 +198,7 @@ def _by_rank_0(work: Callable[[], None]) -> None:
 
 @contextmanager
 def _or_nothing(temporary: Path) -> Iterator[None]:
-    """What cannot be written whole does not fill the disk either."""
+    """Remove a partial write, so that it does not fill the disk."""
     try:
         with writing(temporary.with_name(temporary.stem.removeprefix("."))):
             yield

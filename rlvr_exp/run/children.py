@@ -1,9 +1,9 @@
-"""The processes of a run: started, listened to, asked to stop, and never left behind.
+"""The child processes of a run: started, listened to, stopped on request, and never left behind.
 
-A child has two pipes: on one it sends progress as JSON lines (rank 0's are heard); the other is its life line, whose
-write end only the parent holds, so that the child sees the parent's death however it comes (rlvr_exp.run.lifeline). Its
-output goes to a log file. When one of several ends badly, the others, which would wait for it for ever, are killed.
-Never imports torch.
+A child has two pipes: on the first it sends progress as JSON lines (rank 0's are read); the second is its lifeline,
+whose write end only the parent holds, so that the child notices the parent's death however it happens
+(rlvr_exp.run.lifeline). Its output goes to a log file. When a child of several ends badly, the others, which would wait
+for it forever, are killed. Never imports torch.
 """
 
 import json
@@ -22,7 +22,7 @@ from rlvr_exp.run.process_group import Child, ProcessGroup
 
 LOG = "log.txt"
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""What asks a run to stop; a second one kills it."""
+"""Signals that request a stop; a second signal kills the run."""
 
 Listener = Callable[[Mapping[str, Any]], None]
 
@@ -34,27 +34,27 @@ class Ended:
     returncode: int
     """Exit code of the rank that ended the run; negative: the signal that killed it."""
     stop_requested: bool
-    """They were asked to stop."""
+    """A stop was requested."""
     rank: int = 0
-    """Place, among this machine's, of the process that failed first; 0 where none did."""
+    """Local index of the process that failed first; 0 where none did."""
 
 
 def log_name(rank: int) -> str:
-    """The log of one of this machine's processes."""
+    """The file name of a local process's log."""
     return LOG if rank == 0 else f"log.rank{rank}.txt"
 
 
 def run_children(
     module: str, arguments: Sequence[str], directory: Path, envs: Sequence[Mapping[str, str]], listen: Listener
 ) -> Ended:
-    """Run `python -m module *arguments PROGRESS_FD LIFE_FD`, once for each environment, to the end of all.
+    """Run `python -m module *arguments PROGRESS_FD LIFE_FD`, once for each environment, until all have ended.
 
-    Both descriptors are numbers that the child inherits. Signals that ask for a stop are passed on as SIGTERM while
-    they run; the second of them kills them.
+    Both descriptors are numbers that the child inherits. Signals that request a stop are forwarded as SIGTERM while the
+    children run; the second signal kills them.
 
     Args:
-        directory: where their standard output and error go, as `log_name` says.
-        listen: called with each event that the first of them sends.
+        directory: where their standard output and error go, named by `log_name`.
+        listen: called with each event that the first child sends.
     """
     progress_in, progress_out = os.pipe()
     life_in, life_out = os.pipe()
@@ -88,13 +88,13 @@ def _start(command: Sequence[str], log: Path, env: Mapping[str, str], progress: 
             stderr=subprocess.STDOUT,
             env=dict(env),
             pass_fds=(progress, life),
-            start_new_session=True,  # A terminal's Ctrl-C reaches the parent alone, which passes it on once.
+            start_new_session=True,  # A terminal's Ctrl-C reaches the parent alone, which forwards it once.
         )
 
 
 @contextmanager
 def _stopping(group: ProcessGroup) -> Iterator[list[int]]:
-    """Pass signals on while the children run; gives the list of those that came. None is ever left running."""
+    """Forward signals while the children run; yields the list of signals received. No child is ever left running."""
     stop_requested: list[int] = []
 
     def stop(number: int, _frame: object) -> None:
@@ -124,7 +124,7 @@ def child_environment(threads: int, processes: int = 1) -> dict[str, str]:
     """The environment of a training process.
 
     Args:
-        threads: compute threads; 0: what the caller's OMP_NUM_THREADS says, else chosen for the machine.
+        threads: compute threads; 0: the caller's OMP_NUM_THREADS, else a number chosen for the machine.
         processes: training processes that share the machine.
     """
     env = dict(os.environ)
@@ -133,7 +133,7 @@ def child_environment(threads: int, processes: int = 1) -> dict[str, str]:
     # Threads that spin while they wait take the verifiers' cores: on 2 cores a step took 20 s in place of 2.
     env.update(OMP_WAIT_POLICY="PASSIVE", KMP_BLOCKTIME="0", GOMP_SPINCOUNT="0")
     env.setdefault("TOKENIZERS_PARALLELISM", "false")
-    # What is missing was told before the start; a library that asks the network then only loses time.
+    # Missing artifacts were reported before the start; a library that queries the network then only loses time.
     env.setdefault("HF_HUB_OFFLINE", "1")
     folders = [str(Path(rlvr_exp.__file__).parents[1]), *filter(None, [env.get("PYTHONPATH")])]
     env["PYTHONPATH"] = os.pathsep.join(folders)
@@ -141,13 +141,13 @@ def child_environment(threads: int, processes: int = 1) -> dict[str, str]:
 
 
 def automatic_threads() -> int:
-    """Physical cores less one for the verifiers; both of two, since verifiers mostly work while the trainer waits."""
+    """Physical cores minus one for the verifiers; both of two, since verifiers mostly work while the trainer waits."""
     cores = physical_cores()
     return cores if cores <= 2 else cores - 1
 
 
 def physical_cores() -> int:
-    """Cores that this process may use, hyper-threads of one counted once."""
+    """Physical cores that this process may use; hyper-threads of the same core are counted once."""
     siblings = set()
     for cpu in os.sched_getaffinity(0):
         path = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")

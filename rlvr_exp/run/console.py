@@ -1,7 +1,7 @@
-"""Where a run talks to a person and where its answers go, for a stage whose answers are rows.
+"""Which stream a run writes its messages to and which its rows, for a stage that answers in rows.
 
-On a terminal both are standard output, the answers as readable text. Where standard output is a pipe or a file it carries
-JSON lines and nothing else: what is meant for a person goes to standard error. Never writes a file.
+On a terminal both are standard output, and the answers are readable text. Where standard output is a pipe or a file, it
+carries JSON lines only, and messages for a person go to standard error. Never writes a file.
 """
 
 import json
@@ -15,19 +15,19 @@ from rlvr_exp.config import Config
 
 
 def carries_rows(config: Config) -> bool:
-    """Standard output is for rows alone."""
+    """Whether standard output is reserved for rows."""
     return config.infer is not None and not sys.stdout.isatty()
 
 
 def message_stream(config: Config) -> TextIO:
-    """What a person reads."""
+    """The stream for messages to a person."""
     return sys.stderr if carries_rows(config) else sys.stdout
 
 
 class Rows:
-    """Rows as JSON lines, each out of this process when `write` returns.
+    """Rows as JSON lines; each has left this process when `write` returns.
 
-    A reader that has seen enough (`| head`) ends the run as SIGTERM does: what is answered is kept.
+    A reader that closes the pipe (`| head`) ends the run as SIGTERM does: answers written so far are kept.
     """
 
     def __init__(self, out: TextIO):

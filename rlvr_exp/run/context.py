@@ -1,4 +1,4 @@
-"""What a stage is given besides its configuration, and what it gives back. No torch; owns no file."""
+"""The context that a stage receives with its configuration, and the result that it returns. No torch; owns no file."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -18,15 +18,15 @@ class StageResult:
     steps: int = 0
     """Update steps done."""
     reason: str = ""
-    """Why the run ended where it did, when that is not its last step."""
+    """Why the run ended before its last step, where it did."""
 
 
 class RunContext:
-    """One run as its stage sees it.
+    """A run from its stage's side.
 
-    `interrupted` becomes true when the run is asked to stop: training then writes a checkpoint after the step it is in
-    and raises Interrupted. `before`, `metrics` and `steps` are what a run that does not reach its end still has to
-    tell: a stage sets the first two when it has measured them, the last follows from progress.
+    `interrupted` becomes true when a stop is requested: training then writes a checkpoint after the current step and
+    raises Interrupted. `before`, `metrics` and `steps` are what the summary of an unfinished run contains: a stage sets
+    the first two once it has measured them, the last follows from progress.
     """
 
     def __init__(self, directory: Path, send: Callable[[Mapping[str, Any]], None]):
@@ -36,18 +36,19 @@ class RunContext:
         self.metrics: Mapping[str, Any] = {}
         self.steps = 0
         self.heartbeat: Callable[[], None] = lambda: None
-        """Called at each progress: the watchdog's, where there is one."""
+        """Called at each progress event; set by the watchdog, where there is one."""
         self._send = send
 
     def notify(self, kind: str, text: str) -> None:
-        """Tell the parent something beside progress: an `alarm`, for standard error, or the `reason` why the run ended."""
+        """Send the parent a message other than progress: an `alarm`, for standard error, or the `reason` why the run
+        ended."""
         self._send({"kind": kind, "text": text})
 
     def progress(self, **event: Any) -> None:
-        """Tell the parent how far the run is; the events are those of rlvr_exp.run.progress.Progress.
+        """Send the parent the run's progress; the events are those of rlvr_exp.run.progress.Progress.
 
         Raises:
-            Interrupted: the run was asked to stop, within a phase that has no step to finish (an evaluation).
+            Interrupted: a stop was requested, within a phase that has no step to finish (an evaluation).
         """
         self._send(event)
         self.heartbeat()

@@ -1,7 +1,7 @@
-"""The run directory: its name, and that one run has it to itself.
+"""The run directory: its name, and the lock that gives it to a single run.
 
-A directory is claimed by a lock on RUN/.lock, which the parent holds until it ends however it ends. One that holds
-another run is refused before anything is written.
+A directory is claimed by a lock on RUN/.lock, which the parent holds until it ends, however it ends. A directory that
+holds another run is refused before anything is written.
 """
 
 import fcntl
@@ -29,11 +29,11 @@ OWN = (
     "verdicts.jsonl",
     "answers.jsonl",
 )
-"""What a run writes; any of these in a directory means that it holds a run."""
+"""Files that a run writes; any of these in a directory means that it holds a run."""
 
 
 def fresh(root: Path, name: str) -> Path:
-    """Make a new folder of that name, with a suffix when it is taken.
+    """Create a new folder of that name, with a suffix when the name is taken.
 
     Raises:
         InputError: the root cannot be written.
@@ -57,7 +57,7 @@ def default_directory(stage: str, now: datetime) -> Path:
 
 
 def problem_with(directory: Path) -> InputProblem | None:
-    """Why a run cannot start in a directory of the user's choice; None when it can. Writes nothing."""
+    """Why a run cannot start in a directory chosen by the user; None when it can. Writes nothing."""
     if directory.exists() and not directory.is_dir():
         return InputProblem("run.dir", "not a folder", str(directory), "a new or empty folder")
     found = [name for name in OWN if (directory / name).exists()]
@@ -71,7 +71,7 @@ def problem_with(directory: Path) -> InputProblem | None:
 
 @contextmanager
 def claimed(directory: Path, resuming: bool = False) -> Iterator[Path]:
-    """Hold a directory, made if missing, for one run: a new one, or the one in it where `resuming`.
+    """Hold a directory, created if missing, for a single run: a new run, or the run already in it where `resuming`.
 
     Raises:
         InputError: it holds another run, another process holds it, or it cannot be written.
@@ -86,12 +86,12 @@ def claimed(directory: Path, resuming: bool = False) -> Iterator[Path]:
         raise InputError(_unwritable(directory, fault)) from fault
     try:
         _lock(handle, directory)
-        problem = None if resuming else problem_with(directory)  # Again: a run may have come and gone before the lock was held.
+        problem = None if resuming else problem_with(directory)  # A run may have started and ended before the lock was held.
         if problem is not None:
             raise InputError(problem)
         yield directory
     finally:
-        # Said aloud: a process that is being started right now may still hold a copy of the descriptor.
+        # Unlock explicitly: a process that is just being started may still hold a copy of the descriptor.
         fcntl.flock(handle, fcntl.LOCK_UN)
         os.close(handle)
 

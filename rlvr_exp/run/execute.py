@@ -1,7 +1,7 @@
-"""One run as its parent sees it: claim the directory, write what is known, run the stage, tell how it ended.
+"""A run from its parent's side: claim the directory, write the config and manifest, run the stage, print the outcome.
 
-The stage runs in child processes, one or as many as ranks, or in this one where `run.inline` asks for it. Never imports
-torch itself.
+The stage runs in child processes, one per rank, or in this process where `run.inline` is set. Never imports torch
+itself.
 """
 
 import signal
@@ -35,7 +35,7 @@ from rlvr_exp.run.initial_weights import initial_weights
 from rlvr_exp.run.summary import STATUS, read_summary, with_diagnosis, write_summary
 
 LAUNCH = "rlvr_exp.stages.launch"
-"""Module that runs a stage in a child; named, not imported: it stands above this room."""
+"""Module that runs a stage in a child process; named and not imported, since it is above this room."""
 TAIL = 30
 """Lines of the log shown after a fault."""
 
@@ -52,7 +52,7 @@ class Outcome:
 
 
 def execute(checked: Checked, command: Sequence[str], directory: Path, inline: Inline | None = None) -> Outcome:
-    """Run one checked configuration in its own directory.
+    """Run a checked configuration in its own directory.
 
     Args:
         command: the command line, for the manifest.
@@ -87,7 +87,7 @@ def execute(checked: Checked, command: Sequence[str], directory: Path, inline: I
 
 
 def _write_what_is_known(checked: Checked, command: Sequence[str], begins: Start, directory: Path, root: Path) -> None:
-    """The directory as the run finds it: fresh, or as it was when the checkpoint was written."""
+    """Prepare the directory for the run: new, or as it was when the checkpoint was written."""
     config, created = checked.config, datetime.now().astimezone().isoformat(timespec="seconds")
     if config.run.resume:
         prepare(begins, directory, root)
@@ -110,7 +110,7 @@ def _nothing_left(root: Path, begins: Start) -> Outcome:
 
 
 def _report(directory: Path, code: int) -> tuple[int, str]:
-    """Write the report; where that fails the run is whole all the same: only a good exit code turns into a fault.
+    """Write the report; where that fails the run is still complete, so only a good exit code turns into a fault.
 
     Returns:
         The exit code, and the first cause of a run that did not learn.
@@ -141,32 +141,32 @@ def _inline(config: Config, directory: Path, inline: Inline) -> tuple[int, str]:
 
 
 def _in_children(config: Config, directory: Path, start: float) -> tuple[int, int, str]:
-    """The run's exit code, the rank that decided it, and why the run ended where it did."""
+    """The run's exit code, the rank that decided it, and why the run ended at that point."""
     with _progress(config) as progress:
         shared = child_environment(config.parallel.threads, config.parallel.processes)
         envs = environments(config.parallel, shared)
         ended = run_children(LAUNCH, [str(directory)], directory, envs, progress.event)
     remove_scratch(directory)
     code, summary = exit_code(ended), read_summary(directory)
-    # Only the first machine's first process measures anything; of the others it is good that they ended well.
+    # Only the first machine's first process writes a summary; the others just have to end with code 0.
     silent_for_good = config.parallel.node > 0 and code == DONE
     if summary is None or ended.rank:
         code = FAULT if code == DONE and not silent_for_good else code
         reason = "" if ended.rank else progress.reason
         result = _unfinished(summary or {}, "" if silent_for_good else reason or _how_it_went(ended, directory))
-        with suppress(OSError):  # A full disk takes no summary; the reason is told all the same.
+        with suppress(OSError):  # A full disk takes no summary; the reason is printed all the same.
             write_summary(directory, config.stage, code, time.monotonic() - start, result)
         return code, ended.rank, result.reason
     return code, ended.rank, progress.reason
 
 
 def _unfinished(summary: dict[str, Any], reason: str) -> StageResult:
-    """What rank 0 still told, with the reason for which the run really ended: it may only have seen another leave."""
+    """Rank 0's summary with the reason for which the run really ended: rank 0 may only have seen another rank leave."""
     return StageResult(summary.get("before", {}), {}, summary.get("metrics", {}), summary.get("steps", 0), reason)
 
 
 def exit_code(ended: Ended) -> int:
-    """The run's exit code from its child's end."""
+    """The run's exit code from how its children ended."""
     if ended.returncode in STATUS:
         return ended.returncode
     return INTERRUPTED if ended.stop_requested else FAULT
@@ -191,7 +191,7 @@ def _lines(log: Path) -> list[str]:
 
 
 def _print_outcome(code: int, log: Path, summary: dict[str, Any], out: TextIO) -> None:
-    """The last lines that a person sees. `log`: of the process that decided how the run ended."""
+    """Print the last lines for a person. `log`: of the process that decided how the run ended."""
     if code == FAULT and log.is_file():
         print(*_lines(log)[-TAIL:], sep="\n", file=sys.stderr)
         print(f"the whole log: {log}", file=sys.stderr)

@@ -1,7 +1,7 @@
-"""What makes a run that run: options, data and start model, which decide its trajectory. A checkpoint carries them.
+"""The fingerprint of a run: options, data and initial weights, which determine its trajectory. Checkpoints carry it.
 
-`FREE` lists what may differ when a run goes on: where and how often things are written, how the work is laid out, and the
-number of steps. Never imports torch.
+`RESUME_MUTABLE` lists what may differ when a run is resumed: where and how often files are written, how the work is
+distributed, and the number of steps. Never imports torch.
 """
 
 import json
@@ -33,7 +33,7 @@ RESUME_MUTABLE = (
     "parallel.device_memory_gib",
     "parallel.link_gb_s",
 )
-"""Options, or whole nodes of them, that may differ."""
+"""Options, or complete nodes of options, that may differ."""
 MAX_STEPS = "algorithm.max_steps"
 
 
@@ -47,7 +47,7 @@ def flat(values: Mapping[str, Any], above: str = "") -> dict[str, Any]:
 
 
 def trajectory_options(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that must not differ, of a resolved configuration as config.yaml holds it; secrets stay masked."""
+    """The options that must not differ, from a resolved configuration as in config.yaml; secrets stay masked."""
     return {key: value for key, value in flat(values).items() if not is_resume_mutable(key)}
 
 
@@ -56,7 +56,8 @@ def is_resume_mutable(key: str) -> bool:
 
 
 def run_fingerprint(directory: Path) -> dict[str, Any]:
-    """What a checkpoint's manifest says of its run, from the files of the run directory (or of a rank's own folder)."""
+    """What a checkpoint's manifest records about its run, from the files of the run directory (or of a rank's own
+    folder)."""
     config = yaml.safe_load((directory / "config.yaml").read_text(encoding="utf-8"))
     written = json.loads((directory / manifest.NAME).read_text(encoding="utf-8"))
     options, data = trajectory_options(config), {name: part["fingerprint"] for name, part in written["data"].items()}
@@ -72,7 +73,7 @@ def run_fingerprint(directory: Path) -> dict[str, Any]:
 
 
 def differences(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> Iterator[InputProblem]:
-    """Options that decide the trajectory and are not those of the checkpoint."""
+    """Options that determine the trajectory and differ from those of the checkpoint."""
     for key in sorted(theirs.keys() | ours.keys()):
         there, here = (side.get(key, "not an option") for side in (theirs, ours))
         if there != here:
@@ -81,7 +82,7 @@ def differences(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> Iterator[
 
 
 def changed_data(theirs: Mapping[str, str], ours: Mapping[str, str]) -> Iterator[InputProblem]:
-    """Splits whose tasks are not those of the checkpoint."""
+    """Splits whose tasks differ from those of the checkpoint."""
     remedy = "bring the data back that the run was started with, or a new run.dir"
     for name in sorted(theirs.keys() | ours.keys()):
         there, here = theirs.get(name, "no such split"), ours.get(name, "no such split")

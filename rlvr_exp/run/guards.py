@@ -1,7 +1,7 @@
-"""The guards of a training as one callback of its trainer: skipped updates, signs of life, what is running out.
+"""The guards of a training run as one callback of its trainer: skipped updates, heartbeats, resources that run out.
 
-Which updates are skipped is rlvr_exp.algorithms.nonfinite_guard's, the deadline rlvr_exp.run.watchdog's, forecasts
-rlvr_exp.run.guards_trend's; here they are asked at the right moments of a step.
+rlvr_exp.algorithms.nonfinite_guard decides which updates are skipped, rlvr_exp.run.watchdog holds the deadline,
+rlvr_exp.run.guards_trend makes the forecasts; this callback calls them at the right moments of a step.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ class Guards(TrainerCallback):
         self._context, self._trends = context, ResourceTrends(context.directory, options.trend_steps)
 
     def on_step_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_):
-        """Raises GuardStop past the skipped updates that are borne: here, once the last one stands in its row."""
+        """Raises GuardStop past the allowed number of skipped updates: here, once the last one is in its row."""
         self.updates.check(state.global_step)
         self._context.heartbeat()
         go_over(UPDATE)
@@ -42,5 +42,5 @@ class Guards(TrainerCallback):
         self.updates.check(state.global_step, ended=True)
 
     def metrics(self) -> Mapping[str, float]:
-        """For the row of a step."""
+        """Metrics for the row of a step."""
         return {**self.updates.metrics(), **self._trends.metrics()}

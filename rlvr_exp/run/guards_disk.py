@@ -1,8 +1,7 @@
-"""A disk that takes no more, or a folder that may not be written: one clear error in place of a traceback.
+"""A full disk or a folder without write permission: one clear error in place of a traceback.
 
-Every file of a run is written beside its final name and renamed, so that what stood there before stays whole; this
-module only puts the failure into words. Libraries that write weights tell of it in texts of their own, which are
-known here.
+Every file of a run is written under a temporary name and renamed, so that the previous file stays complete; this module
+only words the failure. Libraries that write weights report it in texts of their own, which are recognised here.
 """
 
 import errno
@@ -15,22 +14,22 @@ from pathlib import Path
 from rlvr_exp.core.errors import GuardStop
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
-"""No space, over quota, file too large, read-only: of a disk, whatever was written."""
+"""No space, over quota, file too large, read-only: failures of the disk, whichever file was written."""
 DENIED = (errno.EACCES, errno.EPERM)
 TEXTS = re.compile(r"\(os error (\d+)\)|PytorchStreamWriter failed writing file|enforce fail at inline_container")
-"""How Safetensors and torch say it."""
+"""How Safetensors and torch word it."""
 
 
 class Unwritable(GuardStop):
-    """A file of the run cannot be written; what was there is whole."""
+    """A file of the run cannot be written; existing files are complete."""
 
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Around whatever writes a file or a folder of the run.
+    """Context for any write of a file or folder of the run.
 
     Raises:
-        Unwritable: the disk or the folder takes no more. Any other failure is raised as it is.
+        Unwritable: the disk is full or the folder refuses the write. Any other failure is raised as it is.
     """
     try:
         yield
@@ -42,7 +41,8 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def unwritable(fault: BaseException, run_dir: Path) -> Unwritable | None:
-    """What a failure that came from anywhere in a run is, where it is one of the disk; None for any other."""
+    """The stop for a failure that came from anywhere in a run, where it is a failure of the disk; None for any
+    other."""
     reason = _reason(fault)
     named = getattr(fault, "filename", None)
     inside = isinstance(named, str | Path) and Path(named).absolute().is_relative_to(run_dir.absolute())

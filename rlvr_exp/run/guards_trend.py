@@ -1,8 +1,8 @@
-"""Early warning: memory, open files or disk that will be used up before the run is.
+"""Early warning: memory, open files or disk that will run out before the run ends.
 
-Measures this process each step, and forecasts by the median of all pairwise slopes (Theil 1950, Sen 1968), which a
-few odd steps do not move. Growth that has stopped warns of nothing: what counts is the smaller of the slopes over the
-whole window and over its later half. Tells once a resource; never stops a run.
+Measures this process each step, and forecasts by the median of all pairwise slopes (Theil 1950, Sen 1968), which a few
+outlying steps do not move. Growth that has stopped gives no warning: the smaller of the slopes over the complete window
+and over its later half counts. Warns once per resource; never stops a run.
 """
 
 import os
@@ -24,7 +24,7 @@ class Use:
 
     used: float
     left: float
-    """Until it is used up."""
+    """What remains until it is used up."""
 
 
 class ResourceTrends:
@@ -32,7 +32,7 @@ class ResourceTrends:
 
     Args:
         directory: of the run; its disk is watched.
-        window: steps that a slope is taken over, nothing being forecast before there are so many; 0: nothing at all.
+        window: steps that a slope is taken over; nothing is forecast before there are so many, and never where it is 0.
     """
 
     def __init__(self, directory: Path, window: int):
@@ -42,11 +42,11 @@ class ResourceTrends:
         self._row: dict[str, float] = {}
 
     def step(self, done: int, total: int) -> list[str]:
-        """Measure after a step; returns a line for each resource that would not last, once each in a run."""
+        """Measure after a step; returns a line for each resource that would run out, once per resource and run."""
         return self.take(measure(self._directory), done, total)
 
     def take(self, uses: Mapping[str, Use], done: int, total: int) -> list[str]:
-        """The same of measurements made elsewhere."""
+        """The same for measurements taken elsewhere."""
         self._row = {f"system/{NAMES[name]}": use.used for name, use in uses.items()}
         warnings = []
         for name, use in uses.items():
@@ -61,7 +61,7 @@ class ResourceTrends:
         return warnings
 
     def metrics(self) -> dict[str, float]:
-        """Of the last step: what is used, and where it would not last how many steps it would."""
+        """Metrics of the last step: what is used, and the remaining steps of a resource that would run out."""
         return self._row
 
 
@@ -85,7 +85,7 @@ def _line(name: str, use: Use, growth: float, done: int, total: int) -> str:
 
 
 def sustained(values: Sequence[float]) -> float:
-    """Growth a step that has lasted to the end of the window."""
+    """Growth per step that has been sustained to the end of the window."""
     values = list(values)
     return min(slope(values), slope(values[len(values) // 2 :]))
 
@@ -101,7 +101,7 @@ def slope(values: Sequence[float]) -> float:
 
 
 def measure(directory: Path) -> dict[str, Use]:
-    """This process now, and the disk that holds a folder."""
+    """The current use of this process, and of the disk that holds a folder."""
     disk = shutil.disk_usage(directory)
     files, most = len(os.listdir("/proc/self/fd")), resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     pages = int(Path("/proc/self/statm").read_text().split()[1])
@@ -113,7 +113,7 @@ def measure(directory: Path) -> dict[str, Use]:
 
 
 def memory_left() -> float:
-    """Bytes that this process may still take: the machine's, or the container's where that is less."""
+    """Bytes that this process may still allocate: the machine's, or the container's where that is less."""
     lines = Path("/proc/meminfo").read_text().splitlines()
     there = next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable"))
     try:

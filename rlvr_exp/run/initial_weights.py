@@ -1,7 +1,7 @@
-"""The files that a run's policy starts from, by their content: a run goes on only from what it began with.
+"""The files that a run's policy starts from, by their content: a run can only be resumed with the same files.
 
-The start is more than the first weights. It stays as the reference policy, as the base below an adapter, as the tokenizer
-and as the code of `trust_remote_code`, none of which a checkpoint holds again. Never imports torch.
+The start is more than the initial weights. It remains in use as the reference policy, as the base of an adapter, as the
+tokenizer and as the code of `trust_remote_code`, none of which a checkpoint contains. Never imports torch.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,15 +19,15 @@ from rlvr_exp.core.errors import InputProblem
 OTHERS = ("*.json", "*.py", "*.jinja", "*.model", "merges.txt", "vocab.txt")
 """Configurations, tokenizers and code."""
 VALUE = ("value/*.safetensors",)
-"""Of PPO, which goes on with it."""
+"""Of PPO, which continues with it."""
 ABOUT = (sealed.NAME, "state.json", "trainer_state.json", "training_args.json")
-"""About the run that wrote the folder, and not about its policy."""
+"""Files about the run that wrote the folder, and not about its policy."""
 
 
 def initial_weights(config: Config) -> dict[str, str]:
-    """SHA-256 of each file that makes the policies which a run starts with, by `model/NAME`, `adapter/NAME` and `ROLE/NAME`.
+    """SHA-256 of each file of the policies that a run starts with, by `model/NAME`, `adapter/NAME` and `ROLE/NAME`.
 
-    Reads all of the weights once; those that a check of this process has read are not read again.
+    Reads all weights once; files that this process has already checked are not read a second time.
     """
     model = config.model
     weights = () if model.from_scratch else (*WEIGHTS, *VALUE)
@@ -41,7 +41,7 @@ def initial_weights(config: Config) -> dict[str, str]:
 
 
 def changed_initial_weights(theirs: Mapping[str, str], ours: Mapping[str, str]) -> Iterator[InputProblem]:
-    """Files of the start model that are not those which the run began with, one problem each."""
+    """Files of the initial weights that differ from those that the run started with, one problem each."""
     remedy = "bring the start model back that the run was started with, or a new run.dir"
     for name in sorted(theirs.keys() | ours.keys()):
         there, here = theirs.get(name, "no such file"), ours.get(name, "no such file")
@@ -50,14 +50,14 @@ def changed_initial_weights(theirs: Mapping[str, str], ours: Mapping[str, str]) 
 
 
 def _base(model: Model) -> Path | None:
-    """Where the weights below any adapter are; None: nowhere on this machine, which is told before a run starts."""
+    """The folder of the weights below any adapter; None: not on this machine, which is reported before a run starts."""
     named = base(model)
     folders = (Path(named), *_of_hub(named)) if named else (EMBEDDED_MODELS / model.embedded,)
     return next((folder for folder in folders if folder.is_dir()), None)
 
 
 def _of_hub(name: str) -> Iterator[Path]:
-    """The snapshot that the hub's cache gives for a name: the one that `refs/main` names."""
+    """The snapshot in the hub's cache for a name: the revision in `refs/main`."""
     for folder in snapshots(name):
         main = folder.parents[1] / "refs" / "main"
         if main.is_file() and main.read_text(encoding="utf-8").strip() == folder.name:

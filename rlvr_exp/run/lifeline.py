@@ -1,7 +1,7 @@
-"""The child's side of its life line: it ends at once when its parent is gone, however the parent went.
+"""The child's side of its lifeline: the child ends at once when its parent is gone, however the parent ended.
 
-On Linux the kernel kills the child with its parent; a thread that reads the parent's pipe does it everywhere, and where
-the parent was gone before the kernel was asked.
+On Linux the kernel kills the child with its parent; a thread that reads the parent's pipe does so everywhere, and where
+the parent was gone before the request to the kernel.
 """
 
 import ctypes

@@ -1,6 +1,6 @@
-"""manifest.json: what a run was made with. The parent writes what it knows; a stage adds what only it learns.
+"""manifest.json: how a run was produced. The parent writes what it knows; a stage adds what only the stage learns.
 
-Reads versions from package metadata, so that nothing heavy is imported for it.
+Reads versions from package metadata, so that nothing heavy is imported.
 """
 
 import json
@@ -57,13 +57,13 @@ def begin(directory: Path, stage: str, seed: int, command: Sequence[str], create
 
 
 def mark_resumed(directory: Path, checkpoint: Path, command: Sequence[str], created: str) -> None:
-    """Note from which checkpoint the run goes on, under which versions, and keep what its manifest said."""
+    """Record from which checkpoint and under which versions the run is resumed; the earlier entries are kept."""
     entry = {"checkpoint": str(checkpoint), "command": [masked(word) for word in command], "created": created}
     update(directory, versions=versions(), resumed=[*_read(directory).get("resumed", []), entry])
 
 
 def resumed_from(directory: Path) -> Path | None:
-    """The checkpoint that the run in this directory goes on from; None for one that began here."""
+    """The checkpoint that the run in this directory was resumed from; None for a run that started here."""
     resumed = _read(directory).get("resumed", [])
     return Path(resumed[-1]["checkpoint"]) if resumed else None
 
@@ -73,7 +73,7 @@ def _read(directory: Path) -> dict[str, Any]:
 
 
 def section(directory: Path, name: str) -> dict[str, Any]:
-    """A part of the manifest; empty where it is not there."""
+    """A section of the manifest; empty where it is missing."""
     return _read(directory).get(name) or {}
 
 
@@ -89,7 +89,7 @@ def hardware() -> dict[str, Any]:
 
 
 def versions() -> dict[str, str | None]:
-    """Of the package, of Python, and of what the package stands on; None where one is not installed."""
+    """Versions of the package, of Python and of the package's dependencies; None for those that are not installed."""
     own = {"rlvr_exp": rlvr_exp.__version__, "python": platform.python_version()}
     return own | {name: _version(name) for name in PACKAGES}
 
@@ -102,7 +102,7 @@ def _version(package: str) -> str | None:
 
 
 def _git(folder: Path) -> dict[str, Any] | None:
-    """Commit of the checkout that the package runs from; None outside of one."""
+    """Commit of the checkout that the package runs from; None outside of a checkout."""
     commit = _git_output(folder, "rev-parse", "HEAD")
     # A package installed somewhere inside another repository is not part of it.
     if commit is None or _git_output(folder, "ls-files", "--error-unmatch", "__init__.py") is None:

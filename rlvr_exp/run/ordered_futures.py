@@ -1,4 +1,4 @@
-"""Verdicts in flight, given back in the order in which they were asked for, in bounded memory."""
+"""Pending verdicts, returned in the order of their requests, in bounded memory."""
 
 import threading
 import time
@@ -11,22 +11,22 @@ from rlvr_exp.tasks.row_formats import RowId
 from rlvr_exp.verifiers.base import WINDOW, Verdict
 
 MOST_BYTES = 256 << 20
-"""Of rows whose verdict is still to come."""
+"""Bytes of rows whose verdict is pending."""
 MOST_WAITING = 20_000
-"""Verdicts that are there and wait for one before them; about 1 KB each."""
+"""Completed verdicts that wait for an earlier row; about 1 KB each."""
 POLL_S = 0.2
 
 
 @dataclass(frozen=True)
 class Pending:
-    """One row in flight."""
+    """One row whose verdict was requested."""
 
     id: RowId
     verdict: Future[Verdict]
 
 
 class OrderedFutures:
-    """A queue of rows in flight. One thread asks and takes; verdicts may come from any."""
+    """A queue of rows in flight. A single thread adds and takes; verdicts may come from any thread."""
 
     def __init__(self) -> None:
         self._queue: deque[Pending] = deque()
@@ -34,7 +34,7 @@ class OrderedFutures:
         self._unfinished = self._bytes = 0
 
     def add(self, identity: RowId, verdict: Future[Verdict], size: int) -> None:
-        """`size`: bytes that the row takes until its verdict is there."""
+        """`size`: bytes that the row takes until its verdict is complete."""
         with self._changed:
             self._unfinished += 1
             self._bytes += size
@@ -43,17 +43,17 @@ class OrderedFutures:
 
     @property
     def full(self) -> bool:
-        """No further row is to be asked for now."""
+        """No further row should be added now."""
         many = self._unfinished >= WINDOW or self._bytes >= MOST_BYTES
         return many or len(self._queue) >= MOST_WAITING
 
     def take(self) -> Iterator[Pending]:
-        """Those at the head whose verdicts are there."""
+        """Rows at the head of the queue whose verdicts are complete."""
         while self._queue and self._queue[0].verdict.done():
             yield self._queue.popleft()
 
     def wait(self) -> None:
-        """Until a verdict comes, but not for long: a signal may ask for a stop meanwhile."""
+        """Wait for a verdict, but not for long: a signal may request a stop meanwhile."""
         with self._changed:
             if self._queue and not self._queue[0].verdict.done():
                 self._changed.wait(POLL_S)
@@ -62,7 +62,7 @@ class OrderedFutures:
         return len(self._queue)
 
     def take_before_last_done(self, seconds: float) -> Iterator[Pending]:
-        """What stands before the last verdict that is there, waiting for the gaps: what is judged is not lost."""
+        """Rows before the last completed verdict, waiting for the gaps: no completed verdict is lost."""
         done = [index for index, pending in enumerate(self._queue) if pending.verdict.done()]
         count, deadline = (done[-1] + 1 if done else 0), time.monotonic() + seconds
         while count and time.monotonic() < deadline:

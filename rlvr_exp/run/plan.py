@@ -18,7 +18,7 @@ WRITTEN = ("config.yaml", "manifest.json", "log.txt", "summary.json", "report.ht
 
 
 def plan(config: Config, needs: list[MissingArtifact]) -> str:
-    """The plan as text, one `name: value` a line, and below it the memory of each device as a table."""
+    """The plan as text, one `name: value` per line, followed by the memory of each device as a table."""
     lines = [f"{name + ':':<12} {text}" for name, text in _lines(config, needs)]
     if reads(config, "model") and config.replay is None:
         lines += ["", *memory(config)]
@@ -61,14 +61,14 @@ def _training(config: Config) -> Iterator[tuple[str, str]]:
 
 
 def _beginning(config: Config) -> str:
-    """Where `run.resume` would have it begin, if the newest checkpoint is sound."""
+    """Where `run.resume` would resume from, if the newest checkpoint is sound."""
     directory = directory_of(config)
     steps = steps_of(directory)
     return f"after {steps[0].name} of {directory}, where it is sound" if steps else f"anew: no checkpoint in {directory}"
 
 
 def _passes(config: Config) -> str:
-    """How the trainer would cut a step in which every prompt and completion is as long as any may be."""
+    """How the trainer would split a step in which every prompt and completion has the greatest allowed length."""
     algorithm, model, world = config.algorithm, config.model, config.parallel.world
     answers = dict.fromkeys(range(algorithm.group_size), model.max_completion_tokens)
     limit, prompts = algorithm.max_tokens_per_device, algorithm.prompts_per_step

@@ -1,4 +1,4 @@
-"""Whether a run can start on this machine: what it needs is here, its packages are installed, its directory is free."""
+"""Whether a run can start on this machine: its inputs exist, its packages are installed, its directory is free."""
 
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -12,16 +12,16 @@ from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.run.resume import problem_before
 
 CHECKED_BY_BUILDING = ("reward", "tracking")
-"""Nodes whose objects are light and say at construction what cannot work."""
+"""Nodes whose objects are light and report problems at construction."""
 
 
 def preflight_problems(config: Config, fetchable: bool) -> Iterator[InputProblem]:
-    """Everything in the way. `fetchable`: what can be brought here does not count."""
+    """Every problem that prevents the start. `fetchable`: artifacts that can be fetched do not count."""
     if not fetchable:
         yield from (need.problem for need in missing_artifacts(config))
     for name in CHECKED_BY_BUILDING:
         node = getattr(config, name)
-        # A user's own class may import anything; it speaks up when the stage builds it.
+        # A user's own class may import anything; it reports problems when the stage builds it.
         if reads(config, name) and node._target_ in SCHEMAS:
             yield from _problems_of(node)
     if problem := problem_before(config):

@@ -1,4 +1,4 @@
-"""Processes that live and die together: the ranks of a run on one machine. Knows nothing of what they do."""
+"""Processes that live and die together: the ranks of a run on a single machine. Independent of what they do."""
 
 import signal
 import subprocess
@@ -11,17 +11,17 @@ from rlvr_exp.core.errors import DONE, FAULT
 Child = subprocess.Popen[bytes]
 
 GRACE_FAULT_S, GRACE_S = 3.0, 30.0
-"""Seconds that the others have once one has ended: after a fault or a kill to say what they saw, else to finish (the
-agreed end of a run: the last file, a viewer that is closed)."""
+"""Seconds that the other processes have once the first has ended: after a fault or a kill to log what they saw, else to
+finish (the agreed end of a run: the last file, closing a viewer)."""
 
 
 class ProcessGroup:
-    """Started processes. The first that fails decides how the run ended; the others are killed after their grace."""
+    """Started processes. The first failure decides how the run ended; the others are killed after a grace period."""
 
     def __init__(self) -> None:
         self._children: list[Child] = []
         self._ends: SimpleQueue[int] = SimpleQueue()
-        """Places of processes in the order in which they ended."""
+        """Indices of processes in the order in which they ended."""
         self._killed = False
         self._first_failure: int | None = None
         self._stop_requested = False
@@ -30,23 +30,23 @@ class ProcessGroup:
     def add(self, child: Child) -> None:
         self._children.append(child)
         if self._stop_requested:
-            child.send_signal(signal.SIGTERM)  # Asked while the family was still being started.
+            child.send_signal(signal.SIGTERM)  # The stop was requested while processes were still being started.
 
     def watch(self) -> None:
-        """Begin to wait for ends; once all are added."""
+        """Start waiting for the processes to end; called once all are added."""
         for place in range(len(self._children)):
             threading.Thread(target=self._wait_for, args=(place,), daemon=True).start()
         self._watch = threading.Thread(target=self._end_together, daemon=True)
         self._watch.start()
 
     def wait(self) -> None:
-        """Return when none lives."""
+        """Return when all have ended."""
         if self._watch is not None:
             self._watch.join()
 
     @property
     def failed(self) -> int:
-        """Place of the process that failed first by itself; 0 where none did."""
+        """Index of the process that failed first by itself; 0 where none did."""
         return self._first_failure or 0
 
     @property
@@ -59,7 +59,7 @@ class ProcessGroup:
             child.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """Kill what lives, and wait for its end."""
+        """Kill the living processes and wait until they have ended."""
         self._killed = True
         living = [child for child in self._children if child.poll() is None]
         for child in living:

@@ -1,7 +1,8 @@
-"""What a person sees while a run goes on: a bar on a terminal, plain lines elsewhere.
+"""The progress of a run for a person: a bar on a terminal, plain lines elsewhere.
 
 Takes the events that the run's children send (JSON objects, see `Progress.event`) and draws them; owns no other state
-and writes no file. Plain lines hold no control characters and come at most every ten seconds or tenth of the work.
+and writes no file. Plain lines contain no control characters and come at most every ten seconds or every tenth of the
+work.
 """
 
 import sys
@@ -26,14 +27,14 @@ class View(Protocol):
 
 
 class Progress:
-    """Progress of one run.
+    """Progress of a run.
 
     Args:
-        total: update steps that the run intends; 0 for a stage without any.
+        total: update steps that the run plans; 0 for a stage without any.
         stage: its name.
         tty: draw a bar; else plain lines.
         out: where to draw, standard output by default.
-        rows: takes answers as they are; None: they are told as text.
+        rows: writes answers as JSON; None: they are printed as text.
     """
 
     def __init__(self, total: int, stage: str, tty: bool, out: TextIO | None = None, rows: Rows | None = None):
@@ -41,16 +42,16 @@ class Progress:
         self._total, self._stage, self._rows = total, stage, rows
         self._view: View = _bar(out) if tty else Plain(out, time.monotonic)
         self.reason = ""
-        """Why the run ended where it did, as its process told it."""
+        """Why the run ended early, as reported by its process."""
 
     def event(self, event: Mapping[str, Any]) -> None:
-        """Draw one event: a step, progress within a phase, or a note.
+        """Draw an event: a step, progress within a phase, or a note.
 
         {"kind": "step", "step": 3, "total": 150, "reward": 0.31, "success": 0.25, "loss": 1.2,
          "phases": {"generate": 0.8, "verify": 0.1, "update": 1.2}}, all but the step optional;
         {"kind": "phase", "name": "evaluate before", "done": 128, "total": 400}; {"kind": "note", "text": "..."};
         {"kind": "alarm", "text": "..."}, which goes to standard error; {"kind": "row", "row": {...}, "text": "..."}, an
-        answer and the same for a person. {"kind": "reason", "text": "..."} is kept and not drawn.
+        answer and its text for a person. {"kind": "reason", "text": "..."} is stored and not drawn.
 
         Raises:
             ValueError: another kind.
@@ -78,7 +79,7 @@ class Progress:
             raise ValueError(f"Progress.event: got kind {kind!r}, allowed {', '.join(KINDS)}")
 
     def close(self) -> None:
-        """End the drawing; the terminal is left as it was."""
+        """Stop drawing; the terminal is left as it was."""
         self._view.close()
 
 
@@ -120,7 +121,7 @@ def figures(event: Mapping[str, Any]) -> str:
 
 
 def printable(text: str) -> str:
-    """Without control characters: a note may quote what a candidate printed."""
+    """The text without control characters: a note may quote the output of a candidate."""
     return "".join(character if character.isprintable() else " " for character in str(text))
 
 

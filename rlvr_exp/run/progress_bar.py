@@ -1,4 +1,5 @@
-"""The bar on a terminal, drawn by rich: a line for each kind of work, the latest figures below, notes above."""
+"""The progress bar on a terminal, drawn by rich: a line for each kind of work, the latest figures below, notes
+above."""
 
 from collections.abc import Iterable
 from typing import TextIO
@@ -10,7 +11,7 @@ from rich.text import Text
 
 
 class _WithFigures(RichProgress):
-    """The figures have a line of their own: beside the bar they would push it off an 80-column terminal."""
+    """Figures get their own line: next to the bar they would push it off an 80-column terminal."""
 
     figures = ""
 
@@ -21,7 +22,7 @@ class _WithFigures(RichProgress):
 
 
 class Bar:
-    """See `View`. One task of rich for each name of work."""
+    """See `View`. A rich task for each name of work."""
 
     def __init__(self, out: TextIO):
         self._console = Console(file=out, force_terminal=True, highlight=False)

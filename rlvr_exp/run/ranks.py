@@ -1,8 +1,8 @@
 """The processes that train together, as their parent starts them and as each of them sees itself.
 
-A rank learns who it is from its environment (the names that torch, Accelerate and DeepSpeed read). Rank 0 writes the
-run directory; every other rank is given a folder of its own inside it that ends with the run, so that no file has two
-writers. Never imports torch at the top: the parent reads this file.
+A rank learns its identity from its environment (the names that torch, Accelerate and DeepSpeed read). Rank 0 writes the
+run directory; every other rank gets a folder of its own inside it, which is removed at the end of the run, so that no
+file has two writers. Never imports torch at the top: the parent reads this file.
 """
 
 import os
@@ -20,23 +20,23 @@ from rlvr_exp.core.files import write_text
 
 NAMES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 SCRATCH = ".ranks"
-"""Folder of the run directory that holds those of the ranks above 0 while the run goes on."""
+"""Folder of the run directory that holds those of the ranks above 0 while the run is in progress."""
 HELD = ("config.yaml", "manifest.json")
 """Files of the run directory that a stage expects to find."""
 
 
 def environments(parallel: Parallel, shared: Mapping[str, str]) -> list[dict[str, str]]:
-    """The environment of each process of this machine: the shared one, and who the process is.
+    """The environment of each process of this machine: the shared environment plus the process's rank variables.
 
-    Names left over from whatever started the parent (a scheduler, a launcher) are dropped: a single process that found
-    them would wait for others.
+    Rank variables inherited from the parent's own launcher or scheduler are dropped: a single process that found them
+    would wait for others.
     """
     base = {name: value for name, value in shared.items() if name not in NAMES}
     if not parallel.distributed:
         return [base]
     port = parallel.port or free_port()
     if parallel.nodes == 1 and os.path.isdir("/sys/class/net/lo"):
-        base.setdefault("GLOO_SOCKET_IFNAME", "lo")  # A host whose own name has no address cannot be met by it.
+        base.setdefault("GLOO_SOCKET_IFNAME", "lo")  # A host whose own name has no address cannot be reached by it.
     place = {
         "WORLD_SIZE": str(parallel.world),
         "LOCAL_WORLD_SIZE": str(parallel.processes),
@@ -61,18 +61,18 @@ def of_node(parallel: Parallel, run_directory: Path) -> Path:
 
 
 def rank() -> int:
-    """This process's number among all of the run; 0 where it is alone."""
+    """This process's global rank; 0 where it is alone."""
     return int(os.environ.get("RANK", "0"))
 
 
 @contextmanager
 def own_directory(run_directory: Path, parallel: Parallel) -> Iterator[Path]:
-    """Where this process writes: the run directory for rank 0, a folder that is dropped afterwards for the others.
+    """Where this process writes: the run directory for rank 0, a temporary folder for the other ranks.
 
-    Checkpoints are read from the run directory by all.
+    All ranks read checkpoints from the run directory.
 
     Args:
-        run_directory: this machine's part of it, as `of_node` says.
+        run_directory: this machine's part of it, as returned by `of_node`.
     """
     if rank() == 0:
         yield run_directory
@@ -88,13 +88,13 @@ def own_directory(run_directory: Path, parallel: Parallel) -> Iterator[Path]:
 
 
 def remove_scratch(run_directory: Path) -> None:
-    """What the ranks above 0 wrote; called by the parent once none of them lives."""
+    """Remove what the ranks above 0 wrote; called by the parent once all of them have ended."""
     shutil.rmtree(run_directory / SCRATCH, ignore_errors=True)
 
 
 @contextmanager
 def joined(parallel: Parallel) -> Iterator[None]:
-    """This process meets the others for as long as the block runs; nothing for one that trains alone.
+    """Join the process group for as long as the block runs; nothing for a process that trains alone.
 
     Raises:
         InputError: there is no device for it.
@@ -108,12 +108,12 @@ def joined(parallel: Parallel) -> Iterator[None]:
     if parallel.strategy in SHARDING:
         _with_deepspeed()
     yield
-    # Not after a failure: the others would see this rank leave while it still says why, and end before it.
+    # Not after a failure: the others would see this rank leave while it still logs the reason, and end before it.
     dist.destroy_process_group()
 
 
 def _backend() -> str:
-    """Take this rank's device. Objects travel by gloo also where tensors travel by NCCL."""
+    """Select this rank's device. Objects are sent by gloo also where tensors are sent by NCCL."""
     import torch
 
     if not torch.cuda.is_available():
@@ -128,11 +128,11 @@ def _backend() -> str:
 
 
 def _with_deepspeed() -> None:
-    """Let DeepSpeed know of the ranks: a model that is loaded spread over them has to, before any is trained."""
+    """Initialise DeepSpeed's distributed state: a model loaded in shards needs it before any training."""
     import deepspeed
 
     # It would look for a compiler, and compile collectives of its own for CPUs at first use; gloo's do.
     deepspeed.ops.__compatible_ops__ = {}
     deepspeed.init_distributed()
-    # DeepSpeed calls what torch has renamed, thousands of times a step, and a line of the log each.
+    # DeepSpeed calls functions that torch has renamed, thousands of times a step, with a line in the log each.
     warnings.filterwarnings("ignore", category=FutureWarning, module=r"torch\.distributed\.c10d_logger")

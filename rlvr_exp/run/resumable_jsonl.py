@@ -1,7 +1,7 @@
-"""A file of rows that a run adds to, one JSON object a line, and beside it FILE.made.json, which says what it was made from.
+"""A resumable file of rows, one JSON object per line, with FILE.made.json, which records what it was built from.
 
-Owns both files. A file that was made in the same way is gone on with, also after kill -9 in the middle of a line; any
-other is refused and stays as it is. Knows no row but by `fits`.
+Owns both files. A file with the same provenance is continued, also after kill -9 in the middle of a line; any other
+file is refused and stays as it is. Knows its rows only by `fits`.
 """
 
 import fcntl
@@ -19,7 +19,7 @@ LOG_CHARACTERS = 2000
 
 
 def shown(log: str) -> str:
-    """Capped, and without lone surrogates, which no strict reader of JSON takes."""
+    """The log, truncated, and without lone surrogates, which strict JSON readers reject."""
     if len(log) > LOG_CHARACTERS:
         half = LOG_CHARACTERS // 2
         log = f"{log[:half]}\n[...]\n{log[-half:]}"
@@ -30,14 +30,14 @@ class ResumableJsonl:
     """The file at `path`, claimed for this process.
 
     Args:
-        made: everything that decides the rows: nested JSON, compared key by key.
+        provenance: everything that determines the rows: nested JSON, compared key by key.
 
     Raises:
-        InputError: it was made in another way, by something else, is damaged, in use, or cannot be written.
+        InputError: it has another provenance or none, is damaged, in use, or cannot be written.
     """
 
     option: str
-    """The key that names the file, for messages."""
+    """The option that names the file, for messages."""
 
     def __init__(self, path: Path, provenance: Mapping[str, Any]):
         self.path, self._sidecar = path, path.with_name(f"{path.name}.made.json")
@@ -51,11 +51,11 @@ class ResumableJsonl:
 
     @staticmethod
     def fits(row: Any) -> bool:
-        """Whether a value read from the file is one of its rows."""
+        """Whether a value read from the file is a valid row."""
         return isinstance(row, dict)
 
     def existing(self) -> Iterator[dict[str, Any]]:
-        """The rows that are there already."""
+        """The existing rows."""
         with open(self.path, encoding="ascii", errors="replace", newline="\n") as file:
             for number, line in enumerate(file, 1):
                 if number > self.rows:
@@ -63,7 +63,7 @@ class ResumableJsonl:
                 yield self._parsed(line, number)
 
     def write(self, row: Mapping[str, Any]) -> None:
-        """Add a line; it is out of this process when this returns. Raises GuardStop where the disk takes no more."""
+        """Add a line; it has left this process when this returns. Raises GuardStop where the disk is full."""
         data = memoryview(json.dumps(row, allow_nan=False).encode() + b"\n")
         try:
             while data:
@@ -122,7 +122,7 @@ class ResumableJsonl:
             )
 
     def _complete_rows(self) -> int:
-        """Cut what a kill left of a last line; the number of lines before it."""
+        """Truncate an incomplete last line; returns the number of complete lines."""
         self._file.seek(0)
         end = rows = at = 0
         while chunk := self._file.read(1 << 20):

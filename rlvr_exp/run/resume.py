@@ -1,8 +1,8 @@
-"""Where a run begins: anew, or from the newest sound checkpoint of its directory. Decided by the parent, before anything
-starts; the manifest then names the checkpoint.
+"""Where a run starts: from its first step, or from the newest sound checkpoint of its directory. Decided by the parent,
+before anything starts; the manifest then names the checkpoint.
 
-What does not fit (other options, other data, another start model, another run's checkpoint) is refused with every
-difference, and nothing in the directory is touched. Never imports torch.
+What does not fit (other options, other data, other initial weights, another run's checkpoint) is refused with every
+difference, and nothing in the directory is changed. Never imports torch.
 """
 
 import shutil
@@ -27,32 +27,32 @@ from rlvr_exp.run.initial_weights import changed_initial_weights, initial_weight
 from rlvr_exp.run.summary import read_summary
 
 PASSED = ("summary.json", "report.html", "evaluation/after.json", "evaluation/after.jsonl.gz")
-"""Files about the end of a run, which is still to come."""
+"""Files about the end of a run, which a resumed run has yet to reach."""
 
 
 @dataclass(frozen=True)
 class Start:
-    """How a run begins."""
+    """How a run starts."""
 
     checkpoint: Path | None = None
-    """What it goes on from; None: it begins."""
+    """The checkpoint to resume from; None: a run that starts at its first step."""
     step: int = 0
     damaged: tuple[Path, ...] = ()
     """Newer checkpoints that are not sound."""
     completed: bool = False
-    """There is nothing left to do."""
+    """No steps are left to do."""
     notes: tuple[str, ...] = ()
-    """What a person should know, a line each."""
+    """Notes for a person, one line each."""
 
 
 def directory_of(config: Config) -> Path | None:
-    """The run directory that the options name; None: a new one by its default name."""
+    """The run directory that the options name; None: a new directory with its default name."""
     named = config.run.resume if config.run.resume not in ("", AUTO) else config.run.dir
     return Path(named) if named else None
 
 
 def problem_before(config: Config) -> InputProblem | None:
-    """Why a run cannot begin or go on in the directory that it names, as far as a look at it tells."""
+    """Why a run cannot start or be resumed in the directory that it names, as far as its files show."""
     directory, resume = directory_of(config), config.run.resume
     if directory is None:
         return None
@@ -66,13 +66,13 @@ def problem_before(config: Config) -> InputProblem | None:
 
 
 def begin(checked: Checked, root: Path) -> Start:
-    """Decide how the run begins. Reads all of the checkpoint that it goes on from; writes nothing.
+    """Decide how the run starts. Reads the complete checkpoint that it resumes from; writes nothing.
 
     Args:
         root: the run directory.
 
     Raises:
-        InputError: no checkpoint is there or sound, or what is there does not fit.
+        InputError: no checkpoint exists or is sound, or the checkpoint does not fit.
     """
     if not checked.config.run.resume:
         return Start()
@@ -91,7 +91,7 @@ def steps_of(root: Path) -> list[Path]:
 
 
 def newest_sound(root: Path) -> tuple[Path, Mapping[str, Any], list[tuple[Path, InputError]]]:
-    """The newest sound checkpoint, what its manifest says, and those newer than it with what is wrong with each.
+    """The newest sound checkpoint, its manifest, and the newer checkpoints with the fault of each.
 
     Raises:
         InputError: none is sound; with the fault of each.
@@ -108,8 +108,8 @@ def newest_sound(root: Path) -> tuple[Path, Mapping[str, Any], list[tuple[Path, 
 
 
 def prepare(start: Start, directory: Path, root: Path) -> None:
-    """Make the directory what it was when the checkpoint was written, but for metrics, which the tracker cuts. Damaged
-    checkpoints are put aside under a hidden name."""
+    """Restore the directory to its state when the checkpoint was written, except for metrics, which the tracker
+    truncates. Damaged checkpoints are moved to a hidden name."""
     for path in start.damaged if directory == root else ():
         aside = path.with_name(f".{path.name}.damaged")
         shutil.rmtree(aside, ignore_errors=True)
@@ -126,7 +126,7 @@ def prepare(start: Start, directory: Path, root: Path) -> None:
 
 
 def _restart(checked: Checked, root: Path) -> Start:
-    """A run that stopped before its first checkpoint begins again; anything else is not ours to write over."""
+    """Restart a run that stopped before its first checkpoint; any other content is not ours to overwrite."""
     if checked.config.run.resume != AUTO:
         remedy = f"run.resume=auto run.dir={root} begins again"
         raise InputError(InputProblem("run.resume", "holds no checkpoint", str(root), "a run with one", "", remedy))
@@ -145,8 +145,8 @@ def _written(root: Path) -> dict[str, Any]:
 
 
 def _check_fit(checked: Checked, checkpoint: Path, manifest: Mapping[str, Any]) -> None:
-    """Raises InputError with every option, split and file of the start model that is not the checkpoint's, and where its
-    steps are past ours."""
+    """Raises InputError with every option, split and file of the initial weights that differs from the checkpoint's,
+    and where its step is past ours."""
     ours = resolved(checked)
     found = list(differences(manifest["config"], trajectory_options(ours)))
     if not any(problem.where.startswith("data.") for problem in found):
@@ -166,7 +166,7 @@ def _fingerprints(config: Config) -> dict[str, str]:
 
 
 def _completed(checked: Checked, root: Path, manifest: Mapping[str, Any]) -> bool:
-    """It ended well, and no more steps are asked for than then."""
+    """Whether the run completed, and no further steps are configured."""
     status = (read_summary(root) or {}).get("status")
     max_steps = flat(_written(root)).get(MAX_STEPS, manifest["max_steps"]) if (root / "config.yaml").is_file() else manifest["max_steps"]
     return status == "completed" and checked.config.algorithm.max_steps <= max_steps

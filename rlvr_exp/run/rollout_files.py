@@ -1,7 +1,8 @@
-"""What was sampled and how it was judged, as files of the run directory: gzipped JSON lines, one row a completion.
+"""Rollouts and their verdicts as files of the run directory: gzipped JSON lines, one row per completion.
 
-Owns `rollouts/step_000010.jsonl.gz` and `evaluation/{before,after}.jsonl.gz`. Files are atomic, and equal rows give
-equal bytes. A prompt is written once, on the first row of its group, and given back on every row. Never judges.
+Owns `rollouts/step_000010.jsonl.gz` and `evaluation/{before,after}.jsonl.gz`. Files are written atomically, and equal
+rows give equal bytes. A prompt is written once, on the first row of its group, and restored on every row when read.
+Never verifies.
 """
 
 import dataclasses
@@ -24,14 +25,14 @@ STEP_FILE = re.compile(r"step_(\d{6,})\.jsonl\.gz")
 
 @dataclass(frozen=True)
 class VerifiedCompletion:
-    """One sampled completion of a training step."""
+    """A sampled completion of a training step with its verdict and reward."""
 
     step: int
-    """The step that had it at hand, counted from 1."""
+    """The step that used it, counted from 1."""
     task: str
     family: str
     group: int
-    """Which group of the step; the samples of a group answer one prompt."""
+    """Index of its group in the step; the samples of a group answer the same prompt."""
     sample: int
     prompt: str
     completion: str
@@ -45,23 +46,23 @@ class VerifiedCompletion:
     reward: float | None
     """None without a verdict."""
     terms: Mapping[str, float]
-    """Each named term's weighted share of the reward."""
+    """The weighted share of each named term of the reward."""
     advantage: float | None
-    """Of its first token. None where it was not trained on in this step."""
+    """Advantage of its first token. None where it was not trained on in this step."""
     log: str
     fate: str = "trained"
-    """trained, filtered, no_verdict; or pending, and a later step's file has it again."""
+    """trained, filtered, no_verdict; or pending, in which case a later step's file repeats it."""
     waited: int = 0
     """Steps since it was sampled."""
     cascade: Mapping[str, Any] | None = None
-    """Of a cascade: the role, the body that it stands on, who failed. Not in the file where there is none."""
+    """Of a cascade: the role, the body that it builds on, which role failed. Absent from the file of other runs."""
 
 
 def write_rollouts(run_dir: Path, step: int, rows: Sequence[VerifiedCompletion]) -> Path:
-    """Write the step's file, in the order given.
+    """Write the step's file, in the given order.
 
     Raises:
-        ValueError: a row of another step, two prompts in one group, or a number that is not finite.
+        ValueError: a row of another step, two prompts in the same group, or a number that is not finite.
     """
     strangers = {row.step for row in rows} - {step}
     if strangers:
@@ -72,7 +73,7 @@ def write_rollouts(run_dir: Path, step: int, rows: Sequence[VerifiedCompletion])
 
 
 def read_rollouts(path: Path) -> list[VerifiedCompletion]:
-    """The rows of one step, each with its prompt.
+    """The rows of a step, each with its prompt.
 
     Raises:
         InputError: the file is missing, damaged or of another form.
@@ -81,7 +82,7 @@ def read_rollouts(path: Path) -> list[VerifiedCompletion]:
 
 
 def rollout_steps(run_dir: Path) -> dict[int, Path]:
-    """The step files that exist, by step, ascending."""
+    """The existing step files, by step, ascending."""
     found = [(STEP_FILE.fullmatch(path.name), path) for path in (run_dir / "rollouts").glob("step_*.jsonl.gz")]
     return dict(sorted((int(match[1]), path) for match, path in found if match))
 
@@ -108,7 +109,7 @@ def evaluation_path(run_dir: Path, when: When) -> Path:
 
 
 def _once(rows: Iterable[dict[str, Any]], key: str) -> Iterator[dict[str, Any]]:
-    """Drop the prompt from all but the first row of each key, and what is of a cascade from rows of none."""
+    """Drop the prompt from all but the first row of each key, and the field `cascade` from rows without a cascade."""
     known: dict[Any, str] = {}
     for row in rows:
         if row.get("cascade", 0) is None:

@@ -1,4 +1,4 @@
-"""A step's samples as rows of `rollouts/`: what was asked, answered, judged and paid, and what became of it."""
+"""A step's samples as rows of `rollouts/`: prompt, completion, verdict, reward, and whether each was trained on."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,20 +11,20 @@ from rlvr_exp.run.step_log import trained_rows
 
 @dataclass(frozen=True)
 class _Step:
-    """What decides a sample's fate."""
+    """The state that determines a sample's fate."""
 
     number: int
     """Counted from 1, as in the metrics."""
     waiting: frozenset[int]
     advantages: Mapping[tuple[int, int], float]
-    """Of the samples trained on, by group id and place in the group."""
+    """Advantages of the samples trained on, by group id and index in the group."""
 
 
 def rollout_rows(groups: Groups, learned: TrainingBatch | None, regularised: bool) -> list[VerifiedCompletion]:
-    """One row a sample at hand: those sampled earlier that the step learns from, then those sampled in it.
+    """One row per sample of the step: first samples carried in from earlier steps, then those sampled in it.
 
     Args:
-        learned: None where nobody learns from them.
+        learned: None where no policy is trained on them.
     """
     advantages = {} if learned is None else _advantages(learned, regularised)
     step = _Step(groups.step + 1, frozenset(group.id for group in groups.carried_over), advantages)

@@ -1,5 +1,4 @@
-"""What a run stored of its sampling, for stages that look at it again: its rollouts and what identifies them. Never
-writes."""
+"""Reads the rollouts that a run stored, and their fingerprint, for stages that process them later. Never writes."""
 
 import hashlib
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ from rlvr_exp.run.rollout_files import VerifiedCompletion, read_rollouts, rollou
 
 @dataclass(frozen=True)
 class RunReader:
-    """The rollouts of one run directory.
+    """The rollouts of a run directory.
 
     Raises:
         InputError: there are none.
@@ -28,18 +27,18 @@ class RunReader:
 
     @property
     def files(self) -> dict[int, Path]:
-        """By step, ascending."""
+        """The files by step, ascending."""
         return rollout_steps(self.directory)
 
     def fingerprint(self) -> str:
-        """Of all files and their names."""
+        """Hash of all files and their names."""
         digest = hashlib.blake2b(digest_size=16)
         for path in self.files.values():
             digest.update(path.name.encode() + hashlib.blake2b(path.read_bytes()).digest())
         return digest.hexdigest()
 
     def step(self, number: int) -> list[VerifiedCompletion]:
-        """Raises InputError where that step has no file, naming those that have."""
+        """The rows of a step. Raises InputError where it has no file, naming the steps that have."""
         files = self.files
         if number not in files:
             there = f"{min(files)} to {max(files)}" if len(files) == max(files) - min(files) + 1 else str(list(files))

@@ -1,9 +1,10 @@
-"""The books of a step: every sample is trained on, filtered, put by for a later step, or without a verdict.
+"""The sample accounting of a step: every sample is trained on, filtered, pending for a later step, or without a
+verdict.
 
     sampled = trained + filtered + pending + no_verdict
 
-Each side is counted from its own source: what was sampled and what waits from the groups, what was trained on from the
-tensors that the update is given. Where they disagree the run stops: samples were lost, or learned from twice.
+Each side is counted from its own source: sampled and pending samples from the groups, trained samples from the tensors
+that the update receives. Where the sides disagree the run stops: samples were lost, or trained on twice.
 """
 
 from collections.abc import Mapping
@@ -20,9 +21,9 @@ class SampleAccounting:
     sampled: int
     trained: int
     filtered: int
-    """Judged, in a group that had nothing to teach."""
+    """Verified, in a group with nothing to learn from."""
     pending: int
-    """Put by for later steps, less those of earlier steps taken up again: negative where more were."""
+    """Carried over to later steps, minus those carried in from earlier steps: negative where more were carried in."""
     no_verdict: int
 
     @classmethod
@@ -41,7 +42,7 @@ class SampleAccounting:
         )
 
     def check(self, step: int) -> None:
-        """Raises GuardStop where the books do not add up."""
+        """Raises GuardStop where the counts do not add up."""
         if self.sampled != self.trained + self.filtered + self.pending + self.no_verdict:
             parts = ", ".join(f"{name} {count}" for name, count in asdict(self).items())
             raise GuardStop(

@@ -1,7 +1,8 @@
-"""Callbacks that decide when checkpoints are written: when due, when asked to stop, at the end, and at each new best.
+"""Callbacks that decide when checkpoints are written: when due, when a stop is requested, at the end, and at each new
+best.
 
-They are written after the step's row of metrics and its evaluation, so that a run that goes on from one logs the next
-row as if it had never stopped.
+They are written after the step's row of metrics and its evaluation, so that a run resumed from a checkpoint logs the
+next row as if it had never stopped.
 """
 
 import logging
@@ -26,21 +27,21 @@ _LOG = logging.getLogger(__name__)
 
 
 class BestCheckpoint(TrainerCallback):
-    """Looks for the best step by one metric of its rows, and ends training when none comes.
+    """Tracks the best step by a metric of its rows, and stops training when none follows.
 
-    Of equal values the later step is the best, since it has learned for longer; it is no better for `patience`.
+    Of equal values the later step is the best, since it was trained for longer; it does not reset `patience`.
 
     Args:
         settings: the `run.select` node.
-        measure: held-out success as it is now, by the names of rows.
+        measure: returns the current held-out success, under the names of rows.
     """
 
     def __init__(self, settings: Select, checkpoints: Checkpoints, tracker: Tracker, measure: EvalFn):
         self._settings, self._checkpoints, self._tracker, self._measure = settings, checkpoints, tracker, measure
         self.value: float | None = None
-        """The best so far."""
+        """The best value so far."""
         self.step = 0
-        """The step that has it."""
+        """The step of the best value."""
         self._waited = 0
         self._seen = 0
         """The last step with a value."""
@@ -51,7 +52,7 @@ class BestCheckpoint(TrainerCallback):
 
     @property
     def best_path(self) -> Path | None:
-        """The best checkpoint, where one is looked for and was found."""
+        """The best checkpoint, where the selection is active and found any."""
         return self._checkpoints.best if self._settings.active and self.value is not None else None
 
     def is_best(self, step: int) -> bool:
@@ -98,8 +99,8 @@ class BestCheckpoint(TrainerCallback):
         return {"by": by, "value": self.value, "step": self.step, "waited": self._waited, "seen": self._seen}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on, and let `best` name what it named then; one that is lost since is said so, and looked for anew. So is the
-        best by another metric."""
+        """Restore the state, and link `best` to the same checkpoint; where that checkpoint is lost, a warning is logged
+        and the search starts over. It also starts over for another metric."""
         if state["by"] != [self._settings.metric, self._settings.mode]:
             return
         self.value, self.step, self._waited, self._seen = (state[key] for key in ("value", "step", "waited", "seen"))
@@ -114,10 +115,10 @@ class BestCheckpoint(TrainerCallback):
 
 
 class CheckpointWriter(TrainerCallback):
-    """Writes checkpoints; a run asked to stop writes one first.
+    """Writes checkpoints; a run whose stop was requested writes one first.
 
-    That of the last step is written when training has ended and no sooner: rows of metrics may be rarer than steps, and the
-    last row comes then. A run that went on from a checkpoint without it would never have it.
+    The checkpoint of the last step is written only when training has ended: rows of metrics may be rarer than steps,
+    and the last row is logged then. A run resumed from a checkpoint without that row would never log it.
     """
 
     def __init__(self, checkpoints: Checkpoints, policies: Policies, context: RunContext, best_checkpoint: BestCheckpoint):
@@ -125,10 +126,10 @@ class CheckpointWriter(TrainerCallback):
         self._stopping = self._last = False
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_):
-        # Rows of metrics may be rarer than steps; a run that ends here tells the step that its checkpoint has.
+        # Rows of metrics may be rarer than steps; a run that ends here reports the step of its checkpoint.
         self._context.steps = state.global_step
         self._last = control.should_training_stop or state.global_step >= state.max_steps
-        # All ranks stop at one step, whenever each was told; after the last one the measurement stops.
+        # All ranks stop at the same step, whenever each received the request; after the last step the evaluation stops.
         self._stopping = any_rank(self._context.interrupted) and not self._last
         control.should_save |= self._stopping or self._checkpoints.due(state.global_step)
 

@@ -1,4 +1,4 @@
-"""Tasks that come on standard input: read to their end by the parent, for a stage that runs in another process."""
+"""Tasks from standard input: read to the end by the parent, for a stage that runs in another process."""
 
 import shutil
 import sys
@@ -10,15 +10,15 @@ from rlvr_exp.core.errors import GuardStop, Interrupted
 from rlvr_exp.core.files import replacing
 
 NAME = "input.jsonl"
-"""In the run directory."""
+"""File name in the run directory."""
 
 
 def keep_standard_input(config: Config, directory: Path) -> None:
-    """Copy standard input into the run directory, where the configuration asks for it.
+    """Copy standard input into the run directory, where the configuration reads tasks from it.
 
     Raises:
         Interrupted: by Ctrl-C, before its end.
-        GuardStop: the run directory takes no more.
+        GuardStop: the run directory cannot be written.
     """
     if config.infer is None or config.infer.input != STDIN:
         return

@@ -1,7 +1,7 @@
-"""What a step of reinforcement learning tells of itself: its own metrics, and its books checked.
+"""The log of a step of reinforcement learning: its metrics and its checked sample accounting.
 
-Rates of verdicts and rewards are those of what was sampled in the step; a step that learns from groups sampled earlier
-alone has none. Rows of rollouts are rlvr_exp.run.rollout_rows'.
+Rates of verdicts and rewards are those of the samples of the step; a step that trains only on groups sampled earlier
+has none. Rows of rollouts are written by rlvr_exp.run.rollout_rows.
 """
 
 import math
@@ -21,32 +21,32 @@ from rlvr_exp.verifiers.base import BUCKETS
 
 SOLVED, FAILED, SILENT, MIXED = "solved", "failed", "no_verdict", "mixed"
 COUNTS = ("samples/", "dead/")
-"""Metrics that are added up over the steps of a row; all others are means."""
+"""Metrics that are summed over the steps of a row; all others are averaged."""
 
 
 class StepLog:
-    """Turns steps' groups into rows of metrics.
+    """Turns the groups of steps into rows of metrics.
 
     Args:
-        regularised: the loss has terms beside the reward's (KL, entropy, a value), so that groups without an advantage are
-            learned from as well, unless they are masked.
-        masked: groups with nothing to teach stay out of the loss.
+        regularised: the loss has terms other than the reward's (KL, entropy, a value), so that groups without an
+            advantage are trained on as well, unless they are masked.
+        masked: groups with zero variance stay out of the loss.
     """
 
     def __init__(self, regularised: bool, masked: bool) -> None:
         self._regularised, self._masked = regularised, masked
         self.steps_with_signal = 0
-        """Steps in which any sample had something to teach."""
+        """Steps in which any sample had something to learn from."""
         self._rows: list[dict[str, float]] = []
-        """Of the steps since the last row was logged."""
+        """Metrics of the steps since the last row was logged."""
         self._updates: list[float] = []
         self._collected_at = time.perf_counter()
 
     def record(self, groups: Groups, learned: TrainingBatch) -> None:
-        """Note what was sampled; called once a step, before its update.
+        """Record the samples; called once a step, before its update.
 
         Raises:
-            GuardStop: the books do not add up.
+            GuardStop: the sample accounting does not add up.
         """
         trained = int(trained_rows(learned, self._regularised).sum())
         accounting = SampleAccounting.of(groups, trained, self._filtered(groups))
@@ -63,19 +63,20 @@ class StepLog:
         self._collected_at = time.perf_counter()
 
     def _filtered(self, groups: Groups) -> set[int]:
-        """Ids of the groups that the update leaves out: dead ones, unless the loss has something else to say of them."""
+        """Ids of the groups that the update leaves out: those with zero variance, unless other terms of the loss use
+        them."""
         taken = {group.id for group in groups.batch}
         kept = self._regularised and not self._masked
         return {group.id for group in groups.settled if group.id in groups.zero_variance and not (kept and group.id in taken)}
 
     def updated(self) -> None:
-        """Note the end of an update, before anything else of its step (a checkpoint) takes time."""
+        """Record the end of an update, before anything else of its step (a checkpoint) takes time."""
         now = time.perf_counter()
         self._updates.append(now - self._collected_at)
         self._collected_at = now
 
     def state_dict(self) -> dict[str, Any]:
-        """Plain values: what the next row is made of, and how many steps had something to teach."""
+        """Plain values: the data of the next row, and the number of steps with something to learn from."""
         return {"rows": self._rows, "time/update": self._updates, "steps_with_signal": self.steps_with_signal}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -83,7 +84,7 @@ class StepLog:
         self.steps_with_signal = state["steps_with_signal"]
 
     def metrics(self) -> Mapping[str, float]:
-        """What happened since the last call: counts added up, everything else as the mean over the steps that have it."""
+        """Metrics since the last call: counts are summed, all others averaged over the steps that have them."""
         names = dict.fromkeys(name for row in self._rows for name in row)
         values = {name: [row[name] for row in self._rows if name in row] for name in names}
         row = {name: math.fsum(each) if name.startswith(COUNTS) else fmean(each) for name, each in values.items()}
@@ -94,7 +95,7 @@ class StepLog:
 
 
 def trained_rows(learned: TrainingBatch, regularised: bool) -> torch.Tensor:
-    """(N,) which samples were trained on: judged, and of a group that had something to teach."""
+    """(N,) which samples were trained on: verified, and of a group with something to learn from."""
     counted = learned.weights.sum(1) > 0
     return counted if regularised else counted & learned.live().repeat_interleave(learned.group_size)
 
@@ -103,7 +104,7 @@ def _rewards(groups: Sequence[Group]) -> dict[str, float]:
     judged = [one for group in groups for one in group.rewarded if one.total is not None]
     if not judged:
         return {}
-    # Before the normaliser, which takes the level out that this curve is to show.
+    # Before the normaliser, which removes the level that this curve shows.
     totals = [one.sum for one in judged]
     row = {"reward/mean": fmean(totals), "reward/std": pstdev(totals)}
     for name in judged[0].terms:
@@ -112,7 +113,7 @@ def _rewards(groups: Sequence[Group]) -> dict[str, float]:
 
 
 def _shaping(groups: Sequence[Group]) -> dict[str, float]:
-    """What the algorithm itself added to rewards, where it does."""
+    """What the algorithm itself added to the rewards, where it does."""
     pairs = [pair for group in groups for pair in zip(group.rewards, group.rewarded, strict=True)]
     added = [seen - paid.total for seen, paid in pairs if seen is not None]
     return {"reward/shaping": fmean(added)} if any(added) else {}
@@ -130,7 +131,7 @@ def _verdicts(groups: Sequence[Group]) -> dict[str, float]:
 
 
 def _kinds(groups: Sequence[Group]) -> dict[str, float]:
-    """Groups by their outcomes: all passed, none passed, nothing judged, or some of each; and how hard their tasks are."""
+    """Groups by their outcomes: all passed, none passed, none verified, or mixed; and the difficulty of their tasks."""
     kinds = Counter(_kind([answer.verdict.outcome for answer in group.completions]) for group in groups)
     difficulty = fmean(group.completions[0].task.difficulty for group in groups)
     return {f"groups/{kind}": kinds[kind] / len(groups) for kind in (SOLVED, FAILED, SILENT, MIXED)} | {
@@ -146,7 +147,7 @@ def _kind(outcomes: list[str]) -> str:
 
 
 def _dead(groups: Groups) -> dict[str, float]:
-    """How many of the step's sampled groups have rewards all alike, and why."""
+    """How many of the step's sampled groups have equal rewards, and why."""
     kinds = Counter(groups.zero_variance.get(group.id) for group in groups.sampled)
     return {f"dead/{kind}": kinds[kind] for kind in ZERO_VARIANCE_KINDS}
 

@@ -1,4 +1,4 @@
-"""summary.json: how a run ended and what it measured. Written once, by the process that knows the end."""
+"""summary.json: how a run ended and what it measured. Written once, by the process that knows the outcome."""
 
 import dataclasses
 import json
@@ -13,7 +13,7 @@ from rlvr_exp.run.context import StageResult
 
 NAME = "summary.json"
 STATUS = {DONE: "completed", GUARD: "stopped", INTERRUPTED: "interrupted", BAD_INPUT: "failed", FAULT: "failed"}
-"""The status that goes with an exit code."""
+"""The status of each exit code."""
 
 
 def write_summary(directory: Path, stage: str, exit_code: int, seconds: float, result: StageResult) -> None:
@@ -33,7 +33,7 @@ def write_summary(directory: Path, stage: str, exit_code: int, seconds: float, r
 
 
 def with_diagnosis(directory: Path, summary: Mapping[str, Any], cause: str) -> dict[str, Any]:
-    """The summary with the first cause for which a run did not learn, written where there is a summary to hold it."""
+    """The summary with the first cause for which a run did not learn, written where a summary exists."""
     extended = {**summary, "diagnosis": cause}
     if (directory / NAME).is_file():
         write_json(directory / NAME, extended)
@@ -41,13 +41,13 @@ def with_diagnosis(directory: Path, summary: Mapping[str, Any], cause: str) -> d
 
 
 def read_summary(directory: Path) -> dict[str, Any] | None:
-    """The summary of a run, None where it has none yet."""
+    """The summary of a run; None where it has none yet."""
     path = directory / NAME
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
 
 
 def _plain(value: Any) -> Any:
-    """JSON types; a number that is not finite becomes null, which strict JSON has in its place."""
+    """The value as JSON types; a number that is not finite becomes null, as strict JSON requires."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return _plain(dataclasses.asdict(value))
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Runs the jobs of a sweep one after another, each as a run of its own, and shows them side by side."""
+"""Runs the jobs of a sweep sequentially, each as a run of its own, and prints them as a table."""
 
 import re
 import traceback
@@ -12,7 +12,7 @@ from rlvr_exp.run.directory import fresh, problem_with
 from rlvr_exp.run.execute import Outcome
 
 WORST_FIRST = (INTERRUPTED, FAULT, GUARD, BAD_INPUT, DONE)
-"""A sweep ends with the worst exit code of its jobs; one that a person interrupts says so."""
+"""A sweep ends with the worst exit code of its jobs; an interrupted sweep ends with that code."""
 COLUMNS = (
     "job",
     "status",
@@ -28,7 +28,7 @@ COLUMNS = (
 
 
 def job_directory(root: Path, index: int, swept: Sequence[str]) -> Path:
-    """`ROOT/N_overrides`, short, and without characters that a shell or the grammar of an override minds."""
+    """`ROOT/N_overrides`, short, and without characters that are special to a shell or to the grammar of overrides."""
     name = re.sub(r"[^\w.+-]+", "-", "_".join(word.lstrip("+~") for word in swept), flags=re.ASCII)[:100]
     return root / (f"{index}_{name}" if name else str(index))
 
@@ -36,11 +36,12 @@ def job_directory(root: Path, index: int, swept: Sequence[str]) -> Path:
 def job_directories(
     chosen: Sequence[str], swept: Sequence[Sequence[str]], now: datetime, resuming: bool = False
 ) -> list[Path]:
-    """A directory for each job: its own run.dir where they all differ, else one below the run.dir they share, or below
-    a new `multirun/DATE/TIME`, which is made. Where jobs are `resuming`, each may hold its run already.
+    """A directory for each job: its own run.dir where they all differ, else a folder inside their shared run.dir, or
+    inside a new `multirun/DATE/TIME`, which is created. Where jobs are `resuming`, each directory may hold its run
+    already.
 
     Raises:
-        InputError: a directory holds a run already, or run.dir is shared by some jobs only.
+        InputError: a directory holds a run already, or only some jobs share a run.dir.
     """
     if len(set(chosen)) == len(chosen) > 1:
         directories = [Path(name) for name in chosen]
@@ -59,10 +60,10 @@ def job_directories(
 
 
 def run_all(names: Sequence[str], directories: Sequence[Path], start: Callable[[int], Outcome]) -> int:
-    """Start each job by its index, whatever became of those before it, and print the table of all.
+    """Start each job by its index, whatever the outcome of earlier jobs, and print the table of all.
 
     Returns:
-        The worst of the jobs' exit codes. A job that is interrupted ends the sweep.
+        The worst of the jobs' exit codes. An interrupted job ends the sweep.
     """
     outcomes: list[Outcome] = []
     for index, name in enumerate(names):
@@ -91,7 +92,7 @@ def worst(codes: Sequence[int]) -> int:
 
 
 def table(names: Sequence[str], outcomes: Sequence[Outcome]) -> str:
-    """One row a job, columns aligned."""
+    """One row per job, columns aligned."""
     rows = [COLUMNS, *(_row(name, outcome) for name, outcome in zip(names, outcomes, strict=False))]
     widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
     return "\n".join(

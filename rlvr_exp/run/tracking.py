@@ -1,8 +1,8 @@
 """The metrics of a run: `metrics.jsonl` and `metrics.csv` always, and a copy to the chosen viewer.
 
-Owns those files and the one name rule: whatever depends on the machine is named `time/...` or `system/...`. A row is
-one step; what is logged for one step at several times shares its row. A number that is not finite is null in JSON and
-empty in CSV. Never decides what is logged.
+Owns those files and the naming rule: metrics that depend on the machine are named `time/...` or `system/...`. Each step
+has one row; metrics logged for the same step at several times share its row. A number that is not finite is null in
+JSON and empty in CSV. Never decides what is logged.
 """
 
 import csv
@@ -26,16 +26,16 @@ Row = dict[str, float | int | None]
 
 
 class Tracker:
-    """Writes the metrics of one run directory. One process of a run, rank 0, owns it.
+    """Writes the metrics of a run directory. Owned by a single process of a run, rank 0.
 
     Args:
         directory: the run directory.
         sink: the viewer, built from the `tracking` node of the configuration; closed with the tracker.
-        resume_step: keep the rows up to this step and go on after it (-1 keeps none: an interrupted run without a
-            checkpoint starts over); None starts anew, and is refused where rows are.
+        resume_step: keep the rows up to this step and continue after it (-1 keeps none: an interrupted run without a
+            checkpoint starts over); None starts a new file, and is refused where rows exist.
 
     Raises:
-        ValueError: rows exist and nothing was said of resuming.
+        ValueError: rows exist and `resume_step` is None.
     """
 
     def __init__(self, directory: Path, sink: Sink, resume_step: int | None = None):
@@ -54,7 +54,7 @@ class Tracker:
 
     @property
     def last(self) -> dict[str, float | int | None]:
-        """The metrics of the row logged last, without its step; empty before any."""
+        """The metrics of the last logged row, without its step; empty before any."""
         return {name: value for name, value in self._rows[-1].items() if name != "step"} if self._rows else {}
 
     @property
@@ -63,10 +63,10 @@ class Tracker:
         return int(self._rows[-1]["step"]) if self._rows else 0
 
     def log(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Add to the row of a step; it is on its way to the disk when this returns.
+        """Add to the row of a step; it has been written to the file when this returns.
 
         Raises:
-            ValueError: the step lies before the last one, a metric stands in its row already or is named `step`, or the
+            ValueError: the step is before the last one, a metric is in its row already or is named `step`, or the
                 tracker is closed.
         """
         self._refuse(step, metrics)
@@ -79,9 +79,9 @@ class Tracker:
         self._sink.log(step, {name: value for name, value in added.items() if value is not None})
 
     def samples(self, rows: Sequence[VerifiedCompletion], seed: int) -> None:
-        """Show the viewer a few of a step's samples; the step has its row already, or they are not shown."""
+        """Send the viewer a few of a step's samples; they are skipped where the step has no row yet."""
         sink = self._sink
-        wanted = getattr(sink, "samples", 0)  # A viewer of a user's own may know of none.
+        wanted = getattr(sink, "samples", 0)  # A user's own viewer may not have this attribute.
         if sink is not None and wanted and rows and self._rows and self._rows[-1]["step"] == rows[0].step:
             sink.table(rows[0].step, table(rows, wanted, seed))
 
@@ -107,13 +107,13 @@ class Tracker:
             self._write_csv()
 
     def _replace_last(self, added: Row) -> None:
-        """The longer line goes over the shorter one in one write."""
+        """The longer line overwrites the shorter line in a single write."""
         self._rows[-1] |= added
         _write_at(self._jsonl, self._last_at, _line(self._rows[-1]))
         self._write_csv()
 
     def close(self) -> None:
-        """Rewrite the CSV whole and close the viewer. Calling it twice is harmless."""
+        """Rewrite the complete CSV and close the viewer. Calling it twice is harmless."""
         if self._sink is not None:
             self._write_csv()
             self._sink.close()
@@ -132,7 +132,7 @@ class Tracker:
 
 
 def read_metrics(directory: Path) -> list[Row]:
-    """The rows of `metrics.jsonl`, [] where there is none. A last line that a kill cut short is left out."""
+    """The rows of `metrics.jsonl`, [] where there is none. An incomplete last line left by a kill is skipped."""
     path = directory / "metrics.jsonl"
     if not path.exists():
         return []
@@ -156,7 +156,8 @@ def _csv_text(rows: list[Mapping[str, Any]], columns: list[str]) -> str:
 
 
 def _write_at(path: Path, offset: int, text: str) -> None:
-    """One write of whole lines, so that a killed run leaves at most its last line short, and a full disk none."""
+    """Write complete lines at once, so that a killed run leaves at most its last line incomplete, and a full disk
+    none."""
     data = memoryview(text.encode("utf-8"))
     handle = os.open(path, os.O_WRONLY)
     try:

@@ -1,6 +1,6 @@
-"""A few samples of a step as a table for viewers: the best and the worst paid, and some by chance.
+"""A few samples of a step as a table for viewers: the highest and the lowest reward, and some at random.
 
-The rollouts hold all of them; which ones are shown depends on the run's seed alone.
+The rollouts hold all of them; the selection depends on the run's seed alone.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ def table(rows: Sequence[VerifiedCompletion], count: int, seed: int) -> list[lis
 
 
 def chosen(rows: Sequence[VerifiedCompletion], count: int, seed: int) -> list[VerifiedCompletion]:
-    """The best paid, the worst paid, then others by chance; ties are broken by chance too."""
+    """The highest reward, the lowest reward, then others at random; ties are broken at random too."""
     mixed = sorted(rows, key=lambda row: derive(seed, "samples", row.step, row.group, row.sample))
     paid = sorted((row for row in mixed if row.reward is not None), key=lambda row: row.reward or 0.0)
     wanted = [*paid[-1:], *paid[:1], *mixed]

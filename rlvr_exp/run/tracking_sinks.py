@@ -1,9 +1,9 @@
 """Viewers of a run's metrics, one class for each option of the `tracking` group.
 
-The truth is `metrics.jsonl`, which is always written; a viewer gets a copy, in files under the run directory: the
-same metrics by the same names, a few samples of each logged step, the configuration as config.yaml has it (without
-secrets), and where checkpoints and logs lie. Building one only looks whether its package is installed, so that a
-missing one is refused before a run starts; `start` imports it. TensorBoard events are written without torch.
+`metrics.jsonl`, which is always written, is authoritative; a viewer receives a copy, in files inside the run directory:
+the same metrics under the same names, a few samples of each logged step, the configuration as in config.yaml (without
+secrets), and the paths of checkpoints and logs. The constructor only checks that the package is installed, so that a
+missing package is refused before a run starts; `start` imports it. TensorBoard events are written without torch.
 """
 
 import importlib.util
@@ -18,27 +18,27 @@ from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.run.tracking_samples import COLUMNS
 
 KEPT = ("checkpoints", "rollouts", "evaluation", "log.txt", "report.html")
-"""What of a run directory is named by its path: rollouts hold each verdict with the verifier's log."""
+"""Files and folders of a run directory that are listed by path: rollouts hold each verdict with the verifier's log."""
 
 
 class Sink(Protocol):
-    """Takes copies of the logged rows, finite numbers only, between `start` and `close`."""
+    """Receives copies of the logged rows, finite numbers only, between `start` and `close`."""
 
     samples: int
-    """How many samples of each logged step it wants."""
+    """Number of samples that it shows of each logged step."""
 
     def start(self, directory: Path, resume_step: int | None) -> None: ...
 
     def log(self, step: int, metrics: Mapping[str, float]) -> None: ...
 
     def table(self, step: int, rows: Sequence[Sequence[object]]) -> None:
-        """Samples of a step that was logged, each a row of COLUMNS."""
+        """Show samples of a logged step, each a row of COLUMNS."""
 
     def close(self) -> None: ...
 
 
 class Files:
-    """No viewer: the run directory's own files alone."""
+    """No viewer: only the run directory's own files."""
 
     samples = 0
 
@@ -108,11 +108,11 @@ class TensorBoard:
 
 
 class WandB:
-    """A W&B run whose files lie in `wandb/`. A resumed run opens a second one in the same group.
+    """A W&B run whose files are in `wandb/`. A resumed run opens a second W&B run in the same group.
 
     Args:
         project: where the run is listed.
-        mode: `offline` writes files alone; `online` sends them too.
+        mode: `offline` only writes files; `online` also sends them.
         entity: team or user; empty for the account's default.
         samples: shown of each logged step.
 
@@ -139,7 +139,7 @@ class WandB:
     def table(self, step: int, rows: Sequence[Sequence[object]]) -> None:
         import wandb
 
-        # A table of its own for each step: one that grows is written whole each time, and shown as its last state.
+        # A new table for each step: a growing table is written completely each time, and only its last state is shown.
         cells = [[str(cell) for cell in row] for row in rows]
         self._run.log({"samples": wandb.Table(columns=list(COLUMNS), data=cells)}, step=step)
 
@@ -152,7 +152,7 @@ class WandB:
 
 
 def configuration(directory: Path) -> str:
-    """The text of config.yaml; empty where there is none. Secrets stand in it as the variables that hold them."""
+    """The text of config.yaml; empty where there is none. It names secrets only by their environment variables."""
     path = directory / "config.yaml"
     return path.read_text(encoding="utf-8") if path.is_file() else ""
 

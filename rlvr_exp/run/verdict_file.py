@@ -1,4 +1,4 @@
-"""OUT.jsonl of a verification: one verdict a line, in the input's order. Never judges."""
+"""OUT.jsonl of a verification: one verdict per line, in the order of the input. Never verifies."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def row_of(identity: RowId, verdict: Verdict) -> dict[str, Any]:
 
 
 class VerdictFile(ResumableJsonl):
-    """The file of verdicts; `made`: everything that decides them."""
+    """The file of verdicts; `provenance` is everything that determines them."""
 
     option = "verify.output"
 

@@ -1,10 +1,8 @@
-"""Finds a process of a run that stands still: past a deadline the phase it is in and the stacks of all its threads
-are told.
+"""Detects a process of a run that has stalled: past a deadline it logs the current phase and the stacks of all threads.
 
-They go to log.txt and to standard error, once for each time that it stands still. The run is not touched unless it is
-configured to end. A thread looks; where code that holds Python's lock keeps even that from running, the interpreter's
-own timer writes the stacks a little later (then without the phase). Knows no trainer: any progress of a job is a sign
-of life.
+They go to log.txt and to standard error, once for each stall. The run is not touched unless it is configured to end. A
+thread checks the time; where code that holds Python's lock blocks even that thread, the interpreter's own timer writes
+the stacks a little later (then without the phase). Independent of the trainer: any progress of a run is a heartbeat.
 """
 
 import faulthandler
@@ -25,17 +23,17 @@ from rlvr_exp.run.summary import write_summary
 
 LOG = "log.txt"
 LATER_S = 30.0
-"""How much later than the thread the interpreter's own timer comes."""
+"""How much later than the thread the interpreter's own timer fires."""
 LOOKS = 20
-"""Times that the thread looks within a deadline, at most every five seconds."""
+"""Number of checks within a deadline, at most every five seconds."""
 
 
 class Watchdog:
-    """Watches the process it is made in, from `start` to `stop`.
+    """Watches the process that it is created in, from `start` to `stop`.
 
     Args:
-        job: the run; whatever progress it tells is a sign of life, and `alive` is.
-        stage: for the summary of a run that is ended here.
+        context: of the run; every progress event is a heartbeat, and so is `alive`.
+        stage: for the summary of a run that the watchdog ends.
     """
 
     def __init__(self, options: Guards, context: RunContext, stage: str):
@@ -58,7 +56,7 @@ class Watchdog:
         faulthandler.cancel_dump_traceback_later()
 
     def alive(self) -> None:
-        """Something was finished: the time begins anew."""
+        """A heartbeat: the deadline starts over."""
         self._last_sign, self._reported = time.monotonic(), False
         # Standard error of a child is its log.
         faulthandler.dump_traceback_later(self._deadline + LATER_S, exit=self._ends, file=sys.__stderr__)
@@ -74,7 +72,7 @@ class Watchdog:
         head = self._head()
         log_stacks(self._context, f"{head}\n{stacks()}")
         if self._ends and not self._over.is_set():
-            # The main thread cannot be asked: it is what stands still.
+            # The main thread cannot respond: it is the thread that has stalled.
             ended = StageResult(self._context.before, {}, self._context.metrics, self._context.steps, head)
             write_summary(self._context.directory, self._stage, GUARD, time.monotonic() - self._began, ended)
             os._exit(GUARD)
@@ -104,7 +102,7 @@ def watched(options: Guards, context: RunContext, stage: str) -> Iterator[None]:
 
 
 def stacks() -> str:
-    """What every thread of this process is doing, the latest call first."""
+    """The stacks of all threads of this process, the latest call first."""
     with tempfile.TemporaryFile("w+") as file:
         faulthandler.dump_traceback(file, all_threads=True)
         file.seek(0)
@@ -112,7 +110,7 @@ def stacks() -> str:
 
 
 def log_stacks(context: RunContext, text: str) -> None:
-    """To log.txt of the run directory, and to the standard error that a person sees."""
+    """Write to log.txt of the run directory, and to the standard error that a person sees."""
     print(text, file=sys.stderr, flush=True)
     if not _is_stderr(context.directory / LOG):
         with open(context.directory / LOG, "a", encoding="utf-8") as log:
@@ -122,7 +120,7 @@ def log_stacks(context: RunContext, text: str) -> None:
 
 
 def _is_stderr(log: Path) -> bool:
-    """In a child of a run standard error is the log, and the person's is the parent's."""
+    """Whether standard error is the log, as in a child of a run, whose parent prints to the person."""
     try:
         return os.path.samestat(os.fstat(sys.stderr.fileno()), os.stat(log))
     except (OSError, ValueError):
