@@ -1,1 +1,1 @@
-"""Dafny in two roles: a writer of bodies, an annotator who makes Dafny prove them."""
+"""Dafny in two roles: a writer of bodies, and an annotator who adds what Dafny needs to prove them."""

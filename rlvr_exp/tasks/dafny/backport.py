@@ -1,4 +1,4 @@
-"""Programs written for Dafny 3 or 4 in the words of Dafny 2.3, as far as that is mechanical.
+"""Programs for Dafny 3 or 4 translated to Dafny 2.3, as far as that is mechanical.
 
     python -m rlvr_exp.tasks.dafny.backport PATH OUT.jsonl
 
@@ -6,9 +6,10 @@
     ghost function, predicate   without `ghost`, which 2.3 means without a word
     for i := a to b { S }       { var i := a; while i < b invariant a <= i <= b { S i := i + 1; } }, and so downto
 
-OUT holds a program a row, with its version without hints where the set has one. What was changed is of the family
-`SET, back-ported to 2.3`, and so stands in every table by family. Programs that say `function method` themselves are
-older and stay. Whether a ported program verifies is Dafny's to say: rlvr_exp.verifiers.dafny.usable_examples takes OUT.
+OUT holds a program a row, with its version without hints where the set has it. A changed program has the family
+`SET, back-ported to 2.3`, and so has its own row in every table by family. Programs that use `function method` are
+older and stay. Whether a ported program verifies is for Dafny to decide: rlvr_exp.verifiers.dafny.usable_examples
+takes OUT.
 """
 
 import argparse
@@ -33,7 +34,7 @@ _OTHER_KINDS = frozenset(("inductive", "least", "greatest", "twostate", "ghost")
 
 @dataclass(frozen=True)
 class _Edit:
-    """New text in place of what stands between two offsets."""
+    """New text for the range between two offsets."""
 
     start: int
     stop: int
@@ -85,7 +86,7 @@ def _name(walk: Walker, index: int) -> str:
 
 
 def _compiled(whole: Split) -> set[str]:
-    """Names of functions that running code speaks of, directly or through other functions."""
+    """Names of functions that compiled code mentions, directly or through other functions."""
     bodies = {one.name: one.body or () for _, one in qualified(whole.declarations) if one.kind == "function"}
     codes = [erase.method_body(tokens(plain(one.body)), whole.proofs) for one in whole.methods if not one.ghost]
     reached = {token for code in codes for token in code} & set(bodies)
@@ -98,7 +99,7 @@ def _compiled(whole: Split) -> set[str]:
 
 @dataclass(frozen=True)
 class _Loop:
-    """Indices of a `for`'s tokens: its word, `:=`, `to` or `downto`, behind the last bound, the body's brace."""
+    """Indices of a `for`'s tokens: its word, `:=`, `to` or `downto`, after the last bound, the body's brace."""
 
     start: int
     assign: int
@@ -108,7 +109,7 @@ class _Loop:
 
 
 def _loops(walk: Walker, spans: Sequence[tuple[int, int]], text: str) -> Iterator[_Edit]:
-    """Every `for` that counts between two bounds as a `while` with a variable of its own."""
+    """Every `for` that counts between two bounds as a `while` with its own variable."""
     for loop in filter(None, (_loop(walk, index) for index in range(walk.end) if walk.at(index) == "for")):
         name, up = walk.at(loop.start + 1), walk.at(loop.way) == "to"
         bounds = ((loop.assign + 1, loop.way), (loop.way + 1, loop.stop))
@@ -140,13 +141,13 @@ def _loop(walk: Walker, index: int) -> _Loop | None:
 
 
 def _term(walk: Walker, text: str, spans: Sequence[tuple[int, int]], begin: int, end: int) -> str:
-    """A bound as it may stand in a comparison."""
+    """A bound in the form that a comparison allows."""
     shown = text[spans[begin][0] : spans[end - 1][1]]
     return f"({shown})" if {"if", "match", "var", "as"} & set(walk.tokens[begin:end]) else shown
 
 
 def _indent(text: str, at: int) -> str:
-    """The blanks that the line begins with on which something stands."""
+    """The indentation of the line at an offset."""
     line = text[text.rfind("\n", 0, at) + 1 : at]
     return line[: len(line) - len(line.lstrip())]
 

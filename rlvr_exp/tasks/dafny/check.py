@@ -1,9 +1,9 @@
-"""Look over Dafny data before a run: `python -m rlvr_exp.tasks.dafny.check PATH`.
+"""Check Dafny data before a run: `python -m rlvr_exp.tasks.dafny.check PATH`.
 
-Reads all of it, cuts every program into its methods, puts each together again, builds the pairings of both roles,
-splits, and prints counts with reasons. Nothing is proved here: rlvr_exp.verifiers.dafny.usable_examples does that. Ends with 0,
-with 2 where the data are at fault (file, key and fault printed), with 1 where a program does not come back byte for
-byte.
+Reads all of it, cuts every program into its methods, reassembles each, builds the pairings of both roles, splits, and
+prints counts with reasons. Nothing is proved here: rlvr_exp.verifiers.dafny.usable_examples does that. Ends with 0,
+with 2 where the data are at fault (file, key and fault printed), with 1 where a reassembled program is not equal byte
+for byte.
 """
 
 import argparse
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def changed(found: Survey) -> list[str]:
-    """Programs that one of their methods, put together from its parts, does not give back."""
+    """Programs that differ from one of their methods reassembled from its parts."""
     lost = []
     for program in found.programs:
         try:

@@ -1,9 +1,10 @@
-"""CloverBench's wrong variants: programs that verify and say too little, each beside the right one it was made from.
+"""CloverBench's wrong variants: programs that verify and specify too little, each with the right program of which it is
+a variant.
 
-    C1  the text alone is changed; the program is the right one
+    C1  the text alone is changed; the program is the right program
     C2  the specification is weaker     C3  specification and text     C6  code and specification
 
-What each verifies against is its own specification; as an answer to the right program none but C1 may pass.
+Each verifies against its own specification; as an answer to the right program only C1 may pass.
 """
 
 from collections.abc import Iterator
@@ -32,12 +33,12 @@ class Variant:
 
     @property
     def weakened(self) -> bool:
-        """Whether it specifies otherwise than the right program. Raises Unreadable."""
+        """Whether its specification differs from the right program's. Raises Unreadable."""
         return _specification(self.given) != _specification(self.text)
 
 
 def variants(path: Path | str) -> list[Variant]:
-    """All of the set, by class and name.
+    """All variants of the set, by class and name.
 
     Raises:
         InputError: no CloverBench with its adversarial_incorrect folder there, or a file of it is missing.
@@ -61,6 +62,6 @@ def _found(root: Path) -> Iterator[Variant]:
 
 
 def _specification(text: str) -> list[tuple[str, Tokens, tuple[Clause, ...], Tokens | None]]:
-    """Of every declaration what is no code: head and clauses, and of functions the body too."""
+    """Every declaration without its code: head and clauses, and of functions the body too."""
     every = qualified(parse(plain(text)))
     return [(name, one.head, one.clauses, one.body if one.kind == "function" else None) for name, one in every]

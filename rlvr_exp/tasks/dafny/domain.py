@@ -1,9 +1,9 @@
-"""The Dafny domain: bodies to write and bodies to annotate, judged by Dafny. Joins loading, splitting, wording, reading.
+"""The Dafny domain: bodies to write and bodies to annotate, judged by Dafny.
 
 A writer's body is judged with the gold's annotations grafted onto it, against the program with a hole, specification
-protected: what passes could be proved by somebody. An annotator's is judged as it stands, against the program with the
-gold's code, all but annotations protected. Splits are those of files named like splits (`train.jsonl`); of other data,
-and where a file of them is missing, `dev` and `test` are drawn, with what is alike kept on one side.
+protected: a body that passes can be proved. An annotator's is judged unchanged, against the program with the gold's
+code, everything but annotations protected. Splits are those of files named like splits (`train.jsonl`); for other data,
+and where such a file is missing, `dev` and `test` are drawn, with similar examples kept on one side.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ from rlvr_exp.tasks.problems import DafnyProblem
 EMBEDDED = Path(__file__).parents[2] / "assets" / "dafny"
 SPLITS = ("train", "practice", "dev", "test", "test_unseen")
 HARDEST = 200
-"""Tokens of the wanted body, beyond those that are shown, from which on a task counts as hardest."""
+"""Tokens of the wanted body, beyond those in the prompt, from which on a task counts as hardest."""
 
 
 @dataclass(frozen=True)
@@ -89,11 +89,11 @@ class DafnyDomain(Domain):
         return Candidate(part.example.program(body))
 
     def is_complete(self, text: str) -> bool:
-        """A bare answer is its body: whole with the brace that closes it."""
+        """A bare completion is its body: complete with the brace that closes it."""
         return bool(self.stop_text) and closed(text)
 
     def similarity_pair(self, completion: str, task: Task) -> tuple[str, str]:
-        """Tokens, so that comments and blanks do not count; of an answer without a body its own words."""
+        """Tokens, so that comments and blanks do not count; for a completion without a body its own words."""
         found = body_of(completion, task.inputs.example).text
         answer = completion.split() if found is None else tokens(found)
         return " ".join(answer), " ".join(tokens(task.inputs.gold))
@@ -102,7 +102,7 @@ class DafnyDomain(Domain):
         return {"role": task.inputs.role, "length": band_name(task.inputs.example)}
 
     def to_task(self, part: RoleExample) -> Task:
-        """The task of a part, its gold worded as the prompt asks for it."""
+        """The task of a role's example, its gold in the form that the prompt requests."""
         one, role = part.example, part.role
         shown, wanted = (len(tokens(text)) for text in (part.given, part.gold))
         given = one.program(None if role == "writer" else one.body)
@@ -118,7 +118,7 @@ class DafnyDomain(Domain):
         )
 
     def _id(self, part: RoleExample) -> str:
-        """One role's tasks are known as its examples are, so that runs of either role measure the same programs."""
+        """Tasks of a single role have their examples' ids, so that runs of either role measure the same programs."""
         return part.example.id if len(self.roles) == 1 else f"{part.example.id}/{part.role}"
 
     @cached_property
@@ -128,7 +128,7 @@ class DafnyDomain(Domain):
 
     @cached_property
     def _faults(self) -> dict[RoleExample, str]:
-        """Why parts are of no use; the embedded examples were looked at when they were made."""
+        """Why parts are unusable; the embedded examples were checked when they were built."""
         if self.path == EMBEDDED:
             return {}
         parts = (RoleExample(role, one) for found in self._data.splits.values() for one in found for role in self.roles)
@@ -153,7 +153,7 @@ class DafnyDomain(Domain):
         return sorted(parts, key=lambda part: uniform(self.seed, "limit", split, part.example.id))[: self.limit]
 
     def _shots(self, task: Task) -> list[RoleExample]:
-        """Solved examples of the task's role from the shorter half of `train`, the task's own example apart."""
+        """Solved examples of the task's role from the shorter half of `train`, without the task's own example."""
         wanted = self.options.shots
         if not wanted:
             return []
@@ -165,7 +165,7 @@ class DafnyDomain(Domain):
 
     @cached_property
     def _solved(self) -> dict[Role, list[RoleExample]]:
-        """The shorter half of the train split for each role; of the embedded one where the data have none."""
+        """The shorter half of the train split for each role; of the embedded split where the data have none."""
         if not self._parts.get("train") and self.path != EMBEDDED:
             return DafnyDomain(role="both", seed=self.seed)._solved
         found = {}
@@ -187,7 +187,7 @@ def band_name(example: DafnyExample) -> str:
 def _placed(
     examples: Sequence[DafnyExample], fractions: Mapping[str, float], seed: int
 ) -> dict[str, list[DafnyExample]]:
-    """Every example under its split; parts that no file is named for are drawn from `train`, by `fractions`."""
+    """Every example under its split; splits without a file of their name are drawn from `train`, by `fractions`."""
     by_file: dict[str, list[DafnyExample]] = {}
     for example in examples:
         by_file.setdefault(Path(example.source).name.partition(".")[0], []).append(example)

@@ -1,8 +1,8 @@
-"""Programs without their proofs: what is left when annotations are taken out of a body.
+"""Programs without their proofs: bodies with their annotations removed.
 
-Of a function's body: `assert e;`, `calc {}`, `reveal f();` and calls of lemmas before an expression. Of a method's:
-those as statements, `ghost var`, forall statements, lemma calls, and the clauses of loops. What stays is what runs, or
-what a function means, so two bodies that are equal without proofs do the same. Never decides whether a proof holds.
+From a function's body: `assert e;`, `calc {}`, `reveal f();` and calls of lemmas before an expression. From a method's:
+these as statements, `ghost var`, forall statements, lemma calls, and the clauses of loops. What stays is compiled code,
+or a function's meaning, so two bodies that are equal without proofs do the same. Never decides whether a proof holds.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -16,7 +16,7 @@ _LOOP_CLAUSES = frozenset(("invariant", "decreases", "modifies", "free"))
 
 
 def function_body(tokens: Sequence[str]) -> tuple[str, ...]:
-    """A function's meaning: its body without the proofs that stand in it."""
+    """A function's meaning: its body without proofs."""
     walk = Walker(tokens, partners(tokens))
     kept: list[str] = []
     index = 0
@@ -31,11 +31,11 @@ def function_body(tokens: Sequence[str]) -> tuple[str, ...]:
 
 
 def method_body(tokens: Sequence[str], proofs: Collection[str], runs: Collection[str] = ()) -> tuple[str, ...]:
-    """What a method does: its body without annotations.
+    """A method's code: its body without annotations.
 
     Args:
         proofs: the names of lemmas and ghost methods.
-        runs: the names of methods that run: a ghost variable that takes the result of one is code.
+        runs: the names of compiled methods: a ghost variable that takes the result of such a method is code.
     """
     kept: list[str] = []
     at = 0
@@ -48,7 +48,7 @@ def method_body(tokens: Sequence[str], proofs: Collection[str], runs: Collection
 def annotations(
     tokens: Sequence[str], proofs: Collection[str], runs: Collection[str] = ()
 ) -> Iterator[tuple[int, int]]:
-    """Where each annotation of a method's body begins and ends, in order; `method_body` is what lies between them."""
+    """Where each annotation of a method's body begins and ends, in order; `method_body` is the text between them."""
     walk = Walker(tokens, partners(tokens))
     ghosts = _ghost_variables(walk)
     index = 0
@@ -61,7 +61,7 @@ def annotations(
 
 
 def _past_proof(walk: Walker, index: int) -> int | None:
-    """Past a proof that stands before an expression; None where none begins."""
+    """The index after a proof that precedes an expression; None where none begins."""
     token = walk.at(index)
     if walk.at(index - 1) not in _STARTS and index:
         return None
@@ -81,7 +81,7 @@ def _past_semicolon(walk: Walker, index: int) -> int | None:
 
 
 def _past_braces(walk: Walker, index: int) -> int | None:
-    """Past the braces that come next, attributes apart."""
+    """The index after the next braces, attributes skipped."""
     while index < walk.end and (walk.at(index) != "{" or walk.is_attribute(index)):
         if walk.at(index) in (";", "}", ")", "]"):
             return None
@@ -90,7 +90,7 @@ def _past_braces(walk: Walker, index: int) -> int | None:
 
 
 def _past_call(walk: Walker, index: int) -> int | None:
-    """Past `name.name(arguments);`, which inside a function can only call a lemma."""
+    """The index after `name.name(arguments);`, which inside a function can only call a lemma."""
     while is_name(walk.at(index)) and walk.at(index + 1) == ".":
         index += 2
     if not is_name(walk.at(index)) or walk.at(index + 1) != "(":
@@ -122,7 +122,7 @@ def _past_statement(walk: Walker, index: int, proofs: Collection[str], ghosts: C
 
 
 def _is_left(walk: Walker, label: str) -> bool:
-    """Whether a `break` or `continue` names the label: then it runs, and does not only mark a place for `old@`."""
+    """Whether a `break` or `continue` names the label: then it is code, and not only a mark for `old@`."""
     return any(word in ("break", "continue") and name == label for word, name in pairwise(walk.tokens))
 
 
@@ -133,7 +133,7 @@ def _past_clause(walk: Walker, index: int) -> int:
 
 
 def _past_forall(walk: Walker, index: int) -> int | None:
-    """Past a forall statement with an ensures clause; one that assigns stays."""
+    """The index after a forall statement with an ensures clause; a forall statement that assigns stays."""
     stop = walk.past_expression(index + 1)
     if walk.at(stop) != "ensures":
         return None
@@ -144,7 +144,7 @@ def _past_forall(walk: Walker, index: int) -> int | None:
 
 
 def _past_line(walk: Walker, index: int) -> int | None:
-    """Past a statement that ends with a semicolon, whatever stands in its brackets."""
+    """The index after a statement that ends with a semicolon, whatever its brackets contain."""
     while index < walk.end and walk.at(index) != ";":
         if walk.at(index) in ("}", ")", "]"):
             return None
@@ -153,14 +153,14 @@ def _past_line(walk: Walker, index: int) -> int | None:
 
 
 def _assigns(walk: Walker, index: int, ghosts: Collection[str]) -> bool:
-    """Whether a statement begins there that declares a ghost variable or gives one a value."""
+    """Whether a statement begins there that declares a ghost variable or assigns to it."""
     token, following = walk.at(index), walk.at(index + 1)
     return (token == "ghost" and following == "var") or (token in ghosts and following == ":=")
 
 
 def _ghost_variables(walk: Walker) -> list[tuple[str, int, int]]:
-    """Ghost variables, each with the indices between which it is seen. One whose name another variable of the body has
-    as well is none of them: that one may stand in its place."""
+    """Ghost variables, each with the indices of its scope. A variable whose name another variable of the body has as
+    well is left out: a use may mean the other variable."""
     tokens, others = walk.tokens, _other_variables(walk)
     triples = enumerate(zip(tokens, tokens[1:], tokens[2:], strict=False))
     return [
@@ -171,7 +171,7 @@ def _ghost_variables(walk: Walker) -> list[tuple[str, int, int]]:
 
 
 def _other_variables(walk: Walker) -> set[str]:
-    """Names that a statement `var` declares, and of their types."""
+    """Names that a statement `var` declares, and names in their types."""
     found: set[str] = set()
     for index, (before, token) in enumerate(pairwise(("", *walk.tokens))):
         if token == "var" and before in _BEFORE_STATEMENTS:

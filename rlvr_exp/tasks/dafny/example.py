@@ -1,7 +1,7 @@
-"""One method with its specification, its code and its proof: what both roles learn from.
+"""One method with its specification, its code and its proof: training data of both roles.
 
-The texts are cuts of one program and concatenate to it byte for byte; nothing here reads Dafny. Where they are cut:
-`split.py`. What an annotation is: `erase.py`.
+The texts are cuts of one program and concatenate to it byte for byte; nothing here parses Dafny. `split.py` makes the
+cuts, `erase.py` defines annotations.
 """
 
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ class DafnyExample:
     spec: str
     """The clauses: requires, ensures, modifies, reads, decreases; with all blanks up to the body's opening brace."""
     body: str
-    """The body without annotations, in its braces; comments stay where they were."""
+    """The body without annotations, in its braces; comments stay in their place."""
     annotated_body: str
-    """The body as it is proved, in its braces."""
+    """The body in its proved form, in its braces."""
     before: str = ""
     """The program before the target: datatypes, functions, lemmas, other methods, the braces of its module or class."""
     after: str = ""
@@ -30,12 +30,12 @@ class DafnyExample:
     family: str = ""
     """The generator's family or the data set's name; a stratum of splits."""
     source: str = ""
-    """Where it was read: the file, relative to the folder that was loaded."""
+    """Its source: the file, relative to the loaded folder."""
     mutants: tuple[str, ...] = ()
-    """Annotated bodies that Dafny refuses, where the data give some."""
+    """Annotated bodies that Dafny refuses, where the data have some."""
 
     def program(self, body: str | None) -> str:
-        """The whole program with that body; None: with a hole, header and specification alone."""
+        """The complete program with that body; None: with a hole, header and specification alone."""
         return f"{self.before}{self.header}{self.spec}{body or ''}{self.after}"
 
     @property

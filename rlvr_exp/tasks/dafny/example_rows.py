@@ -1,8 +1,8 @@
 """Dafny programs and examples in JSON: rows of a .jsonl file, DafnyBench's test.json, MBPP-DFY's object by id.
 
-A row is a DafnyExample by its fields (`header`, `spec`, `body`, `annotated_body`, and what it has of `id`, `before`,
+A row is a DafnyExample by its fields (`header`, `spec`, `body`, `annotated_body`, and optionally `id`, `before`,
 `after`, `family`, `mutants`), or a program: `program`, or `code`, or DafnyBench's `ground_truth` with `hints_removed`.
-Other keys are left alone. Faults are told with file, line and key, all of a file at once.
+Other keys are ignored. Faults are reported with file, line and key, all faults of a file at once.
 """
 
 import gzip
@@ -25,7 +25,7 @@ Fields = Mapping[str, Any]
 
 
 def items(file: Path, source: str) -> Iterator[Program | DafnyExample]:
-    """What the rows of a file hold, in their order. Raises InputError."""
+    """The programs and examples in the rows of a file, in their order. Raises InputError."""
     found, faults = [], []
     for number, line in enumerate(_lines(file), 1):
         if not line.strip():
@@ -42,13 +42,13 @@ def items(file: Path, source: str) -> Iterator[Program | DafnyExample]:
 
 
 def row_of(example: DafnyExample) -> dict[str, Any]:
-    """An example as `items` reads it back, but for its source."""
+    """An example in the form that `items` parses, without its source."""
     texts = {key: getattr(example, key) for key in ("id", *_TEXTS, "before", "after", "family")}
     return {**texts, "mutants": list(example.mutants)} if example.mutants else texts
 
 
 def bench_programs(text: str, file: Path, source: str) -> Iterator[Program]:
-    """Of DafnyBench's test.json: a list of objects with test_file, ground_truth, hints_removed. Raises InputError."""
+    """Programs of DafnyBench's test.json, a list of test_file, ground_truth, hints_removed. Raises InputError."""
     value = _json(text, str(file))
     if not isinstance(value, list):
         raise InputError(InputProblem(str(file), "not a list of programs", got=type(value).__name__))
@@ -59,7 +59,7 @@ def bench_programs(text: str, file: Path, source: str) -> Iterator[Program]:
 
 
 def programs_by_id(text: str, file: Path, source: str) -> Iterator[Program]:
-    """Of an object of programs by id; those without `code` hold none to learn from. Raises InputError."""
+    """The programs of an object of programs by id, without entries that have no `code`. Raises InputError."""
     value = _json(text, str(file))
     if not isinstance(value, dict):
         raise InputError(InputProblem(str(file), "not an object of programs by id", got=type(value).__name__))

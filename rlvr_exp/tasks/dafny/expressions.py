@@ -1,7 +1,7 @@
 """Where an expression ends, without a grammar of expressions: by whether the next token must be an operand.
 
 Dafny has no mark between a specification and a body. After a complete operand `{` can only begin a body; where an
-operand is due it begins a set. Bars, comprehensions, `match` and let-expressions are followed as far as that needs.
+operand is due it begins a set. Bars, comprehensions, `match` and let-expressions are followed as far as necessary.
 """
 
 from collections.abc import Sequence
@@ -73,12 +73,12 @@ def partners(tokens: Sequence[str]) -> dict[int, int]:
 
 
 def is_name(token: str) -> bool:
-    """Identifiers and reserved words alike."""
+    """Whether it is an identifier or a reserved word."""
     return token[0].isalpha() or token[0] in "_?"
 
 
 def _is_operand(token: str) -> bool:
-    """A name or a literal."""
+    """Whether it is a name or a literal."""
     return is_name(token) or token[0] in "0123456789\"'" or token[:2] == '@"'
 
 
@@ -89,11 +89,11 @@ class Walker:
         self.tokens, self.closes, self.end = tokens, closes, len(tokens)
 
     def at(self, index: int) -> str:
-        """The token there, or an empty string past the end."""
+        """The token at an index, or an empty string past the end."""
         return self.tokens[index] if index < self.end else ""
 
     def is_attribute(self, index: int) -> bool:
-        """Whether an attribute `{:name ...}` begins there."""
+        """Whether an attribute `{:name ...}` begins at an index."""
         return self.at(index) == "{" and self.at(index + 1) == ":"
 
     def past_expression(self, index: int) -> int:
@@ -171,7 +171,7 @@ class Walker:
 
 
 class _State:
-    """What a walk has to remember: whether an operand is due, open bars and comprehensions, lets and matches."""
+    """The state of a walk: whether an operand is due, open bars and comprehensions, lets and matches."""
 
     def __init__(self) -> None:
         self.due, self.calc = True, False
@@ -187,6 +187,6 @@ class _State:
         return index + 1
 
     def close(self, what: str) -> None:
-        """Drop the innermost one of that kind, and what was left open inside it."""
+        """Drop the innermost open item of that kind, and items still open inside it."""
         while self.open and self.open.pop() != what:
             pass

@@ -1,9 +1,10 @@
-"""Gold annotations on a body that somebody else wrote: what tells whether the body can be proved at all.
+"""Gold annotations on another author's body, to see whether the body can be proved at all.
 
-The k-th loop gets the clauses of the gold's k-th loop; a statement (assert, lemma call, calc, ghost code) goes where the
-code before or after it is the gold's own. Variables that are only called otherwise are the gold's. Left out: what has no
-such place, what speaks of a variable that the body does not declare, and what the body says itself. A body that is the
-gold's, comments and blanks apart, gets all of them. Never decides whether the proof holds, and never changes the code.
+The k-th loop gets the clauses of the gold's k-th loop; a statement (assert, lemma call, calc, ghost code) goes where
+the code before or after it equals the gold's. Renamed variables count as the gold's. Left out: annotations without such
+a place, annotations with a variable that the body does not declare, and annotations that the body already has. A body
+that equals the gold's, apart from comments and blanks, gets all of them. Never decides whether the proof holds, and
+never changes the code.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -23,7 +24,7 @@ _BOUNDARIES = frozenset(("{", "}", ";"))
 
 @dataclass(frozen=True)
 class Annotation:
-    """One annotation of a body. `place`: the index of the code token before which it stands."""
+    """One annotation of a body. `place`: the index of the code token that follows it."""
 
     tokens: tuple[str, ...]
     text: str
@@ -31,7 +32,7 @@ class Annotation:
 
     @property
     def clause(self) -> bool:
-        """Whether it is a loop's, not a statement."""
+        """Whether it belongs to a loop, not a statement."""
         return self.tokens[0] in _CLAUSES
 
 
@@ -64,11 +65,11 @@ class Body:
 
     @property
     def declared(self) -> list[str]:
-        """Names of its variables in their order, those of annotations apart."""
+        """Names of its variables in their order, without those of annotations."""
         return list(dict.fromkeys(_declared(self.code)))
 
     def grafted(self, chosen: Sequence[Annotation]) -> str:
-        """The text with annotations before the code tokens that they name, each on a line of its own."""
+        """The text with annotations before the code tokens that they name, each on its own line."""
         parts, at = [], 0
         for one in sorted(chosen, key=lambda one: one.place):
             start = self._starts[self._places[one.place]]
@@ -79,8 +80,8 @@ class Body:
 
 
 def grafted(written: str, example: DafnyExample) -> str:
-    """The written body with the gold's annotations; as it is where its brackets do not match. Code that is the gold's, and
-    says no more than the gold does, becomes the gold's text."""
+    """The written body with the gold's annotations; unchanged where its brackets do not match. A body with the gold's
+    code and no further annotations becomes the gold's text."""
     proofs = _proofs(example.gold)
     try:
         own = Body(written, proofs)
@@ -94,8 +95,8 @@ def grafted(written: str, example: DafnyExample) -> str:
 
 
 def _renamed(gold: Body, own: Body) -> str:
-    """The gold with its variables called as in the other body, where the two declare equally many that the other does not:
-    the first is the first, and so on."""
+    """The gold with its variables renamed as in the other body, where both declare equally many variables that the
+    other lacks: matched in their order."""
     theirs, ours = (
         [name for name in one.declared if name not in other.declared] for one, other in ((gold, own), (own, gold))
     )
@@ -107,7 +108,7 @@ def _renamed(gold: Body, own: Body) -> str:
 
 
 class _Grafting:
-    """Where the gold's annotations go in another body."""
+    """The places of the gold's annotations in another body."""
 
     def __init__(self, gold: Body, own: Body):
         self._gold, self._own = gold, own
@@ -116,7 +117,7 @@ class _Grafting:
         self._missing = set(gold.declared) - set(own.declared)
 
     def chosen(self) -> Iterator[Annotation]:
-        """Those that have a place, in the gold's order."""
+        """The annotations that have a place, in the gold's order."""
         said = {(one.tokens, one.place) for one in self._own.annotations}
         for one in self._gold.annotations:
             place = self._loop(one) if one.clause else self._statement(one)
@@ -139,7 +140,7 @@ class _Grafting:
         return next((place for place in places if place is not None and self._fits(place, one)), None)
 
     def _fits(self, place: int, one: Annotation) -> bool:
-        """Whether a statement may stand before that token."""
+        """Whether a statement may precede that token."""
         if not 0 < place < len(self._own.code):
             return False
         before, after = self._own.code[place - 1], self._own.code[place]
@@ -148,7 +149,7 @@ class _Grafting:
         return before in _BOUNDARIES and after not in ("else", "{")
 
     def _settled(self, one: Annotation, place: int) -> bool:
-        """Whether the loop already says how it ends: two `decreases` would be one of another meaning."""
+        """Whether the loop already has a `decreases`: two would mean something else."""
         own = (other.tokens[0] for other in self._own.annotations if other.place == place)
         return one.tokens[0] == "decreases" and "decreases" in own
 
@@ -165,7 +166,8 @@ def _tokens(text: str) -> tuple[list[str], list[int]]:
 
 
 def _loops(code: Sequence[str]) -> list[int]:
-    """For each loop of a code without annotations the index of its body's brace; -1 where it has none of the usual form."""
+    """For each loop of a code without annotations the index of its body's brace; -1 where it has none of the usual
+    form."""
     walk = Walker(code, partners(code))
     found = []
     for index in (index for index, token in enumerate(code) if token in ("while", "for")):
@@ -189,7 +191,7 @@ def _declared(tokens: Sequence[str]) -> Iterator[str]:
 
 
 def _free(tokens: Sequence[str]) -> set[str]:
-    """Names that an annotation speaks of and does not bind itself: no members, no bound variables."""
+    """Names that an annotation uses and does not bind itself: no members, no bound variables."""
     bound = set(_declared(tokens))
     for index, token in enumerate(tokens):
         if token in ("forall", "exists", "set", "map", "iset", "imap"):
@@ -206,7 +208,8 @@ def _free(tokens: Sequence[str]) -> set[str]:
 
 @lru_cache(maxsize=4096)
 def _proofs(program: str) -> frozenset[str]:
-    """Names of the lemmas and ghost methods of a program: calls of them are annotations. None where it cannot be read."""
+    """Names of the lemmas and ghost methods of a program: calls of them are annotations. None where it cannot be
+    read."""
     try:
         return frozenset(_ghosts(parse(plain(program))))
     except Unreadable:

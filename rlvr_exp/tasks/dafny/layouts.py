@@ -1,7 +1,7 @@
-"""How published sets of Dafny programs lie on disk: which files are theirs, and what each file holds.
+"""Layouts of published sets of Dafny programs on disk: which files belong to them, and what each file holds.
 
-Knows names and keys, nothing of Dafny but the marker comments that tell HumanEval-Dafny. Tests, templates and wrong
-variants that stand beside the programs are no programs to learn from and are not read.
+Knows names and keys, nothing of Dafny but the marker comments of HumanEval-Dafny. Tests, templates and wrong variants
+next to the programs are not training data and are not read.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,17 +20,17 @@ Found = Iterator[Program | DafnyExample]
 
 @dataclass(frozen=True)
 class DataSetLayout:
-    """One set's."""
+    """The layout of one set."""
 
     name: str
     files: Callable[[Path], list[Path]]
     """The set's files at or below a path; none where the path holds another set."""
     read: Callable[[Path, str], Found]
-    """What a file holds; its second argument is the file's name below the folder that is loaded."""
+    """The content of a file; its second argument is the file's name below the loaded folder."""
 
 
 def read_text(file: Path) -> str:
-    """A file's text, line ends and byte-order mark as they are. Raises InputError where it is not UTF-8."""
+    """A file's text, with its line ends and byte-order mark. Raises InputError where it is not UTF-8."""
     try:
         return file.read_bytes().decode("utf-8")
     except UnicodeDecodeError as fault:
@@ -114,4 +114,4 @@ LAYOUTS = {
         DataSetLayout("programs", _plain, _read_program),
     )
 }
-"""In the order in which they are tried."""
+"""All layouts, in the order in which they are tried."""

@@ -1,6 +1,6 @@
 """Dafny examples from files, in the layouts that data sets are published in. Decides no split, judges no program.
 
-    load(path)                  tells the set by its layout
+    load(path)                  recognizes the set by its layout
     load_dafny_bench            ground_truth/NAME.dfy and hints_removed/NAME_no_hints.dfy, or test.json
     load_humaneval_dafny        NNN-name.dfy with marker comments
     load_mbpp_dfy               MBPP-DFY-153 and MBPP-DFY-50: src/task_id_N.dfy, and JSON objects of programs by id
@@ -8,7 +8,7 @@
     load_jsonl                  a program or a DafnyExample a row: example_rows.py
     load_programs               any .dfy files
 
-`survey` tells also which programs gave no example, and why: one that cannot be read is a fact of these sets, no fault.
+`survey` also lists the programs without an example, with reasons: an unreadable program is expected in these sets.
 """
 
 from collections import Counter
@@ -26,27 +26,27 @@ NO_TARGET, UNREADABLE = "no method or lemma with a body", "cannot be read"
 
 @dataclass
 class Survey:
-    """What was read."""
+    """The content of a set."""
 
     set: str
     """The layout's name."""
     examples: list[DafnyExample] = field(default_factory=list)
     programs: list[Program] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)
-    """Programs that gave no example, by id, each with the reason."""
+    """Programs without an example, by id, each with the reason."""
 
 
 def load(path: Path | str) -> list[DafnyExample]:
     """Every example at or below a path, whatever the set.
 
     Raises:
-        InputError: nothing is there, or a file is not what its layout says; file, key and remedy are told.
+        InputError: nothing is there, or a file does not fit its layout; with file, key and remedy.
     """
     return survey(path).examples
 
 
 def survey(path: Path | str) -> Survey:
-    """As `load`, with what was left out."""
+    """As `load`, with the programs left out."""
     path = Path(path)
     if not path.exists():
         raise InputError(
@@ -127,7 +127,7 @@ def _take(found: Survey, item: Program | DafnyExample) -> None:
 
 
 def _refuse_clashes(path: Path, found: Survey) -> None:
-    """Two tasks of one id could not be told apart by anything that follows."""
+    """Refuse duplicate ids: later steps could not distinguish such tasks."""
     counts = Counter(one.id for one in found.examples)
     clashes = [name for name, count in counts.items() if count > 1]
     if clashes:

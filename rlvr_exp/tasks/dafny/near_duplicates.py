@@ -1,8 +1,9 @@
-"""Which programs are nearly the same: names, comments, blanks and annotations apart.
+"""Near-duplicate programs: nearly equal, apart from names, comments, blanks and annotations.
 
-A method is seen as the set of its shingles: runs of tokens of header, specification and code, in which names of the
-program's own are numbered within the run. Two are near where the sets' Jaccard similarity reaches a bound. Exact, by
-prefix filtering (Bayardo, Ma, Srikant, "Scaling up all pairs similarity search", 2007): no hashing decides.
+A method is represented by the set of its shingles: runs of tokens of header, specification and code, in which the
+program's own names are numbered within the run. Two are near-duplicates where the sets' Jaccard similarity reaches a
+bound. Exact, by prefix filtering (Bayardo, Ma, Srikant, "Scaling up all pairs similarity search", 2007): no hashing
+decides.
 """
 
 from collections import Counter, defaultdict
@@ -14,7 +15,7 @@ from rlvr_exp.tasks.dafny.expressions import CLAUSES, DECLARES, MODIFIERS, STATE
 from rlvr_exp.tasks.dafny.tokens import plain, tokens
 
 WIDTH, BOUND = 6, 0.7
-"""Tokens of a shingle, and the similarity from which two are near."""
+"""Tokens of a shingle, and the similarity from which on two methods are near-duplicates."""
 EPSILON = 1e-9
 Shingles = frozenset[tuple[str, ...]]
 _TYPES = ("bool", "char", "int", "nat", "real", "string", "object", "array", "array2", "seq", "set", "iset", "multiset")
@@ -25,7 +26,7 @@ _KEPT = CLAUSES | DECLARES | MODIFIERS | STATEMENTS | {*_TYPES, *_WORDS, *_MORE,
 
 
 def shingles(example: DafnyExample) -> Shingles:
-    """Of one example, its context apart."""
+    """The shingles of one example, without its context."""
     found = tokens(plain(example.header + example.spec + example.body))
     return frozenset(_numbered(found[at : at + WIDTH]) for at in range(max(1, len(found) - WIDTH + 1)))
 
@@ -45,7 +46,7 @@ def near_duplicates(sets: Mapping[str, Shingles], bound: float = BOUND) -> Itera
 
 
 def similarity(one: Shingles, other: Shingles) -> float:
-    """Jaccard's: what both hold of what either holds."""
+    """Jaccard similarity: the size of the intersection over the size of the union."""
     both = len(one & other)
     return both / (len(one) + len(other) - both)
 

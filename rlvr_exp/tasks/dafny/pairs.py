@@ -1,9 +1,9 @@
-"""What each role learns from an example, where that can be trusted; and of the rest why it cannot.
+"""Training pairs of each role from examples that can be trusted, and the reasons why others cannot.
 
-The writer goes from header and specification to the body, the annotator from the body to the annotated one. Checked
-here: texts that are there, parts that are one method of a program that can be read, a body that is the annotated one
-without annotations. What needs Dafny (it resolves, the gold is proved) is asked of a callable that is handed in;
-rlvr_exp/verifiers/dafny/usable_examples.py has one.
+The writer goes from header and specification to the body, the annotator from the body to the annotated body. Checked
+here: no empty texts, parts that are one method of a readable program, a body that equals the annotated body without
+annotations. Checks that need Dafny (it resolves, the gold is proved) are left to a callable;
+rlvr_exp/verifiers/dafny/usable_examples.py has such a callable.
 """
 
 from collections import Counter
@@ -30,7 +30,7 @@ Check = Callable[[DafnyExample, Role], str]
 
 @dataclass(frozen=True)
 class Pairing:
-    """One thing to learn: `given` leads to `wanted`."""
+    """One training pair: `given` leads to `wanted`."""
 
     role: Role
     example: DafnyExample
@@ -40,7 +40,7 @@ class Pairing:
 
 @dataclass(frozen=True)
 class Pairings:
-    """Those that can be used, in the order of the examples, and the others' reasons by id."""
+    """The usable pairs, in the order of the examples, and the others' reasons by id."""
 
     role: Role
     pairs: tuple[Pairing, ...]
@@ -53,22 +53,22 @@ class Pairings:
         return iter(self.pairs)
 
     def reasons(self) -> dict[str, int]:
-        """How many were left out for what, most first; of a reason with details the part before the colon."""
+        """Counts of the reasons for leaving out, most first; of a reason with details the part before the colon."""
         return dict(Counter(reason.partition(":")[0] for reason in self.left_out.values()).most_common())
 
 
 def build_pairings_for_writer(examples: Iterable[DafnyExample], check: Check | None = None) -> Pairings:
-    """Header and specification to body. `check`: what else has to hold, asked of those that are well formed."""
+    """Header and specification to body. `check`: a further check of well-formed examples."""
     return _pairings("writer", examples, check)
 
 
 def build_pairings_for_annotator(examples: Iterable[DafnyExample], check: Check | None = None) -> Pairings:
-    """Body to annotated body, which may be the same: an annotator also has to learn when nothing is missing."""
+    """Body to annotated body, which may be equal: an annotator also has to learn when nothing is missing."""
     return _pairings("annotator", examples, check)
 
 
 def fault_of(example: DafnyExample, role: Role) -> str:
-    """Why an example is of no use to a role, as far as its text tells; empty where it is."""
+    """Why an example is of no use to a role, judged by its text; empty where it is."""
     if not example.header.strip():
         return EMPTY_HEADER
     body, annotated = tokens(plain(example.body)), tokens(plain(example.annotated_body))

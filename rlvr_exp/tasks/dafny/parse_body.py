@@ -1,5 +1,5 @@
 """The body inside a completion. Owns fences, chatter and repeats of the header, the specification or the program around
-it; never runs or repairs it, and takes nothing but the target's body: an answer brings no specification of its own.
+it; never runs or repairs it, and takes nothing but the target's body: a completion cannot change the specification.
 
 A body is found by Dafny's own tokens, so that braces in comments and strings do not count.
 """
@@ -18,8 +18,8 @@ _WORDS = frozenset(("method", "lemma", "colemma", "function", "predicate", "copr
 def body_of(completion: str, example: DafnyExample) -> Candidate:
     """The target's body in its braces, or why there is none.
 
-    The last fenced block that holds one counts, else the whole text. A text holds one where it begins with a brace,
-    declares the target, goes on from the target's header, or where a line of it begins with a brace.
+    The last fenced block with a body counts, else the complete text. A text has a body where it begins with a brace,
+    declares the target, continues the target's header, or where a line of it begins with a brace.
     """
     text = plain(completion)
     blocks = [match[1] for match in FENCE.finditer(text)]
@@ -31,13 +31,13 @@ def body_of(completion: str, example: DafnyExample) -> Candidate:
 
 
 def closed(completion: str) -> bool:
-    """Whether a completion that begins with a brace has closed it: what follows is no part of the body."""
+    """Whether a completion that begins with a brace has closed it: the rest is no part of the body."""
     text = _Text(plain(completion))
     return text.at(0) == "{" and 0 in text.closes
 
 
 class _Closes(dict[int, int]):
-    """Closing partners; a bracket that is never closed reaches to the end, and is not `in` it."""
+    """Closing partners; an unclosed bracket reaches to the end, and is not `in` it."""
 
     def __init__(self, tokens: list[str]):
         super().__init__()
@@ -49,7 +49,7 @@ class _Closes(dict[int, int]):
                 opened.append(index)
                 braces += token == "{"
             elif token == "}" and braces:
-                while tokens[opened[-1]] != "{":  # round ones do not outlive the braces that they stand in
+                while tokens[opened[-1]] != "{":  # round brackets end with the braces around them
                     opened.pop()
                 self[opened.pop()] = index
                 braces -= 1
@@ -61,7 +61,7 @@ class _Closes(dict[int, int]):
 
 
 class _Text(Walker):
-    """A text that may hold Dafny, walked over by its tokens; brackets that match nothing are passed by."""
+    """A text that may hold Dafny, walked over by its tokens; unmatched brackets are skipped."""
 
     def __init__(self, text: str):
         self._text, self._starts, at = text, list[int](), 0
@@ -82,7 +82,7 @@ class _Text(Walker):
         return self._text.count("\n", 0, self._starts[index]) + 1
 
     def _openings(self, example: DafnyExample) -> list[int]:
-        """Braces that may open the body: of the surest kind that there is, the last first."""
+        """Braces that may open the body: those of the surest kind found, the last first."""
         if self._opens(0):
             return [0]
         by_method = example.spec.split()[-2:] == ["by", "method"]
@@ -98,7 +98,7 @@ class _Text(Walker):
         return self.at(index) == "{" and not self.is_attribute(index)
 
     def _targets(self, name: str, example: DafnyExample) -> list[int]:
-        """Where the target's name stands: of a text that has as many declarations of it as the program, the target's own."""
+        """Places of the target's name; in a text with as many declarations of it as the program, its own."""
         named = self._named(name)
         if len(named) < 2:
             return named
@@ -106,7 +106,7 @@ class _Text(Walker):
         return named[earlier : earlier + 1] if len(named) == earlier + 1 + others else named
 
     def _named(self, name: str) -> list[int]:
-        """Where the name stands in every declaration of it, or what may be one."""
+        """Places of the name in every declaration of it, or what may be a declaration."""
         found = []
         for index, token in enumerate(self.tokens):
             at = index + 1
@@ -117,7 +117,7 @@ class _Text(Walker):
         return found
 
     def _opening(self, index: int, by_method: bool) -> int:
-        """Past the head that goes on at `index` and its clauses: where a callable's body opens, if it has one."""
+        """The index after the head that continues at `index` and its clauses: where a callable's body opens, if any."""
         index = self._past_clauses(self._past_head(index))
         after = self.closes[index] + 1 if self._opens(index) else index
         return after + 2 if by_method and (self.at(after), self.at(after + 1)) == ("by", "method") else index

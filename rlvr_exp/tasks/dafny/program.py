@@ -1,8 +1,8 @@
-"""From one program of a data set to its examples: which text a body without annotations is.
+"""From one program of a data set to its examples: the text of each body without annotations.
 
-Where the set gives the same program without hints, a method's body is taken from there if it is the same method: equal
-head and clauses, and the same code once both are erased. Hints outside of that method stay: `before` and `after` are
-the given program's. Else the body is erased here; what is all proof (a lemma, a ghost method) keeps its braces alone.
+Where the set has the same program without hints, a method's body is taken from there if it is the same method: equal
+head and clauses, and the same code once both are erased. Hints outside that method stay: `before` and `after` are the
+given program's. Else the body is erased here; a body that is all proof (a lemma, a ghost method) keeps only its braces.
 """
 
 import re
@@ -23,14 +23,14 @@ _MARKER = re.compile(r"//\s*(?:invariants?|assert|lemma-use)-(?:start|end|line)"
 
 @dataclass(frozen=True)
 class Program:
-    """A program as a data set gives it."""
+    """A program of a data set."""
 
     id: str
     text: str
     family: str
     source: str
     stripped: str = ""
-    """The same program without its hints, where the set has one."""
+    """The same program without its hints, where the set has it."""
 
 
 def examples(program: Program) -> list[DafnyExample]:
@@ -49,14 +49,14 @@ def examples(program: Program) -> list[DafnyExample]:
 
 
 def without_annotations(method: Method, proofs: frozenset[str]) -> str:
-    """The method's own body, erased. Comments that only mark where annotations are written go with them."""
+    """The method's own body, erased. Comments that only mark annotations are erased with them."""
     if method.ghost:
         return hollow(method.body)
     return erased(method.body, proofs, lambda comment: _MARKER.fullmatch(comment) is not None)
 
 
 def _given_bodies(program: Program, methods: Mapping[str, Method]) -> Mapping[str, str]:
-    """Bodies of the program without hints, by name, of methods declared alike; none where it cannot be read."""
+    """Bodies of the program without hints, by name, of equal declarations; empty where unreadable."""
     if not program.stripped:
         return {}
     try:
@@ -68,7 +68,7 @@ def _given_bodies(program: Program, methods: Mapping[str, Method]) -> Mapping[st
 
 
 def _named(whole: Split) -> dict[str, Method]:
-    """Methods by name; a name that comes again is numbered."""
+    """Methods by name; a repeated name is numbered."""
     seen: Counter[str] = Counter()
     found = {}
     for method in whole.methods:
@@ -82,7 +82,7 @@ def _head(method: Method) -> tuple[str, ...]:
 
 
 def _same_code(method: Method, body: str, proofs: frozenset[str]) -> bool:
-    """Whether `body` is the method's without annotations; of what is all proof: whether its tokens are some of them."""
+    """Whether `body` is the method's body without annotations; for all-proof bodies: whether they are a subset."""
     found, whole = tokens(plain(body)), tokens(plain(method.body))
     if method.ghost:
         rest = iter(whole)

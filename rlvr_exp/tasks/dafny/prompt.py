@@ -1,9 +1,8 @@
 """The wording of Dafny prompts, for both roles and in both styles; never cuts a program to make a prompt fit.
 
-`bare` is for small models trained here, told which role they play by the first token: `W` asks for a body, `A` for the
-annotations of one. Then what stands around the method, its header and specification, for `A` also its code, and `P`. An
-answer is the body alone, from its opening to its closing brace, and then the end token. `instruct` says the same in
-words. Solved examples (shots) stand before the task, each as its own prompt with its answer.
+`bare` is for small models trained here; the first token is the role: `W` for a body, `A` for a body's annotations. Then
+the text around the method, its header and specification, for `A` also its code, and `P`. An answer is the body alone,
+from its opening to its closing brace, and then the end token. `instruct` says the same in words. Solved examples (shots) precede the task, each as its own prompt with its answer.
 """
 
 from collections.abc import Sequence
@@ -79,12 +78,12 @@ def write(part: RoleExample, options: Wording, shots: Sequence[RoleExample] = ()
 
 
 def answer_of(part: RoleExample, options: Wording) -> str:
-    """The gold completion: in the bare style the body as it is, else in a code block."""
+    """The gold completion: in the bare style the body alone, else in a code block."""
     return part.gold if options.style == "bare" else f"```dafny\n{part.gold}\n```"
 
 
 def retry(part: RoleExample, options: Wording, shots: Sequence[RoleExample], previous: str, feedback: str) -> str:
-    """The bare prompt after an answer that did not pass: that answer stands before the task as a shot does, with
+    """The bare prompt after a completion that did not pass: that completion precedes the task like a shot, with
     Dafny's log of it as comments."""
     comments = "".join(f"// {line}\n" for line in feedback.splitlines() if line.strip())
     return f"{write(part, options, shots)}{previous.strip(NEWLINE)}\n{comments}\n{_bare(part, options.context)}"
@@ -97,7 +96,7 @@ def _bare(part: RoleExample, context: str) -> str:
 
 
 def _asked(part: RoleExample, options: Wording) -> str:
-    """One task in words: what to do, the program, the form of the answer."""
+    """One task in words: the request, the program, the form of the answer."""
     words = {"title": f"`{part.title}`", "what": WHAT[part.role]}
     program = plain(part.example.program(part.given or HOLE)).strip(NEWLINE)
     lead, form = HEADS[part.role].format(**words), ASKS[options.answer].format(**words)

@@ -1,4 +1,4 @@
-"""The two roles as tasks: what a role is shown of an example and what it is to answer."""
+"""The two roles as tasks: the part of an example that a role is given, and the part that it has to write."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -20,12 +20,12 @@ class RoleExample:
 
     @property
     def given(self) -> str:
-        """The body that is shown, in its braces; the writer sees none."""
+        """The given body, in its braces; empty for the writer."""
         return plain(self.example.body).strip() if self.role == "annotator" else ""
 
     @property
     def gold(self) -> str:
-        """The body that is wanted, in its braces."""
+        """The wanted body, in its braces."""
         return plain(self.example.body if self.role == "writer" else self.example.annotated_body).strip()
 
     @property

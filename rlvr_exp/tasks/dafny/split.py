@@ -1,7 +1,7 @@
-"""A program cut into its methods: where each begins, where its specification stands, where its body does.
+"""A program cut into its methods: where each begins, where its specification is, where its body is.
 
-The cuts are offsets into the text as it was given, byte-order mark, line ends and comments included, so the parts of a
-method put together are the program again. Tokens and declarations come from `tokens.py` and `syntax.py`. Constructors,
+The cuts are offsets into the original text, byte-order mark, line ends and comments included, so the parts of a method
+concatenate to the program. Tokens and declarations come from `tokens.py` and `syntax.py`. Constructors,
 iterators and functions without a `by method` body are no targets: they stay context.
 """
 
@@ -24,7 +24,7 @@ class Method:
     kind: str
     """`method`, `lemma` or `function`."""
     ghost: bool
-    """Nothing of its body runs: all of it is proof."""
+    """Whether its body is not compiled: all of it is proof."""
     declaration: Declaration
     before: str
     header: str
@@ -35,7 +35,7 @@ class Method:
 
 @dataclass(frozen=True)
 class Split:
-    """A program, read once."""
+    """A parsed program."""
 
     methods: tuple[Method, ...]
     proofs: frozenset[str]
@@ -47,7 +47,7 @@ def split(text: str) -> Split:
     """All methods of a program, in the order of the text.
 
     Raises:
-        Unreadable: it is no Dafny that can be read safely; the reason is the message.
+        Unreadable: it is no Dafny that can be parsed safely; the reason is the message.
     """
     shown = plain(text)
     if has_directive(shown):
@@ -86,7 +86,7 @@ def _method(text: str, spans: Sequence[tuple[int, int]], name: str, one: Declara
 
 
 def _header_end(text: str, spans: Sequence[tuple[int, int]], where: Where) -> int:
-    """Past the signature's line, where the line ends before anything follows; else where the next token begins."""
+    """The end of the signature's line where only blanks follow; else where the next token begins."""
     at, stop = spans[where.clauses - 1][1], spans[where.clauses][0]
     for piece in pieces(text[at:stop]):
         ended = _LINE_END.search(piece.text) if piece.text.isspace() else None

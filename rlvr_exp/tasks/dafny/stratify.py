@@ -1,7 +1,7 @@
-"""Reproducible splits of Dafny examples, stratified by family, construct and length; what is alike stays together.
+"""Reproducible splits of Dafny examples, stratified by family, construct and length; similar examples stay together.
 
-Tied are the examples of one program, since each stands in the others' context, and near-duplicates (near_duplicates.py). Which
-part a group falls to follows the hash of its content (rlvr_exp/tasks/splits.py), so no name and no order decides.
+Tied are the examples of one program, since each is in the others' context, and near-duplicates (near_duplicates.py).
+Which part a group falls to follows the hash of its content (rlvr_exp/tasks/splits.py), so no name and no order decides.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ FRACTIONS = {"test": 0.1, "dev": 0.1}
 LENGTHS = (32, 64, 128, 256, 512)
 """Borders between bands, in tokens of the annotated method: fixed, so that adding examples moves no other."""
 CONSTRUCTS = ("lemma", "loop", "recursion", "array", "sequence", "set or map", "branch", "straight")
-"""In the order in which they name an example: the first that it has is its stratum."""
+"""Constructs by precedence: the first that an example has is its stratum."""
 _SEQUENCES, _SETS = {"seq", "string"}, {"set", "iset", "multiset", "map", "imap"}
 
 
@@ -27,11 +27,11 @@ def split_examples(
     seed: int = 0,
     strata: Callable[[DafnyExample], str] | None = None,
 ) -> dict[str, list[DafnyExample]]:
-    """Every example under its part; `train` has what no fraction asks for. Each in the order given.
+    """Every example under its part; `train` has the rest. Each part in the given order.
 
     Args:
         fractions: share of each part by name; a tenth each for test and dev if not given.
-        strata: an example's stratum beside its length, in place of family and construct.
+        strata: an example's stratum besides its length, in place of family and construct.
 
     Raises:
         ValueError: a fraction is negative, or their sum is above 1.
@@ -60,18 +60,18 @@ def alike(examples: Sequence[DafnyExample]) -> dict[str, str]:
 
 
 def band(example: DafnyExample) -> int:
-    """Of its length: 0 for the shortest."""
+    """The band of its length: 0 for the shortest."""
     size = len(tokens(plain(example.header + example.spec + example.annotated_body)))
     return sum(size >= border for border in LENGTHS)
 
 
 def construct(example: DafnyExample) -> str:
-    """The first of CONSTRUCTS that it has."""
+    """The first of CONSTRUCTS in an example."""
     return constructs(example)[0]
 
 
 def constructs(example: DafnyExample) -> list[str]:
-    """All that it has, at least one, in the order of CONSTRUCTS."""
+    """All constructs of an example, at least one, in the order of CONSTRUCTS."""
     head = tokens(plain(example.header))
     told = {*head, *tokens(plain(example.spec))}
     body = tokens(plain(example.annotated_body))
@@ -93,7 +93,7 @@ def _calls(body: Sequence[str], name: str) -> bool:
 
 
 def _name(head: Sequence[str]) -> str:
-    """The target's own, behind its word and its attributes."""
+    """The target's own name, after its keyword and its attributes."""
     depth, name = 0, ""
     for token in head:
         depth += (token == "{") - (token == "}")

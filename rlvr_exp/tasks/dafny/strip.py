@@ -1,7 +1,7 @@
-"""Bodies as text without their annotations: what `erase.py` says of tokens, done to the text that people wrote.
+"""Bodies as text without their annotations: the rules of `erase.py` for tokens, applied to the original text.
 
-Comments between annotations and the layout of what stays are kept; a line that held nothing but annotations goes with
-its end. Of a body that is all proof only the braces stay.
+Comments between annotations and the layout of the rest are kept; a line of annotations alone is removed with its end.
+Of a body that is all proof only the braces stay.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -18,7 +18,7 @@ def erased(body: str, proofs: Collection[str], goes: Callable[[str], bool] | Non
 
     Args:
         proofs: names of the program's lemmas and ghost methods.
-        goes: comments that are part of annotations, by their text; none if not given.
+        goes: decides which comments are part of annotations, by their text; none if not given.
 
     Raises:
         expressions.Unbalanced: brackets do not match.
@@ -36,7 +36,7 @@ def erased(body: str, proofs: Collection[str], goes: Callable[[str], bool] | Non
 
 
 def hollow(body: str) -> str:
-    """The braces of a body, the last one where it stood on its line."""
+    """The braces of a body, the last with its indentation."""
     line = body[max(body.rfind(end) for end in _ENDS) + 1 :]
     if len(line) == len(body):
         return "{}"
@@ -57,7 +57,7 @@ def _outside(comments: Iterator[Span], spans: list[Span]) -> list[Span]:
 
 
 def _joined(body: str, spans: list[Span]) -> list[Span]:
-    """Spans with nothing but blanks between them made one."""
+    """Spans merged where only blanks are between them."""
     found: list[Span] = []
     for start, stop in spans:
         if found and not body[found[-1][1] : start].strip(_BLANKS):
@@ -68,7 +68,7 @@ def _joined(body: str, spans: list[Span]) -> list[Span]:
 
 
 def _widened(body: str, start: int, stop: int) -> Span:
-    """With the blanks that would be left over: the whole line, those behind at its begin, those before at its end."""
+    """The span with left-over blanks: its complete line, blanks after it at a line's start, before it at an end."""
     left, right = start, stop
     while left and body[left - 1] in _BLANKS:
         left -= 1

@@ -1,7 +1,7 @@
-"""A program's declarations: kind, name, head, clauses and body of each, nested as they stand. Bodies stay tokens.
+"""A program's declarations: kind, name, head, clauses and body of each, nested. Bodies stay tokens.
 
-Follows the surface of Dafny 2.3 to 4.x closely enough to say which tokens are specification and which are not; what it
-cannot place is Unreadable, never guessed. Names are not resolved here.
+Follows the syntax of Dafny 2.3 to 4.x closely enough to decide which tokens are specification; anything else is
+Unreadable, never guessed. Names are not resolved here.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,12 +27,12 @@ _DEEPEST = 40
 
 
 class Unreadable(ValueError):
-    """Not the surface of a Dafny program, or none that can be told apart safely."""
+    """Not a Dafny program, or a program that cannot be parsed safely."""
 
 
 @dataclass(frozen=True)
 class Clause:
-    """One `requires`, `ensures`, ...: its word (`yield requires` is one) and its tokens, without a last semicolon."""
+    """One `requires`, `ensures`, ...: its keyword (or `yield requires`) and its tokens, without a last semicolon."""
 
     word: str
     text: Tokens
@@ -43,17 +43,17 @@ class Where:
     """Indices of a callable's tokens in the program's list of them."""
 
     start: int
-    """The first modifier, or its own word."""
+    """The first modifier, or its keyword."""
     clauses: int
-    """The first clause; where there is none, what follows the head."""
+    """The first clause; where there is none, the token after the head."""
     opens: int
-    """The brace that opens the body of what runs or is proved: a function's `by method` body, else its only one."""
+    """The brace that opens the compiled or proved body: a function's `by method` body, else its only body."""
     closes: int
 
 
 @dataclass(frozen=True)
 class Declaration:
-    """One declaration. `head` is all of it up to the clauses, modifiers and own word included, attributes not."""
+    """One declaration. `head` is everything up to the clauses, including modifiers and keyword, without attributes."""
 
     kind: str
     name: str
@@ -67,13 +67,13 @@ class Declaration:
     end: int = field(default=-1, compare=False)
     """The index of the token that closes the body."""
     stop: int = field(default=-1, compare=False)
-    """Of a callable: the index behind its last token."""
+    """Of a callable: the index after its last token."""
     where: Where | None = field(default=None, compare=False)
-    """Of a callable with a body."""
+    """Its token indices, for a callable with a body."""
 
     @property
     def key(self) -> tuple[str, str]:
-        """What tells it from its neighbours; an import or a field is known by its tokens."""
+        """What distinguishes it from its neighbours; for an import or a field its tokens."""
         return (self.kind, self.name if self.name or self.kind == "constructor" else " ".join(self.head))
 
     @property
@@ -82,7 +82,7 @@ class Declaration:
         return self.kind == "lemma" or "ghost" in self.head[:3]
 
     def names(self) -> Iterator[str]:
-        """The names that it brings into its scope: its own, a datatype's constructors, a field's."""
+        """The names that it adds to its scope: its own, a datatype's constructors, a field's."""
         if self.name:
             yield from self.name.split(".")
         if self.kind == "datatype":
@@ -94,7 +94,7 @@ class Declaration:
             yield from (named[0], named[-1]) if named else ()
 
     def everything(self) -> Iterator[str]:
-        """All tokens of it but its members'."""
+        """All its tokens but its members'."""
         for attribute in self.attributes:
             yield from attribute
         yield from self.head
@@ -109,7 +109,7 @@ class Declaration:
 
 
 def parse(text: str) -> tuple[Declaration, ...]:
-    """The declarations of a program, whose text is `tokens.plain`.
+    """The declarations of a program; its text comes from `tokens.plain`.
 
     Raises:
         Unreadable: with the reason.
@@ -137,7 +137,7 @@ def _constructors(head: Tokens) -> Iterator[str]:
 
 
 def _fields(head: Tokens) -> Iterator[str]:
-    """Names before a colon, outside of a type's brackets."""
+    """Names before a colon, outside a type's brackets."""
     depth = 0
     for token, following in pairwise(head):
         depth += (token in ("(", "<")) - (token in (")", ">"))
@@ -151,12 +151,12 @@ class _Reader:
         self._tokens, self._closes = found, closes
 
     def declarations(self, index: int, end: int, depth: int, members: bool) -> tuple[Declaration, ...]:
-        """All declarations between two indices; `members`: of a class, where fields stand too."""
+        """All declarations between two indices; `members`: of a class, which may have fields."""
         if depth > _DEEPEST:
             raise Unreadable("nested deeper than anything written by people")
         found = []
         while index < end:
-            if self._tokens[index] == ";":  # one that an older style puts behind a declaration
+            if self._tokens[index] == ";":  # a semicolon that an older style puts after a declaration
                 index += 1
                 continue
             declaration, index = self._declaration(index, depth, members)
@@ -209,7 +209,7 @@ class _Reader:
         return Declaration(kind, name, full, tuple(attributes + more), members=inner), close + 1
 
     def _head(self, index: int) -> tuple[list[str], list[Tokens], int]:
-        """Tokens up to a clause, a brace or the next declaration, attributes apart."""
+        """Tokens up to a clause, a brace or the next declaration, without attributes."""
         head: list[str] = []
         attributes: list[Tokens] = []
         while index < self._walk.end:
@@ -226,7 +226,7 @@ class _Reader:
         return head, attributes, index
 
     def _begins(self, index: int) -> bool:
-        """Whether a declaration begins there; contextual modifiers count only before its word."""
+        """Whether a declaration begins there; contextual modifiers count only before its keyword."""
         token = self._walk.at(index)
         return token in DECLARES or (
             token in MODIFIERS and self._walk.at(self._past_modifiers(index)) in DECLARES | {"var"}

@@ -1,8 +1,8 @@
-r"""Dafny's tokens, as its own scanner cuts them; blanks and comments are no tokens.
+r"""Dafny's tokens, cut like its own scanner; blanks and comments are no tokens.
 
-Where scanners of different versions, or the encodings between them, could disagree, the token is an error: outside of
-comments and strings only ASCII counts, and identifiers do not begin with a quote. Comments nest; one that is never
-closed swallows the rest, silently in Dafny too. A line end is \n alone once `plain` has been over the text.
+Where scanners of different versions, or the encodings between them, could disagree, the token is an error: outside
+comments and strings only ASCII counts, and identifiers do not begin with a quote. Comments nest; an unclosed comment
+swallows the rest, silently in Dafny too. A line end is \n alone once `plain` has been over the text.
 """
 
 import re
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 ERROR = "\x00"
-"""Begins the text of a token that is none."""
+"""Begins the text of an invalid token."""
 
 _TOKEN = re.compile(
     r"""[ \t\n\r]+
@@ -33,7 +33,7 @@ _UNSEEN = (
     r"\x00-\x20\x7f-\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u2028-\u202f\u205f-\u206f"
     r"\u2800\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
-"""Blank and invisible characters, as the inside of a class of characters."""
+"""Blank and invisible characters, for use inside a character class."""
 _DIRECTIVE = re.compile(f"(?:^|[{_ENDS}])[{_UNSEEN}]*#")
 _COMMENTED = re.compile(r"[^\n]")
 
@@ -52,18 +52,18 @@ def plain(text: str) -> str:
 
 
 def has_directive(text: str) -> bool:
-    """Whether a line, even inside a comment or a string, begins with `#`, perhaps behind characters that nobody sees.
+    """Whether a line, even inside a comment or a string, begins with `#`, perhaps after invisible characters.
 
-    Dafny's reader and scanner obey such lines (`#if`, `#line`) before they look at comments, and drop text.
+    Dafny's reader and scanner obey such lines (`#if`, `#line`) before they process comments, and drop text.
     """
     return "#" in text and _DIRECTIVE.search(text) is not None
 
 
 def printed(text: str) -> str:
-    """The program printed from its tokens: each comment is blanks of the same length, line ends stay where they are.
+    """The program printed from its tokens: each comment is blanks of the same length, line ends stay in their place.
 
-    What reads this instead of the text cannot find a token elsewhere by its own idea of where a comment ends, and the
-    positions that it reports are those of the text.
+    A parser of this text cannot find other tokens by its own idea of where a comment ends, and the positions that it
+    reports are those of the original text.
     """
     if "/" not in text:
         return text
@@ -74,7 +74,7 @@ def printed(text: str) -> str:
 
 
 def tokens(text: str) -> list[str]:
-    """The tokens in order. One that is none begins with ERROR."""
+    """The tokens in order. An invalid token begins with ERROR."""
     found: list[str] = []
     at, end = 0, len(text)
     match = _TOKEN.match
@@ -94,7 +94,7 @@ def tokens(text: str) -> list[str]:
 
 
 def pieces(text: str) -> list[Piece]:
-    """The whole text, cut where `tokens` cuts it; joined they are the text."""
+    """The complete text, cut where `tokens` cuts it; the pieces join to the text."""
     found: list[Piece] = []
     at, end = 0, len(text)
     while at < end:
@@ -106,7 +106,7 @@ def pieces(text: str) -> list[Piece]:
 
 
 def places(text: str) -> list[tuple[int, int]]:
-    """Where each token of `plain(text)` begins and ends in the text as it is, byte-order mark and line ends in it."""
+    """Where each token of `plain(text)` begins and ends in the original text, with byte-order mark and line ends."""
     offsets = _offsets(text)
     found, at = [], 0
     for piece in pieces(plain(text)):
@@ -118,7 +118,7 @@ def places(text: str) -> list[tuple[int, int]]:
 
 
 def _offsets(text: str) -> Sequence[int]:
-    """Where each character of `plain(text)` stands in the text, and its end."""
+    """The place of each character of `plain(text)` in the text, and its end."""
     first = len(text) - len(text.removeprefix("\ufeff"))
     if "\r\n" not in text:
         return range(first, len(text) + 1)
@@ -127,7 +127,7 @@ def _offsets(text: str) -> Sequence[int]:
 
 
 def _comment_end(text: str, at: int) -> int:
-    """Past the mark that closes the comment whose inside begins at `at`."""
+    """The index after the mark that closes the comment whose inside begins at `at`."""
     depth = 1
     while depth:
         mark = _MARK.search(text, at)

@@ -1,4 +1,4 @@
-"""Both roles on one set of programs: what a writer wrote becomes what an annotator is asked."""
+"""Both roles on one set of programs: the writer's bodies become the annotator's tasks."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,8 +11,8 @@ from rlvr_exp.tasks.dafny.role_examples import RoleExample
 
 @dataclass(frozen=True)
 class TwoStage:
-    """The domain of the writer, whose tasks are those of a cascade, and that of the annotator, which words and reads what
-    it is asked about them."""
+    """The domain of the writer, whose tasks are those of a cascade, and that of the annotator, which words and parses
+    the annotator's tasks about them."""
 
     writer: Domain
     annotator: Domain
@@ -29,10 +29,10 @@ class TwoStage:
         return self.example(task).body
 
     def program(self, task: Task, body: str | None) -> str:
-        """The whole program with a body; None: with the hole."""
+        """The complete program with a body; None: with the hole."""
         return self.example(task).program(body)
 
     def annotation(self, task: Task, body: str, problem: Any) -> Task:
-        """What the annotator is asked about a body of the task: a task by the same id, without a gold of its own."""
+        """The annotator's task for a body of the task: a task with the same id, without a gold."""
         part = RoleExample("annotator", replace(self.example(task), body=body))
         return replace(task, inputs=part, problem=problem, gold=None, negatives=())

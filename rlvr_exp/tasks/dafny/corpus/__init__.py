@@ -1,1 +1,1 @@
-"""The embedded Dafny corpus: families of small methods, how rows are drawn from them, mutants, and the frozen splits' builder."""
+"""The embedded Dafny corpus: families of small methods, draws of rows, mutants, and the frozen splits' builder."""

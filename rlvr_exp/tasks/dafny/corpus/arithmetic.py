@@ -1,4 +1,4 @@
-"""Families without conditions and loops, or with a loop only where a formula would do."""
+"""Families without conditions and loops, or with a loop only where a formula would suffice."""
 
 from rlvr_exp.tasks.dafny.corpus.draw import Draw, plus
 from rlvr_exp.tasks.dafny.corpus.family import Method, family

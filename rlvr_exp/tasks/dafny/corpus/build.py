@@ -1,7 +1,7 @@
-"""The frozen splits: which methods are drawn, what is asked of the prover about them, and what is kept.
+"""The frozen splits: which methods are drawn, which of their bodies the prover checks, and what is kept.
 
-`rlvr_exp.verifiers.dafny.corpus` is the command; it brings the prover. Equal code and an equal prover give equal bytes.
-A method that is not proved is dropped, counted and drawn again. The small splits are drawn first.
+`rlvr_exp.verifiers.dafny.corpus` is the command; it provides the prover. Equal code and an equal prover give equal
+bytes. A method that is not proved is dropped, counted and redrawn. The small splits are drawn first.
 """
 
 import hashlib
@@ -23,29 +23,29 @@ ASSETS = Path(__file__).parents[3] / "assets" / "dafny"
 MANIFEST = ASSETS.with_suffix(".manifest.json")
 ATTEMPTS = 2000
 Judge = Callable[[Sequence[tuple[Built, str]]], Sequence[str]]
-"""Of each (method, annotated body): `proved`, `refused` (an obligation does not hold), or another word for why not."""
+"""The result for each (method, annotated body): `proved`, `refused` (an obligation does not hold), or a reason."""
 Row = dict[str, Any]
 
 
 @dataclass
 class ProverCounts:
-    """What the prover said, for the manifest."""
+    """The prover's results, for the manifest."""
 
     dropped: Counter[str] = field(default_factory=Counter)
-    """Drawn methods that were not proved, by family and by the prover's word."""
+    """Drawn methods that were not proved, by family and by the prover's result."""
     mutants: dict[str, Counter[str]] = field(default_factory=dict)
-    """By what was changed: what the prover said of it; only `refused` ones are kept."""
+    """The prover's results on mutants by kind of change; only `refused` mutants are kept."""
 
 
 @dataclass
 class _Used:
-    """What is drawn already: no program twice, no specification (names apart) in two splits, nor in one of them more
+    """What is already drawn: no program twice, no specification (apart from names) in two splits, nor in a split more
     often than it allows."""
 
     programs: set[str] = field(default_factory=set)
     keys: Counter[str] = field(default_factory=Counter)
     splits: dict[str, str] = field(default_factory=dict)
-    """Of each specification."""
+    """The split of each specification."""
 
     def add(self, built: Built, split: str) -> None:
         self.programs.add(built.program())
@@ -60,7 +60,7 @@ class _Used:
 
 @dataclass
 class _Slot:
-    """A row to be: the draws of its family go on where the last one stopped."""
+    """A pending row: the draws of its family continue where the last draw stopped."""
 
     split: str
     family: str
@@ -81,7 +81,7 @@ def build_splits(sizes: Mapping[str, int], judge: Judge) -> tuple[dict[str, list
 
 
 def _slots(split: str, size: int) -> Iterator[_Slot]:
-    """One a row: families balanced to within one row."""
+    """A slot for each row: families balanced to within one row."""
     unseen = split == "test_unseen"
     names = [name for name in FAMILIES if (name in mixture.UNSEEN_FAMILIES) == unseen]
     names.sort(key=lambda name: seeds.uniform("dafny", split, name))
@@ -148,7 +148,7 @@ def _mutants(split: str, built: Sequence[Built], judge: Judge, counts: ProverCou
 
 
 def _kinds(split: str, number: int, built: Built) -> list[str]:
-    """Which mutants a method gets: those that its lines allow, in random order, as many as its split wants."""
+    """The kinds of a method's mutants: those that its lines allow, in random order, as many as its split takes."""
     rng = seeds.stream("dafny", split, number, "kinds")
     able = [kind for kind in mixture.MUTANT_KINDS if mutant(built.lines, kind, rng) is not None]
     rng.shuffle(able)

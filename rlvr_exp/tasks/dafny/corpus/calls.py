@@ -1,4 +1,4 @@
-"""Families that use what stands before the method: other methods and functions."""
+"""Families that use declarations before the method: other methods and functions."""
 
 from rlvr_exp.tasks.dafny.corpus.draw import Draw, plus
 from rlvr_exp.tasks.dafny.corpus.family import Method, family, function
@@ -56,7 +56,7 @@ def call_larger(d: Draw) -> Method:
 
 @family("Apply", "Eval", "Use")
 def function_value(d: Draw) -> Method:
-    """A function of the specification that says how, used with other arguments or in a sum."""
+    """A function that the specification defines, used with other arguments or in a sum."""
     (x, y), r, f, t = d.values(2), d.result(), d.function(), d.temporary()
     a, b, c = d.k(2, 9), d.k(1, 20), d.k(1, 9)
     arg = d.one("n", "k", "m")

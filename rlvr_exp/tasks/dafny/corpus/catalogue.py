@@ -1,4 +1,4 @@
-"""All families, by name: importing this registers every file of them."""
+"""All families, by name: importing this registers every file of families."""
 
 from rlvr_exp.tasks.dafny.corpus import arithmetic, arrays, calls, choices, recursion, sequences
 from rlvr_exp.tasks.dafny.corpus.family import FAMILIES

@@ -1,4 +1,4 @@
-"""What families over arrays and over sequences share: terms and claims of a cell, loops over all cells. No family."""
+"""Parts that families over arrays and sequences share: terms and claims of a cell, loops over all cells. No family."""
 
 from rlvr_exp.tasks.dafny.corpus.draw import Draw
 from rlvr_exp.tasks.dafny.corpus.family import Method
@@ -24,7 +24,7 @@ def claim(d: Draw) -> tuple[str, str]:
 
 
 def summed(r: str, i: str, known: str, size: str, base: int, term: str) -> str:
-    """Adding a term for each cell. `known`: what the sum over the first `i` cells is called."""
+    """Adding a term for each cell. `known`: the expression for the sum over the first `i` cells."""
     return f"""
 {r} := {base};
 var {i} := 0;

@@ -1,4 +1,4 @@
-"""Families whose bodies choose: by `if` statements, or by an expression where one does."""
+"""Families whose bodies choose: by `if` statements, or by an expression where that suffices."""
 
 from rlvr_exp.tasks.dafny.corpus.draw import Draw, plus
 from rlvr_exp.tasks.dafny.corpus.family import Method, family

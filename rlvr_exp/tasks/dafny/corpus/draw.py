@@ -1,4 +1,4 @@
-"""How names, constants and wordings of one method are drawn. Knows Dafny's words only as text."""
+"""Draws of names, constants and wordings of one method. Knows Dafny's words only as text."""
 
 from collections.abc import Sequence
 from random import Random
@@ -12,11 +12,11 @@ SEQUENCES = ["s", "q", "xs", "seq1", "l", "t"]
 TEMPORARIES = ["t", "tmp", "w", "h", "d", "acc"]
 FUNCTIONS = ["F", "G", "H", "Fn", "Val", "Step"]
 PLAIN_NAMES = ["Compute", "Solve", "Run", "Work", "Calc", "Make", "Go", "Task"]
-"""Method names that say nothing about what is asked."""
+"""Method names that reveal nothing about the specification."""
 
 
 class Draw:
-    """Choices for one method. A name is given out once, so that no two things of a method share theirs."""
+    """Choices for one method. A name is used once, so that no two declarations of a method share it."""
 
     def __init__(self, rng: Random):
         self.rng = rng
@@ -29,11 +29,11 @@ class Draw:
         return self.rng.random() < share
 
     def k(self, low: int, high: int) -> int:
-        """A whole number, both ends included."""
+        """An integer, both ends included."""
         return self.rng.randint(low, high)
 
     def distinct(self, count: int, low: int, high: int) -> list[int]:
-        """Different whole numbers, in rising order."""
+        """Different integers, in rising order."""
         return sorted(self.rng.sample(range(low, high + 1), count))
 
     def name(self, pool: Sequence[str]) -> str:
@@ -69,7 +69,7 @@ class Draw:
         return self.name(FUNCTIONS)
 
     def equal(self, left: str, *right: str) -> str:
-        """`left == right`, one of the given right sides, either way around."""
+        """`left == right` with one of the given right sides, in either order."""
         chosen = self.one(*right)
         return self.one(f"{left} == {chosen}", f"{left} == {chosen}", f"{chosen} == {left}")
 
@@ -90,5 +90,5 @@ class Draw:
 
 
 def plus(term: str, number: int) -> str:
-    """`term + number`, with the sign that the number has; the term alone where it is 0."""
+    """`term + number`, with the number's sign; the term alone where it is 0."""
     return term if not number else f"{term} + {number}" if number > 0 else f"{term} - {-number}"

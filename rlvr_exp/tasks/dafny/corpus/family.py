@@ -1,7 +1,7 @@
-"""What a family is: a drawn method with its specification and the ways its body is written, and the registry of all.
+"""Families: drawn methods with their specification and the forms of their body, and the registry of all families.
 
-`plain` bodies are the shortest that do; `winded` ones reach the same end by more steps, variables or loops, as a novice
-would. Both are written in the notation of layout.py. Nothing here proves anything.
+`plain` bodies are the shortest solutions; `winded` bodies reach the same result by more steps, variables or loops, as a
+novice would. Both are written in the notation of layout.py. Nothing here proves anything.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ FAMILIES: dict[str, "ProgramFamily"] = {}
 
 @dataclass(frozen=True)
 class Method:
-    """One drawn method: names and constants are in place, the order of clauses and the way of the body are not."""
+    """One drawn method: names and constants are fixed, the order of clauses and the form of the body are not."""
 
     params: str
     returns: str
@@ -24,14 +24,14 @@ class Method:
     requires: Sequence[str] = ()
     modifies: str = ""
     before: str = ""
-    """Functions, lemmas and methods that it speaks of."""
+    """Functions, lemmas and methods that it uses."""
     ordered: bool = False
     """Whether a later `ensures` makes sense only after an earlier one."""
 
 
 @dataclass(frozen=True)
 class ProgramFamily:
-    """Methods that differ in names, constants and wording. `names`: what such a method may be called."""
+    """Methods that differ in names, constants and wording. `names`: possible names of such a method."""
 
     name: str
     kind: str
@@ -52,7 +52,7 @@ def family(*names: str) -> Callable[[Callable[[Draw], Method]], Callable[[Draw],
 
 
 def function(name: str, params: str, result: str, value: str, *clauses: str, kind: str = "function") -> str:
-    """A function's declaration, as it stands before the method."""
+    """A function's declaration, for the text before the method."""
     return f"{kind} {name}({params}): {result}\n" + "".join(f"  {one}\n" for one in clauses) + f"{{\n  {value}\n}}\n"
 
 

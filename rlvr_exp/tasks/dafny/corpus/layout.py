@@ -1,8 +1,8 @@
 """From a family's short notation to Dafny text, with and without annotations.
 
 The notation is Dafny without braces: what is indented under `while`, `if`, `else` or `forall` is its block. A line that
-begins with `@` is an annotation that the proof needs, one with `~` an annotation that says more than it needs; a blank
-after the mark makes it a clause of the `while` above (`invariant` where it names no other), otherwise it is a statement.
+begins with `@` is an annotation that the proof needs, a line with `~` an annotation beyond its needs; a blank after the
+mark turns it into a clause of the `while` above (`invariant` where it names no other), otherwise it is a statement.
 """
 
 import re
@@ -17,7 +17,7 @@ _OPENS = re.compile(r"(while|if|else|forall)\b")
 
 @dataclass(frozen=True)
 class BodyLine:
-    """One line of a body. `mark`: what it is to the proof; empty for code."""
+    """One line of a body. `mark`: its part in the proof; empty for code."""
 
     text: str
     mark: Mark = ""
@@ -43,7 +43,7 @@ def lay(notation: str) -> tuple[BodyLine, ...]:
 
 
 def body(lines: Sequence[BodyLine], marks: Collection[Mark] = ("", "@", "~")) -> str:
-    """The body with its braces, of the lines with these marks alone."""
+    """The body with its braces, from the lines with these marks alone."""
     return "\n".join(["{", *(line.text for line in lines if line.mark in marks), "}"])
 
 

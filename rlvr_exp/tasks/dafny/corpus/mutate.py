@@ -1,5 +1,5 @@
-"""Bodies made wrong: a needed annotation left out, an annotation changed, the code changed. Whether Dafny refuses one
-is for the builder to ask: a wrong-looking body may still be proved.
+"""Wrong bodies: a needed annotation left out, an annotation changed, the code changed. The builder checks whether Dafny
+refuses them: a wrong-looking body may still be proved.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ SWAPS = {
 
 
 def mutant(lines: Sequence[BodyLine], kind: str, rng: Random) -> str | None:
-    """The annotated body, changed in one place; None where there is nothing to change in that way."""
+    """The annotated body, changed in one place; None where this change does not apply."""
     if kind == "missing":
         places = [i for i, line in enumerate(lines) if line.mark == "@"]
         return _without(lines, rng.choice(places)) if places else None
@@ -33,7 +33,7 @@ def _without(lines: Sequence[BodyLine], place: int) -> str:
 
 
 def _edits(text: str) -> list[str]:
-    """The line with one operator or number replaced, in every place where that can be done."""
+    """The line with one operator or number replaced, for every possible place."""
     parts = [piece.text for piece in pieces(text)]
     found = []
     for at, part in enumerate(parts):

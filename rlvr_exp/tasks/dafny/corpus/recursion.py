@@ -1,4 +1,4 @@
-"""Families that compute what a recursive function of the specification says: loops, recursive calls, lemmas."""
+"""Families that compute a recursive function of the specification: loops, recursive calls, lemmas."""
 
 from rlvr_exp.tasks.dafny.corpus.draw import Draw, plus
 from rlvr_exp.tasks.dafny.corpus.family import Method, family, function, lemma
@@ -8,7 +8,7 @@ SELF = "$self"
 
 
 def _recurrence(d: Draw, step: str, base: int, floor: int | None, recursive: bool = True) -> Method:
-    """F(0) = base, F(n) = step, where `$f` stands for F(n - 1) and `$n` for n. `floor`: a bound that F keeps, if any."""
+    """F(0) = base, F(n) = step, where `$f` stands for F(n - 1) and `$n` for n. `floor`: its bound, if any."""
     n, r, i, f, arg = d.number(), d.result(), d.index(), d.function(), d.one("n", "k", "m")
 
     def at(value: str, so_far: str) -> str:
@@ -275,7 +275,7 @@ def constant_by_lemma(d: Draw) -> Method:
 
 @family("Grows", "Bound", "Over")
 def bound_by_lemma(d: Draw) -> Method:
-    """A positive number times something: the lemma says that a function keeps above a bound."""
+    """A positive number times a term: the lemma states that a function stays above a bound."""
     n, r, f, law, arg = (
         d.number(),
         d.result(),

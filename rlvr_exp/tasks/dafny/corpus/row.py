@@ -1,4 +1,4 @@
-"""One row: a drawn method put together in a style, and the key that tells it from all others but for names."""
+"""One row: a drawn method in a style, and the key that distinguishes it from all others, apart from names."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ RESERVED = frozenset(
 
 @dataclass(frozen=True)
 class Built:
-    """A finished method, not yet proved. `style`: the way of the body and the way of its annotations."""
+    """A finished method, not yet proved. `style`: the form of the body and the amount of its annotations."""
 
     family: str
     kind: str
@@ -74,14 +74,14 @@ class Built:
 
     @property
     def key(self) -> str:
-        """What is asked, with every name replaced by its place: equal for methods that differ in names alone."""
+        """The specification with every name replaced by its place: equal for methods that differ in names alone."""
         return canonical(f"{self.before}{self.header}{self.spec}")
 
     def program(self, annotated: str | None = None) -> str:
         return f"{self.before}{self.header}{self.spec}{self.annotated if annotated is None else annotated}\n"
 
     def row(self, name: str, mutants: Sequence[str]) -> dict[str, Any]:
-        """The row as it is stored."""
+        """The row in its stored form."""
         texts = {"before": self.before, "header": self.header, "spec": self.spec, "body": self.body}
         rest = {"annotated_body": self.annotated, "after": "\n", "mutants": list(mutants)}
         return {"id": name, "family": self.family, "kind": self.kind, "style": self.style} | texts | rest
@@ -114,7 +114,7 @@ def build(family: ProgramFamily, *key: seeds.Key) -> Built:
 
 
 def _annotated(lines: Sequence[BodyLine], draw: Draw) -> tuple[tuple[BodyLine, ...], bool]:
-    """The lines with the annotations that this method carries, and whether some of them are to spare."""
+    """The lines with the annotations that this method carries, and whether some of them are surplus."""
     elaborate = draw.chance(mixture.ELABORATE_SHARE)
     kept = tuple(one for one in lines if one.mark != "~" or (elaborate and draw.chance(mixture.SPARE_SHARE)))
     return kept, any(one.mark == "~" for one in kept)
@@ -131,7 +131,7 @@ def _spec(method: Method, draw: Draw) -> str:
 
 
 def _joined(claims: list[str], draw: Draw) -> list[str]:
-    """The claims, joined into one where that cannot change what they mean."""
+    """The claims, joined into a single claim where that cannot change their meaning."""
     simple = all(word not in one for one in claims for word in ("==>", "||", "forall", "exists", "if "))
     if len(claims) > 1 and simple and draw.chance(mixture.JOINED_SHARE):
         return [" && ".join(claims)]
