@@ -1,7 +1,7 @@
-"""The command line: read the words, check everything, start what they ask for, return its exit code.
+"""The command line: parse the words, check everything, run the command, return its exit code.
 
-Owns the flags and the texts of help. Imports what is needed for an answer only, so that help, errors and plans come at
-once; never imports torch.
+Owns the flags and the texts of help. Imports only what the command needs, so that help, errors and plans come
+at once; never imports torch.
 """
 
 import os
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """SIGTERM ends what goes on as Ctrl-C does."""
+    """SIGTERM interrupts the command as Ctrl-C does."""
     if threading.current_thread() is not threading.main_thread():
         yield  # Called as a function, where signals are another's.
         return
@@ -75,7 +75,7 @@ def _shown(stop: RlvrError) -> str:
 
 
 def parse_args(arguments: list[str]) -> CommandLine:
-    """Tell flags from words; an unknown flag is a problem like any other."""
+    """Separate flags from words; an unknown flag is a problem like any other."""
     line = CommandLine()
     queue = iter(arguments)
     for argument in queue:
@@ -103,7 +103,7 @@ def _unknown_flag(argument: str) -> InputProblem:
 
 
 def dispatch(line: CommandLine) -> int:
-    """Do what was asked. Raises RlvrError."""
+    """Run the command. Raises RlvrError."""
     if line.problems and not line.words:
         raise InputError(*line.problems)
     if "--version" in line.flags:
@@ -136,7 +136,7 @@ def _help(line: CommandLine) -> None:
 
 
 def _say(text: str) -> None:
-    """Print an answer; a reader that has seen enough (`| head`) is no failure."""
+    """Print a text; a reader that closes early (`| head`) is no failure."""
     try:
         print(text, flush=True)
     except BrokenPipeError:
@@ -175,10 +175,10 @@ def _dry(config: "Config") -> int:
 
 
 def _refuse_what_cannot_run(configs: Sequence["Config"], fetchable: bool = False) -> None:
-    """What only this machine can tell: missing weights, data and packages, a run directory that is taken.
+    """Check the machine: missing weights, data and packages, a run directory that is taken.
 
     Raises:
-        InputError: with all of it. `fetchable`: a plan may lack what can be brought here.
+        InputError: with every problem. `fetchable`: a plan may lack what can be fetched.
     """
     from rlvr_exp.run.preflight import preflight_problems
 

@@ -1,8 +1,8 @@
 """Options of `model.adapter`, and every combination with an adapter or with quantized weights that cannot work.
 
-An adapter is new (`kind`), or it goes on: from `path` over the base that the model node names, or from a `model.path`
-that is itself an adapter's folder and names its base. What such a folder says about itself is read here, from its JSON
-alone, so that a wrong combination is told before anything heavy is loaded.
+An adapter is new (`kind`), or a saved adapter is trained further: that of `path` over the base of the model node, or a
+`model.path` that is itself an adapter's folder and names its base. Such a folder's JSON alone is read here, so that a
+wrong combination is reported before anything heavy is loaded.
 """
 
 import json
@@ -19,27 +19,28 @@ if TYPE_CHECKING:
 
 FILE = "adapter_config.json"
 BASE = "base.json"
-"""Beside the adapter in our own checkpoints."""
+"""File next to the adapter in our own checkpoints."""
 RANK = 16
 KINDS = ("none", "lora", "dora")
 
 
 @dataclass
 class Adapter:
-    """A low-rank adapter: the base stays as it is and small matrices beside its linear layers are trained."""
+    """A low-rank adapter: the base stays frozen and small matrices next to its linear layers are trained."""
 
     kind: str = option("none", choices=KINDS)
-    """A new adapter: lora (Hu et al. 2021) or dora (Liu et al. 2024); none: all weights are trained, or `path` says it."""
+    """A new adapter: lora (Hu et al. 2021) or dora (Liu et al. 2024); none: all weights are trained, or `path`
+    decides."""
     rank: int = option(0, low=0)
-    """Rank of the update; 0: 16, or that of the adapter that goes on."""
+    """Rank of the update; 0: 16, or that of the loaded adapter."""
     alpha: int = option(0, low=0)
-    """The update is scaled by alpha / rank; 0: twice the rank, or that of the adapter that goes on."""
+    """The update is scaled by alpha / rank; 0: twice the rank, or that of the loaded adapter."""
     dropout: float = option(0.0, low=0, high=0.9)
     """Share of a new adapter's inputs dropped in updates; sampling never drops, so RL is best without."""
     targets: list[str] = field(default_factory=list)
     """Linear layers of a new adapter, by the end of their names: [q_proj,v_proj]; empty: all but the output head."""
     path: str = ""
-    """Folder of an adapter to go on with, over the base that the model node names; empty: none."""
+    """Folder of an adapter to load and train further, over the base of the model node; empty: none."""
 
     @property
     def effective_rank(self) -> int:
@@ -55,7 +56,7 @@ def is_adapter(folder: str) -> bool:
 
 
 def continued(model: "Model") -> str:
-    """Folder of the adapter that goes on; empty: none."""
+    """Folder of the adapter to load; empty: none."""
     return model.adapter.path or (model.path if is_adapter(model.path) else "")
 
 
@@ -71,12 +72,13 @@ def base(model: "Model") -> str:
 
 
 def described(folder: str) -> dict[str, Any]:
-    """What an adapter's folder says about itself; empty when it says nothing that can be read."""
+    """The configuration in an adapter's folder; empty when it cannot be read."""
     return _read(Path(folder) / FILE)
 
 
 def recorded(folder: str) -> dict[str, Any]:
-    """What one of our checkpoints says of its adapter's base: place, quantization, fingerprint; empty for any other."""
+    """The record of an adapter's base in one of our checkpoints: place, quantization, fingerprint; empty for any
+    other."""
     return _read(Path(folder) / BASE)
 
 
@@ -94,7 +96,7 @@ def recorded_base(folder: str) -> str:
 
 
 def adapter_problems(model: "Model") -> Iterator[InputProblem]:
-    """What cannot work in a `model` node, with paths below it."""
+    """Problems of a `model` node, with paths below it."""
     adapter = model.adapter
     if model.from_scratch and has_adapter(model):
         what = "random weights are no base: an adapter's checkpoint names a base that can be loaded"
@@ -129,10 +131,10 @@ def _given(adapter: Adapter) -> list[str]:
 
 
 def _of_another_form(adapter: Adapter, folder: str) -> Iterator[InputProblem]:
-    """An adapter that goes on keeps its form; an option that says otherwise would be ignored."""
+    """A loaded adapter keeps its form; a different option would be ignored."""
     fields = described(folder)
     if not fields:
-        return  # Told as missing, with all else that is not on this machine.
+        return  # Reported as missing, with all else that is not on this machine.
     if fields.get("peft_type", "LORA") != "LORA":
         yield InputProblem(
             "adapter.path", f"the adapter at {folder} is of another kind", fields["peft_type"], "LoRA or DoRA"

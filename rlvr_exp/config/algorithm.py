@@ -1,4 +1,4 @@
-"""Options of the `algorithm` group: how the policy learns. A batch is described by what a person decides."""
+"""Options of the `algorithm` group: how the policy learns. A batch is described by the sizes that a person chooses."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,18 +11,19 @@ from rlvr_exp.core.errors import InputProblem
 
 @dataclass
 class ReinforcementLearning(Drawing):
-    """What every algorithm that samples and is rewarded has; a user's own schema derives from it."""
+    """Options of every algorithm that samples and is rewarded; a user's own schema derives from it."""
 
     max_steps: int = option(360, low=1)
     """Update steps."""
     prompts_per_step: int = option(32, low=1)
-    """Tasks asked in one step."""
+    """Tasks in one step."""
     group_size: int = option(8, low=1)
     """Completions sampled for each task."""
     max_tokens_per_device: int = option(16384, low=1)
     """Tokens of one forward and backward pass; micro-batches and accumulation follow from it."""
     rollout_batch_size: int = option(0, low=0, outside=True)
-    """Completions sampled at once, in whole groups; 0: as many as evaluation.batch_size. What is drawn does not depend on it."""
+    """Completions sampled at once, in full groups; 0: as many as evaluation.batch_size. The draws do not depend on
+    it."""
 
     def problems(self) -> list[InputProblem]:
         found = self.drawing_problems()
@@ -35,7 +36,7 @@ class ReinforcementLearning(Drawing):
 
 @dataclass
 class GroupMethod(ReinforcementLearning):
-    """What the methods have whose baseline is the group."""
+    """Options of the methods whose baseline is the group."""
 
     zero_variance: str = option("keep", choices=("keep", "mask"))
     """Groups whose rewards are all equal: keep them in the loss's denominators, or mask them out."""
@@ -54,14 +55,15 @@ class GroupMethod(ReinforcementLearning):
 
 @dataclass
 class RatioMethod(GroupMethod):
-    """What the group methods have that weigh a sample by the ratio of its probabilities, now and when it was drawn."""
+    """Options of the group methods that weigh a sample by the ratio of its probabilities, now and when it was drawn."""
 
     zero_variance: str = option("keep", choices=("keep", "mask", "resample"))
-    """Groups whose rewards are all equal: keep them in the loss's denominators, mask them out, or ask other tasks instead."""
+    """Groups whose rewards are all equal: keep them in the loss's denominators, mask them out, or sample other tasks
+    instead."""
     resample_budget: int = option(10, low=1)
-    """Groups sampled for one batch at most where dead ones are resampled, as a multiple of the batch."""
+    """Most groups sampled for one batch where groups of zero variance are resampled, as a multiple of the batch."""
     rollout_steps: int = option(1, low=1)
-    """Steps that one batch of rollouts serves: so many times prompts_per_step tasks are asked at once, and each step
+    """Steps that one batch of rollouts serves: so many times prompts_per_step tasks are sampled together, and each step
     learns from its own part."""
     iterations: int = option(1, low=1)
     """Updates in a row on the same samples; each counts as a step."""
@@ -121,9 +123,10 @@ class DAPO(RatioMethod):
     """Wider clipping above, dynamic sampling, a loss over tokens, overlong answers punished softly (DAPO)."""
 
     zero_variance: str = option("resample", choices=("keep", "mask", "resample"))
-    """Groups whose rewards are all equal: keep them in the loss's denominators, mask them out, or ask other tasks instead."""
+    """Groups whose rewards are all equal: keep them in the loss's denominators, mask them out, or sample other tasks
+    instead."""
     rollout_steps: int = option(16, low=1)
-    """Steps that one batch of rollouts serves: so many times prompts_per_step tasks are asked at once, and each step
+    """Steps that one batch of rollouts serves: so many times prompts_per_step tasks are sampled together, and each step
     learns from its own part."""
     clip_low: float = option(0.2, low=0, high=1)
     """The ratio is clipped below 1 minus this."""
@@ -136,10 +139,10 @@ class DAPO(RatioMethod):
 @configures("rlvr_exp.algorithms.gspo.GSPO")
 @dataclass
 class GSPO(RatioMethod):
-    """One ratio for a whole answer (GSPO)."""
+    """One ratio for each completion (GSPO)."""
 
     rollout_steps: int = option(4, low=1)
-    """Steps that one batch of rollouts serves: so many times prompts_per_step tasks are asked at once, and each step
+    """Steps that one batch of rollouts serves: so many times prompts_per_step tasks are sampled together, and each step
     learns from its own part."""
     clip_low: float = option(3e-4, low=0, high=1)
     """An answer's ratio, a geometric mean over its tokens, is clipped below 1 minus this."""
@@ -153,9 +156,10 @@ class CISPO(RatioMethod):
     """Ratios as capped weights that take no gradient, so that no token is dropped (MiniMax-M1)."""
 
     zero_variance: str = option("resample", choices=("keep", "mask", "resample"))
-    """Groups whose rewards are all equal: keep them in the loss's denominators, mask them out, or ask other tasks instead."""
+    """Groups whose rewards are all equal: keep them in the loss's denominators, mask them out, or sample other tasks
+    instead."""
     rollout_steps: int = option(16, low=1)
-    """Steps that one batch of rollouts serves: so many times prompts_per_step tasks are asked at once, and each step
+    """Steps that one batch of rollouts serves: so many times prompts_per_step tasks are sampled together, and each step
     learns from its own part."""
     clip_high: float = option(4.0, low=0)
     """A token's weight is capped at 1 plus this."""
@@ -166,7 +170,7 @@ class CISPO(RatioMethod):
 @configures("rlvr_exp.algorithms.rloo.RLOO")
 @dataclass
 class RLOO(GroupMethod):
-    """REINFORCE on whole answers, each against the mean of the others (RLOO)."""
+    """REINFORCE on completions, each against the mean of the others (RLOO)."""
 
     kl_coef: float = option(0.03, low=0)
     """Weight of an answer's log-ratio to the reference, paid in its reward; 0: no reference is kept."""

@@ -2,7 +2,7 @@
 
 A preset carries the numbers of the model's public config.json; a local checkpoint's own file is read in their place.
 Covers dense decoders of the Llama family (Llama, Qwen2, Qwen3): rotary positions, grouped-query attention, RMSNorm, a
-gated MLP. Anything else has no shape here, and the plan says so in place of a wrong number.
+gated MLP. Anything else has no shape here, and the plan shows that in place of a wrong number.
 """
 
 import json
@@ -23,7 +23,7 @@ class Architecture:
     """Numbers of a public config.json; all zero: unknown."""
 
     layers: int = option(0, low=0)
-    """Decoder layers; 0: the shape is unknown, unless a config.json is at hand."""
+    """Decoder layers; 0: the shape is unknown, unless a config.json is found."""
     hidden: int = option(0, low=0)
     """Width of the residual stream."""
     heads: int = option(0, low=0)
@@ -121,7 +121,7 @@ class Architecture:
 
 
 def read_architecture(folder: Path) -> tuple[Architecture, str]:
-    """The shape and the stored dtype ("" where it is not said) of a checkpoint folder.
+    """The shape and the stored dtype ("" where it is not recorded) of a checkpoint folder.
 
     Unknown where there is no config.json or it is of another family.
 

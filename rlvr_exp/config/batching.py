@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Batches:
-    """What one training process does in one step."""
+    """The work of one training process in one step."""
 
     sequences: int
     """Sequences of one process."""
@@ -34,7 +34,7 @@ def derive(sequences: int, longest: int, max_tokens_per_device: int, processes: 
 def of_groups(
     prompts_per_step: int, group_size: int, prompt: int, completion: int, tokens: int, processes: int
 ) -> Batches:
-    """Batches counted in groups: the completions of one prompt are learned from together, the prompt held once.
+    """Batches counted in groups: the completions of a prompt are learned from together, with the prompt held once.
 
     Args:
         prompt, completion: the longest allowed, in tokens.
@@ -45,12 +45,12 @@ def of_groups(
 
 @dataclass(frozen=True)
 class BatchLimits:
-    """What bounds a training process's passes."""
+    """Limits of a training process's passes."""
 
     tokens: int
-    """Of one forward and backward pass: `algorithm.max_tokens_per_device`."""
+    """Tokens of one forward and backward pass: `algorithm.max_tokens_per_device`."""
     prompt: int
-    """Of the longest prompt that is taken."""
+    """Tokens of the longest prompt that is taken."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Piece:
 
 
 def pieces(prompts: Sequence[int], answers: Sequence[Mapping[int, int]], tokens: int, shared: bool = True) -> list[Piece]:
-    """What each group asks to be computed, cut where it would pass `tokens`; at least one completion a piece.
+    """The pieces of each group, cut where a piece would pass `tokens`; at least one completion in each.
 
     Args:
         prompts: tokens of each group's prompt.

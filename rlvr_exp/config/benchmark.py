@@ -18,14 +18,14 @@ class Benchmark:
 @configures("rlvr_exp.benchmarks.verifiers.Verifiers")
 @dataclass
 class Verifiers(Benchmark):
-    """Verdicts a second against one process a candidate and against what is published, in one run."""
+    """Verdicts a second against one process a candidate and against published tools, in one run."""
 
     contests: list[str] = field(default_factory=lambda: list(CONTESTS), metadata=option([], choices=CONTESTS).metadata)
     """What is compared; python_io_strict holds each candidate in namespaces of its own."""
     candidates: int = option(200, low=4)
     """Python candidates of a round; a tenth of it for pytest."""
     dafny_programs: str = ""
-    """Folder of Dafny programs (*.dfy), as DafnyBench's ground_truth; empty: the embedded ones."""
+    """Folder of Dafny programs (*.dfy), as DafnyBench's ground_truth; empty: the embedded programs."""
     dafny_limit: int = option(0, low=0)
     """Programs taken from the folder, in a fixed random order; 0: all."""
 
@@ -33,7 +33,8 @@ class Verifiers(Benchmark):
 @configures("rlvr_exp.benchmarks.training.Training")
 @dataclass
 class Training(Benchmark):
-    """Rollouts, verdicts, updates and whole steps a second against trl.GRPOTrainer, with the run's own model and data."""
+    """Rollouts, verdicts, updates and full steps a second against trl.GRPOTrainer, with the run's own model and
+    data."""
 
     steps: int = option(2, low=1)
-    """Steps that are timed in each turn of a side, after one that is not."""
+    """Steps that are timed in each turn of a side, after a warm-up step."""

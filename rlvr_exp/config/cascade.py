@@ -1,4 +1,4 @@
-"""Options of +stage=cascade: who learns when, and who is credited with what; and the folders that roles start from."""
+"""Options of +stage=cascade: which role learns when, its credit, and the folders that roles start from."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -35,8 +35,8 @@ class Cascade:
     annotations: int = option(4, low=2)
     """Annotations sampled of each body in training; `algorithm.group_size` is the bodies sampled of each task."""
     attempts: int = option(1, low=1, high=8)
-    """Times that a body is annotated; each but the first with what was said of the one before. The annotator learns from its
-    first ones, the writer is credited with what comes of the last."""
+    """Attempts to annotate a body, each after the first with the feedback on the previous attempt. The annotator learns
+    from its first attempts, the writer is credited with the result of the last."""
     writer: str = ""
     """Folder that the writer starts from in place of the model node's weights: a checkpoint, or an adapter of its base."""
     annotator: str = ""
@@ -53,7 +53,7 @@ class Cascade:
             )
 
     def _unread(self) -> Iterator[InputProblem]:
-        """Options that the others leave without effect."""
+        """Options that have no effect next to the others."""
         if self.bodies == "gold" and self.mode != "annotator_only":
             what, remedy = "a writer that learns must write", "cascade.mode=annotator_only, or drop it"
             yield InputProblem("bodies", what, f"gold, with mode={self.mode}", "written", "", remedy)
@@ -87,7 +87,7 @@ OF_MODEL = "model"
 
 
 def starts(config: Any) -> dict[str, str]:
-    """By role the folder that a cascade's policy starts from; empty: the model node's weights. Nothing for one policy."""
+    """Role -> the folder that its policy starts from; empty: the model node's weights. No roles without a cascade."""
     if config.cascade is not None:
         return {role: getattr(config.cascade, role) for role in ROLES}
     checkpoint = config.evaluate.cascade if config.evaluate is not None else ""

@@ -81,7 +81,7 @@ class ParsedOverrides:
 
 
 def parse(words: Sequence[str]) -> ParsedOverrides:
-    """Each word by Hydra's parser; what cannot be read is a problem, and the rest goes on."""
+    """Parse each word by Hydra's parser; a word that cannot be read is a problem, and the rest is still parsed."""
     parsed, parser = ParsedOverrides(), OverridesParser.create()
     for word in words:
         try:
@@ -190,7 +190,7 @@ class Groups:
     def _require_stage(self, choices: list[Override], parsed: ParsedOverrides) -> None:
         if any(choice.key_or_group == "stage" for choice in choices):
             return
-        # An experiment may depend on the stage; without one it cannot be composed, and the rest still can.
+        # An experiment may depend on the stage; without a stage it cannot be composed, and the rest still can.
         choices[:] = [choice for choice in choices if choice.key_or_group != "experiment"]
         if not any(problem.where == "stage" or "stage=" in problem.where for problem in parsed.problems):
             parsed.problems.append(InputProblem("stage", "not given", "", ", ".join(STAGES), "", "+stage=NAME"))
@@ -218,7 +218,7 @@ class Groups:
             given = (choice.value() for choice in choices if choice.key_or_group == name)
             if isinstance(chosen := next(given, self.default.get(name)), str):
                 overrides.known_choices[name] = chosen
-        # By a name of its own: a stage's preset may choose other data, and Hydra takes one value for a group's name.
+        # Under a separate name: a stage's preset may choose other data, and Hydra takes one value for a group's name.
         named = (choice.value() for choice in choices if choice.key_or_group == "data")
         overrides.known_choices["chosen_data"] = str(next(named, self.default.get("data")))
         found, _ = _create_defaults_list(self._repository, "config", overrides, prepend_hydra=False, skip_missing=False)

@@ -1,4 +1,4 @@
-"""What only several nodes together can say: combinations that cannot work, and advice on those that rarely do well."""
+"""Checks across nodes: combinations that cannot work, and advice on those that rarely do well."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from rlvr_exp.config.stages import STAGES, reads
 from rlvr_exp.core.errors import InputProblem
 
 RATES = {"sft": (2e-5, 2e-4)}
-"""By stage: the rate below which an adapter hardly moves, and a usual one, about ten times that of full fine-tuning."""
+"""Stage -> the rate below which an adapter hardly moves, and a usual rate, about ten times that of full fine-tuning."""
 RATES_OF_RL = (1e-5, 2e-5)
 
 
@@ -47,7 +47,7 @@ def cross_check(config: Config) -> Iterator[InputProblem]:
 
 
 def _of_cascade(config: Config) -> Iterator[InputProblem]:
-    """What two roles that learn from the same cascades rule out."""
+    """Combinations that two roles learning from the same cascades rule out."""
     cascade, algorithm = config.cascade, config.algorithm
     if not getattr(config.data, "_target_", "").endswith("dafny.domain.DafnyDomain"):
         yield InputProblem(
@@ -73,7 +73,7 @@ def _of_cascade(config: Config) -> Iterator[InputProblem]:
 
 
 def advice(config: Config) -> list[str]:
-    """What a person who knows the field would say about a configuration that can run."""
+    """Advice of an expert on a configuration that can run."""
     model = config.model
     if not reads(config, "model") or not has_adapter(model):
         return []

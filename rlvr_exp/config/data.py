@@ -21,7 +21,7 @@ class Prompt:
 
 @dataclass
 class Data:
-    """What every domain's node has."""
+    """Options of every domain's node."""
 
     path: str = ""
     """Folder or file of real data; empty: the embedded corpus."""
@@ -30,7 +30,7 @@ class Data:
 
 
 def fraction_problems(data: Any) -> list[InputProblem]:
-    """Of a node with `dev_fraction` and `test_fraction`."""
+    """Problems of a node with `dev_fraction` and `test_fraction`."""
     if data.dev_fraction + data.test_fraction <= 1:
         return []
     got = f"{data.dev_fraction} + {data.test_fraction}"
@@ -47,7 +47,8 @@ class Arc(Data):
     test_fraction: float = option(0.1, low=0, high=1)
     """Share of real data without splits that becomes `test`."""
     seed: int = option(0, low=0)
-    """Of the splits, the shuffle before `limit` and the choice of shots. Not the run's: all runs measure the same tasks."""
+    """Seed of the splits, the shuffle before `limit` and the choice of shots. Not the run's seed: all runs measure the
+    same tasks."""
     prompt: Prompt = field(default_factory=Prompt)
     """How a task is worded."""
 
@@ -96,7 +97,8 @@ class DafnyDataOptions(Data):
     test_fraction: float = option(0.1, low=0, high=1)
     """Share of data that no file places that becomes `test`."""
     seed: int = option(0, low=0)
-    """Of the splits, the shuffle before `limit` and the choice of shots. Not the run's: all runs measure the same tasks."""
+    """Seed of the splits, the shuffle before `limit` and the choice of shots. Not the run's seed: all runs measure the
+    same tasks."""
     prompt: DafnyPrompt = field(default_factory=DafnyPrompt)
     """How a task is worded."""
 
@@ -123,11 +125,11 @@ class Code(Data):
     """Programs to write, to repair and to edit, from public sets in their own formats; `path` is needed."""
 
     set: str = option("auto", choices=("auto", *CODE_SETS))
-    """Which set, where a folder holds several; auto: told by its rows or folders."""
+    """Which set, where a folder holds several; auto: recognised by its rows or folders."""
     judge: str = "pytest"
     """Form of the problems: pytest or python_io, or the path of a verifier's class that names one of them."""
     seed: int = option(0, low=0)
-    """Of the shuffle before `limit`. Not the run's: all runs measure the same tasks."""
+    """Seed of the shuffle before `limit`. Not the run's seed: all runs measure the same tasks."""
     weak: bool = False
     """Keep tasks whose cases a program passes that returns one fixed value or an argument; else they are left out."""
 

@@ -39,7 +39,7 @@ def field_help(schema: type) -> dict[str, str]:
 def _own_help(cls: type) -> dict[str, str]:
     try:
         body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
-    except (OSError, TypeError):  # A class without source: a user's, made at run time.
+    except (OSError, TypeError):  # A class without source: a user's, created at run time.
         return {}
     helped = {}
     statements = getattr(body, "body", [])

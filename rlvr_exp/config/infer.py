@@ -1,4 +1,4 @@
-"""Options of the node `infer`, which exists under +stage=infer alone: what is asked, how an answer is searched for, where
+"""Options of the node `infer`, which exists under +stage=infer alone: the tasks, how an answer is searched for, where
 answers go."""
 
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from rlvr_exp.core.errors import InputProblem
 STDIN = "-"
 """The value of `infer.input` that stands for standard input."""
 BEAMS = 4
-"""Where `infer.beams` names none."""
+"""Beams by default."""
 
 
 @dataclass
@@ -22,7 +22,7 @@ class Infer(Drawing):
     """Tasks, one JSON object a line (gzip allowed), or a .json file of one task or a list; `-`: standard input; empty: a
     split of the data."""
     split: str = "test"
-    """Split of the data, where no input is given; of it, in the order in which evaluations measure."""
+    """Split of the data, where no input is given; its tasks come in the order of evaluations."""
     tasks: int = option(0, low=0)
     """The first N tasks; 0: all."""
     ids: list[str] = field(default_factory=list)
@@ -37,11 +37,13 @@ class Infer(Drawing):
     samples: int = option(1, low=1)
     """Best of n: so many completions an attempt, of which the first that passes is the answer, else the best score."""
     verify: bool = True
-    """Judge answers by the verifier; without it they are only read and checked for syntax."""
+    """Judge answers by the verifier; without it they are only parsed and checked for syntax."""
     format: bool = False
-    """Lay programs out for a reader, beside the one that is judged: Python by ruff, ast-grep actions as indented JSON."""
+    """Also format programs for a reader, next to the verified text: Python by ruff, ast-grep actions as indented
+    JSON."""
     max_attempts: int = option(1, low=1)
-    """A task that did not pass is asked again, with its answer and what the verifier said of it, up to so many times."""
+    """Attempts at a task: one that did not pass is retried with its answer and the verifier's feedback, up to so
+    often."""
     batch_size: int = option(64, low=1)
     """Completions drawn at once; what is answered is written after each batch."""
 

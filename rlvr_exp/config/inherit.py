@@ -1,8 +1,8 @@
-"""Stages that look at an earlier run take their options from it: its own config.yaml stands below the words of the
+"""Stages that read an earlier run inherit its options: its own config.yaml is overridden by the words of the
 command line.
 
-`+stage=rescore rescore.run=DIR sandbox.cpu_s=4` judges as DIR did, but for the limit. A group that the words choose
-(`verifier=pytest`) is taken as chosen, with nothing of the run's.
+`+stage=rescore rescore.run=DIR sandbox.cpu_s=4` verifies as DIR did, except for the limit. A group that the words
+choose (`verifier=pytest`) is taken as chosen, with nothing of the run's.
 """
 
 import sys
@@ -19,7 +19,7 @@ INHERITED_NODES: Mapping[str, tuple[str, ...]] = {
     "rescore": ("data", "verifier", "sandbox"),
     "replay": ("data", "verifier", "sandbox", "reward", "algorithm", "model"),
 }
-"""Stage -> the nodes that it takes from the run that its option `run` names, beside the seed."""
+"""Stage -> the nodes that it inherits, with the seed, from the run named by its option `run`."""
 
 
 def inherit_run_config(tree: Tree, choices: Collection[Override], values: Sequence[Override]) -> list[Path]:
@@ -27,7 +27,7 @@ def inherit_run_config(tree: Tree, choices: Collection[Override], values: Sequen
 
     Args:
         choices: groups chosen on the command line; they stay.
-        values: the words that are still to be laid, among them the one that names the run.
+        values: the overrides that are not applied yet, among them the name of the run.
 
     Returns:
         Folders with the run's own classes, which can be imported now.
@@ -50,7 +50,7 @@ def inherit_run_config(tree: Tree, choices: Collection[Override], values: Sequen
 
 
 def _read(path: Path) -> Mapping[str, Any]:
-    """Empty where it cannot be read: rlvr_exp.config.needs says so."""
+    """Empty where it cannot be read, which rlvr_exp.config.needs reports."""
     try:
         found = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError):

@@ -18,9 +18,9 @@ class SweepJob:
     """One job of a sweep."""
 
     words: tuple[str, ...]
-    """Its whole command line."""
+    """Its full command line."""
     swept: tuple[str, ...]
-    """Those of its words that differ between jobs."""
+    """The words that differ between jobs."""
     checked: Checked
 
 

@@ -1,4 +1,4 @@
-"""Reading a resolved configuration back, writing one, and making the objects that its nodes describe."""
+"""Reading and writing a resolved configuration, and building the objects that its nodes describe."""
 
 import inspect
 import sys
@@ -42,7 +42,7 @@ def load(path: Path) -> Config:
 
 
 def resolved(checked: Checked) -> dict[str, Any]:
-    """What the stage reads, as nested plain values with every interpolation followed but those of secrets."""
+    """What the stage reads, as nested plain values with every interpolation followed except those of secrets."""
     present = present_nodes(checked.config.stage, getattr(checked.config.benchmark, "_target_", None))
     values = {name: _plain(node) for name, node in asdict(checked.config).items() if name in present}
     for path, interpolation in checked.secrets.items():
@@ -54,7 +54,7 @@ def resolved(checked: Checked) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """`_target_` first, since it says what the rest is."""
+    """`_target_` first, since it defines the rest."""
     if not isinstance(value, dict):
         return value
     ordered = sorted(value.items(), key=lambda item: item[0] != "_target_")
@@ -69,8 +69,8 @@ def to_yaml(checked: Checked) -> str:
 def build(node: Any, **runtime: Any) -> Any:
     """The object that a node with `_target_` describes: its class, called with the node's fields and `runtime`.
 
-    `runtime` is on offer: a class is given those of its parts that its constructor names, so that a user's own need
-    not take what it has no use for. Nodes with `_target_` below it are built first.
+    `runtime` is optional: a class is given those of its parts that its constructor names, so that a user's own class
+    need not take what it does not use. Nodes with `_target_` below it are built first.
     """
     own = {spec.name: _built(getattr(node, spec.name)) for spec in fields(node) if not allowed_of(spec).outside}
     make = instantiate({"_target_": own.pop("_target_"), "_partial_": True})

@@ -13,7 +13,7 @@ class Model:
     """A causal language model with its tokenizer."""
 
     path: str = ""
-    """Folder of a local checkpoint, whole or an adapter's; empty: the hub name, or the embedded model."""
+    """Folder of a local checkpoint, full or an adapter's; empty: the hub name, or the embedded model."""
     name: str = ""
     """Hub name, used when no path is given."""
     embedded: str = option("tiny", choices=("tiny", "tiny_dafny"))
@@ -25,9 +25,10 @@ class Model:
     adapter: Adapter = field(default_factory=Adapter)
     """A low-rank adapter."""
     freeze: list[str] = field(default_factory=list)
-    """Patterns of parameter names that are not trained, such as model.layers.0.*; a pattern that fits none is refused."""
+    """Patterns of parameter names that are not trained, such as model.layers.0.*; a pattern without a match is
+    rejected."""
     gradient_checkpointing: bool = False
-    """Compute activations again in the backward pass in place of keeping them: less memory, about a third more time."""
+    """Recompute activations in the backward pass in place of keeping them: less memory, about a third more time."""
     device_map: str = option("", choices=("", "auto"))
     """auto: spread the layers over the devices; empty: one device."""
     attention: str = option("auto", choices=("auto", "eager", "sdpa"))
@@ -35,7 +36,7 @@ class Model:
     chat_template: str = option("auto", choices=("auto", "always", "never"))
     """Word prompts as chat; auto: where the tokenizer has a template."""
     thinking: bool = False
-    """Ask a chat template that knows of it to open with thinking; that wants a larger max_completion_tokens."""
+    """Let a chat template that supports it open with thinking; that needs a larger max_completion_tokens."""
     architecture: Architecture = field(default_factory=Architecture)
     """Shape of the decoder, for the memory table of the dry plan; a local checkpoint's own config.json comes first."""
     from_scratch: bool = False

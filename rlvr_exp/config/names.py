@@ -1,4 +1,4 @@
-"""The nearest existing name to one that does not exist."""
+"""The nearest existing name to an unknown name."""
 
 import difflib
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""What a configuration needs that may not be on this machine yet: weights, data, other runs. Looks, never fetches."""
+"""Artifacts of a configuration that may be missing on this machine: weights, data, other runs. Looks, never fetches."""
 
 import os
 import shutil
@@ -31,11 +31,11 @@ class MissingArtifact:
 
     problem: InputProblem
     command: str
-    """What brings it here; empty: only a person can."""
+    """The command that fetches it; empty: only a person can."""
 
 
 def missing_artifacts(config: Config) -> list[MissingArtifact]:
-    """All that is not here, for the stage of the configuration."""
+    """All missing artifacts, for the stage of the configuration."""
     return list(_missing_artifacts(config))
 
 
@@ -110,7 +110,7 @@ def _questions(infer: Infer) -> Iterator[MissingArtifact]:
 
 
 def formatter_missing(infer: Infer) -> Iterator[MissingArtifact]:
-    """What lays programs out, where that is asked for."""
+    """The formatter of programs, where the option requests it."""
     if infer.format and find_spec("ruff") is None:
         command = "pip install ruff"
         remedy = f"{command}, or infer.format=false"
@@ -133,7 +133,7 @@ def _output(where: str, given: str) -> Iterator[MissingArtifact]:
 
 
 def _can_be_written(path: Path) -> bool:
-    """A file that is there or that can be made, with the folders that it lacks."""
+    """Whether a file exists and is writable, or can be created with its missing folders."""
     above = next(folder for folder in path.absolute().parents if folder.exists())
     own = not path.exists() or os.access(path, os.W_OK)
     return own and above.is_dir() and os.access(above, os.W_OK | os.X_OK)
@@ -162,7 +162,7 @@ def _run(where: str, directory: str) -> Iterator[MissingArtifact]:
 
 
 def weights_missing(model: Model) -> Iterator[MissingArtifact]:
-    """What of a model's weights is not on this machine, or not as it was written."""
+    """Weights of a model that are not on this machine, or not as they were written."""
     for folder in filter(None, (model.path, model.adapter.path)):
         try:
             check_if_ours(folder)

@@ -8,7 +8,7 @@ from rlvr_exp.core.errors import InputProblem
 
 @dataclass
 class Optimizer:
-    """What every optimizer's node has, a user's own included."""
+    """Options of every optimizer's node, a user's own included."""
 
     lr: float = option(2e-4, above=0)
     """Learning rate at its highest."""
@@ -18,7 +18,7 @@ class Optimizer:
 
 @dataclass
 class Moments(Optimizer):
-    """What the optimizers of Adam's kind have."""
+    """Options of the optimizers of Adam's kind."""
 
     beta1: float = option(0.9, low=0, below=1)
     """Decay of the mean of gradients."""

@@ -1,7 +1,7 @@
 """How a schema is written: `option` declares a field with its range, `configures` ties a schema to the class it builds.
 
 A schema is a dataclass. The attribute docstring below a field is its help text. A method `problems(self)` returns what
-no single field can say: combinations that cannot work. Never imports what the schemas describe.
+no single field can express: combinations that cannot work. Never imports what the schemas describe.
 """
 
 import copy
@@ -31,7 +31,7 @@ class Allowed:
     base: type | None = None
     """What the node's schema derives from; a user's own that does not gets these fields added."""
     outside: bool = False
-    """Read by the framework, not handed to the object that `build` makes."""
+    """Read by the framework, not passed to the object that `build` creates."""
 
     def permits(self, value: Any) -> bool:
         if self.choices:

@@ -1,4 +1,4 @@
-"""Value overrides of the command line, laid on a Tree one by one."""
+"""Value overrides of the command line, applied to a Tree in order."""
 
 import dataclasses
 import typing
@@ -20,7 +20,7 @@ MAPPING = "mapping"
 
 
 def apply(tree: Tree, overrides: Sequence[Override], problems: list[InputProblem]) -> list[Override]:
-    """Lay each override on the tree; those that were laid are returned, the others become problems."""
+    """Apply each override to the tree; returns those that were applied, the others become problems."""
     return [override for override in overrides if _apply_one(tree, override, problems)]
 
 

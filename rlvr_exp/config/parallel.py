@@ -1,4 +1,4 @@
-"""Options of the `parallel` group: the processes that train together, and what each of them holds."""
+"""Options of the `parallel` group: the training processes, and what each of them holds."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ class Parallel:
     """Processes of the training, and how they share it."""
 
     strategy: str = option("single", choices=STRATEGIES)
-    """ddp: every process holds everything; zero2: gradients and optimizer state are shared out; zero3: weights too."""
+    """ddp: every process holds everything; zero2: gradients and optimizer state are sharded; zero3: weights too."""
     processes: int = option(1, low=1)
     """Training processes on this machine, one a device."""
     threads: int = option(0, low=0)
@@ -43,7 +43,7 @@ class Parallel:
     nodes: int = option(1, low=1)
     """Machines that run this same command together, each with its own `node`."""
     node: int = option(0, low=0)
-    """Which of the machines this one is; 0 writes the run directory."""
+    """Index of this machine; machine 0 writes the run directory."""
     address: str = ""
     """Host name or address of machine 0, where there are several."""
     port: int = option(0, low=0, high=65535)

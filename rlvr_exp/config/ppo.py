@@ -59,7 +59,7 @@ class PPO(ReinforcementLearning):
     entropy_coef: float = option(0.0, low=0)
     """Weight of the entropy bonus."""
     replay_steps: int = option(0, low=0)
-    """Batches of rollouts that are kept to be learned from again; 0: none."""
+    """Batches of rollouts that are kept for replay; 0: none."""
     replay_prompts: int = option(0, low=0)
     """Groups drawn from those kept and added to each batch."""
     replay_max_weight: float = option(1.0, above=0)

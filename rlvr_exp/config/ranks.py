@@ -1,4 +1,4 @@
-"""What several training processes rule out: stages, ways to run and optimizers that they do not go with."""
+"""Combinations that several training processes rule out: stages, ways to run, and optimizers."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from rlvr_exp.core.errors import InputProblem
 STAGES_OF_RANKS = ("sft", "grpo", "ppo", "cascade", "evaluate")
 """Stages that share their work over processes."""
 WHOLE_MATRICES = ("rlvr_exp.algorithms.optimizers.Muon", "rlvr_exp.algorithms.optimizers.Adafactor")
-"""Optimizers whose step depends on a matrix as a whole; ZeRO hands an optimizer flat pieces of all parameters."""
+"""Optimizers whose step depends on complete matrices; ZeRO gives an optimizer flat pieces of all parameters."""
 
 
 def of_ranks(config: Config) -> Iterator[InputProblem]:

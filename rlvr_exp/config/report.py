@@ -8,6 +8,6 @@ class Report:
     """Options of +stage=report."""
 
     run: str = ""
-    """Run directory whose report.html is written anew; nothing else in it is touched."""
+    """Run directory whose report.html is rewritten; nothing else in it is touched."""
     beside: list[str] = field(default_factory=list)
-    """Further run directories, drawn beside it on the same page."""
+    """Further run directories, plotted on the same page."""

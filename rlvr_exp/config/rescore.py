@@ -1,4 +1,4 @@
-"""Options of +stage=rescore and +stage=replay, which look at what an earlier run wrote."""
+"""Options of +stage=rescore and +stage=replay, which read an earlier run."""
 
 from dataclasses import dataclass
 
@@ -11,8 +11,8 @@ class Rescore:
     """Options of +stage=rescore."""
 
     run: str = ""
-    """Run directory whose rollouts are judged again; its data, verifier and sandbox are taken, but for what is given
-    here."""
+    """Run directory whose rollouts are verified a second time; its data, verifier and sandbox are inherited, except for
+    options that are given here."""
     output: str = ""
     """Old and new verdicts, one JSON object a line, in the order of the rollouts; empty: rescored.jsonl in this run's
     own directory."""
@@ -28,12 +28,12 @@ class Replay:
     """Options of +stage=replay."""
 
     run: str = ""
-    """Run directory of the step; its data, verifier, sandbox, reward and algorithm are taken, but for what is given
-    here."""
+    """Run directory of the step; its data, verifier, sandbox, reward and algorithm are inherited, except for options
+    that are given here."""
     step: int = option(1, low=1)
     """The step to repeat, counted from 1 as in the metrics."""
     update: bool = True
-    """Also sample and learn up to the step again, from the newest checkpoint before it, and compare the row of
+    """Also repeat sampling and updates up to the step, from the newest checkpoint before it, and compare the row of
     metrics."""
     breakpoint: bool = False
     """Stop in the debugger with everything by name; needs run.inline=true."""

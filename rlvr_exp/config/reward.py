@@ -8,7 +8,7 @@ from rlvr_exp.config.options import configures, node, option
 
 @dataclass
 class Term:
-    """What every term has. Weight 0 switches a term off."""
+    """Options of every term. Weight 0 switches a term off."""
 
     weight: float = 1.0
     """Factor of the term in the sum; 0: off."""

@@ -17,7 +17,7 @@ class Checkpoint:
     every_steps: int = option(50, low=1)
     """Steps between checkpoints; the last step always has one."""
     keep: int = option(3, low=1)
-    """Newest checkpoints kept, beside the best one."""
+    """Newest checkpoints kept, next to the best checkpoint."""
 
 
 @dataclass
@@ -26,14 +26,14 @@ class Probe:
     the two are apart stops with the cause."""
 
     every_steps: int = option(25, low=0)
-    """Steps between probes, beside those at the start and after the first step; 0: none at all."""
+    """Steps between probes, next to those at the start and after the first step; 0: none at all."""
     tolerance: float = option(0.0, low=0)
     """Mean difference of log-probabilities that is taken for rounding; 0: 0.001 where the policy computes in 32 bits, 0.1 in
     fewer."""
 
 
 AUTO = "auto"
-"""The value of `run.resume` that goes on where there is something to go on with."""
+"""The value of `run.resume` that resumes where there is a checkpoint."""
 
 
 @dataclass
@@ -43,8 +43,8 @@ class Run:
     dir: str = ""
     """Run directory; empty: outputs/DATE/TIME_STAGE, below multirun/ for a sweep."""
     resume: str = ""
-    """A run directory to go on in, from its newest sound checkpoint; auto: in run.dir where it holds one, and begin where it
-    holds none; empty: begin."""
+    """A run directory to resume, from its newest sound checkpoint; auto: run.dir where it holds one, and a new run
+    where it holds none; empty: a new run."""
     dry: bool = False
     """Compose, check and print the plan; run nothing."""
     inline: bool = False
@@ -56,7 +56,7 @@ class Run:
     select: Select = field(default_factory=Select)
     """Which checkpoint is the best one, and when training stops early."""
     probe: Probe = field(default_factory=Probe)
-    """When the engine that samples is held against the trainer."""
+    """When the sampling engine is compared with the trainer."""
     guards: Guards = field(default_factory=Guards)
     """What stops a run, or warns."""
     searchpath: list[str] = field(default_factory=list)
@@ -80,7 +80,7 @@ class Evaluation(Drawing):
     split: str = "test"
     """Split of the data that is held out for it."""
     tasks: int = option(400, low=0)
-    """Tasks asked; 0: all of the split."""
+    """Tasks evaluated; 0: all of the split."""
     skip: int = option(0, low=0)
     """Tasks of the split left out ahead of them, so that runs can be measured on others than each other."""
     samples: int = option(8, low=1)
@@ -104,7 +104,7 @@ class Evaluate:
     """A checkpoint of +stage=cascade, whose writer and annotator are measured together; model: both roles by the model
     node's own weights; empty: one policy alone."""
     attempts: int = option(1, low=1, high=8)
-    """With a cascade: times that a body is annotated, each but the first with what was said of the one before."""
+    """With a cascade: attempts to annotate a body, each after the first with the feedback on the previous attempt."""
 
     def problems(self) -> list[InputProblem]:
         if self.attempts == 1 or self.cascade:

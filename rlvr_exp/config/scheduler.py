@@ -50,7 +50,7 @@ class Polynomial(Scheduler):
 @configures("rlvr_exp.algorithms.schedules.WarmupStableDecay")
 @dataclass
 class WarmupStableDecay(Scheduler):
-    """The highest rate for most of the run, then a short decay: the stable part can be gone on with from any step."""
+    """The highest rate for most of the run, then a short decay: the stable part can be resumed from any step."""
 
     decay_steps: int = option(0, low=0)
     """Steps of the decay, the last ones; 0: a fifth of all."""

@@ -1,6 +1,6 @@
 """Matches a Tree against the schemas: which schema each node has, which keys are given, which are unknown.
 
-Says nothing about values; rlvr_exp.config.typed_config types them.
+Values are not checked here but typed in rlvr_exp.config.typed_config.
 """
 
 import dataclasses
@@ -83,7 +83,7 @@ def default_of(spec: dataclasses.Field) -> Any:
 
 
 class SchemaMatcher:
-    """Matches a whole Tree with the schemas; `problems` holds what did not fit."""
+    """Matches a Tree with the schemas; `problems` holds every mismatch."""
 
     def __init__(self, tree: Tree):
         self.tree = tree

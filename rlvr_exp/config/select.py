@@ -1,4 +1,4 @@
-"""Options of `run.select`: which checkpoint is the best, and when training stops for want of a better one."""
+"""Options of `run.select`: which checkpoint is the best, and when training stops without a better one."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,13 +7,13 @@ from rlvr_exp.config.options import option
 from rlvr_exp.core.errors import InputProblem
 
 MEASURED = ("held_out/pass_at_1", "held_out/pass_at_1_greedy")
-"""Verified success on held-out tasks, measured every so many steps; every other metric is one that rows have anyway."""
+"""Verified success on held-out tasks, measured every so many steps; every other metric is part of the rows anyway."""
 
 
 @dataclass
 class Select:
-    """Which checkpoint `best` names, and when training stops for want of a better one: the same keys in every stage that
-    trains. Where a best one is named, the run ends with it."""
+    """Which checkpoint `best` names, and when training stops without a better one: the same keys in every stage that
+    trains. A run with a best checkpoint ends with its weights."""
 
     metric: str = MEASURED[0]
     """What decides: held_out/pass_at_1 or held_out/pass_at_1_greedy, verified success on tasks of `split`, or any other name
@@ -23,13 +23,14 @@ class Select:
     patience: int = option(0, low=0)
     """Values in a row that are no better than the best after which training stops; 0: it never stops early."""
     every_steps: int = option(0, low=0)
-    """Steps between measurements of held-out success, beside one at the last step; 0: it is not measured in training."""
+    """Steps between measurements of held-out success, next to that at the last step; 0: it is not measured in
+    training."""
     split: str = "dev"
-    """Split that it is measured on, which is neither trained on nor the one that success is reported of."""
+    """Split that it is measured on, which is neither trained on nor used for the reported success."""
     tasks: int = option(64, low=1)
-    """Tasks asked each time, always the same ones."""
+    """Tasks of each measurement, always the same tasks."""
     samples: int = option(4, low=1)
-    """Completions sampled for each; a greedy one beside them where evaluation.greedy asks for it."""
+    """Completions sampled for each, and a greedy completion where evaluation.greedy is set."""
 
     @property
     def active(self) -> bool:

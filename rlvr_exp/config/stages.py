@@ -66,11 +66,11 @@ STAGES: dict[str, Stage] = {
 MEASURED: dict[str, tuple[str, ...]] = {
     "rlvr_exp.benchmarks.training.Training": (*_ANSWERS, *_UPDATES, "reward", "curriculum"),
 }
-"""What a benchmark reads beside its own node, by its target: that of training is a training."""
+"""Target of a benchmark -> the nodes that it reads next to its own: the benchmark of training runs a training."""
 
 
 STAGE_NODES = frozenset(STAGES) & {spec.name for spec in fields(Config) if not allowed_of(spec).node}
-"""Nodes that exist under the stage of their name alone; a group of a stage's name is there, unread, under the others."""
+"""Nodes that exist only under the stage of their name; a group named like a stage exists, unread, under the others."""
 
 
 def reads(of: str | Config, node: str) -> bool:
@@ -81,7 +81,7 @@ def reads(of: str | Config, node: str) -> bool:
 
 
 def trains(stage: str) -> bool:
-    """Whether a stage moves weights; a name that is no stage moves none."""
+    """Whether a stage trains weights; a name that is no stage does not."""
     return stage in STAGES and "optimizer" in STAGES[stage].reads
 
 

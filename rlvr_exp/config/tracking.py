@@ -1,4 +1,4 @@
-"""Options of the `tracking` group: where metrics go beside the run directory's own files, which are always written."""
+"""Options of the `tracking` group: where metrics go besides the run directory's own files, which are always written."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ class Files:
 
 @dataclass
 class Viewer:
-    """What every viewer has."""
+    """Options of every viewer."""
 
     samples: int = option(4, low=0)
     """Samples of each logged step shown with their verdicts: the best and the worst paid, then others by chance."""

@@ -14,18 +14,18 @@ def dotted(path: Path) -> str:
 
 @dataclass
 class Tree:
-    """What the YAML files and the command line say. A leaf's origin is a file or a word of the command line."""
+    """The values of the YAML files and the command line. A leaf's origin is a file or a word of the command line."""
 
     values: dict[str, Any] = field(default_factory=dict)
     origins: dict[Path, str] = field(default_factory=dict)
 
     def merge(self, values: dict[str, Any], origin: str, at: Path = ()) -> None:
-        """Lay nested values over what is there; lists and leaves replace."""
+        """Merge nested values; lists and leaves are replaced."""
         for key, value in values.items():
             self.put((*at, str(key)), value, origin)
 
     def put(self, path: Path, value: Any, origin: str) -> None:
-        """Set a leaf or merge a dict, making the nodes on the way.
+        """Set a leaf or merge a dict, creating the nodes on the way.
 
         Raises:
             KeyError: a part of the way is no node; its argument is the dotted path of that part.

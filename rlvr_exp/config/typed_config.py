@@ -1,6 +1,6 @@
 """Types a Tree by its schemas, collecting every problem in place of stopping at the first.
 
-Interpolations are followed here; one that stands for a secret stays unresolved in whatever is written to a file.
+Interpolations are followed here; an interpolation of a secret stays unresolved in every file.
 """
 
 import re
@@ -32,7 +32,7 @@ class Checked:
     config: Config
     tree: Tree
     secrets: dict[Path, str]
-    """Interpolations that stand for a secret."""
+    """Interpolations of a secret."""
     problems: tuple[InputProblem, ...] = ()
 
 
@@ -94,7 +94,7 @@ def _algorithm_of_stage(config: Config) -> list[InputProblem]:
 
 
 class Rejected(Exception):
-    """A value was reported and is not taken."""
+    """A value was reported as a problem and is not taken."""
 
 
 class TypedBuilder:
@@ -107,7 +107,7 @@ class TypedBuilder:
         self._container: DictConfig | None = None
 
     def make(self, node: SchemaNode) -> Any:
-        """An instance of a node's schema; a value that cannot be taken is reported and its default stands."""
+        """An instance of a node's schema; a value that cannot be taken is reported and replaced by its default."""
         values: dict[str, Any] = {name: self._below(below) for name, below in node.nodes.items()}
         for spec in fields(node.schema):
             if spec.name in node.given:
@@ -151,7 +151,7 @@ class TypedBuilder:
         return OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
 
     def _guard_secrets(self, path: Path, value: Any) -> None:
-        """Keep interpolated secrets out of files, and refuse those written out."""
+        """Keep interpolated secrets out of files, and reject secrets in plain text."""
         if isinstance(value, dict):
             for name, part in value.items():
                 self._guard_secrets((*path, str(name)), part)
@@ -174,7 +174,7 @@ class TypedBuilder:
         raise Rejected
 
     def combinations(self, node: Any, path: Path) -> None:
-        """What the schemas' own `problems` say, with full paths."""
+        """The problems from the schemas' own `problems`, with full paths."""
         if isinstance(node, dict):
             for name, part in node.items():
                 self.combinations(part, (*path, name))

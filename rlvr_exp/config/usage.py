@@ -42,7 +42,7 @@ def overview() -> str:
 
 
 def usage(flags: Mapping[str, str]) -> str:
-    """The whole page of --help."""
+    """The full page of --help."""
     head = f"{COMMAND} +stage=NAME [+experiment=NAME] [group=option] [key=value ...] [--multirun]"
     groups = (
         (name, ", ".join(options)) for name, options in group_options().items() if name not in ("stage", "experiment")

@@ -1,22 +1,22 @@
-"""Options of the `verifier` group and of the nodes `sandbox` and `cache`: what judges candidates, within which limits,
-and where verdicts are remembered."""
+"""Options of the `verifier` group and of the nodes `sandbox` and `cache`: what verifies candidates, within which
+limits, and where verdicts are cached."""
 
 from dataclasses import dataclass
 
 from rlvr_exp.config.options import configures, option
 
 LEVELS = ("strict", "namespaces", "user", "process")
-"""Levels of isolation, strongest first; rlvr_exp/sandbox/isolate.py says what each holds."""
+"""Levels of isolation, strongest first, defined in rlvr_exp/sandbox/isolate.py."""
 
 
 @dataclass
 class Verifier:
-    """What every verifier's node has, a user's own included."""
+    """Options of every verifier's node, a user's own included."""
 
     max_no_verdict_rate: float = option(0.05, low=0, high=1, outside=True)
     """Share of requests without a verdict past which the run stops with exit 3."""
     validate: int = option(16, low=0, outside=True)
-    """Training tasks whose gold is judged before training; one that does not pass stops the run with exit 3."""
+    """Training tasks whose gold is verified before training; a gold that does not pass stops the run with exit 3."""
 
 
 @configures("rlvr_exp.verifiers.python_io.PythonIO")
@@ -25,7 +25,8 @@ class PythonIO(Verifier):
     """Calls a Python candidate on cases and compares what it returns."""
 
     case_cpu_s: float = option(0.0, low=0)
-    """CPU seconds of one case, so that one that hangs does not take the others; 0: only the candidate's own limit."""
+    """CPU seconds of one case, so that a case that hangs does not affect the others; 0: only the candidate's own
+    limit."""
     packages: bool = True
     """Candidates may import the installed packages, never the project; without it, the standard library alone."""
 
@@ -48,7 +49,7 @@ class PytestSuite(Verifier):
 
     process: str = option("bridged", choices=("bridged", "shared"))
     """bridged: the solution in a process of its own, where nothing of the tests is; shared: in the tests' process,
-    without any guard, for code that nobody optimises against its tests. Stages that train refuse it."""
+    without any guard, for code that nobody optimises against its tests. Stages that train reject it."""
     cpu_s: float = option(10.0, low=0)
     """CPU seconds of one suite, in place of the sandbox's; 0: the sandbox's."""
     wall_s: float = option(30.0, low=0)
@@ -71,7 +72,7 @@ class DafnyVerifierOptions(Verifier):
     image: str = ""
     """A docker image whose entry point is Dafny, in place of a path."""
     warm: bool = True
-    """Judge many programs in one process where this Dafny can (2.3, with the mono compiler beside it)."""
+    """Verify many programs in one process where this Dafny can (2.3, with the mono compiler installed)."""
     rlimit: int = option(20_000_000, low=0)
     """What the prover may use for one procedure, in its own count, the same on every machine; 0: no limit."""
     cpu_s: float = option(60.0, low=0)
@@ -97,7 +98,7 @@ class Sandbox:
     level: str = option("auto", choices=("auto", *LEVELS))
     """How candidates are held; auto: the strongest below strict that this machine allows."""
     require: str = option("", choices=("", *LEVELS))
-    """The weakest level that a run accepts; empty: any, said loudly."""
+    """The weakest level that a run accepts; empty: any, with a clear warning."""
     cpu_s: float = option(2.0, above=0)
     """CPU seconds of one candidate."""
     wall_s: float = option(10.0, above=0)
@@ -110,11 +111,11 @@ class Sandbox:
 
 @dataclass
 class Cache:
-    """Verdicts remembered on disk, for this run and others."""
+    """Verdicts cached on disk, for this run and others."""
 
     enabled: bool = True
-    """Look verdicts up and write them; without it each run remembers its own alone."""
+    """Look verdicts up and write them; without it each run caches its own verdicts alone."""
     path: str = ""
     """Folder; empty: rlvr_exp/verdicts in the user's cache folder."""
     max_mb: int = option(512, low=1)
-    """Size past which what was used longest ago leaves."""
+    """Size past which the least recently used verdicts are removed."""
