@@ -1,8 +1,9 @@
-"""Two policies in a row: a writer writes a body, an annotator makes Dafny prove it. `cascade_sample` runs both and judges.
+"""Two policies in sequence: a writer writes a body, an annotator adds annotations until Dafny proves it. `cascade_sample`
+runs and verifies both.
 
-A body is judged twice: as the annotator annotated it, against the program with the hole and the code that was written,
-which is the cascade's verdict; and, where that is no proof, alone, with the gold's annotations grafted onto it, which says
-whether it does what it should. Whose fault a failure is follows from the two. Never decides what is paid.
+A body is verified twice: with the annotator's annotations, against the program with the hole and the written code, which
+is the cascade's verdict; and, where that is no proof, with the gold's annotations grafted onto it, which shows whether the
+body itself is correct. The two verdicts decide which role a failure is attributed to. Never decides rewards.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,52 +22,52 @@ from rlvr_exp.verifiers.dafny.body_rules import body_violation
 
 WRITER, ANNOTATOR = ROLES = ("writer", "annotator")
 FAILURES = {"parse": "syntax", "resolve": "syntax", "timeout": "timeout", "verify": "semantic"}
-"""Buckets of a verdict in three kinds; every other bucket is a kind of its own."""
-TOO_LONG = Verdict("failed", "prompt_too_long", log="the body makes a prompt that is longer than the annotator takes")
+"""Buckets of a verdict in three kinds; every other bucket is its own kind."""
+TOO_LONG = Verdict("failed", "prompt_too_long", log="the prompt with the body is longer than the annotator accepts")
 
 
 @dataclass(frozen=True)
 class Cascade:
-    """Who writes, who annotates, and how: all that a cascade needs but its tasks."""
+    """The policies of both roles, the verifier and the sampling: all that a cascade needs except its tasks."""
 
     domain: TwoStage
     policies: Mapping[str, Policy]
     verifier: Verifier
     sampling: Mapping[str, SamplingParams]
-    """By role."""
+    """Sampling parameters of each role."""
     max_prompt_tokens: int
     attempts: int = 1
-    """Times that a body is annotated; each but the first with what was said of the one before."""
+    """The most attempts to annotate a body; each retry gets the verifier's log of the attempt before it."""
     graft_all: bool = False
-    """Bodies that an annotation proves are judged with the gold's annotations, too."""
+    """Bodies that an annotation proves are verified with the gold's annotations as well."""
 
 
 @dataclass(frozen=True)
 class CascadeRequest:
-    """A task, and the keys of all that is drawn for it; None draws nothing: greedy."""
+    """A task, and the random keys of everything sampled for it; a key of None is greedy."""
 
     task: Task
     writer: tuple[SampleKey, ...]
-    """Of each body. Empty: the gold's body is annotated."""
+    """The key of each body. Empty: the gold's body is annotated."""
     annotator: tuple[tuple[SampleKey, ...], ...]
-    """Of the annotations of each body."""
+    """The keys of the annotations of each body."""
     shared: bool = False
-    """Equal bodies share the annotations of the first of them."""
+    """Equal bodies share the annotations of the first among them."""
 
 
 @dataclass(frozen=True)
 class CascadeResult:
-    """One body, annotated once, and judged."""
+    """A body with one annotation of it, verified."""
 
     task: Task
     body: str | None
-    """As it was written; None where the answer holds none."""
+    """The body as written; None where the completion holds no body."""
     written: Completion | None
-    """The writer's answer, judged with the gold's annotations, or proved by others; None: the gold's own body."""
+    """The writer's completion, verified with the gold's annotations or proved by others; None: the gold's own body."""
     annotated: tuple[Completion, ...]
     """The annotator's attempts; empty: there was nothing to annotate."""
     body_proved: bool
-    """Somebody's annotations, or the gold's, prove the body."""
+    """Some sampled annotations, or the gold's, prove the body."""
     fault: Verdict | None = None
     """Why there was nothing to annotate."""
 
@@ -76,12 +77,12 @@ class CascadeResult:
 
     @property
     def annotator_text(self) -> str:
-        """Of the last attempt."""
+        """The text of the last attempt."""
         return self.annotated[-1].text if self.annotated else ""
 
     @property
     def verdict(self) -> Verdict:
-        """The cascade's."""
+        """The verdict of the cascade."""
         return self.annotated[-1].verdict if self.fault is None else self.fault
 
     @property
@@ -90,18 +91,18 @@ class CascadeResult:
 
     @property
     def failure(self) -> str | None:
-        """syntax, timeout or semantic; else the bucket, `rejected` or `no_verdict`; None for a proof."""
+        """syntax, timeout or semantic; otherwise the bucket, `rejected` or `no_verdict`; None for a proof."""
         if self.verdict.outcome == "passed":
             return None
         return FAILURES.get(self.bucket or "", self.bucket or self.verdict.outcome)
 
     @cached_property
     def failed_by(self) -> str | None:
-        """The role at fault; None for a proof, and where nothing was judged.
+        """The role at fault; None for a proof, and where there is no verdict.
 
-        A body that cannot be annotated, or that is no Dafny in itself, is the writer's. So is one that stays unproved and
-        that the gold's annotations do not prove either, as far as they tell: another algorithm may need other ones. All
-        else is the annotator's.
+        A body that cannot be annotated, or that is not valid Dafny by itself, is the writer's fault. So is a body that stays
+        unproved and that the gold's annotations do not prove either, as far as these can show: another algorithm may need
+        other annotations. Every other failure is the annotator's.
         """
         if self.verdict.outcome in ("passed", "no_verdict"):
             return None
@@ -113,40 +114,40 @@ class CascadeResult:
 
     @property
     def seconds(self) -> Mapping[str, float]:
-        """Wall seconds of each role, its batch included; the proof is part of the annotator's."""
+        """Wall seconds of each role, shared with its batch; the proof counts for the annotator."""
         last = {ANNOTATOR: sum(one.seconds for one in self.annotated)}
         return last if self.written is None else {WRITER: self.written.drawn, **last}
 
 
 @dataclass(frozen=True)
 class Cascades:
-    """What came of one `CascadeRequest`."""
+    """The results of a `CascadeRequest`."""
 
     request: CascadeRequest
     bodies: tuple[str | None, ...]
-    """Of each answer of the writer; one, the gold's, without a writer."""
+    """The body in each of the writer's completions; without a writer only the gold's."""
     written: tuple[Completion, ...]
     faults: tuple[Verdict | None, ...]
-    """Of each body that cannot be annotated."""
+    """The verdict of each body that cannot be annotated."""
     annotated: tuple[tuple[tuple[Completion, ...], ...], ...]
-    """Of each body its annotations, of each annotation its attempts. Bodies that share them hold the same."""
+    """The annotations of each body, and the attempts of each annotation. Bodies that share annotations hold the same."""
     prompts: tuple[tuple[str, tuple[int, ...]], ...]
     """The annotator's prompt of each body, as text and as tokens; empty where there is nothing to annotate."""
 
     def own(self) -> list[int]:
-        """Bodies with annotations of their own: of equal ones that share theirs, the first."""
+        """Indices of bodies with their own annotations: among equal bodies that share theirs, the first."""
         firsts = {id(each): i for i, each in reversed(list(enumerate(self.annotated))) if each}
         return sorted(firsts.values())
 
     def proofs_known(self) -> "Cascades":
-        """The same, where a body that was not judged yet takes the verdict that it has in any case: of its fault, or of
-        annotations that prove it."""
+        """The same results, where a body with a pending verdict takes the verdict that is certain: that of its fault, or
+        of annotations that prove it."""
         known = (self.alone(i, proved=True) if one.verdict == PENDING else one for i, one in enumerate(self.written))
         return replace(self, written=tuple(known))
 
     def alone(self, place: int, proved: bool = False) -> Completion:
-        """The writer's answer under the verdict that it has without the annotator: of a fault, else with the gold's
-        annotations. `proved`: a proof by the annotator counts as well."""
+        """The writer's completion with its verdict independent of the annotator: that of its fault, otherwise that with the
+        gold's annotations. `proved`: a proof by the annotator counts as well."""
         one = self.written[place]
         if self.faults[place] is not None:
             return replace(one, verdict=self.faults[place])
@@ -158,11 +159,11 @@ class Cascades:
         return one if found is None else replace(one, verdict=found)
 
     def proved(self, place: int) -> bool:
-        """Whether any annotations prove the body: the gold's own, or one of those sampled of an equal body."""
+        """Whether any annotations prove the body: the gold's own, or annotations sampled for an equal body."""
         return not self.written or self.alone(place, proved=True).verdict.outcome == "passed"
 
     def results(self, place: int) -> tuple[CascadeResult, ...]:
-        """The cascades of one body; one alone, without annotations, where it cannot be annotated."""
+        """The cascades of a body; a single result without annotations where the body cannot be annotated."""
         written = self.written[place] if self.written else None
         made = (self.request.task, self.bodies[place], written)
         if self.faults[place] is not None:
@@ -174,10 +175,10 @@ class Cascades:
 def cascade_sample(
     cascade: Cascade, requests: Sequence[CascadeRequest], seconds: dict[str, float] | None = None
 ) -> list[Cascades]:
-    """Writer, annotator and verifier for a batch of tasks. All ranks call this together.
+    """Run writer, annotator and verifier for a batch of tasks. All ranks call this together.
 
     Args:
-        seconds: gets the wall seconds of `generate` and `verify` of each role, by `ROLE/PHASE`.
+        seconds: receives the wall seconds of `generate` and `verify` of each role, by `ROLE/PHASE`.
     """
     timed = {} if seconds is None else seconds
     written = _written(cascade, requests, timed)
@@ -186,7 +187,7 @@ def cascade_sample(
 
 
 def _grafted(cascade: Cascade, made: Sequence[Cascades], timed: dict[str, float]) -> list[Cascades]:
-    """Verdicts for the bodies that have none yet: of a fault, of a proof, else with the gold's annotations."""
+    """Verify pending bodies: by their fault, by a proof, otherwise with the gold's annotations."""
     known = [one if cascade.graft_all else one.proofs_known() for one in made]
     open_ones = [each for one in known for each in one.written if each.verdict == PENDING]
     judged: dict[int, Completion] = {}
@@ -200,7 +201,7 @@ def _grafted(cascade: Cascade, made: Sequence[Cascades], timed: dict[str, float]
 def annotated_afresh(
     cascade: Cascade, made: Sequence[Cascades], keys: Sequence[tuple[tuple[SampleKey, ...], ...]], timed: dict[str, float]
 ) -> list[Cascades]:
-    """The same bodies under further annotations. `keys`: for each task those of the annotations of each body."""
+    """The same bodies under newly sampled annotations. `keys`: for each task the keys of the annotations of each body."""
     requests = [replace(one.request, annotator=each) for one, each in zip(made, keys, strict=True)]
     drafts = [
         _Draft(cascade, request, one.written, one.bodies, one.faults, one.prompts)
@@ -210,7 +211,7 @@ def annotated_afresh(
 
 
 def _annotated(cascade: Cascade, drafts: Sequence["_Draft"], timed: dict[str, float]) -> list[Cascades]:
-    """The annotator's part."""
+    """Sample and verify the annotations of every draft."""
     wanted = [(place, i) for place, draft in enumerate(drafts) for i in draft.to_annotate()]
     tasks = [drafts[place].task_of(i) for place, i in wanted]
     keys = [drafts[place].request.annotator[i] for place, i in wanted]
@@ -235,7 +236,7 @@ def _retry(
     number: int,
     timed: dict[str, float],
 ) -> None:
-    """One more attempt of each annotation that failed, told what was said of it; nothing where that does not fit."""
+    """Retry each annotation that failed, with the verifier's log as feedback; skip it where the prompt is too long."""
     wanted, retries = [], []
     for at, request in enumerate(requests):
         for sample, attempts in enumerate(tries[at]):
@@ -270,7 +271,7 @@ def _rollouts(
     timed: dict[str, float],
     verifier: DeferredVerifier | None = None,
 ) -> list[tuple[Completion, ...]]:
-    """`verifier`: in place of the cascade's own."""
+    """`verifier`: used in place of the cascade's own."""
     if not requests:
         return []
     domain = cascade.domain.writer if role == WRITER else cascade.domain.annotator
@@ -283,7 +284,7 @@ def _rollouts(
 
 @dataclass(frozen=True)
 class _Draft:
-    """One task between its two stages."""
+    """A task between its two stages."""
 
     cascade: Cascade
     request: CascadeRequest
@@ -306,7 +307,7 @@ class _Draft:
         return cls(cascade, request, written, tuple(bodies), tuple(faults), tuple(prompts))
 
     def first_of(self, place: int) -> int:
-        """Whose annotations a body takes."""
+        """The index of the body whose annotations this body uses."""
         return self.bodies.index(self.bodies[place]) if self.request.shared else place
 
     def to_annotate(self) -> list[int]:
@@ -323,7 +324,7 @@ class _Draft:
 
 
 def _fault(domain: TwoStage, written: Completion, body: str | None) -> Verdict | None:
-    """Why a writer's answer cannot be annotated: it was cut, holds no body, or one that may not stand there."""
+    """Why a writer's completion cannot be annotated: it was truncated, holds no body, or a body that is not allowed."""
     if written.sampled.truncated or body is None:
         return written.verdict if written.verdict.outcome != "passed" else None
     violation = body_violation(domain.program(written.task, None), domain.program(written.task, body))

@@ -1,8 +1,9 @@
-"""One step of a cascade: tasks chosen, bodies written, annotated, judged and paid; groups for each role that learns.
+"""One step of a cascade: tasks chosen, bodies written, annotated, verified and rewarded; groups for each role that learns.
 
-A writer's group is the bodies of one task, an annotator's the annotations of one body, so that a role's algorithm and
-trainer are those of a policy that learns alone. Equal bodies of a task are annotated once. Draws depend on (run seed,
-role, step, place, task, body, annotation) alone. Who is credited with what: rlvr_exp.algorithms.credit_assignment, by the caller.
+A writer's group is the bodies of one task, an annotator's group the annotations of one body, so that a role's algorithm
+and trainer are the same as for a policy that learns alone. Equal bodies of a task are annotated once. Samples depend only
+on (run seed, role, step, index, task, body, annotation). Credit assignment is the caller's
+(rlvr_exp.algorithms.credit_assignment).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -32,43 +33,43 @@ from rlvr_exp.tasks.base import Task
 
 RewardShaping = Callable[[float, int], float]
 Credit = Callable[["Paid"], list[float | None]]
-"""What the writer is credited with for each body of a task."""
+"""From the rewards of a task to the writer's credit for each body."""
 
 
 @dataclass(frozen=True)
 class Paid:
-    """The rewards of one task's cascades; None without a verdict."""
+    """The rewards of a task's cascades; None without a verdict."""
 
     cascades: tuple[tuple[float | None, ...], ...]
-    """(G, H): of each body under each of its annotations, after their last attempt; one alone for a body without any."""
+    """(G, H): each body under each of its annotations, after the last attempt; a single reward for a body without any."""
     others: tuple[tuple[float | None, ...], ...]
-    """(G, K): of each body under the other annotator: the gold's annotations, or some drawn afresh."""
+    """(G, K): each body under the other annotator: the gold's annotations, or newly sampled ones."""
 
 
 @dataclass(frozen=True)
 class Collected:
-    """What one step sampled."""
+    """The samples of one step."""
 
     step: int
     made: tuple[Cascades, ...]
-    """Of each task."""
+    """The cascades of each task."""
     groups: Mapping[str, Groups]
-    """Of each role; a role that was not sampled has none."""
+    """The groups of each role; a role that was not sampled is absent."""
     results: tuple[CascadeResult, ...]
     about: Mapping[str, list[Mapping[str, Any]]]
-    """Of each sample of a role's groups, in their order: what its rollout says beside the role's own text."""
+    """For each sample of a role's groups, in their order: fields that its rollout logs besides the role's own text."""
 
     def of(self, role: str) -> Groups:
         return self.groups[role]
 
 
 class CascadeCollector:
-    """Samples, judges and pays.
+    """Samples, verifies and rewards.
 
     Args:
-        tasks_per_step, bodies: tasks of a step, and bodies sampled of each.
-        filters, shapes: each role's own.
-        credit: the writer's.
+        tasks_per_step, bodies: tasks of a step, and bodies sampled for each.
+        filters, shapes: the group filter and the reward shaping of each role.
+        credit: the writer's credit assignment.
         seed: of the run.
     """
 
@@ -90,10 +91,10 @@ class CascadeCollector:
         self._tasks_per_step, self._bodies = tasks_per_step, bodies
         self._filters, self._shapes = filters, shapes
         self._n_requested = 0
-        """Tasks asked so far in the run."""
+        """Tasks requested so far in the run."""
 
     def collect(self, step: int) -> Collected:
-        """The cascades of a step, counted from 0. Steps are collected in order."""
+        """The cascades of a step, counted from 0. Steps must be collected in order."""
         tasks = self.curriculum.pick(self._n_requested, self._tasks_per_step)
         self._n_requested += len(tasks)
         seconds: dict[str, float] = {}
@@ -138,7 +139,7 @@ class CascadeCollector:
         return tuple(tuple((*key, i, number) for number in range(count)) for i in range(self._bodies))
 
     def _others(self, step: int, made: Sequence[Cascades], seconds: dict[str, float]) -> list[Cascades]:
-        """The same bodies under annotations that nobody learns from, where the writer's credit asks for them."""
+        """The same bodies under annotations that no role trains on, where the writer's credit needs them."""
         options = self._options
         if options.credit != "counterfactual" or options.counterfactual != "resampled":
             return []
@@ -149,11 +150,11 @@ class CascadeCollector:
         return annotated_afresh(self._cascade, made, keys, seconds)
 
     def _assisted(self, step: int, tasks: Sequence[Task], seconds: dict[str, float]) -> list[Cascades]:
-        """Annotations of the golds' bodies: where no body of the step can be annotated, the annotator still learns."""
+        """Annotations of the golds' bodies: so the annotator trains even where no body of the step can be annotated."""
         return cascade_sample(self._cascade, [self._of_gold(step, i, task) for i, task in enumerate(tasks)], seconds)
 
     def _judged(self, made: Cascades, other: Cascades | None) -> "_Bodies":
-        """What a task's bodies are paid by."""
+        """The completions that decide the rewards of a task's bodies."""
         alone = [made.alone(i) for i in range(len(made.written))]
         cascades = [tuple(each[-1] for each in made.annotated[i]) or (one,) for i, one in enumerate(alone)]
         if self._options.credit != "counterfactual":
@@ -199,7 +200,7 @@ class CascadeCollector:
 
     @property
     def parts(self) -> dict[str, Any]:
-        """What has a state that belongs to a checkpoint, by name: this, and what it was given."""
+        """Objects whose state belongs to a checkpoint, by name: this collector, its reward and its curriculum."""
         given = {"reward": self.reward, "curriculum": self.curriculum}
         return {"collector": self} | {name: part for name, part in given.items() if hasattr(part, "state_dict")}
 
@@ -240,34 +241,34 @@ def _about_annotation(made: Cascades, one: CascadeResult) -> Mapping[str, Any]:
 
 
 Payments = Mapping[int, RewardBreakdown]
-"""What an answer is paid, by its id."""
+"""The reward of each completion, by its id()."""
 
 
 @dataclass(frozen=True)
 class _Bodies:
-    """The answers that decide what the bodies of one task are paid."""
+    """The completions that decide the rewards of the bodies of one task."""
 
     cascades: list[tuple[Completion, ...]]
-    """Of each body its annotations; a body without any stands for itself."""
+    """The annotations of each body; for a body without any, its own completion."""
     others: list[tuple[Completion, ...]]
-    """Of each body under the other annotator; empty where the credit asks for none."""
+    """The annotations of each body by the other annotator; empty where the credit needs none."""
 
     def all(self) -> list[Completion]:
         return [one for side in (self.cascades, self.others) for each in side for one in each]
 
 
 def _paid(reward: Reward, completions: Sequence[Completion]) -> Payments:
-    """Each answer once, in one batch for the normaliser."""
+    """Reward each completion once, in one batch for the normaliser."""
     each = {id(one): one for one in completions}
-    return dict(zip(each, reward([_as_judged(one) for one in each.values()]), strict=True))
+    return dict(zip(each, reward([_reward_input(one) for one in each.values()]), strict=True))
 
 
-def _as_judged(one: Completion) -> RewardInput:
+def _reward_input(one: Completion) -> RewardInput:
     return RewardInput(one.task, one.text, len(one.sampled.ids), one.sampled.truncated, one.candidate, one.verdict)
 
 
 def _mean(paid: Sequence[RewardBreakdown], credit: float | None) -> RewardBreakdown:
-    """What a body's cascades were paid on average; its total is what it is credited with."""
+    """The mean reward of a body's cascades; its total is the body's credit."""
     judged = [one for one in paid if one.sum is not None]
     if not judged or credit is None:
         return RewardBreakdown(None, None, {})

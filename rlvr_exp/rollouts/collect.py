@@ -1,8 +1,9 @@
-"""One step's groups: tasks chosen, answered, judged, rewarded and filtered. What an algorithm turns into experience.
+"""The groups of one step: tasks chosen, completions generated, verified, rewarded and filtered.
 
-Groups wait in a queue between being sampled and being learned from: a batch may serve several steps, and where dead
-groups are resampled a step may find more live ones than it needs. Nothing that is accepted is thrown away. Every decision
-is made on all groups of a step, from values that every rank holds. SamplingParams and judging are rollouts.rollout_loop's.
+Groups wait in a queue between being sampled and being trained on: a batch may serve several steps, and where groups of
+zero variance are resampled a step may find more useful groups than it needs. No accepted group is thrown away. Every
+decision is taken on all groups of a step, from values that every rank holds. Sampling and verification are in
+rollouts.rollout_loop.
 """
 
 import math
@@ -26,35 +27,35 @@ from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.verifiers.base import Verifier
 
 RewardShaping = Callable[[float, int], float]
-"""(reward, tokens of the completion) -> what the algorithm learns from."""
+"""(reward, tokens of the completion) -> the reward that the algorithm learns from."""
 
 
 @dataclass(frozen=True)
 class BatchPlan:
-    """How many groups are asked, and when."""
+    """How many groups are sampled, and when."""
 
     prompts_per_step: int
     group_size: int
     steps: int
-    """Update steps of the run: nothing is sampled ahead for steps that do not come."""
+    """Update steps of the run: nothing is sampled for steps after the last."""
     iterations: int = 1
-    """Updates in a row on the same groups: only every so many steps are groups asked for."""
+    """Consecutive updates on the same groups: new groups are sampled only every so many steps."""
     rollout_steps: int = 1
-    """Steps that one batch of groups serves."""
+    """Steps that a batch of groups serves."""
 
     def groups_needed(self, step: int) -> int:
-        """Groups that are to be at hand when a batch is sampled at this step."""
+        """Groups that must be available after a batch is sampled at this step."""
         left = math.ceil((self.steps - step) / self.iterations)
         return self.prompts_per_step * max(1, min(self.rollout_steps, left))
 
 
 class Collector:
-    """Samples and judges; holds everything a step needs but the algorithm.
+    """Samples and verifies; holds everything that a step needs except the algorithm.
 
     Args:
-        tasks: what the curriculum chooses from; groups of a saved state are found again among them.
-        shape: the algorithm's own change of rewards.
-        seed: of the run; draws depend on (seed, step, place, task, sample) alone.
+        tasks: the tasks that the curriculum chooses from; groups of a saved state refer to them by id.
+        shape: the algorithm's own reward shaping.
+        seed: of the run; samples depend only on (seed, step, index, task, sample).
     """
 
     def __init__(
@@ -76,11 +77,11 @@ class Collector:
         self.seed = seed
         self._tasks, self._shape = tasks, shape
         self._n_requested = 0
-        """Tasks asked so far in the run."""
+        """Tasks requested so far in the run."""
         self._carried_over: tuple[Group, ...] = ()
 
     def collect(self, step: int) -> Groups:
-        """The groups of a step, counted from 0. Steps are collected in order."""
+        """The groups of a step, counted from 0. Steps must be collected in order."""
         carried_in, seconds = self._carried_over, Counter()
         fresh: list[Group] = []
         if len(carried_in) < self.plan.prompts_per_step:
@@ -92,7 +93,8 @@ class Collector:
         return Groups(step, batch, tuple(fresh), carried_in, self._carried_over, zero_variance, dict(seconds))
 
     def _fill(self, step: int, n_carried_in: int, fresh: list[Group], seconds: Counter) -> None:
-        """Ask for a batch; where dead groups are resampled, go on until enough live ones are found or the budget is spent."""
+        """Sample a batch; where groups of zero variance are resampled, continue until enough useful groups are found or the
+        budget is spent."""
         wanted = self.plan.groups_needed(step) - n_carried_in
         most = wanted * self.filter.budget if self.filter.resamples else wanted
         count = wanted
@@ -102,8 +104,8 @@ class Collector:
             count = min(_next_request_size(alive, len(fresh), wanted), most - len(fresh)) if self.filter.resamples else 0
 
     def _chosen(self, carried_in: Sequence[Group], fresh: Sequence[Group]) -> tuple[tuple[Group, ...], tuple[Group, ...]]:
-        """(what this step learns from, what waits). Where live groups are too few, dead ones fill up the batch: they are
-        masked, and the batch keeps its size."""
+        """(groups of this step's batch, groups carried over). Where useful groups are too few, groups of zero variance fill
+        the batch: they are masked, and the batch keeps its size."""
         pool = [*carried_in, *fresh]
         if not self.filter.resamples:
             return tuple(pool[: self.plan.prompts_per_step]), tuple(pool[self.plan.prompts_per_step :])
@@ -113,7 +115,7 @@ class Collector:
         return (*batch, *zero_variance[: self.plan.prompts_per_step - len(batch)]), tuple(carried_over)
 
     def _ask(self, step: int, first: int, count: int, seconds: Counter) -> list[Group]:
-        """`count` new groups, the first of them at place `first` of the step."""
+        """`count` new groups; the first has index `first` in the step."""
         tasks = self.curriculum.pick(self._n_requested, count)
         self._n_requested += count
         texts = [self.domain.prompt(task) for task in tasks]
@@ -134,7 +136,7 @@ class Collector:
         return tuple((self.seed, "rollout", step, index, task.id, sample) for sample in range(self.plan.group_size))
 
     def _rewarded(self, completions: Sequence[Sequence[Completion]]) -> list[tuple[RewardBreakdown, ...]]:
-        rows = iter(self.reward([_judged(one) for group in completions for one in group]))
+        rows = iter(self.reward([_reward_input(one) for group in completions for one in group]))
         return [tuple(next(rows) for _ in group) for group in completions]
 
     def _shaped(self, completions: Sequence[Completion], paid: Sequence[RewardBreakdown]) -> tuple[float | None, ...]:
@@ -143,19 +145,19 @@ class Collector:
 
     @property
     def parts(self) -> dict[str, Any]:
-        """What has a state that belongs to a checkpoint, by name: this, and what it was given."""
+        """Objects whose state belongs to a checkpoint, by name: this collector, its reward and its curriculum."""
         given = {"reward": self.reward, "curriculum": self.curriculum}
         return {"collector": self} | {name: part for name, part in given.items() if hasattr(part, "state_dict")}
 
     def state_dict(self) -> dict[str, Any]:
-        """Plain values: tasks asked so far, and the groups that wait."""
+        """Plain values: tasks requested so far, and the groups carried over."""
         return {"asked": self._n_requested, "waiting": [as_plain(group) for group in self._carried_over]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where the state was taken.
+        """Resume where the state was saved.
 
         Raises:
-            InputError: unknown or missing keys, or a task that the data has no longer.
+            InputError: unknown or missing keys, or a task that is no longer in the data.
         """
         if set(state) != {"asked", "waiting"}:
             got = ", ".join(sorted(state)) or "no keys"
@@ -166,16 +168,16 @@ class Collector:
         self._carried_over = tuple(from_plain(group, tasks) for group in state["waiting"])
 
     def metrics(self) -> dict[str, float]:
-        """Tasks asked so far in the run, and groups that wait."""
+        """Tasks requested so far in the run, and groups carried over."""
         return {"asked": float(self._n_requested), "waiting": float(len(self._carried_over))}
 
 
 def _next_request_size(alive: int, sampled: int, wanted: int) -> int:
-    """Groups to ask next so that, at the rate found so far, enough are alive; never more than a batch at once."""
+    """Groups to sample next so that, at the rate so far, enough have variance; never more than a batch at once."""
     missing = max(0, wanted - alive)
     return min(wanted, math.ceil(missing * sampled / alive)) if alive else wanted
 
 
-def _judged(one: Completion) -> RewardInput:
+def _reward_input(one: Completion) -> RewardInput:
     drawn = one.sampled
     return RewardInput(one.task, one.text, len(drawn.ids), drawn.truncated, one.candidate, one.verdict)

@@ -1,4 +1,4 @@
-"""From sampled tokens to judged answers: text, candidate, verdict."""
+"""From sampled tokens to verified completions: text, candidate, verdict."""
 
 from dataclasses import dataclass
 
@@ -8,12 +8,12 @@ from rlvr_exp.tasks.base import Candidate, Domain, Task
 from rlvr_exp.verifiers.base import Verdict
 
 TRUNCATED = Verdict("failed", bucket="truncated", log="the completion reached its token limit before it ended")
-"""Of a completion that was not let to its end: it is not judged."""
+"""The verdict of a completion that reached its token limit: it is not verified."""
 
 
 @dataclass(frozen=True)
 class ParsedCompletion:
-    """One completion of a task as text, and the candidate in it."""
+    """A completion of a task as text, and the candidate parsed from it."""
 
     task: Task
     sample: int
@@ -24,13 +24,13 @@ class ParsedCompletion:
 
 @dataclass(frozen=True)
 class Completion(ParsedCompletion):
-    """One completion of a task, judged."""
+    """A verified completion of a task."""
 
     verdict: Verdict
     seconds: float = 0.0
-    """Wall seconds from the question to the verdict, the others of its batch included."""
+    """Wall seconds from the request to the verdict, shared with the other completions of its batch."""
     drawn: float = 0.0
-    """Wall seconds from the question to its last token."""
+    """Wall seconds from the request to its last token."""
 
 
 def parse_completion(policy: Policy, domain: Domain, task: Task, sample: int, sampled: TokenSample) -> ParsedCompletion:

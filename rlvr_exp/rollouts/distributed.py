@@ -1,8 +1,8 @@
-"""Work shared by the ranks of a run: each takes its share, then all hold all results, in the order of the whole.
+"""Work sharded over the ranks of a run: each rank takes its shard, then all ranks gather all results in their order.
 
-What is decided from the results (advantages, filters, books, the curriculum) is then the same on every rank, because it
-is the same computation on the same values: ranks cannot diverge. Alone, a process takes everything and nothing is sent.
-Every function here but `rank`, `ranks` and `shard` is collective: all ranks call it, in the same order.
+Decisions that follow from the results (advantages, filters, accounting, the curriculum) are then the same on every rank,
+because they are the same computation on the same values: ranks cannot diverge. A single process takes everything and
+sends nothing. Every function here except `rank`, `ranks` and `shard` is collective: all ranks call it, in the same order.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,21 +28,21 @@ def rank() -> int:
 
 
 def shard(items: Sequence[Item]) -> list[Item]:
-    """This rank's share, dealt one by one: neighbours in a sorted list, which take alike long, go to several ranks."""
+    """This rank's shard, every n-th item: neighbours in a sorted list, which take similar time, go to different ranks."""
     return list(items[rank() :: ranks()])
 
 
 def interleave(shares: Sequence[Sequence[Result]]) -> list[Result]:
-    """What the ranks made of their shares, as `shard` dealt them, in the order of the whole."""
+    """The ranks' results for their shards, as `shard` cut them, in the order of all items."""
     longest = max(map(len, shares))
     return [share[place] for place in range(longest) for share in shares if place < len(share)]
 
 
 def data_parallel(generate: Generate) -> Generate:
-    """Around a function that answers questions: each rank answers its share with the weights whole, all get all.
+    """Decorate a function that serves requests: each rank serves its shard with gathered weights, all gather all results.
 
-    `generate(policy, domain, verifier, requests, ...)` returns a dataclass with `completions`, one for each question, and
-    `seconds`; the seconds become those of the slowest rank. A rank without a share answers nothing, and waits.
+    `generate(policy, domain, verifier, requests, ...)` returns a dataclass with `completions`, an entry for each request,
+    and `seconds`; the seconds become those of the slowest rank. A rank with an empty shard generates nothing, and waits.
     """
 
     @wraps(generate)
@@ -55,7 +55,7 @@ def data_parallel(generate: Generate) -> Generate:
 
 
 def all_gather_rollouts(own: Any) -> Any:
-    """What all ranks made of their shares: of a dataclass with `completions`, dealt by `shard`, and `seconds`."""
+    """The results of all ranks for their shards: a dataclass with `completions`, in the order of `shard`, and `seconds`."""
     if ranks() == 1:
         return own
     all_of_them = _of_all((list(own.completions), dict(own.seconds)))
@@ -65,12 +65,12 @@ def all_gather_rollouts(own: Any) -> Any:
 
 
 def any_rank(flag: bool) -> bool:
-    """Whether it holds on any rank: ranks that were told to stop at different moments stop at one."""
+    """Whether the flag is set on any rank: ranks that receive a stop signal at different moments stop at the same step."""
     return flag if ranks() == 1 else any(_of_all(flag))
 
 
 def broadcast_object(value: Result) -> Result:
-    """Rank 0's value."""
+    """The value of rank 0, on every rank."""
     return value if ranks() == 1 else _of_all(value)[0]
 
 

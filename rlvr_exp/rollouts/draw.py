@@ -1,9 +1,9 @@
-"""From logits and one random number a row to a token, its log-probability and the tokens that it was drawn from.
+"""From logits and one random number per row to a token, its log-probability and the tokens that it was drawn from.
 
-Filters act in Transformers' order: temperature, top-k, top-p, min-p, each on what the one before it has kept, renormalised.
-(vLLM applies min-p before top-k and top-p; with min-p and top-p both set its sets may be smaller.) The log-probability is
-that of the distribution after all of them. A draw inverts the cumulative distribution in the order of the vocabulary:
-no generator is read, and a row's draw depends on that row alone.
+Filters act in Transformers' order: temperature, top-k, top-p, min-p, each on the tokens that the filter before it kept,
+renormalised. (vLLM applies min-p before top-k and top-p; with min-p and top-p both set its sets may be smaller.) The
+log-probability is that of the distribution after all filters. A draw inverts the cumulative distribution in the order of
+the vocabulary: no generator is read, and a row's token depends on that row alone.
 """
 
 import math
@@ -16,7 +16,7 @@ from rlvr_exp.core.errors import GuardStop
 
 @dataclass(frozen=True)
 class LogitFilters:
-    """What is left of a distribution to draw from; the options are documented in rlvr_exp.config.sampling."""
+    """Which part of a distribution to draw from; the options are documented in rlvr_exp.config.sampling."""
 
     temperature: float = 1.0
     top_k: int = 0
@@ -25,23 +25,23 @@ class LogitFilters:
 
     @property
     def narrow(self) -> bool:
-        """Some tokens may not be drawn."""
+        """Whether some tokens are excluded."""
         return self.top_k > 0 or self.top_p < 1.0 or self.min_p > 0.0
 
 
 @dataclass(frozen=True)
 class TokenDraw:
-    """One token a row."""
+    """One token per row."""
 
     ids: torch.Tensor
     """(rows,)"""
     logprobs: torch.Tensor
     """(rows,) float32"""
     kept: torch.Tensor | None
-    """(rows, vocabulary) what could be drawn; None: everything."""
+    """(rows, vocabulary) tokens that could be drawn; None: all."""
 
     def kept_token_ids(self) -> list[tuple[int, ...]] | None:
-        """The ids of `kept`, a row each."""
+        """The ids of `kept`, a tuple for each row."""
         if self.kept is None:
             return None
         counts = self.kept.sum(1).tolist()
@@ -50,14 +50,14 @@ class TokenDraw:
 
 
 def draw(logits: torch.Tensor, uniforms: torch.Tensor, filters: LogitFilters) -> TokenDraw:
-    """One token for each row of logits.
+    """Draw one token for each row of logits.
 
     Args:
         logits: (rows, vocabulary)
-        uniforms: (rows,) float64 in [0, 1); NaN asks for the likeliest token, whose log-probability counts as 0.
+        uniforms: (rows,) float64 in [0, 1); NaN selects the likeliest token, whose log-probability counts as 0.
 
     Raises:
-        GuardStop: a row has no distribution, its logits being no numbers.
+        GuardStop: a row has no distribution because its logits are not finite.
     """
     scores = logits.float()
     if filters.temperature != 1.0:
@@ -70,11 +70,11 @@ def draw(logits: torch.Tensor, uniforms: torch.Tensor, filters: LogitFilters) ->
     total = cumulative[:, -1]
     if not bool(total.isfinite().all()):
         raise GuardStop(
-            "the policy's logits are no numbers: its weights, or what they make of a prompt, are past the range of their "
-            "type. Lower optimizer.lr and resume from the last checkpoint, or load sound weights"
+            "the policy's logits are no numbers: its weights, or its activations on a prompt, exceed the range of their "
+            "type. Lower optimizer.lr and resume from the last checkpoint, or load finite weights"
         )
     greedy = uniforms.isnan()
-    # Below the total even where rounding says otherwise: what lies beyond it has no probability.
+    # Below the total even after rounding: tokens beyond it have no probability.
     targets = torch.minimum(uniforms.nan_to_num(0.0) * total, total.nextafter(torch.zeros_like(total)))
     ids = torch.searchsorted(cumulative, targets[:, None], right=True)[:, 0]
     ids = torch.where(greedy, likeliest, ids)
@@ -83,7 +83,7 @@ def draw(logits: torch.Tensor, uniforms: torch.Tensor, filters: LogitFilters) ->
 
 
 def filter_mask(scores: torch.Tensor, filters: LogitFilters) -> torch.Tensor:
-    """(rows, vocabulary) which tokens may be drawn, from scores after temperature. The likeliest always may."""
+    """(rows, vocabulary) which tokens may be drawn, from scores after temperature. The likeliest is always kept."""
     kept = torch.ones_like(scores, dtype=torch.bool)
     if filters.top_k:
         least = scores.topk(min(filters.top_k, scores.shape[-1]), dim=-1).values[:, -1:]

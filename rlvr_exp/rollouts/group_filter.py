@@ -1,9 +1,9 @@
-"""Which groups have nothing to teach, and what is done with them: one rule for every algorithm.
+"""Which groups have no variance in their rewards, and what happens to them: one rule for every algorithm.
 
-A group is dead when the largest and the smallest reward of all its judged members are no further apart than `eps`; a
-deviation, a leave-one-out mask or an exact comparison of floats would each miss cases. A dead group is `solved` (some
-member passed, so all did as well), `failed`, or `errored` (no member has a verdict). The filter sees all groups of a
-step, on every rank the same, so that ranks never differ in what they train on. Holds no state.
+A group has zero variance when the largest and the smallest reward of all its verified members are no further apart than
+`eps`; a deviation, a leave-one-out mask or an exact comparison of floats would each miss cases. Such a group is `solved`
+(some member passed, so all did as well), `failed`, or `errored` (no member has a verdict). The filter sees all groups of
+a step, the same on every rank, so that ranks never differ in what they train on. Holds no state.
 """
 
 from collections.abc import Sequence
@@ -19,10 +19,10 @@ MODES = ("keep", "mask", "resample")
 class GroupFilter:
     """
     Args:
-        mode: "keep" leaves dead groups in the loss's denominators, "mask" takes them out, "resample" asks for other
-            tasks in their place as well.
-        eps: the spread of rewards up to which a group is dead.
-        budget: with "resample": groups sampled for one batch at most, as a multiple of the batch.
+        mode: "keep" leaves groups of zero variance in the loss's denominators, "mask" takes them out, "resample" takes
+            them out and samples other tasks in their place.
+        eps: the largest spread of rewards that counts as zero variance.
+        budget: with "resample": the most groups sampled for one batch, as a multiple of the batch.
     """
 
     mode: str
@@ -38,7 +38,7 @@ class GroupFilter:
         return self.mode == "resample"
 
     def zero_variance_kind(self, group: Group) -> str | None:
-        """One of ZERO_VARIANCE_KINDS; None for a group that teaches something."""
+        """One of ZERO_VARIANCE_KINDS; None for a group whose rewards vary."""
         judged = [reward for reward in group.rewards if reward is not None]
         if spread(judged) > self.eps:
             return None
@@ -52,5 +52,5 @@ class GroupFilter:
 
 
 def spread(rewards: Sequence[float]) -> float:
-    """max - min; zero of nothing."""
+    """max - min; zero for no rewards."""
     return max(rewards) - min(rewards) if rewards else 0.0

@@ -1,7 +1,7 @@
-"""What was sampled: groups of judged answers to one prompt, and what became of them in a step.
+"""Groups of verified completions of one prompt, and their fate in a step.
 
-A group keeps the id that it was given when it was sampled, through filtering, waiting and training: two groups of one
-prompt are two groups. Owns the books of a step's samples on the sampling side. Never samples or judges.
+A group keeps the id that it received when it was sampled, through filtering, waiting and training: two groups of the same
+prompt are two groups. Accounts for a step's samples on the sampling side. Never samples or verifies.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,29 +11,29 @@ from rlvr_exp.rewards.compose import RewardBreakdown
 from rlvr_exp.rollouts.completion import Completion
 
 MAX_GROUPS = 1 << 20
-"""More groups than any step samples."""
+"""An upper bound of the groups sampled in any step."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """Judged answers to one prompt, sampled together."""
+    """Verified completions of one prompt, sampled together."""
 
     step: int
-    """The step that it was sampled in, counted from 0."""
+    """The step in which the group was sampled, counted from 0."""
     index: int
-    """Which of that step's groups it is; draws depend on it."""
+    """The group's index among that step's groups; samples depend on it."""
     prompt: str
     prompt_ids: tuple[int, ...]
     completions: tuple[Completion, ...]
     rewarded: tuple[RewardBreakdown, ...]
     rewards: tuple[float | None, ...]
-    """What the algorithm learns from: each total after the algorithm's own shaping, None without a verdict."""
+    """Rewards that the algorithm learns from: each total after the algorithm's own shaping, None without a verdict."""
 
     def __post_init__(self) -> None:
-        """Raises ValueError where members are missing or answer different tasks."""
+        """Raises ValueError where members are missing or belong to different tasks."""
         if not len(self.completions) == len(self.rewarded) == len(self.rewards):
             raise ValueError(
-                f"group {self.id}: {len(self.completions)} completions, {len(self.rewards)} rewards; sample it again"
+                f"group {self.id}: {len(self.completions)} completions, {len(self.rewards)} rewards; resample the group"
             )
         tasks = {completion.task.id for completion in self.completions}
         if len(tasks) != 1:
@@ -43,7 +43,7 @@ class Group:
 
     @property
     def id(self) -> int:
-        """Unique in a run."""
+        """Unique within a run."""
         return self.step * MAX_GROUPS + self.index
 
     @property
@@ -54,31 +54,31 @@ class Group:
 
 @dataclass(frozen=True)
 class Groups:
-    """One step's groups, counted from 0."""
+    """The groups of one step, counted from 0."""
 
     step: int
     batch: tuple[Group, ...]
-    """What the step is to learn from; groups sampled earlier, which waited, come first."""
+    """The groups that the step trains on; groups carried in from earlier steps come first."""
     sampled: tuple[Group, ...]
-    """What was sampled in this step, in the order of its places."""
+    """Groups sampled in this step, in the order of their indices."""
     carried_in: tuple[Group, ...]
-    """What waited when the step began."""
+    """Groups from earlier steps that were waiting when this step began."""
     carried_over: tuple[Group, ...]
-    """What waits for later steps."""
+    """Groups that wait for later steps."""
     zero_variance: Mapping[int, str]
-    """Kind (solved, failed, errored) of every group, by id, that has nothing to teach."""
+    """Kind (solved, failed, errored) of every group without variance in its rewards, by id."""
     seconds: Mapping[str, float]
     """Wall seconds of each phase: generate, verify. Empty where nothing was sampled."""
 
     @property
     def settled(self) -> tuple[Group, ...]:
-        """Groups whose fate this step decided: all it had, less what waits."""
+        """Groups whose fate was decided in this step: carried in or sampled, and not carried over."""
         later = {group.id for group in self.carried_over}
         return tuple(group for group in (*self.carried_in, *self.sampled) if group.id not in later)
 
     @property
     def at_hand(self) -> tuple[Group, ...]:
-        """Groups sampled in this step, and those sampled earlier that it learns from."""
+        """Groups sampled in this step, and groups sampled earlier that it trains on."""
         return (*(group for group in self.batch if group.step != self.step), *self.sampled)
 
 
@@ -87,9 +87,9 @@ def members(groups: Sequence[Group]) -> int:
 
 
 def check_groups(groups: Sequence[Group], group_size: int) -> None:
-    """Raises ValueError unless every group has exactly `group_size` members and an id of its own."""
+    """Raises ValueError unless every group has exactly `group_size` members and a unique id."""
     odd = [group.id for group in groups if len(group.completions) != group_size]
     if odd:
-        raise ValueError(f"groups {odd[:3]} have not the {group_size} members that were asked for")
+        raise ValueError(f"groups {odd[:3]} do not have the {group_size} members that were requested")
     if len({group.id for group in groups}) != len(groups):
-        raise ValueError("two groups share one id: a group would be learned from twice")
+        raise ValueError("two groups share an id: a group would be trained on twice")

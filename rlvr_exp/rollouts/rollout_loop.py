@@ -1,7 +1,7 @@
-"""Given tasks, answered and judged: one function for training, evaluation and inference.
+"""Completions of given tasks, generated and verified: one function for training, evaluation and inference.
 
-A completion goes to the verifier when it ends, while the others still draw. Which tasks are asked, and what an answer is
-worth, is not decided here.
+A completion goes to the verifier when it ends, while the others are still being sampled. Which tasks are chosen, and what
+reward a completion earns, is not decided here.
 """
 
 import time
@@ -24,43 +24,43 @@ from rlvr_exp.verifiers.base import Request, Verdict, Verifier
 Stream = Callable[
     [nn.Module, Sequence[Sequence[int]], Sequence[Sequence[SampleKey]], SamplingParams], Iterator[FinishedSample]
 ]
-"""Makes the wanted completions of prompts, and hands each out as it ends; as rlvr_exp.rollouts.sampler.stream does."""
+"""Generates the requested completions of prompts, and yields each as it ends; as rlvr_exp.rollouts.sampler.stream does."""
 SMALL = 20_000_000
-"""Parameters up to which a model samples with one thread."""
+"""The most parameters of a model that samples with one thread."""
 
 
 @dataclass(frozen=True)
 class RolloutRequest:
-    """A task as it is put to the policy."""
+    """A task as a prompt for the policy, and how many completions to sample."""
 
     task: Task
     prompt: tuple[int, ...]
-    """Token ids; never cut."""
+    """Token ids; never truncated."""
     keys: tuple[SampleKey, ...]
-    """The key of each wanted completion's draws, e.g. (run seed, "rollout", step, place, task id, sample); None: greedy."""
+    """The random key of each completion, e.g. (run seed, "rollout", step, index, task id, sample); None: greedy."""
 
 
 @dataclass(frozen=True)
 class RolloutResult:
-    """What came of the requests asked together."""
+    """The verified completions of a list of requests."""
 
     completions: tuple[tuple[Completion, ...], ...]
-    """For each request its completions, in the order of its keys."""
+    """The completions of each request, in the order of its keys."""
     seconds: Mapping[str, float]
-    """Wall seconds: `generate`, and `verify`, what waiting for verdicts cost once sampling had ended."""
+    """Wall seconds: `generate`, and `verify`, the wait for pending verdicts after sampling had ended."""
 
 
 def _sampler(*given: Any) -> Iterator[FinishedSample]:
-    """Our own, found by its name when it is asked and not when this module is read."""
+    """Our own sampler, looked up when it is called and not when this module is imported."""
     return stream(*given)
 
 
-PENDING = Verdict("no_verdict", log="nobody has been asked yet")
+PENDING = Verdict("no_verdict", log="not yet verified")
 
 
 class DeferredVerifier:
-    """Stands where a verifier is given while verdicts can wait: it is asked about answers without a candidate alone, whose
-    verdicts cost nothing; all others are PENDING."""
+    """A verifier for verdicts that can wait: it verifies only completions without a candidate, which costs nothing; all
+    others are PENDING."""
 
     def __init__(self, verifier: Verifier):
         self._verifier = verifier
@@ -79,8 +79,8 @@ def generate_and_verify(
     sampling: SamplingParams,
     stream: Stream = _sampler,
 ) -> RolloutResult:
-    """Sample every completion that the requests ask for, and judge it, where the verifier is no `DeferredVerifier`.
-    `stream`: what makes completions."""
+    """Sample the completions of every request and verify them; a `DeferredVerifier` leaves them pending.
+    `stream`: the sampler."""
     loop = _RolloutLoop(policy, domain, requests, sampling, stream)
     with phase(GENERATE):
         for index, verdict in verifier.as_ready(loop.verifier_requests()):
@@ -90,7 +90,7 @@ def generate_and_verify(
 
 
 def verify_completions(verifier: Verifier, drawn: Sequence[Completion]) -> RolloutResult:
-    """Completions that were drawn before, judged: an `RolloutResult` with one completion for each. All ranks call this
+    """Verify completions that were sampled earlier: a `RolloutResult` with one completion for each. All ranks call this
     together."""
     began, share = time.perf_counter(), shard(drawn)
     with phase(VERIFY):
@@ -100,7 +100,7 @@ def verify_completions(verifier: Verifier, drawn: Sequence[Completion]) -> Rollo
 
 
 class _RolloutLoop:
-    """The state of one `generate_and_verify`: what has ended is read and waits for its verdict."""
+    """The state of one `generate_and_verify`: completions that have ended are parsed and wait for their verdicts."""
 
     def __init__(
         self, policy: Policy, domain: Domain, requests: Sequence[RolloutRequest], sampling: SamplingParams, stream: Stream
@@ -111,11 +111,11 @@ class _RolloutLoop:
         self._read: dict[tuple[int, int], ParsedCompletion] = {}
         self._drawn: dict[tuple[int, int], float] = {}
         self.submitted: list[tuple[int, int]] = []
-        """(request, sample) of each request, in the order of their submission."""
+        """(request, sample) of each verification, in the order of submission."""
         self.done: dict[tuple[int, int], Completion] = {}
 
     def verifier_requests(self) -> Iterator[Request]:
-        """A request for each completion as it ends."""
+        """A verification request for each completion as it ends."""
         with single_threaded_if_small(self._policy.model):
             for batch in batches(self._requests, self._sampling.batch_size):
                 yield from self._verifier_requests(batch)
@@ -147,7 +147,7 @@ class _RolloutLoop:
 @contextmanager
 def single_threaded_if_small(model: nn.Module) -> Iterator[None]:
     """One thread for a small model on CPU: the verifier's workers need the other cores meanwhile, and threads that wait for
-    each other on cores that are taken come to a crawl (ten times slower was seen). A large one has use for them all."""
+    each other on busy cores slow to a crawl (ten times slower was measured). A large model uses all threads."""
     inner, threads = causal_model(model), torch.get_num_threads()
     small = inner.device.type == "cpu" and sum(value.numel() for value in inner.parameters()) <= SMALL
     torch.set_num_threads(1 if small else threads)
@@ -158,8 +158,8 @@ def single_threaded_if_small(model: nn.Module) -> Iterator[None]:
 
 
 def batches(requests: Sequence[RolloutRequest], batch_size: int) -> Iterator[list[int]]:
-    """Places of the requests that are answered together, those with prompts of like length: as many as have no more
-    than `batch_size` completions, at least one."""
+    """Indices of the requests of each batch. Prompts of similar length are batched together: as many requests as have no
+    more than `batch_size` completions, at least one request."""
     batch: list[int] = []
     size = 0
     for place in sorted(range(len(requests)), key=lambda place: len(requests[place].prompt)):

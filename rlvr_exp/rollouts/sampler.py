@@ -1,8 +1,8 @@
 """The sampling loop for a local engine: several completions for each prompt, the prompt computed once.
 
-Completions leave the batch the moment they end, and are handed out while the others still draw. Every draw takes its
-number from the caller's key and the token's position; no global generator is read or moved (DESIGN.md, "Determinism"), so
-at equal weights it does not matter what else is in the batch.
+Completions leave the batch the moment they end, and are yielded while the others are still being sampled. The random
+number of every token comes from the caller's key and the token's position; no global generator is read or advanced
+(DESIGN.md, "Determinism"), so with equal weights the rest of the batch does not matter.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,12 +24,12 @@ from rlvr_exp.rollouts.stopping import CompletionCheck, Decode, StopStringMatche
 from rlvr_exp.tasks.base import Domain
 
 SampleKey = Sequence[Key] | None
-"""What a completion's draws depend on, e.g. (run seed, "rollout", step, place, task id, sample); None: greedy."""
+"""The random key of a completion, e.g. (run seed, "rollout", step, index, task id, sample); None: greedy."""
 
 
 @dataclass(frozen=True)
 class SamplingParams:
-    """How completions are drawn and when they end."""
+    """How completions are sampled and when they end."""
 
     filters: LogitFilters
     max_new_tokens: int
@@ -39,15 +39,15 @@ class SamplingParams:
     decode: Decode | None = None
     """Token ids to text; needed for `stop`."""
     batch_size: int = 512
-    """Completions drawn at once where more are wanted; all of a prompt's stay together."""
+    """The most completions sampled at once; the completions of a prompt stay together."""
     completion_check: CompletionCheck | None = None
-    """Ends a completion that the domain calls whole; it needs `decode`."""
+    """Ends a completion that the domain calls complete; it needs `decode`."""
 
     @classmethod
     def of(
         cls, options, policy: Policy, max_new_tokens: int, batch_size: int, domain: Domain | None = None
     ) -> "SamplingParams":
-        """As the `algorithm` or the `evaluation` node says (rlvr_exp.config.sampling.Drawing), for answers to a domain."""
+        """From the `algorithm` or the `evaluation` node (rlvr_exp.config.sampling.Drawing), for completions in a domain."""
         filters = LogitFilters(options.temperature, options.top_k, options.top_p, options.min_p)
         ends = (policy.eos_ids, tuple(options.stop), policy.decode)
         return cls(filters, max_new_tokens, *ends, batch_size, CompletionCheck.of(domain, policy))
@@ -55,15 +55,15 @@ class SamplingParams:
 
 @dataclass(frozen=True)
 class TokenSample:
-    """One completion as tokens, the end-of-sequence token included when it was drawn."""
+    """A completion as tokens, including the end-of-sequence token when it was drawn."""
 
     ids: tuple[int, ...]
     logprobs: tuple[float, ...]
-    """Log-probability of each drawn token under the distribution it was drawn from: after temperature and filters."""
+    """Log-probability of each token under the distribution that it was drawn from: after temperature and filters."""
     truncated: bool
     """True when the token limit ended it."""
     kept_token_ids: tuple[tuple[int, ...], ...] | None = None
-    """For each drawn token the ids that filters had kept; None: the whole vocabulary."""
+    """For each token the ids that the filters kept; None: the entire vocabulary."""
 
 
 @dataclass(frozen=True)
@@ -86,12 +86,12 @@ def sample_groups(
 def stream(
     model: nn.Module, prompts: Sequence[Sequence[int]], keys: Sequence[Sequence[SampleKey]], sampling: SamplingParams
 ) -> Iterator[FinishedSample]:
-    """Draw `len(keys[p])` completions for each prompt p, all in one batch, each handed out as soon as it ends.
+    """Sample `len(keys[p])` completions for each prompt p, all in one batch, and yield each as soon as it ends.
 
     Args:
         model: a causal language model, or a wrapper around one that leaves its modules in place (PEFT).
         prompts: token ids of each prompt, unpadded, at least one token long.
-        keys: for each prompt and sample the key of its draws.
+        keys: the random key of each sample of each prompt.
     """
     inner = causal_model(model)
     was_training = inner.training
@@ -136,7 +136,7 @@ def score(
 
 
 def causal_model(model: nn.Module) -> PreTrainedModel:
-    """The language model inside whatever is wrapped around it."""
+    """The language model inside its wrappers."""
     for module in model.modules():
         if isinstance(module, PreTrainedModel):
             return module
@@ -149,7 +149,7 @@ def _decoder(model: PreTrainedModel, prompts: Sequence[Sequence[int]], owner: np
 
 
 class _Batch:
-    """Completions being drawn. Completion i is sample `sample[i]` of prompt `owner[i]`."""
+    """Completions being sampled. Completion i is sample `sample[i]` of prompt `owner[i]`."""
 
     def __init__(self, model: PreTrainedModel, prompts, keys, sampling: SamplingParams):
         self._model, self._sampling = model, sampling
@@ -173,7 +173,7 @@ class _Batch:
         return len(self._live) > 0
 
     def step(self) -> list[FinishedSample]:
-        """Draw one token of each live completion; those that ended with it."""
+        """Draw a token of each live completion; returns the completions that ended with it."""
         logits = self._decoder.step(self._live, self._tokens) if self._drawn else self._first()
         numbers = torch.from_numpy(self._uniforms[self._live, self._drawn]).to(logits.device)
         drawn = draw(logits, numbers, self._sampling.filters)
@@ -190,7 +190,7 @@ class _Batch:
         return logits[torch.from_numpy(self._owner).to(logits.device)]
 
     def _record(self, drawn: TokenDraw) -> np.ndarray:
-        """Note what was drawn; which completions it ended."""
+        """Record the drawn tokens; returns which completions they ended."""
         ids = self._ids[self._live, self._drawn] = drawn.ids.cpu().numpy()
         self._logprobs[self._live, self._drawn] = drawn.logprobs.cpu().numpy()
         for i, kept in zip(self._live, drawn.kept_token_ids() or (), strict=False):
@@ -202,7 +202,7 @@ class _Batch:
         return ended if self._sampling.completion_check is None else ended | self._complete(ids)
 
     def _complete(self, ids: np.ndarray) -> np.ndarray:
-        """Which completions their domain calls whole, those with a token just drawn that can make them so."""
+        """Which completions their domain calls complete, among those whose last token can complete them."""
         rule, due = self._sampling.completion_check, np.isin(ids, self._closing)
         for place in np.flatnonzero(due):
             due[place] = rule.finished(self._sampling.decode(self._ids[self._live[place], : self._drawn + 1].tolist()))
@@ -216,7 +216,7 @@ class _Batch:
 
 
 def uniforms(keys: Sequence[Sequence[SampleKey]], length: int) -> np.ndarray:
-    """(completions, length): the number of a draw depends on its key and its position alone; NaN for a greedy one."""
+    """(completions, length) random numbers, each from its key and position alone; NaN for greedy completions."""
     rows = [
         np.full(length, np.nan) if key is None else np.random.Generator(np.random.Philox(derive(*key))).random(length)
         for row in keys

@@ -1,5 +1,5 @@
-"""Decoding with one row a completion, for architectures whose attention cannot be computed by groups: state-space and
-sliding-window layers, attention sinks. Prompts are computed once; their part of the cache is then repeated."""
+"""Decoding with one row per completion, for architectures that cannot share a prefix: state-space and sliding-window
+layers, attention sinks. Prompts are computed once; their part of the cache is then repeated."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from transformers import DynamicCache, PreTrainedModel
 
 
 class RowDecoder:
-    """See rlvr_exp.rollouts.shared_prefix_decoder.SharedPrefixDecoder, whose place it takes."""
+    """The fallback for rlvr_exp.rollouts.shared_prefix_decoder.SharedPrefixDecoder, with the same interface."""
 
     def __init__(self, model: PreTrainedModel, prompts: Sequence[Sequence[int]], owner: np.ndarray, limit: int):
         self._model, self._prompts, self._owner = model, prompts, owner

@@ -1,4 +1,4 @@
-"""Groups that wait, as plain values of a checkpoint's state and back: nothing of them is lost or sampled again."""
+"""Groups carried over, as plain values of a checkpoint's state and back: nothing is lost or sampled twice."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -13,13 +13,13 @@ from rlvr_exp.tasks.base import Candidate, Task
 from rlvr_exp.verifiers.base import Verdict
 
 OF_MACHINE = ("seconds", "cached")
-"""Fields of a verdict that no two runs share."""
+"""Fields of a verdict that depend on the machine and differ between runs."""
 PLAIN_NAMES = {"kept_token_ids": "support"}
 """Fields of a sample that have another key in a checkpoint's state."""
 
 
 def as_plain(group: Group) -> dict[str, Any]:
-    """What JSON can hold; the task by its id alone."""
+    """The group as values that JSON can hold; the task only by its id."""
     return {
         "step": group.step,
         "place": group.index,
@@ -33,11 +33,11 @@ def as_plain(group: Group) -> dict[str, Any]:
 
 
 def from_plain(state: Mapping[str, Any], tasks: Mapping[str, Task]) -> Group:
-    """Raises InputError where the data has the group's task no longer."""
+    """Raises InputError where the group's task is no longer in the data."""
     if state["task"] not in tasks:
         remedy = "resume with the data that the run was started with"
         raise InputError(
-            InputProblem("data", "a task that waits to be learned from is gone", state["task"], remedy=remedy)
+            InputProblem("data", "the task of a group that waits for training is gone", state["task"], remedy=remedy)
         )
     task = tasks[state["task"]]
     return Group(
@@ -52,7 +52,7 @@ def from_plain(state: Mapping[str, Any], tasks: Mapping[str, Task]) -> Group:
 
 
 def _plain_completion(completion: Completion) -> dict[str, Any]:
-    """All but times, and whether a cache knew the verdict: what is the machine's is no part of a run's state."""
+    """All fields except times and whether the verdict came from a cache: these depend on the machine, not on the run."""
     return {
         "sample": completion.sample,
         "sampled": plain_sample(completion.sampled),
@@ -69,7 +69,7 @@ def _completion(state: Mapping[str, Any], task: Task) -> Completion:
 
 
 def plain_sample(sample: TokenSample) -> dict[str, Any]:
-    """Under the keys of a checkpoint's state."""
+    """The fields of a sample under the keys of a checkpoint's state."""
     return {PLAIN_NAMES.get(name, name): value for name, value in asdict(sample).items()}
 
 

@@ -1,10 +1,10 @@
 """Keys and values of groups being decoded, preallocated, and the attention over them.
 
-All tokens of a forward pass stand in one row without padding: prompts one after the other, later one token for each
-completion that still draws. What depends on a token alone (projections, norms, experts, the head) is thus computed for
-live tokens only. This module does the rest: a group's prompt is stored once, the tokens of its completions follow it in
-the order in which they were drawn, and a mask lets a completion see the prompt and itself alone. It is plugged into
-Transformers as an attention function (AttentionInterface), so any architecture that uses that interface can be decoded.
+All tokens of a forward pass stand in one row without padding: prompts one after the other, later one token for each live
+completion. Layers that act on single tokens (projections, norms, experts, the head) are thus computed for live tokens
+only. This module does the rest: a group's prompt is stored once, the tokens of its completions follow it in the order in
+which they were drawn, and a mask lets a completion see only the prompt and itself. It is registered in Transformers as an
+attention function (AttentionInterface), so any architecture that uses that interface can be decoded.
 """
 
 from collections.abc import Sequence
@@ -16,24 +16,24 @@ from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface
 
 NAME = "rlvr_exp_groups"
-"""Of the attention function in Transformers' table."""
+"""The name of the attention function in Transformers' registry."""
 _PROMPT, _EMPTY = -1, -2
-"""Owners of a column that is no completion's."""
+"""Owners of a column that belongs to no completion."""
 _AHEAD = 16
-"""Tokens of each completion that there is room for at first; room then grows by half."""
+"""The initial room for tokens of each completion; it then grows by half."""
 _SPARSE = 0.75
-"""Share of live groups below which the others leave the cache."""
+"""The share of live groups below which finished groups leave the cache."""
 
 
 class CannotGroup(Exception):
-    """The architecture's attention is not one that this cache computes."""
+    """This cache cannot compute the architecture's attention."""
 
 
 def attend(module, query, key, value, attention_mask, scaling=None, group_cache=None, **others):
     """Transformers' attention function for a forward pass of a SharedPrefixCache; shapes (1, heads, tokens, dimension).
 
     Raises:
-        CannotGroup: the layer wants more than a softmax over what it may see.
+        CannotGroup: the layer needs more than a softmax over the tokens that it may see.
     """
     if group_cache is None or attention_mask is not None:
         raise CannotGroup("the model keeps options of its attention to itself, or makes a mask of its own")
@@ -66,7 +66,7 @@ class _Prefill:
 
 @dataclass(frozen=True)
 class _Step:
-    """One token of each live completion. A row's live completions take its first slots; others are padding."""
+    """One token of each live completion. A row's live completions take its first slots; the other slots are padding."""
 
     width: int
     """Columns in use."""
@@ -74,7 +74,7 @@ class _Step:
     write: torch.Tensor
     """(tokens,) places among rows * columns"""
     take: torch.Tensor | None
-    """(rows * slots,) the token in each slot; None: they are in order already."""
+    """(rows * slots,) the token in each slot; None: tokens are in order already."""
     back: torch.Tensor | None
     """(tokens,) the slot of each token"""
     mask: torch.Tensor
@@ -86,8 +86,8 @@ class SharedPrefixCache:
 
     Args:
         lengths: tokens of each group's prompt.
-        limit: the most tokens of a completion that are looked back on.
-        dtype: the model's own.
+        limit: the most tokens of a completion that attention looks back on.
+        dtype: of the model.
     """
 
     def __init__(self, lengths: Sequence[int], owner: np.ndarray, limit: int, dtype: torch.dtype, device: torch.device):
@@ -96,7 +96,7 @@ class SharedPrefixCache:
         self._used = np.array(lengths, dtype=np.int64)
         """(rows,) columns of each row that hold a token."""
         self._row_of = np.arange(len(lengths))
-        """(groups,) the row of each group; anything for one that has left."""
+        """(groups,) the row of each group; undefined for a group that has left."""
         sizes = np.bincount(owner, minlength=len(lengths))
         self._most = int((self._used + limit * sizes).max())
         self._room = int((self._used + min(limit, _AHEAD) * sizes).max())
@@ -143,7 +143,7 @@ class SharedPrefixCache:
     def attend(
         self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scaling: float | None
     ) -> torch.Tensor:
-        """Store keys and values (heads, tokens, dimension) and answer queries: (tokens, query heads, dimension)."""
+        """Store keys and values (heads, tokens, dimension); returns outputs (tokens, query heads, dimension)."""
         held = self._layers.get(layer)
         if held is None:
             held = self._layers[layer] = _Layer(self._new(key), self._new(value))
@@ -169,7 +169,7 @@ class SharedPrefixCache:
         tokens = query.transpose(0, 1)
         if step.take is not None:
             tokens = tokens.index_select(0, step.take.to(tokens.device))
-        # Query heads that share their keys become further queries of one head: keys are read once, and not repeated.
+        # Query heads that share their keys become further queries of a single head: keys are read once, not repeated.
         tokens = tokens.reshape(rows, step.slots, heads, shared, size).permute(0, 2, 3, 1, 4)
         outputs = scaled_dot_product_attention(
             tokens.reshape(rows, heads, shared * step.slots, size),
@@ -183,7 +183,7 @@ class SharedPrefixCache:
         return outputs if step.back is None else outputs.index_select(0, step.back.to(outputs.device))
 
     def _mask_of(self, shared: int) -> torch.Tensor:
-        """(rows, 1, shared * slots, width), one for all layers."""
+        """(rows, 1, shared * slots, width), the same for all layers."""
         mask = self._masks.get(shared)
         if mask is None:
             base = self._now.mask
@@ -198,7 +198,7 @@ class SharedPrefixCache:
         )
 
     def _leave(self, groups: np.ndarray) -> None:
-        """Groups that draw no more give up their rows, once they are many."""
+        """Remove the rows of finished groups, once there are many."""
         if len(groups) > _SPARSE * len(self._used):
             return
         rows = self._row_of[groups]
@@ -219,7 +219,7 @@ class SharedPrefixCache:
             held.keys, held.values = (torch.nn.functional.pad(x, (0, 0, 0, 0, 0, more)) for x in (held.keys, held.values))
 
     def _new(self, like: torch.Tensor) -> torch.Tensor:
-        """Zeros, not garbage: columns behind the mask count nothing times their value."""
+        """Zeros, not uninitialised memory: masked columns contribute zero times their value, which must be finite."""
         return like.new_zeros((len(self._used), self._room, like.shape[0], like.shape[2]))
 
     def _index(self, values: np.ndarray) -> torch.Tensor:

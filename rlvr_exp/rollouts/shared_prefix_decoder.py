@@ -10,7 +10,7 @@ from transformers import PreTrainedModel
 from rlvr_exp.rollouts.shared_prefix_cache import NAME, SharedPrefixCache
 
 PREFILL_TOKENS = 2048
-"""Prompt tokens of one forward pass, a longer prompt apart."""
+"""The most prompt tokens of a forward pass; a longer prompt gets its own pass."""
 
 
 class SharedPrefixDecoder:
@@ -19,7 +19,7 @@ class SharedPrefixDecoder:
     Args:
         model: the causal language model itself, not a wrapper of it.
         owner: (completions,) the prompt of each completion, ascending.
-        limit: the most tokens that a completion is given.
+        limit: the most tokens of a completion.
     """
 
     def __init__(self, model: PreTrainedModel, prompts: Sequence[Sequence[int]], owner: np.ndarray, limit: int):
@@ -71,7 +71,7 @@ class SharedPrefixDecoder:
 
 @contextmanager
 def grouped_attention(model: PreTrainedModel) -> Iterator[None]:
-    """The model's attention is that of rlvr_exp.rollouts.shared_prefix_cache meanwhile."""
+    """Inside the block the model uses the attention of rlvr_exp.rollouts.shared_prefix_cache."""
     own = model.config._attn_implementation
     model.config._attn_implementation = NAME
     try:

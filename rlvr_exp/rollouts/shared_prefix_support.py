@@ -1,7 +1,7 @@
-"""Whether an architecture can be decoded by groups: asked of the model itself once, on a few tokens.
+"""Whether an architecture can be decoded with a shared prefix: tried on the model itself once, with a few tokens.
 
-What an architecture declares is not enough: one that computes its attention in another way, or drops an argument on the
-way to it, would sample from another distribution than the one that is trained.
+An architecture's declarations are not enough: a model that computes its attention in another way, or drops an argument on
+the way to it, would sample from a distribution other than the trained one.
 """
 
 import warnings
@@ -15,14 +15,14 @@ from rlvr_exp.rollouts.shared_prefix_cache import CannotGroup
 from rlvr_exp.rollouts.shared_prefix_decoder import SharedPrefixDecoder
 
 TOLERANCE = {torch.float32: 1e-3, torch.float64: 1e-3}
-"""Mean difference of log-probabilities by dtype; for the rest:"""
+"""The largest allowed mean difference of log-probabilities by dtype; ROUGH for all other dtypes."""
 ROUGH = 0.1
 _KNOWN: WeakKeyDictionary[PreTrainedModel, dict[int, bool]] = WeakKeyDictionary()
 
 
 def supports_shared_prefix(model: PreTrainedModel, longest: int) -> bool:
-    """Whether SharedPrefixDecoder serves this model for sequences up to `longest` tokens; a model that it does not serve is
-    told of once."""
+    """Whether SharedPrefixDecoder supports this model for sequences up to `longest` tokens; warns once about a model that
+    it does not support."""
     known = _KNOWN.setdefault(model, {})
     window = _window(model, longest)
     if window not in known:
@@ -35,13 +35,13 @@ def supports_shared_prefix(model: PreTrainedModel, longest: int) -> bool:
 
 
 def _window(model: PreTrainedModel, longest: int) -> int:
-    """Sequences below the sliding window do not feel it."""
+    """0 for sequences within the sliding window, which has no effect on them; otherwise 1."""
     window = getattr(model.config, "sliding_window", None)
     return 0 if window is None or longest <= window else 1
 
 
 def _reason(model: PreTrainedModel, longest: int) -> str:
-    """Why not; empty where groups can be decoded."""
+    """Why the model is not supported; empty where it is."""
     config = model.config
     if not type(model)._supports_attention_backend or config.get_text_config() is not config:
         return "its attention is not exchangeable"
@@ -58,7 +58,7 @@ def _reason(model: PreTrainedModel, longest: int) -> str:
 
 @torch.inference_mode()
 def _gap(model: PreTrainedModel) -> float:
-    """Mean difference of the log-probabilities after two prompts, two completions each, from those of plain passes."""
+    """Mean difference of log-probabilities from those of plain passes, for two prompts with two completions each."""
     first = max(0, min(3, model.config.vocab_size - 12))
     prompts = [list(range(first, first + 7)), list(range(first + 2, first + 6))]
     tokens = [[first + 1, first + 8], [first + 5, first + 3], [first + 4, first + 9], [first + 10, first + 6]]

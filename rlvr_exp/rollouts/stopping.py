@@ -1,10 +1,10 @@
-"""What ends a completion beside its end token: stop strings, and a domain that calls it whole.
+"""How a completion ends other than by its end token: stop strings, and a domain's check that it is complete.
 
-Stop strings are found in the text that tokens make, so that it does not matter how a text is cut into tokens.
+Stop strings are searched in the decoded text, so that it does not matter how a text is cut into tokens.
 
 A token's text depends on its neighbours (a character may be spread over several tokens, a leading space may vanish), so
-a completion is decoded from a few tokens before the new one, and what that adds is searched together with the end of the
-text before it: the cost of a token does not grow with the completion.
+a completion is decoded from a few tokens before the new token, and the added text is searched together with the end of
+the text before it: the cost of a token does not grow with the completion.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,15 +15,15 @@ from rlvr_exp.tasks.base import Domain
 
 Decode = Callable[[Sequence[int]], str]
 INCOMPLETE = "\N{REPLACEMENT CHARACTER}"
-"""What a tokenizer decodes the first bytes of a character to."""
+"""The text that a tokenizer decodes the first bytes of a character to."""
 
 
 class StopStringMatcher:
-    """Reads one completion as it grows.
+    """Searches a growing completion for stop strings.
 
     Args:
         stops: texts that end it.
-        decode: token ids to text, as the completion will be read.
+        decode: token ids to text, as the completion will be decoded.
     """
 
     def __init__(self, stops: Sequence[str], decode: Decode):
@@ -34,10 +34,10 @@ class StopStringMatcher:
         self._tail = ""
 
     def ends(self, token: int) -> bool:
-        """Whether some stop string is whole with this token."""
+        """Whether this token completes a stop string."""
         self._ids.append(token)
         before, now = self._decode(self._ids[self._from : self._read]), self._decode(self._ids[self._from :])
-        if not now.startswith(before):  # a tokenizer that rewrites what it has told: all of it is read again
+        if not now.startswith(before):  # The tokenizer rewrites earlier text: decode everything.
             return self._found(self._decode(self._ids))
         text = self._tail + now[len(before) :]
         if not now.endswith(INCOMPLETE):
@@ -51,8 +51,8 @@ class StopStringMatcher:
 
 @dataclass(frozen=True)
 class CompletionCheck:
-    """A domain's word that a completion is whole, asked for after the tokens that can make it so: once or twice in a
-    completion, where a stop string is looked for after each token."""
+    """A domain's check that a completion is complete, called only after tokens that can complete it: once or twice in a
+    completion, where stop strings are searched after each token."""
 
     finished: Callable[[str], bool]
     tokens: tuple[int, ...]
@@ -60,7 +60,7 @@ class CompletionCheck:
 
     @classmethod
     def of(cls, domain: Domain | None, policy: Policy) -> "CompletionCheck | None":
-        """None where the domain leaves it to the end token."""
+        """None where the domain has no stop text."""
         if domain is None or not domain.stop_text:
             return None
         vocabulary = policy.tokenizer.get_vocab()

@@ -1,9 +1,9 @@
 """Whether the weights that sample are the weights that train.
 
 Fixed sequences are scored along the sampler's own path (prompts computed once, then token by token from the cache) and by
-the trainer. A gap above tolerance stops the run and names its cause, found by scoring again: without the adapter, in
-another dtype, or as the trainer scored at an earlier step. Never draws a random number; the sequences depend on the
-prompts alone, so that a run which goes on from a checkpoint measures what it would have measured.
+the trainer. A gap above tolerance stops the run and names its cause, found by rescoring: without the adapter, in another
+dtype, or with the trainer's scores of an earlier step. Never draws a random number; the sequences depend on the prompts
+alone, so that a resumed run measures the same values as an uninterrupted run.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -19,14 +19,14 @@ from rlvr_exp.models.zero3 import gathered_parameters, gathered_weights
 from rlvr_exp.rollouts.sampler import causal_model, score
 
 COMPLETIONS, TOKENS, PROMPT = 4, 12, 256
-"""Completions of each prompt, their length, and how much of a prompt is used."""
+"""Completions of each prompt, tokens of each completion, and the most tokens of a prompt."""
 FINE, ROUGH = 1e-3, 0.1
 _DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 
 @dataclass(frozen=True)
 class Sequences:
-    """What is scored: completions that repeat parts of their prompt."""
+    """The sequences to score: completions that repeat parts of their prompt."""
 
     prompts: tuple[tuple[int, ...], ...]
     completions: tuple[tuple[tuple[int, ...], ...], ...]
@@ -48,9 +48,9 @@ class SyncProbe:
     Args:
         engine: the model that samples.
         learner: the model that is trained: the same object for a local engine.
-        trained: the trainer's log-probabilities of the sequences, (completions, tokens), as of now.
-        temperature: that both sides score at.
-        tolerance: 0 for one that suits the dtype.
+        trained: the trainer's current log-probabilities of the sequences, (completions, tokens).
+        temperature: the temperature of both scores.
+        tolerance: the largest allowed gap; 0 for a default that suits the dtype.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class SyncProbe:
         """The mean difference of log-probabilities.
 
         Raises:
-            GuardStop: it is above tolerance, or an adapter that has been trained changes nothing.
+            GuardStop: the difference is above tolerance, or a trained adapter changes nothing.
         """
         sampled, trained = self._sampled(), self._trained()
         gap = _gap(sampled, trained)
@@ -91,20 +91,20 @@ class SyncProbe:
             return score(self._engine, self._sequences.prompts, self._sequences.completions, self._temperature)
 
     def _cause(self, sampled: torch.Tensor, gap: float) -> str:
-        """The first account under which the two agree."""
+        """The first explanation under which the two scores agree."""
         limit = min(self.tolerance, gap / 4)
         with adapters_off(self._learner):
             if _gap(sampled, self._trained()) <= limit:
-                return "adapter ignored: it samples from the base. Load the adapter into the engine, and again after each step"
+                return "adapter ignored: it samples from the base. Load the adapter into the engine, and reload it after each step"
         stale = min(self._before, key=lambda step: _gap(sampled, self._before[step]), default=None)
         if stale is not None and _gap(sampled, self._before[stale]) <= limit:
-            return f"stale weights: it has those of step {stale}. Hand it the trained weights after each step"
+            return f"stale weights: it has those of step {stale}. Update it with the trained weights after each step"
         own, engines = causal_model(self._learner).dtype, causal_model(self._engine).dtype
         for dtype in _DTYPES:
-            # Two ways of rounding in few bits are apart themselves, so that an engine known to be in them need not agree.
+            # Two low-precision computations round differently, so an engine known to use that dtype need not agree exactly.
             enough = gap if dtype == engines else limit
             if dtype != own and self._gap_in(dtype, sampled) < enough:
-                return f"wrong dtype: it computes in {_name(dtype)}, the trainer in {_name(own)}. Give both one dtype"
+                return f"wrong dtype: it computes in {_name(dtype)}, the trainer in {_name(own)}. Give both the same dtype"
         return "neither an adapter left out, another dtype nor older weights; look for layers that are scaled, tied or masked otherwise"
 
     def _gap_in(self, dtype: torch.dtype, sampled: torch.Tensor) -> float:
@@ -112,7 +112,7 @@ class SyncProbe:
             return _gap(sampled, self._trained())
 
     def _check_adapter(self, step: int, sampled: torch.Tensor, trained: torch.Tensor, gap: float) -> None:
-        """Once trained, an adapter changes scores, and the engine's are nearer to those with it than to those without."""
+        """A trained adapter must change scores, and the engine's scores must be nearer to those with it than without it."""
         if not self._adapter_moved():
             return
         with adapters_off(self._learner):
@@ -125,11 +125,11 @@ class SyncProbe:
         if 4 * _gap(sampled, base) < gap:
             raise GuardStop(
                 f"step {step}: adapter ignored: the engine scores as the base does (off by {_gap(sampled, base):.2g}), not as the "
-                f"trained policy ({gap:.2g}). Load the adapter into the engine, and again after each step"
+                f"trained policy ({gap:.2g}). Load the adapter into the engine, and reload it after each step"
             )
 
     def _adapter_moved(self) -> bool:
-        """Whether the weights of an adapter that start at zero (B of B A) no longer are."""
+        """Whether the adapter weights that start at zero (B of B A) have changed."""
         named = [value for name, value in self._learner.named_parameters() if ".lora_B." in name and value.requires_grad]
         with gathered_parameters(named):
             return any(bool(value.any()) for value in named)
@@ -144,14 +144,14 @@ def _name(dtype: torch.dtype) -> str:
 
 
 def _suiting(*models) -> float:
-    """Quantised layers round what goes into them, by what else is in the batch."""
+    """The default tolerance. Quantised layers round their inputs depending on the rest of the batch."""
     fine = all(model.dtype in (torch.float32, torch.float64) and not getattr(model, "is_quantized", False) for model in models)
     return FINE if fine else ROUGH
 
 
 @contextmanager
 def _cast(model: nn.Module, dtype: torch.dtype) -> Iterator[None]:
-    """The model's floating-point weights in another dtype meanwhile; the very tensors come back."""
+    """Inside the block the model's floating-point weights have another dtype; afterwards the original tensors return."""
     kept = [(value, value.data) for value in model.parameters() if value.is_floating_point()]
     try:
         for value, data in kept:
