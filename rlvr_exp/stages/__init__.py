@@ -1,1 +1,2 @@
-"""What a run does: one readable file per stage, with `run(config, context) -> StageResult`. The table is in rlvr_exp.config.stages."""
+"""The stages: one readable file each, with `run(config, context) -> StageResult`. The table is in
+rlvr_exp.config.stages."""

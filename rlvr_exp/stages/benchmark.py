@@ -1,4 +1,4 @@
-"""Measure how fast the project is on this machine, in pairs with what people use today; a table of ratios."""
+"""Measure the project's speed on this machine, paired with the tools that people use today; a table of ratios."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ from rlvr_exp.run.context import RunContext, StageResult
 
 
 def run(config: Any, context: RunContext) -> StageResult:
-    # What measures graders alone starts from a process without torch, as graders do.
+    # Benchmarks of verifiers alone run in a process without torch, as verifiers do.
     data, text, ratios = _training(config, context) if reads(config, "model") else _verdicts(config, context)
     write_json(context.directory / "benchmark.json", data)
     write_text(context.directory / "benchmark.md", text + "\n")
@@ -41,7 +41,7 @@ def _progress(context: RunContext) -> Callable[[str, int, int], None]:
 
 @contextmanager
 def _bench(config: Any, context: RunContext) -> Iterator[Any]:
-    """The run that the configuration describes, and a verifier and a reward more for the other side."""
+    """The components of the configured run, and a second verifier and reward for the other side."""
     from rlvr_exp.algorithms.arguments import shared_arguments
     from rlvr_exp.benchmarks.bench import Bench
     from rlvr_exp.config.batching import BatchLimits

@@ -1,7 +1,7 @@
 """A cascade: a writer of Dafny bodies and an annotator that makes Dafny prove them, both trained on the proof.
 
-Measure the cascade, train who learns (`cascade.mode`), measure again. The loop of the run is `train`; what a role does
-in a step is rlvr_exp.stages.cascade_roles', and no other than for a policy that learns alone.
+Evaluate the cascade, train the roles that learn (`cascade.mode`), evaluate a second time. The loop of the run is
+`train`; rlvr_exp.stages.cascade_roles trains a role in a step exactly as a policy that learns alone.
 """
 
 import time
@@ -40,7 +40,7 @@ def run(config, context: RunContext) -> StageResult:
 
 
 def train(components: CascadeComponents, config, context: RunContext) -> tuple[int, dict[str, float]]:
-    """Let the roles learn for the configured steps; returns the steps done and the last row of metrics."""
+    """Train the roles for the configured steps; returns the steps done and the last row of metrics."""
     checkpoints = Checkpoints(context.directory, config.run.checkpoint, run_fingerprint(context.directory))
     tracker = Tracker(context.directory, build(config.tracking), resumed_step(context))
     best_checkpoint = BestCheckpoint(config.run.select, checkpoints, tracker, held_out_success(components, config, context))
@@ -75,7 +75,7 @@ def train(components: CascadeComponents, config, context: RunContext) -> tuple[i
 
 
 def _go_on(components: CascadeComponents, config, context: RunContext, checkpoints: Checkpoints, learners: Learners) -> int:
-    """Put back what a checkpoint holds, where the run goes on from one; the steps done before it."""
+    """Restore the checkpoint, where the run is resumed; returns the steps done before it."""
     checkpoint = resumed_from(context.directory)
     if checkpoint is not None:
         checkpoints.load(checkpoint, components.policies, config.model.trust_remote_code)
@@ -85,7 +85,8 @@ def _go_on(components: CascadeComponents, config, context: RunContext, checkpoin
 
 
 def _steps(done: int, config, roles: RoleScheduler, steps: CascadeSteps, best_checkpoint: BestCheckpoint, checkpoint_writer: CheckpointWriter) -> int:
-    """The loop: who learns in a step takes its turn, then the step's row, the best step, the checkpoint."""
+    """The loop: each role that learns in a step takes its turn, then come the step's row, the best step, the
+    checkpoint."""
     wanted = config.algorithm.max_steps
     for step in range(done, wanted):
         if best_checkpoint.stopped:
@@ -105,7 +106,7 @@ def _steps(done: int, config, roles: RoleScheduler, steps: CascadeSteps, best_ch
 
 
 def _end_of_step(step: int, wanted: int, steps: CascadeSteps, best_checkpoint: BestCheckpoint, checkpoint_writer: CheckpointWriter) -> None:
-    """What a trainer's callbacks are told at the end of a step, in their order."""
+    """Call the callbacks at the end of a step, in the order of a trainer."""
     state, control = TrainerState(global_step=step, max_steps=wanted), TrainerControl()
     if steps.log():
         best_checkpoint.on_log(None, state, control)

@@ -1,4 +1,5 @@
-"""What a cascade begins with: one set of programs asked of two roles, two policies, a verifier. Measures the whole."""
+"""The components of a cascade: a set of programs for two roles, two policies, a verifier. Evaluates the complete
+cascade."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -32,15 +33,15 @@ from rlvr_exp.verifiers.guarded import NoVerdictGuard
 
 @dataclass(frozen=True)
 class CascadeComponents:
-    """A cascade's objects."""
+    """The objects of a cascade."""
 
     writer: RunComponents
-    """As those of a stage that trains the writer alone: its tasks are the cascade's."""
+    """Components as in a stage that trains the writer alone: its tasks are the cascade's."""
     domain: TwoStage
     policies: Mapping[str, Policy]
 
     def cascade(self, config, drawing, batch_size: int, attempts: int) -> Cascade:
-        """Ready to be sampled from.
+        """The cascade, ready to be sampled from.
 
         Args:
             drawing: the `algorithm` or the `evaluation` node.
@@ -56,10 +57,10 @@ class CascadeComponents:
 
 @contextmanager
 def build_components(config, context: RunContext, own: Mapping[str, str]) -> Iterator[CascadeComponents]:
-    """Build the parts, write what they are into the manifest, and end the verifier's workers on the way out.
+    """Build the components, record them in the manifest, and end the verifier's workers at exit.
 
     Args:
-        own: by role the folder that it starts from; empty: the model node's weights.
+        own: the folder that each role starts from; empty: the model node's weights.
     """
     if config.parallel.threads:
         torch.set_num_threads(config.parallel.threads)
@@ -85,7 +86,7 @@ def build_components(config, context: RunContext, own: Mapping[str, str]) -> Ite
 
 
 def evaluate_before(components: CascadeComponents, config, context: RunContext, attempts: int) -> dict[str, Rate]:
-    """`measured` before training; a run that goes on takes it from its directory where it was finished there."""
+    """`evaluate_and_save` before training; a resumed run reads a finished evaluation from its directory."""
     known = broadcast_object(saved_rates(context.directory, "before") if manifest.resumed_from(context.directory) else None)
     return evaluate_and_save(components, config, context, "before", attempts) if known is None else known
 
@@ -111,7 +112,7 @@ def evaluate_and_save(components: CascadeComponents, config, context: RunContext
 def score_cascade(
     components: CascadeComponents, config, evaluation, tasks: Sequence[Task], attempts: int, progress: Callable[[int, int], None]
 ) -> list[EvalSample]:
-    """The cascade on tasks, as an `evaluation` node says."""
+    """Run the cascade on tasks, as configured by an `evaluation` node."""
     with phase(EVALUATE):
         cascade = components.cascade(config, evaluation, evaluation.batch_size, attempts)
         return evaluate_cascade(cascade, tasks, evaluation, config.seed, progress)

@@ -1,7 +1,8 @@
-"""The steps of a cascade's run: each is sampled when a role first asks for it, and told once the roles have learned.
+"""The steps of a cascade's run: each is sampled when the first role requests it, and logged once the roles have been
+trained.
 
-Roles that learn in one step learn from the same cascades. Who takes a turn is rlvr_exp.stages.cascade's, what a role does
-in it rlvr_exp.stages.cascade_roles'.
+Roles that learn in the same step are trained on the same cascades. rlvr_exp.stages.cascade decides whose turn it is,
+rlvr_exp.stages.cascade_roles trains a role.
 """
 
 import time
@@ -34,7 +35,7 @@ from rlvr_exp.stages.fit import SUCCESS
 
 
 def collector_of(components: CascadeComponents, config, context: RunContext) -> CascadeCollector:
-    """The collector of a run: its tasks come from the curriculum, its draws from the run's seed."""
+    """The collector of a run: tasks come from the curriculum, random draws from the run's seed."""
     options, algorithm = config.cascade, config.algorithm
     tasks = training_tasks(components.writer, config, context, rl_split(components.domain.writer))
     batch = algorithm.rollout_batch_size or config.evaluation.batch_size
@@ -63,10 +64,10 @@ def _counterfactual(paid: Paid) -> list[float | None]:
 
 
 class CascadeSteps:
-    """The steps of a run: samples each when a role first asks for it, and tells what came of it.
+    """The steps of a run: samples each when the first role requests it, and logs its results.
 
     Args:
-        trends: what the process uses.
+        trends: forecasts of the process's resources.
     """
 
     def __init__(
@@ -84,14 +85,14 @@ class CascadeSteps:
         self.tracker = tracker
         self.learners: dict[str, Learner] = {}
         self.now = 0
-        """The step at hand, counted from 0."""
+        """The current step, counted from 0."""
         self._collected: Collected | None = None
-        """Of the step at hand, once it is sampled."""
+        """The cascades of the current step, once it is sampled."""
         self._shown: list[VerifiedCompletion] = []
-        """Of the last step that was sampled."""
+        """Rollouts of the last sampled step."""
         self._seed = config.seed
         self._rows: list[dict[str, float]] = []
-        """Of the steps since the last row was logged."""
+        """Metrics of the steps since the last row was logged."""
 
     def begin(self, step: int) -> None:
         self.now, self._collected = step, None
@@ -107,7 +108,7 @@ class CascadeSteps:
         return self._collected
 
     def end(self, seconds: float) -> None:
-        """The roles have learned: leave the rollouts, note what came of the cascades."""
+        """After the roles' updates: write the rollouts and record the cascades' metrics."""
         row = {"time/step": seconds}
         if self._collected is not None:
             rows = self._rollouts(self._collected)
@@ -119,7 +120,8 @@ class CascadeSteps:
             self.context.progress(kind="note", text=line)
 
     def _rollouts(self, collected: Collected) -> list[VerifiedCompletion]:
-        """Of both roles, groups numbered through; those of a role that did not learn are frozen."""
+        """Rollouts of both roles, with groups numbered consecutively; those of a role that was not trained are
+        frozen."""
         rows: list[VerifiedCompletion] = []
         for role, groups in collected.groups.items():
             learner = self.learners.get(role)
@@ -133,7 +135,7 @@ class CascadeSteps:
         return rows
 
     def log(self) -> bool:
-        """The run's part in the row of the step, where one is due."""
+        """Log the run's own metrics in the row of the step, where one is due."""
         step = self.now + 1
         if step % self._every and step != self._steps:
             return False
@@ -158,7 +160,7 @@ class CascadeSteps:
             )
 
     def state_dict(self) -> dict[str, Any]:
-        """Plain values: what the next row is made of, but for times, which no two runs share."""
+        """Plain values: the data of the next row, except for times, which differ between runs."""
         return {
             "rows": [{name: one for name, one in row.items() if not name.startswith("time/")} for row in self._rows]
         }
@@ -168,7 +170,7 @@ class CascadeSteps:
 
 
 def cascade_metrics(collected: Collected) -> dict[str, float]:
-    """What came of a step's cascades: proved, who failed and how, and what each role is credited with."""
+    """Metrics of a step's cascades: proved, which role failed and how, and the credit of each role."""
     results = [one for one in collected.results if one.verdict.outcome != "no_verdict"]
     row: dict[str, float] = {"cascade/no_verdict": float(len(collected.results) - len(results))}
     if results:
@@ -190,10 +192,11 @@ def cascade_metrics(collected: Collected) -> dict[str, float]:
 
 
 def held_out_success(components: CascadeComponents, config, context: RunContext) -> EvalFn:
-    """Measures the cascade on the tasks of `run.select`, which success is not reported of. Writes no file.
+    """Returns a function that evaluates the cascade on the tasks of `run.select`, which no reported success includes.
+    Writes no file.
 
     Raises:
-        InputError: there is no such split, or it shares tasks with what is reported of.
+        InputError: there is no such split, or it shares tasks with the reported ones.
     """
     wanted = config.run.select
     options = replace(config.evaluation, split=wanted.split, tasks=wanted.tasks, skip=0, samples=wanted.samples)

@@ -1,6 +1,5 @@
-"""One role of a cascade as it learns: an algorithm, an optimizer, a trainer and a log of its own, no other than for a
-policy that learns alone. Its metrics stand under its name in the row of the run's step, times under `time/ROLE/...`.
-"""
+"""The training of a role of a cascade: an algorithm, an optimizer, a trainer and a log of its own, the same as for a
+policy that learns alone. Its metrics are under its name in the row of the run's step, times under `time/ROLE/...`."""
 
 import shutil
 from collections.abc import Mapping
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def of_role(config, role: str):
-    """The configuration as a role's trainer reads it: its own steps, groups and group size."""
+    """The configuration for a role's trainer: its own steps, groups and group size."""
     options, algorithm = config.cascade, config.algorithm
     steps = max(1, options.steps_of(role, algorithm.max_steps))
     sizes = {"max_steps": steps}
@@ -50,17 +49,17 @@ def algorithm_of(config, role: str) -> Algorithm:
 
 
 class RoleGuards(Guards):
-    """Of one role: its skipped updates. What the process uses is watched once, for all roles."""
+    """The guards of a role: its skipped updates. The process's resources are watched once, for all roles."""
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_):
-        """Nothing: the run's own loop looks."""
+        """Nothing: the run's own loop watches resources."""
 
     def metrics(self) -> Mapping[str, float]:
         return self.updates.metrics()
 
 
 class Learner:
-    """One role that learns."""
+    """A role that is trained."""
 
     def __init__(self, role: str, components: CascadeComponents, config, steps: "CascadeSteps", scratch: Path):
         self.role, self._steps, self.policy = role, steps, components.policies[role]
@@ -68,7 +67,7 @@ class Learner:
         self.guards = RoleGuards(config.run.guards, steps.context)
         self.log = StepLog(self.algorithm.regularised, self.algorithm.group_filter().mode != "keep")
         self.learned: TrainingBatch | None = None
-        """What the step at hand was learned from."""
+        """The batch of the current step."""
         own = replace(components.writer, policy=self.policy)
         self.trainer = self.algorithm.trainer(
             self.policy,
@@ -84,7 +83,7 @@ class Learner:
         self.trainer.metric_state |= {"steps": self.log, "probe": self.probing, "clipping": self.trainer.clipping}
 
     def experience(self, _: int) -> TrainingBatch:
-        """What the run's step teaches the role. Raises GuardStop where its books do not add up."""
+        """The role's batch of the run's step. Raises GuardStop where its sample accounting does not add up."""
         groups: Groups = self._steps.collected().of(self.role)
         learned = self.algorithm.experience(groups, self.policy.pad_id)
         self.log.record(groups, learned)
@@ -94,26 +93,26 @@ class Learner:
         self.learned = learned
 
     def row(self) -> dict[str, float]:
-        """What happened since the last row."""
+        """Metrics since the last row."""
         own = {**self.log.metrics(), **adapter_metrics(self.policy.model)}
         return {**own, **self.probing.metrics(), **self.guards.metrics()}
 
 
 class Learners:
-    """The training state of all roles that learn, as what is written into one checkpoint: `training/ROLE/`. A role that
-    has not begun has none.
+    """The training state of all roles that learn, written into the same checkpoint: `training/ROLE/`. A role that has
+    not started has none.
 
     Args:
-        scratch: a folder of this run's process.
+        scratch: a temporary folder of this process.
     """
 
     def __init__(self, roles: RoleScheduler, learners: Mapping[str, Learner], scratch: Path):
         self._roles, self._learners, self._scratch = roles, learners, scratch
         self._waiting: dict[str, Path] = {}
-        """State of roles that have not had a turn since the run goes on: it is written as it was read."""
+        """State of roles that have not had a turn since the run was resumed: it is written as it was read."""
 
     def begin(self) -> None:
-        """Let every role begin in its first turn, or go on from what was loaded."""
+        """Let every role start at its first turn, or resume from the loaded state."""
         for name in self._learners:
             folder = self._waiting.get(name)
             self._roles.add(name, partial(self._make, name), None if folder is None else str(folder))
@@ -136,7 +135,7 @@ class Learners:
                     one.trainer.save_training(folder / name)
 
     def load_training(self, folder: Path) -> None:
-        """Called before `begin`, with weights in place. The folder may go while a role still waits."""
+        """Called before `begin`, with weights restored. The folder may be removed while a role still waits."""
         for name, one in self._learners.items():
             if (folder / name).is_dir():
                 one.trainer.load_training(folder / name)
@@ -145,7 +144,7 @@ class Learners:
 
 
 class _Named:
-    """The tracker as a role sees it: its metrics under its name, in the row of the run's step."""
+    """The tracker from a role's side: its metrics under its name, in the row of the run's step."""
 
     def __init__(self, role: str, steps: "CascadeSteps"):
         self._role, self._steps = role, steps
@@ -160,7 +159,7 @@ class _Named:
 
 
 class _Quiet:
-    """The job as a role sees it: its steps are not the run's."""
+    """The run's context from a role's side: its steps are not the run's."""
 
     def __init__(self, context: RunContext):
         self._context = context

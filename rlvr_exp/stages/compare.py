@@ -1,7 +1,7 @@
-"""Lay runs side by side: the options that differ, how far each run came, and what it measured, with intervals.
+"""Compare runs side by side: the options that differ, how far each run came, and its measurements, with intervals.
 
-Reads run directories and writes `compare.json` and `compare.md` into its own; runs nothing. Where two runs measured
-the same held-out tasks, their difference is paired task by task, against the run named first.
+Reads run directories and writes `compare.json` and `compare.md` into its own; runs nothing. Where two runs were
+evaluated on the same held-out tasks, their difference is paired task by task, against the first run.
 """
 
 import json
@@ -22,14 +22,14 @@ from rlvr_exp.run.rollout_files import evaluation_path
 
 NEEDED = ("config.yaml", "summary.json")
 OWN_KEYS = ("run.dir",)
-"""Options in which two runs always differ."""
+"""Options that always differ between runs."""
 FACTS = ("stage", "status", "steps", "seconds")
 ABSENT = "(absent)"
 
 
 @dataclass(frozen=True)
 class Finished:
-    """What a comparison reads of one run."""
+    """The data of a run that a comparison reads."""
 
     directory: Path
     options: Mapping[str, Any]
@@ -39,16 +39,16 @@ class Finished:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Each row holds one value a run, in the order of `runs`; None where a run has none."""
+    """Each row holds a value per run, in the order of `runs`; None where a run has none."""
 
     runs: Sequence[str]
     options: Mapping[str, Sequence[Any]]
     """Only those that differ."""
     facts: Mapping[str, Sequence[Any]]
     metrics: Mapping[str, Sequence[Any]]
-    """`before/...` and `after/...` rates, and what else the summaries hold."""
+    """`before/...` and `after/...` rates, and the other metrics of the summaries."""
     differences: Mapping[str, Sequence[Any]]
-    """After the run minus after the first run, paired by task; None for the first and for other tasks."""
+    """The run's result minus the first run's, paired by task; None for the first and for other tasks."""
 
 
 def run(config: Any, context: RunContext) -> StageResult:
@@ -64,7 +64,7 @@ def compare(directories: Sequence[Path]) -> Comparison:
     """Compare finished runs.
 
     Raises:
-        InputError: names every directory that is no finished run and what it lacks.
+        InputError: names every directory without a finished run and its missing files.
     """
     problems = [problem for directory in directories for problem in _lacking(directory)]
     if problems:
@@ -112,7 +112,7 @@ def _parsed(path: Path, parse: Any) -> dict[str, Any]:
 
 
 def _flat(node: Mapping[str, Any], above: str = "") -> dict[str, Any]:
-    """Nested keys as dotted ones; a list is one value."""
+    """Nested keys as dotted keys; a list is a single value."""
     flat: dict[str, Any] = {}
     for key, value in node.items():
         flat |= _flat(value, f"{above}{key}.") if isinstance(value, dict) and value else {f"{above}{key}": value}
@@ -134,7 +134,7 @@ def _rows(columns: Sequence[Mapping[str, Any]], only_differing: bool) -> dict[st
 
 
 def _typed(value: Any) -> str:
-    """Told apart by type too: true is not 1."""
+    """A text that distinguishes types too: true is not 1."""
     return json.dumps(value, sort_keys=True, default=str)
 
 
@@ -154,13 +154,13 @@ def _differences(runs: Sequence[Finished]) -> dict[str, list[Any]]:
 
 
 def _names(directories: Sequence[Path]) -> list[str]:
-    """The folder's own name, or its whole path where two folders share a name."""
+    """The folder's own name, or its complete path where two folders share a name."""
     names = [directory.resolve().name for directory in directories]
     return [name if names.count(name) == 1 else str(path) for name, path in zip(names, directories, strict=True)]
 
 
 def as_markdown(comparison: Comparison) -> str:
-    """Tables that read well as text too; a table without rows is left out, but for the options."""
+    """Tables that are also readable as text; a table without rows is left out, except for the options."""
     parts = [
         ("Options that differ", comparison.options),
         ("Runs", comparison.facts),

@@ -1,4 +1,5 @@
-"""What most stages begin with: the domain and its tasks, the policy and the verifier, built from the configuration."""
+"""The components of most stages: the domain and its tasks, the policy and the verifier, built from the
+configuration."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -39,18 +40,18 @@ NAMED = 5
 
 @dataclass(frozen=True)
 class RunComponents:
-    """A stage's objects."""
+    """The objects of a stage."""
 
     domain: Domain
     policy: Policy
     verifier: Verifier
     held_out: tuple[Task, ...]
-    """The tasks that success is measured on, the same for every run with the same data and seed of the split."""
+    """The tasks that success is measured on, the same for every run with the same data and split seed."""
 
 
 @contextmanager
 def build_components(config, context: RunContext) -> Iterator[RunComponents]:
-    """Build the parts, write what they are into the manifest, and end the verifier's workers on the way out."""
+    """Build the components, record them in the manifest, and end the verifier's workers at exit."""
     if config.parallel.threads:
         torch.set_num_threads(config.parallel.threads)
     domain = build(config.data)
@@ -69,7 +70,7 @@ def build_components(config, context: RunContext) -> Iterator[RunComponents]:
 
 
 def _model_section(policy: Policy, config, context: RunContext) -> dict[str, object]:
-    """The policy's parameters, for the manifest; a run that trains a part of them says so aloud, with any advice."""
+    """The policy's parameters, for the manifest; a run that trains only a part of them reports so, with any advice."""
     counted = parameters(policy.model)
     if reads(config, "optimizer") and counted.trained < counted.total:
         context.progress(kind="note", text=str(counted))
@@ -79,7 +80,7 @@ def _model_section(policy: Policy, config, context: RunContext) -> dict[str, obj
 
 
 def device() -> dict[str, object]:
-    """What the policy runs on, for the manifest."""
+    """The devices of the policy, for the manifest."""
     gpus = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
     return {"gpus": gpus, "threads": torch.get_num_threads()}
 
@@ -107,7 +108,7 @@ def held_out_order(tasks: Sequence[Task]) -> list[Task]:
 
 
 def split_tasks(domain: Domain, name: str) -> Sequence[Task]:
-    """The tasks of a split. Raises InputError where there are none, naming the splits that there are."""
+    """The tasks of a split. Raises InputError where there are none, naming the existing splits."""
     splits = domain.splits()
     if not splits.get(name):
         there = ", ".join(f"{split} ({len(tasks)} tasks)" for split, tasks in splits.items())
@@ -120,17 +121,16 @@ def split_tasks(domain: Domain, name: str) -> Sequence[Task]:
 
 
 def rl_split(domain: Domain) -> str:
-    """Which tasks are learned on by answering them: `practice`, those whose gold answers no policy was shown, where the
-    data has such a split; else `train`. What is gained on tasks once imitated does less for others
-    (docs/dafny_corpus.md)."""
+    """The split for reinforcement learning: `practice`, whose gold answers no policy was shown, where the data has it;
+    else `train`. Gains on tasks that were imitated transfer less to others (docs/dafny_corpus.md)."""
     return PRACTICE if domain.splits().get(PRACTICE) else "train"
 
 
 def training_tasks(components: RunComponents, config, context: RunContext, split: str = "train") -> list[Task]:
-    """The tasks of a split, kept apart from what is measured on, without prompts that the policy cannot take.
+    """The tasks of a split, separate from the held-out tasks, without prompts that are too long for the policy.
 
     Raises:
-        InputError: a task stands on both sides, or no prompt fits.
+        InputError: a task is on both sides, or no prompt fits.
         GuardStop: a gold of the first `verifier.validate` tasks does not pass.
     """
     tasks = split_tasks(components.domain, split)
@@ -159,7 +159,7 @@ def training_tasks(components: RunComponents, config, context: RunContext, split
 
 
 def _unjudged(components: RunComponents, config, context: RunContext, tasks: Sequence[Task]) -> dict[str, str]:
-    """Tasks whose tests cannot judge, by reason; a run that goes on leaves out what it left out before."""
+    """Tasks whose tests cannot judge, with the reason; a resumed run leaves out the same tasks."""
     known = None
     if manifest.resumed_from(context.directory):
         known = manifest.section(context.directory, "train").get("left_out_by_tests")
@@ -169,13 +169,13 @@ def _unjudged(components: RunComponents, config, context: RunContext, tasks: Seq
 
 
 def evaluate_before(components: RunComponents, config, context: RunContext) -> dict[str, Rate]:
-    """`measured` before training; a run that goes on takes it from its directory where it was finished there."""
+    """`evaluate_and_save` before training; a resumed run reads a finished evaluation from its directory."""
     known = broadcast_object(saved_rates(context.directory, "before") if manifest.resumed_from(context.directory) else None)
     return evaluate_and_save(components, config, context, "before") if known is None else known
 
 
 def evaluate_and_save(components: RunComponents, config, context: RunContext, when: When) -> dict[str, Rate]:
-    """Answer and judge the held-out tasks, and write the evaluation into the run directory; returns its rates."""
+    """Evaluate the policy on the held-out tasks, and write the evaluation into the run directory; returns its rates."""
 
     def progress(done: int, total: int) -> None:
         context.progress(kind="phase", name=f"evaluate {when}", done=done, total=total)

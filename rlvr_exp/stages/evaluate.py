@@ -1,6 +1,6 @@
-"""Measure a policy on held-out tasks, or a cascade of two (`evaluate.cascade`): greedy and sampled pass@k with intervals,
-reasons for failure, latency; with `evaluate.baseline=RUN` also the difference to what that run measured last, paired
-task by task."""
+"""Evaluate a policy on held-out tasks, or a cascade of two (`evaluate.cascade`): greedy and sampled pass@k with
+intervals, reasons for failure, latency; with `evaluate.baseline=RUN` also the difference from that run's last
+evaluation, paired task by task."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -20,7 +20,7 @@ from rlvr_exp.stages.verifier_setup import system_metrics
 from rlvr_exp.stages.components import evaluate_and_save, build_components
 
 MACHINE = ("evaluation.batch_size", "sandbox.workers")
-"""Options that change how fast a measurement is and not what it says."""
+"""Options that change how fast an evaluation is and not its results."""
 
 
 def run(config, context: RunContext) -> StageResult:
@@ -49,10 +49,10 @@ def _cascade(config, context: RunContext) -> tuple[Mapping[str, Rate], Mapping[s
 
 
 def _baseline(config) -> list[EvalSample]:
-    """What the baseline measured last; read first, so that one that does not fit is told before any work.
+    """The baseline's last evaluation; read first, so that a mismatch is reported before any work.
 
     Raises:
-        InputError: it is not there, or was measured in another way, so that a difference would not be the policy's.
+        InputError: it does not exist, or was measured in another way, so that a difference would not be the policy's.
     """
     directory = Path(config.evaluate.baseline)
     theirs, ours = _conditions(load_config(directory / "config.yaml")), _conditions(config)
@@ -72,7 +72,7 @@ def _baseline(config) -> list[EvalSample]:
 
 
 def _conditions(config) -> dict[str, object]:
-    """Everything beside the policy that decides what is measured, flat."""
+    """All options except the policy that determine the evaluation, flat."""
     nodes = {name: asdict(getattr(config, name)) for name in ("evaluation", "data", "verifier", "sandbox")}
     nodes["model"] = {name: getattr(config.model, name) for name in ("max_prompt_tokens", "max_completion_tokens")}
     flat = {f"{node}.{name}": value for node, values in nodes.items() for name, value in values.items()}

@@ -1,4 +1,4 @@
-"""What the stages that train share: going on from a checkpoint, the best step, held-out success on the way."""
+"""What the training stages share: resuming from a checkpoint, the best step, held-out success during training."""
 
 import time
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ SUCCESS = ("pass_at_1", "pass_at_1_greedy")
 
 
 def resumed_step(context: RunContext) -> int | None:
-    """The step of the checkpoint that the run goes on from; None for a run that begins."""
+    """The step of the checkpoint that the run was resumed from; None for a new run."""
     checkpoint = resumed_from(context.directory)
     return None if checkpoint is None else int(STEP.fullmatch(checkpoint.name)[1])
 
@@ -36,13 +36,13 @@ def fit(
     config,
     context: RunContext,
 ) -> int:
-    """Train from where the run stands to its last step; the policy ends at its best where one was looked for.
+    """Train from the current step to the last; the policy ends at its best step where the selection is active.
 
     Returns:
-        The steps done, those before the checkpoint included.
+        The steps done, including those before the checkpoint.
 
     Raises:
-        GuardStop: steps were left and none was trained, or nothing by the name of `run.select.metric` was logged.
+        GuardStop: steps were left and none was trained, or no metric named by `run.select.metric` was logged.
     """
     checkpoints.of(trainer)
     checkpoint, before, folder = resumed_from(context.directory), resumed_step(context) or 0, None
@@ -63,10 +63,11 @@ def fit(
 
 
 def held_out_success(components: RunComponents, config, context: RunContext) -> EvalFn:
-    """Measures verified success on the tasks of `run.select`, which success is not reported of. Writes no file.
+    """Returns a function that evaluates verified success on the tasks of `run.select`, which no reported success
+    includes. Writes no file.
 
     Raises:
-        InputError: there is no such split, or it shares tasks with what is reported of.
+        InputError: there is no such split, or it shares tasks with the reported ones.
     """
     wanted = config.run.select
     options = replace(config.evaluation, split=wanted.split, tasks=wanted.tasks, skip=0, samples=wanted.samples)

@@ -1,4 +1,5 @@
-"""Gold answers before training: a task whose own solution its verifier refuses teaches nothing, or the wrong thing."""
+"""Checks gold answers before training: a task whose own solution fails its verifier teaches nothing, or the wrong
+thing."""
 
 from collections.abc import Sequence
 from itertools import islice
@@ -9,14 +10,14 @@ from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier
 
 SHOWN = 5
-"""Failures told in full."""
+"""Number of failures shown in full."""
 
 
 def check_golds(domain: Domain, verifier: Verifier, tasks: Sequence[Task], count: int, context: RunContext) -> None:
-    """Judge the golds of the first `count` tasks that have one.
+    """Verify the golds of the first `count` tasks that have one.
 
     Raises:
-        GuardStop: one does not pass; names task, verdict and log.
+        GuardStop: a gold does not pass; names task, verdict and log.
     """
     golds = [(task, task.gold) for task in islice((task for task in tasks if task.gold is not None), count)]
     if not golds:
@@ -37,7 +38,7 @@ def check_golds(domain: Domain, verifier: Verifier, tasks: Sequence[Task], count
 
 
 def why(verdict: Verdict) -> str:
-    """A verdict that is not `passed`, in one line."""
+    """A verdict other than `passed`, in one line."""
     reason = verdict.bucket or verdict.rule
     first = next((line.strip() for line in verdict.log.splitlines() if line.strip()), "")
     return f"{verdict.outcome}{f' ({reason})' if reason else ''}{f': {first[:200]}' if first else ''}"

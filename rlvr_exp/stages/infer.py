@@ -1,7 +1,7 @@
 """Solve tasks with a policy: from a file, standard input or the data; answers as JSON lines, in the order of the tasks.
 
-Everything that can be refused is refused before the first task is asked. Answers are written batch by batch; the same
-command with the same output goes on after what is there.
+Every problem that can be detected early is reported before the first task is started. Answers are written batch by
+batch; the same command with the same output continues after the existing answers.
 """
 
 import time
@@ -39,11 +39,11 @@ from rlvr_exp.verifiers.guarded import NoVerdictGuard
 
 @dataclass(frozen=True)
 class InferenceInputs:
-    """What is to be solved."""
+    """The tasks to solve."""
 
     asks: Sequence[InferenceTask]
     content: str
-    """A hash of all that the tasks are."""
+    """A hash of the tasks' complete content."""
     source: str
 
 
@@ -72,7 +72,7 @@ def run(config: Config, context: RunContext) -> StageResult:
 
 
 def inference_inputs(config: Config, directory: Path, domain: Domain) -> InferenceInputs:
-    """The tasks that the configuration asks for. Raises InputError where there are none, or one cannot be read."""
+    """The configured tasks. Raises InputError where there are none, or a task cannot be read."""
     options = config.infer
     if not options.input:
         tasks = held_out_order(split_tasks(domain, options.split))
@@ -98,7 +98,7 @@ def _judging(config: Config) -> Iterator[Verifier | None]:
 
 
 def _provenance(config: Config, inputs: InferenceInputs, engine: Engine, description: dict[str, Any] | None) -> dict[str, Any]:
-    """Everything that decides the answers."""
+    """Everything that determines the answers."""
     node = config.model
     names = ("dtype", "quantization", "chat_template", "thinking", "max_prompt_tokens", "max_completion_tokens")
     return {
@@ -113,7 +113,7 @@ def _provenance(config: Config, inputs: InferenceInputs, engine: Engine, descrip
 
 
 class _Solving:
-    """One pass over the tasks; those that are answered already are counted and not asked again."""
+    """A pass over the tasks; those that are answered already are counted and not repeated."""
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class _Solving:
         self._left = [ask for ask in asks if _key(ask.id) not in done]
 
     def run(self) -> StageResult:
-        """Answer all. Raises Interrupted and GuardStop, with `context.metrics` set."""
+        """Answer all tasks. Raises Interrupted and GuardStop, with `context.metrics` set."""
         if self._before:
             self._context.progress(kind="note", text=f"going on after the {self._before} answers of {self._out.path}")
         self._progress()
@@ -165,7 +165,7 @@ class _Solving:
         return row
 
     def _progress(self) -> None:
-        with suppress(Interrupted):  # `run` sees it too, once what is answered is written.
+        with suppress(Interrupted):  # `run` sees it too, once completed answers are written.
             self._context.progress(kind="phase", name="infer", done=self._counts.tasks, total=self._total)
 
     def _metrics(self) -> dict[str, Any]:
@@ -182,5 +182,5 @@ class _Solving:
 
 
 def _key(identity: Any) -> str:
-    """Ids are told apart as text."""
+    """Ids are compared as text."""
     return str(identity)

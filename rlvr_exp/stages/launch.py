@@ -1,5 +1,5 @@
-"""A child process of a run: `python -m rlvr_exp.stages.launch RUN_DIR PROGRESS_FD LIFE_FD`, started by the parent, once or
-as many times as there are ranks (rlvr_exp.run.ranks).
+"""A child process of a run: `python -m rlvr_exp.stages.launch RUN_DIR PROGRESS_FD LIFE_FD`, started by the parent, once
+per rank (rlvr_exp.run.ranks).
 
 Runs the stage of RUN_DIR/config.yaml, writes summary.json, and maps failures to exit codes. Knows no stage by name.
 """
@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> int:
         return fault.exit_code
     with ranks.own_directory(directory, config.parallel) as own:
         if ranks.rank():
-            config.tracking = None if config.tracking is None else SCHEMAS[FILES]()  # One viewer hears of the run once.
+            config.tracking = None if config.tracking is None else SCHEMAS[FILES]()  # Only rank 0 logs to the viewer.
         return run_stage(config, RunContext(own, _sender(progress)))
 
 
@@ -76,12 +76,12 @@ def _to_the_end(config: Config, context: RunContext) -> int:
     except RlvrError as stop:
         result, code = _unfinished(context, str(stop)), stop.exit_code
         _log(result.reason)
-    except Exception as fault:  # Of the disk, or else a fault of ours: shown whole, and the run's status says so.
+    except Exception as fault:  # A failure of the disk, or else a fault of ours, printed completely and recorded in the run's status.
         stop = unwritable(fault, context.directory)
         code = FAULT if stop is None else stop.exit_code
         result = _unfinished(context, f"{type(fault).__name__}: {fault}" if stop is None else str(stop))
         _log(traceback.format_exc() if stop is None else str(stop))
-    context.notify("reason", result.reason)  # By the pipe too: a full disk takes no summary.
+    context.notify("reason", result.reason)  # Through the pipe too: a full disk takes no summary.
     with suppress(OSError):
         write_summary(context.directory, config.stage, code, time.monotonic() - start, result)
     return code

@@ -1,5 +1,5 @@
-"""Reinforcement learning against a verifier: measure, train, measure again. Serves every algorithm that learns from
-judged completions; `+stage=grpo` and `+stage=ppo` are its presets."""
+"""Reinforcement learning against a verifier: evaluate, train, evaluate. Serves every algorithm that learns from
+verified completions; `+stage=grpo` and `+stage=ppo` are its presets."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -38,7 +38,7 @@ def run(config, context: RunContext) -> StageResult:
 
 
 def collect_from(components: RunComponents, config, context: RunContext, algorithm: Algorithm) -> Collector:
-    """The collector of a run: its tasks come from the curriculum, its draws from the run's seed."""
+    """The collector of a run: tasks come from the curriculum, random draws from the run's seed."""
     options, longest = config.algorithm, config.model.max_completion_tokens
     tasks = training_tasks(components, config, context, rl_split(components.domain))
     return Collector(
@@ -97,7 +97,7 @@ def train(
 
 
 def trainer_arguments(components: RunComponents, config, algorithm: Algorithm, scratch: Path) -> GRPOConfig:
-    """TRL's configuration of the run. Its batch is a matter of form: the trainer cuts each step's experience itself."""
+    """TRL's configuration of the run. Its batch size is a formality: the trainer splits each step's batch itself."""
     return GRPOConfig(
         **{**shared_arguments(config, scratch, components.policy.model.dtype), **algorithm.trl_arguments()},
         per_device_train_batch_size=config.algorithm.group_size,

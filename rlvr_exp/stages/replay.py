@@ -1,9 +1,9 @@
-"""Repeat one step of a run from its rollouts, for debugging: judge, pay and compare with what was written then.
+"""Repeat a step of a run from its rollouts, for debugging: verify, reward and compare with the logged values.
 
-Verdicts, rewards, advantages and what became of each sample are made again by the same code that made them, and every
-field that comes out another is told. Earlier steps' rollouts bring the reward's normaliser to where it was. What a
-model has a part in (PPO's values, RLOO's penalty) is not in the rollouts, and is said to be left out. Samples nothing
-and writes nothing into the run.
+Verdicts, rewards, advantages and the fate of each sample are recomputed by the same code, and every field that differs
+is reported. Earlier steps' rollouts restore the state of the reward's normaliser. Values that need a model (PPO's
+values, RLOO's penalty) are not in the rollouts, and are reported as left out. Samples nothing and writes nothing into
+the run.
 """
 
 from collections import Counter
@@ -36,17 +36,17 @@ from rlvr_exp.tasks.base import Candidate, Domain, Task
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier
 
 COMPARED = ("outcome", "bucket", "rule", "passed", "total", "reward", "terms", "advantage", "fate")
-"""Fields of a rollout that are made again."""
+"""Fields of a rollout that are recomputed."""
 TOLERANCE = 1e-6
 """Relative: rewards are sums of floats, written and read in full."""
 WITH_UPDATE = "they are compared where the update is made again, from a checkpoint before the step"
 SHOWN = 20
-"""Differences told to a person; replay.json has all."""
+"""Differences printed for a person; replay.json has all."""
 
 
 @dataclass(frozen=True)
 class FieldDifference:
-    """One field of one sample that comes out another."""
+    """A field of a sample that differs."""
 
     group: int
     sample: int
@@ -83,7 +83,7 @@ def run(config: Config, context: RunContext) -> StageResult:
 
 
 def left_out_of(algorithm: Algorithm) -> dict[str, str]:
-    """Field -> why it cannot be made again from rollouts alone."""
+    """Field -> why it cannot be recomputed from rollouts alone."""
     if not isinstance(algorithm, GroupAlgorithm):
         why = f"advantages come from a value that the rollouts do not hold; {WITH_UPDATE}"
     elif isinstance(algorithm, RLOO) and algorithm.kl_coef:
@@ -105,7 +105,7 @@ def _check_tasks(rows: Sequence[VerifiedCompletion], tasks: dict[str, Task]) -> 
 def reverified(
     rows: Sequence[VerifiedCompletion], domain: Domain, tasks: dict[str, Task], verifier: Verifier
 ) -> list[tuple[Candidate, Verdict]]:
-    """The candidate of each row and its verdict now; what was cut at its limit is not judged, as then."""
+    """The candidate of each row and its current verdict; truncated completions are not verified, as in the run."""
     candidates = [domain.parse(row.completion, tasks[row.task]) for row in rows]
     asked = [place for place, row in enumerate(rows) if not row.truncated]
     requests = [Request(tasks[rows[place].task].problem, candidates[place]) for place in asked]
@@ -114,7 +114,7 @@ def reverified(
 
 
 def warm(reward: Reward, source: RunReader, step: int) -> None:
-    """Bring the normaliser to where it stood before the step, by what earlier steps were paid."""
+    """Restore the normaliser's state before the step from the rewards of earlier steps."""
     for earlier in (number for number in source.files if number < step):
         paid = [sum(row.terms.values()) for row in source.step(earlier) if not row.waited and row.reward is not None]
         reward.normalizer(paid)
@@ -127,8 +127,7 @@ def groups_of(
     reward: Reward,
     algorithm: Algorithm,
 ) -> Groups:
-    """The step's groups as they stood before its update. Tokens are counted and not known: no advantage here reads
-    them."""
+    """The step's groups before its update. Tokens are counted and not known: no advantage here reads them."""
     answers = [_answer(row, tasks[row.task], *one) for row, one in zip(rows, judged, strict=True)]
     paid = _paid(rows, answers, reward)
     members: dict[int, list[int]] = {}
@@ -158,7 +157,7 @@ def _answer(row: VerifiedCompletion, task: Task, candidate: Candidate, verdict: 
 
 
 def _paid(rows: Sequence[VerifiedCompletion], answers: Sequence[Completion], reward: Reward) -> list[RewardBreakdown]:
-    """Those sampled in the step are paid together, as then; those of earlier steps keep what they were paid."""
+    """Samples of the step are rewarded together, as in the run; those of earlier steps keep their rewards."""
     fresh = [place for place, row in enumerate(rows) if not row.waited]
     judged = [
         RewardInput(one.task, one.text, len(one.sampled.ids), one.sampled.truncated, one.candidate, one.verdict)
@@ -213,7 +212,8 @@ def _look(
     reward: Reward,
     algorithm: Algorithm,
 ) -> None:
-    """A debugger with the pieces by their names here: what was written and what is made now, and what made it."""
+    """A debugger with the data in local variables: the logged rows, the recomputed rows, and the objects that computed
+    them."""
     breakpoint()
 
 

@@ -1,8 +1,8 @@
-"""A step's sampling and update made again, from the newest sound checkpoint before it, as the run made them.
+"""Repeats a step's sampling and update, from the newest sound checkpoint before it, as the run did.
 
-The run goes on from that checkpoint in a folder of its own and ends after the step; then rollouts and the row of
-metrics are held against what was written. The run itself is only read. Exact where a resume is: on CPU, under the
-same versions.
+The run is resumed from that checkpoint in a separate folder and ends after the step; then rollouts and the row of
+metrics are compared with those that the run wrote. The run itself is only read. Exact where a resume is: on CPU, under
+the same versions.
 """
 
 import shutil
@@ -27,22 +27,22 @@ from rlvr_exp.stages.reinforcement import collect_from, train
 from rlvr_exp.stages.components import build_components
 
 MACHINE = ("time/", "system/")
-"""Metrics that no two runs share."""
+"""Metrics that differ between any two runs."""
 FILES = "rlvr_exp.run.tracking.Files"
 
 
 @dataclass(frozen=True)
 class UpdateReplay:
-    """What came of it."""
+    """The result of a replayed update."""
 
     checkpoint: str
-    """What the run went on from; empty: nothing was made again."""
+    """The checkpoint that the replay started from; empty: the update was not replayed."""
     why: str = ""
-    """Why nothing was."""
+    """Why it was not replayed."""
     samples: int = 0
-    """Samples of the step that were drawn or judged otherwise."""
+    """Samples of the step with other tokens or another verdict."""
     metrics: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
-    """Metrics of the step that differ: as written, as now."""
+    """Metrics of the step that differ: as logged, as replayed."""
 
     @property
     def differences(self) -> int:
@@ -50,7 +50,7 @@ class UpdateReplay:
 
 
 class UntilStep(RunContext):
-    """A job whose training is asked to stop at the end of one step, or with the run that it is a part of."""
+    """A context that requests a stop at the end of a given step, or with the run that it is a part of."""
 
     def __init__(self, directory: Path, last: int, parent: RunContext):
         self._last, self._parent = last, parent
@@ -62,11 +62,11 @@ class UntilStep(RunContext):
 
     @interrupted.setter
     def interrupted(self, value: bool) -> None:
-        """Only the step decides."""
+        """Ignored: only the step decides."""
 
 
 def replay_update(run: Path, step: int, context: RunContext) -> UpdateReplay:
-    """Sample and learn from the checkpoint up to the step, in the folder `again` of the job's directory."""
+    """Sample and train from the checkpoint up to the step, in the folder `again` of the run directory."""
     found = checkpoint_before(run, step)
     if found is None:
         return UpdateReplay("", f"no sound checkpoint before step {step} is there")
@@ -87,12 +87,12 @@ def replay_update(run: Path, step: int, context: RunContext) -> UpdateReplay:
         except Interrupted:
             if context.interrupted:
                 raise
-    shutil.rmtree(scratch / "checkpoints")  # Of the step itself; the run has those that it kept.
+    shutil.rmtree(scratch / "checkpoints")  # The replay's own checkpoints; the run has its own.
     return compare_step(run, scratch, step, found)
 
 
 def checkpoint_before(run: Path, step: int) -> Path | None:
-    """The newest sound checkpoint of a step before this one."""
+    """The newest sound checkpoint before the given step."""
     for path in steps_of(run):
         if int(path.name.partition("_")[2]) < step:
             try:
@@ -111,7 +111,7 @@ def _prepare(run: Path, checkpoint: Path, scratch: Path) -> None:
 
 
 def compare_step(run: Path, scratch: Path, step: int, checkpoint: Path) -> UpdateReplay:
-    """Of the same step in both folders."""
+    """Compare the step in both folders."""
     old, new = (read_rollouts(rollout_steps(folder)[step]) for folder in (run, scratch))
     differing = sum(one != other for one, other in zip(old, new, strict=False)) + abs(len(old) - len(new))
     before, after = (_row(folder, step) for folder in (run, scratch))
@@ -121,5 +121,5 @@ def compare_step(run: Path, scratch: Path, step: int, checkpoint: Path) -> Updat
 
 
 def _row(directory: Path, step: int) -> Mapping[str, Any]:
-    """Empty where rows are rarer than steps and this one has none."""
+    """The row of a step; empty where rows are rarer than steps and this step has none."""
     return next((row for row in read_metrics(directory) if row["step"] == step), {})

@@ -1,6 +1,6 @@
-"""Write the report of a run anew: of a finished one, of one that goes on, of one that was killed.
+"""Rewrite the report of a run: of a finished run, of a run in progress, or of a killed run.
 
-Reads the run's directory, with those of runs drawn beside it; writes its report.html and nothing else, and tells the
+Reads the run's directory, and those of runs to compare with; writes its report.html and nothing else, and prints the
 diagnosis.
 """
 

@@ -1,8 +1,8 @@
-"""Judge the stored rollouts of a run again: a new version of the verifier, other limits. No model, no torch.
+"""Verify the stored rollouts of a run with a new version of the verifier or other limits. No model, no torch.
 
-Old and new verdicts stand side by side in `rescored.jsonl`, row by row in the order of the rollouts, and those that
-changed with their whole text in `changed.jsonl`; the run itself is read and never written. Equal answers to one task
-are judged once. Past `verifier.max_no_verdict_rate` it ends with exit 3, once every row is answered.
+Old and new verdicts are side by side in `rescored.jsonl`, row by row in the order of the rollouts, and changed verdicts
+with the complete text in `changed.jsonl`; the run itself is read and never written. Equal answers to the same task are
+verified once. Past `verifier.max_no_verdict_rate` it ends with exit 3, once every row has been processed.
 """
 
 import json
@@ -68,8 +68,8 @@ def run(config: Config, context: RunContext) -> StageResult:
 
 
 def _checked(source: RunReader, tasks: Mapping[str, Task]) -> int:
-    """The number of rows. Raises InputError where the data lacks the task of any: its verdict would be of something
-    else."""
+    """The number of rows. Raises InputError where the data lacks a row's task: its verdict would be for another
+    problem."""
     total, missing = 0, dict[str, int]()
     for row in source.rows():
         total += 1
@@ -83,7 +83,7 @@ def _checked(source: RunReader, tasks: Mapping[str, Task]) -> int:
 
 
 class Rescoring:
-    """One pass over the rollouts; rows that the output has already are counted and not judged again."""
+    """A pass over the rollouts; rows that the output has already are counted and not verified a second time."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class Rescoring:
         self._before = out.rows
 
     def run(self, rows: Iterator[VerifiedCompletion]) -> StageResult:
-        """Judge all. Raises GuardStop and Interrupted, with what is judged on the disk."""
+        """Verify all rows. Raises GuardStop and Interrupted, with completed rows on the disk."""
         if self._before:
             self._context.progress(kind="note", text=f"going on after the {self._before} rows of {self._out.path}")
         known = self._out.existing()
@@ -174,7 +174,7 @@ class Rescoring:
             self._changed.write(json.dumps(whole) + "\n")
 
     def _progress(self) -> None:
-        with suppress(Interrupted):  # `_take_while` sees it too, with what is judged on the disk.
+        with suppress(Interrupted):  # `_take_while` sees it too, with completed rows on the disk.
             self._context.progress(kind="phase", name="rescore", done=self._out.rows, total=self._total)
 
     def _finish(self) -> StageResult:
@@ -195,12 +195,12 @@ class Rescoring:
 
 
 def _verdict(pending: Pending) -> Verdict:
-    """A verifier that fails on one answer is at fault for that one: the rest goes on."""
+    """The verdict of a row; a failure of the verifier affects only its row."""
     try:
         return pending.verdict.result()
     except RlvrError:
         raise
-    except Exception as fault:  # Told on the row and, whole, in the log.
+    except Exception as fault:  # Logged in the row and, completely, in the log.
         traceback.print_exception(fault, file=sys.stderr)
         return Verdict("no_verdict", log=f"the verifier failed: {type(fault).__name__}: {fault}")
 

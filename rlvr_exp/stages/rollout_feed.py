@@ -1,4 +1,4 @@
-"""The steps of a run as its trainer asks for them: what each one learns from, the rollouts it leaves, its row of metrics."""
+"""Feeds a trainer with the rollouts of each step: the step's batch, its rollout file, its row of metrics."""
 
 from rlvr_exp.algorithms.base import Algorithm
 from rlvr_exp.algorithms.training_batch import TrainingBatch
@@ -17,10 +17,10 @@ from rlvr_exp.stages.components import RunComponents
 
 
 class RolloutFeed:
-    """Between the collector and the trainer.
+    """Connects the collector with the trainer.
 
     Args:
-        guard: told of rewards that no update may be taken from.
+        guard: receives rewards that no update may use.
     """
 
     def __init__(self, components: RunComponents, context: RunContext, algorithm: Algorithm, collector: Collector, guard: NonFiniteGuard):
@@ -29,10 +29,10 @@ class RolloutFeed:
         self.log = StepLog(algorithm.regularised, algorithm.group_filter().mode != "keep")
         self._groups: Groups | None = None
         self.rows: list[VerifiedCompletion] = []
-        """Of the step at hand."""
+        """Rollouts of the current step."""
 
     def experience(self, step: int) -> TrainingBatch:
-        """What the step, counted from 0, learns from. Raises GuardStop where its books do not add up."""
+        """The batch of a step, counted from 0. Raises GuardStop where its sample accounting does not add up."""
         self._groups = self._collector.collect(step)
         self._guard.rewards(self._collector.reward.pop_nonfinite())
         learned = self._algorithm.experience(self._groups, self._components.policy.pad_id)
@@ -40,12 +40,12 @@ class RolloutFeed:
         return learned
 
     def on_batch(self, learned: TrainingBatch) -> None:
-        """Writes the rollouts, with the advantages that the update learns with: a model may have had a part in them."""
+        """Write the rollouts, with the advantages that the update uses: a model may have contributed to them."""
         self.rows = rollout_rows(self._groups, learned, self._algorithm.regularised)
         write_rollouts(self._directory, self._groups.step + 1, self.rows)
 
     def row(self) -> dict[str, float]:
-        """What happened since the last row."""
+        """Metrics since the last row."""
         normalizer = {f"reward/normalizer_{name}": value for name, value in self._collector.reward.metrics().items()}
         collected = {f"collected/{name}": value for name, value in self._collector.metrics().items()}
         counted = all_reduce_counters(system_metrics(self._components.verifier))

@@ -1,7 +1,8 @@
-"""Which training tasks have tests that can judge: pytest suites that their own gold passes and no hollow program does.
+"""Finds training tasks whose tests cannot judge: pytest suites that refuse their own gold or accept a stub program.
 
-A suite that looks at what only one process can have (the clock, the callers' frames) is no candidate's fault, so its
-task teaches nothing; one that a program without bodies passes teaches the wrong thing. Both are left out and counted.
+A suite that inspects what only a single process can have (the clock, the callers' frames) is no candidate's fault, so
+its task teaches nothing; a suite that a program without bodies passes teaches the wrong thing. Both are left out and
+counted.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +19,7 @@ EVERY = 50
 
 
 def unfit(domain: Domain, verifier: Verifier, tasks: Sequence[Task], keep_weak: bool, context: RunContext) -> dict[str, str]:
-    """Task: why it is left out. Judges golds and hollow programs of tasks that are judged by tests; no others."""
+    """Task id -> why it is left out. Verifies golds and stub programs of tasks with test suites only."""
     tested = [task for task in tasks if isinstance(task.problem, PytestProblem) and task.gold is not None]
     if not tested:
         return {}

@@ -1,4 +1,5 @@
-"""Supervised fine-tuning on gold answers: measure, imitate, measure again. The policy ends at its best step (`run.select`)."""
+"""Supervised fine-tuning on gold answers: evaluate, train, evaluate. The policy ends at its best step
+(`run.select`)."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -33,7 +34,7 @@ def run(config, context: RunContext) -> StageResult:
 
 
 def train(components: RunComponents, config, context: RunContext) -> tuple[int, dict[str, float]]:
-    """Imitate the train split for the configured steps; returns the steps done and the last row of metrics."""
+    """Train on the train split's golds for the configured steps; returns the steps done and the last row of metrics."""
     algorithm = build(config.algorithm)
     policy = components.policy
     examples, left_out = algorithm.examples(policy, components.domain, training_tasks(components, config, context))

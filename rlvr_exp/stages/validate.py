@@ -1,8 +1,8 @@
-"""See whether tasks can be trusted: each gold passes, what is known or made to be wrong does not. No model, no torch.
+"""Check that tasks can be trusted: each gold passes, known and generated wrong programs do not. No model, no torch.
 
-Writes `validate.jsonl`, one row a candidate, and `validate.md`, the table with what stands out: golds that do not pass,
-each with its reason, and tasks whose tests let a hollow or a wrong program or a fixed answer through. Judged again, a set costs little:
-verdicts are remembered.
+Writes `validate.jsonl`, one row per candidate, and `validate.md`, the table with the findings: golds that do not pass,
+each with its reason, and tasks whose tests accept a stub, a wrong program or a fixed answer. Repeating the stage costs
+little: verdicts are cached.
 """
 
 import json
@@ -54,7 +54,7 @@ def run(config: Config, context: RunContext) -> StageResult:
 
 
 def wanted_splits(domain: Domain, name: str) -> list[str]:
-    """The split of that name, or all that there are. Raises InputError where it is not there, or nothing is."""
+    """The split of that name, or all splits. Raises InputError where it does not exist, or no split has a task."""
     there = {split: len(tasks) for split, tasks in domain.splits().items()}
     wanted = [name] if name else list(there)
     if not any(there.get(split) for split in wanted):
@@ -68,10 +68,10 @@ def wanted_splits(domain: Domain, name: str) -> list[str]:
 def judged(
     domain: Domain, verifier: Verifier, tasks: Sequence[Task], options: Validate, context: RunContext
 ) -> list[tuple[ValidationCandidate, Verdict]]:
-    """Every trial with its verdict, task by task in the order of the data."""
+    """Every candidate with its verdict, task by task in the order of the data."""
     asked: list[ValidationCandidate] = []
     last: list[int] = []
-    """How many trials there were once a task had its last."""
+    """Number of candidates after each task."""
 
     def requests() -> Iterator[Request]:
         for task in tasks:
@@ -91,7 +91,7 @@ def judged(
 
 
 def row(candidate: ValidationCandidate, verdict: Verdict) -> dict[str, Any]:
-    """A line of validate.jsonl; the program is there where its verdict is not the one hoped for."""
+    """A line of validate.jsonl; it contains the program where the verdict is not the expected one."""
     unexpected = (verdict.outcome == "passed") != (candidate.kind == "gold")
     return {
         "task": candidate.task.id,
@@ -113,7 +113,7 @@ def row(candidate: ValidationCandidate, verdict: Verdict) -> dict[str, Any]:
 
 
 def decides_itself(verdict: Verdict) -> bool:
-    """Whether every assertion that held was decided by the candidate's own comparing."""
+    """Whether every assertion that held was decided by the candidate's own comparison."""
     return 0 < verdict.assertions == verdict.own_assertions
 
 

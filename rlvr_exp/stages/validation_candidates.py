@@ -1,4 +1,4 @@
-"""What a validation tries on a task: gold, programs that its set calls wrong, hollow ones, mutants, fixed answers."""
+"""The candidates of a validation: golds, negatives of the data, stub programs, mutants, fixed answers."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,21 +14,21 @@ KINDS = ("gold", "wrong", "hollow", "mutant", "universal")
 
 @dataclass(frozen=True)
 class ValidationCandidate:
-    """One candidate. Golds should pass, all else should not."""
+    """A candidate of a task. Golds should pass, all others should not."""
 
     task: Task
     kind: str
     variant: str
-    """Which of its kind: a mutation's name, a number, or nothing."""
+    """Which candidate of its kind: a mutation's name, a number, or nothing."""
     candidate: Candidate
     line: int = 0
     """Where a mutant differs from the gold."""
 
 
 def validation_candidates(domain: Domain, task: Task, mutants: int, universal: str = "none") -> Iterator[ValidationCandidate]:
-    """Everything that is tried on a task. Mutants and hollow programs are made of Python golds alone.
+    """All candidates of a task. Mutants and stub programs are derived from Python golds only.
 
-    `universal`: which fixed answers are tried, one of `verifiers.universal.KINDS`.
+    `universal`: which fixed answers are included, an element of `verifiers.universal.KINDS`.
     """
     yield from _from_the_set(domain, task, mutants)
     for name, text in fixed_answers(task.problem, universal):

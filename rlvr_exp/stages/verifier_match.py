@@ -1,4 +1,4 @@
-"""Whether a verifier judges the problems of the data at all: told before any work, not by a run without verdicts."""
+"""Checks that a verifier handles the problems of the data: reported before any work, not by a run without verdicts."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -13,11 +13,11 @@ JUDGED_BY: Mapping[type, str] = {
     DafnyProblem: "dafny",
     AstGrepProblem: "ast_grep",
 }
-"""The verifier of each kind of problem, by its name or the format of rows that it takes."""
+"""The verifier of each kind of problem, by its name or by the format of rows that it takes."""
 
 
 def check_verifier_match(verifier: Verifier, tasks: Iterable[Task]) -> None:
-    """Raises InputError where one of our verifiers does not take the problems; a user's own may take any."""
+    """Raises InputError where a verifier of ours does not take the problems; a user's own may take any."""
     name = verifier.row_format or verifier.name
     found = {type(task.problem) for task in tasks}
     needed = sorted({JUDGED_BY[kind] for kind in found if kind in JUDGED_BY})

@@ -1,4 +1,4 @@
-"""The verifier of a run, and what the manifest and the metrics tell of it. No torch."""
+"""Builds the verifier of a run, and describes it for the manifest and the metrics. No torch."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,16 +9,16 @@ from rlvr_exp.run.context import RunContext
 from rlvr_exp.verifiers.base import Verifier
 
 STRONG = ("strict", "namespaces")
-"""Levels of isolation about which nothing needs to be said."""
+"""Levels of isolation that need no note."""
 
 
 def build_verifier(config: Config) -> Verifier:
-    """The verifier that the configuration describes. Raises InputError where a tool of its is missing."""
+    """The configured verifier. Raises InputError where one of its tools is missing."""
     return build(config.verifier, sandbox=config.sandbox, cache=config.cache)
 
 
 def description(verifier: Verifier) -> dict[str, Any]:
-    """For the manifest: what decides verdicts, and what candidates are isolated from."""
+    """For the manifest: what determines verdicts, and what candidates are isolated from."""
     return {
         "name": verifier.name,
         "version": verifier.version,
@@ -28,7 +28,7 @@ def description(verifier: Verifier) -> dict[str, Any]:
 
 
 def checked_description(verifier: Verifier, context: RunContext) -> dict[str, Any]:
-    """The description, once everything is there that judging needs; a weak isolation is said aloud.
+    """The description, once the verifier is ready; a weak isolation is reported.
 
     Raises:
         InputError: no worker can be started, or only at a weaker level than `sandbox.require`.
@@ -50,5 +50,5 @@ def checked_description(verifier: Verifier, context: RunContext) -> dict[str, An
 
 
 def system_metrics(verifier: Verifier) -> Mapping[str, float]:
-    """What the verifier counted. It depends on a warm cache, and is named so."""
+    """The verifier's counters, under names of machine-dependent metrics, since they depend on a warm cache."""
     return {f"system/verifier_{name}": value for name, value in verifier.metrics().items()}

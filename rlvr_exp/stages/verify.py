@@ -1,7 +1,7 @@
-"""Judge candidates from a file: rows in, verdicts out, in the same order. No model, no torch.
+"""Verify candidates from a file: rows in, verdicts out, in the same order. No model, no torch.
 
-Everything that can be refused is refused before the first row is judged. A row that cannot be read is answered with
-`no_verdict`; past `verifier.max_no_verdict_rate` the run ends with exit 3, once every row is answered.
+Every problem that can be detected early is reported before the first row is verified. A row that cannot be read gets
+`no_verdict`; past `verifier.max_no_verdict_rate` the run ends with exit 3, once every row has been processed.
 """
 
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ def run(config: Config, context: RunContext) -> StageResult:
 
 
 def format_of(verifier: Verifier) -> str:
-    """The format of rows that a verifier takes. Raises InputError for one that names none."""
+    """The format of rows that a verifier takes. Raises InputError for a verifier that names none."""
     name = verifier.row_format or verifier.name
     if name not in FORMATS:
         remedy = "give the class an attribute row_format, the name of the format that it takes"
@@ -51,7 +51,7 @@ def format_of(verifier: Verifier) -> str:
 
 
 def source_of(given: str, row_format: str) -> Path:
-    """The file to read. Raises InputError where it is the samples and there are none."""
+    """The file to read. Raises InputError where it is the samples and they do not exist."""
     if given != SAMPLES:
         return Path(given)
     path = PACKAGE / "assets" / "rows" / f"{row_format}.jsonl"
@@ -61,7 +61,7 @@ def source_of(given: str, row_format: str) -> Path:
 
 
 def decides(config: Config, description: Mapping[str, Any]) -> dict[str, Any]:
-    """What decides verdicts beside the rows."""
+    """What determines verdicts in addition to the rows."""
     node, sandbox = config.verifier, config.sandbox
     options = {spec.name: getattr(node, spec.name) for spec in fields(node) if not allowed_of(spec).outside}
     limits = {name: getattr(sandbox, name) for name in ("cpu_s", "wall_s", "memory_mb", "output_kb")}

@@ -1,4 +1,4 @@
-"""One pass over a file of rows: each is asked, awaited in its turn, written and counted. Never decides a verdict."""
+"""A pass over a file of rows: each is requested, completed in order, written and counted. Never decides a verdict."""
 
 import sys
 import time
@@ -20,19 +20,19 @@ from rlvr_exp.verifiers.base import Request, Verdict, Verifier, completed_future
 from rlvr_exp.verifiers.guarded import NoVerdictRate
 
 EVERY_S = 0.5
-"""Between messages of progress."""
+"""Seconds between messages of progress."""
 DRAIN_S = 10.0
-"""An interrupted run waits this long for rows that stand before judged ones."""
+"""Seconds that an interrupted run waits for pending rows before completed ones."""
 
 
 class RowVerification:
-    """One pass over the rows of a file.
+    """A pass over the rows of a file.
 
     Args:
         row_format: how a row is read, one of FORMATS.
-        out: where verdicts go; rows that are there already are counted and not judged again.
-        total: rows of the whole file, for the progress.
-        max_rate: share of rows without a verdict past which `run` raises GuardStop, once every row is answered.
+        out: the verdict file; rows that it has already are counted and not verified a second time.
+        total: rows of the complete file, for the progress.
+        max_rate: share of rows without a verdict past which `run` raises GuardStop, once every row has been processed.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class RowVerification:
             self._count(row)
 
     def run(self, rows: Iterator[RowLine]) -> StageResult:
-        """Answer all. Raises GuardStop and Interrupted, with `context.metrics` set."""
+        """Verify all rows. Raises GuardStop and Interrupted, with `context.metrics` set."""
         if self._before:
             self._context.progress(kind="note", text=f"going on after the {self._before} rows of {self._out.path}")
         self._progress(now=True)
@@ -74,7 +74,7 @@ class RowVerification:
         self._flight.add(row.id, verdict, len(line.text or b""))
 
     def _submit(self, request: Request) -> Future[Verdict]:
-        """A verifier that fails on one row is at fault for that row: the rest goes on."""
+        """Submit a request; a failure of the verifier affects only its row."""
         try:
             return self._verifier.submit(request)
         except RlvrError:
@@ -85,7 +85,7 @@ class RowVerification:
             return failed
 
     def _take_while(self, waiting: Callable[[], bool]) -> None:
-        """Write what is there, and wait while `waiting()`. Raises Interrupted once the run was asked to stop."""
+        """Write completed rows, and wait while `waiting()`. Raises Interrupted once a stop was requested."""
         while True:
             for pending in self._flight.take():
                 self._answer(pending)
@@ -108,7 +108,7 @@ class RowVerification:
             verdict = pending.verdict.result()
         except RlvrError:
             raise
-        except Exception as fault:  # Told on the row and, whole, in the log: the rest goes on.
+        except Exception as fault:  # Logged in the row and, completely, in the log; other rows continue.
             traceback.print_exception(fault, file=sys.stderr)
             verdict = Verdict("no_verdict", log=f"the verifier failed: {type(fault).__name__}: {fault}")
         row = row_of(pending.id, verdict)
@@ -122,7 +122,7 @@ class RowVerification:
     def _progress(self, now: bool = False) -> None:
         if now or time.monotonic() - self._reported >= EVERY_S:
             self._reported = time.monotonic()
-            with suppress(Interrupted):  # `_take_while` sees it too, and writes what is judged before it stops.
+            with suppress(Interrupted):  # `_take_while` sees it too, and writes completed rows before it stops.
                 self._context.progress(kind="phase", name="verify", done=self._out.rows, total=self._total)
 
     def _metrics(self) -> dict[str, Any]:
