@@ -1,4 +1,4 @@
-"""What holds for every test: no network, a cache of its own, and one thread a process, since several share few cores.
+"""Settings of every test: no network, a cache of its own, and one thread a process, since several share few cores.
 
 Set before any test imports torch, and in the environment so that child processes have it too.
 """

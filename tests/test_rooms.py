@@ -51,7 +51,8 @@ def imported(source: str, package: tuple[str, ...]) -> Iterator[str]:
 
 
 def faults(source: str, package: tuple[str, ...], room: str) -> list[str]:
-    """What a module of this room must not import: rooms above or beside its own, and heavy libraries in light rooms."""
+    """Imports that a module of this room must not have: rooms of its own level or above, heavy libraries in light
+    rooms."""
     found = []
     for name in imported(source, package):
         top, *below = name.split(".")

@@ -1,4 +1,4 @@
-"""The other side judges rightly: a baseline that got verdicts wrong would be beaten for nothing."""
+"""The baselines give right verdicts: beating a wrong baseline would mean nothing."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Both sides of benchmark=training compute one gradient, and are not compared where they do not."""
+"""Both sides of benchmark=training compute the same gradient, and are not compared otherwise."""
 
 from dataclasses import replace
 from types import SimpleNamespace

@@ -1,4 +1,5 @@
-"""Combinations with adapters and quantized weights that cannot work are told before anything is loaded; advice on rates."""
+"""Combinations with adapters and quantized weights that cannot work are reported before anything is loaded; advice on
+rates."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A command line becomes a typed configuration, or every problem in it at once."""
+"""A command line becomes a typed configuration, or a report of all its problems."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +12,7 @@ from rlvr_exp.core.errors import InputError, InputProblem
 
 
 def problems(*words: str) -> dict[str, InputProblem]:
-    """What is wrong with a command line, by where."""
+    """The problems of a command line, by location."""
     found = compose_lenient(words).problems
     assert len({problem.where for problem in found}) == len(found), found
     return {problem.where: problem for problem in found}

@@ -1,6 +1,6 @@
-"""Every default, side by side with what was reviewed: a change of one is a visible difference in defaults.yaml.
+"""Every default, compared with the reviewed values: a changed default is a visible difference in defaults.yaml.
 
-`python tests/config/test_defaults.py` writes the file again.
+`python tests/config/test_defaults.py` rewrites the file.
 """
 
 import dataclasses
@@ -22,7 +22,7 @@ assert STAGES  # Imported for the schemas that it registers.
 
 
 def schemas(root: type, path: str) -> Iterator[tuple[str, type]]:
-    """A schema and the plain ones below it, by path."""
+    """A schema and the plain schemas below it, by path."""
     yield path, root
     for name, hint in field_types(root).items():
         if is_schema(hint):

@@ -1,4 +1,4 @@
-"""What an inference is asked for that cannot work is told before anything starts."""
+"""Options of inference that cannot work are reported before anything starts."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What is missing on this machine is told before anything starts, with the way to get it."""
+"""Artifacts missing on this machine are reported before anything starts, with the way to get them."""
 
 from pathlib import Path
 

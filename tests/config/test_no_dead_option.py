@@ -1,9 +1,8 @@
-"""Every option has a reader: found in the source by reflection over all schemas, so that a new one is looked for too.
+"""Every option has a reader: found in the source by reflection over all schemas, so that new options are covered too.
 
-An option of a class that `build` makes is an argument of its constructor, used by the class, by one that it derives from
-or by whoever holds it; any other is read off its node. Checks of values are no readers: a function that returns Problems
-does not count.
-"""
+An option of a class that `build` creates is an argument of its constructor, used by the class, by one that it derives
+from or by whoever holds it; any other is read off its node. Checks of values are no readers: a function that returns
+Problems does not count. """
 
 import ast
 import dataclasses
@@ -74,7 +73,7 @@ def leaves(schema: type) -> list[dataclasses.Field]:
 
 
 def files_of(cls: type) -> list[Path]:
-    """Our files that a class and what it derives from are written in."""
+    """Our files with the source of a class and its bases."""
     modules = {part.__module__ for part in cls.__mro__ if part.__module__.startswith("rlvr_exp.")}
     return [Path(inspect.getfile(importlib.import_module(name))) for name in modules]
 

@@ -1,4 +1,4 @@
-"""Combinations with the `parallel` node that cannot work are told before anything starts, each with what to do."""
+"""Combinations with the `parallel` node that cannot work are reported before anything starts, each with a remedy."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Secrets stay out of files: interpolated ones are written as they were given, others are refused."""
+"""Secrets stay out of files: interpolated secrets are written as interpolations, others are rejected."""
 
 import sys
 from pathlib import Path

@@ -1,5 +1,5 @@
-"""A secret is known by what it is and not only by its key: refused where it would be written, masked where it is
-told."""
+"""A secret is recognised by its value and not only by its key: rejected where it would be written, masked in
+messages."""
 
 import io
 

@@ -1,4 +1,4 @@
-"""Every YAML under conf/ composes, and every key in it is one that a schema has."""
+"""Every YAML under conf/ composes, and every key in it belongs to a schema."""
 
 from pathlib import Path
 

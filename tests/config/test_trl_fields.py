@@ -1,4 +1,4 @@
-"""Names of the trainer's own options: those of the installed release, and refused with our key where we set them."""
+"""Names of the trainer's own options: those of the installed release, and rejected with our key where we set them."""
 
 import pytest
 

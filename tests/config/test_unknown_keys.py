@@ -1,4 +1,4 @@
-"""Mistyped keys in every node are refused with the name that was meant, whatever the slip."""
+"""Mistyped keys in every node are rejected with the intended name, whatever the slip."""
 
 import dataclasses
 from collections.abc import Iterator

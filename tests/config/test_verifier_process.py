@@ -1,4 +1,4 @@
-"""A grader that shares its process with what it judges is for looking, not for training."""
+"""A verifier that shares its process with the candidate is for inspection, not for training."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Sums are remembered for as long as the file is what it was, and not for a moment longer."""
+"""Checksums are remembered exactly as long as the file is unchanged."""
 
 import hashlib
 import os
@@ -22,7 +22,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Left alone for long enough."""
+    """A file whose last change counts as old enough."""
     (tmp_path / "weights").write_bytes(b"weights")
     monkeypatch.setattr(checksums, "SETTLED_NS", -1_000_000_000)
     return tmp_path / "weights"
@@ -39,7 +39,7 @@ def test_a_file_that_stayed_is_read_once_and_one_that_is_fresh_each_time(file: P
 
 
 def rewritten(path: Path, content: bytes) -> None:
-    """In place, of the same size, with the time of before."""
+    """Change it in place, with the same size and the old time."""
     then = path.stat()
     with open(path, "r+b") as out:
         out.write(content)

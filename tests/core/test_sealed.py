@@ -1,4 +1,4 @@
-"""A sealed folder tells every way in which it can be wrong, and names the file."""
+"""A sealed folder reports every kind of damage, and names the file."""
 
 import shutil
 from collections.abc import Callable
@@ -16,7 +16,7 @@ EVERY = [*FILES, NAME]
 
 
 def made(folder: Path, step: int = 3, files: dict[str, bytes] = FILES) -> Path:
-    """A checkpoint where ours stand."""
+    """A checkpoint in the place of ours."""
     place = folder / "checkpoints" / f"step_{step:06d}"
     for name, content in files.items():
         (place / name).parent.mkdir(parents=True, exist_ok=True)

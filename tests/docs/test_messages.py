@@ -1,4 +1,4 @@
-"""Every error of checkpoints, inference, rescoring and replay stands in the documentation, with what to do."""
+"""Every error of checkpoints, inference, rescoring and replay is in the documentation, with its remedy."""
 
 import ast
 import re
@@ -46,7 +46,7 @@ def messages(source: str) -> Iterator[tuple[str, str]]:
 
 
 def assigned(function: ast.FunctionDef, name: ast.Name) -> ast.expr | None:
-    """What a variable was given last before its use."""
+    """The last value assigned to a variable before its use."""
     for node in sorted(ast.walk(function), key=lambda node: -getattr(node, "lineno", 0)):
         if isinstance(node, ast.Assign) and node.lineno <= name.lineno:
             target = node.targets[0]
@@ -60,7 +60,7 @@ def assigned(function: ast.FunctionDef, name: ast.Name) -> ast.expr | None:
 
 
 def longest(told: ast.expr | None) -> str:
-    """Of a literal, or of the literal parts of an f-string; '' for what is put together elsewhere."""
+    """The longest text of a literal, or of an f-string's literal parts; '' for text built elsewhere."""
     parts = [node.value for node in ast.walk(told or ast.Constant("")) if isinstance(node, ast.Constant)]
     found = max((plain(part) for part in parts if isinstance(part, str)), key=len, default="")
     if len(found) > COMPARED:

@@ -1,4 +1,4 @@
-"""What an evaluation asks of each task: one greedy answer, its samples, and nothing of a prompt that is too long."""
+"""An evaluation takes a greedy completion and samples of each task, and none of a prompt that is too long."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""Held-out tasks are refused when a policy trained on them."""
+"""Held-out tasks are rejected when a policy trained on them."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Rates over tasks: the estimator, the intervals, and what may never enter them."""
+"""Rates over tasks: the estimator, the intervals, and completions that may never enter them."""
 
 import math
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""Paired comparisons: signs, counts, intervals, and refusing what cannot be paired."""
+"""Paired comparisons: signs, counts, intervals, and rejection of evaluations that cannot be paired."""
 
 import pytest
 from hypothesis import given, settings

@@ -1,4 +1,4 @@
-"""Old verdicts against new ones: every completion is counted once, and rates are over tasks."""
+"""Old against new verdicts: every completion is counted once, and rates are over tasks."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Saved evaluations: the completions come back, the numbers beside them are theirs."""
+"""Saved evaluations: the completions are read back, and the saved numbers are theirs."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What is said of roles: exact match, BLEU and success, each with its interval, by role, family and length."""
+"""Metrics of roles: exact match, BLEU and success, each with its interval, by role, family and length."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""The interval without a statistics library is that of one."""
+"""The interval without a statistics library equals that of a statistics library."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What is read out of an answer, and whether it has the form of its language, told without running it."""
+"""The candidate parsed from a completion, and whether its syntax is valid, without running it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Best of n, trying again, and what does not depend on what else was asked."""
+"""Best of n, retries, and independence of the other tasks."""
 
 from dataclasses import replace
 
@@ -26,7 +26,7 @@ ROWS = [puzzle(f"task{number}", number) for number in range(6)]
 
 
 class Says(Direct):
-    """Judges by what a function makes of the text, and remembers what it was asked."""
+    """Gives the verdict that a function computes from the text, and records its requests."""
 
     name, version = "says", "1"
 
@@ -82,7 +82,7 @@ WAYS = {
 
 @pytest.fixture(scope="module")
 def alone(make):
-    """The rows of every way, each task asked by itself."""
+    """The rows for every kind of decoding, each task solved alone."""
     known = {}
 
     def rows(way):
@@ -108,7 +108,7 @@ def test_what_else_is_asked_changes_no_answer(make, alone, way, order, count, ba
 @settings(max_examples=2, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(number=st.integers(0, 5), seed=st.integers(0, 99))
 def test_strategies_search_differently(make, number, seed):
-    """Greedy answers are one whatever the seed, samples are many, beams are distinct."""
+    """Greedy completions are equal for every seed, samples differ, beams are distinct."""
     row = puzzle(f"task{number}", number)
     first, second = (make(None, seed=one).solve(row) for one in (seed, seed + 1))
     assert first == second

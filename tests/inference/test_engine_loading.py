@@ -1,4 +1,4 @@
-"""From a folder to an engine: how a run's own checkpoint is loaded, and what is refused before anything heavy."""
+"""From a folder to an engine: how a run's own checkpoint is loaded, and what is rejected before anything heavy."""
 
 import shutil
 

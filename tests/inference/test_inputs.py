@@ -1,4 +1,4 @@
-"""Tasks from rows and files: told by their keys, every fault at once with its line, an id each."""
+"""Tasks from rows and files: recognised by their keys, all faults reported with their lines, unique ids."""
 
 import gzip
 import json

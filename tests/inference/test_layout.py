@@ -1,4 +1,4 @@
-"""Programs laid out for a reader: the same program, or none; never what is judged."""
+"""Programs formatted for a reader: the same program, or none; never verified."""
 
 import ast
 import dataclasses

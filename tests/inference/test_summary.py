@@ -1,4 +1,4 @@
-"""Answers for a person, and the rates of many."""
+"""Solutions as text for a person, and the rates of many."""
 
 import pytest
 

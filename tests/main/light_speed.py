@@ -1,4 +1,4 @@
-"""How long the light answers take, against a bare Hydra program: medians of ten interleaved runs, as ratios.
+"""How long the light commands take, against a bare Hydra program: medians of ten interleaved runs, as ratios.
 
     .venv/bin/python tests/main/light_speed.py      at most 2 is wanted
 """

@@ -1,4 +1,4 @@
-"""The command line as a shell sees it: what it prints, its exit codes, and that it answers without heavy imports."""
+"""The command line as a shell sees it: its output, its exit codes, and its speed without heavy imports."""
 
 import os
 import subprocess

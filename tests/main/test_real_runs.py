@@ -66,7 +66,7 @@ def wait_until(true: Callable[[], bool], seconds: float) -> bool:
 
 @pytest.fixture
 def training(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """A run in `tmp_path/run` that has written a checkpoint and goes on."""
+    """A run in `tmp_path/run` that has written a checkpoint and is still running."""
     run = start(tmp_path, *TRAIN, "algorithm.max_steps=500", "run.dir=run")
     assert wait_until(lambda: (tmp_path / "run" / "checkpoints" / "latest").exists(), 120), run.poll()
     yield run

@@ -48,7 +48,7 @@ def logits(policy: Policy) -> torch.Tensor:
 
 
 def updated(policy: Policy, steps: int = 1, lr: float = 0.05) -> Policy:
-    """Some steps of imitation of IDS with AdamW, decay included, so that whatever is trained moves."""
+    """Some steps of imitation of IDS with AdamW, decay included, so that all trained weights move."""
     model = policy.model.train()
     optimizer = torch.optim.AdamW(
         [value for value in model.parameters() if value.requires_grad], lr=lr, weight_decay=0.1

@@ -1,4 +1,4 @@
-"""Adapters: nothing changes before training, the base never does, several stand on one base, wrong settings are told."""
+"""Adapters: nothing changes before training, the base never does, several share a base, wrong settings are reported."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""A checkpoint holds the policy: written, loaded again in any form, it answers alike."""
+"""A checkpoint holds the policy: written and reloaded in any form, it gives the same completions."""
 
 import json
 from collections.abc import Callable

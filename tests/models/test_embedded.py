@@ -1,4 +1,4 @@
-"""The embedded models: each loads by its name with a tokenizer that gives any text back; how each cuts text."""
+"""The embedded models: each loads by its name with a tokenizer that restores any text; how each splits text."""
 
 import pytest
 from hypothesis import given, settings

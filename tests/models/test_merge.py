@@ -1,4 +1,4 @@
-"""A merged checkpoint answers as the adapter over its base did."""
+"""A merged checkpoint gives the outputs of the adapter over its base."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Linear layers by oneDNN: the same numbers and gradients, for the weights of now, and gone afterwards."""
+"""Linear layers by oneDNN: the same numbers and gradients, for the current weights, and removed afterwards."""
 
 import pytest
 import torch
@@ -128,7 +128,7 @@ def test_other_precisions_take_the_layers_own_way():
 
 
 def test_few_numbers_of_rows_ever_reach_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It keeps what it compiles for each."""
+    """oneDNN keeps the kernel that it compiles for each."""
     met, product = set(), onednn_linear._product
     monkeypatch.setattr(
         onednn_linear, "_product", lambda *given: met.add((*given[0].shape, *given[1].shape)) or product(*given)

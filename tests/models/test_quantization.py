@@ -1,4 +1,4 @@
-"""Weights in fewer bits: how much memory they hold, and that sampling and training see the same ones."""
+"""Weights in fewer bits: how much memory they take, and that sampling and training see the same weights."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""What is encoded comes back unchanged."""
+"""Encoded text is decoded unchanged."""
 
 import ast
 import keyword

@@ -1,4 +1,4 @@
-"""A policy and its value as one module: what it returns, what is written of it and what can be read back."""
+"""A policy and its value as one module: its outputs, what is saved of it and what can be loaded."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ def policy() -> Qwen3ForCausalLM:
 
 
 def taught(trunk: str) -> ActorCritic:
-    """A value that says something else at every position."""
+    """A value that differs at every position."""
     critic = with_value(policy(), trunk)
     torch.manual_seed(1)
     torch.nn.init.normal_(critic.value.output.weight)

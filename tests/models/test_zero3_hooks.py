@@ -1,4 +1,4 @@
-"""Passes of sampling are no steps of DeepSpeed's."""
+"""Forward passes of sampling do not count as steps of DeepSpeed."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""The README's steps for adding to the house, followed to the letter in a copy of it."""
+"""The README's steps for adding a part, followed to the letter in a copy of the repository."""
 
 import json
 import re
@@ -21,7 +21,7 @@ def house(tmp_path: Path) -> Path:
 
 
 def follow(house: Path, what: str) -> int:
-    """Do the steps; returns how many there were."""
+    """Follow the steps; returns their number."""
     readme = (ROOT / "README.md").read_text()
     text = re.search(rf"<!-- steps: {what} -->(.*?)<!-- end -->", readme, re.DOTALL)[1]
     steps = STEP.findall(text)

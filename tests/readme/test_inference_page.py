@@ -1,4 +1,4 @@
-"""What the page on inference shows is what happens: its rows are read, its example runs, its messages are those that exist."""
+"""The page on inference is true: its rows are read, its example runs, its messages exist."""
 
 import json
 import os

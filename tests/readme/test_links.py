@@ -1,4 +1,4 @@
-"""Every relative link of the README and the pages leads somewhere, and no page waits to be written."""
+"""Every relative link of the README and the pages has a target, and no page is missing."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the README and the page on verification show is what happens."""
+"""The examples of the README and of the page on verification are true."""
 
 import json
 import re
