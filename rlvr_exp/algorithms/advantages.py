@@ -30,8 +30,8 @@ def group_advantages(rewards: torch.Tensor, scale: str, eps: float = 1e-6) -> to
 
 
 def leave_one_out(rewards: torch.Tensor, eps: float = 1e-6) -> torch.Tensor:
-    """(groups, G) rewards -> (groups, G): each less the mean of the other judged ones (RLOO, arXiv 2402.14740, the
-    estimator of its section on REINFORCE Leave-One-Out). A member judged alone has no baseline and no advantage."""
+    """(groups, G) rewards -> (groups, G): each less the mean of the other members with verdicts (RLOO, arXiv 2402.14740,
+    the estimator of its section on REINFORCE Leave-One-Out). The only verified member of a group has no advantage."""
     judged = ~rewards.isnan()
     count = judged.sum(1, keepdim=True)
     others = (rewards.nansum(1, keepdim=True) - rewards) / (count - 1).clamp(min=1)
@@ -39,7 +39,7 @@ def leave_one_out(rewards: torch.Tensor, eps: float = 1e-6) -> torch.Tensor:
 
 
 def spread(rewards: torch.Tensor) -> torch.Tensor:
-    """(groups,) max - min over each full group; zero where nothing was judged."""
+    """(groups,) max - min over each full group; zero where no member has a verdict."""
     high = rewards.nan_to_num(-torch.inf).amax(1)
     low = rewards.nan_to_num(torch.inf).amin(1)
     return torch.where(high >= low, high - low, torch.zeros_like(high))
@@ -51,7 +51,7 @@ def _silenced(values: torch.Tensor, rewards: torch.Tensor, judged: torch.Tensor,
 
 
 def _deviation(rewards: torch.Tensor, dim: int) -> torch.Tensor:
-    """Sample standard deviation (n - 1) over what was judged; zero where fewer than two were."""
+    """Sample standard deviation (n - 1) over members with verdicts; zero for fewer than two."""
     count = (~rewards.isnan()).sum(dim, keepdim=True)
     squares = (rewards - rewards.nanmean(dim, keepdim=True)).square().nansum(dim, keepdim=True)
     return torch.where(count > 1, (squares / (count - 1).clamp(min=1)).sqrt(), torch.zeros_like(squares))

@@ -1,8 +1,8 @@
 """How per-token losses become one number: the weight of each completion token, as a pure function.
 
-The loss of a step is sum(weight * per-token loss) over all its tokens. Weights are computed once for the whole step,
-so that splitting it into micro-batches, accumulation steps or ranks changes nothing. An expectation over prompts in a
-paper is the mean over the step's prompts here. Samples that are not learned from (no verdict, masked) count nowhere.
+The loss of a step is sum(weight * per-token loss) over all its tokens. Weights are computed once per step, so that
+splitting it into micro-batches, accumulation steps or ranks changes nothing. An expectation over prompts in a paper is
+the mean over the step's prompts here. Samples that are not trained on (no verdict, masked) count nowhere.
 """
 
 import torch
@@ -21,7 +21,7 @@ def token_weights(
             eq. 4);
             "dr_grpo": sum over tokens divided by the constant completion limit, mean over samples (Dr. GRPO, section 3.2);
             "token": mean over all tokens of the step, as DAPO's and PPO's implementations have it;
-            "sequence": sum over a sample's tokens, mean over samples (RLOO: the log-probability of a whole answer).
+            "sequence": sum over a sample's tokens, mean over samples (RLOO: the log-probability of a complete answer).
         group_size: samples of a prompt, contiguous; "dapo" alone needs it.
     """
     mask = mask.float()

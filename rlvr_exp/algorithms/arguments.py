@@ -1,4 +1,4 @@
-"""What TRL's configurations share, from our nodes: optimizer, schedule, devices. One home for the mapping of names."""
+"""Arguments common to TRL's configurations, from our nodes: optimizer, schedule, devices. The mapping of names."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +14,7 @@ def shared_arguments(config, scratch: Path, dtype: torch.dtype) -> Mapping[str, 
     """Fields common to GRPOConfig and SFTConfig.
 
     Args:
-        scratch: where TRL may write; nothing of ours lands there.
+        scratch: the folder that TRL may write to; we write nothing there.
     """
     optimizer = config.optimizer
     return {

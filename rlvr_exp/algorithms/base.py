@@ -1,8 +1,8 @@
-"""The contract of an algorithm: how judged completions become a loss. What a stage that trains by RL knows of one.
+"""The contract of an algorithm: how verified completions become a loss. The interface that RL stages use.
 
 An algorithm is a small frozen class, built from the `algorithm` group, whose defaults (rlvr_exp.config.algorithm) are
-the published method's. It owns advantages, loss weights and the settings of the trainer; it never samples, judges or
-decides which tasks are asked.
+the published method's. It owns advantages, loss weights and the settings of the trainer; it never samples, verifies or
+chooses tasks.
 """
 
 from abc import ABC, abstractmethod
@@ -40,34 +40,34 @@ class Algorithm(ABC):
 
     @property
     def regularised(self) -> bool:
-        """The loss has terms beside the reward's, so that groups without an advantage are learned from as well."""
+        """The loss has terms besides the reward's, so that groups without advantages are trained on as well."""
         return False
 
     def plan(self) -> BatchPlan:
-        """How many groups are asked, and when."""
+        """How many groups are sampled, and when."""
         return BatchPlan(self.prompts_per_step, self.group_size, self.max_steps)
 
     def group_filter(self) -> GroupFilter:
-        """What is done with groups that have nothing to teach."""
+        """How groups without variance in their rewards are treated."""
         return GroupFilter("keep", eps=1e-6)
 
     def shaped(self, reward: float, tokens: int) -> float:
-        """The reward as the algorithm sees it, for a completion of so many tokens."""
+        """The shaped reward of a completion with so many tokens, as the algorithm sees it."""
         return reward
 
     @abstractmethod
     def experience(self, groups: Groups, pad_id: int) -> TrainingBatch:
-        """What the step's groups (`groups.batch`) teach: their samples with advantages and loss weights."""
+        """The training batch of the step's groups (`groups.batch`): samples with advantages and loss weights."""
 
     def trl_arguments(self) -> Mapping[str, Any]:
-        """What TRL's GRPOConfig has to know; everything that decides the loss beyond this is in the experience."""
+        """Arguments of TRL's GRPOConfig; everything else that decides the loss is in the training batch."""
         return {
             "max_steps": self.max_steps,
             "num_generations": self.group_size,
             "max_completion_length": self.max_completion_tokens,
             "temperature": self.temperature,
             "beta": 0.0,
-            # Weights carry the aggregation; TRL's "dapo" form is the one that adds nothing of its own to them.
+            # Weights carry the aggregation; TRL's "dapo" form adds no aggregation of its own.
             "loss_type": "dapo",
             "use_bias_correction_kl": False,
             **self.trl,

@@ -7,7 +7,7 @@ rollouts serves 16 updates.
 
 Differences from the paper:
 - The paper states no cap; the default of 5 (`clip_high` 4) is that of ScaleRL (arXiv 2510.13786).
-- What is said of DAPO's sampling, averages and group sizes (rlvr_exp.algorithms.dapo) holds here as well.
+- The differences in DAPO's sampling, averages and group sizes (rlvr_exp.algorithms.dapo) apply here as well.
 """
 
 from collections.abc import Mapping

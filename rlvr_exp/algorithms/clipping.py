@@ -1,7 +1,7 @@
 """Gradient clipping with its effect measured: the norm before, the norm after, and how often it acted.
 
-A part of every trainer, since Transformers clips inside its loop and reports the norm of logged steps alone. Clipping
-is Pascanu et al. 2013 (arXiv 1211.5063), algorithm 1, by torch: the whole gradient is scaled, its direction is kept.
+Part of every trainer, since Transformers clips inside its loop and reports the norm of logged steps only. Clipping is
+Pascanu et al. 2013 (arXiv 1211.5063), algorithm 1, by torch: the entire gradient is scaled, its direction is kept.
 """
 
 import math
@@ -43,7 +43,7 @@ class Clipping:
 
 
 class GradNormMetrics:
-    """Put before a Transformers Trainer: rows of metrics say what clipping did, over all steps since the row before.
+    """Mixin before a Transformers Trainer: rows of metrics log the effect of clipping over all steps since the last row.
 
     Seams of the pinned Transformers: `_clip_grad_norm(model)` returns the norm before, `log(logs)` has every row.
     """
@@ -61,7 +61,7 @@ class GradNormMetrics:
 
     def _norm_after(self, model: nn.Module, before: float, limit: float) -> float:
         if self.accelerator.distributed_type == DistributedType.DEEPSPEED:
-            # DeepSpeed clips inside its step, on gradients that no process holds whole.
+            # DeepSpeed clips inside its step, on gradients that are sharded over the processes.
             return min(before, limit)
         return float(grad_norm(model))
 
@@ -72,5 +72,5 @@ class GradNormMetrics:
 
 
 def grad_norm(model: nn.Module) -> torch.Tensor:
-    """The L2 norm of all gradients as they are."""
+    """The current L2 norm of all gradients."""
     return torch.nn.utils.get_total_norm([value.grad for value in model.parameters() if value.grad is not None])

@@ -1,4 +1,4 @@
-"""Who is credited with what of a cascade's reward: pure functions of one task's rewards.
+"""Which role is credited with how much of a cascade's reward: pure functions of one task's rewards.
 
 R(b, a) is the reward of body b annotated by a. One task has G bodies with H annotations each; None is no verdict.
 
@@ -8,11 +8,11 @@ that body, is COMA's counterfactual one: its own action varies, the writer's sta
 
 The writer is credited with
 - `shared`: Q(b) = mean over a of R(b, a), the reward of the cascades that b is part of;
-- `counterfactual`: D(b) = V(b) - mean over the other bodies b' of V(b'). V(b) is R of b under an annotator that nothing
-  is learned from here: the gold's annotations, grafted onto b, or annotations drawn afresh. What an annotator happened to
-  make of b is thereby out of it, and so is how hard the task is. This is a difference reward (Wolpert and Tumer 2001,
-  "Optimal Payoff Functions for Members of Collectives", section 3): the team's reward less what it would be had this one
-  acted otherwise, here as its own policy acts, which is COMA's baseline estimated from the group.
+- `counterfactual`: D(b) = V(b) - mean over the other bodies b' of V(b'). V(b) is R of b under an annotator that is not
+  trained on it: the gold's annotations, grafted onto b, or newly sampled annotations. This removes the luck of the
+  annotator with b, and the difficulty of the task. It is a difference reward (Wolpert and Tumer 2001, "Optimal Payoff
+  Functions for Members of Collectives", section 3): the team's reward less its reward had this member acted otherwise,
+  here as its own policy acts, which is COMA's baseline estimated from the group.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ Reward = float | None
 
 
 def mean(rewards: Sequence[Reward]) -> Reward:
-    """Of those with a verdict; None without any."""
+    """The mean of the rewards with a verdict; None without any."""
     judged = [reward for reward in rewards if reward is not None]
     return fmean(judged) if judged else None
 
@@ -39,5 +39,5 @@ def counterfactual(values: Sequence[Sequence[Reward]]) -> list[Reward]:
 
 
 def _of_others(values: Sequence[Reward], place: int) -> Reward:
-    """A body judged alone has no others: its value is its credit, and its group has nothing to teach either way."""
+    """The only verified body of a task has no others: its value is its credit, and its group has zero variance anyway."""
     return mean([*values[:place], *values[place + 1 :]])

@@ -8,8 +8,8 @@ wrong one. No KL term. A batch of rollouts serves 16 updates.
 
 Differences from the paper:
 - Eq. 11 counts correct answers; here a group is alike when its rewards are, by max - min <= `zero_variance_eps`.
-- Sampling for a batch ends after `resample_budget` times its groups; the paper goes on until it is full. Live groups
-  beyond those needed wait for the next step; their ratio is to the policy that drew them.
+- Sampling for a batch ends after `resample_budget` times its groups; the paper continues until it is full. Surplus
+  useful groups wait for the next step; their ratio is to the policy that sampled them.
 - Tokens are averaged over one prompt's answers and then over prompts, as eq. 8 is printed; the authors' code averages
   over all tokens of a mini-batch (`algorithm=grpo algorithm.loss=token` does).
 - Groups have 8 members by default, the paper's 16. A member without a verdict leaves baseline and loss.

@@ -4,7 +4,7 @@ A completion is an episode: its state before token t is the prompt and the token
 Sources: Schulman et al. 2016 (GAE, arXiv 1506.02438), eq. 11, 12 and 16; the per-token reward with a KL penalty is
 Ouyang et al. 2022 (InstructGPT, arXiv 2203.02155), appendix C.4, and Ziegler et al. 2019, eq. 2.
 
-Completions are right-padded: a mask is 1 on a prefix of each row. What stands off the mask changes nothing.
+Completions are right-padded: a mask is 1 on a prefix of each row. Values off the mask have no effect.
 """
 
 import torch
@@ -17,7 +17,7 @@ def token_rewards(rewards: torch.Tensor, mask: torch.Tensor, penalty: torch.Tens
     """The episode's reward on its last token, less a penalty on every token.
 
     Args:
-        rewards: (N,), finite; one a completion.
+        rewards: (N,), finite; one per completion.
         mask: (N, T).
         penalty: (N, T), e.g. coefficient * (log-probability - reference log-probability).
     """
@@ -34,7 +34,7 @@ def gae(
 
     delta_t = r_t + gamma V(s_t+1) - V(s_t), A_t = sum over l of (gamma lambda)^l delta_t+l, R_t = A_t + V(s_t).
     V is zero after a completion's last token, whether it ended by itself or at the token limit: the limit is part of
-    the task and its reward is the episode's whole outcome, so nothing is left to bootstrap from.
+    the task and its reward is the episode's final outcome, so there is nothing to bootstrap from.
 
     Args:
         rewards: (N, T) reward of each token.
@@ -64,7 +64,7 @@ def whiten(advantages: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
 def explained_variance(values: torch.Tensor, returns: torch.Tensor, mask: torch.Tensor) -> float:
     """1 - Var(returns - values) / Var(returns) over the tokens of the mask: 1 for a perfect value, 0 for a constant.
 
-    NaN where returns do not vary, or nothing is chosen.
+    NaN where returns do not vary, or the mask is empty.
     """
     chosen = mask > 0
     if not chosen.any():

@@ -1,7 +1,7 @@
-"""What the methods share whose baseline is the group: a sample's advantage is its reward against those of the same prompt.
+"""Methods with a group baseline: a sample's advantage is its reward compared with the rewards of the same prompt.
 
-`GroupAlgorithm` makes the experience from two pure functions that each method names, `advantages` and `weights`.
-`RatioAlgorithm` adds what the methods with an importance ratio have: several updates on one batch, clipping by the trainer,
+`GroupAlgorithm` builds the training batch from two pure functions of each method, `advantages` and `weights`.
+`RatioAlgorithm` adds the options of methods with an importance ratio: several updates on a batch, clipping by the trainer,
 regularisers, resampling.
 """
 
@@ -33,7 +33,7 @@ class GroupAlgorithm(Algorithm):
 
     @abstractmethod
     def advantages(self, rewards: torch.Tensor) -> torch.Tensor:
-        """(groups, G) rewards, NaN without a verdict -> (groups, G), 0 where nothing is to be learned."""
+        """(groups, G) rewards, NaN without a verdict -> (groups, G), 0 where there is no advantage."""
 
     @abstractmethod
     def weights(self, mask: torch.Tensor) -> torch.Tensor:
@@ -54,7 +54,7 @@ class GroupAlgorithm(Algorithm):
         )
 
     def _counted(self, groups: Sequence[Group], rewards: torch.Tensor) -> torch.Tensor:
-        """(groups, G): which samples are part of the loss. Those without a verdict never are."""
+        """(groups, G): which samples are part of the loss. Samples without a verdict never are."""
         masked = torch.tensor([self.group_filter().masks(group) for group in groups])
         return ~rewards.isnan() & ~masked[:, None]
 

@@ -1,4 +1,4 @@
-"""TRL gathers some figures sample by sample, which takes equally many samples on every rank. Ours are cut by tokens."""
+"""TRL gathers some metrics sample by sample, which needs equally many samples on every rank. We split by tokens."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,10 +8,10 @@ from accelerate import Accelerator
 
 @contextmanager
 def skip_metric_gather(accelerator: Accelerator) -> Iterator[None]:
-    """Inside the block `gather` returns what it is given.
+    """Inside the block `gather` returns its argument.
 
-    What TRL's loss gathers are the least and the largest clipped share of a sample, which no row of metrics has; means
-    are reduced, which goes on across ranks.
+    TRL's loss gathers only the least and the largest clipped share of a sample, which no row of metrics logs; means are
+    reduced, which still works across ranks.
     """
     accelerator.gather = lambda value: value  # type: ignore[method-assign]
     try:

@@ -1,11 +1,9 @@
-"""Updates that are not taken: where a loss, a gradient or a reward is no finite number, weights and optimizer stay as
-they are.
+"""Skipped updates: where a loss, a gradient or a reward is not finite, weights and optimizer stay unchanged.
 
-One sign serves every plan of processes: the gradient. Where a loss or a reward is not finite on some rank its
-gradient is made NaN, and the sum over ranks carries that to all, so that all skip together without an exchange of
-their own. DeepSpeed leaves such a step out by itself; everywhere else its gradients are dropped, which optimizers
-take for nothing to do. The schedule stands still with the optimizer. Counts and stops; never changes an update that
-is taken, not by a bit.
+The gradient is the signal for every parallel strategy. Where a loss or a reward is not finite on some rank, its gradient
+becomes NaN, and the sum over ranks carries that to all, so that all skip together without further communication.
+DeepSpeed skips such a step by itself; everywhere else the gradients are dropped, so that optimizers have nothing to do.
+The schedule stands still with the optimizer. Counts and stops; leaves every applied update bit for bit as it is.
 """
 
 import math
@@ -21,15 +19,15 @@ from rlvr_exp.core.errors import GuardStop, InputError, InputProblem
 from rlvr_exp.rollouts.distributed import any_rank
 
 REWARD, LOSS, GRADIENT = CAUSES = ("reward", "loss", "gradient")
-"""What can be at fault; a skipped update counts for the first of them."""
+"""Possible causes; a skipped update counts for the first that applies."""
 BORNE = 5
 
 
 class NonFiniteGuard:
-    """Counts the skipped updates of one trainer.
+    """Counts the skipped updates of a trainer.
 
     Args:
-        most: skipped updates in a row that are borne; one more and `check` stops the run.
+        most: consecutive skipped updates that are tolerated; `check` stops the run at the next.
     """
 
     def __init__(self, most: int = BORNE):
@@ -37,16 +35,16 @@ class NonFiniteGuard:
         self._in_a_row = self._skipped = self._first = 0
         self._told = ""
         self._row: Counter[str] = Counter()
-        """Of the steps since the last row of metrics."""
+        """Counts of the steps since the last row of metrics."""
         self._rewards: tuple[str, ...] = ()
 
     def rewards(self, nonfinite: Sequence[str]) -> None:
-        """Of what is learned from next: the rewards that are no finite numbers, in words. Empty: all are sound."""
+        """Set the descriptions of the next batch's rewards that are not finite. Empty: all are finite."""
         self._rewards = tuple(nonfinite)
 
     @property
     def nonfinite_reward(self) -> bool:
-        """What is being learned from was paid a reward that is no number: no update may be taken from it."""
+        """The current batch has a reward that is not finite: no update on it may be applied."""
         return bool(self._rewards)
 
     def applied(self) -> None:
@@ -58,8 +56,8 @@ class NonFiniteGuard:
 
         Args:
             step: its number, counted from 1.
-            loss: the first one that was not finite, in words; empty where all were, on every rank.
-            norm: the gradient's.
+            loss: the first loss that was not finite, as text; empty where all were finite, on every rank.
+            norm: the gradient's norm.
         """
         cause = REWARD if self._rewards else LOSS if loss else GRADIENT
         told = {REWARD: "; ".join(self._rewards[:3]), LOSS: f"the loss is {loss}"}
@@ -71,10 +69,10 @@ class NonFiniteGuard:
         self._row.update((cause, "skipped"))
 
     def check(self, steps: int, ended: bool = False) -> None:
-        """Raises GuardStop where too many were skipped in a row, or a run that ends took none at all.
+        """Raises GuardStop after too many consecutive skipped updates, or at the end of a run that applied none.
 
         Args:
-            steps: done so far.
+            steps: completed so far.
         """
         none = ended and 0 < steps == self._skipped
         if self._in_a_row <= self._most and not none:
@@ -87,7 +85,7 @@ class NonFiniteGuard:
         )
 
     def metrics(self) -> dict[str, float]:
-        """Skipped updates since the last call, in all and by cause."""
+        """Skipped updates since the last call, in total and by cause."""
         row, self._row = self._row, Counter()
         return {f"guard/{name}": float(row[name]) for name in ("skipped", *CAUSES)}
 
@@ -105,24 +103,23 @@ class NonFiniteGuard:
 
 
 class SkipNonFiniteUpdates:
-    """Put before a Transformers Trainer and before GradNormMetrics.
+    """Mixin before a Transformers Trainer and before GradNormMetrics.
 
-    Seams of the pinned Transformers: `compute_loss` makes the loss of each pass, `training_step` has its gradient,
-    `_tr_loss` adds losses up for the log, and `_clip_grad_norm(model)`, called once an update before the optimizer's
-    step, returns the norm of all ranks' gradient. Of Accelerate: an optimizer's `_is_overflow` holds the schedule
-    back.
+    Seams of the pinned Transformers: `compute_loss` computes the loss of each pass, `training_step` its gradient,
+    `_tr_loss` sums losses for the log, and `_clip_grad_norm(model)`, called once per update before the optimizer's step,
+    returns the gradient norm over all ranks. Of Accelerate: an optimizer's `_is_overflow` holds the schedule back.
     """
 
     guard: NonFiniteGuard
-    """Set by whoever makes the trainer; a trainer of its own accord takes the default."""
+    """Set by the code that builds the trainer; otherwise the default."""
 
     def __init__(self, *args: Any, **kwargs: Any):
         self.guard = NonFiniteGuard()
         self._losses: list[torch.Tensor] = []
-        """Of each pass of this update; looked at where it is skipped alone, for a device's sake."""
+        """Losses of this update's passes; read only when it is skipped, to avoid synchronising the device."""
         self._loss_before: torch.Tensor | None = None
         self._of_row: Counter[str] = Counter()
-        """Updates taken and skipped since a loss was logged; rlvr_exp.algorithms.resumable keeps it."""
+        """Updates applied and skipped since a loss was logged; rlvr_exp.algorithms.resumable saves it."""
         super().__init__(*args, **kwargs)
 
     def compute_loss(self, model, *args, **kwargs):
@@ -132,7 +129,7 @@ class SkipNonFiniteUpdates:
         loss, *rest = found if isinstance(found, tuple) else (found,)
         self._losses.append(loss.detach())
         sound = torch.isfinite(loss.detach()) & (not self.guard.nonfinite_reward)
-        # A factor and not a sum or a choice: it reaches every gradient, and a factor of 1 leaves each as it is.
+        # A factor, not a sum or a branch: it reaches every gradient, and a factor of 1 leaves each unchanged.
         loss = loss * torch.where(sound, 1.0, torch.nan).to(loss.dtype)
         return (loss, *rest) if rest else loss
 
@@ -158,9 +155,9 @@ class SkipNonFiniteUpdates:
         return norm
 
     def _broken_loss(self) -> str:
-        """The first loss of the update that is not finite, here or on another rank; empty where there is none."""
+        """The first loss of the update that is not finite, here or on another rank; empty where all are finite."""
         own = next((str(value) for one in self._losses if not math.isfinite(value := one.item())), "")
-        somewhere = any_rank(bool(own))  # All ranks ask, also those that have one.
+        somewhere = any_rank(bool(own))  # Collective: all ranks call it, even those with a non-finite loss.
         return own or ("no finite number on another process" if somewhere else "")
 
     def log(self, logs: dict[str, float], *args, **kwargs) -> None:

@@ -1,4 +1,4 @@
-"""What an update learns from: one step's groups as tensors."""
+"""The data of an update: one step's groups as tensors."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ class TrainingBatch:
     """Samples of one step, groups contiguous: row g * G + i is sample i of group g. N = groups * G.
 
     Raises:
-        ValueError: a group has not exactly G members, or members with different prompts.
+        ValueError: a group does not have exactly G members, or members have different prompts.
     """
 
     prompt_ids: torch.Tensor
@@ -32,26 +32,26 @@ class TrainingBatch:
     sampling_logprobs: torch.Tensor
     """(N, T), as recorded by the sampler"""
     advantages: torch.Tensor
-    """(N, T), zero where nothing is to be learned"""
+    """(N, T), zero where there is no advantage"""
     weights: torch.Tensor
     """(N, T): the step's loss is the sum of weight * per-token loss"""
     group_size: int
     group_ids: torch.Tensor
-    """(N,): the id that each sample's group was given when it was sampled"""
+    """(N,): the id of each sample's group, assigned when it was sampled"""
     kept_token_ids: torch.Tensor | None = None
-    """(N, T, K): ids that were kept when each token was drawn, padded with -1; None: the whole vocabulary"""
+    """(N, T, K): ids that were kept when each token was drawn, padded with -1; None: the entire vocabulary"""
     off_policy: bool = False
     """Some samples were drawn before the last update, so that their ratio to the policy is not 1."""
 
     def __post_init__(self) -> None:
         if len(self.prompt_ids) % self.group_size or len(self.group_ids) != len(self.prompt_ids):
-            raise ValueError(f"TrainingBatch: {len(self.prompt_ids)} samples are no whole groups of {self.group_size}")
+            raise ValueError(f"TrainingBatch: {len(self.prompt_ids)} samples are not complete groups of {self.group_size}")
         ids = self.group_ids.view(self.groups, self.group_size)
         prompts = self.prompt_ids.view(self.groups, self.group_size, -1)
         if (ids != ids[:, :1]).any() or len(ids[:, 0].unique()) != self.groups:
-            raise ValueError(f"TrainingBatch: groups have not exactly {self.group_size} members under one id each")
+            raise ValueError(f"TrainingBatch: groups do not have exactly {self.group_size} members with the same id")
         if (prompts != prompts[:, :1]).any():
-            raise ValueError("TrainingBatch: members of one group answer different prompts")
+            raise ValueError("TrainingBatch: members of a group have different prompts")
 
     @property
     def groups(self) -> int:
@@ -62,7 +62,7 @@ class TrainingBatch:
         return (self.advantages != 0).any(1).view(self.groups, self.group_size).any(1)
 
     def select(self, groups: Sequence[int]) -> Self:
-        """The given groups alone, trimmed to their own longest prompt and completion."""
+        """Only the given groups, trimmed to their own longest prompt and completion."""
         rows = [g * self.group_size + i for g in groups for i in range(self.group_size)]
         prompt = int(self.prompt_mask[rows].sum(1).max())
         answer = max(1, int(self.completion_mask[rows].sum(1).max()))
@@ -82,7 +82,7 @@ class TrainingBatch:
 def collate(
     groups: Sequence[Group], pad_id: int, advantages: torch.Tensor, weights: torch.Tensor, off_policy: bool
 ) -> TrainingBatch:
-    """The experience of groups of one size.
+    """The training batch of groups of the same size.
 
     Args:
         advantages, weights: (N, T) with T the longest completion, as `completion_mask` of the same groups has it.
@@ -135,7 +135,9 @@ def pad_right(rows: Sequence[Sequence[float]], value: float) -> tuple[torch.Tens
     return values, mask
 
 
-def collate_completions(groups: Sequence[Sequence[TokenSample]], pad_id: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def collate_completions(
+    groups: Sequence[Sequence[TokenSample]], pad_id: int
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """(ids, mask, log-probabilities) of all completions, groups contiguous."""
     flat = [one for group in groups for one in group]
     ids, mask = pad_right([one.ids for one in flat], pad_id)
@@ -144,16 +146,16 @@ def collate_completions(groups: Sequence[Sequence[TokenSample]], pad_id: int) ->
 
 
 def collate_kept_token_ids(samples: Sequence[TokenSample]) -> torch.Tensor | None:
-    """(N, T, K) ids that were kept when each token was drawn, padded with -1; None where the whole vocabulary was.
+    """(N, T, K) ids that were kept when each token was drawn, padded with -1; None for the entire vocabulary.
 
     Raises:
-        ValueError: some samples were drawn from the whole vocabulary and others not.
+        ValueError: some samples were drawn from the entire vocabulary and others not.
     """
     without = sum(one.kept_token_ids is None for one in samples)
     if without == len(samples):
         return None
     if without:
-        raise ValueError(f"{without} of {len(samples)} samples came without their kept token ids; sample them alike")
+        raise ValueError(f"{without} of {len(samples)} samples came without kept token ids; use the same filters for all")
     length = max(len(one.ids) for one in samples)
     widest = max(len(kept) for one in samples for kept in one.kept_token_ids)
     padded = torch.full((len(samples), length, widest), -1)

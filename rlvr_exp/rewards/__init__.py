@@ -1,1 +1,1 @@
-"""What is paid: named terms composed with weights, and their normalisation across tasks."""
+"""Rewards: named terms composed with weights, and their normalisation across tasks."""

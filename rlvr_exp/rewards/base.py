@@ -1,4 +1,4 @@
-"""What a reward is computed from, and what a term of a reward promises. Terms read verdicts; they never judge."""
+"""The input of a reward, and the contract of a reward term. Terms read verdicts; they never verify."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -9,14 +9,14 @@ from rlvr_exp.verifiers.base import Verdict
 
 @dataclass(frozen=True)
 class RewardInput:
-    """One sampled answer with its verdict."""
+    """A sampled completion with its verdict."""
 
     task: Task
     completion: str
     tokens: int
     """Length of the completion in tokens."""
     truncated: bool
-    """The completion was cut at its token limit."""
+    """The completion was truncated at its token limit."""
     candidate: Candidate
     verdict: Verdict
 
@@ -27,7 +27,7 @@ class RewardInput:
 
 @dataclass(frozen=True)
 class ValueRange:
-    """The values a term can take. `open_top`: it comes as near to `high` as you like and never reaches it."""
+    """The range of a term's values. `open_top`: values come arbitrarily near to `high` and never reach it."""
 
     low: float
     high: float
@@ -35,14 +35,14 @@ class ValueRange:
 
 
 class Term(ABC):
-    """One named part of a reward, paid `weight` times. A weight of 0 switches it off: it is not computed."""
+    """A named part of a reward, multiplied by `weight`. A weight of 0 switches the term off: it is not computed."""
 
     weight: float
     when_correct: ValueRange
-    """What a correct answer can get, unweighted."""
+    """The range of the unweighted value for a correct completion."""
     when_wrong: ValueRange
-    """What a failed or rejected answer can get, unweighted."""
+    """The range of the unweighted value for a failed or rejected completion."""
 
     @abstractmethod
     def __call__(self, verified: RewardInput) -> float:
-        """The unweighted value, inside the span that fits the verdict. Never called without a verdict."""
+        """The unweighted value, within the range for the verdict. Never called without a verdict."""

@@ -1,7 +1,7 @@
 """The reward: a weighted sum of named terms, then a normaliser.
 
-Owns the promise that no wrong answer earns as much as a right one. It is checked at construction from the terms' spans,
-before anything is trained. A missing verdict pays nothing, not even zero: it is None here and stays out of every
+Guarantees that no wrong answer earns as much as a right answer. This is checked at construction from the terms' ranges,
+before anything is trained. A missing verdict earns no reward, not even zero: it is None here and stays out of every
 baseline.
 """
 
@@ -16,21 +16,21 @@ from rlvr_exp.rewards.normalize import Identity, Normalizer
 
 @dataclass(frozen=True)
 class RewardBreakdown:
-    """What one answer is paid; everything None or empty where there is no verdict, or a term is no finite number."""
+    """The reward of a completion; everything None or empty where there is no verdict, or a term is not finite."""
 
     total: float | None
-    """After the normaliser: what the algorithm sees."""
+    """The reward after the normaliser, which the algorithm sees."""
     sum: float | None
-    """Before it."""
+    """The reward before the normaliser."""
     terms: dict[str, float]
     """Each switched-on term's weighted share of `sum`."""
 
 
 class Reward:
-    """Pays judged answers.
+    """Rewards verified completions.
 
     Raises:
-        InputError: no term is on, a weight is not a number, or some wrong answer could earn as much as a right one.
+        InputError: no term is on, a weight is not a number, or some wrong answer could earn as much as a right answer.
     """
 
     def __init__(self, terms: Mapping[str, Term], normalizer: Normalizer | None = None):
@@ -41,7 +41,7 @@ class Reward:
         _check_order(self.terms)
 
     def __call__(self, verified: Sequence[RewardInput]) -> list[RewardBreakdown]:
-        """One a judged answer, in order. Takes the batch into the normaliser's statistics."""
+        """A breakdown for each verified completion, in order. Adds the batch to the normaliser's statistics."""
         shares = [self._shares(one) for one in verified]
         sums = [math.fsum(terms.values()) if terms else None for terms in shares]
         totals = iter(self.normalizer([value for value in sums if value is not None]))
@@ -53,13 +53,13 @@ class Reward:
             return {}
         terms = {name: term.weight * term(verified) for name, term in self.terms.items()}
         nonfinite = [f"{name}={value}" for name, value in terms.items() if not math.isfinite(value)]
-        if nonfinite:  # It would spoil every baseline, and the normaliser for good.
-            self._nonfinite.append(f"reward of an answer to {verified.task.id}: {', '.join(nonfinite)}")
+        if nonfinite:  # It would spoil every baseline, and the normaliser permanently.
+            self._nonfinite.append(f"reward of a completion of {verified.task.id}: {', '.join(nonfinite)}")
             return {}
         return terms
 
     def pop_nonfinite(self) -> list[str]:
-        """Answers since the last call that a term could not pay with a finite number, in words."""
+        """Descriptions of the completions since the last call for which a term was not finite."""
         found, self._nonfinite = self._nonfinite, []
         return found
 
@@ -115,7 +115,7 @@ def _check_order(terms: Mapping[str, Term]) -> None:
 
 
 def _weighted(span: ValueRange, weight: float) -> ValueRange:
-    if weight < 0:  # the top comes from the low end, which is always reached
+    if weight < 0:  # The top then comes from the low end, which is always reached.
         return ValueRange(weight * span.high, weight * span.low)
     return ValueRange(weight * span.low, weight * span.high, span.open_top)
 

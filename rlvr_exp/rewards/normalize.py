@@ -14,7 +14,7 @@ class Normalizer(ABC):
 
     @abstractmethod
     def __call__(self, totals: Sequence[float]) -> list[float]:
-        """The scaled totals, in order; takes the batch into the statistics first."""
+        """The scaled totals, in order; adds the batch to the statistics first."""
 
     @abstractmethod
     def state_dict(self) -> dict[str, float]: ...
@@ -44,10 +44,10 @@ class Identity(Normalizer):
 
 
 class RunningScale(Normalizer):
-    """(total - mean) / std with the mean and standard deviation of every total so far, this batch included.
+    """(total - mean) / std with the mean and standard deviation of every total so far, including this batch.
 
-    Welford's sums in Chan's batch form: exact enough at any count, and equal batches give equal states. Where there is
-    no spread the divisor is 1; `_FLOOR` keeps near-equal rewards from being blown up.
+    Welford's sums in Chan's batch form: accurate at any count, and equal batches give equal states. Where there is no
+    spread the divisor is 1; `_FLOOR` keeps near-equal rewards from being amplified.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
-"""Partial credit along the way to a proof: an answer that is parsed, that resolves, the share of obligations proved.
+"""Partial credit on the way to a proof: for parsing, for resolution, and for the share of obligations proved.
 
-Each term adds to the one before, so that parse < resolve < verify < passed holds whatever the weights above 0 are. A
-cheat, and an answer that never reached the tool, is paid nothing; what ran out of resources had been resolved.
+Each term adds to the term before it, so that parse < resolve < verify < passed holds for any weights above 0. A cheat,
+and a completion that never reached the tool, earns nothing; a program that ran out of resources had been resolved.
 """
 
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ from rlvr_exp.rewards.base import RewardInput, Term, ValueRange
 from rlvr_exp.rewards.terms import share
 
 PARSED = frozenset(("resolve", "verify", "timeout"))
-"""Buckets of an answer that was parsed; a broken tool (`runtime_error`, `memory`) says nothing of how far it came."""
+"""Buckets of programs that were parsed; a broken tool (`runtime_error`, `memory`) does not show how far it came."""
 RESOLVED = frozenset(("verify", "timeout"))
 
 
 @dataclass(frozen=True)
 class Parses(Term):
-    """1 when the tool parsed the answer, else 0."""
+    """1 when the tool parsed the program, else 0."""
 
     weight: float
     when_correct: ClassVar[ValueRange] = ValueRange(1.0, 1.0)
@@ -29,7 +29,7 @@ class Parses(Term):
 
 @dataclass(frozen=True)
 class Resolves(Term):
-    """1 when names and types of the answer were resolved, else 0."""
+    """1 when names and types of the program were resolved, else 0."""
 
     weight: float
     when_correct: ClassVar[ValueRange] = ValueRange(1.0, 1.0)
@@ -41,7 +41,7 @@ class Resolves(Term):
 
 @dataclass(frozen=True)
 class Obligations(Term):
-    """Share of the proof obligations that were proved, in [0, 1]; 1 for a correct answer and for no other."""
+    """Share of the proof obligations that were proved, in [0, 1]; 1 only for a correct completion."""
 
     weight: float
     when_correct: ClassVar[ValueRange] = ValueRange(1.0, 1.0)

@@ -1,4 +1,4 @@
-"""The terms: one small class each. Every one reads the verdict; none runs or parses anything itself."""
+"""The reward terms, a small class each. Every term reads the verdict; none runs or parses anything itself."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -19,11 +19,11 @@ SEVERITY = {
     "wrong_answer": -0.2,
     "prompt_too_long": -0.2,
 }
-"""What `Severity` gives: the further an answer is from being judged right, the lower. A cheat is lowest."""
+"""Values of `Severity`: the further a completion is from passing, the lower. A cheat is lowest."""
 
 
 def share(verified: RewardInput) -> float:
-    """Of the cases or obligations, those that passed, in [0, 1]; 1 for a correct answer and for no other."""
+    """Share of the cases or obligations that passed, in [0, 1]; 1 only for a correct completion."""
     # A verdict can fail with every case passed (it printed too much on its way out): not a full share.
     verdict = verified.verdict
     if verified.correct:
@@ -33,7 +33,7 @@ def share(verified: RewardInput) -> float:
 
 @dataclass(frozen=True)
 class CasesPassed(Term):
-    """Share of the cases passed, in [0, 1]; 1 for a correct answer and for no other."""
+    """Share of the cases passed, in [0, 1]; 1 only for a correct completion."""
 
     weight: float
     when_correct: ClassVar[ValueRange] = ValueRange(1.0, 1.0)
@@ -45,7 +45,7 @@ class CasesPassed(Term):
 
 @dataclass(frozen=True)
 class AllPassed(Term):
-    """1 for a correct answer, else 0."""
+    """1 for a correct completion, else 0."""
 
     weight: float
     when_correct: ClassVar[ValueRange] = ValueRange(1.0, 1.0)
@@ -70,11 +70,11 @@ class Syntax(Term):
 
 @dataclass(frozen=True)
 class Length(Term):
-    """For correct answers scale / (scale + 1 + tokens), in (0, 1): shorter is better, strictly. Others get 0."""
+    """For correct completions scale / (scale + 1 + tokens), in (0, 1): strictly better when shorter. Others get 0."""
 
     weight: float
     scale_tokens: int
-    """An answer one token shorter than this gets one half."""
+    """A correct completion of one token less than this gets one half."""
     when_correct: ClassVar[ValueRange] = ValueRange(0.0, 1.0, open_top=True)
     when_wrong: ClassVar[ValueRange] = ValueRange(0.0, 0.0)
 
@@ -89,7 +89,7 @@ class Length(Term):
 
 @dataclass(frozen=True)
 class Severity(Term):
-    """0 for a correct answer; below 0 for every other, by SEVERITY."""
+    """0 for a correct completion; below 0 for every other, by SEVERITY."""
 
     weight: float
     when_correct: ClassVar[ValueRange] = ValueRange(0.0, 0.0)
