@@ -1,4 +1,4 @@
-"""Bytes that come and go: what a layer keeps for its gradient, the head's tiles, the sampler's cache and logits.
+"""Temporary bytes: what a layer keeps for its gradient, the head's tiles, the sampler's cache and logits.
 
 Counted from the operations of Transformers' Llama-family layers in this order: norm, q k v, head norms, rotation,
 attention, o, norm, gate and up, SiLU, product, down. `b` is the width of a number in the model's type.
@@ -7,7 +7,7 @@ attention, o, norm, gate and up, SiLU, product, down. `b` is the width of a numb
 from rlvr_exp.run.memory.workload import Workload
 
 HELD = 2**26
-"""Logits that are held at once (rlvr_exp/algorithms/logprobs.py)."""
+"""Logits that are held at the same time (rlvr_exp/algorithms/logprobs.py)."""
 PREFILL = 4096
 """Prompt tokens of one pass of the sampler (rlvr_exp/rollouts/shared_prefix_decoder.py)."""
 TILE_TOKENS, TILE_VOCABULARY = 4096, 32768
@@ -36,7 +36,7 @@ def _norm(size: int, b: int, trained: bool) -> float:
 
 
 def _inputs(workload: Workload) -> float:
-    """Inputs of matrices, kept where the matrix or its adapter takes a gradient."""
+    """Inputs of matrices, kept where the matrix or its adapter has a gradient."""
     shape, b = workload.shape, workload.width
     if workload.adapter is None:
         return b * (2 * shape.hidden + shape.heads * shape.head_dim + shape.intermediate)
@@ -48,25 +48,27 @@ def _inputs(workload: Workload) -> float:
 
 
 def precise(workload: Workload) -> bool:
-    """An adapter in float32 beside a base in 16 bits, as PEFT makes it; DeepSpeed turns it to the base's type."""
+    """Whether an adapter is in float32 over a base in 16 bits, as PEFT creates it; DeepSpeed converts it to the base's
+    type."""
     return workload.adapter is not None and workload.width == 2 and not workload.partitions_updates
 
 
 def _shared(name: str, targets: list[str], workload: Workload) -> int:
-    """Columns of a matrix's input, counted once where several matrices read it."""
+    """Columns of a matrix's input, counted once where several matrices read the same input."""
     readers = next(names for names in READERS if name in names)
     first = next(reader for reader in readers if reader in targets)
     return workload.shape.matrices()[name][1] if name == first else 0
 
 
 def mask(workload: Workload) -> float:
-    """Additive masks of a pass, one for each group: its segments see the prompt and themselves."""
+    """Additive masks of a pass, one for each group: its segments attend to the prompt and to themselves."""
     segments = [(prompt, count * workload.completion) for prompt, count in workload.groups]
     return workload.width * sum(segment * (prompt - 1 + segment) for prompt, segment in segments)
 
 
 def saved(workload: Workload) -> float:
-    """Everything kept between forward and backward: of every layer all, or with checkpointing its input alone."""
+    """Everything kept between forward and backward: all activations of every layer, or with checkpointing its input
+    only."""
     shape, tokens = workload.shape, workload.tokens
     each = workload.width * shape.hidden if workload.checkpointing else layer(workload)
     last = _norm(shape.hidden, workload.width, workload.adapter is None)
@@ -74,12 +76,12 @@ def saved(workload: Workload) -> float:
 
 
 def one_layer(workload: Workload) -> float:
-    """The backward pass of one layer: what it saved, and the gradients that flow through its MLP."""
+    """The backward pass of a layer: its saved activations, and the gradients that flow through its MLP."""
     return workload.tokens * layer(workload) + flowing(workload) + mask(workload)
 
 
 def flowing(workload: Workload) -> float:
-    """Gradients on their way through a layer, at its MLP. Those of a float32 adapter's input are in float32 as well."""
+    """Gradients that flow through a layer, at its MLP. Those of a float32 adapter's input are in float32 too."""
     shape, b = workload.shape, workload.width
     return workload.tokens * (
         b * (2 * shape.hidden + shape.intermediate) + (4 * shape.intermediate if precise(workload) else 0)
@@ -87,12 +89,12 @@ def flowing(workload: Workload) -> float:
 
 
 def forward(workload: Workload) -> float:
-    """A pass without gradients: the residual stream and the widest moment of one layer."""
+    """A pass without gradients: the residual stream and the largest temporaries of a layer."""
     return workload.tokens * widest(workload, mixed=True) + mask(workload)
 
 
 def widest(workload: Workload, mixed: bool) -> float:
-    """Per token, without gradients: embeddings, residual stream, normalised input, and what the MLP holds at once.
+    """Per token, without gradients: embeddings, residual stream, normalised input, and the MLP's temporaries.
 
     Args:
         mixed: under autocast; without it an adapter's own product is in float32, and so is its sum with the base's.
@@ -107,12 +109,13 @@ def widest(workload: Workload, mixed: bool) -> float:
 
 
 def held(workload: Workload) -> bool:
-    """Logits of a pass are few enough to be held whole (rlvr_exp.algorithms.logprobs)."""
+    """Whether all logits of a pass are held at once (rlvr_exp.algorithms.logprobs)."""
     return workload.scored * workload.shape.vocabulary <= HELD
 
 
 def tile(workload: Workload) -> float:
-    """Logits of a pass without gradients: whole, in float32 and as log-probabilities; or a tile, and what it reads."""
+    """Logits of a pass without gradients: all of them, in float32 and as log-probabilities; or a tile, and its
+    inputs."""
     if held(workload):
         return workload.scored * workload.shape.vocabulary * (workload.width + 4 + 4)
     columns = min(TILE_VOCABULARY, workload.shape.vocabulary)
@@ -137,12 +140,12 @@ def cache_token(workload: Workload) -> int:
 
 
 def cache(workload: Workload) -> float:
-    """Each prompt once, then G columns a step."""
+    """Each prompt once, then G columns per step."""
     return workload.sampling_batch.tokens * cache_token(workload)
 
 
 def decode(workload: Workload) -> float:
-    """The larger of a prefill pass, and of growing one layer's keys, which lie there twice meanwhile."""
+    """The larger of a prefill pass, and of extending a layer's keys, which are in memory twice meanwhile."""
     sampling_batch = workload.sampling_batch
     grown = cache(workload) / (2 * workload.shape.layers)
     tokens = max(sampling_batch.prompt, min(PREFILL, sampling_batch.groups * sampling_batch.prompt))

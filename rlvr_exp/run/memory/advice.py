@@ -1,4 +1,4 @@
-"""The memory block of the dry plan: the table, the first line that does not fit, and what would."""
+"""The memory block of the dry plan: the table, the first line that does not fit, and settings that would fit."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -47,7 +47,7 @@ def _misfit(workload: Workload, found: dict[str, Lines], device: float) -> Itera
 
 
 def _unquantized(workload: Workload, device: float, link: float) -> Iterator[str]:
-    """The same adapter over weights in their own type, spread by ZeRO-3."""
+    """The same adapter over weights in their own type, sharded by ZeRO-3."""
     other = replace(workload, quantization="", strategy="zero3")
     lines = estimate(other)["rollout"]
     total = sum(lines.values()) / GIB
@@ -61,7 +61,7 @@ def _unquantized(workload: Workload, device: float, link: float) -> Iterator[str
 
 
 def _without_gather(workload: Workload, link: float) -> str:
-    """What sampling layer by layer would be bound by: each token of the batch waits for the other devices' weights."""
+    """The bound on sampling layer by layer: each token of the batch waits for the other devices' weights."""
     missing = counts.weights(workload) * (1 - 1 / workload.processes)
     rate = workload.sampling_batch.groups * workload.sampling_batch.size / (missing / (link * 1e9))
     return (

@@ -1,4 +1,4 @@
-"""Bytes of what stays on a device: weights, adapter, gradients, optimizer states. One small function each.
+"""Bytes that stay on a device: weights, adapter, gradients, optimizer states. One small function each.
 
 Sources: NF4 and double quantisation, Dettmers et al. 2023 (QLoRA, arXiv 2305.14314) section 3; LLM.int8(), Dettmers et
 al. 2022 (arXiv 2208.07339); partitioning, Rajbhandari et al. 2020 (ZeRO, arXiv 1910.02054) section 5.
@@ -13,7 +13,7 @@ STATE_BLOCK = 256
 
 
 def weights(workload: Workload) -> float:
-    """The model as it lies in memory, whole. Embeddings, head, norms and biases are never quantised."""
+    """The complete model in memory. Embeddings, head, norms and biases are never quantised."""
     shape, width = workload.shape, workload.width
     matrices = sum(_matrix(rows, columns, workload) for rows, columns in shape.matrices().values())
     rest = shape.embeddings + shape.hidden + shape.layers * shape.layer_vectors
@@ -68,7 +68,7 @@ def trained(workload: Workload) -> int:
 
 
 def trained_width(workload: Workload) -> int:
-    """Bytes of one trained number: PEFT keeps adapters in float32, DeepSpeed turns them to the model's type."""
+    """Bytes of a trained number: PEFT keeps adapters in float32, DeepSpeed converts them to the model's type."""
     return 4 if workload.adapter and not workload.partitions_updates else workload.width
 
 
@@ -78,7 +78,7 @@ def adapter(workload: Workload) -> float:
 
 
 def gradients(workload: Workload) -> float:
-    """At the end of a backward pass. DDP holds its buckets beside them; ZeRO keeps a device's share."""
+    """Gradients at the end of a backward pass. DDP holds its buckets in addition; ZeRO keeps a device's shard."""
     whole = trained(workload) * trained_width(workload)
     if workload.partitions_updates:
         return whole / workload.processes
@@ -86,7 +86,8 @@ def gradients(workload: Workload) -> float:
 
 
 def states(workload: Workload) -> float:
-    """Optimizer states on the device, after the first step; under ZeRO with the float32 copy of what is trained."""
+    """Optimizer states on the device, after the first step; under ZeRO with the float32 copy of the trained
+    parameters."""
     if workload.offload or not workload.trains:
         return 0.0
     if not workload.partitions_updates:
@@ -95,7 +96,7 @@ def states(workload: Workload) -> float:
 
 
 def _moments(workload: Workload, width: int) -> float:
-    """States in the type of the parameter, as torch's optimizers make them."""
+    """States in the type of the parameter, as torch's optimizers create them."""
     count = trained(workload)
     match workload.optimizer:
         case "SGD":
@@ -139,7 +140,7 @@ def largest_trained(workload: Workload) -> int:
 
 
 def _hidden_matrices(workload: Workload) -> int:
-    """Numbers of the matrices that Muon moves by one moment; everything else has AdamW's two."""
+    """Numbers of the matrices that Muon updates with a single moment; all other parameters have AdamW's two."""
     return adapter_parameters(workload) if workload.adapter else workload.shape.layers * workload.shape.layer_matrices
 
 

@@ -30,7 +30,7 @@ from rlvr_exp.run.memory.peak import Peak
 from rlvr_exp.run.memory.reading import workload_of
 
 Measure = Callable[[Callable[[], object]], float]
-"""Runs a piece of code and returns the highest number of bytes on the device meanwhile."""
+"""Runs a function and returns the highest number of bytes on the device meanwhile."""
 
 
 def hugging_face(workload: Workload) -> PreTrainedConfig:
@@ -87,7 +87,7 @@ def quantized(network: PreTrainedModel, workload: Workload) -> PreTrainedModel:
 
 
 def attention(workload: Workload, model: nn.Module, device: str) -> str:
-    """How packed rows are attended to in a run. Raises RuntimeError where they cannot be."""
+    """The attention implementation for packed rows in a run. Raises RuntimeError where there is none."""
     longest = workload.prompt + workload.completion
     choice = choose(model, longest, torch.device(device), getattr(torch, workload.dtype))
     if choice.implementation is None:
@@ -96,7 +96,7 @@ def attention(workload: Workload, model: nn.Module, device: str) -> str:
 
 
 class Update:
-    """The phases of training on one pass of the longest lengths."""
+    """The phases of training on a pass of the longest lengths."""
 
     def __init__(self, config: Config, workload: Workload, model: nn.Module, device: str, way: str):
         self._layout, self._model, self._device, self._way = workload, model, device, way
@@ -129,7 +129,7 @@ class Update:
 
 
 def peaks(config: Config, workload: Workload, device: str) -> dict[str, float]:
-    """The highest bytes of each phase, by its name. Optimizer states are there from the second update on, as in a run."""
+    """The peak bytes of each phase, by its name. Optimizer states exist from the second update on, as in a run."""
     found: dict[str, float] = {}
     with measuring(device) as measure:
         kept: list[nn.Module] = []

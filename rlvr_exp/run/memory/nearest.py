@@ -1,4 +1,4 @@
-"""The nearest settings that fit: the fewest changes, and of those the mildest, each as words of the command line."""
+"""The nearest settings that fit: the fewest changes, and of those the mildest, each as command line options."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -8,19 +8,19 @@ from rlvr_exp.run.memory.workload import GIB, Adapter, Workload
 from rlvr_exp.run.memory.table import estimate
 
 RANK = 16
-"""Of an adapter where none was asked for; the default of model.adapter.rank."""
+"""Rank of an adapter where none is configured; the default of model.adapter.rank."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """One setting, another way."""
+    """A change of a setting."""
 
     words: str
     apply: Callable[[Workload], Workload]
 
 
 def nearest(workload: Workload, device_gib: float, wanted: int = 2) -> list[str]:
-    """Words of up to `wanted` sets of changes, of different kinds, after which every phase fits."""
+    """Options of up to `wanted` sets of changes, of different kinds, after which every phase fits."""
     found: dict[tuple[int, ...], str] = {}
     kinds = [[None, *changes] for changes in _kinds(workload)]
     ranked = sorted(product(*(range(len(kind)) for kind in kinds)), key=lambda pick: (_changed(pick), sum(pick)))
@@ -44,12 +44,12 @@ def _fits(changes: list[Change | None], workload: Workload, device_gib: float) -
     for change in changes:
         workload = change.apply(workload) if change else workload
     if workload.quantization and (workload.partitions_weights or (workload.trains and not workload.adapter)):
-        return False  # Quantized weights are neither spread nor trained.
+        return False  # Quantized weights are neither sharded nor trained.
     return all(sum(lines.values()) <= device_gib * GIB for lines in estimate(workload).values())
 
 
 def _kinds(workload: Workload) -> Iterator[list[Change]]:
-    """Changes of each kind from the mildest: what costs time alone comes first, what changes the policy last."""
+    """Changes of each kind from the mildest: first those that cost only time, last those that change the policy."""
     if workload.trains and not workload.checkpointing:
         yield [Change("model.gradient_checkpointing=true", lambda now: replace(now, checkpointing=True))]
     yield [_sampled(groups, workload) for groups in _halves(workload.sampling_batch.groups, 1)]

@@ -1,8 +1,8 @@
-"""The peak of tensor memory while a piece of code runs, on any device, also of tensors that have a shape and no data.
+"""The peak of tensor memory while code runs, on any device, also of tensors that have a shape and no data.
 
-Counts every storage from its first tensor to its end, as the operations of torch make them. Under torch's
-`FakeTensorMode` nothing is computed, so that a model of any size can be measured on any machine. Not seen: what a
-kernel or a library allocates inside one operation.
+Counts every storage from its first tensor to its end, as torch's operations create them. Under torch's `FakeTensorMode`
+nothing is computed, so that a model of any size can be measured on any machine. Not counted: allocations of a kernel or
+a library inside an operation.
 """
 
 import weakref
@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_leaves
 
 
 class Peak(TorchDispatchMode):
-    """`now` and `highest` in bytes; `known` are tensors that lay there before, counted from the start."""
+    """`now` and `highest` in bytes; `known` are existing tensors, counted from the start."""
 
     def __init__(self, known: Any = ()):
         super().__init__()
@@ -30,11 +30,11 @@ class Peak(TorchDispatchMode):
         return made
 
     def restart(self) -> None:
-        """A new phase: what is there now is the highest so far."""
+        """Start a new phase: the current bytes are the highest so far."""
         self.highest = self.now
 
     def _count(self, value: Any) -> None:
-        # Weights packed for a CPU's kernels have no storage to look at; a device does without them.
+        # Weights packed for a CPU's kernels have no storage to inspect; a device does not have them.
         if not isinstance(value, torch.Tensor) or value.device.type == "meta" or value.layout is not torch.strided:
             return
         storage = value.untyped_storage()

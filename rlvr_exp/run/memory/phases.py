@@ -1,7 +1,7 @@
-"""What each phase of a step holds on a device, line by line in bytes. One pure function a phase.
+"""What each phase of a step holds on a device, line by line in bytes. One pure function per phase.
 
-What is counted is what the trainer and the sampler of this package allocate: one packed row a group, attention through
-SDPA with an additive mask, log-probabilities in tiles (TRL's fused head), a cache that holds each prompt once.
+Counts the allocations of this package's trainer and sampler: one packed row per group, attention through SDPA with an
+additive mask, log-probabilities in tiles (TRL's fused head), a cache that holds each prompt once.
 """
 
 from collections.abc import Callable
@@ -15,11 +15,11 @@ Lines = dict[str, float]
 CONTEXT = 0.75 * GIB
 """CUDA context, cuBLAS and NCCL workspaces of one process."""
 FRAGMENTATION = 0.05
-"""Share of what comes and goes that the allocator holds beyond what is asked for."""
+"""Share of temporary bytes that the allocator holds beyond the requested ones."""
 
 
 def _standing(workload: Workload) -> Lines:
-    """What lies on the device in every phase of a step after the first."""
+    """What is on the device in every phase of a step after the first."""
     return {
         "weights": workload.models * counts.shard(workload),
         "reference": workload.models * counts.shard(workload) if workload.reference and workload.adapter is None else 0.0,
@@ -31,7 +31,8 @@ def _standing(workload: Workload) -> Lines:
 
 
 def load(workload: Workload) -> Lines:
-    """Weights arrive whole and in their own type; a matrix is quantised after it arrived, and ZeRO-3 spreads them later."""
+    """Weights are loaded completely and in their own type; a matrix is quantised after loading, and ZeRO-3 shards them
+    later."""
     lines = {"weights": workload.models * counts.weights(workload), "adapter": workload.roles * counts.adapter(workload)}
     if workload.quantization:
         lines["temporaries"] = counts.largest_matrix(workload) * workload.width
@@ -39,7 +40,7 @@ def load(workload: Workload) -> Lines:
 
 
 def rollout(workload: Workload) -> Lines:
-    """Sampling: ZeRO-3 gathers the whole model, which then lies beside the shard."""
+    """Sampling: ZeRO-3 gathers the complete model, which is then in memory in addition to the shard."""
     lines = (
         _standing(workload)
         | _opened(workload)
@@ -68,8 +69,8 @@ def logprobs(workload: Workload) -> Lines:
 
 
 def backward(workload: Workload) -> Lines:
-    """The largest of three moments: at the head, with everything saved; in the last layer, which is the first to be
-    computed again under checkpointing; and in the first layer, when all gradients are there."""
+    """The largest of three moments: at the head, with everything saved; in the last layer, which is recomputed first
+    under checkpointing; and in the first layer, when all gradients exist."""
     gradients = counts.gradients(workload)
     held = gradients if workload.accumulates else 0.0
     saved, layer = activations.saved(workload), activations.one_layer(workload)
@@ -92,7 +93,7 @@ def optimizer(workload: Workload) -> Lines:
 
 
 def checkpoint(workload: Workload) -> Lines:
-    """Writing: every trained weight is looked at for values that are not finite, one at a time; ZeRO-3 gathers first."""
+    """Writing: every trained weight is checked for values that are not finite, one at a time; ZeRO-3 gathers first."""
     lines = _standing(workload) | {"temporaries": counts.inspected(workload)}
     return lines | ({"gathered weights": counts.weights(workload)} if workload.partitions_weights else {})
 
@@ -103,7 +104,7 @@ def live(workload: Workload) -> float:
 
 
 def _opened(workload: Workload) -> Lines:
-    """A quantised matrix in its own type while it is multiplied by."""
+    """A quantised matrix in its own type during its multiplication."""
     return {"temporaries": counts.largest_matrix(workload) * workload.width if workload.quantization else 0.0}
 
 

@@ -1,4 +1,4 @@
-"""From a checked configuration to a layout: which shape, which lengths, which plan."""
+"""Builds a workload from a checked configuration: its shape, its lengths, its plan."""
 
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -15,10 +15,10 @@ from rlvr_exp.run.memory.workload import WIDTH, Adapter, SamplingBatch, Workload
 
 
 def shape_of(model: Model) -> tuple[Architecture, str]:
-    """The model's shape and the type that its weights are held in.
+    """The model's shape and the type of its weights.
 
-    A config.json at hand, in a folder or in the hub's cache, comes before the preset's numbers; the type is "bfloat16"
-    where nothing says it, as most checkpoints are stored.
+    An existing config.json, in a folder or in the hub's cache, takes precedence over the preset's numbers; the type is
+    "bfloat16" where nothing names it, as most checkpoints are stored.
 
     Raises:
         ValueError: the file cannot be read.
@@ -69,14 +69,14 @@ def workload_of(config: Config) -> Workload | None:
 
 
 def _zero(config: Config) -> dict[str, float]:
-    """What DeepSpeed's own settings say; its defaults are the layout's."""
+    """Values of DeepSpeed's own settings; the workload has its defaults."""
     given = config.parallel.deepspeed.get("zero_optimization") or {}
     names = {"bucket": "reduce_bucket_size", "live": "stage3_max_live_parameters"}
     return {ours: float(given[theirs]) for ours, theirs in names.items() if theirs in given}
 
 
 def _lengths(config: Config) -> tuple[int, int, int, int, int]:
-    """Prompt, completion and group of what is learned from, tokens of a pass, and groups of a process in a step."""
+    """Prompt, completion and group of the training batch, tokens of a pass, and groups of a process in a step."""
     model, algorithm, world = config.model, config.algorithm, config.parallel.world
     completion = model.max_completion_tokens
     if reads(config, "algorithm") and isinstance(algorithm, SFT):
@@ -89,7 +89,7 @@ def _lengths(config: Config) -> tuple[int, int, int, int, int]:
 
 
 def _sampling_batch(config: Config, share: int) -> SamplingBatch:
-    """What is sampled at once, in training, in evaluation or by inference, whichever is more."""
+    """What is sampled at the same time, in training, in evaluation or by inference, whichever is larger."""
     model, algorithm, measured = config.model, config.algorithm, config.infer or config.evaluation
     lengths = model.max_prompt_tokens, model.max_completion_tokens
     tasks = max(1, measured.batch_size // measured.samples)
@@ -101,7 +101,7 @@ def _sampling_batch(config: Config, share: int) -> SamplingBatch:
 
 
 def _frozen(patterns: list[str], shape: Architecture) -> int:
-    """Numbers of the parameters whose names fit a pattern, as rlvr_exp.models.freezing takes them."""
+    """Numbers of the parameters whose names match a pattern, as rlvr_exp.models.freezing matches them."""
     return sum(size for name, size in shape.named() if any(fnmatchcase(name, pattern) for pattern in patterns))
 
 

@@ -1,4 +1,4 @@
-"""The estimate as a table: one row a line, one column a phase."""
+"""The estimate as a table: a row per line, a column per phase."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ SAMPLING_ALONE = ("load", "rollout")
 
 
 def estimate(workload: Workload) -> dict[str, Lines]:
-    """Bytes of every line of every phase that the run has; the reserve is one of them."""
+    """Bytes of every line of every phase of the run; the reserve is a line too."""
     names = PHASES if workload.trains else SAMPLING_ALONE
     lines = {name: PHASES[name](workload) for name in names}
     return {name: {**found, RESERVE: reserve(found)} for name, found in lines.items()}

@@ -1,4 +1,5 @@
-"""What decides the memory of a device: a shape, a plan for it, and lengths. Read from a configuration, pure otherwise."""
+"""The inputs that determine the memory of a device: a shape, a plan for it, and lengths. Read from a configuration,
+pure otherwise."""
 
 from dataclasses import dataclass
 
@@ -11,17 +12,17 @@ WIDTH = {"float32": 4, "bfloat16": 2, "float16": 2}
 
 @dataclass(frozen=True)
 class Adapter:
-    """A low-rank adapter; PEFT keeps it in float32 whatever the base is stored in."""
+    """A low-rank adapter; PEFT keeps it in float32 whatever the type of the base."""
 
     rank: int
     targets: tuple[str, ...]
-    """Names of the matrices that have one."""
+    """Names of the matrices that are adapted."""
     dora: bool = False
 
 
 @dataclass(frozen=True)
 class SamplingBatch:
-    """What one device samples at once: groups of completions, each with its prompt held once."""
+    """What a device samples at the same time: groups of completions, each with its prompt held once."""
 
     groups: int
     size: int
@@ -38,7 +39,7 @@ class SamplingBatch:
 
 @dataclass(frozen=True)
 class Workload:
-    """One training process and what it is asked to do. Lengths are the longest allowed, in tokens."""
+    """A training process and its work. Lengths are the longest allowed, in tokens."""
 
     shape: Architecture
     dtype: str
@@ -46,11 +47,11 @@ class Workload:
     completion: int
     group: int
     limit: int
-    """Tokens of one forward and backward pass at most."""
+    """Most tokens of a forward and backward pass."""
     share: int
-    """Groups that one process learns from in a step."""
+    """Groups that a process trains on in a step."""
     sampling_batch: SamplingBatch
-    """The more of what training and evaluation sample at once."""
+    """The larger of the batches that training and evaluation sample at the same time."""
     quantization: str = ""
     """"", "8bit" or "4bit"."""
     adapter: Adapter | None = None
@@ -62,18 +63,18 @@ class Workload:
     reference: bool = False
     """A second copy of the model is held for the KL penalty."""
     value_network: bool = False
-    """PPO's value has a decoder of its own, trained as the policy's is."""
+    """PPO's value network is a decoder of its own, trained as the policy is."""
     checkpointing: bool = False
     strategy: str = "single"
     processes: int = 1
     bucket: float = 5e8
-    """Numbers that ZeRO sends at once (reduce_bucket_size)."""
+    """Numbers that ZeRO sends in a single message (reduce_bucket_size)."""
     live: float = 1e9
     """Numbers that ZeRO-3 holds gathered at most while layers run (stage3_max_live_parameters)."""
     offload: bool = False
     trains: bool = True
     roles: int = 1
-    """Policies side by side, each with an optimizer: adapters on one base, or models."""
+    """Number of policies, each with an optimizer: adapters on the same base, or models."""
 
     @property
     def models(self) -> int:
@@ -94,12 +95,12 @@ class Workload:
 
     @property
     def partitions_updates(self) -> bool:
-        """Gradients and optimizer states are spread over the processes."""
+        """Gradients and optimizer states are sharded over the processes."""
         return self.strategy.startswith("zero")
 
     @property
     def groups(self) -> list[tuple[int, int]]:
-        """Of a pass as full as any can be: tokens of each prompt, and completions of the longest length that share it."""
+        """Groups of the fullest pass: tokens of each prompt, and completions of the longest length that share it."""
         together = min(self.group, max(1, (self.limit - self.prompt) // self.completion))
         whole = self.prompt + together * self.completion
         count = max(1, min(self.share, self.limit // whole))
@@ -110,15 +111,15 @@ class Workload:
 
     @property
     def accumulates(self) -> bool:
-        """A step has several passes, so that gradients lie there while the next one runs."""
+        """A step has several passes, so that gradients are in memory while the next pass runs."""
         return self.scored < self.share * self.group * self.completion
 
     @property
     def tokens(self) -> int:
-        """Of a full pass: each prompt but its last token, then its completions."""
+        """Tokens of a full pass: each prompt except its last token, then its completions."""
         return sum(prompt - 1 + count * self.completion for prompt, count in self.groups)
 
     @property
     def scored(self) -> int:
-        """Positions of a full pass whose log-probability is asked for."""
+        """Positions of a full pass whose log-probability is computed."""
         return sum(count * self.completion for _, count in self.groups)

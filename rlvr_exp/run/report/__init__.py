@@ -1,6 +1,6 @@
-"""`report.html`: one self-contained page about a run, written from what its directory holds, and the diagnosis on it.
+"""`report.html`: a self-contained page about a run, written from the files in its directory, with the diagnosis.
 
-Works for a run of any stage, and for one that is still going on or was cut short: what is not there is not shown.
+Works for a run of any stage, also for a run in progress or a killed run: missing data is not shown.
 """
 
 from collections.abc import Sequence
@@ -16,12 +16,12 @@ from rlvr_exp.run.report.page import page
 
 @dataclass(frozen=True)
 class Report:
-    """A report as it was written."""
+    """A written report."""
 
     path: Path
     diagnosis: Diagnosis
     trains: bool
-    """The run is one that trains."""
+    """The run's stage trains."""
 
     @property
     def root_cause(self) -> str:
@@ -34,10 +34,10 @@ def write_report(run_dir: Path, others: Sequence[Path] = ()) -> Report:
     """Write the page into the run directory, and nothing else.
 
     Args:
-        others: directories of runs to be drawn beside this one.
+        others: directories of runs to compare with.
 
     Raises:
-        InputError: no such directory, or one of its files is damaged; names the file.
+        InputError: no such directory, or a file in it is damaged; names the file.
     """
     run = read_run(run_dir)
     prompts = {row["task"]: row["prompt"] for answers in run.answers.values() for row in answers}

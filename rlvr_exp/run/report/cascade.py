@@ -1,6 +1,6 @@
-"""Of a cascade: who learned, who was credited with what, and whose fault its failures were.
+"""The section of a cascade: which role was trained, the credit of each role, and which role's fault its failures were.
 
-Every number is read from the rows of metrics and from what the evaluation wrote.
+Every number is read from the rows of metrics and from the evaluation's files.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,7 @@
-"""Charts as inline SVG that stretches to any width while its text does not: labels are HTML beside the drawing.
+"""Charts as inline SVG that stretches to any width while its text does not: labels are HTML next to the drawing.
 
-A drawing's coordinates run from 0 to 1000 on both axes, y downward. The numbers behind a chart stand in its
-`data-chart` attribute as JSON, for the readout under the pointer and for tests.
+A drawing's coordinates run from 0 to 1000 on both axes, y downward. The data of a chart is in its `data-chart`
+attribute as JSON, for the readout under the pointer and for tests.
 """
 
 import json
@@ -50,7 +50,7 @@ def line_chart(
 
 @dataclass(frozen=True)
 class Part:
-    """One layer of a stacked chart. `note` is what the legend says of it, `color` one of the palette from 1."""
+    """A layer of a stacked chart. `note` is its text in the legend, `color` an index of the palette from 1."""
 
     name: str
     values: Sequence[float]
@@ -59,7 +59,7 @@ class Part:
 
 
 def stacked_chart(title: str, steps: Sequence[int], parts: Sequence[Part], share: bool) -> str:
-    """Bars over steps, one layer a part, in the order given; `share` draws each bar as parts of its whole."""
+    """Bars over steps, one layer per part, in the given order; `share` draws each bar as shares of its total."""
     runs = bins(len(steps), MOST_BARS)
     sums = {part.name: [sum(part.values[i] for i in run) for run in runs] for part in parts}
     whole = [sum(values[bar] for values in sums.values()) for bar in range(len(runs))]
@@ -79,7 +79,7 @@ def stacked_chart(title: str, steps: Sequence[int], parts: Sequence[Part], share
 
 
 def _bar_axis(firsts: Sequence[int]) -> Axis:
-    """Bar centres at (i + 1/2) / n, which need not be evenly spaced in steps: ticks are places, labelled by step."""
+    """Bar centres at (i + 1/2) / n, which need not be evenly spaced in steps: ticks are indices, labelled by step."""
     every = max(1, -(-len(firsts) // 5))
     return Axis(0, len(firsts), tuple(i + 0.5 for i in range(0, len(firsts), every)))
 
@@ -120,13 +120,13 @@ def _legend(items: Iterable[tuple[str, int, str]]) -> str:
 
 
 def _points(steps: Sequence[int], values: Values, x: Axis, y: Axis) -> str:
-    """A dot is a stroke of no length with a round cap, which stays round however the drawing is stretched."""
+    """A dot is a stroke of no length with a round cap, which stays round at any stretching."""
     at = zip(steps, values, strict=True)
     return "".join(f"M{_across(x, step)} {_down(y, value)}h.01" for step, value in at if value is not None)
 
 
 def _area(band: Band, x: Axis, y: Axis) -> str:
-    """Along the high ends and back along the low ones; one interval alone is as wide as a stroke."""
+    """Along the high ends and back along the low ends; a single interval is as wide as a stroke."""
     inside = [(min(max(step, x.low), x.high), low, high) for step, low, high in band]
     there = [f"{_across(x, step)} {_down(y, high)}" for step, _, high in inside]
     back = [f"{_across(x, step)} {_down(y, low)}" for step, low, _ in reversed(inside)]

@@ -1,7 +1,7 @@
-"""Which curves the report draws from the logged metrics, in which order, and what time and verdicts went where.
+"""Selects and orders the report's curves of logged metrics, and charts time and verdicts.
 
-A metric is known by its last words, so that `policy/entropy`, `entropy` and `prover/entropy` share one chart. Whatever
-no chart claims is drawn under "More metrics": nothing that was logged is hidden.
+A metric is identified by the end of its name, so that `policy/entropy`, `entropy` and `prover/entropy` share a chart. A
+metric without a chart of its own is drawn under "More metrics": no logged metric is hidden.
 """
 
 import re
@@ -17,7 +17,7 @@ from rlvr_exp.run.tracking import Row
 
 @dataclass(frozen=True)
 class Panel:
-    """One chart: the metrics whose names end as the pattern says."""
+    """A chart: the metrics whose names end as in the pattern."""
 
     title: str
     pattern: str
@@ -25,7 +25,7 @@ class Panel:
     of_groups: Callable[[StepCounts], Sequence[float]] | None = None
     """The same number of each group of a step, for an interval."""
     note: str = ""
-    """Said of reinforcement learning alone."""
+    """Shown for reinforcement learning only."""
 
 
 MAIN = (
@@ -54,9 +54,9 @@ MACHINE = (
 )
 PHASES = ("generate", "verify", "update")
 TOTALS = ("time/step", "time/total", "time/elapsed")
-"""Sums of phases: drawing them beside the phases would count time twice."""
+"""Sums of phases: drawing them with the phases would count time twice."""
 RATE = "_per_second"
-"""What is no time, though it is named so for the machine it depends on."""
+"""Suffix of rates, which are no times though they are named so for their dependence on the machine."""
 MOST_CHARTS = 60
 
 GROUPS = {
@@ -68,7 +68,7 @@ VERDICTS = {
     "passed": 3, "wrong_answer": 1, "verify": 1, "runtime_error": 2, "resolve": 2, "parse": 4, "timeout": 7,
     "truncated": 5, "rejected": 6, "no_verdict": 9,
 }  # fmt: skip
-"""Colour of each verdict, the same in every report; those not named share one, as `other`."""
+"""Colour of each verdict, the same in every report; all others share a colour, as `other`."""
 OTHER = 8
 
 
@@ -78,7 +78,7 @@ def main_charts(metrics: Sequence[Row], step_counts: Sequence[StepCounts]) -> st
 
 
 def curve_charts(metrics: Sequence[Row], step_counts: Sequence[StepCounts]) -> str:
-    """What tells a healthy run from a sick one: loss, entropy, KL, length, gradient norm, learning rate."""
+    """Curves that show the health of a run: loss, entropy, KL, length, gradient norm, learning rate."""
     return "".join(_chart(metrics, panel, step_counts) for panel in CURVES)
 
 
@@ -88,7 +88,7 @@ def machine_charts(metrics: Sequence[Row]) -> str:
 
 
 def other_charts(metrics: Sequence[Row]) -> tuple[str, int]:
-    """One small chart for each metric that no other chart shows, and how many of those do not fit the page."""
+    """A small chart for each metric without another chart, and the number of those that do not fit the page."""
     claimed = {name for panel in (*MAIN, *CURVES) for name in _names(metrics, panel.pattern)}
     claimed |= {name for panel in MACHINE for name in _names(metrics, panel.pattern, machine=True)}
     rest = [
@@ -113,7 +113,7 @@ def phase_chart(metrics: Sequence[Row]) -> str:
 
 
 def group_chart(metrics: Sequence[Row]) -> str:
-    """Share of the groups by what they can teach: a group all of one outcome has no advantage to learn from."""
+    """Share of the groups by what they can teach: a group with a single outcome has no advantage to learn from."""
     rows = [row for row in metrics if any(row.get(f"groups/{kind}") is not None for kind in GROUPS)]
     parts = []
     for kind, (title, color) in GROUPS.items():
@@ -124,7 +124,7 @@ def group_chart(metrics: Sequence[Row]) -> str:
 
 
 def verdict_chart(step_counts: Sequence[StepCounts], every: int) -> str:
-    """Share of the training completions that met each verdict, over steps; `every` how many-th file was counted."""
+    """Share of each verdict among the training completions, over steps; `every`: one in how many files was counted."""
     steps = [one.step for one in step_counts]
     met = {name for one in step_counts for name, count in one.verdicts.items() if count}
     parts = []
@@ -178,6 +178,6 @@ def _machine(name: str) -> bool:
 
 
 def _phase(name: str) -> str | None:
-    """The phase that a metric times, None for another metric."""
+    """The phase that a metric times; None for any other metric."""
     times = name.startswith("time/") and name not in TOTALS and not name.endswith(RATE)
     return name.removeprefix("time/") if times else None

@@ -1,4 +1,4 @@
-"""What the report shows, read from a run directory. Whatever a stage does not write, or not yet, is simply empty."""
+"""The report's data, read from a run directory. Files that a stage does not write, or not yet, are empty."""
 
 import fcntl
 import json
@@ -19,19 +19,19 @@ from rlvr_exp.run.tracking import Row, read_metrics
 
 WHENS = ("before", "after")
 MOST_FILES, MOST_BYTES, MOST_KEPT = 300, 64 << 20, 24
-"""Rollout files that are counted, their packed bytes, and the files of those whose rows are kept as well; of more,
-equally spaced ones with the first and the last among them, so that the report of a long run takes seconds and bounded
+"""Most rollout files that are counted, their most compressed bytes, and the most files whose rows are kept too; of
+more, equally spaced ones including the first and the last, so that the report of a long run takes seconds and bounded
 memory."""
 
 
 @dataclass(frozen=True)
 class RunData:
-    """One run directory, as far as it is written."""
+    """A run directory, as far as it has been written."""
 
     name: str
     directory: Path
     running: bool
-    """A process is at work on it."""
+    """A process is running it."""
     config_text: str
     config: Mapping[str, Any]
     manifest: Mapping[str, Any]
@@ -40,21 +40,21 @@ class RunData:
     numbers: Mapping[str, Mapping[str, Any]]
     """By when: rates, families, verdict counts and latency of an evaluation."""
     answers: Mapping[str, Sequence[Mapping[str, Any]]]
-    """By when, before first: the scored completions of an evaluation."""
+    """By when, before first: the verified completions of an evaluation."""
     step_counts: Sequence[StepCounts]
-    """Of the training completions, by step."""
+    """Counts of the training completions, by step."""
     step_counts_every: int
-    """Every how many-th rollout file was counted; 1 unless there are very many."""
+    """One in how many rollout files was counted; 1 unless there are very many."""
     rollouts: Sequence[VerifiedCompletion]
     """All completions of some of the steps."""
     last_rollouts: Sequence[VerifiedCompletion]
 
 
 def read_run(run_dir: Path) -> RunData:
-    """Read what is there.
+    """Read the existing files.
 
     Raises:
-        InputError: no such directory, or one of its files is damaged; names the file.
+        InputError: no such directory, or a file in it is damaged; names the file.
     """
     if not run_dir.is_dir():
         raise InputError(InputProblem(str(run_dir), "no such directory", remedy="name a run directory"))
@@ -81,7 +81,7 @@ def read_run(run_dir: Path) -> RunData:
 
 
 def evidence(run: RunData, golds: Mapping[str, str]) -> Evidence:
-    """What the diagnosis reasons from; `golds` by task, as far as they are known."""
+    """The evidence for the diagnosis; `golds` by task, as far as they are known."""
     last = int(run.metrics[-1]["step"] or 0) if run.metrics else 0
     rows = {when: as_rollouts(0 if when == "before" else last, answers) for when, answers in run.answers.items()}
     measured = {when: count_step(found[0].step, found) for when, found in rows.items() if found}
@@ -102,7 +102,7 @@ def evidence(run: RunData, golds: Mapping[str, str]) -> Evidence:
 
 
 def _changed(run: RunData) -> Share:
-    """Answers whose text is another after training, of those asked both times."""
+    """Answers whose text differs after training, of those generated both times."""
     texts = [
         {(row["task"], row["mode"], row["sample"]): row["completion"] for row in run.answers.get(when, ())}
         for when in WHENS
@@ -112,7 +112,7 @@ def _changed(run: RunData) -> Share:
 
 
 def _rollouts(run_dir: Path) -> tuple[list[StepCounts], int, list[VerifiedCompletion]]:
-    """Tallies, every how many-th file they are from, and the rows that are kept."""
+    """Counts, the spacing of the counted files, and the rows that are kept."""
     files = list(rollout_steps(run_dir).items())
     size = sum(path.stat().st_size for _, path in files)
     every = max(1, math.ceil(len(files) / MOST_FILES), math.ceil(size / MOST_BYTES))
@@ -121,7 +121,7 @@ def _rollouts(run_dir: Path) -> tuple[list[StepCounts], int, list[VerifiedComple
     step_counts: list[StepCounts] = []
     kept: list[VerifiedCompletion] = []
     for step, path in counted:
-        # A cascade's rows are the annotator's; a body alone is judged by another standard.
+        # Of a cascade only the annotator's rows; a body alone is verified by another standard.
         rows = [row for row in read_rollouts(path) if (row.cascade or {}).get("role") != "writer"]
         step_counts.append(count_step(step, rows))
         if step in whole:
@@ -130,12 +130,12 @@ def _rollouts(run_dir: Path) -> tuple[list[StepCounts], int, list[VerifiedComple
 
 
 def _spaced(files: Sequence[tuple[int, Path]], every: int) -> list[tuple[int, Path]]:
-    """Every so many-th, counted from the end, and the first."""
+    """Every `every`-th, counted from the end, and the first."""
     return sorted({*files[::-1][::every], *files[:1]})
 
 
 def _held(run_dir: Path) -> bool:
-    """Whether a process has the run: its lock is held until it ends, however it ends."""
+    """Whether a process holds the run: its lock is held until it ends, however it ends."""
     lock = run_dir / ".lock"
     if not lock.is_file():
         return False
@@ -178,5 +178,5 @@ def _parsed(path: Path, parse: Any, text: str) -> dict[str, Any]:
 
 
 def own_rows(rows: Sequence[VerifiedCompletion]) -> Iterator[VerifiedCompletion]:
-    """Those sampled in the step that has them: each completion once."""
+    """Rows sampled in the step of their file: each completion once."""
     return (row for row in rows if not row.waited)

@@ -1,9 +1,9 @@
-"""Why a run does not learn: causes with their evidence, the first one first, or that nothing wrong was found.
+"""Why a run does not learn: causes with their evidence, the first cause first, or that nothing wrong was found.
 
-Pure functions of the evidence. The order is that of causes and effects. What blocks learning comes before what holds it
-back. Then what is so from the start before what came later, for that comes of the updates, and those of a broken
-pipeline are no better than it. From the start: the place in the pipeline, from the draw of an answer to the weights.
-Later: the updates themselves, then what happened first.
+Pure functions of the evidence. The order is that of causes and effects. Causes that block learning come before those
+that hold it back. Then causes from the start come before later ones, which result from the updates, and the updates of
+a broken pipeline are no better than it. From the start: by the place in the pipeline, from the sampling of an answer to
+the weights. Later: the updates themselves, then by time.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,31 +27,31 @@ PIPELINE = (
     "clipped", "clip_range", "unmoved", "ratio", "kl_holds", "entropy_bonus", "weight_decay", "exploding", "kl",
     "overfit",
 )  # fmt: skip
-"""Causes that are so from the start, upstream first."""
+"""Causes that exist from the start, upstream first."""
 DURING = (
     "no_verdict", "reward_not_finite", "entropy_bonus", "weight_decay", "exploding", "kl", "ratio", "one_answer",
     "reward_hacking",
 )  # fmt: skip
-"""Causes that can begin in the midst of a run and bring all others about."""
+"""Causes that can start during a run and cause all others."""
 NOTHING = "Nothing wrong was found"
 
 
 @dataclass(frozen=True)
 class Diagnosis:
     findings: tuple[Finding, ...]
-    """Causes, the first one first."""
+    """Causes, the first cause first."""
     notes: tuple[Finding, ...]
-    """What is worth knowing and no cause."""
+    """Findings that are worth knowing and no cause."""
     outcome: str
     """rose, fell, level or unknown: verified success, held out where it was measured, else in training."""
     outcome_text: str
-    """That outcome in words."""
+    """The outcome in words."""
     ended: str = ""
-    """How a run ended that a guard or a fault has ended, in a line; page and terminal tell it with its status."""
+    """How a run ended that a guard or a fault has stopped, in a line; page and terminal show it with its status."""
 
     @property
     def headline(self) -> str:
-        """The first cause in one line, else how the run ended, or that there is nothing."""
+        """The first cause in a line, else how the run ended, or that nothing was found."""
         return self.findings[0].title if self.findings else self.ended or NOTHING
 
 
@@ -63,7 +63,7 @@ def diagnose(seen: Evidence) -> Diagnosis:
 
 
 def _ranked(found: Sequence[Finding]) -> Iterator[Finding]:
-    """Ordered, each cause once: the first of those that go by one name."""
+    """Ordered, each cause once: the first of those with the same name."""
     seen: set[str] = set()
     for finding in sorted(found, key=_place):
         if finding.cause not in seen:

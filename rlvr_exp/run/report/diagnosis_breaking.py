@@ -1,4 +1,4 @@
-"""Updates that break the policy: too large, of an entropy bonus, of weight decay; and what shows it."""
+"""Updates that break the policy: too large, from an entropy bonus, from weight decay; and their evidence."""
 
 import math
 import re
@@ -27,7 +27,7 @@ ADAM = ("Adam", "AdamW", "AdamW8bit", "Muon")
 
 
 def breaking(seen: Evidence) -> Iterator[Finding]:
-    """For runs that train: one finding at most, by what broke the policy."""
+    """For runs that train: at most one finding, by the cause that broke the policy."""
     unsound, broken = _not_finite(seen), _broken(seen)
     rate, large = _rate_in_words(seen)
     facts = [found[1] for found in (unsound, broken) if found] + _grown(seen)
@@ -70,7 +70,7 @@ def _exploding(seen: Evidence, unsound: bool) -> tuple[str, str, str]:
 
 
 def penalised(seen: Evidence) -> float:
-    """What the KL penalty takes from the loss at last, in units of a reward; 0 without one."""
+    """The KL penalty's part of the loss at the end, in units of a reward; 0 without a penalty."""
     return float(seen.option("algorithm.kl_coef", 0.0) or 0.0) * (middle(late(seen.column("kl")) or [(0, 0.0)]))
 
 
@@ -83,7 +83,7 @@ def _grown(seen: Evidence) -> list[str]:
 
 
 def _decay(seen: Evidence, broken: bool) -> str:
-    """What weight decay took from a policy that got worse, in words; '' where that is little."""
+    """The effect of weight decay on a policy that got worse, in words; '' where it is small."""
     decay = float(seen.option("optimizer.weight_decay", 0.0) or 0.0)
     success = trend(seen.series, lambda one: one.group_success)
     worse = broken or (success is not None and success.fell) or any(one["high"] < 0 for one in seen.change.values())
@@ -121,8 +121,8 @@ def _not_finite(seen: Evidence) -> tuple[int, str] | None:
 
 
 def _unreadable(seen: Evidence) -> Callable[[StepCounts], int]:
-    """Counts what holds no program. What is cut off counts only where tokens have become random: long answers are no
-    broken ones."""
+    """Counts completions without a program. Truncated ones count only where tokens have become random: long answers are
+    not broken."""
     points = seen.column("entropy")
     random = middle(late(points)) > RANDOM * middle(points[:1]) or _rate_in_words(seen)[1]
     verdicts = ("parse", "truncated") if random else ("parse",)
@@ -130,7 +130,7 @@ def _unreadable(seen: Evidence) -> Callable[[StepCounts], int]:
 
 
 def _broken(seen: Evidence) -> tuple[int, str] | None:
-    """Answers that could be read no longer can, and success and reward are gone with them."""
+    """Answers that could be parsed no longer can, and success and reward have fallen with them."""
     if len(seen.series) < 2:
         return None
     unreadable = _unreadable(seen)
@@ -157,14 +157,14 @@ def _entropies(seen: Evidence) -> str:
 
 
 def _degenerate(seen: Evidence) -> bool:
-    """Success fell and answers are all alike, though they can be read."""
+    """Success fell and answers are all alike, though they can be parsed."""
     success = trend(seen.series, lambda one: one.group_success)
     alike = share(late(seen.step_counts), lambda one: one.one_text, "groups")
     return success is not None and success.fell and alike.value > 0.6
 
 
 def _rate_in_words(seen: Evidence) -> tuple[str, bool]:
-    """What is to be said of the learning rate, and whether it is past any that is in use."""
+    """The learning rate in words, and whether it is larger than any in use."""
     rates = [rate for _, rate in seen.column("learning_rate")]
     kind = str(seen.option("optimizer._target_", "")).rsplit(".", 1)[-1]
     if not rates:

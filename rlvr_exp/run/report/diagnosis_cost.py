@@ -1,4 +1,4 @@
-"""What costs time or memory. It stops no policy from learning; it is told beside the causes."""
+"""Findings about time and memory. They stop no policy from learning, and are reported in addition to the causes."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ def costs(seen: Evidence) -> Iterator[Finding]:
 
 
 def _growth(seen: Evidence) -> Iterator[Finding]:
-    """A use that grows steadily through the second half, after all that grows once has grown."""
+    """A resource that grows steadily through the second half, after all one-time growth."""
     names = {name for row in seen.metrics for name in row if GROWING.search(name)}
     for name in sorted(names):
         points = seen.column(name)[len(seen.column(name)) // 2 :]
@@ -48,7 +48,7 @@ def _growth(seen: Evidence) -> Iterator[Finding]:
 
 
 def _running_out(seen: Evidence) -> Iterator[Finding]:
-    """What the run itself foresaw, step by step (rlvr_exp.run.guards_trend)."""
+    """The run's own forecasts, step by step (rlvr_exp.run.guards_trend)."""
     for name in sorted({name for row in seen.metrics for name in row if "system/steps_left/" in name}):
         step, left = seen.column(name)[-1]
         yield Finding(

@@ -1,5 +1,5 @@
-"""What can be wrong between a completion and its verdict: nothing parses, no verdict comes, all fail alike, or verdicts
-contradict each other."""
+"""What can be wrong between a completion and its verdict: nothing parses, there is no verdict, all fail alike, or
+verdicts contradict each other."""
 
 import re
 from collections import Counter, defaultdict
@@ -14,9 +14,9 @@ from rlvr_exp.tasks.completion import syntax_fault, whole_program
 UNPARSED, SILENT, ALIKE, REJECTED = (0.8, 0.4), (0.3, 0.03), (0.8, 0.5), (0.5, 0.2)
 """(blocks, holds back): shares of completions, by the low end of their interval."""
 CONTRADICTED = (0.1, 0.01)
-"""(blocks, holds back): share of texts judged more than once for a task that met different verdicts."""
+"""(blocks, holds back): share of texts with several verdicts for the same task that differ."""
 FEW = 3
-"""Contradictions that a busy machine's clock may make."""
+"""Contradictions that a busy machine's clock may cause."""
 GOLDS = (0.4, 0.1)
 """(blocks, holds back): share of the answers that are the gold to the letter and fail."""
 MANY = 200
@@ -29,7 +29,7 @@ LIMITS = {
     "resolve": "the names that the prompt gives",
     "prompt_too_long": "model.max_prompt_tokens",
 }
-"""Buckets that are no matter of right or wrong, and what decides them."""
+"""Buckets that are not about right or wrong, and the options that cause them."""
 
 
 def judging(seen: Evidence) -> Iterator[Finding]:
@@ -75,7 +75,7 @@ def _golds_given(seen: Evidence) -> Iterator[Finding]:
     failed = [row for row in given if row.outcome != "passed"]
     weight = weigh(Share(len(failed), len(given)).low, *GOLDS)
     if weight is None or _fails_alike(seen, Counter(row.bucket for row in failed).most_common(1)[0][0]):
-        return  # Told below, with the same samples.
+        return  # Reported below, with the same samples.
     yield Finding(
         "golds",
         f"Golds are refused: {Share(len(failed), len(given))} answers that are the gold to the letter fail",
@@ -88,7 +88,7 @@ def _golds_given(seen: Evidence) -> Iterator[Finding]:
 
 
 def _fails_alike(seen: Evidence, bucket: str | None) -> bool:
-    """Golds fail as most answers do, for a reason that is no matter of right or wrong."""
+    """Golds fail as most answers do, for a reason that is not about right or wrong."""
     most = share(recent(seen.series), lambda one: one.met(bucket or "")).low
     return bucket == "parse" or (bucket in LIMITS and weigh(most, *ALIKE) is not None)
 
@@ -134,7 +134,7 @@ def _unparsed(seen: Evidence) -> Iterator[Finding]:
 
 
 def _is_program(text: str) -> bool:
-    """Whether a completion holds Python beyond a bare expression."""
+    """Whether a completion contains Python beyond a bare expression."""
     found = whole_program(text).text
     return bool(found and re.search(r"^\s*(def|class|import|from|return|for|while|if)\b", found, re.MULTILINE)) and (
         syntax_fault(found) is None
@@ -189,7 +189,7 @@ def _rejected(seen: Evidence) -> Iterator[Finding]:
 
 
 def _alike(seen: Evidence) -> Iterator[Finding]:
-    """One bucket that is no matter of right or wrong takes most answers: the surroundings fail, not the answers."""
+    """Most answers are in a bucket that is not about right or wrong: the environment fails, not the answers."""
     for bucket, limit in LIMITS.items():
         found = share(recent(seen.series), lambda one, bucket=bucket: one.met(bucket))
         weight = weigh(found.low, *ALIKE)
@@ -213,7 +213,7 @@ def _contradicted(seen: Evidence) -> Iterator[Finding]:
     judged: dict[tuple[str, str], set[str]] = defaultdict(set)
     times: Counter[tuple[str, str]] = Counter()
     for row in seen.samples:
-        # Cut off or not is the sampler's word, not the verifier's.
+        # Truncation is the sampler's verdict, not the verifier's.
         if row.outcome != "no_verdict" and not row.truncated:
             judged[_verdict_key(row)].add(row.outcome)
             times[_verdict_key(row)] += 1
@@ -236,12 +236,12 @@ def _contradicted(seen: Evidence) -> Iterator[Finding]:
 
 
 def _verdict_key(row: VerifiedCompletion) -> tuple[str, str]:
-    """What a verdict is of: a text for a task. In a cascade also the body that was annotated, which its prompt holds."""
+    """What a verdict belongs to: a text for a task; in a cascade also the annotated body, which its prompt contains."""
     return row.task, row.prompt + row.completion
 
 
 def _pairs(rows: Sequence[VerifiedCompletion], torn: set[tuple[str, str]]) -> tuple[VerifiedCompletion, ...]:
-    """Two rows of one text with different verdicts, then another."""
+    """Two rows of the same text with different verdicts, then another."""
     of_text = [row for row in rows if _verdict_key(row) in torn]
     if not of_text:
         return ()

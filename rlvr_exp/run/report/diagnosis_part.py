@@ -1,4 +1,4 @@
-"""The diagnosis as HTML: the first cause in full, the others in turn, each with what shows it and three completions."""
+"""The diagnosis as HTML: the first cause in full, the others in turn, each with its evidence and three completions."""
 
 from collections.abc import Iterable
 from html import escape
@@ -11,7 +11,7 @@ from rlvr_exp.run.rollout_files import VerifiedCompletion
 MOST_TEXT = 600
 WEIGHTS = {Weight.BLOCKS: "blocks learning", Weight.HOLDS_BACK: "holds it back", Weight.NOTE: "note"}
 OF_PROMPTS = ("leak", "duplicates", "prompts_too_long")
-"""Causes whose evidence is what was asked."""
+"""Causes whose evidence is the prompt."""
 OUTCOMES = {"rose": "The policy learned.", "fell": "The policy got worse.", "level": "No change shows.", "unknown": ""}
 
 

@@ -1,5 +1,5 @@
-"""What can be wrong with what is asked: the answer stands in the prompt, one prompt is asked under many names, most
-tasks are too long to be asked."""
+"""What can be wrong with the prompts: a prompt contains the answer, tasks have the same prompt, most tasks are too
+long."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from rlvr_exp.run.rollout_files import VerifiedCompletion
 LEAKED, ALIKE, LEFT_OUT = (0.5, 0.2), (0.8, 0.3), (0.9, 0.5)
 """(blocks, holds back): shares of tasks, by the low end of their interval."""
 SHORTEST = 20
-"""Characters of a gold that stands in a prompt by no chance."""
+"""Characters of a gold that is in a prompt by no chance."""
 
 
 def prompting(seen: Evidence) -> Iterator[Finding]:
@@ -20,7 +20,7 @@ def prompting(seen: Evidence) -> Iterator[Finding]:
 
 
 def _leaked(seen: Evidence) -> Iterator[Finding]:
-    """Golds are known of the tasks that are measured; the domain words those and the trained ones alike."""
+    """Golds are known for the evaluated tasks; the domain words those and the training tasks alike."""
     golds = {task: text for task, gold in seen.golds.items() if len(text := gold.strip()) >= SHORTEST}
     rows = {row.task: row for row in (*seen.measured, *seen.rollouts) if row.task in golds}
     leaks = [row for row in rows.values() if golds[row.task] in row.prompt]

@@ -1,5 +1,5 @@
-"""What can be wrong between a verdict and an advantage: a reward that says nothing, or something else than the
-verifier does; groups with nothing to compare."""
+"""What can be wrong between a verdict and an advantage: a reward without information, or a reward that contradicts the
+verifier; groups with nothing to compare."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -13,15 +13,15 @@ from rlvr_exp.run.rollout_files import VerifiedCompletion
 CONSTANT, INVERTED, DEAD, REVERSED = (0.6, 0.3), (0.4, 0.15), (0.9, 0.75), (0.6, 0.4)
 """(blocks, holds back): shares of groups, by the low end of their interval. Four groups and all of them are 0.51."""
 SMALL, DEAD_OF_FEW = 4, 0.6
-"""Groups of fewer members are dead for that alone: the share of those that then holds back."""
+"""Groups of fewer members have zero variance for that reason alone: the share of those that then holds back."""
 NOISY = (0.4, 0.1)
-"""The same of answers that were given more than once in a group."""
+"""The same for answers that occur more than once in a group."""
 FEW = 3
-"""Mixed groups from which all of one kind are believed, though an interval of so few is wide."""
+"""Mixed groups from which on a result common to all is trusted, though an interval of so few is wide."""
 GAIN = 0.25
-"""Part of what a pass is worth that a reward must have gained without success to be suspect."""
+"""Part of the value of a pass that a reward must have gained without success to be suspicious."""
 ONE_ANSWER = 0.6
-"""Share of the passes that one text has, over several tasks, to be suspect."""
+"""Share of the passes that a single text has, over several tasks, to be suspicious."""
 TASKS = 5
 SOLVED = 0.9
 """Share of passes, by the low end, from the first step on, that leaves nothing to learn."""
@@ -41,7 +41,7 @@ def rewarding(seen: Evidence) -> Iterator[Finding]:
 
 
 def _constant(seen: Evidence) -> Iterator[Finding]:
-    """Right answers are paid what the best paid wrong ones are, or everyone the same."""
+    """Right answers get the reward of the best wrong ones, or all get the same."""
     same = share(seen.step_counts, lambda one: one.mixed_equal + one.mixed_blind, "mixed")
     blind, apart = sum(one.mixed_blind for one in seen.step_counts), _one_value(seen)
     weight = _of_mixed_share(same, CONSTANT)
@@ -63,7 +63,7 @@ def _constant(seen: Evidence) -> Iterator[Finding]:
 
 
 def _of_mixed_share(found: Share, borders: tuple[float, float]) -> Weight | None:
-    """Of so few groups that their interval is wide, all of one kind are believed."""
+    """Where so few groups have a wide interval, a result common to all of them is trusted."""
     return weigh(found.low, *borders) or (Weight.BLOCKS if found.of >= FEW and found.count == found.of else None)
 
 
@@ -83,7 +83,7 @@ def _reversed(seen: Evidence) -> Iterator[Finding]:
 
 
 def _noisy(seen: Evidence) -> Iterator[Finding]:
-    """Equal answers to one task in one step, with equal verdicts, are paid differently."""
+    """Equal answers to a task in a step, with equal verdicts, get different rewards."""
     paid: dict[tuple, list[VerifiedCompletion]] = defaultdict(list)
     for row in seen.rollouts:
         if row.reward is not None and not row.waited:
@@ -113,7 +113,7 @@ def _one_value(seen: Evidence) -> Share:
 
 
 def _hacked(seen: Evidence) -> Iterator[Finding]:
-    """Wrong answers are paid as right ones, or the reward rises and success does not."""
+    """Wrong answers get the reward of right ones, or the reward rises and success does not."""
     inverted = share(seen.step_counts, lambda one: one.mixed_inverted, "mixed")
     weight = _of_mixed_share(inverted, INVERTED)
     reward, success = (trend(seen.step_counts, read) for read in (_rewards, _successes))
@@ -173,7 +173,7 @@ def _worth_of_a_pass(seen: Evidence) -> float | None:
 
 
 def onset_of_rise(step_counts: Sequence[StepCounts]) -> int:
-    """The first step whose reward lies past half of the whole rise."""
+    """The first step whose reward has made half of the total rise."""
     means = [(one.step, fmean(one.group_reward)) for one in step_counts if one.group_reward]
     if not means:
         return 0
@@ -199,7 +199,7 @@ def _best_paid_failures(rows: Sequence[VerifiedCompletion]) -> tuple[VerifiedCom
 
 
 def _one_answer(seen: Evidence) -> Iterator[Finding]:
-    """One text passes task after task, though it is wrong for others or holds nothing: the verifier can be fooled."""
+    """A text passes many tasks, though it is wrong for some or empty: the verifier can be fooled."""
     passes = [row for row in seen.samples if row.outcome == "passed"]
     odd = [row for row in passes if not row.completion.strip() or (row.total and row.passed < row.total)]
     texts: dict[str, set[str]] = defaultdict(set)
@@ -314,7 +314,7 @@ def _against(rows: Sequence[VerifiedCompletion]) -> bool:
 
 
 def _of_mixed(rows: Sequence[VerifiedCompletion], holds) -> tuple[VerifiedCompletion, ...]:
-    """Rows of a group with right and wrong answers of whose rewards something holds: a right and a wrong one first."""
+    """Rows of a group with right and wrong answers whose rewards meet a condition: a right and a wrong one first."""
     groups: dict[tuple[int, int], list[VerifiedCompletion]] = defaultdict(list)
     for row in rows:
         if row.reward is not None:

@@ -1,5 +1,5 @@
-"""What can be wrong with how answers are drawn: empty, cut off, all alike, or drawn otherwise than they are
-measured."""
+"""What can be wrong with the sampling of answers: empty, truncated, all alike, or sampled differently than in the
+evaluation."""
 
 import math
 from collections import Counter
@@ -16,11 +16,11 @@ SURE = 0.02
 FALLEN = 0.1
 """the part of its first value that it must have fallen to."""
 OPEN = 1.5
-"""Entropy of a whole completion, in nats, at which groups of equal draws are no chance."""
+"""Entropy of a completion, in nats, above which groups of equal samples are no chance."""
 WORSE = 0.5
-"""Training's success as a part of the evaluation's, at the same weights, from which the draws are to blame."""
+"""Training's success as a part of the evaluation's, at the same weights, below which sampling is the cause."""
 HOT = 1.5
-"""A temperature past those that people sample at."""
+"""A temperature above those in common use."""
 DRAWING = ("temperature", "top_k", "top_p", "min_p", "stop")
 OFF = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0, "stop": []}
 
@@ -63,7 +63,7 @@ def _empty(seen: Evidence) -> Iterator[Finding]:
 def _cut_by_stop(seen: Evidence) -> Iterator[Finding]:
     """Answers end at a stop text, and none of those passes."""
     rows, texts = seen.rollouts, tuple(filter(None, seen.option("algorithm.stop", []) or []))
-    # What holds such a text has ended there, wherever in its last token it stands.
+    # A completion with such a text has ended there, wherever in its last token the text is.
     ended = [row for row in rows if any(text in row.completion for text in texts)]
     weight = weigh(Share(len(ended), len(rows)).low, *CUT)
     passed, unread = (
@@ -85,7 +85,7 @@ def _cut_by_stop(seen: Evidence) -> Iterator[Finding]:
 
 
 def _random(seen: Evidence) -> Iterator[Finding]:
-    """The policy that training begins with knows no text at all."""
+    """The initial policy has learned no text at all."""
     first = middle(seen.column("entropy")[:1])
     if seen.before is None or not first >= RANDOM or float(seen.option("algorithm.temperature", 1.0) or 1.0) >= HOT:
         return
@@ -125,8 +125,8 @@ def _truncated(seen: Evidence) -> Iterator[Finding]:
 
 
 def _alike(seen: Evidence) -> Iterator[Finding]:
-    """All members of a group are one text: the policy has nothing left to choose, or the sampler draws one thing."""
-    # An evaluation may ask each task once; only groups of training are drawn to differ.
+    """All members of a group are the same text: the policy has no entropy left, or the sampler repeats itself."""
+    # An evaluation may sample each task once; only groups of training are meant to differ.
     found = share(recent(seen.step_counts, "groups"), lambda one: one.one_text, "groups")
     points = seen.column("entropy")
     first, last = middle(points[:1]), middle(late(points))
@@ -135,7 +135,7 @@ def _alike(seen: Evidence) -> Iterator[Finding]:
     if weight is not None and last * length > OPEN:
         yield _repeating(seen, found, weight, last, length)
         return
-    # A sure token is not a sure answer: long ones can still all differ.
+    # A token of low entropy is not an answer of low entropy: long answers can still all differ.
     differ = found.of > 0 and found.high < ONE_TEXT[1]
     if weight is None and not differ and last < min(SURE, FALLEN * first):
         weight = Weight.HOLDS_BACK
@@ -190,8 +190,7 @@ def _narrowing(seen: Evidence) -> list[str]:
 
 
 def _drawn_otherwise(seen: Evidence) -> Iterator[Finding]:
-    """The same weights do well in the evaluation and badly in the first steps: what differs is how answers are
-    drawn."""
+    """The same weights do well in the evaluation and badly in the first steps: the difference is the sampling."""
     differing = [
         name
         for name in DRAWING
@@ -226,7 +225,7 @@ def _drawn_otherwise(seen: Evidence) -> Iterator[Finding]:
 
 
 def _hot(seen: Evidence) -> Iterator[Finding]:
-    """Tokens are drawn nearly at random, in training and in the evaluation alike."""
+    """Tokens are sampled nearly at random, in training and in the evaluation alike."""
     temperature = float(seen.option("algorithm.temperature", 1.0) or 1.0)
     found = share(beginning(seen.step_counts), lambda one: one.met("parse", "truncated"))
     if temperature >= HOT and found.low > 0.4:

@@ -1,5 +1,5 @@
-"""What can be wrong between an advantage and the weights: nothing arrives, or it arrives elsewhere. Updates that break
-the policy are rlvr_exp.run.report.diagnosis_breaking's."""
+"""What can be wrong between an advantage and the weights: no gradient arrives, or it changes the wrong weights. Updates
+that break the policy are found by rlvr_exp.run.report.diagnosis_breaking."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -24,11 +24,11 @@ ones."""
 CLIPPED = 0.4
 """Share of tokens with a clipped ratio past which most of an update is thrown away."""
 SCALED = 0.01
-"""What clipping leaves of a gradient, at which little is left of the update."""
+"""The part of a gradient left by clipping, below which little of the update is left."""
 FEW_ADAPTED, FEW_TRAINED = 1e-5, 1e-3
 """Shares of the parameters, with an adapter and without, below which hardly anything is trained."""
 SCALE_FREE = {"Adam": 1e-8, "AdamW": 1e-8, "AdamW8bit": 1e-8, "Adafactor": 1e-30, "Muon": 1e-8}
-"""Optimizers that divide a gradient by its own size, with what they add to the denominator unless told otherwise."""
+"""Optimizers that divide a gradient by its own size, with the default of the epsilon in the denominator."""
 NARROW = 0.3
 """Share of tokens with a clipped ratio past which a range that is narrower than rounding throws most updates away."""
 
@@ -97,8 +97,8 @@ def _no_gradient(seen: Evidence) -> Iterator[Finding]:
 
 
 def _clipped(seen: Evidence) -> Iterator[Finding]:
-    """Little is left of the updates. Optimizers that divide by a gradient's size take a clipped one as it was, until
-    that size comes near what they add to it."""
+    """Little of the updates is left. Optimizers that divide by a gradient's size undo the clipping, until that size
+    comes near their epsilon."""
     after = dict(seen.column("grad_norm/after"))
     norms = [(step, norm, after[step]) for step, norm in seen.column("grad_norm") if norm > 0 and after.get(step)]
     left = [(step, clipped / norm * _undone(seen, norm, clipped)) for step, norm, clipped in norms]
@@ -117,7 +117,7 @@ def _clipped(seen: Evidence) -> Iterator[Finding]:
 
 
 def _undone(seen: Evidence, norm: float, clipped: float) -> float:
-    """The factor by which the optimizer makes up for the clipping."""
+    """The factor by which the optimizer undoes the clipping."""
     kind = str(seen.option("optimizer._target_", "")).rsplit(".", 1)[-1]
     count = (seen.manifest.get("model") or {}).get("trained")
     if kind not in SCALE_FREE or not count:
@@ -165,7 +165,7 @@ def _untrained(seen: Evidence) -> Iterator[Finding]:
 
 
 def _unmoved(seen: Evidence) -> Iterator[Finding]:
-    """Draws of the two measurements are the same, so an equal policy gives equal answers, to the letter."""
+    """Random draws of both evaluations are the same, so an equal policy gives exactly equal answers."""
     moving = [norm for _, norm in seen.column("grad_norm") if norm > 0]
     if seen.changed.of < 20 or seen.changed.high > MOVED or seen.steps < IDLE_STEPS or not moving:
         return
@@ -216,7 +216,7 @@ def _kl(seen: Evidence) -> Iterator[Finding]:
 
 
 def _held(seen: Evidence) -> Iterator[Finding]:
-    """Near its reference, and either not moving or paying more for the distance than any answer earns."""
+    """Near its reference, and either not moving or with a penalty larger than any answer's reward."""
     coefficient = float(seen.option("algorithm.kl_coef", 0.0) or 0.0)
     distance = middle(late(seen.column("kl")))
     idle = seen.steps >= IDLE_STEPS and distance < HELD_KL
@@ -232,7 +232,7 @@ def _held(seen: Evidence) -> Iterator[Finding]:
 
 
 def _ratio(seen: Evidence) -> Iterator[Finding]:
-    """Ratios of fresh samples are 1 but for rounding; those of samples used again stay near it."""
+    """Ratios of fresh samples are 1 except for rounding; those of reused samples stay near 1."""
     if "the engine that samples is not the policy" in seen.reason or "adapter ignored" in seen.reason:
         yield Finding(
             "ratio",

@@ -1,4 +1,4 @@
-"""What was asked for beyond the defaults: the options of a run that differ from those of its stage."""
+"""Options of a run that differ from the defaults of its stage."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
@@ -15,7 +15,7 @@ ABSENT = "(none)"
 
 
 def differences(config: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """By dotted key: (the run's value, the default). A node of another class is held against that class's own
+    """By dotted key: (the run's value, the default). A node of another class is compared with that class's own
     defaults."""
     stage = config.get("stage")
     if stage not in STAGES:
@@ -26,7 +26,7 @@ def differences(config: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
 
 def _differing(given: Mapping[str, Any], usual: Mapping[str, Any], above: str) -> Iterator[tuple[str, tuple[Any, Any]]]:
     usual = _of_class(given, usual)
-    # What a run does not have it could not ask for: it is of an earlier version.
+    # An option missing from the run is not a difference: the run is of an earlier version.
     for name, ours in given.items():
         key, theirs = f"{above}{name}", usual.get(name, ABSENT)
         if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
@@ -38,7 +38,7 @@ def _differing(given: Mapping[str, Any], usual: Mapping[str, Any], above: str) -
 
 
 def _of_class(given: Mapping[str, Any], usual: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The defaults that a node's class has where another class is the usual one; its name still differs."""
+    """The defaults of a node's class where another class is the default; its name still differs."""
     target = given.get("_target_")
     if target is None or target == usual.get("_target_") or target not in SCHEMAS:
         return usual

@@ -1,4 +1,4 @@
-"""Success by how hard the tasks are, held out, and by family, in training."""
+"""Success by difficulty of the tasks, held out, and by family, in training."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -38,7 +38,7 @@ def difficulty_rows(run: RunData, known: Mapping[str, TaskInfo]) -> str:
 
 
 def _task_rates(answers: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """Share of each task's sampled answers that pass, or of its greedy one where no others are."""
+    """Share of each task's sampled answers that pass, or of its greedy answer where there are no samples."""
     answers = list(answers)
     chosen = [row for row in answers if row["mode"] == "sampled"] or answers
     judged: dict[str, list[bool]] = {}

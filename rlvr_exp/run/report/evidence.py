@@ -1,6 +1,6 @@
-"""What a diagnosis reasons from, and the sums that its parts share: windows of a run, shares with their intervals.
+"""The evidence of a diagnosis, and its shared statistics: windows of a run, shares with their intervals.
 
-Pure: knows rows of metrics, tallies of completions and the run's own words; reads no file.
+Pure: knows rows of metrics, counts of completions and the run's own texts; reads no file.
 """
 
 import math
@@ -20,7 +20,7 @@ _Z = NormalDist().inv_cdf(0.975)
 
 @dataclass(frozen=True)
 class Share:
-    """A count of trials with Wilson's 95% interval (1927), which holds at none and all too."""
+    """A count of trials with Wilson's 95% interval (1927), which is valid at none and all too."""
 
     count: int
     of: int
@@ -54,22 +54,22 @@ class Share:
 
 @dataclass(frozen=True)
 class Evidence:
-    """One run, as far as it is written. Everything may be empty."""
+    """A run, as far as it has been written. Everything may be empty."""
 
     metrics: Sequence[Row] = ()
     step_counts: Sequence[StepCounts] = ()
-    """Of the training steps, in order; all of them, or equally spaced ones of very many."""
+    """Counts of the training steps, in order; all of them, or equally spaced ones of very many."""
     rollouts: Sequence[VerifiedCompletion] = ()
-    """Completions of some of these steps, whole groups, the first and the last step among them."""
+    """Completions of some of these steps, complete groups, including the first and the last step."""
     before: StepCounts | None = None
-    """The held-out tasks, measured before training, likewise `after`."""
+    """The held-out tasks, evaluated before training, likewise `after`."""
     after: StepCounts | None = None
     measured: Sequence[VerifiedCompletion] = ()
-    """The completions of both measurements."""
+    """The completions of both evaluations."""
     changed: Share = Share(0, 0)
-    """Answers whose text differs before and after, of those asked both times."""
+    """Answers whose text differs before and after, of those generated both times."""
     change: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Paired differences of held-out rates since before, by metric."""
+    """Paired differences of held-out rates from before to after, by metric."""
     golds: Mapping[str, str] = field(default_factory=dict)
     """The gold answers that are known, by task."""
     config: Mapping[str, Any] = field(default_factory=dict)
@@ -78,7 +78,7 @@ class Evidence:
 
     @cached_property
     def series(self) -> Sequence[StepCounts]:
-        """The completions over time: those of training, else those of the measurements."""
+        """The completions over time: those of training, else those of the evaluations."""
         return self.step_counts or [one for one in (self.before, self.after) if one is not None]
 
     @property
@@ -97,7 +97,7 @@ class Evidence:
 
     @property
     def reason(self) -> str:
-        """Why the run ended where it did, in its own words."""
+        """Why the run ended, in its own words."""
         return str(self.summary.get("reason") or "")
 
     def option(self, path: str, default: Any = None) -> Any:
@@ -125,7 +125,7 @@ def late(values: Sequence[Any]) -> Sequence[Any]:
 
 
 LEAST = {"samples": 64, "groups": 24}
-"""What the last part of a short run must hold, so that a share of it means something."""
+"""The least size of the last part of a short run for a meaningful share."""
 
 
 def recent(step_counts: Sequence[StepCounts], of: str = "samples") -> Sequence[StepCounts]:
@@ -142,7 +142,7 @@ def share(step_counts: Sequence[StepCounts], count: Callable[[StepCounts], int],
 
 
 def beginning(step_counts: Sequence[StepCounts]) -> Sequence[StepCounts]:
-    """The first step, whose samples no update has touched, or as many as it takes to have two dozen."""
+    """The first step, whose samples precede every update, or as many steps as hold two dozen samples."""
     part = step_counts[:1]
     while len(part) < len(step_counts) and sum(one.samples for one in part) < LEAST["groups"]:
         part = step_counts[: len(part) + 1]
@@ -150,7 +150,7 @@ def beginning(step_counts: Sequence[StepCounts]) -> Sequence[StepCounts]:
 
 
 def onset(step_counts: Sequence[StepCounts], count: Callable[[StepCounts], int], least: float, of: str = "samples") -> int:
-    """The first step in which the share reaches `least`; 0: it was so from the start."""
+    """The first step in which the share reaches `least`; 0: from the start."""
     if share(beginning(step_counts), count, of).value >= least:
         return 0
     reached = (one.step for one in step_counts if getattr(one, of) and count(one) / getattr(one, of) >= least)
@@ -180,7 +180,7 @@ class Trend:
 
 
 def trend(step_counts: Sequence[StepCounts], read: Callable[[StepCounts], Sequence[float]]) -> Trend | None:
-    """Of the groups of the early and the late steps; None where there are too few to tell."""
+    """The trend over groups of the early and the late steps; None where there are too few."""
     if len(step_counts) < 2:
         return None
     first, last = ([value for one in part for value in read(one)] for part in (early(step_counts), late(step_counts)))
@@ -191,12 +191,12 @@ def trend(step_counts: Sequence[StepCounts], read: Callable[[StepCounts], Sequen
 
 
 def middle(points: Sequence[tuple[int, float]]) -> float:
-    """The median value; not a number of nothing."""
+    """The median value; not a number for an empty sequence."""
     return median(value for _, value in points) if points else math.nan
 
 
 def some(rows: Iterator[VerifiedCompletion] | Sequence[VerifiedCompletion], count: int = 3) -> tuple[VerifiedCompletion, ...]:
-    """A few rows, of different tasks and texts where there are such."""
+    """A few rows, of different tasks and texts where possible."""
     rows = list(rows)
     chosen: list[VerifiedCompletion] = []
     for key in (lambda row: row.task, lambda row: row.completion, lambda row: id(row)):

@@ -8,7 +8,7 @@ from rlvr_exp.tasks.arc.grid import Grid
 from rlvr_exp.tasks.arc.prompt import Wording, read
 
 MOST_CELLS = 1200
-"""Cells of one puzzle that are drawn; a larger one stays text, so that the page stays small."""
+"""Most cells of a puzzle that are drawn; a larger puzzle stays text, so that the page stays small."""
 
 
 def puzzle_picture(prompt: str, data: Mapping[str, Any]) -> str:

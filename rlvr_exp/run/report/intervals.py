@@ -1,6 +1,6 @@
-"""95% intervals of means over tasks or groups, for what the report counts itself.
+"""95% intervals of means over tasks or groups, for the report's own counts.
 
-The room of evaluations, which has its own, stands above this one.
+The evaluation room, which has its own intervals, is above this room.
 """
 
 import math
@@ -23,7 +23,7 @@ class Mean:
 
 
 def mean(values: Sequence[float]) -> Mean:
-    """A mean with its t-interval; of a single value, or of equal ones, there is none to tell."""
+    """A mean with its t-interval; for a single value, or for equal values, the interval is empty."""
     from scipy import stats  # Heavy, and wanted only where a report is written.
 
     if len(values) < 2 or min(values) == max(values):

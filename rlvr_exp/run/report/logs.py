@@ -1,4 +1,4 @@
-"""What the verifier said: the commonest logs of completions that did not pass, each with its count and whole once."""
+"""The verifier's most frequent logs of completions that did not pass, each with its count and one complete text."""
 
 import re
 from collections import Counter
@@ -14,7 +14,7 @@ MOST, MOST_CHARACTERS = 12, 1500
 
 
 def log_table(run: RunData) -> str:
-    """Of training completions, else of held-out answers; '' where nothing was said."""
+    """Logs of training completions, else of held-out answers; '' where all are empty."""
     rows = list(own_rows(run.rollouts)) or [row for answers in run.answers.values() for row in as_rollouts(0, answers)]
     unpassed = [row for row in rows if row.outcome != "passed"]
     found = repeated_logs(unpassed, MOST)
@@ -33,7 +33,7 @@ def log_table(run: RunData) -> str:
 
 
 def repeated_logs(rows: Sequence[VerifiedCompletion], most: int) -> list[tuple[str, str, int, VerifiedCompletion]]:
-    """(verdict, shape of the log's first line, count, one row) of the commonest logs, most met first."""
+    """(verdict, shape of the log's first line, count, a row) of the most frequent logs, in descending order."""
     counts: Counter[tuple[str, str]] = Counter()
     shown: dict[tuple[str, str], VerifiedCompletion] = {}
     for row in rows:

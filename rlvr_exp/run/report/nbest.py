@@ -1,7 +1,7 @@
-"""All that the policy answered to a few tasks, best first, and how its usual and its passing answer differ from the
-gold.
+"""All answers of the policy to a few tasks, best first, and how its most frequent and its passing answer differ from
+the gold.
 
-Of an evaluation where there is one, else of the last training step, whose answers have rewards and advantages.
+From an evaluation where there is one, else from the last training step, whose answers have rewards and advantages.
 """
 
 import difflib
@@ -22,7 +22,7 @@ EACH, MOST_TEXTS, MOST_CHARACTERS, MOST_LINES = 2, 8, 1500, 60
 
 @dataclass(frozen=True)
 class Text:
-    """One distinct answer to a task."""
+    """A distinct answer to a task."""
 
     row: VerifiedCompletion
     count: int
@@ -71,7 +71,7 @@ def _card(kind: str, rows: Sequence[VerifiedCompletion], known: TaskInfo | None)
 
 
 def distinct(rows: Iterable[VerifiedCompletion]) -> list[Text]:
-    """The different answers: best reward first where there are rewards, else those that pass, then by count."""
+    """The distinct answers: best reward first where there are rewards, else passing ones, then by count."""
     found: dict[str, list[VerifiedCompletion]] = {}
     for row in rows:
         found.setdefault(row.completion, []).append(row)
@@ -108,7 +108,7 @@ def _against_gold(texts: Sequence[Text], known: TaskInfo | None) -> str:
 
 
 def difference(gold: str, answer: str) -> str:
-    """A unified difference as HTML: what the gold alone has, and what the answer alone has."""
+    """A unified diff as HTML: lines only in the gold, and lines only in the answer."""
     if gold.strip() == answer.strip():
         return '<p class="none">equal to the gold</p>'
     before, after = gold[:MOST_CHARACTERS].strip().splitlines(), answer[:MOST_CHARACTERS].strip().splitlines()

@@ -1,6 +1,6 @@
-"""What the run achieved: rates before and after with their intervals, family by family, and why answers failed.
+"""The outcome of a run: rates before and after with their intervals, by family, and why answers failed.
 
-Every number is read from what the evaluation wrote; nothing is computed here.
+Every number is read from the evaluation's files; nothing is computed here.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,11 +21,11 @@ TITLES = {
     "annotator/pass_at_1_greedy": "annotator: of bodies that can be proved, greedy",
 }
 BASELINE = "difference/"
-"""What the paired differences to a baseline are named in a summary's metrics."""
+"""Prefix of the paired differences from a baseline in a summary's metrics."""
 FAMILY_METRICS = ("pass_at_1", "pass_at_1_greedy")
 """The first of these that was measured is shown for each family."""
 FEW = 5
-"""Tasks below which a family's rate says little, so that it is folded away."""
+"""Number of tasks below which a family's rate says little, so that it is folded."""
 
 Rates = Mapping[str, Mapping[str, Any]]
 
@@ -36,7 +36,7 @@ def compared(run: RunData) -> bool:
 
 
 def rate_table(run: RunData) -> str:
-    """One row a metric: before, after, and the paired change, or what was measured alone; '' where nothing was."""
+    """A row per metric: before, after, and the paired change, or the single measurement; '' where there is none."""
     before, after = (run.summary.get(when) or run.numbers.get(when, {}).get("rates", {}) for when in WHENS)
     change = run.numbers.get("after", {}).get("change", {})
     names = list(dict.fromkeys([*before, *after]))
@@ -53,7 +53,7 @@ def rate_table(run: RunData) -> str:
 
 
 def number_table(run: RunData) -> str:
-    """The summary's own numbers, for a run without steps; '' where a chart says more."""
+    """The summary's own numbers, for a run without steps; '' where a chart shows more."""
     if run.metrics:
         return ""
     rows = "".join(
@@ -74,7 +74,7 @@ def _number(value: Any) -> str:
 
 
 def baseline_table(run: RunData) -> str:
-    """What `evaluate.baseline` asked for: this run minus that one, paired; '' without."""
+    """The difference from `evaluate.baseline`: this run minus that run, paired; '' without a baseline."""
     changes = {
         name.removeprefix(BASELINE): value for name, value in _measured(run).items() if name.startswith(BASELINE)
     }
@@ -149,7 +149,7 @@ def track_of(before: Any, after: Any) -> str:
 
 
 def family_rows(run: RunData) -> str:
-    """One line a family, best gain first; by rate where there is no before."""
+    """A line per family, best gain first; by rate where there is no before."""
     before, after = (run.numbers.get(when, {}).get("families", {}) for when in WHENS)
     metric = next((m for m in FAMILY_METRICS if any(m in rates for rates in (after or before).values())), None)
     if metric is None:

@@ -1,4 +1,4 @@
-"""The report as one page: head, sections in the order a reader asks for them, configuration last."""
+"""The report as a single page: head, sections in the order of a reader's questions, configuration last."""
 
 import base64
 import hashlib
@@ -25,12 +25,12 @@ GROUPS = ("model", "data", "verifier", "reward", "algorithm", "curriculum", "opt
 
 
 def page(run: RunData, known: Mapping[str, TaskInfo], diagnosis: Diagnosis, others: Sequence[RunData] = ()) -> str:
-    """The whole document. It asks the network for nothing, and its policy forbids it to; it can be read without its
+    """The complete document. It makes no network request, and its policy forbids any; it can be read without its
     script.
 
     Args:
-        known: the tasks behind its answers.
-        others: runs to be drawn beside this one.
+        known: the tasks of its answers.
+        others: runs to compare with.
     """
     digest = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
@@ -99,7 +99,7 @@ def _value(value: Any) -> str:
 
 
 def _machine(run: RunData) -> str:
-    """What the run had, in one line."""
+    """The machine of the run, in a line."""
     hardware = run.manifest.get("hardware") or {}
     device = run.manifest.get("device") or {}
     parts = [
@@ -143,7 +143,7 @@ def _stage(run: RunData) -> str:
 
 
 def _facts(run: RunData) -> dict[str, str]:
-    """What was run, in the words of the configuration and the manifest."""
+    """Facts about the run, from the configuration and the manifest."""
     facts = {}
     if run.running:
         facts["now"] = "running"
@@ -169,7 +169,7 @@ def _facts(run: RunData) -> dict[str, str]:
 
 
 def _label(node: Mapping[str, Any]) -> str:
-    """What a person calls the node: its name or path, else the class that it builds, else its parts."""
+    """A readable label of the node: its name or path, else its class, else its terms."""
     for key in ("path", "name", "hub"):
         if isinstance(node.get(key), str) and node[key]:
             return str(node[key])

@@ -1,6 +1,6 @@
-"""Of roles: how like the golds their answers are, and success by family and length, as the evaluation measured them.
+"""The section of roles: similarity of answers to the golds, and success by family and length, from the evaluation.
 
-Every number is read from what the evaluation wrote; nothing is computed here.
+Every number is read from the evaluation's files; nothing is computed here.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ GREEDY = "_greedy"
 
 
 def roles_section(run: RunData) -> str:
-    """For each role a table of its rates, and one for each kind of group; '' for tasks without roles."""
+    """A table of rates for each role, and a table for each kind of group; '' for tasks without roles."""
     found = {when: run.numbers.get(when, {}).get("roles", {}) for when in WHENS}
     roles = sorted({role for of_when in found.values() for role in of_when})
     return "".join(_role(role, {when: of_when.get(role, {}) for when, of_when in found.items()}) for role in roles)
@@ -43,7 +43,7 @@ def _names(rates: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 
 def _table(corner: str, rows: Mapping[str, Mapping[str, Any]]) -> str:
-    """One row a name; its cells by the names that any row has."""
+    """A row per name; its cells under the names of any row."""
     columns = list(dict.fromkeys(column for cells in rows.values() for column in cells))
     heads = "".join(f"<th>{escape(_title(column))}</th>" for column in columns)
     body = "".join(

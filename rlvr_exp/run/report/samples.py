@@ -1,6 +1,6 @@
-"""Completions for a person to read, each with its verdict: what was won, what was lost, and some at random.
+"""Completions for a person to read, each with its verdict: tasks gained, tasks lost, and some at random.
 
-The choice depends on the run's seed alone, so a report written twice shows the same ones.
+The selection depends on the run's seed alone, so a rewritten report shows the same completions.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ from rlvr_exp.run.rollout_files import VerifiedCompletion
 
 EACH = 3
 MOST_TEXT, MOST_LOG = 4000, 600
-"""Characters of a prompt or completion, and of a verdict's log; what is left out is counted on the page."""
+"""Characters of a prompt or completion, and of a verdict's log; omitted characters are counted on the page."""
 
 Answer = Mapping[str, Any]
 
@@ -41,7 +41,7 @@ def held_out_samples(run: RunData) -> str:
 
 
 def training_samples(run: RunData) -> str:
-    """Of the last step's completions: highest and lowest reward, and some at random; '' without rollouts."""
+    """Completions of the last step: highest and lowest reward, and some at random; '' without rollouts."""
     rows = sorted(run.last_rollouts, key=lambda row: derive(_seed(run), "report", row.group, row.sample))
     paid = sorted((row for row in rows if row.reward is not None), key=lambda row: row.reward)
     chosen: list[tuple[str, VerifiedCompletion]] = []

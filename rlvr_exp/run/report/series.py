@@ -1,4 +1,4 @@
-"""Numbers on their way to a chart: nice axes, running means, bins. Pure functions; knows no HTML."""
+"""Prepares numbers for charts: round axes, running means, bins. Pure functions; knows no HTML."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ from statistics import fmean
 Values = Sequence[float | None]
 
 MOST_POINTS = 400
-"""Points of a curve; longer ones are shown as means of equal runs of steps, so that the page stays small."""
+"""Most points of a curve; longer curves are shown as means of equal runs of steps, so that the page stays small."""
 
 
 @dataclass(frozen=True)
@@ -23,11 +23,11 @@ class Axis:
 
 
 _FLAT = 1e-11
-"""A smaller spread is none: ticks are told apart by 12 decimals."""
+"""A smaller spread counts as none: ticks are distinguished by 12 decimals."""
 
 
 def value_axis(values: Sequence[float], count: int = 4) -> Axis:
-    """An axis whose ends are round numbers; from 0 where the values' spread does not ask for less."""
+    """An axis with round ends; from 0 unless the values' spread requires less."""
     low, high = min(values), max(values)
     if 0 <= low <= 0.6 * high or low == high > 0:
         low = 0.0
@@ -39,7 +39,7 @@ def value_axis(values: Sequence[float], count: int = 4) -> Axis:
 
 
 def step_axis(steps: Sequence[int], count: int = 5) -> Axis:
-    """From the first step to the last, with whole round ticks between."""
+    """An axis from the first step to the last, with round integer ticks between."""
     low, high = steps[0], max(steps[-1], steps[0] + 1)
     size = max(1, round(_round_step((high - low) / count)))
     ticks = range(math.ceil(low / size) * size, high + 1, size)
@@ -64,7 +64,7 @@ def running_mean(values: Values) -> list[float | None]:
 
 
 def bins(count: int, most: int) -> list[range]:
-    """`count` indices in at most `most` runs of equal length, the last one perhaps shorter."""
+    """`count` indices in at most `most` runs of equal length, the last run perhaps shorter."""
     size = max(1, math.ceil(count / most))
     return [range(start, min(start + size, count)) for start in range(0, count, size)]
 
@@ -82,7 +82,7 @@ def _mean(values: object) -> float | None:
 
 
 def short(value: float) -> str:
-    """At most four significant digits, as a person writes them."""
+    """At most four significant digits, in a readable form."""
     if value == 0 or 1e-3 <= abs(value) < 1e5:
         return f"{value:.4g}"
     mantissa, exponent = f"{value:.2e}".split("e")

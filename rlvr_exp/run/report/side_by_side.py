@@ -1,6 +1,6 @@
-"""Several runs side by side: what each measured, and their curves in one drawing.
+"""Several runs side by side: the measurements of each, and their curves in a single drawing.
 
-Differences with paired intervals are +stage=compare's.
+Differences with paired intervals are computed by +stage=compare.
 """
 
 from collections.abc import Mapping, Sequence
@@ -57,7 +57,7 @@ def _cell(rate: Mapping[str, Any] | None) -> str:
 
 
 def _chart(title: str, metric: str, percent: bool, runs: Mapping[str, RunData]) -> str:
-    """Running means, on the steps that any of the runs has."""
+    """Running means, on the steps of any of the runs."""
     columns = {name: {row["step"]: row.get(metric) for row in run.metrics} for name, run in runs.items()}
     steps = sorted({int(step or 0) for column in columns.values() for step in column})
     smooth = {name: running_mean([column.get(step) for step in steps]) for name, column in columns.items()}

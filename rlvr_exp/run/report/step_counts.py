@@ -1,6 +1,6 @@
-"""What the completions of one step add up to: the numbers that charts and the diagnosis of long runs are made from.
+"""The counts of a step's completions: the data of charts and of the diagnosis of long runs.
 
-Pure functions of rows. A tally is small however long the completions are, so that every step of a run can be kept.
+Pure functions of rows. The counts are small however long the completions are, so that every step of a run can be kept.
 """
 
 import math
@@ -13,23 +13,23 @@ from typing import Any
 from rlvr_exp.run.rollout_files import VerifiedCompletion
 
 EQUAL = 1e-6
-"""Rewards no further apart than this are equal: the default of algorithm.zero_variance_eps."""
+"""Rewards with at most this difference are equal: the default of algorithm.zero_variance_eps."""
 
 
 @dataclass(frozen=True)
 class StepCounts:
-    """One step's completions, counted. An evaluation is a step too: its tasks are its groups."""
+    """A step's completions, counted. An evaluation is a step too: its tasks are its groups."""
 
     step: int
     samples: int
     verdicts: Mapping[str, int]
     """By bucket where there is one, else by outcome."""
     cheats: int
-    """Rejected completions, but for those that only did not keep the code which they were given."""
+    """Rejected completions, except those that only failed to keep the given code."""
     truncated: int
     """Completions that reached their token limit."""
     empty: int
-    """Completions without a character that is no blank."""
+    """Completions without a character other than whitespace."""
     families: Mapping[str, tuple[int, int]]
     """(passed, judged) of each family."""
     tasks: Mapping[str, tuple[int, int]]
@@ -37,12 +37,13 @@ class StepCounts:
     group_success: Sequence[float]
     """Share of passes in each group that has a verdict."""
     group_reward: Sequence[float]
-    """Mean reward of each group that has one, before the normaliser, which takes the level out."""
+    """Mean reward of each group that has one, before the normaliser, which removes the level."""
     group_tokens: Sequence[float]
     """Mean length of each group's completions."""
     groups: int
     one_text: int
-    """Groups of two and more whose completions are all one text. (Texts cut short are alike for being short.)"""
+    """Groups of two and more whose completions are all the same text. (Truncated texts are alike because they are
+    short.)"""
     dead_solved: int
     """Groups whose rewards are all equal, some member of which passed."""
     dead_failed: int
@@ -50,14 +51,14 @@ class StepCounts:
     mixed: int
     """Groups with a reward for a passed and for a failed member."""
     mixed_equal: int
-    """Mixed groups in which all are paid the same."""
+    """Mixed groups with equal rewards."""
     mixed_blind: int
-    """Mixed groups in which each passed member is paid what the best paid failed one is, but not all the same."""
+    """Mixed groups in which each passed member has the reward of the best failed member, but not all are equal."""
     mixed_inverted: int
-    """Mixed groups in which failed members are paid as much as passed ones, or more, on average, but not all the
-    same."""
+    """Mixed groups in which failed members have at least the reward of passed ones on average, but not all are
+    equal."""
     mixed_reversed: int
-    """Of these, those in which every failed member is paid more than every passed one."""
+    """Of these, groups in which every failed member has a higher reward than every passed member."""
 
     def met(self, *verdicts: str) -> int:
         """Completions with one of these verdicts."""
@@ -65,12 +66,12 @@ class StepCounts:
 
 
 def is_cheat(row: VerifiedCompletion) -> bool:
-    """Rejected, and not for miscopying: an annotator that does not keep the writer's code gains nothing by it."""
+    """Rejected, and not for a changed program: an annotator gains nothing by changing the writer's code."""
     return row.outcome == "rejected" and row.rule != "program-changed"
 
 
 def count_step(step: int, rows: Iterable[VerifiedCompletion]) -> StepCounts:
-    """Count a step's rows, but for those sampled in an earlier step, which that one has counted."""
+    """Count a step's rows, except those sampled in an earlier step, which counted them."""
     own = [row for row in rows if not row.waited]
     groups: dict[int, list[VerifiedCompletion]] = defaultdict(list)
     for row in own:
@@ -104,8 +105,8 @@ def count_step(step: int, rows: Iterable[VerifiedCompletion]) -> StepCounts:
 
 
 def as_rollouts(step: int, answers: Iterable[Mapping[str, Any]]) -> list[VerifiedCompletion]:
-    """The sampled answers of an evaluation as rows without a reward, each task a group; greedy ones where there are
-    no others."""
+    """The sampled answers of an evaluation as rows without a reward, each task a group; greedy answers where there are
+    no samples."""
     answers = list(answers)
     sampled = [answer for answer in answers if answer["mode"] == "sampled"] or answers
     places = {task: place for place, task in enumerate(dict.fromkeys(answer["task"] for answer in sampled))}
@@ -151,7 +152,7 @@ def _kinds(group: Sequence[VerifiedCompletion]) -> Iterable[str]:
 
 
 def _reward_order(right: Sequence[float], wrong: Sequence[float]) -> Iterable[str]:
-    """How the rewards of passed and of failed members lie to each other, where they do not lie as they should."""
+    """How the rewards of passed and of failed members compare, where they are not ordered as they should be."""
     low, high = min(*right, *wrong), max(*right, *wrong)
     if high - low <= EQUAL:
         yield "mixed_equal"

@@ -1,8 +1,8 @@
-"""What the report and the diagnosis know of the held-out tasks: how hard each one is, and its gold answer.
+"""The index of the held-out tasks for the report and the diagnosis: difficulty and gold answer of each.
 
-A run that measures leaves them in evaluation/tasks.json. Those of a run without that file are looked up in its data;
-data that are no longer there, or that have changed, are no fault: a task counts as known only where its prompt is
-still the one that was answered.
+An evaluation writes it to evaluation/tasks.json. Tasks of a run without that file are looked up in its data; data that
+no longer exists, or has changed, is no fault: a task counts as known only where its prompt is the one that was
+answered.
 """
 
 import json
@@ -26,15 +26,15 @@ class TaskInfo:
 
 
 def save_task_index(run_dir: Path, tasks: Sequence[Task]) -> None:
-    """Write down what is asked in an evaluation of this run."""
+    """Write the index of the tasks of an evaluation of this run."""
     write_json(run_dir / NAME, {task.id: asdict(_info(task)) for task in tasks})
 
 
 def load_task_index(run_dir: Path, prompts: Mapping[str, str]) -> dict[str, TaskInfo]:
-    """By id.
+    """The index by task id.
 
     Args:
-        prompts: those that were answered, by task.
+        prompts: the answered prompts, by task.
     """
     noted = run_dir / NAME
     if noted.is_file():
