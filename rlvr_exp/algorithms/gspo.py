@@ -1,8 +1,8 @@
 """Group Sequence Policy Optimization (Zheng et al. 2025, GSPO, arXiv 2507.18071).
 
-The objective is its eq. 5, with the group's advantage of eq. 6 and one ratio for a whole answer, the geometric mean of its
-tokens' ratios (eq. 7), clipped to [1 - 3e-4, 1 + 4e-4]. A batch of rollouts serves four updates (section 5.1). No KL
-term: the paper leaves it out of its formulas.
+The objective is its eq. 5, with the group's advantage of eq. 6 and a single ratio for the entire answer, the geometric
+mean of its tokens' ratios (eq. 7), clipped to [1 - 3e-4, 1 + 4e-4]. A batch of rollouts serves four updates (section 5.1).
+No KL term: the paper leaves it out of its formulas.
 
 Differences from the paper:
 - The sizes of a batch are the experiment's.
@@ -31,7 +31,7 @@ class GSPO(RatioAlgorithm):
         return group_advantages(rewards, "group", self.zero_variance_eps)
 
     def weights(self, mask: torch.Tensor) -> torch.Tensor:
-        # Equal over a sample's tokens, so that TRL's weighted mean of their log-ratios is eq. 7's plain one.
+        # Equal over a sample's tokens, so that TRL's weighted mean of their log-ratios is the plain mean of eq. 7.
         return token_weights(mask, "grpo", self.max_completion_tokens)
 
     def clipping(self) -> Mapping[str, Any]:

@@ -1,8 +1,8 @@
 """Log-probabilities of drawn tokens under the distribution that they were drawn from.
 
 Temperature divides the logits; where top-k, top-p or min-p left only some tokens, the probabilities of those are
-renormalised: log p(t) = z_t / tau - log sum over the kept k of exp(z_k / tau). Logits are made only where a token is
-predicted. Where they would be too many to hold, the trainer's fused head computes them tile by tile.
+renormalised: log p(t) = z_t / tau - log sum over the kept k of exp(z_k / tau). Logits are computed only where a token is
+predicted. Where there are too many to hold at once, the trainer's fused head computes them tile by tile.
 """
 
 from dataclasses import dataclass
@@ -14,19 +14,19 @@ from rlvr_exp.algorithms.packing import ModelRows
 from rlvr_exp.algorithms.packing_attention import FLEX, SDPA_PACKED, attending, block_mask
 
 HELD = 2**26
-"""Logits that are held at once, for tokens x vocabulary: 256 MiB in float32."""
+"""The most logits held at once, tokens x vocabulary: 256 MiB in float32."""
 
 
 @dataclass(frozen=True)
 class Scores:
-    """What one forward pass says of the tokens that it was asked about."""
+    """The scores of the predicted tokens of a forward pass."""
 
     logprobs: torch.Tensor
     """(m,) float32"""
     entropies: torch.Tensor | None
-    """(m,) of the distributions that they were drawn from; None where nobody asked"""
+    """(m,) of the distributions that the tokens were drawn from; None where not requested"""
     output: Any
-    """The model's own output, for what else it holds; positions are those of the rows."""
+    """The model's own output with its other fields; positions are those of the rows."""
 
 
 def score(
@@ -68,7 +68,7 @@ def _headed(
         output = model(**inputs, shift_labels=rows.shifted_labels(), fused_lm_head=True)
         entropies = output.entropy.flatten()[rows.scored] if entropy else None
         return Scores(output.log_probs.flatten()[rows.scored], entropies, output)
-    # One row: the model's head is asked for its predictions alone. Several: the head takes no choice for each.
+    # One row: the model's head computes only the predictions. Several rows: the head cannot select positions per row.
     kept = {"logits_to_keep": rows.scored} if len(rows.input_ids) == 1 else {}
     output = model(**inputs, **kept)
     logits = output.logits.flatten(0, 1)
@@ -97,7 +97,7 @@ def token_logprobs(
     logprobs = scores.gather(-1, labels[:, None]).squeeze(-1)
     if not entropy:
         return logprobs, None
-    # Tokens left out have probability 0 and log-probability -inf; their term is 0.
+    # Excluded tokens have probability 0 and log-probability -inf; their term is 0.
     terms = scores.exp() * scores.masked_fill(scores.isneginf(), 0.0)
     return logprobs, -terms.sum(-1)
 
@@ -111,7 +111,7 @@ def _kept(kept_token_ids: torch.Tensor, vocabulary: int) -> torch.Tensor:
 
 
 def model_config(model: torch.nn.Module) -> Any:
-    """The configuration of the model within what a trainer may have wrapped around it (DeepSpeed's has one of its own)."""
+    """The configuration of the model inside its wrappers (DeepSpeed's wrapper has its own configuration)."""
     while not hasattr(getattr(model, "config", None), "get_text_config"):
         model = model.module
     return model.config

@@ -1,6 +1,6 @@
-"""Optimizers by name: each makes a torch optimizer for a model. Schedules and gradient clipping are the trainer's.
+"""Optimizers by name: each builds a torch optimizer for a model. Schedules and gradient clipping are the trainer's.
 
-All decay matrices alone, never norms and biases. Their options are documented in rlvr_exp.config.optimizer.
+All decay only matrices, never norms and biases. Their options are documented in rlvr_exp.config.optimizer.
 """
 
 from abc import ABC, abstractmethod
@@ -96,7 +96,7 @@ class SGD(Split):
 class Adafactor(Split):
     """Shazeer and Stern 2018 (arXiv 1804.04235), by Transformers, at a rate that the schedule sets.
 
-    Differs from the paper in that: the paper's relative step sizes are off, and its scaling by parameters is an option.
+    Differences from the paper: its relative step sizes are off, and its scaling by parameters is an option.
     """
 
     decay_power: float
@@ -143,18 +143,18 @@ class Chained(torch.optim.Optimizer):
 
     def __init__(self, parts: list[torch.optim.Optimizer]):
         self.parts: list[torch.optim.Optimizer] = []
-        # A schedule that ends at a share of the rate asks for the rate: that of the first part.
+        # A schedule that ends at a share of the rate reads the default rate: that of the first part.
         super().__init__([group for part in parts for group in part.param_groups], {"lr": parts[0].defaults["lr"]})
         self.parts = parts
         self._share()
 
     def _share(self) -> None:
-        """The groups themselves, so that a learning rate set on one side is read on the other."""
+        """Share the group objects, so that a learning rate set here is read by the parts."""
         self.param_groups = [group for part in self.parts for group in part.param_groups]
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Further parameters go to the first part."""
-        if not self.parts:  # torch's own constructor, which notes the groups that there are.
+        if not self.parts:  # Called by torch's own constructor, which registers the groups.
             super().add_param_group(param_group)
             return
         self.parts[0].add_param_group(param_group)
@@ -174,9 +174,9 @@ class Chained(torch.optim.Optimizer):
         return {"parts": [part.state_dict() for part in self.parts]}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Raises ValueError for another number of parts; each part refuses groups that differ from its own."""
+        """Raises ValueError for another number of parts; each part rejects groups that differ from its own."""
         if set(state_dict) != {"parts"} or len(state_dict["parts"]) != len(self.parts):
-            raise ValueError(f"Chained: state of {len(self.parts)} optimizers wanted, got keys {sorted(state_dict)}")
+            raise ValueError(f"Chained: expected the state of {len(self.parts)} optimizers, got keys {sorted(state_dict)}")
         for part, state in zip(self.parts, state_dict["parts"], strict=True):
             part.load_state_dict(state)
         self._share()

@@ -1,4 +1,4 @@
-"""Tokens of a micro-batch as the model takes them: groups packed into one row, or one row a completion.
+"""Tokens of a micro-batch as the model's inputs: groups packed into one row, or one row per completion.
 
 A packed row is, group after group, `[prompt without its last token, then for each completion: the last prompt token,
 c1 .. c(T-1)]`: the prompt is computed once for all completions that share it, and nothing is padded. Position ids restart
@@ -37,15 +37,15 @@ class PackedLayout:
 
 @dataclass(frozen=True)
 class ModelRows:
-    """What a forward pass is given, and where its scores go: (samples, T) as the loss counts them."""
+    """The inputs of a forward pass, and the positions of its scores in (samples, T), as in the loss."""
 
     input_ids: torch.Tensor
     """(rows, width)"""
     position_ids: torch.Tensor
     attention_mask: torch.Tensor | None
-    """(rows, width), 1 for tokens; None where the layout says what is seen."""
+    """(rows, width), 1 for tokens; None where the layout decides what is visible."""
     layout: PackedLayout | None
-    """Of a packed row; None for one row a completion."""
+    """The layout of a packed row; None for one row per completion."""
     scored: torch.Tensor
     """(m,) positions that predict a token, counted through all rows."""
     labels: torch.Tensor
@@ -60,7 +60,7 @@ class ModelRows:
         return replace(self, **moved)
 
     def of(self, samples: Sequence[int], count: int) -> "ModelRows":
-        """The same rows, where they stand for these of `count` samples."""
+        """The same rows as a subset `samples` of `count` samples."""
         width = self.shape[1]
         row = torch.tensor(samples, device=self.places.device)[self.places // width]
         return replace(self, places=row * width + self.places % width, shape=(count, width))
@@ -75,11 +75,11 @@ class ModelRows:
         return values.new_zeros(self.shape[0] * self.shape[1]).index_put((self.places,), values).view(self.shape)
 
     def unpacked(self, values: torch.Tensor) -> torch.Tensor:
-        """(rows, width) values of all positions -> (samples, T), each token's from where it is predicted."""
+        """(rows, width) values of all positions -> (samples, T), each token's value at the position that predicts it."""
         return self.placed(values.flatten()[self.scored])
 
     def chosen(self, values: torch.Tensor) -> torch.Tensor:
-        """(samples, T, ...) -> (m, ...): what belongs to each prediction."""
+        """(samples, T, ...) -> (m, ...): the values at each prediction."""
         return values.flatten(0, 1)[self.places]
 
 
@@ -122,7 +122,7 @@ def packed(
 
 
 def row_by_row(prompts: Sequence[Sequence[int]], completions: Sequence[Sequence[int]], width: int) -> ModelRows:
-    """One row a sample, padded on the right, where a causal model of any kind cannot see it."""
+    """One row per sample, padded on the right, where no causal model can see it."""
     rows = [[*prompt, *completion] for prompt, completion in zip(prompts, completions, strict=True)]
     longest = max(len(row) for row in rows)
     starts = [index * longest + len(prompt) - 1 for index, prompt in enumerate(prompts)]
@@ -154,5 +154,5 @@ def owners_and_segments(layout: PackedLayout) -> tuple[torch.Tensor, torch.Tenso
 
 
 def starts(lengths: Sequence[int]) -> list[int]:
-    """Where each of neighbours of these lengths begins."""
+    """The start of each of consecutive segments of these lengths."""
     return [0, *accumulate(lengths)][:-1]

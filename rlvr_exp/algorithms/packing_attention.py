@@ -2,8 +2,8 @@
 
 Two implementations behind the attention interface of Transformers: SDPA_PACKED, group by group through PyTorch's
 scaled-dot-product attention on any device, and FlexAttention with a block mask (Dong et al. 2024, arXiv 2412.05496) on GPUs.
-A model is switched to one of them for the length of a pass by `attending`; the layout of the row travels as an argument
-of the model, `packed_layout`, or as the block mask in the place of the attention mask.
+`attending` switches a model to either for the length of a pass; the layout of the row is passed as an argument of the
+model, `packed_layout`, or as the block mask in place of the attention mask.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ UNKNOWN = ("softcap", "s_aux", "position_bias")
 
 
 class CannotPack(Exception):
-    """The model's attention asks for what a packed row cannot give; says what."""
+    """The model's attention needs something that a packed row cannot provide; the message names it."""
 
 
 def sdpa_packed(
@@ -42,10 +42,10 @@ def sdpa_packed(
     """(1, heads, width, d) queries, keys and values -> (1, width, heads, d).
 
     Raises:
-        CannotPack: no layout arrived, a window is shorter than the longest prompt with its completion, or scores are changed.
+        CannotPack: there is no layout, a window is shorter than the longest prompt and completion, or scores are changed.
     """
     if packed_layout is None or attention_mask is not None:
-        raise CannotPack("its layers are not told where the groups are")
+        raise CannotPack("its layers do not receive the layout of the groups")
     if sliding_window is not None and sliding_window < packed_layout.longest:
         raise CannotPack(f"its attention slides over {sliding_window} tokens")
     if changed := [name for name in UNKNOWN if others.get(name) is not None]:
@@ -68,7 +68,7 @@ def sdpa_packed(
 
 @lru_cache(maxsize=1)
 def segment_masks(layout: PackedLayout, dtype: torch.dtype, device: torch.device) -> list[torch.Tensor]:
-    """For each group what its segments see. Kept for the layers of one pass, and no longer: long ones are large."""
+    """For each group the mask of its segments. Cached only for the layers of one pass: long masks are large."""
     groups = zip(layout.prefixes, layout.segments, strict=True)
     return [segment_mask(prefix, segments, dtype, device) for prefix, segments in groups]
 
@@ -82,22 +82,22 @@ def segment_mask(prefix: int, segments: tuple[int, ...], dtype: torch.dtype, dev
 
 
 def block_mask(layout: PackedLayout, device: torch.device) -> BlockMask:
-    """The same for FlexAttention: blocks of the row that nobody sees are not computed."""
+    """The same for FlexAttention: blocks that no token sees are not computed."""
     group, segment = (one.to(device) for one in owners_and_segments(layout))
 
     def seen(batch, head, query, key):
         shared = (segment[key] == -1) | (segment[key] == segment[query])
         return (query >= key) & (group[query] == group[key]) & shared
 
-    # Compiled, so that GPUs never hold the mask of every pair of tokens that it is made from.
+    # Compiled, so that GPUs never hold the mask of every pair of tokens.
     return create_block_mask(seen, None, None, len(group), len(group), device=device, _compile=device.type == "cuda")
 
 
 @contextmanager
 def attending(model: torch.nn.Module, implementation: str) -> Iterator[None]:
-    """Every language model within `model` attends by `implementation`; afterwards as before.
+    """Inside the block every language model within `model` attends by `implementation`; afterwards as before.
 
-    Holds for a backward pass as well: gradient checkpointing computes layers again there.
+    The block must include the backward pass: gradient checkpointing recomputes layers there.
     """
     configs = {id(part.config): part.config for part in model.modules() if isinstance(part, PreTrainedModel)}
     before = {name: config._attn_implementation for name, config in configs.items()}

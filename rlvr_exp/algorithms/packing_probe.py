@@ -1,7 +1,7 @@
-"""Whether a model can take packed rows at all: tried on a few tokens, against one row a completion.
+"""Whether a model supports packed rows: tried on a few tokens, against one row per completion.
 
-Models whose tokens influence each other by other ways than attention (recurrent or convolutional states), or whose
-attention ignores what it is told, give other log-probabilities packed; they are then trained row by row.
+Models whose tokens influence each other in ways other than attention (recurrent or convolutional states), or whose
+attention ignores its arguments, give other log-probabilities when packed; they are then trained row by row.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ PROMPTS, COMPLETIONS = (19, 12), ((5, 9, 7), (6, 8))
 """Tokens of two prompts and of their completions."""
 TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-4}
 COARSE = 0.03
-"""Mean difference of log-probabilities that is taken for rounding: in 32 bits or more, and in fewer."""
+"""The mean difference of log-probabilities that counts as rounding: in 32 bits or more, and in fewer."""
 
 
 @dataclass(frozen=True)
@@ -25,17 +25,17 @@ class Choice:
     """How packed rows are attended to."""
 
     implementation: str | None
-    """None: not at all, one row a completion."""
+    """None: rows are not packed, one row per completion."""
     reasons: tuple[str, ...]
-    """Why each implementation before it, or all, cannot be used."""
+    """Why each implementation tried before, or every one, cannot be used."""
 
 
 def choose(model: torch.nn.Module, longest: int, device: torch.device, dtype: torch.dtype) -> Choice:
-    """The first implementation that agrees with one row a completion. Draws no random number, changes nothing.
+    """The first implementation that agrees with one row per completion. Draws no random number, changes nothing.
 
     Args:
         model: as it is trained, wrapped or not.
-        longest: tokens of the longest prompt with its completion that training can meet.
+        longest: tokens of the longest possible prompt with its completion.
     """
     if window := _window(model, longest):
         return Choice(None, (f"attention reaches back {window} tokens, and {longest} are allowed",))
@@ -49,7 +49,7 @@ def choose(model: torch.nn.Module, longest: int, device: torch.device, dtype: to
 
 
 def _window(model: torch.nn.Module, longest: int) -> int:
-    """The shortest reach of any layer, where it is too short; 0 otherwise. No short trial would show it."""
+    """The shortest reach of any layer, where it is too short; 0 otherwise. A short trial would not show it."""
     config = model_config(model).get_text_config()
     sliding = getattr(config, "sliding_window", None) if getattr(config, "use_sliding_window", True) else None
     reaches = [reach for reach in (sliding, getattr(config, "attention_chunk_size", None)) if reach]
@@ -57,17 +57,17 @@ def _window(model: torch.nn.Module, longest: int) -> int:
 
 
 def _dropout(model: torch.nn.Module) -> float:
-    """Dropout of attention weights, which FlexAttention does not have; the trial is made without."""
+    """Dropout of attention weights, which FlexAttention does not have; the trial runs without dropout."""
     return getattr(model_config(model).get_text_config(), "attention_dropout", 0.0)
 
 
 def _difference(model: torch.nn.Module, implementation: str, device: torch.device, tolerance: float) -> str:
-    """What keeps an implementation from being used; empty where it agrees."""
+    """The reason why an implementation cannot be used; empty where it agrees."""
     vocabulary = model_config(model).get_text_config().vocab_size
     try:
         together = _scores(model, _rows(vocabulary), device, implementation)
         apart = (together - _scores(model, _rows(vocabulary, False), device)).abs().mean()
-    except Exception as fault:  # Whatever a model does with inputs it was not made for; the reason is told.
+    except Exception as fault:  # A model may fail in any way on inputs that it does not expect; the reason is logged.
         return f"{type(fault).__name__}: {fault}".splitlines()[0]
     return "" if apart <= tolerance else f"log-probabilities differ by {apart:.2g}"
 
@@ -87,7 +87,7 @@ def _scores(
 
 
 def _rows(vocabulary: int, together: bool = True) -> ModelRows:
-    """Two groups of made-up tokens, all different where the vocabulary is large enough."""
+    """Two groups of arbitrary tokens, all different where the vocabulary is large enough."""
     prompts: list[Sequence[int]] = []
     completions: list[Sequence[int]] = []
     owners, drawn = [], iter(range(7, 10_000, 13))

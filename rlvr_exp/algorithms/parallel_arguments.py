@@ -1,4 +1,4 @@
-"""What TRL's configurations have to know of the ranks: DeepSpeed's settings, from the `parallel` node."""
+"""Arguments of TRL's configurations for several ranks: DeepSpeed's settings, from the `parallel` node."""
 
 import copy
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ HOST = {"device": "cpu", "pin_memory": True}
 
 
 def parallel_arguments(parallel: Parallel) -> dict[str, Any]:
-    """Fields common to GRPOConfig and SFTConfig; none for a process that trains alone."""
+    """Fields common to GRPOConfig and SFTConfig; none for a single process."""
     if not parallel.distributed:
         return {}
     arguments: dict[str, Any] = {"ddp_timeout": parallel.timeout_s}
@@ -29,7 +29,7 @@ def parallel_arguments(parallel: Parallel) -> dict[str, Any]:
 
 
 def deepspeed_settings(parallel: Parallel) -> dict[str, Any]:
-    """DeepSpeed's configuration: what the node gives, and what follows from it."""
+    """DeepSpeed's configuration: the node's settings, and those that follow from them."""
     settings: dict[str, Any] = copy.deepcopy(dict(parallel.deepspeed))
     zero = settings.setdefault("zero_optimization", {})
     zero["stage"] = SHARDING[parallel.strategy]

@@ -7,18 +7,18 @@ passes, one mini-batch, value loss 0.1 with clip 0.2, the KL penalty in the rewa
 Differences from PPO (Schulman et al. 2017):
 - The entropy bonus is 0 by default; the paper's Atari experiments use 0.01.
 - Advantages are whitened and the value loss is clipped, as in the authors' code (openai/baselines); the paper has neither.
-- Advantages, and the cut into mini-batches, are made once for a batch and hold for all its passes.
+- Advantages, and the split into mini-batches, are computed once for a batch and hold for all its passes.
 Differences from GAE (Schulman et al. 2016):
-- Episodes are never cut: one that reaches the token limit ends there, with V = 0 after it, and its reward stands.
+- Episodes are never cut off: an episode that reaches the token limit ends there, with V = 0 after it, and keeps its reward.
 Differences from token-level PPO (Ziegler et al. 2019; Ouyang et al. 2022, InstructGPT):
 - The KL coefficient is constant, where Ziegler et al. adapt it; `kl_in=loss` makes it a term of the loss ("k3" estimate).
 - Rewards are not whitened. The value starts at zero on the policy's trunk (`value_trunk=own`: on a copy of it), where
   InstructGPT starts it from a reward model.
 - No pretraining gradients are mixed in.
-Beyond the papers: recent groups may be learned from again, each token weighted by min(c, pi_old / pi_then) (decoupled PPO,
-Hilton et al. 2021, with the truncation of IMPALA); their advantages are estimated with today's value, without a correction
-of later tokens (no V-trace). A sample without a verdict leaves the loss. The baseline of a token is its value alone: that
-prompts are answered several times over serves speed, not the baseline.
+Beyond the papers: recent groups may be replayed, each token weighted by min(c, pi_old / pi_then) (decoupled PPO, Hilton et
+al. 2021, with the truncation of IMPALA); their advantages are estimated with the current value, without a correction of
+later tokens (no V-trace). A sample without a verdict leaves the loss. The baseline of a token is only its value: sampling
+several completions of each prompt serves speed, not the baseline.
 """
 
 from collections.abc import Mapping, Sequence
@@ -67,11 +67,11 @@ class PPO(Algorithm):
     replay_prompts: int
     replay_max_weight: float
     checkpoint: str = ""
-    """Folder that the policy was loaded from: a value beside it goes on. Empty: none. From the `model` node."""
+    """Folder that the policy was loaded from: a value saved there is resumed. Empty: none. From the `model` node."""
 
     @property
     def regularised(self) -> bool:
-        """Every judged sample is learned from: the value's loss is never zero by a group's rewards being equal."""
+        """Every sample with a verdict is trained on: equal rewards of a group do not make the value's loss zero."""
         return True
 
     def plan(self) -> BatchPlan:
@@ -85,7 +85,7 @@ class PPO(Algorithm):
     def trl_arguments(self) -> Mapping[str, Any]:
         return {
             **super().trl_arguments(),
-            # TRL makes the reference that a coefficient asks for.
+            # TRL builds the reference model where the coefficient is not 0.
             "beta": self.kl_coef,
             "sync_ref_model": self.reference_sync_steps > 0,
             "ref_model_sync_steps": max(1, self.reference_sync_steps),

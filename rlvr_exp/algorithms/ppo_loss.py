@@ -12,7 +12,7 @@ import torch
 
 
 class Settings(Protocol):
-    """What the losses read of an algorithm."""
+    """The options of an algorithm that the losses read."""
 
     clip_low: float
     clip_high: float
@@ -33,7 +33,7 @@ def surrogate_loss(
 def clipped(
     logprobs: torch.Tensor, old: torch.Tensor, advantages: torch.Tensor, clip_low: float, clip_high: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Where the clip takes the gradient away: (below, above), as booleans."""
+    """Where the clip removes the gradient: (below, above), as booleans."""
     ratio = (logprobs - old).exp()
     return (ratio < 1 - clip_low) & (advantages < 0), (ratio > 1 + clip_high) & (advantages > 0)
 
@@ -69,7 +69,7 @@ def policy_loss(
     """Importance * surrogate - entropy_coef * entropy + kl_coef * KL: eq. 9 without its value term.
 
     Args:
-        entropies: None: no bonus.
+        entropies: of each token; None: no bonus.
         reference: log-probabilities of the reference where the penalty is part of the loss.
         given: `old_logprobs`, `advantages` and `importance` of the same tokens.
     """
@@ -87,7 +87,7 @@ def token_metrics(
     given: Mapping[str, torch.Tensor],
     settings: Settings,
 ) -> dict[str, torch.Tensor]:
-    """Figures of each token for the metrics: what the clips hold back, and how far the policy is from where it began."""
+    """Metrics of each token: where the clips act, and the distances from the old policy and the reference."""
     old = given["old_logprobs"]
     low, high = clipped(logprobs, old, given["advantages"], settings.clip_low, settings.clip_high)
     far = (values - given["old_values"]).abs() > (settings.value_clip or torch.inf)

@@ -1,6 +1,6 @@
 """The trainer of PPO: PolicyTrainer on a policy and its value as one module, with PPO's own loss.
 
-Before a batch is cut into mini-batches, every token's log-probability and value are computed once (`_prepared`); the
+Before a batch is split into mini-batches, every token's log-probability and value are computed once (`_prepared`); the
 estimates and the losses themselves are pure functions (algorithms.trajectories, algorithms.ppo_loss).
 """
 
@@ -23,28 +23,28 @@ from rlvr_exp.models.adapters import adapters_off
 from rlvr_exp.models.value_head import ActorCritic
 
 ESTIMATES = ("old_logprobs", "old_values", "returns", "importance")
-"""Fields of Trajectories that the loss reads beside the advantages."""
+"""Fields of Trajectories that the loss reads besides the advantages."""
 
 
 class PPOTrainer(PolicyTrainer):
     """Updates a policy and its value.
 
     Args:
-        algorithm: the PPO that made it.
+        algorithm: the PPO that builds this trainer.
         critic: the policy's model with its value; the optimizer has the weights of both.
-        replay: groups of earlier batches; None: each batch is learned from once.
-        common: what PolicyTrainer takes.
+        replay: groups of earlier batches; None: no replay.
+        common: the arguments of PolicyTrainer.
     """
 
     def __init__(self, algorithm, critic: ActorCritic, replay: ReplayBuffer | None, **common: Any):
         super().__init__(entropy_coef=algorithm.entropy_coef, **common)
         self._ppo, self._critic, self._replay = algorithm, critic, replay
         self._pad_id = common["policy"].pad_id
-        # TRL has put its fused head on the language model within; what it trains is this.
+        # TRL has put its fused head on the inner language model; the trained model is this wrapper.
         self.model = self.model_wrapped = critic
         self._reference_in_reward = self.beta != 0.0 and algorithm.kl_in == "reward"
         if self._reference_in_reward:
-            self.beta = 0.0  # TRL made the reference; the penalty is in the reward of each token.
+            self.beta = 0.0  # TRL has built the reference; the penalty is in the reward of each token.
         self._token_means = TokenMeans()
         for callback in self.callback_handler.callbacks:
             if isinstance(callback, SyncRefModelCallback):
@@ -60,7 +60,7 @@ class PPOTrainer(PolicyTrainer):
         return self._ppo.iterations * self._ppo.minibatches
 
     def _minibatches(self, experience: TrainingBatch) -> list[Sequence[int]]:
-        """Groups in an order that depends on the seed and the step alone, cut into parts of one size (or one more)."""
+        """Groups in an order that depends only on the seed and the step, split into parts of equal size (give or take 1)."""
         groups = list(range(experience.groups))
         stream(self.args.seed, "minibatches", self.state.global_step).shuffle(groups)
         count = self._ppo.minibatches
@@ -71,7 +71,7 @@ class PPOTrainer(PolicyTrainer):
         return (experience.weights != 0).any(1)
 
     def _prepared(self, experience: Trajectories) -> Trajectories:
-        """With groups of earlier batches, and everything estimated."""
+        """The batch with replayed groups, and with all estimates."""
         if self._replay is not None:
             drawn = self._replay.exchange(self.state.global_step, experience.recent)
             experience = collected([*experience.recent, *drawn], len(experience.recent), self._pad_id, self._ppo)
@@ -90,7 +90,7 @@ class PPOTrainer(PolicyTrainer):
         return found + ([self._reference_logprobs(inputs)] if self._reference_in_reward else [])
 
     def _reference_logprobs(self, inputs: dict) -> torch.Tensor:
-        """The reference of a policy with an adapter is its base, also where a value stands beside it."""
+        """The reference of a policy with an adapter is its base, also for a policy with a value."""
         with adapters_off(self._critic.policy):
             return super()._reference_logprobs(inputs)
 
@@ -100,7 +100,7 @@ class PPOTrainer(PolicyTrainer):
         return inputs | {name: getattr(part, name).to(self.accelerator.device) for name in ESTIMATES}
 
     def training_step(self, model, inputs, num_items_in_batch=None):
-        """While the value warms up, its own weights alone take a gradient."""
+        """While the value warms up, only its own weights take a gradient."""
         warming = self._critic.value_alone = self.state.global_step < self._ppo.value_warmup_steps
         loss = super().training_step(model, inputs, num_items_in_batch)
         if warming:
@@ -123,14 +123,14 @@ class PPOTrainer(PolicyTrainer):
             inputs["tool_mask"] / inputs["num_items_in_batch"],
             {"policy/loss": policy, "value/loss": value, **ppo_loss.token_metrics(logprobs, values, reference, inputs, ppo)},
         )
-        # A factor of zero, and not a branch: every weight takes part in every pass, as parallel plans ask.
+        # A factor of zero, not a branch: every weight takes part in every pass, as parallel strategies require.
         loss = (0.0 if self._critic.value_alone else 1.0) * policy + ppo.value_coef * value
         # Gradients are averaged over processes; the step's loss is the sum of theirs.
         scale = ppo.minibatches * self.accelerator.num_processes / inputs["num_items_in_batch"]
         return (loss * inputs["tool_mask"]).sum() * scale
 
     def _note_estimates(self, given: Trajectories, reference: Sequence[torch.Tensor]) -> None:
-        """Once a batch: how good the value was, how far the reference is, what was replayed."""
+        """Log once per batch: how good the value was, how far the reference is, how much was replayed."""
         learned = given.weights > 0
         metrics = self._metrics["train"]
         metrics["value/explained_variance"].append(explained_variance(given.old_values, given.returns, learned))
@@ -145,5 +145,5 @@ class PPOTrainer(PolicyTrainer):
 
 
 def _sync_policy(critic: ActorCritic, reference: torch.nn.Module, share: float) -> None:
-    """The reference becomes the policy alone: it has no value."""
+    """Copy only the policy into the reference, which has no value."""
     SyncRefModelCallback.sync_target_model(critic.policy, reference, share)

@@ -1,4 +1,4 @@
-"""A reference policy that follows the trained one: part of a checkpoint. One that stays is the policy as the run started."""
+"""A reference policy that follows the trained policy is part of a checkpoint; a fixed reference is the initial policy."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ FILE = Path("training") / "reference.safetensors"
 
 
 class Reference(nn.Module):
-    """Writes and reads a model's weights in the types that it holds them in."""
+    """Saves and loads a model's weights in their own dtypes."""
 
     def __init__(self, model: nn.Module):
         super().__init__()
@@ -21,7 +21,7 @@ class Reference(nn.Module):
 
     @torch.no_grad()
     def load(self, folder: Path) -> None:
-        """Raises KeyError where the file is another model's."""
+        """Raises KeyError where the file belongs to another model."""
         kept = load_file(folder / FILE)
         for name, value in self.named_parameters():
             value.copy_(kept[name])

@@ -1,5 +1,5 @@
-"""Recent groups of completions, kept to be learned from again. Holds what was sampled and paid, no advantages: those are
-estimated anew with the value of the day, and a token's weight corrects for the policy that drew it (algorithms.ppo_loss).
+"""Recent groups of completions, kept for replay. Holds samples and rewards but no advantages: those are re-estimated with
+the current value, and a token's weight corrects for the policy that sampled it (algorithms.ppo_loss).
 """
 
 import math
@@ -16,22 +16,22 @@ from rlvr_exp.rollouts.saved_groups import plain_sample, sample_from_plain
 
 @dataclass(frozen=True)
 class Recent:
-    """One group as it was sampled and rewarded."""
+    """A group as it was sampled and rewarded."""
 
     id: int
     prompt: tuple[int, ...]
     samples: tuple[TokenSample, ...]
-    """With the log-probabilities of the policy that drew them."""
+    """With the log-probabilities of the policy that sampled them."""
     rewards: tuple[float, ...]
-    """One a sample, NaN without a verdict."""
+    """The reward of each sample, NaN without a verdict."""
 
 
 class ReplayBuffer:
     """The groups of the last `steps` batches.
 
     Args:
-        prompts: groups drawn each time, fewer while there are not so many.
-        seed: draws depend on it and the step alone.
+        prompts: groups drawn each time, fewer while the buffer has fewer.
+        seed: draws depend only on it and the step.
     """
 
     def __init__(self, steps: int, prompts: int, seed: int):

@@ -1,12 +1,11 @@
-"""What our trainers need to go on bit for bit: their state beside the weights, in one folder that all ranks write into.
+"""The state that our trainers need to resume bit for bit, besides the weights, in a folder that all ranks write to.
 
-Optimizer, schedule, random numbers and TRL's place are written and read by Transformers itself; `rank_N.pt` adds what it
-forgets: the loss and the figures since the last row of metrics, counts of tokens, and what a trainer of ours overrides
-`trainer_state` with. Files hold tensors and plain values, read with `weights_only`; under DeepSpeed, its own. The weights are
-rlvr_exp.run.checkpoints'.
+Transformers itself saves and loads optimizer, schedule, random numbers and TRL's position; `rank_N.pt` adds what it
+forgets: the loss and the metrics since the last row, counts of tokens, and the `trainer_state` of our trainers. Files hold
+tensors and plain values, read with `weights_only`; under DeepSpeed, its own. rlvr_exp.run.checkpoints saves the weights.
 
-Seams of the pinned Transformers: `_save_checkpoint` is called where `control.should_save` asks for it, after the step's
-row and evaluation; `_init_training_state`, `_load_from_checkpoint` and `_run_epoch` are steps of `train`.
+Seams of the pinned Transformers: `_save_checkpoint` is called where `control.should_save` is set, after the step's row
+and evaluation; `_init_training_state`, `_load_from_checkpoint` and `_run_epoch` are steps of `train`.
 """
 
 import dataclasses
@@ -18,9 +17,9 @@ import torch
 from transformers.trainer import OPTIMIZER_NAME, SCHEDULER_NAME, TRAINER_STATE_NAME
 
 COUNTERS = ("_step", "_total_train_tokens")
-"""Of TRL's trainers, where they have them."""
+"""Attributes of TRL's trainers, where they exist."""
 OF_MACHINE = ("step_time",)
-"""Figures of TRL's that no row has, and that no two runs share."""
+"""TRL's metrics that depend on the machine; no row logs them."""
 
 
 class Stateful(Protocol):
@@ -32,14 +31,14 @@ class Stateful(Protocol):
 
 
 class Resumable:
-    """Put before a Transformers Trainer, and before SkipNonFiniteUpdates, whose count of the row's updates it keeps."""
+    """Mixin before a Transformers Trainer and before SkipNonFiniteUpdates, whose counts since the last row it saves."""
 
     _pending: Mapping[str, Any] | None = None
-    """State that is put back once training has begun, which sets it anew."""
+    """State to restore after training has begun, since its start resets it."""
 
     def __init__(self, *args: Any, **kwargs: Any):
         self.metric_state: dict[str, Stateful] = {}
-        """What else only rows of metrics depend on, by name."""
+        """Further state that only rows of metrics depend on, by name."""
         super().__init__(*args, **kwargs)
 
     def save_training(self, folder: Path) -> None:
@@ -53,9 +52,9 @@ class Resumable:
         torch.save(self._figures() | {"own": self.trainer_state()}, self._own_file(folder))
 
     def load_training(self, folder: Path) -> None:
-        """What `train(resume_from_checkpoint=folder)` does not read by itself; called before it, with weights in place."""
+        """Load the state that `train(resume_from_checkpoint=folder)` does not; call it before, after loading weights."""
         device = self.args.device
-        # A rank without a device of its own is on "cpu:0", a place that torch does not load to.
+        # A rank without an accelerator has the device "cpu:0", which torch does not load to.
         where = device if device.type == "cuda" else device.type
         state = torch.load(self._own_file(folder), map_location=where, weights_only=True)
         self._metrics["train"].update({name: list(values) for name, values in state["metrics"].items()})
@@ -68,11 +67,11 @@ class Resumable:
         self._pending = state["loss"]
 
     def trainer_state(self) -> Mapping[str, Any]:
-        """Tensors and plain values that a trainer adds."""
+        """Tensors and plain values that a subclass adds."""
         return {}
 
     def load_trainer_state(self, state: Mapping[str, Any]) -> None:
-        """Takes what `trainer_state` gave."""
+        """Restore the state that `trainer_state` returned."""
 
     def _own_file(self, folder: Path) -> Path:
         return folder / f"rank_{self.args.process_index}.pt"
@@ -88,13 +87,13 @@ class Resumable:
         }
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
-        """Ours are written by a callback, `on_save`, which follows this."""
+        """Nothing: our checkpoints are written by a callback, `on_save`, which follows."""
 
     def _load_from_checkpoint(self, *_: Any, **__: Any) -> None:
-        """The weights are there already: those of adapters, values and shards are not found by Transformers."""
+        """Nothing: the weights are loaded already; Transformers does not find those of adapters, values and shards."""
 
     def _load_optimizer_and_scheduler(self, checkpoint: str) -> None:
-        """On the way by the host: an optimizer moves its state to its weights."""
+        """Load through host memory: an optimizer moves its state to the device of its weights."""
         if self.is_deepspeed_enabled:
             super()._load_optimizer_and_scheduler(checkpoint)
             return
@@ -103,7 +102,7 @@ class Resumable:
 
     def _init_training_state(self, max_steps: int, *rest: Any) -> tuple[int, int]:
         place = super()._init_training_state(max_steps, *rest)
-        self.state.compute_steps(self.args, max_steps)  # How often rows are logged is this run's choice, not the checkpoint's.
+        self.state.compute_steps(self.args, max_steps)  # This run decides how often rows are logged, not the checkpoint.
         return place
 
     def _run_epoch(self, *args: Any, **kwargs: Any) -> None:

@@ -1,11 +1,11 @@
 """REINFORCE Leave-One-Out (Ahmadian et al. 2024, Back to Basics, arXiv 2402.14740).
 
 The reward of an answer is R = r - kl_coef * log(pi(y|x) / pi_ref(y|x)) (its eq. 3), its advantage R_i less the mean of the
-others of its prompt, and the loss the REINFORCE one of the whole answer, -A_i log pi(y_i|x), a sum over its tokens: no ratio,
-no clipping, one update on each batch. kl_coef is the 0.03 of its TL;DR runs.
+other answers to its prompt, and the loss the REINFORCE loss of the entire answer, -A_i log pi(y_i|x), a sum over its
+tokens: no ratio, no clipping, one update on each batch. kl_coef is the 0.03 of its TL;DR runs.
 
 Differences from the paper:
-- log pi of the reward is what the sampler recorded, under the distribution that was drawn from.
+- log pi of the reward is the sampler's record, under the distribution that tokens were drawn from.
 - The sizes of a batch are the experiment's; the paper draws two or four answers to a prompt.
 - A member without a verdict leaves its group's baseline and the loss; the paper has no such case.
 """
@@ -46,7 +46,7 @@ class RLOO(GroupAlgorithm):
         return token_weights(mask, "sequence", self.max_completion_tokens)
 
     def trl_arguments(self) -> Mapping[str, Any]:
-        # `beta` makes TRL keep the reference; its own penalty is taken out of the loss by RewardKLTrainer.
+        # `beta` makes TRL keep the reference; RewardKLTrainer removes TRL's own penalty from the loss.
         return {**super().trl_arguments(), "beta": self.kl_coef, **self.trl}
 
     def trainer(
@@ -62,11 +62,11 @@ class RLOO(GroupAlgorithm):
 
 
 class RewardKLTrainer(PolicyTrainer):
-    """Charges each answer for its distance from the reference, in its reward and not in the loss.
+    """Penalises each completion's distance from the reference, in its reward and not in the loss.
 
     Args:
-        kl_coef: what a log-ratio of 1 costs; 0: nothing is charged.
-        common: what PolicyTrainer takes.
+        kl_coef: the penalty of a log-ratio of 1; 0: no penalty.
+        common: the arguments of PolicyTrainer.
     """
 
     def __init__(self, kl_coef: float, *common: Any):
@@ -85,11 +85,11 @@ class RewardKLTrainer(PolicyTrainer):
 
 
 def charged(experience: TrainingBatch, ratios: torch.Tensor, kl_coef: float) -> TrainingBatch:
-    """The experience with the advantages of r - kl_coef * log-ratio. Leaving one out is linear: the penalty's own advantage
-    is added to the reward's.
+    """The batch with the advantages of r - kl_coef * log-ratio. Leave-one-out is linear: the penalty's own advantage is
+    added to the reward's.
 
     Args:
-        ratios: (N,) log pi(y|x) - log pi_ref(y|x) of whole answers.
+        ratios: (N,) log pi(y|x) - log pi_ref(y|x) of entire completions.
     """
     counted = (experience.weights != 0).any(1)
     penalty = (-kl_coef * ratios).masked_fill(~counted, torch.nan).view(-1, experience.group_size)

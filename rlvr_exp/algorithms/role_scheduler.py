@@ -1,14 +1,14 @@
-"""Several roles trained in turn in one run: each a trainer of its own, on adapters of one model or on models of their own.
+"""Several roles trained in turn in a run: each with its own trainer, on adapters of a shared model or on separate models.
 
 A role's trainer runs its ordinary loop from its first step to its last, so that optimizer, schedule, step count and
-callbacks stay where they are; between turns that loop stands still where a trainer alone would write its checkpoint:
-after the step's row, before anything of the next step. While one role learns, the adapters of the others take no
-gradient and belong to no running optimizer: they stay bit for bit as they were. Each role draws from random numbers of
-its own, so that what one does moves nothing of another's.
+callbacks stay where they are; between turns that loop pauses where a single trainer would write its checkpoint: after the
+step's row, before the next step begins. While a role trains, the adapters of the other roles take no gradient and belong
+to no running optimizer: they stay bit for bit unchanged. Each role has its own random number generators, so that no role
+affects the random numbers of another.
 
-Each role has an optimizer of its own, and under DeepSpeed an engine of its own over the one model. One engine with a
-parameter group for each role would not do: ZeRO steps all its groups at once, and Adam moves parameters whose gradient
-is zero for as long as their moments are not.
+Each role has its own optimizer, and under DeepSpeed its own engine over the shared model. A single engine with a parameter
+group for each role would not work: ZeRO steps all its groups at once, and Adam moves parameters whose gradient is zero for
+as long as their moments are not.
 """
 
 import random
@@ -26,17 +26,17 @@ from transformers import Trainer, TrainerCallback
 from rlvr_exp.core.seeds import derive
 
 MakeTrainer = Callable[[TrainerCallback], Trainer]
-"""Makes a role's trainer, with the callback that is given among its callbacks, the last of them."""
+"""Builds a role's trainer, with the given callback as the last of its callbacks."""
 
 
 class RoleScheduler:
-    """Trains roles, one at a time. A role whose model has adapters has the one of its own name.
+    """Trains roles, one at a time. A role whose model has adapters trains the adapter of its name.
 
-    Used as a context: at its end every role's loop ends as if its last step were done.
+    Used as a context: at its end every role's loop ends as if its last step were complete.
 
     Args:
-        models: by role; of several roles it may be one and the same.
-        seed: of each role's random numbers, with its name.
+        models: by role; several roles may share a model.
+        seed: together with a role's name the seed of its random numbers.
     """
 
     def __init__(self, models: Mapping[str, nn.Module], seed: int = 0):
@@ -44,38 +44,38 @@ class RoleScheduler:
         self._turns: dict[str, _Turns] = {}
 
     def add(self, name: str, make: MakeTrainer, resume: str | None = None) -> None:
-        """A role that learns. `make` is called in its first turn, with its adapter active.
+        """Add a role that learns. `make` is called in its first turn, with its adapter active.
 
         Args:
-            resume: the folder of training state that its loop goes on from; None: it begins.
+            resume: the folder of training state that its loop resumes from; None: from the beginning.
 
         Raises:
-            ValueError: there is no such model or adapter, or the role is there already.
+            ValueError: there is no such model or adapter, or the role was added already.
         """
         adapters = getattr(self._models.get(name), "peft_config", {name: None})
         if name not in self._models or name not in adapters:
             there = ", ".join(self._models if name not in self._models else adapters)
-            raise ValueError(f"RoleScheduler.add: nothing that learns as {name!r}; there are {there}")
+            raise ValueError(f"RoleScheduler.add: no model or adapter named {name!r}; there are {there}")
         if name in self._turns:
-            raise ValueError(f"RoleScheduler.add: {name!r} is there already")
+            raise ValueError(f"RoleScheduler.add: {name!r} was added already")
         self._turns[name] = _Turns(name, make, resume, RngState(derive(self._seed, "role", name)))
 
     def activate(self, name: str) -> None:
-        """Answer with a role's adapter; it alone takes gradients. Nothing to do for a model of its own."""
+        """Switch to a role's adapter; only it takes gradients. Nothing to do for a role with its own model."""
         if isinstance(self._models[name], PeftModel):
             self._models[name].set_adapter(name)
 
     def train(self, name: str, steps: int) -> int:
-        """Do further update steps of a role; returns all that it has done. Whatever its loop raises is raised here.
+        """Run further update steps of a role; returns the total of its steps. Errors of its loop are raised here.
 
-        Fewer are done where its trainer has reached its last step.
+        Runs fewer steps where its trainer reaches its last step.
         """
         self.activate(name)
         return self._turns[name].turn(steps)
 
     @contextmanager
     def numbers(self, name: str) -> Iterator[None]:
-        """The role's random numbers in the place of the process's, as its trainer's state is written with."""
+        """Inside the block the role's random numbers replace the process's, as needed to save its trainer's state."""
         with self._turns[name].numbers.drawn_from():
             yield
 
@@ -89,7 +89,7 @@ class RoleScheduler:
 
 
 class RngState:
-    """One stream of random numbers: the state of the global generators while its owner works."""
+    """A stream of random numbers: the state of the global generators while its owner runs."""
 
     def __init__(self, seed: int):
         self._seed, self._state = seed, None
@@ -128,13 +128,13 @@ def _begin(seed: int) -> None:
 
 
 class _Ended(BaseException):
-    """Unwinds the loop of a role when the run fails elsewhere; nothing of the role's may catch it."""
+    """Unwinds the loop of a role when the run fails elsewhere; the role's code must not catch it."""
 
 
 class _Turns(TrainerCallback):
-    """One trainer's loop on a thread of its own. One thread of the run works at any time: the one whose turn it is.
+    """A trainer's loop on its own thread. Only one thread of the run works at any time: the thread whose turn it is.
 
-    A thread, because a trainer's loop can be left and entered again in no other way without giving up what it holds.
+    A thread, because there is no other way to leave and re-enter a trainer's loop without losing its state.
     """
 
     def __init__(self, name: str, make: MakeTrainer, resume: str | None, numbers: RngState):
@@ -146,7 +146,7 @@ class _Turns(TrainerCallback):
         self._over = self._failed = self._finished = False
 
     def turn(self, steps: int) -> int:
-        """Let the loop go on for so many steps, and wait for it."""
+        """Let the loop run for so many steps, and wait for it."""
         self._left = steps
         if not self._finished:
             self._pass_to_loop()
@@ -156,7 +156,7 @@ class _Turns(TrainerCallback):
         return self._done
 
     def end(self, failed: bool) -> None:
-        """Let the loop come to its end; where the run has failed, without what it does there."""
+        """Let the loop end; where the run has failed, without the work at its end."""
         self._over, self._failed = True, failed
         if self._thread is not None and not self._finished:
             self._pass_to_loop()
@@ -169,7 +169,7 @@ class _Turns(TrainerCallback):
         control.should_save |= self._left <= 0
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """The turn is over: everything of the step is done, its row included."""
+        """End of a turn: the step is complete, including its row."""
         if self._left <= 0:
             self._theirs.release()
             self._mine.acquire()

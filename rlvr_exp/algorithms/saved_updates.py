@@ -1,4 +1,4 @@
-"""Micro-batches of an experience that still serves updates, as tensors and plain values of a checkpoint, and back."""
+"""Micro-batches of a training batch still in use, as tensors and plain values of a checkpoint, and back."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -7,7 +7,7 @@ from typing import Any
 from rlvr_exp.algorithms.packing import ModelRows, PackedLayout
 
 Updates = list[list[dict[str, Any]]]
-"""Micro-batches of each update, in turn; each holds tensors by name, and its rows."""
+"""Micro-batches of each update, in order; each holds tensors by name, and its rows."""
 
 
 def as_plain(updates: Updates) -> list[list[dict[str, Any]]]:

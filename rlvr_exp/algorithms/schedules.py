@@ -24,7 +24,7 @@ class Schedule(ABC):
 
         Args:
             lr: the highest rate.
-            steps: of the whole run.
+            steps: of the entire run.
         """
 
     def arguments(self, lr: float, steps: int) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""Supervised fine-tuning on gold completions, on TRL's SFTTrainer. The loss is on the completion alone."""
+"""Supervised fine-tuning on gold completions, on TRL's SFTTrainer. The loss is only on the completion."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from rlvr_exp.models.policy import Policy
 from rlvr_exp.tasks.base import Domain, Task
 
 IGNORED = -100
-"""The label of a token that is not learned."""
+"""The label of a token without a loss."""
 
 
 @dataclass(frozen=True)

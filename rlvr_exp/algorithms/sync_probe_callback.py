@@ -1,4 +1,4 @@
-"""The probe of rlvr_exp.rollouts.sync_probe, taken at the start of training, after its first step and every so many steps."""
+"""The probe of rlvr_exp.rollouts.sync_probe: run at the start of training, after its first step and every so many steps."""
 
 from collections.abc import Mapping
 
@@ -15,7 +15,7 @@ class SyncProbeCallback(TrainerCallback):
 
     Args:
         options: the `run.probe` node.
-        prompts: token ids of a few prompts, the same in every part of a run.
+        prompts: token ids of a few prompts, the same before and after a resume.
     """
 
     def __init__(self, options, trainer: PolicyTrainer, policy: Policy, prompts: list[list[int]]):
@@ -35,7 +35,7 @@ class SyncProbeCallback(TrainerCallback):
             self._gap = self.probe.check(state.global_step)
 
     def state_dict(self) -> dict[str, float | None]:
-        """What the next row still has to tell; the probe itself begins anew."""
+        """The gap that the next row must log; the probe itself has no saved state."""
         return {"gap": self._gap}
 
     def load_state_dict(self, state: Mapping[str, float | None]) -> None:

@@ -1,4 +1,4 @@
-"""Means over the tokens of an update, however it is cut into passes and processes."""
+"""Means over the tokens of an update, however it is split into passes and processes."""
 
 from collections.abc import Mapping
 
@@ -7,20 +7,20 @@ from accelerate import Accelerator
 
 
 class TokenMeans:
-    """Weighted sums of per-token figures since the last `means`."""
+    """Weighted sums of per-token metrics since the last `means`."""
 
     def __init__(self) -> None:
         self._sums: dict[str, torch.Tensor] = {}
         self._weight: torch.Tensor | float = 0.0
 
     def add(self, weights: torch.Tensor, figures: Mapping[str, torch.Tensor]) -> None:
-        """One pass: (N, T) weights, zero where a token does not count, and (N, T) figures by name."""
+        """Add a pass: (N, T) weights, zero where a token does not count, and (N, T) metrics by name."""
         for name, values in figures.items():
             self._sums[name] = self._sums.get(name, 0.0) + (weights * values.detach()).sum()
         self._weight = self._weight + weights.sum()
 
     def means(self, accelerator: Accelerator) -> dict[str, float]:
-        """Each figure's mean over all processes, NaN where nothing counted; the sums begin anew. All processes call it."""
+        """The mean of each metric over all processes, NaN where nothing counted; resets the sums. All processes call it."""
         names, sums = list(self._sums), torch.stack([*self._sums.values(), self._weight])
         self._sums, self._weight = {}, 0.0
         *totals, weight = accelerator.reduce(sums, "sum").tolist()

@@ -1,13 +1,13 @@
-"""The trainer of every RL stage: TRL's GRPOTrainer, fed by one call that returns a step's experience.
+"""The trainer of every RL stage: TRL's GRPOTrainer, fed by a call that returns a step's training batch.
 
-A step is one `training_step` of TRL's parent; it runs as many forward and backward passes as the step's real lengths
-ask for (config.batching), and the sum of their losses is the step's. Samples whose gradient is exactly zero are not computed.
+A step is a single `training_step` of TRL's parent; it runs as many forward and backward passes as the step's real lengths
+require (config.batching), and the sum of their losses is the step's. Samples whose gradient is exactly zero are skipped.
 
 Seams used of the pinned TRL (private methods; tests/algorithms hold them):
-- `_prepare_inputs` is given each micro-batch ready;
+- `_prepare_inputs` receives each micro-batch ready;
 - `_get_per_token_logps_and_entropies` scores the rows of the micro-batch (algorithms.packing, algorithms.logprobs);
 - advantages of shape (N, T) and a float `tool_mask` as the per-token weights of the loss.
-Sampling, judging and advantages are not this class's business.
+Sampling, verification and advantages are not part of this class.
 """
 
 import logging
@@ -45,10 +45,10 @@ _LOG = logging.getLogger(__name__)
 
 
 class PolicyTrainer(Resumable, SkipNonFiniteUpdates, GradNormMetrics, UnderDeepSpeed, GRPOTrainer):
-    """Updates `policy` on what `collect(step)` returns, step counted from 0.
+    """Updates `policy` on the batch that `collect(step)` returns, step counted from 0.
 
     Args:
-        limits: tokens of one pass, and the longest prompt there can be.
+        limits: tokens of a pass, and the longest possible prompt.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class PolicyTrainer(Resumable, SkipNonFiniteUpdates, GradNormMetrics, UnderDeepS
                 model=policy.model,
                 reward_funcs=[_judged_elsewhere],
                 args=args,
-                # The curriculum chooses tasks; this only gives TRL's sampler something to count.
+                # The curriculum chooses tasks; this dataset only has the length that TRL's sampler needs.
                 train_dataset=Dataset.from_dict({"prompt": [""] * prompts}),
                 processing_class=policy.tokenizer,
                 callbacks=list(callbacks),
@@ -76,24 +76,24 @@ class PolicyTrainer(Resumable, SkipNonFiniteUpdates, GradNormMetrics, UnderDeepS
         self.beta = args.beta
         self.remove_callback(PrinterCallback)
         if self.ref_model is not None:
-            # The reference is the policy as it starts, wherever its weights came from; TRL loads it anew by name.
+            # The reference is the initial policy, wherever its weights came from; TRL would load it by name.
             copy_weights(self.model, self.accelerator.unwrap_model(self.ref_model))
         self._entropy_coef = entropy_coef
         self._collect = collect
         self._limits = limits
         self._choice: Choice | None = None
         self._chosen_before: Choice | None = None
-        """By the run that this one goes on with: other weights could decide otherwise, and round otherwise."""
+        """The choice of the resumed run: other weights could lead to another choice, which rounds differently."""
         self._updates: list[list[dict]] = []
-        """Micro-batches of each update that the experience serves, in turn."""
+        """Micro-batches of each update on the training batch, in order."""
         self._pass: dict = {}
         self._scores: Scores | None = None
-        """Of the last forward pass, with the model's own output."""
+        """Scores of the last forward pass, with the model's own output."""
         self.on_batch: Callable[[TrainingBatch], None] = lambda experience: None
-        """Called with each experience as it is learned from, before its first update."""
+        """Called with each training batch before its first update."""
 
     def training_step(self, model, inputs, num_items_in_batch=None):
-        """All passes of one update; their losses add up."""
+        """Run all passes of an update; returns the sum of their losses."""
         if self._choice is None:
             self._begin(model)
         place = self.state.global_step % self._steps_per_experience
@@ -110,12 +110,12 @@ class PolicyTrainer(Resumable, SkipNonFiniteUpdates, GradNormMetrics, UnderDeepS
 
     @property
     def checkpoint_parts(self) -> Mapping[str, Any]:
-        """What belongs to a checkpoint beside the policy, by name (rlvr_exp.run.checkpoints)."""
+        """Objects that belong to a checkpoint besides the policy, by name (rlvr_exp.run.checkpoints)."""
         follows = self.ref_model is not None and self.args.sync_ref_model
         return {"reference": Reference(self.accelerator.unwrap_model(self.ref_model))} if follows else {}
 
     def trainer_state(self) -> Mapping[str, Any]:
-        """How rows are made, and what is left of the experience in use: it is not sampled, scored or estimated again."""
+        """How rows are packed, and the rest of the batch in use, so that a resume need not sample, score or estimate it."""
         in_use = self.state.global_step % self._steps_per_experience != 0
         return {
             "choice": None if self._choice is None else [self._choice.implementation, self._choice.reasons],
@@ -130,21 +130,21 @@ class PolicyTrainer(Resumable, SkipNonFiniteUpdates, GradNormMetrics, UnderDeepS
 
     @property
     def _steps_per_experience(self) -> int:
-        """Updates on each experience."""
+        """Updates on each training batch."""
         return self.num_iterations
 
     def _minibatches(self, experience: TrainingBatch) -> list[Sequence[int]]:
-        """Groups of each update, in turn: all of them in every one."""
+        """Groups of each update, in order: every update uses all groups."""
         return [range(experience.groups)]
 
     def _begin(self, model) -> None:
-        """Before step 1: how rows are made, and on devices with memory of their own whether the longest fit."""
+        """Before step 1: choose how rows are packed, and on accelerators check that the longest rows fit in memory."""
         longest = self._limits.prompt + self.max_completion_length
         device = self.accelerator.device
         self._choice = self._chosen_before or choose(model, longest, device, self.model.dtype)
         if self._choice.implementation is None:
             _LOG.warning(
-                "completions are computed one by one, their prompt with each: %s", "; ".join(self._choice.reasons)
+                "completions are computed one by one, each with its prompt: %s", "; ".join(self._choice.reasons)
             )
         if self.accelerator.device.type == "cuda":
             self._warm_up(model)
@@ -159,9 +159,9 @@ class PolicyTrainer(Resumable, SkipNonFiniteUpdates, GradNormMetrics, UnderDeepS
 
     @contextmanager
     def _passing(self, model, last: bool) -> Iterator[None]:
-        """One pass: gradients are exchanged after the last alone, and layers computed again attend as before."""
+        """The context of a pass: only the last exchanges gradients, and recomputed layers use the same attention."""
         self.accelerator.gradient_state._set_sync_gradients(last)
-        # DeepSpeed keeps its own account of when a step is whole.
+        # DeepSpeed itself tracks when a step is complete.
         alone = last or self.accelerator.distributed_type == DistributedType.DEEPSPEED
         way = self._choice.implementation if self._choice else None
         with (
@@ -175,12 +175,12 @@ class PolicyTrainer(Resumable, SkipNonFiniteUpdates, GradNormMetrics, UnderDeepS
         return generation_batch
 
     def _prepared(self, experience: TrainingBatch) -> TrainingBatch:
-        """Called once for each experience, before it is cut into micro-batches."""
+        """Called once for each training batch, before it is split into micro-batches."""
         return experience
 
     @property
     def _shared(self) -> bool:
-        """Completions of a group share one prompt."""
+        """Whether completions of a group share their prompt in a packed row."""
         return self._choice is not None and self._choice.implementation is not None
 
     def _counted(self, experience: TrainingBatch) -> torch.Tensor:
@@ -190,8 +190,8 @@ class PolicyTrainer(Resumable, SkipNonFiniteUpdates, GradNormMetrics, UnderDeepS
         return (experience.weights * experience.advantages != 0).any(1)
 
     def _parts(self, experience: TrainingBatch, groups: Sequence[int]) -> list[list[Piece]]:
-        """What each pass of this process computes of these groups; equally many passes on every process, so that some may
-        be empty."""
+        """The pieces of these groups for each pass of this process; every process has equally many passes, so some may be
+        empty."""
         chosen = self._counted(experience).view(-1, experience.group_size).tolist()
         wanted = set(groups)
         chosen = [row if group in wanted else [False] * len(row) for group, row in enumerate(chosen)]
@@ -207,7 +207,7 @@ class PolicyTrainer(Resumable, SkipNonFiniteUpdates, GradNormMetrics, UnderDeepS
         return micro_batches(pieces(prompts, completions, limit, self._shared), limit, processes)
 
     def _of_all(self, experience: TrainingBatch, read: Callable[[dict], Sequence[torch.Tensor]]) -> list[torch.Tensor]:
-        """(N, T) each: what `read` makes, (samples, T), of the inputs of passes over every sample, without gradient."""
+        """(N, T) each: the results of `read`, (samples, T), on the inputs of passes over every sample, without gradient."""
         everything = [[True] * experience.group_size] * experience.groups
         found: list[torch.Tensor] = []
         with torch.no_grad():
@@ -226,8 +226,8 @@ class PolicyTrainer(Resumable, SkipNonFiniteUpdates, GradNormMetrics, UnderDeepS
         return found
 
     def _micro_batch(self, experience: TrainingBatch, part: Sequence[Piece]) -> dict:
-        """One pass: the inputs of its groups, and the rows of the samples that are computed. An empty part adds exactly
-        nothing, from the cheapest sample there is."""
+        """A pass: the inputs of its groups, and the rows of its samples. An empty part computes the cheapest sample with
+        weight zero, which adds exactly nothing."""
         groups = sorted({piece.group for piece in part}) or [
             int(experience.prompt_mask.sum(1).argmin()) // experience.group_size
         ]
@@ -245,7 +245,7 @@ class PolicyTrainer(Resumable, SkipNonFiniteUpdates, GradNormMetrics, UnderDeepS
         return inputs
 
     def _inputs(self, experience: TrainingBatch, groups: Sequence[int]) -> dict:
-        """What the loss of these groups reads, by TRL's names, all their samples included."""
+        """The inputs of the loss of these groups, by TRL's names, for all their samples."""
         tokens = experience.completion_mask.sum().clamp(min=1).float()
         part = experience.select(groups)
         inputs = {
@@ -266,7 +266,7 @@ class PolicyTrainer(Resumable, SkipNonFiniteUpdates, GradNormMetrics, UnderDeepS
         return {name: value.to(self.accelerator.device) for name, value in inputs.items()}
 
     def _rows(self, inputs: dict, samples: Sequence[int], group_size: int) -> ModelRows:
-        """The given samples of a micro-batch as the model takes them."""
+        """The given samples of a micro-batch as the model's inputs."""
         prompts = _unpadded(inputs["prompt_ids"], inputs["prompt_mask"], samples)
         completions = _unpadded(inputs["completion_ids"], inputs["completion_mask"], samples)
         owners = [sample // group_size for sample in samples]
@@ -283,18 +283,18 @@ class PolicyTrainer(Resumable, SkipNonFiniteUpdates, GradNormMetrics, UnderDeepS
         """One forward pass. `kept_token_ids`: (samples, T, K) ids that were kept when each token was drawn."""
         kept = None if kept_token_ids is None else rows.chosen(kept_token_ids)
         way = self._choice.implementation if self._choice else None
-        # With a gradient `_passing` has done it, for the backward pass as well.
+        # With a gradient `_passing` has switched it, for the backward pass as well.
         fast = nullcontext() if torch.is_grad_enabled() else onednn_training(model)
         with self.accelerator.autocast(), fast:
             return score(model, rows, self.temperature, kept, entropy, way, **options)
 
     @torch.no_grad()
     def scored(self, prompts: Sequence[list[int]], completions: Sequence[list[int]], owners: Sequence[int]) -> torch.Tensor:
-        """(samples, T) log-probabilities of completions of one length, the way that training computes them.
+        """(samples, T) log-probabilities of completions of equal length, the way that training computes them.
 
         Args:
             prompts: of each sample.
-            owners: the number of each sample's prompt; samples of one prompt are neighbours.
+            owners: the index of each sample's prompt; samples of the same prompt are neighbours.
         """
         model = self.model_wrapped
         if self._choice is None:
@@ -308,7 +308,7 @@ class PolicyTrainer(Resumable, SkipNonFiniteUpdates, GradNormMetrics, UnderDeepS
             model.train(was_training)
 
     def _compute_loss(self, model, inputs):
-        """TRL's loss, and the entropy bonus under the same weights as everything else.
+        """TRL's loss, and the entropy bonus with the same token weights as the loss.
 
         TRL's own bonus is a mean over each micro-batch, so that it would change with their number.
         """
@@ -322,27 +322,27 @@ class PolicyTrainer(Resumable, SkipNonFiniteUpdates, GradNormMetrics, UnderDeepS
         return loss
 
     def _moved(self, inputs: dict) -> float:
-        """KL from the policy that drew the pass's tokens to the policy as it is: the mean over those learned from of r - 1 -
-        log r, r their ratio (Schulman's k3). On fresh samples it is how far the sampler and the trainer are apart."""
+        """KL from the policy that sampled the pass's tokens to the current policy: the mean over trained tokens of r - 1 -
+        log r, r their ratio (Schulman's k3). On fresh samples it measures the gap between sampler and trainer."""
         learned = inputs["completion_mask"] * (inputs["tool_mask"] > 0)
         ratio = (inputs["rows"].placed(self._scores.logprobs.detach()) - inputs["sampling_logps"]) * learned
         return ((ratio.expm1() - ratio).sum() / learned.sum().clamp(min=1)).item()
 
     def _reference_logprobs(self, inputs: dict) -> torch.Tensor:
-        """(samples, T) under the reference; that of a policy with an adapter is its base: no second copy."""
+        """(samples, T) under the reference; the reference of a policy with an adapter is its base, not a second copy."""
         model = self.model if self.ref_model is None else self.ref_model
         with torch.no_grad(), adapters_off(self.accelerator.unwrap_model(model)):
             scores = self._score(model, inputs["rows"], inputs.get("support"))
         return inputs["rows"].placed(scores.logprobs)
 
     def _get_per_token_logps_and_entropies(self, model, *_, compute_entropy=False, compute_aux_loss=False, **__):
-        """Of the micro-batch that `_compute_loss` was given; TRL's padded copies of it are not read."""
+        """Scores of the micro-batch of `_compute_loss`; TRL's padded copies of it are not read."""
         rows = self._pass["rows"]
         wanted = compute_entropy and (self._entropy_coef != 0.0 or self.top_entropy_quantile < 1.0)
         options = {"output_router_logits": True} if compute_aux_loss else {}
         scores = self._scores = self._score(model, rows, self._pass.get("support"), wanted, **options)
         logprobs = rows.placed(scores.logprobs)
-        # Where nothing is learned from it, the metric makes do with a draw of it: E[-log p] is the entropy.
+        # Where the loss does not use it, the metric uses an estimate: E[-log p] is the entropy.
         self._entropies = rows.placed(scores.entropies) if wanted else -logprobs.detach()
         return logprobs, self._entropies, scores.output.aux_loss if compute_aux_loss else None
 
@@ -356,4 +356,4 @@ def _unpadded(ids: torch.Tensor, mask: torch.Tensor, rows: Sequence[int]) -> lis
 
 def _judged_elsewhere(**_: object) -> list[float]:
     """TRL requires a reward function; this trainer never calls it."""
-    raise RuntimeError("rewards come with the experience")
+    raise RuntimeError("rewards come with the training batch")

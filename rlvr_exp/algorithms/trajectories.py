@@ -1,4 +1,4 @@
-"""What PPO learns from: completions as episodes, with what was estimated for each of their tokens.
+"""The training data of PPO: completions as episodes, with estimates for each of their tokens.
 
 Collecting (`collected`) and estimating (`estimated`) are pure functions; neither runs a model.
 """
@@ -18,7 +18,7 @@ from rlvr_exp.algorithms.training_batch import TrainingBatch, collate_completion
 
 @dataclass(frozen=True, kw_only=True)
 class Trajectories(TrainingBatch):
-    """Groups of one batch, those drawn from the policy as it is before those replayed."""
+    """Groups of a batch, freshly sampled groups before replayed groups."""
 
     recent: tuple[Recent, ...]
     """The fresh groups as they were sampled."""
@@ -27,15 +27,15 @@ class Trajectories(TrainingBatch):
     old_logprobs: torch.Tensor
     """(N, T) under the policy before this batch's updates; the sampler's until `estimated`"""
     old_values: torch.Tensor
-    """(N, T) V before each token, by the value before this batch's updates; zero until `estimated`"""
+    """(N, T) V before each token, by the value model before this batch's updates; zero until `estimated`"""
     returns: torch.Tensor
-    """(N, T) what the value is fitted to; zero until `estimated`"""
+    """(N, T) targets of the value; zero until `estimated`"""
     importance: torch.Tensor
-    """(N, T) weight of each token in the policy's loss: 1 where it is fresh"""
+    """(N, T) weight of each token in the policy's loss: 1 for fresh samples"""
 
 
 class Settings(Protocol):
-    """What `collected` and `estimated` read of an algorithm."""
+    """The options of an algorithm that `collected` and `estimated` read."""
 
     loss: str
     max_completion_tokens: int
@@ -50,7 +50,7 @@ def collected(groups: Sequence[Recent], fresh: int, pad_id: int, settings: Setti
     """Groups as tensors, nothing estimated yet.
 
     Args:
-        fresh: how many, from the first on, were drawn from the policy as it is.
+        fresh: how many, from the first on, were sampled from the current policy.
     """
     size = len(groups[0].samples)
     prompt_ids, prompt_mask = pad_left([list(group.prompt) for group in groups for _ in range(size)], pad_id)

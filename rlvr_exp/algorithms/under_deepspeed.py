@@ -1,4 +1,4 @@
-"""What our trainers need beyond Transformers' own to run under DeepSpeed: their optimizer, and their weights whole."""
+"""What our trainers need beyond Transformers to run under DeepSpeed: their own optimizer, and access to gathered weights."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from rlvr_exp.models.zero3 import register_engine
 
 
 class UnderDeepSpeed:
-    """Put before a Transformers Trainer.
+    """Mixin before a Transformers Trainer.
 
     Seams of the pinned Transformers: `create_optimizer(model)` sets `self.optimizer`, and `self.model_wrapped` is
     DeepSpeed's engine once training has begun.
@@ -25,7 +25,7 @@ class UnderDeepSpeed:
             register_engine(self.model, self)
 
     def create_optimizer(self, model: torch.nn.Module | None = None) -> torch.optim.Optimizer:
-        """The one that was given: Transformers drops it when it sets up DeepSpeed, and would make its own default."""
+        """The given optimizer: Transformers drops it when it sets up DeepSpeed, and would build its own default."""
         if self.optimizer is None:
             self.optimizer = self._given
         return self.optimizer

@@ -1,8 +1,8 @@
 """A pass at the longest lengths before step 1, so that memory runs out in the first minute or not at all.
 
-Only devices with memory of their own are tried: a host that is short of memory slows down or ends any process, and a pass
-at the longest lengths costs a CPU as much as a step. Weights, optimizer state and random numbers stay as they are: the
-gradient is exactly zero and thrown away. The moments of an optimizer are made in step 1 and are not part of it.
+Only accelerators with their own memory are tried: a host that is short of memory slows down or ends any process, and a
+pass at the longest lengths costs a CPU as much as a step. Weights, optimizer state and random numbers stay unchanged: the
+gradient is exactly zero and discarded. The moments of an optimizer are allocated in step 1 and are not part of the trial.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from rlvr_exp.config.batching import BatchLimits
 def longest_part(
     limits: BatchLimits, group: int, completion: int, shared: bool
 ) -> tuple[list[list[int]], list[list[int]], list[int]]:
-    """Prompts, completions and groups of the samples of one pass that holds as many tokens as any can.
+    """Prompts, completions and groups of the samples of the largest possible pass.
 
     Args:
         group: completions of a prompt.
@@ -30,12 +30,12 @@ def longest_part(
 
 
 def warm_up(model: torch.nn.Module, run: Callable[[], torch.Tensor], backward: Callable[[torch.Tensor], None]) -> None:
-    """Forward and backward through `run`, whose gradient counts nothing.
+    """Forward and backward through `run`, whose gradient is zero.
 
     Args:
         model: what `run` runs, training as it does in a step.
-        run: gives a number that every trained weight takes part in.
-        backward: takes a loss back through the model.
+        run: returns a number that depends on every trained weight.
+        backward: runs the backward pass of a loss.
     """
     was_training = model.training
     with torch.random.fork_rng(devices=range(torch.cuda.device_count()) if torch.cuda.is_available() else []):
