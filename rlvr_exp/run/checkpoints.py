@@ -103,9 +103,9 @@ class Checkpoints:
             InputError: the checkpoint is not sound, or holds other parts than this run has.
         """
         check_sound(checkpoint)
-        with ExitStack() as whole:
+        with ExitStack() as stack:
             for policy, _ in placed(policies, checkpoint):
-                whole.enter_context(gathered_weights(policy.model, write=True))
+                stack.enter_context(gathered_weights(policy.model, write=True))
             restore(policies, checkpoint, trust_remote_code)
         for module in self._modules:
             with gathered_weights(module, write=True):
@@ -125,9 +125,9 @@ class Checkpoints:
     def _write(self, step: int, policies: Policies, final: Path) -> None:
         """Every rank writes its part into a temporary folder, which is renamed once it is complete."""
         temporary = self.root / f".{final.name}.tmp"
-        with ExitStack() as whole:
+        with ExitStack() as stack:
             for module in self._models(policies):
-                whole.enter_context(gathered_weights(module))
+                stack.enter_context(gathered_weights(module))
             _by_rank_0(lambda: self._write_weights(step, policies, temporary))
         if self._trainer is not None:
             with _or_nothing(temporary):

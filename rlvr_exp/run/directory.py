@@ -62,7 +62,7 @@ def problem_with(directory: Path) -> InputProblem | None:
         return InputProblem("run.dir", "not a folder", str(directory), "a new or empty folder")
     found = [name for name in OWN if (directory / name).exists()]
     if found:
-        remedy = "run.resume=auto to go on with it, another run.dir, or none for a new one"
+        remedy = "run.resume=auto to resume it, another run.dir, or none for a new one"
         return InputProblem(
             "run.dir", "holds another run", f"{directory} with {', '.join(found)}", "a new or empty folder", "", remedy
         )
@@ -101,7 +101,7 @@ def _lock(handle: int, directory: Path) -> None:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as fault:
         remedy = "wait for it to end, or choose another run.dir"
-        raise InputError(InputProblem("run.dir", "a run is going on in it", str(directory), "", "", remedy)) from fault
+        raise InputError(InputProblem("run.dir", "a run is in progress in it", str(directory), "", "", remedy)) from fault
 
 
 def _unwritable(directory: Path, fault: OSError) -> InputProblem:

@@ -101,11 +101,11 @@ def _write_what_is_known(checked: Checked, command: Sequence[str], begins: Start
     for note in begins.notes:
         print(note, flush=True)
     if begins.checkpoint is not None:
-        print(f"going on after step {begins.step}: {begins.checkpoint}", flush=True)
+        print(f"resuming after step {begins.step}: {begins.checkpoint}", flush=True)
 
 
 def _nothing_left(root: Path, begins: Start) -> Outcome:
-    print(f"completed already, after {begins.step} steps: {root}. A larger algorithm.max_steps goes on from there", flush=True)
+    print(f"completed already, after {begins.step} steps: {root}. A larger algorithm.max_steps continues from there", flush=True)
     return Outcome(root, DONE, read_summary(root) or {})
 
 
@@ -194,7 +194,7 @@ def _print_outcome(code: int, log: Path, summary: dict[str, Any], out: TextIO) -
     """Print the last lines for a person. `log`: of the process that decided how the run ended."""
     if code == FAULT and log.is_file():
         print(*_lines(log)[-TAIL:], sep="\n", file=sys.stderr)
-        print(f"the whole log: {log}", file=sys.stderr)
+        print(f"the complete log: {log}", file=sys.stderr)
     if "diagnosis" in summary:
         print(f"why it did not learn: {printable(summary['diagnosis'])}", file=sys.stderr, flush=True)
     if code != DONE:

@@ -78,7 +78,7 @@ def differences(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> Iterator[
         there, here = (side.get(key, "not an option") for side in (theirs, ours))
         if there != here:
             remedy = f"{key}={there}, or a new run.dir"
-            yield InputProblem(key, "is not that of the run to go on with", str(here), str(there), "", remedy)
+            yield InputProblem(key, "differs from that of the run to resume", str(here), str(there), "", remedy)
 
 
 def changed_data(theirs: Mapping[str, str], ours: Mapping[str, str]) -> Iterator[InputProblem]:

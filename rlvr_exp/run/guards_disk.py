@@ -53,7 +53,7 @@ def unwritable(fault: BaseException, run_dir: Path) -> Unwritable | None:
 
 def _stop(path: Path, reason: str) -> Unwritable:
     return Unwritable(
-        f"{path} cannot be written: {reason}. What was written before is whole, the last checkpoint included. Make "
+        f"{path} cannot be written: {reason}. Files written before are complete, the last checkpoint included. Make "
         f"room or mend the permissions (df -h {path.parent}; ls -ld {path.parent}), then resume from the last checkpoint"
     )
 

@@ -64,7 +64,7 @@ def _beginning(config: Config) -> str:
     """Where `run.resume` would resume from, if the newest checkpoint is sound."""
     directory = directory_of(config)
     steps = steps_of(directory)
-    return f"after {steps[0].name} of {directory}, where it is sound" if steps else f"anew: no checkpoint in {directory}"
+    return f"after {steps[0].name} of {directory}, where it is sound" if steps else f"from the first step: no checkpoint in {directory}"
 
 
 def _passes(config: Config) -> str:

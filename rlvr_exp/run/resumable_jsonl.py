@@ -110,13 +110,13 @@ class ResumableJsonl:
         try:
             theirs = json.loads(self._sidecar.read_text(encoding="utf-8"))
         except (OSError, ValueError) as fault:
-            what = f"holds something, and {self._sidecar.name} does not tell how it was made"
+            what = f"holds something, and {self._sidecar.name} does not record its provenance"
             raise InputError(self._problem(what, self.path, self._remedy)) from fault
         differing = list(_differences(theirs, ours))
         if differing:
             raise InputError(
                 *(
-                    InputProblem(self.option, f"was made with another {key}", difference, "", "", self._remedy)
+                    InputProblem(self.option, f"was written with another {key}", difference, "", "", self._remedy)
                     for key, difference in differing
                 )
             )

@@ -128,7 +128,7 @@ def prepare(start: Start, directory: Path, root: Path) -> None:
 def _restart(checked: Checked, root: Path) -> Start:
     """Restart a run that stopped before its first checkpoint; any other content is not ours to overwrite."""
     if checked.config.run.resume != AUTO:
-        remedy = f"run.resume=auto run.dir={root} begins again"
+        remedy = f"run.resume=auto run.dir={root} starts over"
         raise InputError(InputProblem("run.resume", "holds no checkpoint", str(root), "a run with one", "", remedy))
     if problem_with(root) is None:
         return Start(notes=("no checkpoint is there: the run begins",))
@@ -137,7 +137,7 @@ def _restart(checked: Checked, root: Path) -> Start:
     theirs, ours = trajectory_options(_written(root)), trajectory_options(resolved(checked))
     if found := list(differences(theirs, ours)):
         raise InputError(*found)
-    return Start(notes=("the run stopped before its first checkpoint: it begins again",))
+    return Start(notes=("the run stopped before its first checkpoint: it starts over",))
 
 
 def _written(root: Path) -> dict[str, Any]:
@@ -178,4 +178,4 @@ def _notes(manifest: Mapping[str, Any], damaged: list[tuple[Path, InputError]]) 
     now = versions()
     for name in ("rlvr_exp", "python", *PACKAGES):
         if manifest["versions"].get(name) != now.get(name):
-            yield f"not bit for bit: written under {name} {manifest['versions'].get(name)}, going on under {now.get(name)}"
+            yield f"not bit for bit: written under {name} {manifest['versions'].get(name)}, resumed under {now.get(name)}"

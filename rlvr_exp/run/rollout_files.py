@@ -142,7 +142,7 @@ def _read(path: Path) -> list[dict[str, Any]]:
             raise ValueError("no gzipped rows")
         return rows
     except (OSError, EOFError, ValueError, zlib.error) as fault:
-        remedy = "name a run directory that holds this file whole"
+        remedy = "name a run directory with an undamaged copy of this file"
         problem = InputProblem(str(path), "cannot be read as gzipped JSON lines", got=str(fault), remedy=remedy)
         raise InputError(problem) from fault
 

@@ -66,9 +66,9 @@ def train(components: CascadeComponents, config, context: RunContext) -> tuple[i
         tracker.close()
     best_checkpoint.check()
     if (best := best_checkpoint.best_path) is not None:
-        with ExitStack() as whole:
+        with ExitStack() as stack:
             for model in dict.fromkeys(models.values()):
-                whole.enter_context(gathered_weights(model, write=True))
+                stack.enter_context(gathered_weights(model, write=True))
             restore(components.policies, best, config.model.trust_remote_code)
     steps.check(done, config.algorithm.max_steps)
     return done, tracker.last | best_checkpoint.metrics()

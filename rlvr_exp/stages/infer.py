@@ -134,7 +134,7 @@ class _Solving:
     def run(self) -> StageResult:
         """Answer all tasks. Raises Interrupted and GuardStop, with `context.metrics` set."""
         if self._before:
-            self._context.progress(kind="note", text=f"going on after the {self._before} answers of {self._out.path}")
+            self._context.progress(kind="note", text=f"resuming after the {self._before} answers of {self._out.path}")
         self._progress()
         size = self._options.at_once
         for start in range(0, len(self._left), size):
@@ -143,7 +143,7 @@ class _Solving:
             if self._context.interrupted and self._counts.tasks < self._total:
                 raise Interrupted(
                     f"stopped after {self._counts.tasks} of {self._total} tasks; answers so far: {self._out.path}. "
-                    "The same command with this infer.output goes on there"
+                    "The same command with this infer.output continues there"
                 )
         description = f"{self._counts.text()}; answers: {self._out.path}"
         self._context.progress(kind="note", text=description)

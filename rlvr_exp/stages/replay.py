@@ -39,7 +39,7 @@ COMPARED = ("outcome", "bucket", "rule", "passed", "total", "reward", "terms", "
 """Fields of a rollout that are recomputed."""
 TOLERANCE = 1e-6
 """Relative: rewards are sums of floats, written and read in full."""
-WITH_UPDATE = "they are compared where the update is made again, from a checkpoint before the step"
+WITH_UPDATE = "they are compared where the update is repeated, from a checkpoint before the step"
 SHOWN = 20
 """Differences printed for a person; replay.json has all."""
 
@@ -107,9 +107,9 @@ def reverified(
 ) -> list[tuple[Candidate, Verdict]]:
     """The candidate of each row and its current verdict; truncated completions are not verified, as in the run."""
     candidates = [domain.parse(row.completion, tasks[row.task]) for row in rows]
-    asked = [place for place, row in enumerate(rows) if not row.truncated]
-    requests = [Request(tasks[rows[place].task].problem, candidates[place]) for place in asked]
-    verdicts = dict(zip(asked, verifier.verify(requests), strict=True))
+    verified = [place for place, row in enumerate(rows) if not row.truncated]
+    requests = [Request(tasks[rows[place].task].problem, candidates[place]) for place in verified]
+    verdicts = dict(zip(verified, verifier.verify(requests), strict=True))
     return [(candidate, verdicts.get(place, TRUNCATED)) for place, candidate in enumerate(candidates)]
 
 
@@ -230,8 +230,8 @@ def _write_result(
     metrics |= {"update/samples": update.samples, "update/metrics": len(update.metrics)} if update.checkpoint else {}
     metrics |= {f"differences/{name}": counts[name] for name in COMPARED if name not in left_out}
     text = "\n".join([_text(step, logged, differences, left_out), *_of_update(step, update)])
-    whole = {"step": step, "metrics": metrics, "left_out": left_out, "update": asdict(update)}
-    write_json(context.directory / "replay.json", {**whole, "differences": [asdict(one) for one in differences]})
+    data = {"step": step, "metrics": metrics, "left_out": left_out, "update": asdict(update)}
+    write_json(context.directory / "replay.json", {**data, "differences": [asdict(one) for one in differences]})
     write_text(context.directory / "replay.md", text + "\n")
     context.progress(kind="note", text=text)
     return StageResult(metrics=metrics)
@@ -239,7 +239,7 @@ def _write_result(
 
 def _text(step: int, logged: Sequence[VerifiedCompletion], differences: Sequence[FieldDifference], left_out: dict[str, str]) -> str:
     fields = [name for name in COMPARED if name not in left_out]
-    head = f"step {step}: {len(logged)} samples made again, compared in {', '.join(fields)}: {len(differences)} differ"
+    head = f"step {step}: {len(logged)} samples recomputed, compared in {', '.join(fields)}: {len(differences)} differ"
     lines = [
         f"  group {one.group} sample {one.sample} ({one.task}): {one.field} was {one.logged!r}, is {one.now!r}"
         for one in differences[:SHOWN]
@@ -251,7 +251,7 @@ def _text(step: int, logged: Sequence[VerifiedCompletion], differences: Sequence
 
 def _of_update(step: int, update: UpdateReplay) -> list[str]:
     if not update.checkpoint:
-        return [f"the update was not made again: {update.why}"]
+        return [f"the update was not repeated: {update.why}"]
     found = f"{update.samples} samples and {len(update.metrics)} metrics differ"
-    head = f"sampled and learned again from {Path(update.checkpoint).name} to step {step}: {found}"
+    head = f"sampled and updated from {Path(update.checkpoint).name} to step {step}: {found}"
     return [head, *(f"  {name} was {old!r}, is {new!r}" for name, (old, new) in list(update.metrics.items())[:SHOWN])]

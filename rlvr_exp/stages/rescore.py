@@ -106,7 +106,7 @@ class Rescoring:
     def run(self, rows: Iterator[VerifiedCompletion]) -> StageResult:
         """Verify all rows. Raises GuardStop and Interrupted, with completed rows on the disk."""
         if self._before:
-            self._context.progress(kind="note", text=f"going on after the {self._before} rows of {self._out.path}")
+            self._context.progress(kind="note", text=f"resuming after the {self._before} rows of {self._out.path}")
         known = self._out.existing()
         self._progress()
         with open(self._context.directory / "changed.jsonl", "w", encoding="utf-8") as changed:
@@ -139,7 +139,7 @@ class Rescoring:
                 self._answer(self._rows.popleft(), _verdict(pending))
             if self._context.interrupted:
                 done = f"stopped after {self._out.rows} of {self._total} rows"
-                raise Interrupted(f"{done}; the same command with this rescore.output goes on there: {self._out.path}")
+                raise Interrupted(f"{done}; the same command with this rescore.output continues there: {self._out.path}")
             if not waiting():
                 return
             self._flight.wait()
@@ -170,8 +170,8 @@ class Rescoring:
         )
         self._no_verdict_rate.count(written["new"]["outcome"], written["log"])
         if written["changed"] and not row.waited:
-            whole = {**written, "old_log": row.log, "prompt": row.prompt, "completion": row.completion}
-            self._changed.write(json.dumps(whole) + "\n")
+            complete = {**written, "old_log": row.log, "prompt": row.prompt, "completion": row.completion}
+            self._changed.write(json.dumps(complete) + "\n")
 
     def _progress(self) -> None:
         with suppress(Interrupted):  # `_take_while` sees it too, with completed rows on the disk.

@@ -69,16 +69,16 @@ def judged(
     domain: Domain, verifier: Verifier, tasks: Sequence[Task], options: Validate, context: RunContext
 ) -> list[tuple[ValidationCandidate, Verdict]]:
     """Every candidate with its verdict, task by task in the order of the data."""
-    asked: list[ValidationCandidate] = []
+    candidates: list[ValidationCandidate] = []
     last: list[int] = []
     """Number of candidates after each task."""
 
     def requests() -> Iterator[Request]:
         for task in tasks:
             for candidate in validation_candidates(domain, task, options.mutants, options.universal):
-                asked.append(candidate)
+                candidates.append(candidate)
                 yield Request(task.problem, candidate.candidate)
-            last.append(len(asked))
+            last.append(len(candidates))
 
     verdicts: dict[int, Verdict] = {}
     context.progress(kind="phase", name="validate", done=0, total=len(tasks))
@@ -87,7 +87,7 @@ def judged(
         if len(verdicts) % EVERY == 0:
             context.progress(kind="phase", name="validate", done=bisect_right(last, len(verdicts)), total=len(tasks))
     context.progress(kind="phase", name="validate", done=len(tasks), total=len(tasks))
-    return [(candidate, verdicts[index]) for index, candidate in enumerate(asked)]
+    return [(candidate, verdicts[index]) for index, candidate in enumerate(candidates)]
 
 
 def row(candidate: ValidationCandidate, verdict: Verdict) -> dict[str, Any]:

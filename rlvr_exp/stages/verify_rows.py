@@ -49,7 +49,7 @@ class RowVerification:
     def run(self, rows: Iterator[RowLine]) -> StageResult:
         """Verify all rows. Raises GuardStop and Interrupted, with `context.metrics` set."""
         if self._before:
-            self._context.progress(kind="note", text=f"going on after the {self._before} rows of {self._out.path}")
+            self._context.progress(kind="note", text=f"resuming after the {self._before} rows of {self._out.path}")
         self._progress(now=True)
         for index, line in enumerate(rows):
             if index >= self._before:
@@ -100,7 +100,7 @@ class RowVerification:
         for pending in self._flight.take_before_last_done(DRAIN_S):
             self._answer(pending)
         self._context.metrics = self._metrics()
-        text = f"stopped after {self._out.rows} of {self._total} rows; the same command with this output goes on there"
+        text = f"stopped after {self._out.rows} of {self._total} rows; the same command with this output continues there"
         raise Interrupted(f"{text}: {self._out.path}")
 
     def _answer(self, pending: Pending) -> None:

@@ -76,5 +76,5 @@ def test_roles_in_turn_go_on_as_if_nobody_had_died(point: str, whole: Path, tmp_
     written = sorted(path.name for path in (tmp_path / "run" / "checkpoints").glob("step_*"))
     assert written == ["step_000002", "step_000003", "step_000004"], "when due, and at the best step"
     assert go(runner, tmp_path, {}) == 0, said_in(tmp_path)
-    assert "going on after step 4" in said_in(tmp_path)
+    assert "resuming after step 4" in said_in(tmp_path)
     assert differences(whole, tmp_path / "run") == []

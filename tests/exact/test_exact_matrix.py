@@ -116,16 +116,16 @@ def test_a_run_whose_newest_checkpoint_is_damaged_goes_on_from_the_one_before(st
     (tmp_path / "run" / "checkpoints" / "step_000004" / "state.json").write_bytes(b"{}")
     assert go_on(nursery, STAGES[stage], tmp_path) == 0
     assert "step_000004 is not sound and is put aside" in trajectories.said_in(tmp_path)
-    assert "going on after step 2" in trajectories.said_in(tmp_path)
+    assert "resuming after step 2" in trajectories.said_in(tmp_path)
     assert differences(wholes(stage), tmp_path / "run") == []
 
 
 OTHER = {
-    "optimizer.lr=0.003": "optimizer.lr: is not that of the run to go on with",
-    "algorithm.group_size=4": "algorithm.group_size: is not that of the run to go on with",
-    "model.dtype=bfloat16": "model.dtype: is not that of the run to go on with",
-    "data.limit=7": "data.limit: is not that of the run to go on with",
-    "seed=1": "seed: is not that of the run to go on with",
+    "optimizer.lr=0.003": "optimizer.lr: differs from that of the run to resume",
+    "algorithm.group_size=4": "algorithm.group_size: differs from that of the run to resume",
+    "model.dtype=bfloat16": "model.dtype: differs from that of the run to resume",
+    "data.limit=7": "data.limit: differs from that of the run to resume",
+    "seed=1": "seed: differs from that of the run to resume",
     "algorithm.max_steps=3": "algorithm.max_steps: the checkpoint is past it",
 }
 

@@ -217,7 +217,7 @@ def killed_and_resumed(
     assert code in (-9, 1) and not (place / "run" / "evaluation" / "after.json").exists(), said_in(place)
     assert "kill" in said_in(place).lower() or code == -9, "the run ended by itself"
     assert go_on(runner, words, place) == 0, said_in(place)
-    assert "going on after step" in said_in(place)
+    assert "resuming after step" in said_in(place)
     return differences(reference, place / "run")
 
 

@@ -172,7 +172,7 @@ def test_auto_begins_where_nothing_is_and_where_a_run_stopped_before_its_first_c
     (root / "metrics.jsonl").write_text('{"step": 1}\n')
     (root / "evaluation").mkdir()
     start = begin(asked(root), root)
-    assert start.checkpoint is None and "begins again" in start.notes[0]
+    assert start.checkpoint is None and "starts over" in start.notes[0]
     prepare(start, root, root)
     assert sorted(os.listdir(root)) == ["config.yaml", "manifest.json"]
 

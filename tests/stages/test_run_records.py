@@ -169,7 +169,7 @@ def test_it_goes_on_after_a_kill_in_the_middle_of_a_line(made: Path, rescored: P
     result = rescore.run(compose(["+stage=rescore", f"rescore.run={made}", f"rescore.output={output}"]).config, context)
     assert output.read_bytes() == whole and result.metrics["system/rows_from_before"] == half
     assert result.metrics["completions"] == len([row for row in map(json.loads, lines) if not row["waited"]])
-    with pytest.raises(InputError, match=r"was made with another verifier.sandbox.cpu_s"):
+    with pytest.raises(InputError, match=r"was written with another verifier.sandbox.cpu_s"):
         words = ["+stage=rescore", f"rescore.run={made}", f"rescore.output={output}", "sandbox.cpu_s=9"]
         rescore.run(compose(words).config, context)
 
@@ -213,7 +213,7 @@ def test_a_broken_grader_ends_with_the_guard_once_all_is_answered(made: Path, tm
 def test_an_interrupt_keeps_what_is_judged(made: Path, tmp_path: Path, lenient) -> None:
     context, _ = context_in(tmp_path / "run", "rescore")
     context.interrupted = True
-    with pytest.raises(Interrupted, match="goes on there"):
+    with pytest.raises(Interrupted, match="continues there"):
         rescore.run(compose(["+stage=rescore", f"rescore.run={made}", *lenient]).config, context)
 
 

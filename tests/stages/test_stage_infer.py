@@ -240,7 +240,7 @@ def test_answers_of_another_kind_are_refused(start, words, more, told, tmp_path)
 
 def test_answers_to_another_input_are_refused(start, words, tmp_path):
     lines(tmp_path / "in.jsonl", [*ROWS[:3], puzzle("five", 2)])
-    with pytest.raises(InputError, match="was made with another input"):
+    with pytest.raises(InputError, match="was written with another input"):
         start(*words)
 
 

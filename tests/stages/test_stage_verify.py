@@ -251,7 +251,7 @@ def test_a_file_made_in_another_way_is_refused_and_kept(more, named, start, tmp_
     before = (tmp_path / "out.jsonl").read_bytes()
     if not more:
         put(tmp_path, row(1), row(2))
-    with pytest.raises(InputError, match=f"was made with another {named}"):
+    with pytest.raises(InputError, match=f"was written with another {named}"):
         start(*more)
     assert (tmp_path / "out.jsonl").read_bytes() == before
 
@@ -269,7 +269,7 @@ def test_what_only_changes_the_speed_is_no_other_way(start, tmp_path):
 def test_a_file_of_something_else_is_refused_and_kept(content, start, tmp_path):
     put(tmp_path, row(1))
     (tmp_path / "out.jsonl").write_bytes(content)
-    with pytest.raises(InputError, match="does not tell how it was made"):
+    with pytest.raises(InputError, match="does not record its provenance"):
         start()
     assert (tmp_path / "out.jsonl").read_bytes() == content
 
@@ -378,7 +378,7 @@ def test_kill_9_loses_nothing_that_was_written(words, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     after = out(tmp_path)
     assert [one["id"] for one in after] == list(range(300)) and after[: len(before)] == before
-    assert f"going on after the {len(before)} rows" in done.stdout
+    assert f"resuming after the {len(before)} rows" in done.stdout
 
 
 def test_one_signal_ends_it_with_130(words, tmp_path):
@@ -406,7 +406,7 @@ def test_the_command_ends_with_the_codes_of_the_contract(words, tmp_path):
     assert command(tmp_path, *words).returncode == 0
     put(tmp_path, row(1, "fail"))
     refused = command(tmp_path, *words)
-    assert refused.returncode == 2 and "was made with another input" in refused.stderr
+    assert refused.returncode == 2 and "was written with another input" in refused.stderr
     (tmp_path / "out.jsonl").unlink()
     put(tmp_path, row(1, "silent"))
     assert command(tmp_path, *words).returncode == 3 and len(out(tmp_path)) == 1

@@ -21,10 +21,10 @@ def layer(workload: Workload) -> float:
     """Saved by one layer for its backward pass, per token."""
     shape, b = workload.shape, workload.width
     queries, keys = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
-    whole = workload.adapter is None
-    norms = 2 * _norm(shape.hidden, b, whole)
+    all_trained = workload.adapter is None
+    norms = 2 * _norm(shape.hidden, b, all_trained)
     if shape.qk_norm:
-        norms += _norm(queries, b, whole) + _norm(keys, b, whole)
+        norms += _norm(queries, b, all_trained) + _norm(keys, b, all_trained)
     attention = 4 * b * queries + 4 * shape.heads  # q, repeated k and v, outputs, log-sum-exp
     mlp = 3 * b * shape.intermediate  # gate, its SiLU, up
     return norms + attention + mlp + _inputs(workload)

@@ -37,8 +37,8 @@ def shard(workload: Workload) -> float:
 def value_network(workload: Workload) -> float:
     """A second decoder: the model without a head of its own."""
     head = 0 if workload.shape.tied_embeddings else workload.shape.vocabulary * workload.shape.hidden * workload.width
-    whole = weights(workload) - head
-    return whole / workload.processes if workload.partitions_weights else whole
+    total = weights(workload) - head
+    return total / workload.processes if workload.partitions_weights else total
 
 
 def largest_matrix(workload: Workload) -> int:
@@ -79,10 +79,10 @@ def adapter(workload: Workload) -> float:
 
 def gradients(workload: Workload) -> float:
     """Gradients at the end of a backward pass. DDP holds its buckets in addition; ZeRO keeps a device's shard."""
-    whole = trained(workload) * trained_width(workload)
+    total = trained(workload) * trained_width(workload)
     if workload.partitions_updates:
-        return whole / workload.processes
-    return 2 * whole if workload.strategy == "ddp" else whole
+        return total / workload.processes
+    return 2 * total if workload.strategy == "ddp" else total
 
 
 def states(workload: Workload) -> float:

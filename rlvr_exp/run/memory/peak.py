@@ -24,10 +24,10 @@ class Peak(TorchDispatchMode):
             self._count(tensor)
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        made = func(*args, **(kwargs or {}))
-        for value in tree_leaves(made):
+        result = func(*args, **(kwargs or {}))
+        for value in tree_leaves(result):
             self._count(value)
-        return made
+        return result
 
     def restart(self) -> None:
         """Start a new phase: the current bytes are the highest so far."""

@@ -102,9 +102,9 @@ class Workload:
     def groups(self) -> list[tuple[int, int]]:
         """Groups of the fullest pass: tokens of each prompt, and completions of the longest length that share it."""
         together = min(self.group, max(1, (self.limit - self.prompt) // self.completion))
-        whole = self.prompt + together * self.completion
-        count = max(1, min(self.share, self.limit // whole))
-        rest = self.limit - count * whole
+        full = self.prompt + together * self.completion
+        count = max(1, min(self.share, self.limit // full))
+        rest = self.limit - count * full
         more = count < self.share or together < self.group
         tail = [(rest - self.completion, 1)] if more and rest > self.completion + 1 else []
         return [(self.prompt, together)] * count + tail

@@ -62,12 +62,12 @@ def stacked_chart(title: str, steps: Sequence[int], parts: Sequence[Part], share
     """Bars over steps, one layer per part, in the given order; `share` draws each bar as shares of its total."""
     runs = bins(len(steps), MOST_BARS)
     sums = {part.name: [sum(part.values[i] for i in run) for run in runs] for part in parts}
-    whole = [sum(values[bar] for values in sums.values()) for bar in range(len(runs))]
-    under = [max(whole[bar], 1e-12) if share else len(run) for bar, run in enumerate(runs)]
+    totals = [sum(values[bar] for values in sums.values()) for bar in range(len(runs))]
+    under = [max(totals[bar], 1e-12) if share else len(run) for bar, run in enumerate(runs)]
     heights = {name: [values[bar] / under[bar] for bar in range(len(runs))] for name, values in sums.items()}
-    if not any(whole):
+    if not any(totals):
         return ""
-    tops = [whole[bar] / under[bar] for bar in range(len(runs))]
+    tops = [totals[bar] / under[bar] for bar in range(len(runs))]
     axis = Axis(0.0, 1.0, (0.0, 0.25, 0.5, 0.75, 1.0)) if share else value_axis([0.0, *tops])
     drawn, floor = [], [0.0] * len(runs)
     for part in parts:

@@ -41,7 +41,7 @@ CURVES = (
     Panel("Loss", r"loss(/mean)?$", note="Of a policy gradient: near 0 is normal, and it need not fall."),
     Panel("Entropy per token", r"entropy(/mean)?$"),
     Panel("KL to the reference", r"kl(/mean)?$"),
-    Panel("Difficulty of the tasks asked", r"tasks/difficulty$"),
+    Panel("Difficulty of the sampled tasks", r"tasks/difficulty$"),
     Panel("Completion length in tokens", r"tokens/completion_mean$", of_groups=lambda one: one.group_tokens),
     Panel("Gradient norm", r"grad(ient)?_norm$"),
     Panel("Learning rate", r"(learning_rate|lr)$"),

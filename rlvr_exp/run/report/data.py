@@ -117,14 +117,14 @@ def _rollouts(run_dir: Path) -> tuple[list[StepCounts], int, list[VerifiedComple
     size = sum(path.stat().st_size for _, path in files)
     every = max(1, math.ceil(len(files) / MOST_FILES), math.ceil(size / MOST_BYTES))
     counted = _spaced(files, every)
-    whole = {step for step, _ in _spaced(counted, max(1, math.ceil(len(counted) / MOST_KEPT)))}
+    kept_steps = {step for step, _ in _spaced(counted, max(1, math.ceil(len(counted) / MOST_KEPT)))}
     step_counts: list[StepCounts] = []
     kept: list[VerifiedCompletion] = []
     for step, path in counted:
         # Of a cascade only the annotator's rows; a body alone is verified by another standard.
         rows = [row for row in read_rollouts(path) if (row.cascade or {}).get("role") != "writer"]
         step_counts.append(count_step(step, rows))
-        if step in whole:
+        if step in kept_steps:
             kept += rows
     return step_counts, every, kept
 

@@ -41,14 +41,14 @@ def breaking(seen: Evidence) -> Iterator[Finding]:
     cause, title, remedy = _exploding(seen, unsound is not None)
     if decay:
         cause, title = "weight_decay", "Weight decay takes the policy apart"
-        remedy = "A smaller optimizer.weight_decay: 0 to 0.1 is usual; go on from a checkpoint before that step."
+        remedy = "A smaller optimizer.weight_decay: 0 to 0.1 is usual; resume from a checkpoint before that step."
     elif broken and not unsound and not large and penalised(seen) > DROWNS:
         cause, title = "kl_holds", f"The KL penalty of {penalised(seen):.3g} drowns the reward; the policy breaks"
         remedy = f"A smaller algorithm.kl_coef ({seen.option('algorithm.kl_coef')} now): 0 to 0.05 is usual."
     elif broken and not unsound and not large and bonus >= STRONG_BONUS:
         cause = "entropy_bonus"
         title = f"The entropy bonus drowns the reward: algorithm.entropy_coef={bonus:g}; the policy breaks"
-        remedy = "A smaller algorithm.entropy_coef: 0 to 0.01 is usual; go on from a checkpoint before that step."
+        remedy = "A smaller algorithm.entropy_coef: 0 to 0.01 is usual; resume from a checkpoint before that step."
     yield Finding(
         cause,
         f"{title} at step {begun}",
@@ -64,7 +64,7 @@ def _exploding(seen: Evidence, unsound: bool) -> tuple[str, str, str]:
     what = "loss or gradient is not a number" if unsound else "the policy breaks"
     remedy = (
         f"A lower optimizer.lr ({seen.option('optimizer.lr')} now), a longer scheduler.warmup_steps, a smaller "
-        "optimizer.max_grad_norm; go on from a checkpoint before that step."
+        "optimizer.max_grad_norm; resume from a checkpoint before that step."
     )
     return "exploding", f"Exploding updates: {what}", remedy
 

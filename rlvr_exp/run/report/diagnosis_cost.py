@@ -100,7 +100,7 @@ def _few_tasks(seen: Evidence) -> Iterator[Finding]:
     if tasks and len(tasks) < FEW_TASKS and groups > 3 * len(tasks):
         yield Finding(
             "few_tasks",
-            f"Few tasks: {groups:,} groups asked {len(tasks)} different tasks",
+            f"Few tasks: {groups:,} groups sampled {len(tasks)} different tasks",
             "Success in training says little about others; see the held-out rates.",
             "More data: data.limit, data.path.",
             Weight.NOTE,

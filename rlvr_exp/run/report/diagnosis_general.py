@@ -24,7 +24,7 @@ def generalising(seen: Evidence) -> Iterator[Finding]:
         "overfit",
         f"Overfitting: success rose by {100 * training.rise:.0f} points in training and by {moved:+.1f} "
         f"[{low:+.1f}, {high:+.1f}] on held-out tasks",
-        f"Training went from {training.first:.1%} to {training.last:.1%}; {groups:,} groups asked {len(tasks):,} "
+        f"Training went from {training.first:.1%} to {training.last:.1%}; {groups:,} groups sampled {len(tasks):,} "
         "different tasks. What was learned belongs to these tasks, or to how they differ from the held-out ones.",
         "More and more varied training tasks (data.limit, data.path), fewer steps (run.select stops at the best on "
         "tasks of its own), or a held-out split like the training one.",

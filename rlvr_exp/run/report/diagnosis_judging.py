@@ -122,7 +122,7 @@ def _unparsed(seen: Evidence) -> Iterator[Finding]:
     fine = Share(sum(_is_program(row.completion) for row in refused), len(refused))
     why = "No candidate is found in these answers, so the verifier has nothing to judge and all of them fail."
     if fine.low > 0.5:
-        why += f" Yet {fine} of those looked at are whole programs: it is the parser that refuses them."
+        why += f" Yet {fine} of those examined are complete programs: it is the parser that refuses them."
     remedy = (
         "Hold three of the samples against what the domain's parser wants (data=...): a fence, a header, an entry "
         "point."

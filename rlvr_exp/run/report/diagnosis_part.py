@@ -19,14 +19,14 @@ def diagnosis_section(found: Diagnosis, trains: bool) -> str:
     """'' for a run that does not train and has nothing wrong."""
     if not trains and not found.findings:
         return ""
-    told = f"<p>{OUTCOMES[found.outcome]} {escape(found.outcome_text)}.</p>" if trains else ""
+    outcome = f"<p>{OUTCOMES[found.outcome]} {escape(found.outcome_text)}.</p>" if trains else ""
     causes = "".join(_card(finding, number) for number, finding in enumerate(found.findings, 1))
     if not causes and found.ended:
         causes = '<p class="note">Its reason stands above; nothing else was found in its metrics and samples.</p>'
     elif not causes:
         causes = f'<p class="well"><b>{NOTHING}</b> in the metrics and samples of this run.</p>'
     notes = "".join(_card(finding, 0) for finding in found.notes)
-    return told + causes + notes
+    return outcome + causes + notes
 
 
 def _card(finding: Finding, number: int) -> str:
@@ -41,17 +41,17 @@ def _card(finding: Finding, number: int) -> str:
     return f'<article class="sample cause{first}" data-cause="{escape(finding.cause)}">{parts}</article>'
 
 
-def _samples(rows: Iterable[VerifiedCompletion], shown: bool, asked: bool) -> str:
-    items = "".join(_sample(row, asked) for row in rows)
+def _samples(rows: Iterable[VerifiedCompletion], shown: bool, with_prompt: bool) -> str:
+    items = "".join(_sample(row, with_prompt) for row in rows)
     return f"<details{' open' if shown else ''}><summary>samples</summary>{items}</details>" if items else ""
 
 
-def _sample(row: VerifiedCompletion, asked: bool) -> str:
+def _sample(row: VerifiedCompletion, with_prompt: bool) -> str:
     verdict = words(row.bucket or row.rule or row.outcome)
     paid = "" if row.reward is None else f", reward {row.reward:.3g}"
     place = f"step {row.step}" if row.fate != "measured" else "held out"
     log = f'<div class="log"><pre>{escape(row.log[:MOST_TEXT])}</pre></div>' if row.log.strip() else ""
-    prompt = f"<pre>{escape(row.prompt[:MOST_TEXT])}</pre><p class='none'>answer:</p>" if asked else ""
+    prompt = f"<pre>{escape(row.prompt[:MOST_TEXT])}</pre><p class='none'>answer:</p>" if with_prompt else ""
     more = len(row.completion) - MOST_TEXT
     left = f'<p class="none">&hellip; {more:,} more characters</p>' if more > 0 else ""
     return (

@@ -44,8 +44,8 @@ def _alike(seen: Evidence) -> Iterator[Finding]:
     if weight is not None:
         yield Finding(
             "duplicates",
-            f"Duplicates: {found} of the training tasks looked at ask what another one asks, word for word",
-            f"{len(set(prompts.values())):,} different prompts were asked under {len(prompts):,} names: each step asks "
+            f"Duplicates: {found} of the training tasks examined have the same prompt as another task",
+            f"{len(set(prompts.values())):,} different prompts stand under {len(prompts):,} names: each step samples "
             "the same thing many times over.",
             "Remove the duplicates from the data, or see whether the prompt leaves out what tells its tasks apart.",
             weight,

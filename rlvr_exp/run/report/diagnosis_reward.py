@@ -47,13 +47,13 @@ def _constant(seen: Evidence) -> Iterator[Finding]:
     weight = _of_mixed_share(same, CONSTANT)
     if weight is None and not apart.of:
         return
-    told = f"{apart} completions are paid the same, passed or failed"
+    fact = f"{apart} completions are paid the same, passed or failed"
     if weight is not None:
         paid = "right answers are paid no more than the best paid wrong one" if blind else "all are paid the same"
-        told = f"in {same} groups with right and wrong answers {paid}"
+        fact = f"in {same} groups with right and wrong answers {paid}"
     yield Finding(
         "reward_blind" if blind else "constant_reward",
-        f"{'The reward does not tell right from wrong' if blind else 'Constant reward'}: {told}",
+        f"{'The reward does not tell right from wrong' if blind else 'Constant reward'}: {fact}",
         "The verifier tells the answers apart and the reward does not, so no right answer is better than a wrong one.",
         "Look at the weights of reward.terms and at reward.normalizer; an own reward must read the verdict.",
         weight or Weight.BLOCKS,
@@ -225,7 +225,7 @@ def _one_answer(seen: Evidence) -> Iterator[Finding]:
             "one_answer",
             f"Reward hacking suspected: {Share(len(odd), len(passes))} passes are empty or missed some of their cases",
             "A pass means all cases; these did not meet them.",
-            "Judge the samples again (+stage=verify), and look at the verifier.",
+            "Verify the samples by hand (+stage=verify), and look at the verifier.",
             Weight.BLOCKS,
             min(row.step for row in odd),
             some(odd),

@@ -77,7 +77,7 @@ def _cut_by_stop(seen: Evidence) -> Iterator[Finding]:
         f"Answers are cut by a stop text: {Share(len(ended), len(rows))} completions end at "
         f"algorithm.stop={_stop(seen)}",
         f"Of these {passed} pass, {unread} cannot be read as a program.",
-        "Drop the stop text, or name one that stands behind a whole answer.",
+        "Drop the stop text, or name one that follows a complete answer.",
         weight if unread.value > 0.5 else Weight.HOLDS_BACK,
         0,
         some(ended),
@@ -171,7 +171,7 @@ def _collapsed(seen: Evidence, found: Share, weight: Weight, first: float, last:
         "Where all answers to a prompt are the same, none is better than another and nothing is learned." + entropy,
         f"{other}{'Else a lower optimizer.lr, ' if drawing else ''}algorithm.entropy_coef or algorithm.kl_coef above "
         "0, a "
-        "wider algorithm.clip_high; go on from a checkpoint before the collapse.",
+        "wider algorithm.clip_high; resume from a checkpoint before the collapse.",
         weight,
         begun,
         _of_one_text(seen),
@@ -203,7 +203,7 @@ def _drawn_otherwise(seen: Evidence) -> Iterator[Finding]:
         for part in (beginning(seen.step_counts), [seen.before])
     )
     if training.of and measured.of and training.high < WORSE * measured.low:
-        told = ", ".join(
+        options = ", ".join(
             f"algorithm.{name}={seen.option(f'algorithm.{name}')} against "
             f"evaluation.{name}={seen.option(f'evaluation.{name}')}"
             for name in differing
@@ -214,7 +214,7 @@ def _drawn_otherwise(seen: Evidence) -> Iterator[Finding]:
             f"Answers are drawn otherwise than they are measured: {training.value:.0%} pass in training, "
             f"{measured.value:.0%} "
             "of the same policy's in the evaluation before",
-            f"At the same weights only the draws differ: {told}. {_buckets(seen)}",
+            f"At the same weights only the draws differ: {options}. {_buckets(seen)}",
             "Bring the algorithm's sampling options near the evaluation's; a temperature of 1 and no filters are the "
             "policy's "
             "own distribution.",

@@ -173,7 +173,7 @@ def _unmoved(seen: Evidence) -> Iterator[Finding]:
     yield Finding(
         "unmoved",
         f"The policy has hardly moved: {seen.changed} held-out answers changed in {seen.steps} steps",
-        f"Held-out tasks are asked with the same draws before and after. The highest learning rate was {peak:.2g}; "
+        f"Held-out tasks are sampled with the same random draws before and after. The highest learning rate was {peak:.2g}; "
         "gradients "
         f"have a norm of {middle(seen.column('grad_norm')):.3g}.",
         "A higher optimizer.lr, or see whether updates reach the weights that sample (sync/probe_gap) and which are "
@@ -206,7 +206,7 @@ def _kl(seen: Evidence) -> Iterator[Finding]:
         yield Finding(
             "kl",
             f"KL blow-up: {last:.3g} nats a token from the reference, {middle(points[:1]):.3g} at first",
-            "The policy has left the texts that it began with; its reward no longer says what it did.",
+            "The policy has left the texts that it began with; its reward no longer means the same.",
             f"A higher algorithm.kl_coef ({seen.option('algorithm.kl_coef')} now) or a lower optimizer.lr "
             f"({seen.option('optimizer.lr')}).",
             Weight.BLOCKS if last >= HUGE_KL else Weight.HOLDS_BACK,
@@ -250,7 +250,7 @@ def _ratio(seen: Evidence) -> Iterator[Finding]:
     wide = float(seen.option("algorithm.clip_high", 0.0) or 0.0) > FRESH
     if not (moved > limit or (wide and clipped > CLIPPED)):
         return
-    kind = "fresh samples" if fresh else "samples used again"
+    kind = "fresh samples" if fresh else "reused samples"
     yield Finding(
         "ratio",
         f"Ratio off 1: {moved:.3g} nats a token between sampler and trainer on {kind}",
