@@ -1,1 +1,1 @@
-"""Where untrusted code runs: a pool of small fresh interpreters that fork one killable process per candidate."""
+"""The sandbox for untrusted code: a pool of small fresh interpreters that fork one killable process per candidate."""

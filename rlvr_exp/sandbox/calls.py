@@ -1,10 +1,10 @@
 """The harness of `python_io`: what runs inside a candidate's own process. Reports data, judges nothing.
 
-The candidate is compiled once and executed anew for each case: as the module `candidate` whose entry point is called,
-or, without an entry point, as a whole program (programs.py). One record a case is sent as soon as it is known, so that
-a later hang does not take earlier answers away. Expected values never enter this process; the inputs of later cases do,
-but stay undecoded until their turn. Nothing here is trusted: code in the same process can send any records it likes,
-and wins nothing by it, since it does not know the values that it would have to send. Standard library only.
+The candidate is compiled once and executed freshly for each case: as the module `candidate` whose entry point is
+called, or, without an entry point, as a complete program (programs.py). A case's record is sent as soon as it is known,
+so that a later hang does not lose earlier answers. Expected values never enter this process; the inputs of later cases
+do, but stay undecoded until their turn. Nothing here is trusted: code in the same process can send any records, and
+gains nothing by it, since it does not know the values that it would have to send. Standard library only.
 """
 
 import os
@@ -29,7 +29,7 @@ _REHEARSED = (
     "def solve(a, b:\n",
 )
 _TURNS = 16
-"""So many calls make Python's interpreter adapt a function to the types that it meets."""
+"""Number of calls after which Python's interpreter adapts a function to its argument types."""
 _spare_cap: list[OutputCap] = []
 
 
@@ -40,8 +40,8 @@ def pack_case(given: Any) -> bytes:
 
 
 def pack(code: str, entry_point: str, cases: Sequence[bytes], limit: int, cap: int, case_cpu_s: float = 0.0) -> bytes:
-    """The payload of one job. `cases`: from `pack_case`. `limit`: bytes of all records. `cap`: bytes that are shown
-    of what it prints beside its answers. `case_cpu_s`: 0 for none."""
+    """The payload of one job. `cases`: from `pack_case`. `limit`: bytes of all records. `cap`: bytes that are
+    kept of its output besides its answers. `case_cpu_s`: 0 for none."""
     head = wire.encode([code, entry_point, limit, cap, float(case_cpu_s)])
     return b"".join((len(head).to_bytes(4, "big"), head, *cases))
 
@@ -66,12 +66,12 @@ def run(payload: bytes, send: Send) -> None:
             break
     else:
         reporter.done()
-    os._exit = _exit  # whatever the candidate put in its place: this process must end
+    os._exit = _exit  # even where the candidate replaced it: this process must end
 
 
 def rehearse() -> None:
-    """In the zygote, before any fork: judge candidates of its own and leave spare parts, so that a fork shares what it
-    would else make or adapt for itself. What it writes to, the kernel copies page by page, which is most of its cost."""
+    """In the zygote, before any fork: run sample candidates and keep spare parts, so that a fork shares what it would
+    otherwise create or adapt itself. The kernel copies each page that a fork writes to, which is most of its cost."""
     before = [sys.modules.get(name) for name in _REPLACED]
     cases = [pack_case((number, [float(number), "x", None, True])) for number in range(4)]
     for code in _REHEARSED:
@@ -87,7 +87,7 @@ def rehearse() -> None:
 
 
 def _output_cap(shown: int) -> OutputCap:
-    """Opened: the one kept ready, or another."""
+    """An open output cap: the spare, or a new one."""
     if _spare_cap:
         cap = _spare_cap.pop()
         cap.limit = shown
@@ -116,12 +116,12 @@ def _compile(source: str, reporter: Reporter) -> CodeType | None:
 
 
 def _timed(case_cpu_s: float, one: Callable[[int, Any], bool], index: int, given: Any, reporter: Reporter) -> bool:
-    """One case, within its own bound: Python code is interrupted again and again, a call into C when it returns."""
+    """One case, within its own limit: Python code is interrupted repeatedly, a call into C when it returns."""
     if not case_cpu_s:
         return one(index, given)
 
     def expire(*_: Any) -> None:
-        if not reporter.reported:  # what is being sent, or was, stands
+        if not reporter.reported:  # a record that is being sent, or was sent, stands
             raise CaseTimeout
 
     reporter.reported = False
@@ -162,7 +162,7 @@ class _Function:
         return True
 
     def _resolve(self, names: dict[str, Any]) -> Callable[..., Any] | str:
-        """The entry point, or why there is none. Of `Class.method` the class is instantiated without arguments."""
+        """The entry point, or why there is none. For `Class.method` the class is instantiated without arguments."""
         first, *rest = self._entry_point.split(".")
         if first not in names:
             return f"{first} is not defined"

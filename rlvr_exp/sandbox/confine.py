@@ -1,7 +1,7 @@
-"""How a candidate's fresh fork gives up what it could do, step by step, with no way back. Standard library only.
+"""How a candidate's fresh fork drops its privileges, step by step and irreversibly. Standard library only.
 
-Memory is bounded by what a process may have of its own and write to (RLIMIT_DATA), and by its address space, in which
-libraries of installed packages have room beside it: they are mapped, not held.
+Memory is bounded by a process's private writable memory (RLIMIT_DATA), and by its address space, which has extra room
+for libraries of installed packages: they are mapped, not held.
 """
 
 import _thread
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 _OWN = kernel.NEWNS | kernel.NEWUTS | kernel.NEWIPC | kernel.NEWNET
 _SIGKILL = 9
 TASKS = 256
-"""Threads and processes of a candidate beside those that it was given."""
+"""Threads and processes of a candidate besides those that it was granted."""
 _STACK, _THREAD_STACK = 8 << 20, 4 << 20
-"""Of the first thread, who may ask for more, and of the others unless they are told otherwise: a hundred of the usual
-8 MB would be all of a candidate's memory."""
+"""Stack of the first thread, which may request more, and default stack of the others: a hundred of the usual 8 MB would
+take all of a candidate's memory."""
 _LIBRARIES = 2 << 30
-"""Address space for what installed packages map."""
+"""Address space for mappings of installed packages."""
 _ALWAYS = (
     (resource.RLIMIT_NOFILE, 256),
     (resource.RLIMIT_FSIZE, SCRATCH_MB << 20),
@@ -35,13 +35,13 @@ _ALWAYS = (
     (resource.RLIMIT_NICE, 0),
 )
 _HARD = {value: resource.getrlimit(value)[1] for name, value in vars(resource).items() if name.startswith("RLIMIT_")}
-"""What this worker itself may have; asked for once."""
+"""This worker's own limits; read once."""
 _COUNTED_PER_NAMESPACE = (5, 14)
 """Linux from which on a user's processes outside the namespace do not count."""
 
 
 def confine(jail: "Jail", paired: bool, memory_mb: int, cpu_s: float) -> None:
-    """Namespaces of its own where it gets them, limits, another user id, and then no privilege at all.
+    """Its own namespaces where the level has them, limits, another user id, and then no privilege at all.
 
     `paired`: one of two processes that work on one candidate, in one folder.
     """
@@ -89,13 +89,13 @@ def limit_forks() -> None:
     for which, value in _ALWAYS:
         value = _at_most(which, value)
         resource.setrlimit(which, (value, value))
-    # Programs that ask for a deep stack first thing are honest; the address space bounds it.
+    # Programs that request a deep stack at once are honest; the address space bounds it.
     hard = _HARD[resource.RLIMIT_STACK]
     resource.setrlimit(resource.RLIMIT_STACK, (_at_most(resource.RLIMIT_STACK, _STACK), hard))
 
 
 def _tasks(jail: "Jail") -> int:
-    """Where the user id is one's own and counted beyond the namespace, whatever else the user runs counts, too."""
+    """Limit on tasks. Where the user id is the run's and counts beyond the namespace, the user's others count, too."""
     own = TASKS + jail.processes
     if jail.uid is not None or (jail.owns_pids and _kernel() >= _COUNTED_PER_NAMESPACE):
         return own
@@ -103,7 +103,7 @@ def _tasks(jail: "Jail") -> int:
 
 
 def own_memory() -> tuple[int, int]:
-    """Bytes that this process has mapped, and those of them that it may write and shares with nobody."""
+    """Bytes that this process has mapped, and the bytes among them that are private and writable."""
     with open("/proc/self/statm", encoding="utf-8") as file:
         pages = file.read().split()
     return int(pages[0]) * resource.getpagesize(), int(pages[5]) * resource.getpagesize()

@@ -1,4 +1,4 @@
-"""How many workers this process should have: the cores that it may really use."""
+"""The number of workers for this process: the cores that it may really use."""
 
 import math
 import os

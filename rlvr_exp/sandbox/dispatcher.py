@@ -1,8 +1,8 @@
 """The thread of the trusted parent that hands jobs to workers and takes their answers.
 
-Owns the links, the queue and every retry. A job whose worker died under it runs again alone in a fresh worker; one that
-fell to the wall clock, where a busy machine may be why, runs again with twice the time. What waits in the queue when a
-worker dies is taken by the others. Callbacks of the futures run on this thread: they must not wait for other jobs.
+Owns the links, the queue and every retry. A job whose worker died under it is retried alone in a fresh worker; a job
+that reached its wall clock limit, perhaps on a busy machine, is retried with twice the time. Jobs in the queue when a
+worker dies are taken by the others. Callbacks of the futures run on this thread: they must not wait for other jobs.
 """
 
 import os
@@ -23,18 +23,18 @@ from rlvr_exp.sandbox.worker_manager import IsolationRequest, WorkerManager
 _GRACE_S = 10.0
 """A worker that has not answered this long after a job's wall limit is itself at fault."""
 _AHEAD, _AHEAD_S = (2, 16), 0.05
-"""Jobs that wait in the queue for each worker, and about how long they take together: where the caller's threads are
-busy this one runs every few dozen milliseconds only. More would make an interrupted caller wait for what is left."""
+"""Queued jobs per worker, and about how long they take together: where the caller's threads are busy this thread runs
+only every few dozen milliseconds. More would delay an interrupted caller until they are done."""
 _PAUSE_S = 0.002
 _PATIENCE_S, _FAILURES, _BACKOFF_S = 20.0, 3, (0.25, 4.0)
-"""Without a worker jobs wait that long and for that many tries to start one, ever further apart."""
+"""Without a worker jobs wait that long and for that many attempts to start one, with growing delays."""
 _SETTLE_S = 1.0
-"""After a worker's death: by then the others have said which jobs they took."""
+"""After a worker's death: by then the others have reported which jobs they took."""
 
 
 @dataclass(eq=False)
 class QueuedJob:
-    """A job on its way."""
+    """A pending job."""
 
     job: Job
     future: Future[JobResult]
@@ -44,7 +44,7 @@ class QueuedJob:
 
 
 class Dispatcher:
-    """See the module. `submit`, `facts` and `close` may be called from any thread, the rest is the thread's own."""
+    """See the module. `submit`, `facts` and `close` may be called from any thread, the rest only from its own."""
 
     def __init__(self, program: Program, isolation: IsolationRequest, size: int):
         self._workers, self._size = WorkerManager(program, isolation), size
@@ -75,7 +75,7 @@ class Dispatcher:
         return queued.future
 
     def facts(self) -> dict[str, Any]:
-        """The first worker's greeting; starts it where none is there. Raises InputError, Unavailable."""
+        """The first worker's greeting; starts it where there is none. Raises InputError, Unavailable."""
         asked: Future[dict[str, Any]] = Future()
         self._put(asked)
         return asked.result()
@@ -101,7 +101,7 @@ class Dispatcher:
                 self._rouse()
 
     def _rouse(self) -> None:
-        """With the lock held: the thread that ends closes what wakes it."""
+        """Wake the thread; call with the lock held: the ending thread closes the descriptor."""
         if self._wake is not None:
             os.eventfd_write(self._wake, 1)
 
@@ -114,7 +114,7 @@ class Dispatcher:
                 self._hand_out()
                 self._poll()
             fault = None
-        except BaseException as raised:  # ours: nobody may wait for ever
+        except BaseException as raised:  # a fault of this code: nobody may wait for ever
             fault = raised
         self._end(fault)
 
@@ -130,7 +130,7 @@ class Dispatcher:
                 item.set_exception(fault)
 
     def _first(self) -> Link:
-        """A worker that stands."""
+        """A worker that has greeted."""
         for link in self.links.values():
             if link.facts:
                 return link
@@ -167,7 +167,7 @@ class Dispatcher:
             self._give_up(fault)
 
     def _fail_to_start(self, fault: Unavailable) -> None:
-        """What makes one start fail may pass, and jobs wait for it; what was so from the first does not."""
+        """The cause of a failed start may pass, and jobs wait; a fault that was there from the start does not."""
         now = time.monotonic()
         self._failing_since = now if not self._failures else self._failing_since
         first, most = _BACKOFF_S
@@ -198,7 +198,7 @@ class Dispatcher:
         return True
 
     def _try_alone(self, queued: QueuedJob) -> None:
-        """Raises Unavailable; the job then waits on."""
+        """Raises Unavailable; the job then stays pending."""
         queue = None
         try:
             queue = JobQueue()
@@ -214,7 +214,7 @@ class Dispatcher:
         self._running[link] = (queued, link.start_by + queued.job.limits.wall_s + _GRACE_S)
 
     def _give_up(self, how: JobResult | InputError) -> None:
-        """No worker can be had: what waits has no verdict."""
+        """No worker starts: pending jobs get no verdict."""
         queued_jobs = [*self._suspects, *self._posted.values(), *self._waiting]
         self._suspects.clear()
         self._waiting.clear()
@@ -233,7 +233,7 @@ class Dispatcher:
         if full:
             poll.register(self._queue, select.POLLOUT)
         if len(self._posted) > 2 * self._size and not self._arrived:
-            time.sleep(_PAUSE_S)  # the workers have enough to do: several answers at one waking cost less
+            time.sleep(_PAUSE_S)  # the workers have enough to do: several answers per wake-up cost less
         self._asleep = True
         ready = poll.poll(0 if self._arrived or self._stopping else self._patience_ms())
         self._asleep = False
@@ -277,7 +277,7 @@ class Dispatcher:
             self._running[link] = (queued, time.monotonic() + queued.job.limits.wall_s + _GRACE_S)
         elif link in self._running:
             self._finish(self._running.pop(link)[0], event.result)
-            link.broken = True  # it has served
+            link.broken = True  # its only job is done
 
     def _finish(self, queued: QueuedJob, result: JobResult) -> None:
         self._usual_s += 0.1 * (max(result.wall_s, 1e-4) - self._usual_s)
@@ -302,7 +302,7 @@ class Dispatcher:
             queued.future.set_result(replace(how, tries=queued.tries))
 
     def _lose(self, link: Link) -> None:
-        """The worker is gone. Where a job ran it is the suspect; where a fresh one dies, too, it is the job's fault."""
+        """The worker is gone. Its job is the suspect; where a fresh worker dies, too, it is the job's fault."""
         queued, _ = self._running.pop(link, (None, 0.0))
         if link in self._lone:
             self._lone.pop(link)[0].close()
@@ -332,7 +332,7 @@ class Dispatcher:
             self._recover_eaten()
 
     def _recover_eaten(self) -> None:
-        """Jobs that a worker took and did not live to announce. The queue is in order, so later ones tell on them."""
+        """Jobs that a worker took and died before announcing. The queue is in order, so later jobs reveal them."""
         empty = self._queue.unread() == 0
         for number in [number for number in self._posted if empty or number < self._highest_taken]:
             self._suspect(self._posted.pop(number))

@@ -1,7 +1,7 @@
 """Seccomp: the filter through which a candidate's system calls pass; every container lets a process add one.
 
-Calls outside the list of `syscalls` fail with EPERM, so that code which only tries goes on; calls newer than the list
-fail with ENOSYS, so that libraries take the older one. Calls of another machine's table end the process. Standard
+Calls outside the list of `syscalls` fail with EPERM, so that code which only tries continues; calls newer than the list
+fail with ENOSYS, so that libraries use the older call. Calls of another machine's table end the process. Standard
 library only.
 """
 
@@ -21,16 +21,16 @@ _THREAD, _NEW_OR_SIBLING = 0x10000, 0x7E02A000
 _PRCTL = (2, 3, 15, 16, 23, 30, 39, 0x53564D41)
 """Reading options, the name, the naming of memory; not the death signal, dumpability, tracers or adoption."""
 _IOCTL = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
-"""TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX: what isatty and subprocess ask for."""
+"""TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX: what isatty and subprocess use."""
 _FCNTL_DENIED = (8, 10, 15, 1024, 1026, 1031)
 """F_SETOWN, F_SETSIG, F_SETOWN_EX (signals to others), F_SETLEASE, F_NOTIFY, F_SETPIPE_SZ (memory)."""
 _MEMBARRIER = (0, 8, 16, 32, 64, 128, 256)
-"""The question and what stays within the process; the global ones interrupt every core."""
+"""The query and the commands within the process; global commands interrupt every core."""
 _STREAM, _SEQPACKET, _KIND, _UNIX = 1, 5, 0xF, 1
 _AND = 0x54
 _PR_SET_SECCOMP, _MODE_FILTER = 22, 2
 _OWN_ID = 0x7FFFFFF1
-"""Stands for the process's own id until a fork puts in its own."""
+"""Placeholder for the process's own id, which each fork fills in."""
 
 
 class _Program(ctypes.Structure):
@@ -63,7 +63,7 @@ class Filter:
         self._prctl = ctypes.CDLL(None, use_errno=True).prctl
 
     def install(self) -> None:
-        """For this process and all it becomes; needs no_new_privs. Raises OSError."""
+        """Install it for this process and its descendants; needs no_new_privs. Raises OSError."""
         own_id = struct.pack("=I", os.getpid())
         for hole in self._holes:
             self._code[hole : hole + 4] = own_id
@@ -76,7 +76,7 @@ def _compile(column: int, arch: int, forks: bool, signals_scoped: bool, shares_u
     plain = allowed(column)
     pretended = (*METADATA, *GROUPS) if shares_user else ()
     bodies = {n: [_op(_RETURN, _PRETEND if name in pretended else _ALLOW)] for name, n in plain.items()}
-    # glibc asks for clone3 first, whose flags a filter cannot read, and takes clone where it is not there.
+    # glibc tries clone3 first, whose flags a filter cannot read, and falls back to clone.
     bodies[number["clone3"]] = [_op(_RETURN, _NOT_THERE)]
     for name in number.keys() & {"fork", "vfork", "execve", "execveat"}:
         bodies[number[name]] = [_op(_RETURN, _ALLOW if forks else _DENY)]
@@ -91,14 +91,14 @@ def _compile(column: int, arch: int, forks: bool, signals_scoped: bool, shares_u
     bodies[number["socketpair"]] = _stream_pairs()
     bodies[number["membarrier"]] = _load(0) + _one_of(_MEMBARRIER, _DENY)
     bodies[number["fadvise64"]] = [_op(_RETURN, _PRETEND)]  # advice, which could throw files out of the memory of all
-    # A destination is for sockets without a peer, and those are not to be had.
+    # A destination is for sockets without a peer, which cannot be created.
     bodies[number["sendto"]] = _zero(_load(4)) + _zero(_load(4, high=True)) + [_op(_RETURN, _ALLOW)]
     head = [_op(_LOAD, _ARCH), _op(_EQUAL, arch, 1, 0), _op(_RETURN, _END), _op(_LOAD, _NUMBER)]
     return head + _search(_segments(bodies))
 
 
 def _segments(bodies: dict[int, list[bytes]]) -> list[tuple[int, list[bytes]]]:
-    """(first number, what to do from there on): denied between the named calls, not there beyond the table."""
+    """(first number, action from there on): denied between the named calls, missing beyond the table."""
     top = max(bodies)
     steps: list[tuple[int, list[bytes]]] = []
     for number in range(top + 2):
@@ -118,7 +118,7 @@ def _search(segments: list[tuple[int, list[bytes]]]) -> list[bytes]:
 
 
 def _stream_pairs() -> list[bytes]:
-    """Unix streams: a datagram socket could be turned to any other address."""
+    """Unix streams: a datagram socket could be redirected to any other address."""
     kind = [*_load(1), _op(_AND, _KIND), *_one_of((_STREAM, _SEQPACKET), _DENY)]
     return [*_load(0), _op(_EQUAL, _UNIX, 1, 0), _op(_RETURN, _DENY), *kind]
 
@@ -128,7 +128,7 @@ def _always(number: int, answer: int) -> list[bytes]:
 
 
 def _load(argument: int, high: bool = False) -> list[bytes]:
-    """An argument's low word, or its high one."""
+    """An argument's low word, or its high word."""
     return [_op(_LOAD, _ARGUMENTS + 8 * argument + 4 * high)]
 
 

@@ -1,9 +1,9 @@
-"""What a candidate imports from the library and from packages: it stays for the next case, as fresh as it was imported.
+"""A candidate's imports from the library and from packages: modules stay for the next case, reset to their first state.
 
-Modules stay because importing them again is slow (asyncio), impossible (numpy), or gives a second copy of
-classes that packages hold the first one of. Those of the standard library get back the attributes that they had right
-after their import; loggers lose their handlers. Modules that a candidate wrote, or put into sys.modules by hand, go.
-Packages keep their state, but for numpy's global random generator, which is seeded anew. Standard library only.
+Modules stay because a second import is slow (asyncio), impossible (numpy), or creates a second copy of classes of which
+packages hold the first copy. Modules of the standard library get back the attributes that they had right after their
+import; loggers lose their handlers. Modules that a candidate wrote, or put into sys.modules by hand, are removed.
+Packages keep their state, except numpy's global random generator, which is reseeded. Standard library only.
 """
 
 import atexit
@@ -22,13 +22,13 @@ _RANDOM = "numpy.random"
 
 
 class Attributes:
-    """A module's attributes as they are now."""
+    """A snapshot of a module's attributes."""
 
     def __init__(self, name: str, module: ModuleType):
         self._name, self._now, self._then = name, vars(module), dict(vars(module))
 
     def put_back(self) -> None:
-        """Submodules that were imported since stay: the import system would not set them again."""
+        """Submodules imported since then stay: the import system would not set them a second time."""
         now, then = self._now, self._then
         if now == then:
             return
@@ -39,7 +39,7 @@ class Attributes:
 
 
 class Imports:
-    """Watches imports from now on. `home`: the candidate's folder. `loaded` modules are always put back."""
+    """Watches imports from now on. `home`: the candidate's folder. `loaded` modules are always restored."""
 
     def __init__(self, home: str):
         self._home = home + "/"
@@ -50,7 +50,7 @@ class Imports:
         _tell_of_imports(self._note)
 
     def restore(self) -> None:
-        """To be called between two cases."""
+        """Restore the modules; to be called between two cases."""
         for name in list(sys.modules):
             if name not in self._loaded and name.partition(".")[0] not in self._kept:
                 del sys.modules[name]
@@ -87,8 +87,8 @@ class Imports:
 
 
 def fit_imports() -> None:
-    """As soon as they are imported: numpy's generator, which would seed itself from the clock, so that candidates would
-    be judged by luck, and what of `multiprocessing` asks for shared memory."""
+    """Adapt modules as soon as they are imported: numpy's generator, which would seed itself from the clock, so that
+    verdicts would be chance, and the parts of `multiprocessing` that need shared memory."""
 
     def fit(spec: Any, module: ModuleType) -> None:
         if spec.name == _RANDOM and hasattr(module, "seed"):
@@ -111,7 +111,7 @@ def _tell_of_imports(note: Callable[[Any, ModuleType], None]) -> None:
 
 
 def _reset_known(kept: dict[str, ModuleType]) -> None:
-    """State that is not in attributes of modules."""
+    """Reset state that is not in attributes of modules."""
     weakref.finalize._shutdown = weakref.finalize._registered_with_atexit = False
     if "logging" in kept:
         _reset_logging(kept["logging"])

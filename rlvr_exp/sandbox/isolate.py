@@ -1,7 +1,7 @@
-"""What a worker asks of the kernel, on a ladder of levels; each level reports what it does not isolate.
+"""The isolation of a worker by the kernel, in several levels; each level reports what it does not isolate.
 
-`strict`: as `namespaces`, and each candidate has user, pid, mount, network, ipc and uts namespaces of its own.
-`namespaces`: the worker's candidates, one after another, live in such namespaces together: a root of little more than
+`strict`: like `namespaces`, and each candidate has its own user, pid, mount, network, ipc and uts namespaces.
+`namespaces`: the worker's candidates, one after another, share such namespaces: a root of little more than
 the interpreter, read-only; no network, no other process, no /proc; the pid namespace's end kills whatever they started.
 Works as root and as an ordinary user where user namespaces are allowed.
 `user`: root without them; candidates run as an unused user id per worker.
@@ -29,33 +29,33 @@ _SIGKILL = 9
 
 @dataclass
 class Jail:
-    """How a worker's candidates are held. `uid` is None where they keep the worker's user id."""
+    """How a worker's candidates are confined. `uid` is None where they keep the worker's user id."""
 
     level: str
     uid: int | None
     processes: int
-    """How many processes a candidate may start beside its own."""
+    """How many processes a candidate may start besides its own."""
     facts: dict[str, bool] = field(default_factory=dict)
     parent: str = ""
     """Folder on disk that holds the scratch, where nothing can be mounted."""
     lock: int | None = None
     packages: bool = False
-    """The installed packages are there."""
+    """Whether the installed packages are visible."""
     base_bytes: int = 0
     base_data: int = 0
-    """Address space that a fork begins with, and what of it is its own to write; its limits count from there."""
+    """Initial address space of a fork, and its private writable part; limits count from there."""
     filter: Filter | None = None
     rules: tuple[landlock.Rules | None, ...] = (None, None)
-    """Of a candidate alone, and of a pair."""
+    """The rules for a single candidate, and for a pair."""
     scratch: tuple[Mounted | Folder, ...] = ()
-    """The same."""
+    """The folders of a single candidate, and of a pair."""
     tree: Processes | None = None
     own_pids: int | None = None
-    """The zygote's pid namespace, to come back to; only where each candidate gets one."""
+    """The zygote's pid namespace, to return to; only where each candidate gets its own."""
 
     @property
     def owns_pids(self) -> bool:
-        """The zygote is the first process of a pid namespace: one kill ends everything else in it."""
+        """Whether the zygote is the first process of a pid namespace: one kill ends everything else in it."""
         return self.level in MOUNTING
 
 
@@ -76,7 +76,7 @@ def enter(level: str, processes: int, temporary: str) -> Jail:
 
 
 def _spare_id() -> int | None:
-    """Another user id for candidates, where there is one: within namespaces it is a second wall, not the first."""
+    """Another user id for candidates, where there is one: within namespaces it is a second barrier."""
     try:
         return users.spare_id()
     except Refused:
@@ -90,7 +90,7 @@ def settle(jail: Jail, packages: Sequence[str]) -> None:
     jail.base_bytes, jail.base_data = confine.own_memory()
     jail.packages = bool(packages)
     jail.tree = Processes()
-    # When memory runs out, the kernel should take a candidate and not the trainer.
+    # When memory runs out, the kernel should kill a candidate and not the trainer.
     _try(users.write, "/proc/self/oom_score_adj", "1000")
     view = root.needed(packages, jail.processes)
     if jail.level in MOUNTING:
@@ -113,8 +113,8 @@ def _settle_mounts(jail: Jail, view: root.View) -> None:
     each = jail.level == "strict"
     owner = os.geteuid() if jail.uid is None else jail.uid
     alone, paired = (f"{place}/tmp" for place in root.PLACES)
-    jail.scratch = (Mounted(alone, owner, each), Mounted(paired, owner, each=False))  # both of a pair see one
-    # The rule is on the folder above: one on a mount's own folder would go with the mount.
+    jail.scratch = (Mounted(alone, owner, each), Mounted(paired, owner, each=False))  # both of a pair see it
+    # The rule is on the folder above: a rule on a mount's own folder would vanish with the mount.
     jail.rules = tuple(_rules(["/usr", "/lib", "/lib64", *view.shown], [], place) for place in root.PLACES)
     jail.facts["system_calls"] = _compile_filter(jail)
     jail.facts["nested_namespaces"] = closed or jail.filter is not None
@@ -141,12 +141,12 @@ def _settle_folder(jail: Jail, view: root.View, packages: Sequence[str]) -> None
 
 
 def _abi(jail: Jail) -> int:
-    """Landlock's version, 0 where it does not hold."""
+    """Landlock's version, 0 where it has no effect."""
     return min(rules.abi if rules is not None else 0 for rules in jail.rules)
 
 
 def _rules(whole: Sequence[str], named: Sequence[str], writable: str) -> landlock.Rules | None:
-    """What Landlock lets through; None where the kernel has none. Taken on once by a throw-away fork, to be sure."""
+    """Landlock's rules; None where the kernel has no Landlock. Applied once in a throw-away fork, as a check."""
     try:
         rules = landlock.Rules()
         for path in whole:
@@ -161,7 +161,7 @@ def _rules(whole: Sequence[str], named: Sequence[str], writable: str) -> landloc
 
 
 def _compile_filter(jail: Jail) -> bool:
-    """A filter that a throw-away fork could install, or none."""
+    """A filter that a throw-away fork could install, or None."""
     scoped = _abi(jail) >= landlock.SCOPES
     try:
         jail.filter = Filter(jail.processes > 0, scoped, shares_user=jail.level == "process")

@@ -29,7 +29,7 @@ def message(number: int, job: Job) -> bytes:
 
 
 class JobQueue:
-    """`theirs` is the workers' end, handed to each as its standard input."""
+    """The queue. `theirs` is the workers' end, handed to each as its standard input."""
 
     def __init__(self) -> None:
         self._ours, self.theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -39,7 +39,7 @@ class JobQueue:
         return self._ours.fileno()
 
     def post(self, number: int, job: Job) -> bool:
-        """Whether there was room. Raises OSError where the machine has no descriptors or memory left."""
+        """Queue a job; whether there was room. Raises OSError where the machine has no descriptors or memory left."""
         head = message(number, job)
         try:
             if len(job.payload) + len(job.peer) <= INLINE:
@@ -57,7 +57,7 @@ class JobQueue:
         return count[0]
 
     def drain(self) -> None:
-        """Take out what no worker has taken. Needs no descriptor: there may be none left."""
+        """Remove jobs that no worker has taken. Needs no descriptor: there may be none left."""
         try:
             while self.theirs.recv(1, socket.MSG_DONTWAIT):
                 pass

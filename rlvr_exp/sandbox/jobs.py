@@ -1,4 +1,4 @@
-"""What goes into the pool and what comes out: data shared by every verifier that runs untrusted code."""
+"""Jobs of the pool and their results: data shared by every verifier that runs untrusted code."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -26,17 +26,17 @@ class NamedLimits(Protocol):
 
 @dataclass(frozen=True)
 class JobLimits:
-    """What one candidate may use, everything that it starts and its peer included."""
+    """What one candidate may use, including everything that it starts and its peer."""
 
     cpu_s: float = 2.0
     wall_s: float = 10.0
     memory_mb: int = 256
-    """Beyond the bare interpreter's: what each of its processes may write to and shares with nobody, and of a tree what
-    all of it holds. Address space, too, with 2 GB more where installed packages can be mapped."""
+    """Beyond the bare interpreter's memory: private writable memory of each process, and the memory held by a tree of
+    processes. Address space, too, with 2 GB more where installed packages can be mapped."""
     output_kb: int = 64
-    """What it may print."""
+    """Limit of its output."""
     result_kb: int = 1024
-    """Its records."""
+    """Limit of its records."""
 
     @classmethod
     def of(cls, options: LimitOptions) -> "JobLimits":
@@ -44,7 +44,7 @@ class JobLimits:
         return cls(options.cpu_s, options.wall_s, options.memory_mb, options.output_kb)
 
     def named_by(self, problem: NamedLimits) -> "JobLimits":
-        """These, but for what the problem names itself."""
+        """These limits, except those that the problem names."""
         return replace(
             self,
             cpu_s=problem.cpu_s or self.cpu_s,
@@ -53,7 +53,8 @@ class JobLimits:
         )
 
     def doubled(self) -> "JobLimits":
-        """Twice the wall time: for the one retry of what fell to the wall clock where a busy machine may be why."""
+        """Twice the wall time: for the single retry of a job that reached its wall clock limit, perhaps on a busy
+        machine."""
         return replace(self, wall_s=2 * self.wall_s)
 
 
@@ -72,36 +73,36 @@ class Job:
 
 @dataclass(frozen=True)
 class JobResult:
-    """What a candidate's process left behind. Nothing in it is trusted but the limits, clocks and status."""
+    """The result of a candidate's process. Nothing in it is trusted but the limits, clocks and status."""
 
     end: End
     """`exit`: it ended itself; a limit's name: killed by it; `lost`: it brought down a fresh worker twice;
-    `unavailable`: no worker could be had, the only end that is not the candidate's doing."""
+    `unavailable`: no worker started, the only end that is not caused by the candidate."""
     status: int = 0
     """Exit code, or minus the signal's number."""
     records: bytes = b""
-    """What came over the result pipe: frames, if the harness wrote them."""
+    """The bytes from the result pipe: frames, if the harness wrote them."""
     log: bytes = b""
-    """What it printed, capped."""
+    """Its output, capped."""
     cpu_s: float = 0.0
     wall_s: float = 0.0
     peak_kb: int = 0
     idled: bool = False
-    """It fell to the wall clock asleep, and had never waited long for a core: a busy machine was not the reason."""
+    """Whether it reached the wall clock limit asleep, without long waits for a core: not because of a busy machine."""
     tries: int = 1
 
     @property
     def reproducible(self) -> bool:
-        """Whether another day would see the same end: not where the clock, the machine or the worker had a hand."""
+        """Whether a rerun would end the same way: not where the clock, the machine or the worker was a cause."""
         return self.end not in ("wall", "lost", "unavailable")
 
 
 class Cut(ValueError):
-    """The last frame is not whole: its sender was killed, or forged it."""
+    """The last frame is incomplete: its sender was killed, or forged it."""
 
 
 def frames(records: bytes) -> Iterator[bytes]:
-    """The frames inside `records`, one by one, so that those before a cut are kept. Raises Cut."""
+    """The frames inside `records`, one by one, so that frames before a cut are kept. Raises Cut."""
     at = 0
     while at < len(records):
         end = at + 4 + int.from_bytes(records[at : at + 4], "big")

@@ -23,17 +23,17 @@ _fork = ctypes.PyDLL(None, use_errno=True).fork
 _prctl, _unshare, _mount, _umount2, _capset, _setns = (
     _libc[name] for name in ("prctl", "unshare", "mount", "umount2", "capset", "setns")
 )
-"""Looked up here, so that forks need not."""
+"""Looked up here, to save it in forks."""
 
 
 class Refused(Exception):
-    """This level cannot be had here; the pool tries the next one."""
+    """This level is not available here; the pool tries the next level."""
 
 
 def fork() -> int:
-    """`os.fork` without Python's own care for a child. That resets locks which other threads may hold and seeds anew
-    what a fork shall not share, module by module, and costs as much as the fork; a process with one thread needs none
-    of it. What was seeded before stays so."""
+    """`os.fork` without Python's hooks for a child. These reset locks that other threads may hold and reseed generators
+    that a fork must not share, module by module, and cost as much as the fork; a process with one thread needs none of
+    them. Seeded state stays seeded."""
     child = _fork()
     _check(min(child, 0), "fork")
     return child
@@ -53,7 +53,7 @@ def mount(source: str, target: str, kind: str | None, flags: int, options: str =
 
 
 def unmount(target: str) -> None:
-    """At once for everybody; its memory goes with the last user."""
+    """Unmount at once for all; its memory is freed with the last user."""
     _check(_umount2(target.encode(), _DETACH), f"unmount of {target}")
 
 
@@ -63,14 +63,14 @@ def change_root(target: str) -> None:
     number = _SYS_PIVOT_ROOT.get(os.uname().machine)
     if number is not None and _libc.syscall(number, b".", b".") == 0:
         unmount(".")
-    else:  # the root of an initial memory file system cannot be put aside: it is covered
+    else:  # the root of an initial memory file system cannot be moved: it is covered
         mount(".", "/", None, MOVE)
         os.chroot(".")
     os.chdir("/")
 
 
 def start_guard(stack: mmap.mmap) -> None:
-    """A child that only waits to be killed. It shares this process's memory but for `stack`, so that it costs little."""
+    """A child that only waits to be killed. It shares this process's memory except `stack`, so that it costs little."""
     top = ctypes.addressof(ctypes.c_char.from_buffer(stack)) + len(stack)
     child = _libc.clone(_libc.pause, ctypes.c_void_p(top), _CLONE_VM | _SIGCHLD, None)
     _check(min(child, 0), "clone")
@@ -82,13 +82,13 @@ def join(namespace: int, kind: int) -> None:
 
 
 def remount_read_only(target: str) -> None:
-    """One mount alone, on kernels that cannot do it for all below."""
+    """Make a single mount read-only, on kernels that cannot do it for all mounts below."""
     kept = os.statvfs(target).f_flag & _KEPT_FLAGS
     mount("none", target, None, REMOUNT | BIND | RDONLY | NOSUID | NODEV | kept)
 
 
 def make_read_only(target: str) -> None:
-    """The mount at `target` and every mount below it. Needs Linux 5.12."""
+    """Make the mount at `target` and every mount below it read-only. Needs Linux 5.12."""
     wanted = _MountAttributes(set=RDONLY | NOSUID | NODEV)
     pointer, size = ctypes.byref(wanted), ctypes.sizeof(wanted)
     done = _libc.syscall(_SYS_MOUNT_SETATTR, _AT_FDCWD, target.encode(), _AT_RECURSIVE, pointer, size)
@@ -96,7 +96,7 @@ def make_read_only(target: str) -> None:
 
 
 def drop_capabilities() -> None:
-    """All of this thread's, for good."""
+    """Drop all capabilities of this thread, permanently."""
     _check(_capset(_OWN_CAPABILITIES, _NO_CAPABILITIES), "capset")
 
 
@@ -108,7 +108,7 @@ class _CapHeader(ctypes.Structure):
     _fields_ = [("version", ctypes.c_uint32), ("pid", ctypes.c_int)]
 
 
-# Made once: a fork touches as little as it can.
+# Built once: a fork touches as little as possible.
 _OWN_CAPABILITIES = ctypes.byref(_CapHeader(_CAPABILITY_VERSION, 0))
 _NO_CAPABILITIES = (ctypes.c_uint32 * 6)()
 

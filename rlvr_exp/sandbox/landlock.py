@@ -1,7 +1,7 @@
-"""Landlock: what files a process may still open, without any privilege and on every level. Standard library only.
+"""Landlock: the files that a process may still open, without any privilege and on every level. Standard library only.
 
-A rule set is made once in the zygote and taken on by each fork, in a domain of its own: it also keeps the fork's
-signals and abstract sockets inside, and TCP out, where the kernel knows how.
+A rule set is created once in the zygote and applied by each fork, in its own domain: it also keeps the fork's signals
+and abstract sockets inside, and denies TCP, where the kernel supports that.
 """
 
 import ctypes
@@ -13,11 +13,11 @@ import struct
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
 _VERSION, _BENEATH = 1, 1
 _QUIET = 1
-"""LANDLOCK_RESTRICT_SELF_LOG_SAME_EXEC_OFF: no audit records of what candidates try."""
+"""LANDLOCK_RESTRICT_SELF_LOG_SAME_EXEC_OFF: no audit records of candidates' attempts."""
 _EXECUTE, _WRITE, _READ, _READ_DIR, _TRUNCATE, _DEVICE = 1, 2, 4, 8, 1 << 14, 1 << 15
 _OF_FILES = _EXECUTE | _WRITE | _READ | _TRUNCATE | _DEVICE
 LOOK, LIST = _READ | _READ_DIR | _EXECUTE, _READ_DIR
-"""Rights below a folder: read and run all of it; see its names."""
+"""Rights below a folder: read and run everything; see its names."""
 TRUNCATES, SCOPES = 3, 6
 """Versions that deny truncating, and that keep signals in."""
 
@@ -25,12 +25,12 @@ _syscall = ctypes.CDLL(None, use_errno=True).syscall
 
 
 def version() -> int:
-    """0: the kernel has none, or keeps it off."""
+    """Landlock's version; 0: the kernel has none, or disables it."""
     return max(0, _syscall(_CREATE, None, ctypes.c_size_t(0), _VERSION))
 
 
 class Rules:
-    """Everything is denied but what `allow` names. Raises OSError."""
+    """A rule set. Everything is denied but what `allow` names. Raises OSError."""
 
     def __init__(self) -> None:
         abi = version()
@@ -44,7 +44,7 @@ class Rules:
         self._flags = _QUIET if abi >= 7 else 0
 
     def allow(self, path: str, rights: int | None = None) -> None:
-        """`rights` beneath `path`; None: all but running files. A path that is not there is passed over."""
+        """Allow `rights` beneath `path`; None: all but running files. A missing path is skipped."""
         try:
             fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
         except (FileNotFoundError, PermissionError):
@@ -58,7 +58,7 @@ class Rules:
             os.close(fd)
 
     def take_on(self) -> None:
-        """For this process and all it becomes, for good; needs no_new_privs."""
+        """Apply it to this process and its descendants, permanently; needs no_new_privs."""
         _checked(_syscall(_RESTRICT, self._fd, self._flags))
 
 

@@ -1,11 +1,11 @@
-"""The names of the levels of isolation; isolate.py says what each holds."""
+"""The names of the levels of isolation; isolate.py defines them."""
 
 LEVELS = ("strict", "namespaces", "user", "process")
-"""Strongest first."""
+"""All levels, strongest first."""
 AUTO = LEVELS[1:]
-"""The levels tried where none is named: strict costs time for every candidate, and is taken where it is asked for."""
+"""The levels tried where none is named: strict costs time for every candidate, and is used on request."""
 MOUNTING = LEVELS[:2]
-"""Those with namespaces: a root of their own, and a process table."""
+"""The levels with namespaces: with their own root and process table."""
 OPEN_AT = {
     "strict": "nothing",
     "namespaces": "candidates of one worker share its namespaces, one after another",
@@ -18,4 +18,4 @@ OPEN_AT = {
         "fill the disk of the temporary folder"
     ),
 }
-"""What is not isolated there, for people."""
+"""What a level does not isolate, in words."""

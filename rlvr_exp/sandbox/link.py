@@ -1,4 +1,4 @@
-"""The parent's end of one worker: starts the process and reads what it answers; never blocks on a candidate."""
+"""The parent's end of one worker: starts the process and reads its answers; never blocks on a candidate."""
 
 import importlib.util
 import json
@@ -32,22 +32,22 @@ class Unavailable(Exception):
     """No worker could be started: the harness's fault or the machine's, never a candidate's."""
 
     permanent = False
-    """It will be so next time, too."""
+    """Whether the next attempt will fail, too."""
 
 
 class Broken(Unavailable):
-    """What a worker is made of does not work here."""
+    """A part of the worker does not work here."""
 
     permanent = True
 
 
 class LevelRefused(Broken):
-    """This machine does not give the level of isolation that was asked for."""
+    """This machine does not provide the requested level of isolation."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """What every worker of a pool runs."""
+    """The program of every worker of a pool."""
 
     harness: str
     packages: bool
@@ -67,8 +67,8 @@ class Program:
         return [sys.executable, "-S", "-s", "-P", "-B", "-c", boot]
 
     def environment(self) -> dict[str, str]:
-        """All that a worker starts with. Libraries read the numbers of threads when they are loaded; a heap per thread
-        would take 64 MB of a candidate's address space each."""
+        """A worker's complete environment. Libraries read the numbers of threads when they are loaded; a heap per
+        thread would take 64 MB of a candidate's address space each."""
         return {"PYTHONHASHSEED": "0", "LC_ALL": "C.UTF-8", "MALLOC_ARENA_MAX": "1"} | (
             _THREADS if self.packages else {}
         )
@@ -76,7 +76,7 @@ class Program:
 
 @dataclass(frozen=True)
 class Event:
-    """What a worker said: it has taken the job, or here is its result."""
+    """A worker's message: it has taken the job, or the job's result."""
 
     number: int
     result: JobResult | None
@@ -105,7 +105,7 @@ class Link:
         self.start_by = time.monotonic() + _START_S
 
     def receive(self) -> list[Event]:
-        """What has come whole since the last call. Sets `broken` at the end of the pipe."""
+        """The complete messages since the last call. Sets `broken` at the end of the pipe."""
         try:
             while data := os.read(self.answers, 1 << 18):
                 self._in += data
@@ -117,14 +117,14 @@ class Link:
         return self._parsed()
 
     def await_greeting(self, stopped: Any) -> bool:
-        """Wait until it stands, it ends, or `stopped()`; whether it stands."""
+        """Wait until it has greeted, it ends, or `stopped()`; whether it has greeted."""
         while not self.facts and not self.broken and not stopped() and time.monotonic() < self.start_by:
             select.select([self.answers], [], [], 0.1)
             self.receive()
         return bool(self.facts)
 
     def failure(self) -> Unavailable:
-        """Ends a worker that did not start, and says why it did not."""
+        """Ends a worker that did not start, and returns the reason."""
         late = not self.broken
         if late:
             self._process.kill()
@@ -135,11 +135,11 @@ class Link:
         reason = said.splitlines()[-1] if said else f"the worker did not start within {_START_S:.0f} s"
         if not said and not late:
             reason = f"the worker ended with exit code {code} before it stood"
-        # One that was killed may have met a machine short of memory.
+        # A worker may have been killed for lack of memory.
         return LevelRefused(reason) if code == REFUSED_EXIT else Broken(reason) if code > 0 else Unavailable(reason)
 
     def close(self) -> None:
-        """End the worker and all that it runs: its supervisor does so when asked, and is killed where it does not."""
+        """End the worker and all that it runs: its supervisor does so on request, and is killed where it does not."""
         self._process.send_signal(signal.SIGTERM)
         self._wait()
         self._process.stdout.close()
@@ -178,7 +178,7 @@ class Link:
 
 
 def _read_now(file: int) -> bytes:
-    """What is there, though somebody may still hold the other end."""
+    """The available bytes, though the other end may still be open."""
     os.set_blocking(file, False)
     try:
         return os.read(file, 1 << 16)

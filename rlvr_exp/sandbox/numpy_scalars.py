@@ -1,4 +1,4 @@
-"""Scalars of numpy as the plain data they stand for, wherever they are in a returned value. Standard library only."""
+"""Scalars of numpy as equal plain data, wherever they are in a returned value. Standard library only."""
 
 import sys
 from typing import Any
@@ -9,7 +9,7 @@ _SEQUENCES = (list, tuple, set, frozenset)
 
 
 def to_plain(value: Any) -> Any:
-    """`value` with numpy's scalars replaced by what they hold; anything else, arrays too, stays as it is.
+    """`value` with numpy's scalars replaced by their content; anything else, arrays too, stays unchanged.
 
     Raises:
         wire.NotPlain: nested too deep.

@@ -1,8 +1,8 @@
-"""What a candidate prints beside its answers: shown up to a cap, dropped beyond it.
+"""A candidate's output besides its answers: kept up to a cap, dropped beyond it.
 
-Debug prints are no offence, so the streams that a candidate is given swallow what is too much, up to `FLOOD` times the
-cap; beyond that, and for who writes to the descriptors below them, the sandbox's own, hard cap holds, which ends the
-candidate. Standard library only.
+Debug prints are no offence, so a candidate's streams drop the excess, up to `FLOOD` times the cap; beyond that, and for
+writes to the descriptors below them, the sandbox's own hard cap applies, which ends the candidate. Standard library
+only.
 """
 
 import io
@@ -14,7 +14,7 @@ FLOOD = 500
 
 
 class _Capped(io.RawIOBase):
-    """Writes on until what all streams of a cap have seen reaches its limit, and again when it is a flood."""
+    """Passes output on until all streams of a cap together reach its limit, and once more when it is a flood."""
 
     def __init__(self, name: str, fd: int, cap: "OutputCap"):
         self.name, self._fd, self._cap = name, fd, cap
@@ -36,13 +36,13 @@ class _Capped(io.RawIOBase):
 
 
 class OutputCap:
-    """`limit`: bytes that standard output and standard error may show together."""
+    """`limit`: bytes that standard output and standard error together may pass on."""
 
     def __init__(self, limit: int):
         self.limit, self.seen = limit, 0
 
     def open(self) -> None:
-        """Fresh streams in sys; what the ones before still hold is flushed with their end."""
+        """Fresh streams in sys; the previous streams are flushed when they end."""
         for name, fd in (("stdout", 1), ("stderr", 2)):
             buffer = io.BufferedWriter(_Capped(f"<{name}>", fd, self))
             stream = io.TextIOWrapper(

@@ -1,4 +1,4 @@
-"""Which distributions candidates see, as one short text for the key under which verdicts are remembered.
+"""The distributions that candidates see, as a short text for the key of cached verdicts.
 
 Reads names of folders alone: a distribution changed in place under its own name and version is not noticed.
 """
@@ -16,7 +16,7 @@ _PROJECT = "rlvr_exp-"
 
 @cache
 def digest() -> str:
-    """Names and versions of the distributions in the folders that are shown; the same for the process's life."""
+    """Names and versions of the distributions in the visible folders; the same for the process's life."""
     seen = [
         sorted(name for name in os.listdir(folder) if name.endswith(_KINDS) and not name.startswith(_PROJECT))
         for folder in link._packages()

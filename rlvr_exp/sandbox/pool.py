@@ -1,8 +1,8 @@
-"""The pool: runs jobs on workers, in parallel, asked from any thread of the trusted parent.
+"""The pool: runs jobs on workers, in parallel, for any thread of the trusted parent.
 
 Owns the workers' lives: started lazily, replaced when they die, ended by `close`, with the pool's last reference, with
 the interpreter or with the process. The pool never looks into payloads or records: what runs is the harness module
-named at construction, what it means is the verifier's business.
+named at construction, its meaning is up to the verifier.
 """
 
 import os
@@ -33,11 +33,11 @@ class Pool:
 
     Args:
         workers: how many candidates run at once; 0 means one a core that this process may use, shared by the ranks
-            of the machine. A trainer should let its own threads wait while verdicts are made.
+            of the machine. A trainer should let its own threads wait meanwhile.
         harness: importable module with `run(payload, send)`, called in each candidate's fork; where jobs have peers,
             `run(payload, send, fd)` and `serve(peer, fd)`.
         packages: the installed packages, never the project, can be imported by the harness and by candidates.
-        processes: how many processes a candidate may start beside its own.
+        processes: how many processes a candidate may start besides its own.
         level: the isolation level, or "auto" for the strongest below strict.
         require: the weakest level accepted; empty: any.
     """
@@ -64,14 +64,14 @@ class Pool:
 
     @classmethod
     def of(cls, sandbox: SandboxOptions, harness: str, packages: bool = False, processes: int = 0) -> "Pool":
-        """A pool as the `sandbox` node says. `JobLimits.of(sandbox)` are its candidates' limits."""
+        """A pool by the `sandbox` node. `JobLimits.of(sandbox)` are its candidates' limits."""
         return cls(sandbox.workers, harness, packages, processes, sandbox.level, sandbox.require)
 
     def submit(self, job: Job) -> Future[JobResult]:
-        """Ask for one job, from any thread. The future never raises for what a candidate does.
+        """Submit one job, from any thread. The future never raises for what a candidate does.
 
-        It raises InputError where the level required cannot be had. It can be cancelled while its job waits. Its
-        callbacks run on the pool's own thread, and must not wait for other jobs.
+        It raises InputError where the required level is not available. It can be cancelled while its job is pending.
+        Its callbacks run on the pool's own thread, and must not wait for other jobs.
 
         Raises:
             ValueError: the pool is closed, or a limit is out of all range.
@@ -81,7 +81,7 @@ class Pool:
         return self._dispatcher.submit(job)
 
     def run(self, jobs: Sequence[Job]) -> list[JobResult]:
-        """Run all; results in the jobs' order. After an interrupt what still waits is dropped."""
+        """Run all; results in the jobs' order. After an interrupt pending jobs are dropped."""
         self._check_waits()
         futures: list[Future[JobResult]] = []
         try:
@@ -97,8 +97,8 @@ class Pool:
         """For the manifest: the level reached, what is isolated and what is not. Starts a worker if none is there.
 
         Raises:
-            InputError: the level required cannot be had here.
-            RuntimeError: asked by a callback, which would wait for the thread that it runs on.
+            InputError: the required level is not available here.
+            RuntimeError: called by a callback, which would wait for its own thread.
         """
         self._check_owner()
         self._check_waits()

@@ -1,4 +1,5 @@
-"""Process trees, read from /proc: what lives below this process, what it uses, and its end. Standard library only."""
+"""Process trees, read from /proc: the processes below this process, what they use, and their end. Standard library
+only."""
 
 import os
 import signal
@@ -8,12 +9,12 @@ from dataclasses import dataclass
 _TICKS = os.sysconf("SC_CLK_TCK")
 _ASLEEP = "STt"
 _UNTOLD_S = 1e-5
-"""CPU time that all threads together may lack of their process's: no thread that ended took less."""
+"""CPU time by which all threads together may fall short of their process: no thread that ended took less."""
 
 
 @dataclass(frozen=True)
 class Usage:
-    """Of a whole tree. Memory is what its processes hold beside pages of files."""
+    """The usage of a tree. Memory is what its processes hold besides pages of files."""
 
     tasks: int
     """Threads and processes."""
@@ -23,7 +24,7 @@ class Usage:
 
 
 class Processes:
-    """The machine's process table as seen when this was made: it stays readable when /proc leaves the file view.
+    """The machine's process table, opened at construction: it stays readable when /proc leaves the file view.
 
     Ids are those of that /proc, which may not be those of this process's own namespace.
     """
@@ -63,7 +64,7 @@ class Processes:
         return Usage(tasks, len(pids), cpu / _TICKS, memory_kb)
 
     def waited_s(self, pidfd: int, cpu_s: float) -> float | None:
-        """How long the threads of a process have waited for a core. None where that cannot be told: one of them runs,
+        """How long the threads of a process have waited for a core. None where that is unknown: one of them runs,
         is about to or waits for a disk, the kernel keeps no such account, or a thread that has ended took its share
         of `cpu_s`, all that the process used, with it."""
         ran = waited = 0
@@ -83,7 +84,7 @@ class Processes:
         return int(self._read("loadavg").split()[3].partition("/")[2])
 
     def lists_children(self) -> bool:
-        """Whether this kernel tells a process's children; without that no tree can be seen."""
+        """Whether this kernel lists a process's children; without that no tree can be read."""
         try:
             for thread in self._list("self/task"):
                 self._read(f"self/task/{thread}/children")
@@ -92,7 +93,7 @@ class Processes:
         return True
 
     def _held_kb(self, pid: int) -> int:
-        """Private and shared memory. A first thread that has ended tells nothing of those that it leaves."""
+        """Private and shared memory. A first thread that has ended does not report the remaining threads."""
         held = _held_kb(self._read(f"{pid}/status"))
         if held is None:
             told = (_held_kb(self._read(f"{pid}/task/{thread}/status")) for thread in self._list(f"{pid}/task"))
@@ -120,7 +121,7 @@ class Processes:
 
 
 def _held_kb(status: str) -> int | None:
-    """None of one without memory."""
+    """None for a process without memory."""
     told = dict(line.split(":", 1) for line in status.splitlines() if line.startswith(("RssAnon:", "RssShmem:")))
     return sum(int(size.split()[0]) for size in told.values()) if told else None
 
@@ -139,7 +140,7 @@ def stop(pid: int) -> None:
 
 
 def kill_group(pid: int) -> None:
-    """A child that is not waited for yet, and at one stroke, during which nobody forks, all of its process group if it
+    """Kill a child that is not waited for yet, and in one step, during which nobody forks, its process group if it
     leads one."""
     send(pid, signal.SIGKILL)
     try:

@@ -1,8 +1,8 @@
-"""A whole program on one case: run as `__main__` with its own standard input and output, as the shell would run it.
+"""A complete program on one case: run as `__main__` with its own standard input and output, like from the shell.
 
-Descriptors 0 and 1 are files without a name, so that every way to read and write them works, below Python too; what is
-written to 1 is the answer, standard error goes to the log. A case ends as a process does: threads that are no daemons
-are waited for, exit handlers run, files are flushed. Exit code 0 is a normal end, another one a fault. Standard
+Descriptors 0 and 1 are files without a name, so that every way to read and write them works, below Python too; the
+output on 1 is the answer, standard error goes to the log. A case ends like a process: threads that are no daemons
+are waited for, exit handlers run, files are flushed. Exit code 0 is a normal end, any other a fault. Standard
 library only.
 """
 
@@ -26,7 +26,7 @@ _OWN_STDIN = sys.stdin
 _open_file, _open_descriptor, _stat_path = open, os.open, os.stat
 _STREAM = ".stream"
 _ERRORS = "surrogatepass"
-"""Each text has bytes of its own, and they give that text, lone surrogates included."""
+"""Each text has its own bytes, and these decode to that text, lone surrogates included."""
 _CODE = (FunctionType, BuiltinFunctionType, type, ModuleType)
 _DEVICES = {"/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2}
 _DEVICES |= {f"/dev/fd/{number}": number for number in range(3)} | {
@@ -35,7 +35,7 @@ _DEVICES |= {f"/dev/fd/{number}": number for number in range(3)} | {
 
 
 class Left(SystemExit):
-    """The program called os._exit: its case ends there and then, and the next one can still run."""
+    """The program called os._exit: its case ends at once, and the next case can still run."""
 
 
 class Program:
@@ -50,7 +50,7 @@ class Program:
         os.stat = posix.stat = _os_stat
 
     def __call__(self, index: int, stdin: str) -> bool:
-        """True: the next case can run."""
+        """Run one case; True: the next case can run."""
         output = _open_streams(stdin.encode("utf-8", _ERRORS))
         module = state_reset.new_module("__main__")
         sys.modules["builtins"].open = _open  # the candidate's own, of this case
@@ -84,7 +84,7 @@ class Program:
         atexit._run_exitfuncs()
         _flush(sys.stdout, original)
         _end(names, sys.stdout, original)
-        _flush(original)  # another one may need what is gone now
+        _flush(original)  # another object may need what is gone now
         return code
 
     def _report(self, index: int, code: int, output: int) -> None:
@@ -95,7 +95,7 @@ class Program:
         self._reporter.value(index, _decoded(data))
 
     def _close_streams(self, output: int) -> None:
-        """What still holds text is flushed now, so that it does not reach the next case's output."""
+        """Flush streams that still hold text, so that it does not reach the next case's output."""
         sys.stdin = sys.__stdin__ = _OWN_STDIN
         sys.stdout = sys.__stdout__ = self._stdout
         gc.collect()
@@ -103,7 +103,7 @@ class Program:
 
 
 def _decoded(data: bytes) -> str | bytes:
-    """What is no UTF-8 stays bytes, which are no text."""
+    """The text; bytes that are no UTF-8 stay bytes."""
     try:
         return data.decode("utf-8", _ERRORS)
     except UnicodeDecodeError:
@@ -134,7 +134,7 @@ def _has_finalizer(value: Any) -> bool:
 
 
 def _open_streams(stdin: bytes) -> int:
-    """The descriptor of what will be written to standard output."""
+    """The descriptor of the file for standard output."""
     given, output = _nameless_file(), _nameless_file()
     view = memoryview(stdin)
     while view:
@@ -159,7 +159,7 @@ def _nameless_file() -> int:
 
 
 def _open(file: Any, *args: Any, **options: Any) -> Any:
-    """The builtin, for programs that name their streams as files: /proc, through which these lead, is closed."""
+    """The builtin, for programs that name their streams as files: these lead through /proc, which is closed."""
     stream = _stream_of(file)
     return _open_file(file if stream is None else os.dup(stream), *args, **options)
 
@@ -171,7 +171,7 @@ def _os_open(path: Any, *args: Any, **options: Any) -> int:
 
 
 def _os_stat(path: Any, *args: Any, **options: Any) -> os.stat_result:
-    """The same for those that ask first whether the file is there."""
+    """The same for programs that first check whether the file exists."""
     stream = _stream_of(path)
     return _stat_path(path, *args, **options) if stream is None else os.fstat(stream)
 
@@ -195,7 +195,7 @@ def _exit_code(leave: SystemExit) -> int:
 
 
 def _wait_for_threads() -> None:
-    """As the interpreter does at its end. Executors would then refuse work for ever: theirs is taken back."""
+    """Like the interpreter at its end. Executors would then refuse work for ever: this is undone."""
     for call in reversed(threading._threading_atexits):
         call()
     for thread in threading.enumerate():

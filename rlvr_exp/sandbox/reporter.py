@@ -1,10 +1,10 @@
-"""What a harness says about a candidate: records of plain data, and exceptions put into words.
+"""The reports of a harness about a candidate: records of plain data, and exceptions in words.
 
-Shared by the harness of functions and that of programs, inside the candidate's own process: robust against objects that
-answer for themselves (`__str__`, `__class__`, a metaclass's `__name__`), yet trusted by nobody. Standard library only.
+Shared by the harness of functions and that of programs, inside the candidate's own process: robust against objects with
+their own `__str__`, `__class__` or metaclass's `__name__`, yet trusted by nobody. Standard library only.
 
 Records, encoded with `wire`: ["value", case, value], ["error", case, kind, text], ["done"]. Case LOADING stands for
-what comes before the first case; kinds are `parse`, `resolve`, `exception`, `memory`, `output`, `type`, `timeout`.
+the time before the first case; kinds are `parse`, `resolve`, `exception`, `memory`, `output`, `type`, `timeout`.
 """
 
 import sys
@@ -26,7 +26,8 @@ _name_of = type.__dict__["__name__"].__get__
 
 
 class CaseTimeout(BaseException):
-    """A case used up its own share of CPU time. Passes through what takes a candidate's exceptions for its answer."""
+    """A case used up its own share of CPU time. Not caught by handlers that take a candidate's exceptions as its
+    answer."""
 
 
 class Reporter:
@@ -35,10 +36,10 @@ class Reporter:
     def __init__(self, send: Send, limit: int, source: str):
         self._send, self._left, self._source = send, limit, source
         self.reported = False
-        """A record is being sent, or was: set before the first byte, so that no timer may cut it short."""
+        """A record is being sent, or was sent: set before the first byte, so that no timer may cut it short."""
 
     def value(self, case: int, value: Any) -> None:
-        """Raises wire.NotPlain, wire.TooLarge."""
+        """Send a value. Raises wire.NotPlain, wire.TooLarge."""
         self._record(["value", case, value])
 
     def error(self, case: int, kind: str, text: str) -> None:
@@ -48,7 +49,7 @@ class Reporter:
         self._record(["done"])
 
     def fault(self, case: int, fault: BaseException) -> None:
-        """An exception that came out of the candidate's code; to be called while it is handled."""
+        """Send an exception of the candidate's code; to be called while it is handled."""
         kind = "memory" if isinstance(fault, MemoryError) else "exception"
         self.error(case, kind, self.describe(fault))
 
@@ -60,7 +61,7 @@ class Reporter:
         try:
             said = str(fault)
             said = str.__getitem__(said, slice(0, _MAX_TEXT - 120))
-        except BaseException:  # the candidate's own __str__; what it raises is no more telling
+        except BaseException:  # the candidate's own __str__; its exception is no better
             said = ""
         text = _name_of(type(fault)) + (f": {said}" if said else "")
         return f"{text} (line {line}: {self._quote(line)})" if line else text
@@ -77,7 +78,7 @@ class Reporter:
 
 
 def not_plain(value: Any, fault: str) -> str:
-    """Why a returned object is no answer, and what to return in its place. `fault`: what the encoder said."""
+    """Why a returned object is no answer, and what to return in its place. `fault`: the encoder's exception."""
     kind = _name_of(type(value))
     if kind in _ONE_BY_ONE:
         return f"returned a {kind}, which is not plain data: return a list of its items"

@@ -1,7 +1,7 @@
-"""What of the machine's files a candidate needs, and a root made of that alone. Standard library only.
+"""The files of the machine that a candidate needs, and a root built of these alone. Standard library only.
 
-Shown are the interpreter's library, the system's shared libraries, time zones and five devices; the installed packages
-and a shell only where asked for. Never: the project, wherever it is installed.
+Visible are the interpreter's library, the system's shared libraries, time zones and five devices; the installed
+packages and a shell only on request. Never: the project, wherever it is installed.
 """
 
 import os
@@ -13,7 +13,7 @@ from rlvr_exp.sandbox import kernel
 
 DEVICES = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom"))
 PLACES = ("/scratch/own", "/scratch/pair")
-"""Parents of a candidate's own folder in the new root, and of the one that a pair shares."""
+"""Parents of a candidate's own folder in the new root, and of the folder that a pair shares."""
 _SYSTEM = ("/usr/lib", "/usr/lib64", "/lib", "/lib64", "/usr/share/zoneinfo", "/etc/ld.so.cache", "/etc/localtime")
 _PROJECT = "rlvr_exp"
 _EMPTY = "/empty"
@@ -22,7 +22,7 @@ _shown: list[str] = []
 
 @dataclass(frozen=True)
 class View:
-    """Paths to show, none below another, and folders and files below them to show empty."""
+    """Visible paths, none below another, and folders and files below them to show empty."""
 
     shown: tuple[str, ...]
     masked: tuple[str, ...]
@@ -34,7 +34,7 @@ def show(path: str) -> None:
 
 
 def needed(packages: Sequence[str], processes: int) -> View:
-    """Called once the harness is loaded: what it has mapped is needed as well."""
+    """Called once the harness is loaded: the files that it has mapped are needed as well."""
     prefix = () if sys.base_prefix == "/usr" else (f"{sys.base_prefix}/lib", f"{sys.base_prefix}/lib64")
     wanted = [*_SYSTEM, *prefix, os.path.dirname(os.__file__), *packages, *_shown, *_mapped()]
     if processes:
@@ -55,7 +55,7 @@ def interpreter() -> str:
 
 
 def pieces(view: View) -> tuple[list[str], list[str]]:
-    """The same for rules that have no exceptions: paths to show whole, and folders whose names only are shown."""
+    """The same for rules without exceptions: completely visible paths, and folders of which only names are visible."""
     whole, named = [], []
     ahead = list(view.shown)
     while ahead:
@@ -69,7 +69,7 @@ def pieces(view: View) -> tuple[list[str], list[str]]:
 
 
 def build(view: View) -> bool:
-    """In a mount namespace of one's own: the new root, entered. Whether all of it is read-only. Raises Refused."""
+    """Enter the new root, within an own mount namespace. Whether all of it is read-only. Raises Refused."""
     kernel.mount("none", "/", None, kernel.REC | kernel.PRIVATE)
     paths = (*view.shown, *DEVICES)
     files = {path: os.open(path, os.O_PATH | os.O_CLOEXEC) for path in paths}
@@ -77,7 +77,7 @@ def build(view: View) -> bool:
     kernel.mount("tmpfs", base, "tmpfs", kernel.NOSUID | kernel.NODEV, "size=1m,nr_inodes=4096,mode=755")
     for place in PLACES:
         os.makedirs(f"{base}{place}/tmp")
-    if not any(_within(path, "/tmp") for path in paths):  # an environment there has its own folder of that name
+    if not any(_within(path, "/tmp") for path in paths):  # an environment there may have its own folder of that name
         os.symlink(f"{PLACES[0]}/tmp", f"{base}/tmp")
     mounted = [path for path in view.shown if _show(path, files[path], base, view)]
     for path in DEVICES:
@@ -93,7 +93,7 @@ def build(view: View) -> bool:
 
 
 def _place_for(paths: Sequence[str]) -> str:
-    """Where the new root is put together: a folder that hides none of the paths while it is covered."""
+    """The place where the new root is built: a folder that hides none of the paths while it is covered."""
     places = [place for place in ("/tmp", "/mnt", "/var/tmp", "/media", "/srv", "/opt") if os.path.isdir(place)]
     free = [place for place in places if not any(_within(path, place) for path in paths)]
     if not free:
@@ -112,7 +112,7 @@ def _mask(base: str, masked: Sequence[str]) -> None:
 
 
 def _show(path: str, file: int, base: str, view: View) -> bool:
-    """Whether it was mounted; a link to what is shown anyway stays a link."""
+    """Mount a path; whether it was mounted: a link to a visible path stays a link."""
     target = base + path
     if os.path.islink(path) and any(_within(os.path.realpath(path), other) for other in view.shown if other != path):
         os.makedirs(os.path.dirname(target), exist_ok=True)
@@ -148,7 +148,7 @@ def _starting(folder: str, start: str) -> list[str]:
 
 
 def _of_project(name: str) -> bool:
-    """Its package, what an installer notes of it, a file that leads to it, what a run left there."""
+    """Paths of the project: its package, an installer's metadata, a file that leads to it, files of runs."""
     return _PROJECT in name.replace("-", "_")
 
 

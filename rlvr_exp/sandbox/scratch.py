@@ -1,4 +1,4 @@
-"""A candidate's own folder: empty at its start, whatever the one before it left. Standard library only."""
+"""A candidate's own folder: empty at its start, whatever the previous candidate left. Standard library only."""
 
 import fcntl
 import os
@@ -8,7 +8,7 @@ import time
 from rlvr_exp.sandbox import kernel
 
 SCRATCH_MB = 64
-"""Size of a candidate's folder where it can be bounded; of one file everywhere."""
+"""Size of a candidate's folder where it can be bounded; of a single file everywhere."""
 _FILES = 4096
 _PREFIX, _WASTE = "rlvr-sandbox-", "waste"
 _PLACES = ("/tmp", "/var/tmp", "/dev/shm")
@@ -16,12 +16,12 @@ _SLICE_S, _PATIENCE_S = 0.3, 3.0
 
 
 class Mounted:
-    """A memory file system of its own, bounded in size and number of files; made anew when it was touched.
+    """Its own memory file system, bounded in size and number of files; recreated when it was touched.
 
     Args:
         path: where it is mounted.
         uid: its owner, as this user namespace knows it.
-        each: every candidate mounts it for itself, in a mount namespace of its own.
+        each: every candidate mounts it for itself, in its own mount namespace.
     """
 
     bounded = True
@@ -34,12 +34,12 @@ class Mounted:
             self._untouched = self._state()
 
     def enter(self) -> None:
-        """In the candidate's fork, while it may still mount."""
+        """Mount it in the candidate's fork, while that may still mount."""
         if self._each:
             self._mount()
 
     def clean(self) -> None:
-        """After the candidate's end. Whatever is done to the folder or in it changes its size, times or mode."""
+        """Empty it after the candidate's end. Any change to the folder or in it changes its size, times or mode."""
         if not self._each and self._state() != self._untouched:
             kernel.unmount(self.path)
             self._mount()
@@ -65,11 +65,11 @@ class Folder:
             os.chown(self.path, uid, uid)
 
     def enter(self) -> None:
-        """Nothing to do: it is there."""
+        """Nothing to do: it exists."""
 
     def clean(self) -> None:
-        """The folder itself stays, since rules of Landlock hang on it; its content is moved to where the supervisor
-        removes it in its own time: a disk can take milliseconds for each of many thousand folders."""
+        """The folder itself stays, since rules of Landlock refer to it; its content is moved to where the supervisor
+        removes it later: a disk can take milliseconds for each of many thousand folders."""
         os.chmod(self.path, 0o700)
         for entry in os.scandir(self.path):
             if entry.is_dir(follow_symlinks=False):
@@ -79,8 +79,8 @@ class Folder:
 
 
 def empty(folder: str, until: float) -> None:
-    """Remove all in it, however deep it nests and whatever its modes, as far as the time until then suffices. Nobody
-    else may be at work in it."""
+    """Remove its content, however deep it nests and whatever its modes, as far as the time suffices. Nobody else may
+    work in it."""
     back = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         above: list[tuple[str, list[str]]] = []
@@ -100,7 +100,7 @@ def empty(folder: str, until: float) -> None:
 
 
 def _enter(folder: str) -> list[str]:
-    """Go in, remove the files, and name the folders."""
+    """Enter, remove the files, and list the folders."""
     os.chmod(folder, 0o700)
     os.chdir(folder)
     folders = []
@@ -113,7 +113,7 @@ def _enter(folder: str) -> list[str]:
 
 
 def open_to_others(temporary: str) -> str:
-    """The temporary folder, or the first usual one, to which another user id may go down. Raises Refused."""
+    """The temporary folder, or the first usual folder, that another user id may reach. Raises Refused."""
     for path in (temporary, *_PLACES):
         if os.access(path, os.W_OK | os.X_OK) and all(map(_lets_through, _down_to(os.path.realpath(path)))):
             return path
@@ -130,7 +130,7 @@ def _lets_through(folder: str) -> bool:
 
 
 def make_parent(temporary: str) -> tuple[str, int]:
-    """A new folder for a worker's scratch, below `temporary`, and the lock that says it is in use."""
+    """A new folder for a worker's scratch, below `temporary`, and the lock that marks it as in use."""
     while True:
         path = os.path.join(temporary, _PREFIX + os.urandom(8).hex())
         os.mkdir(path, 0o700)
@@ -144,14 +144,14 @@ def make_parent(temporary: str) -> tuple[str, int]:
 
 
 def remove_parent(path: str) -> None:
-    """At a worker's end. What would take too long stays, for another worker's supervisor to find."""
+    """Remove it at a worker's end. Content that would take too long stays for another worker's supervisor."""
     empty(path, time.monotonic() + _PATIENCE_S)
     if not os.listdir(path):
         os.rmdir(path)
 
 
 def tidy(parent: str) -> None:
-    """A supervisor's idle work: what its candidates left, and what workers left that were killed."""
+    """A supervisor's idle work: remove files of its candidates and of killed workers."""
     empty(os.path.join(parent, _WASTE), time.monotonic() + _SLICE_S)
     temporary = os.path.dirname(parent)
     for path in [os.path.join(temporary, name) for name in os.listdir(temporary) if name.startswith(_PREFIX)]:
@@ -164,7 +164,7 @@ def tidy(parent: str) -> None:
         try:
             empty(path, time.monotonic() + _SLICE_S)
             os.rmdir(path)
-        except OSError:  # not all of it yet, or another worker is at it
+        except OSError:  # not empty yet, or another worker removes it
             pass
         finally:
             os.close(lock)

@@ -1,8 +1,8 @@
 """The semaphores of `multiprocessing` for a candidate, which has neither a second process nor shared memory.
 
-ThreadPool, Lock, RLock, Semaphore, Condition, Event, Barrier, Queue, Value and Array of `multiprocessing` stand on one
-class, `_multiprocessing.SemLock`, which asks the kernel for shared memory. Here it is a class over threads, put in its
-place when a candidate imports that module, so that nobody else pays for it. Standard library only.
+ThreadPool, Lock, RLock, Semaphore, Condition, Event, Barrier, Queue, Value and Array of `multiprocessing` use one
+class, `_multiprocessing.SemLock`, which requests shared memory from the kernel. Here it is a class over threads, which
+replaces it when a candidate imports that module, so that other candidates do not pay for it. Standard library only.
 """
 
 import threading
@@ -11,11 +11,11 @@ from types import ModuleType
 from typing import Any
 
 _RECURSIVE = 0
-"""`kind` of a mutex that its owner may take several times; any other kind counts."""
+"""`kind` of a mutex that its owner may acquire repeatedly; any other kind counts."""
 
 
 class SemLock:
-    """Behaves as `_multiprocessing.SemLock` does towards the threads of one process."""
+    """Behaves like `_multiprocessing.SemLock` towards the threads of one process."""
 
     SEM_VALUE_MAX = 2**31 - 1
 
@@ -25,7 +25,7 @@ class SemLock:
         self._value, self._taken, self._owner = value, 0, 0
 
     def acquire(self, block: bool = True, timeout: float | None = None) -> bool:
-        """False: not within `timeout` seconds, or not at once where it must not block."""
+        """Acquire it; False: not within `timeout` seconds, or not at once where it must not block."""
         until = None if timeout is None else time.monotonic() + timeout
         with self._changed:
             if self.kind == _RECURSIVE and self._is_mine():
@@ -40,7 +40,7 @@ class SemLock:
             return True
 
     def release(self) -> None:
-        """Raises AssertionError of another thread's mutex, ValueError above `maxvalue`."""
+        """Release it. Raises AssertionError for another thread's mutex, ValueError above `maxvalue`."""
         with self._changed:
             if self.kind == _RECURSIVE and not self._is_mine():
                 raise AssertionError("attempt to release recursive lock not owned by thread")
@@ -70,12 +70,12 @@ class SemLock:
         return self._value == 0
 
     def _after_fork(self) -> None:
-        """There is no fork to come."""
+        """Nothing to do: there will be no fork."""
 
 
 def serve_threads(name: str, module: ModuleType) -> None:
-    """Called for each module that has been loaded, before anybody uses it."""
+    """Called for each loaded module, before its first use."""
     if name == "_multiprocessing":
         module.SemLock = SemLock
     elif name == "multiprocessing.heap":
-        module.Arena._dir_candidates = []  # /dev/shm, which is not there: the temporary folder is taken
+        module.Arena._dir_candidates = []  # /dev/shm does not exist: the temporary folder is used

@@ -1,8 +1,9 @@
-"""Whether a candidate's code can leave anything in its process: what cannot needs nothing put back between cases.
+"""Whether a candidate's code can have side effects in its process: without them nothing is restored between cases.
 
-Read off the compiled code: no import, no attribute or global written, no name that begins with an underscore, and of
-the builtins only those that compute. A wrong "no" would let something stay for the next case of the same candidate,
-which is no harm to the verdict (rlvr_exp.sandbox.state_reset says why); so this decides speed alone. Standard library only.
+Decided from the compiled code: no import, no attribute or global written, no name that begins with an underscore, and
+of the builtins only those that compute. A wrong "no" would keep state for the next case of the same candidate, which
+does not affect the verdict (rlvr_exp.sandbox.state_reset explains why); so this decides speed alone. Standard library
+only.
 """
 
 import builtins
@@ -25,7 +26,7 @@ _OTHERS = {
 
 
 def has_side_effects(code: CodeType) -> bool:
-    """Conservative: true where it cannot be told."""
+    """Conservative: true where it is unknown."""
     if _WRITES & set(code.co_code[::2]):
         return True
     if any(name.startswith("_") or name in _OTHERS for name in code.co_names):

@@ -1,14 +1,14 @@
-"""Fresh state for each case of a candidate: its module, and what the case before it left in the interpreter.
+"""Fresh state for each case of a candidate: its module, and the interpreter's state after the previous case.
 
-Owns the candidate's module (`candidate` for functions, `__main__` for programs, each with builtins of its own) and
-putting the process back between cases: entries of sys.modules, attributes of the standard library's modules (those in
-`_WATCHED` here, those that a case imports in imports.py) and of sys, sys.path and its like, the environment, locale and
+Owns the candidate's module (`candidate` for functions, `__main__` for programs, each with its own builtins) and
+restoring the process between cases: entries of sys.modules, attributes of the standard library's modules (those in
+`_WATCHED` here, those that a case imports in imports.py) and of sys, sys.path and the like, the environment, locale and
 time zone, random's state, warnings, signal handlers, masks and timers, exit handlers, tracing, recursion and digit
 limits, the collector's thresholds, the decimal contexts, the current directory and its files.
 
-Not put back: threads that go on, the state of packages, and the content of objects that modules of the standard library
-share (classes that were patched, registries). That a hostile candidate carries something from case to case is no harm:
-all that its process can send are values, which are held against expected values that it does not have.
+Not restored: threads that keep running, the state of packages, and the content of objects that modules of the standard
+library share (classes that were patched, registries). State that a hostile candidate carries from case to case is no
+harm: its process can only send values, which are compared with expected values that it does not have.
 Standard library only.
 """
 
@@ -43,13 +43,13 @@ _WATCHED = [
     for name in "bisect collections copy datetime decimal fractions functools heapq io itertools json math"
     " operator os posixpath random re string struct sys textwrap threading time warnings".split()
 ]
-"""Loaded once here, free in every fork; and put back where a case changes their attributes."""
+"""Loaded once here, at no cost in forks; restored where a case changes their attributes."""
 for _name in "array dataclasses contextlib enum abc typing".split():
     importlib.import_module(_name)
 
 _BUILTINS = dict(vars(builtins)) | {"exit": Quitter("exit", "Ctrl-D"), "quit": Quitter("quit", "Ctrl-D")}
 _BUILTINS["help"] = _Helper()
-"""The workers start without `site`, which would bring these three."""
+"""The workers start without `site`, which would define these three."""
 _SIGNALS = [signal.SIGALRM, signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP]
 _SIGNALS += [signal.SIGVTALRM, signal.SIGPROF, signal.SIGXCPU]
 _TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
@@ -61,7 +61,7 @@ _spares: list[types.ModuleType] = []
 
 
 def begin(source: str) -> None:
-    """What holds for all cases of a candidate."""
+    """Set up what holds for all cases of a candidate."""
     sys.argv[:] = [SOURCE]
     sys.setrecursionlimit(_RECURSION)
     os.environ["TMPDIR"] = os.getcwd()  # the only folder that can be written to
@@ -71,13 +71,13 @@ def begin(source: str) -> None:
 
 @cache
 def _seed() -> None:
-    """Unseeded candidates would be judged by luck. The zygote's seeds are its forks', which seed nothing by themselves."""
+    """Without seeds verdicts would be chance. The forks have the zygote's seeds, and seed nothing themselves."""
     fit_imports()
     random.seed(_SEED)
 
 
 def keep_spares() -> None:
-    """Builtins for a candidate's first modules: to make them touches each builtin there is."""
+    """Builtins for a candidate's first modules: creating them touches every builtin."""
     _spares.extend(_own_builtins() for _ in range(_SPARES))
 
 
@@ -99,12 +99,12 @@ def new_module(name: str) -> types.ModuleType:
 
 
 def in_own_context(call: Callable[..., Any], *args: Any) -> Any:
-    """Context variables, among them the decimal context, begin anew."""
+    """Call with fresh context variables, among them the decimal context."""
     return contextvars.Context().run(call, *args)
 
 
 def is_open(stream: Any) -> bool:
-    """Neither closed nor detached from its buffer."""
+    """Whether it is neither closed nor detached from its buffer."""
     try:
         return not stream.closed
     except ValueError:
@@ -114,7 +114,7 @@ def is_open(stream: Any) -> bool:
 
 
 class Baseline:
-    """The process as it is now, to be put back after each case. Objects are taken by reference before any case runs.
+    """A snapshot of the process, restored after each case. Objects are saved by reference before any case runs.
 
     Raises:
         RuntimeError: the current directory, which is emptied after each case, is not empty and so not a candidate's.
@@ -134,12 +134,12 @@ class Baseline:
         self._digits = sys.get_int_max_str_digits()
         self._thresholds, self._switch_s = gc.get_threshold(), sys.getswitchinterval()
         self._stack = threading.stack_size()
-        threading.stack_size(self._stack)  # asking sets it to the default
+        threading.stack_size(self._stack)  # reading sets it to the default
         self._locale = locale.setlocale(locale.LC_ALL)
         self._decimal = decimal.DefaultContext.copy()
 
     def restore(self) -> None:
-        """Raises what a candidate planted there to be raised; it has no further case then."""
+        """Restore the process. Raises what a candidate planted to be raised; then it has no further case."""
         for attributes in self._attributes:
             attributes.put_back()
         atexit._clear()
@@ -200,7 +200,7 @@ class Baseline:
 
 
 def _remove(path: str) -> None:
-    """Whatever its modes are."""
+    """Remove a file or a folder, whatever its modes."""
     if os.path.islink(path) or not os.path.isdir(path):
         os.unlink(path)
         return

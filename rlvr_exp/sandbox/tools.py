@@ -1,9 +1,9 @@
-"""Outside programs that read untrusted text (a proof checker and its solver): started confined, measured, ended whole.
+"""External programs that read untrusted text (a proof checker and its solver): started confined, measured, ended.
 
-A program runs in a session of its own under a small supervisor, which ends all of it when the program or the caller is
-gone, and, where the kernel allows it, in network, ipc and pid namespaces of its own. Its environment is what the caller
-names. Time and memory of the whole tree are read from /proc by the caller, since address-space limits break runtimes
-that reserve much and use little. Not isolated: files that the user may read. Never judges what a program says.
+A program runs in its own session under a small supervisor, which ends all its processes when the program or the caller
+is gone, and, where the kernel allows it, in its own network, ipc and pid namespaces. The caller names its environment.
+The caller reads time and memory of the process tree from /proc, since address-space limits break runtimes that reserve
+much and use little. Not isolated: files that the user may read. Never judges a program's output.
 """
 
 import json
@@ -32,19 +32,19 @@ _PAGE_KB = resource.getpagesize() >> 10
 
 @dataclass(frozen=True)
 class Usage:
-    """What a program and everything that it started have used."""
+    """What a program and all its processes have used."""
 
     cpu_s: float
     memory_mb: float
 
 
 class Program:
-    """One running program in a private folder, with pipes to its input and output; what it says on the error stream
-    is dropped.
+    """One running program in a private folder, with pipes to its input and output; its error stream is
+    dropped.
 
     Args:
         command: the program and its words; looked up on the PATH of `environment`.
-        environment: all of it; HOME and TMPDIR are the private folder.
+        environment: the complete environment; HOME and TMPDIR are the private folder.
         files: text files put into the folder, by name.
     """
 
@@ -68,11 +68,11 @@ class Program:
 
     @property
     def pid(self) -> int:
-        """The supervisor's."""
+        """The supervisor's process id."""
         return self._process.pid
 
     def usage(self) -> Usage:
-        """Of all processes below the supervisor; those that ended count once their parent has reaped them."""
+        """The usage of all processes below the supervisor; ended processes count once their parent has reaped them."""
         ticks = pages = 0
         for pid in _below(self.pid):
             fields = _stat(pid)
@@ -81,7 +81,7 @@ class Program:
         return Usage(ticks / _TICKS, pages * _PAGE_KB / 1024)
 
     def isolated(self) -> list[str]:
-        """What this program is kept from, by the kernel's word; known once it has said anything."""
+        """What this program is isolated from, as reported by the kernel; known after its first output."""
         try:
             return json.loads((self.folder / _FACTS).read_text())
         except OSError:  # not started yet
@@ -104,7 +104,7 @@ class Program:
 
 
 def _below(pid: int) -> list[int]:
-    """Every process below `pid`; one that ends meanwhile may be missing."""
+    """Every process below `pid`; a process that ends meanwhile may be missing."""
     found, ahead = [], [pid]
     while ahead:
         ahead = [child for parent in ahead for child in _children(parent)]
@@ -121,7 +121,7 @@ def _children(pid: int) -> list[int]:
 
 
 def _stat(pid: int) -> list[str]:
-    """The fields of /proc/PID/stat from the state on; none where it is gone."""
+    """The fields of /proc/PID/stat from the state on; empty where it is gone."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -129,7 +129,7 @@ def _stat(pid: int) -> list[str]:
 
 
 def supervise(order: str) -> None:
-    """The supervisor's whole life; called by the command line that `Program` builds."""
+    """The supervisor's main function; called by the command line that `Program` builds."""
     asked: dict[str, Any] = json.loads(order)
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
     Path(_FACTS).write_text(json.dumps(_separate()))

@@ -1,4 +1,5 @@
-"""User ids and namespaces of a worker, and the library where another user id cannot reach it. Standard library only."""
+"""User ids and namespaces of a worker, and a copy of the library where another user id cannot reach it. Standard
+library only."""
 
 import os
 import stat
@@ -14,7 +15,7 @@ _NEVER_NEEDED = ("site-packages", "test", "tests", "idlelib", "tkinter", "ensure
 
 
 def spare_id() -> int:
-    """The first of two user ids that nobody has, a pair per worker: high in the range that this user namespace knows."""
+    """The first of two unused user ids, a pair per worker: high in the range of this user namespace."""
     rows = [[int(number) for number in line.split()] for line in _read("/proc/self/uid_map").splitlines()]
     first, _, count = max(rows, key=lambda row: row[2])
     top = min(first + count - 1, (1 << 31) - 2)
@@ -24,7 +25,7 @@ def spare_id() -> int:
 
 
 def own_namespaces(kinds: int, uid: int | None) -> None:
-    """Leave for new namespaces, in which this user id, and root's spare `uid`, keep their numbers. Raises Refused."""
+    """Enter new namespaces, in which this user id, and root's spare `uid`, keep their numbers. Raises Refused."""
     mine, group = os.geteuid(), os.getegid()
     finish_maps = _start_map_helper(uid) if uid is not None else None
     try:
@@ -46,7 +47,7 @@ def own_namespaces(kinds: int, uid: int | None) -> None:
 
 
 def _start_map_helper(uid: int) -> Callable[[bool], bool]:
-    """Only a process that stayed outside may map two ids: fork one, which waits until the namespaces are there."""
+    """Only a process that stays outside may map two ids: fork such a process, which waits for the namespaces."""
     target, (read, write_end) = os.getpid(), os.pipe()
     helper = os.fork()
     if helper == 0:
@@ -70,10 +71,10 @@ def _start_map_helper(uid: int) -> Callable[[bool], bool]:
 
 
 def bring_library(parent: str, packages: Sequence[str]) -> None:
-    """Copy a standard library that stands under somebody's private folder to where another user id can read it.
+    """Copy a standard library from a private folder to where another user id can read it.
 
     Raises:
-        Refused: the packages stand there, too, and are too much to copy.
+        Refused: the packages are there, too, and are too large to copy.
     """
     closed = [path for path in packages if not _open_to_all(path)]
     if closed:

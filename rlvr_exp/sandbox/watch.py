@@ -17,7 +17,7 @@ from rlvr_exp.sandbox.protocol import EVENT
 _TICK_S, _QUICK_MS = 0.05, 4
 _CHUNK = 1 << 16
 _WIPE_ON_FORK = 18
-"""MADV_WIPEONFORK: a fork sees zeros."""
+"""MADV_WIPEONFORK: forks see zeros."""
 
 
 def private_memory(size: int) -> mmap.mmap:
@@ -26,14 +26,14 @@ def private_memory(size: int) -> mmap.mmap:
 
 
 class Outbox:
-    """Memory for one answer: the head, then records, then log; the two with room for what one more read may bring."""
+    """Memory for one answer: the head, then records, then log; the two with room for one more read."""
 
     def __init__(self) -> None:
         self._map, self._size = private_memory(mmap.PAGESIZE), 0
         self.head = self.records = self.log = memoryview(b"")
 
     def reserve(self, records: int, log: int) -> None:
-        """Empty room for that many bytes of each. What was handed out before is no longer used by anybody."""
+        """Empty room for that many bytes of each. Views handed out before must not be used any more."""
         first = EVENT.size
         middle = first + records + _CHUNK
         wanted = middle + log + _CHUNK
@@ -48,7 +48,7 @@ class Outbox:
         self.head, self.records, self.log = view[:first], view[first:middle], view[middle:wanted]
 
     def forget(self, used: int) -> None:
-        """Give much-used memory back."""
+        """Return much-used memory."""
         if used > 1 << 18:
             self._map.madvise(mmap.MADV_DONTNEED)
 
@@ -66,7 +66,7 @@ class Stream:
         return self._into[: self.size]
 
     def take(self) -> tuple[bool, bool]:
-        """Read what is there: whether more may come, and whether it was more than allowed."""
+        """Read the available bytes: whether more may come, and whether it was more than allowed."""
         try:
             got = os.readv(self.fd, [self._into[self.size : self.size + _CHUNK]])
         except BlockingIOError:
@@ -106,7 +106,7 @@ class Watch:
         self._poll.register(jobs, 0)
 
     def until_exit_or_limit(self) -> None:
-        # Most candidates end at once, with less to say than a pipe holds: one wait, no reading in between.
+        # Most candidates end at once, with less output than a pipe holds: one wait, no reading in between.
         if self._first.poll(_QUICK_MS):
             return
         while self.end is None:
@@ -120,7 +120,7 @@ class Watch:
             self._check_limits()
 
     def drain(self) -> None:
-        """What the tree wrote before it ended; nobody is left to write more."""
+        """Read what the tree wrote before it ended; nobody is left to write more."""
         for stream in self._streams.values():
             before = -1
             while before < stream.size and self.end != "output":
@@ -144,7 +144,7 @@ class Watch:
             return
         bounds, now = self._bounds, time.monotonic()
         used = None
-        if bounds.tree is not None and now >= self._look_at:  # a look costs too much for each line that is printed
+        if bounds.tree is not None and now >= self._look_at:  # reading the usage costs too much for each printed line
             used, self._look_at = bounds.tree(), now + _TICK_S / 2
         if max(self.cpu_s, used.cpu_s if used else 0.0) > bounds.cpu_s:
             self.end = "cpu"

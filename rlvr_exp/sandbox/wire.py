@@ -1,8 +1,8 @@
-"""Plain data as bytes: what crosses the border between a candidate's process and the trusted parent.
+"""Plain data as bytes: the messages between a candidate's process and the trusted parent.
 
 Owns one encoding, tagged JSON, that keeps None, bool, int, float, complex, str, bytes, list, tuple, dict, set and
-frozenset apart. Decoding builds data and nothing else: no code, no classes, no pickle. Whoever holds the pipe can send
-other data, never anything that acts. Deep nesting, huge integers, NaN and size are bounded or encoded explicitly.
+frozenset apart. Decoding builds data and nothing else: no code, no classes, no pickle. A forged message
+can hold other data, never code. Deep nesting, huge integers, NaN and size are bounded or encoded explicitly.
 Standard library only: a sandbox worker imports this.
 """
 
@@ -60,7 +60,7 @@ def encode(value: Any, limit: int = 1 << 30) -> bytes:
 
 
 def decode(data: bytes) -> Any:
-    """The trusted side's reading: dicts and sets come as Pairs and Bag.
+    """Decode on the trusted side: dicts and sets become Pairs and Bag.
 
     Raises:
         ValueError: not one encoded value.
@@ -69,7 +69,7 @@ def decode(data: bytes) -> Any:
 
 
 def decode_native(data: bytes) -> Any:
-    """The reading of data whose sender is trusted: dicts and sets come as themselves. Raises ValueError."""
+    """Decode data of a trusted sender: dicts and sets stay dicts and sets. Raises ValueError."""
     return _loads(data, _NATIVE)
 
 
@@ -100,7 +100,7 @@ def _tagged(value: Any, depth: int, budget: list[int]) -> Any:
 
 
 def _text(value: str) -> Any:
-    """Two halves of a surrogate pair stay two characters: JSON alone would read them as the one that they stand for."""
+    """Two halves of a surrogate pair stay two characters: JSON alone would merge them into one character."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -138,7 +138,7 @@ BASES: tuple[tuple[type, Callable[[Any], Any]], ...] = (
     (set, set.copy),
     (frozenset, frozenset.copy),
 )
-"""Plain types, and how to get what an instance of a derived class holds, by the plain type's own method."""
+"""Plain types, and how to get the content of an instance of a derived class, by the plain type's own method."""
 
 
 def _base_content(value: Any, kind: type) -> Any:
@@ -204,7 +204,7 @@ _COMMON: dict[str, Callable[[Any], Any]] = {
 
 
 def _scanner(builders: dict[str, Callable[[Any], Any]]) -> Callable[[str, int], tuple[Any, int]]:
-    """(value, end) of what begins at a place. Made once: a decoder made for each text costs more than the text."""
+    """(value, end) of the value at an index. Built once: a decoder per text costs more than the text."""
 
     def untag(pairs: list[tuple[str, Any]]) -> Any:
         if len(pairs) != 1 or pairs[0][0] not in builders:

@@ -29,7 +29,7 @@ def main(
     os.dup2(null, 0)
     os.dup2(null, 1)
     program = _load(harness, packages, roots)
-    sys.executable = root.interpreter()  # the name that candidates see it by
+    sys.executable = root.interpreter()  # the name that candidates see
     sys.orig_argv[:] = [sys.executable]  # not how this worker was started, and from where
     if processes and packages:
         os.environ["PYTHONPATH"] = os.pathsep.join(packages)
@@ -63,7 +63,7 @@ def _load(harness: str, packages: Sequence[str], roots: Sequence[str]) -> types.
 
 
 def _supervise(zygote: int, trainer: int, jail: isolate.Jail) -> None:
-    """Leave with the zygote; end it when asked or when the trainer is gone. Polling, since a death signal would follow
+    """Exit with the zygote; end it on request or when the trainer is gone. Polling, since a death signal would follow
     the trainer's thread, not its process."""
     while True:
         asked = signal.sigtimedwait([signal.SIGCHLD, signal.SIGTERM], 1.0)
@@ -77,7 +77,7 @@ def _supervise(zygote: int, trainer: int, jail: isolate.Jail) -> None:
             _, status = os.waitpid(zygote, 0)
             break
     if not jail.owns_pids:
-        kill_below(Processes())  # what a zygote leaves that was killed at work is ours by adoption
+        kill_below(Processes())  # processes of a killed zygote are adopted by this supervisor
     if jail.parent:
         scratch.remove_parent(jail.parent)
     os._exit(max(0, os.waitstatus_to_exitcode(status)))

@@ -1,4 +1,4 @@
-"""A pool's workers: started at the strongest level to be had, no weaker than required; replaced, ended.
+"""A pool's workers: started at the strongest available level, no weaker than required; replaced, ended.
 
 Knows nothing of jobs. Used by the dispatcher's thread alone.
 """
@@ -21,7 +21,7 @@ _REMEDY = (
 
 @dataclass(frozen=True)
 class IsolationRequest:
-    """The level asked for: `level` is a name or "auto", `require` the weakest accepted, "" for any."""
+    """The requested level: `level` is a name or "auto", `require` the weakest accepted, "" for any."""
 
     level: str = "auto"
     require: str = ""
@@ -39,14 +39,14 @@ class IsolationRequest:
         return bool(self.require) and LEVELS.index(level) > LEVELS.index(self.require)
 
     def ladder(self) -> tuple[str, ...]:
-        """The levels to try, strongest first; those too weak come last, to say what could be had."""
+        """The levels to try, strongest first; those too weak come last, to report what is available."""
         if self.level != "auto":
             return (self.level,)
         return LEVELS if self.require == "strict" else AUTO
 
 
 class WorkerManager:
-    """Starts workers. `level` is the one found first; every later worker has it."""
+    """Starts workers. `level` is the first worker's; every later worker has it."""
 
     def __init__(self, program: Program, isolation: IsolationRequest):
         self._program, self._isolation = program, isolation
@@ -56,7 +56,7 @@ class WorkerManager:
         """The first worker, down the ladder; once a level is set, a worker of that level.
 
         Raises:
-            InputError: what is required, or was asked for by name, cannot be had here.
+            InputError: the required or requested level is not available here.
             Unavailable: no worker starts at all.
         """
         refused: dict[str, str] = {}
@@ -109,7 +109,7 @@ def _warn(level: str, refused: dict[str, str]) -> None:
 
 
 def isolation_facts(facts: dict[str, Any]) -> dict[str, Any]:
-    """A worker's greeting as the manifest has it."""
+    """A worker's greeting in the manifest's form."""
     isolated = facts["isolated"]
     held = [name for name, holds in sorted(isolated.items()) if holds]
     return {"level": facts["level"], "isolated": held, "not_isolated": sorted(set(isolated) - set(held))}

@@ -1,6 +1,6 @@
 """The zygote: forks one process, or a pair, per candidate, ends what they leave, and answers. Standard library only.
 
-It does not read what a candidate sends. Nothing of a job is in its memory when the next one is forked.
+It does not read a candidate's messages. Its memory holds nothing of a job when the next job is forked.
 """
 
 import _socket
@@ -26,16 +26,16 @@ from rlvr_exp.sandbox.watch import Bounds, Outbox, Stream, Watch, private_memory
 
 _LENGTH = struct.Struct("!I")
 _exit, _write = os._exit, os.write
-"""Held here: what a candidate puts in their place, in its own process, changes neither its records nor its end."""
+"""Held here: a candidate that replaces them, in its own process, changes neither its records nor its end."""
 _EXIT_FAULT = 70
 _RESULTS, _PEER = 90, 91
 """Descriptors of a candidate."""
 _SHORT_WAIT = 0.1
-"""Share of the wall time up to which waiting for a core is no reason to have reached its end."""
+"""Share of the wall time up to which waiting for a core does not count as a cause of the timeout."""
 _ENDING = 32
-"""Processes beyond those allowed that a candidate may have for a moment: ended, and not waited for yet."""
+"""Processes above the limit that a candidate may have for a moment: ended, and not waited for yet."""
 _NOTHING = (0, 0, False, 0.0, 0.0, 0, 0, 0)
-"""The rest of an event that has but a number."""
+"""The rest of an event that only has a number."""
 _STACK = 1 << 14
 _CLOEXEC = 0x40000000
 
@@ -63,10 +63,10 @@ class Zygote:
         self._stacks, self._base_kb = [private_memory(_STACK), private_memory(_STACK)], 0
         self._number, self._pids = 0, []
         self._spoilt = False
-        """What the last candidate left could not be removed: there shall be no other."""
+        """Files of the last candidate could not be removed: there must be no further candidate."""
 
     def serve(self, packages: Sequence[str]) -> NoReturn:
-        """Hello, then one answer a job until the pool closes the queue."""
+        """Send a greeting, then one answer a job until the pool closes the queue."""
         try:
             isolate.settle(self._jail, packages)
         except (isolate.Refused, OSError) as fault:
@@ -91,14 +91,14 @@ class Zygote:
             if request is not None:
                 answer.append(EVENT.pack(TAKEN, self._number, *_NOTHING))
             self._write(answer)
-            answer.clear()  # what it was made of is used anew, and nobody's answer may be there when the next one forks
+            answer.clear()  # its buffers are reused, and no answer may be in memory when the next job forks
             if request is not None:
                 answer += self._judge(request)
         self._write(answer)
         os._exit(_EXIT_FAULT)
 
     def _receive(self, wait: bool) -> _Request | None:
-        """The next job; None where none is there and nobody waits."""
+        """The next job; None where there is none and `wait` is false."""
         flags = _CLOEXEC | (0 if wait else _socket.MSG_DONTWAIT)
         try:
             size, extra, _, _ = self._jobs.recvmsg_into([self._inbox], _socket.CMSG_SPACE(4), flags)
@@ -125,7 +125,7 @@ class Zygote:
     def _judge(self, request: _Request) -> list[Any]:
         try:
             return self._run(request)
-        except (OSError, kernel.Refused) as fault:  # no memory or descriptors left: ours, not the candidate's
+        except (OSError, kernel.Refused) as fault:  # no memory or descriptors left: not the candidate's fault
             self._end_tree()
             self._clean()
             reason = str(fault).encode()
@@ -172,7 +172,8 @@ class Zygote:
             _write(2, f"a candidate's folder could not be emptied: {fault}".encode())
 
     def _idled(self, request: _Request, watch: Watch, late_s: float) -> bool:
-        """Whether it is sure that a busy machine is not why the time was up: told of a process alone, still alive."""
+        """Whether a busy machine certainly did not cause the timeout: known for a single process that is still
+        alive."""
         if request.peer or self._jail.processes or self._jail.filter is None:
             return False
         waited_s = self._jail.tree.waited_s(watch.exit, watch.cpu_s)
@@ -182,7 +183,7 @@ class Zygote:
         roles = 1 + bool(request.peer)
         uncounted = self._jail.level == "process" and os.geteuid() == 0  # root has no limit on its processes
         several = roles > 1 or self._jail.processes > 0 or uncounted or self._jail.filter is None
-        # Address space that libraries are granted can be filled with what is shared and so is nobody's own.
+        # Address space granted to libraries can be filled with shared memory, which is nobody's own.
         roomy = self._jail.packages
         memory_kb = (request.memory_mb << 10) + self._base_kb * (roles + self._jail.processes)
         processes = roles + self._jail.processes
@@ -218,7 +219,7 @@ class Zygote:
         return results[0], log[0]
 
     def _fork(self, role: int) -> int:
-        """A candidate's process; at the strictest level the second one of a pid namespace of its own, beside a guard
+        """A candidate's process; at the strictest level the second process of its own pid namespace, after a guard
         that is the first: signals that a first process would not get reach the candidate."""
         if self._jail.own_pids is None:
             return kernel.fork()
@@ -231,7 +232,7 @@ class Zygote:
                 kernel.join(self._jail.own_pids, kernel.NEWPID)
 
     def _wipe(self, request: _Request) -> None:
-        """The forks have their payloads; the next candidate's fork shall not find them."""
+        """The forks have their payloads; the next candidate's fork must not find them."""
         used = REQUEST.size + (request.payload + request.peer if request.file is None else 0)
         self._inbox[:used] = bytes(used)
 
@@ -256,7 +257,7 @@ class Zygote:
             else:
                 self._program.run(payload, _send, _PEER)
             code = 0
-        except BaseException as fault:  # nothing may climb back into the zygote's own code
+        except BaseException as fault:  # no exception may reach the zygote's own code
             _write(2, f"{type(fault).__name__}: {fault}"[:400].encode(errors="replace"))
         finally:
             try:
@@ -266,7 +267,7 @@ class Zygote:
                 _exit(code)
 
     def _payload(self, request: _Request, role: int) -> bytes:
-        """In the fork: its own part, and the other's wiped."""
+        """In the fork: its own part; the other's is wiped."""
         start, size = (request.payload, request.peer) if role else (0, request.payload)
         if request.file is not None:
             parts, at = [], start
@@ -279,7 +280,7 @@ class Zygote:
         return payload
 
     def _end_tree(self) -> tuple[int, float, int]:
-        """Kill and reap everything the candidate started: its status, CPU seconds and peak memory of all of it."""
+        """Kill and reap the candidate's processes: its status, CPU seconds and peak memory of all of them."""
         status, cpu_s, peak_kb = 0, 0.0, 0
         first, known = (self._pids or [0])[0], self._pids
         self._pids = []
@@ -311,7 +312,7 @@ class Zygote:
         records: int = 0,
         log: int = 0,
     ) -> memoryview:
-        """Packed where forks do not see it."""
+        """Pack an event in memory that forks do not see."""
         head = self._outbox.head
         EVENT.pack_into(head, 0, kind, self._number, end, status, idled, cpu_s, wall_s, peak_kb, records, log)
         return head
@@ -324,7 +325,7 @@ class Zygote:
 
 
 def _place(wanted: dict[int, int | None]) -> list[int]:
-    """Each descriptor under its number; the numbers, with those of standard input and output."""
+    """Move each descriptor to its number; returns the numbers, with those of the standard streams."""
     kept = {number: fd for number, fd in wanted.items() if fd is not None}
     for number, fd in kept.items():
         os.dup2(fd, number)

@@ -1,1 +1,1 @@
-"""What runs inside the processes of candidates, one folder per verifier that brings a harness of its own."""
+"""Code that runs inside the processes of candidates, one folder per verifier with its own harness."""

@@ -82,7 +82,7 @@ def _head(method: Method) -> tuple[str, ...]:
 
 
 def _same_code(method: Method, body: str, proofs: frozenset[str]) -> bool:
-    """Whether `body` is the method's body without annotations; for all-proof bodies: whether they are a subset."""
+    """Whether `body` is the method's body without annotations; for all-proof bodies: whether its tokens are in it."""
     found, whole = tokens(plain(body)), tokens(plain(method.body))
     if method.ghost:
         rest = iter(whole)

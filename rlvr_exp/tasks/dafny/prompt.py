@@ -2,7 +2,8 @@
 
 `bare` is for small models trained here; the first token is the role: `W` for a body, `A` for a body's annotations. Then
 the text around the method, its header and specification, for `A` also its code, and `P`. An answer is the body alone,
-from its opening to its closing brace, and then the end token. `instruct` says the same in words. Solved examples (shots) precede the task, each as its own prompt with its answer.
+from its opening to its closing brace, and then the end token. `instruct` says the same in words. Solved examples
+(shots) precede the task, each as its own prompt with its answer.
 """
 
 from collections.abc import Sequence

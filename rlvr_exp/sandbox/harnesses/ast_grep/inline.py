@@ -1,10 +1,10 @@
 """The in-process engine: one rule by ast_grep_py, which finds matches; templates are filled in here.
 
-Takes only what it does exactly as the ast-grep program does and says None to all else: no `transform`, `rewriters` or
-object `fix`, usual strictness, plain template variables that the rule defines, no suppression comments, and matches
-that end where their pattern ends (the program shortens the others). Indentation follows ast-grep's published algorithm:
-a variable's later lines move by the difference between the line where it stood and the place where it goes, and all of
-a replacement's later lines by the indentation of the line of its match. Standard library and ast_grep_py only.
+Takes only rules that it applies exactly like the ast-grep program, and returns None for all others: no `transform`,
+`rewriters` or object `fix`, usual strictness, plain template variables that the rule defines, no suppression comments,
+and matches that end where their pattern ends (the program shortens the others). Indentation follows ast-grep's
+published algorithm: a variable's later lines move by the difference between its original line and its new place, and
+all of a replacement's later lines by the indentation of the line of its match. Standard library and ast_grep_py only.
 """
 
 import re
@@ -17,7 +17,7 @@ _VARIABLE = re.compile(r"\$(?:\$\$)?[A-Z][A-Z0-9]*(?![A-Za-z0-9_$])")
 _IN_PATTERN = re.compile(r"\$+([A-Z_][A-Z0-9_]*)")
 _ONE_VARIABLE = re.compile(r"\$+[A-Z0-9_]*\W*\Z")
 _LOOK_BACK = 512
-"""Bytes in which ast-grep looks for the line's start."""
+"""Bytes in which ast-grep searches for the line's start."""
 _MOST_LINES = 10_000
 
 
@@ -30,7 +30,7 @@ class RuleFault(Exception):
 
 
 def apply(text: str, language: str, parts: dict[str, Any], max_bytes: int) -> tuple[str, int] | None:
-    """(edited text, matches replaced), or None where the program has to do it, or to say what is wrong with the rule.
+    """(edited text, matches replaced), or None where the program has to do it, or to report the rule's fault.
 
     Raises RuleFault where the text grows past `max_bytes`.
     """
@@ -59,7 +59,7 @@ def _find(text: str, language: str, parts: dict[str, Any]) -> list[SgNode] | Non
         return SgRoot(text, language).root().find_all(config)
     except MemoryError:
         raise
-    except Exception:  # the binding raises RuntimeError or the bare class: the program tells why, in full
+    except Exception:  # the binding raises RuntimeError or the bare class: the program reports the reason
         return None
     except BaseException as fault:
         if type(fault).__name__ == "PanicException":
@@ -80,7 +80,7 @@ def _is_plain(parts: dict[str, Any], text: str) -> bool:
 
 
 def _names_kinds(rule: dict[str, Any]) -> bool:
-    """Whether it is plain that only some kinds of node match: the program refuses a rule that may match all."""
+    """Whether it is certain that only some kinds of node match: the program refuses a rule that may match all."""
     if "kind" in rule or "all" in rule and any(map(_names_kinds, rule["all"])):
         return True
     if "any" in rule and all(map(_names_kinds, rule["any"])):
@@ -158,14 +158,14 @@ class _Template:
 
 
 def _moved(text: str, old: int, new: int) -> str:
-    """Later lines indented by the difference; where a line has less to lose, it stays as it is."""
+    """Later lines indented by the difference; a line with less indentation stays unchanged."""
     if old <= new:
         return text.replace("\n", "\n" + " " * (new - old))
     return "\n".join(line.removeprefix(" " * (old - new)) for line in text.split("\n"))
 
 
 def _indent(before: str) -> int:
-    """Spaces at the start of the last line of `before`; 0 where that line starts too far back."""
+    """Spaces at the start of the last line of `before`; 0 where that line starts too early."""
     tail = before[-_LOOK_BACK:].encode()[-_LOOK_BACK:]
     line_start = tail.rfind(b"\n") + 1
     if line_start == 0 and len(before.encode()) > _LOOK_BACK:

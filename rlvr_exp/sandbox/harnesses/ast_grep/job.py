@@ -14,8 +14,8 @@ _USUAL_PLACES = ("/usr/local/bin", "/usr/bin", os.path.expanduser("~/.local/bin"
 
 
 def find_program() -> str | None:
-    """The ast-grep program: beside this interpreter first, where the package of the same installation put it. The same
-    in the parent and in a worker, which has no PATH."""
+    """The ast-grep program: first next to this interpreter, where the package of the same installation is. The same in
+    the parent and in a worker, which has no PATH."""
     places = (os.path.dirname(sys.executable), sysconfig.get_path("scripts"), *_USUAL_PLACES)
     found = next(filter(None, (shutil.which("ast-grep", path=place) for place in places)), None)
     return os.path.realpath(found) if found else None
@@ -33,12 +33,12 @@ def pack(
     """The payload of one job.
 
     Args:
-        text: what to edit.
+        text: the text to edit.
         steps: in order, each with its language, file ending and the JSON of each rule's acting parts.
-        tree: the language in which to digest the result's syntax tree; empty: not asked for.
+        tree: the language in which to digest the result's syntax tree; empty: no digest.
         program: path of the ast-grep program.
-        max_kb: UTF-8 size that no result may pass.
-        engine: `auto`, or the one to force, for tests that compare them.
+        max_kb: largest UTF-8 size of a result.
+        engine: `auto`, or the engine to force, for tests that compare them.
     """
     named = {"max_passes": max_passes, "tree": tree, "program": program, "max_kb": max_kb, "engine": engine}
     return wire.encode({"text": text, "steps": steps, **named})

@@ -1,8 +1,8 @@
 """The program's engine: one step by the ast-grep command line, on a file in the candidate's own folder.
 
 For what ast_grep_py does not do: `transform`, `rewriters`, `fix` with expansion, rules matched together. The folder has
-a project file of its own, so that no other is looked for; rules go in as a file, so that nothing is quoted. Limits are
-the process's; the program's messages go to a file, which the limit on file size bounds. Standard library only.
+its own project file, so that no other is searched for; rules are passed as a file, so that nothing is quoted. Limits
+are the process's; the program's messages go to a file, bounded by the limit on file size. Standard library only.
 """
 
 import errno
@@ -20,7 +20,7 @@ from rlvr_exp.sandbox.harnesses.ast_grep.job import find_program
 
 _PROGRAM = find_program()
 if _PROGRAM is not None:
-    # A worker imports its harness before it seals its root, which else shows no program but a shell.
+    # A worker imports its harness before it seals its root, which otherwise shows no program but a shell.
     root.show(_PROGRAM)
 
 _PROJECT = "sgconfig.yml"
@@ -28,7 +28,7 @@ _ENVIRONMENT = {"NO_COLOR": "1", "LC_ALL": "C.UTF-8", "RAYON_NUM_THREADS": "1", 
 _APPLIED = re.compile(rb"Applied (\d+) changes?")
 _SAID = 4000
 _YAML_MARKS = "\x7f\x85\u2028\u2029\ufeff\ufffe\uffff"
-"""Not printable, or a line's end, to YAML; JSON writes them as they are."""
+"""Not printable, or a line's end, in YAML; JSON writes them unescaped."""
 
 
 def apply(text: str, language: str, ending: str, rules: list[dict[str, Any]], program: str) -> tuple[str, int]:
@@ -50,7 +50,7 @@ def apply(text: str, language: str, ending: str, rules: list[dict[str, Any]], pr
 
 
 def _yaml(documents: list[dict[str, Any]]) -> str:
-    """JSON is YAML, once what YAML takes for a line's end inside a string is escaped."""
+    """JSON is YAML once YAML's further line ends inside strings are escaped."""
     lines = (json.dumps(document, ensure_ascii=False) for document in documents)
     text = "\n---\n".join(lines)
     return "".join(f"\\u{ord(mark):04x}" if mark in _YAML_MARKS else mark for mark in text)

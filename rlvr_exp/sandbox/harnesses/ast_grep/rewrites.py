@@ -1,10 +1,10 @@
 """The harness of `ast_grep`: applies an action's rules to a text inside a candidate's own process. Judges nothing.
 
-The text wanted never enters this process, nor do tests: what comes out is the edited text, as data, and on request the
-digest of its syntax tree. What applying means: one step after another, each on the result of the one before. A step's
-rules are matched together against one text, as `ast-grep scan --update-all` does it: all matches are replaced in one
-pass, outermost first, a match inside or across an earlier one left out. With more than one pass the whole list runs
-again until nothing changes; a text seen before ends that as an endless rewriting.
+The wanted text never enters this process, nor do tests: its output is the edited text, as data, and on request the
+digest of its syntax tree. Steps are applied in order, each on the result of the previous step. A step's
+rules are matched together against one text, like `ast-grep scan --update-all`: all matches are replaced in one
+pass, outermost first, a match inside or across an earlier match left out. With more than one pass the list is repeated
+until nothing changes; a repeated text ends that as an endless rewriting.
 
 A step of one rule runs in-process by ast_grep_py where both engines mean the same (`inline`), all else by the
 ast-grep program (`program`). Records, encoded with `wire`: ["text", text, matches, digest], ["fault", kind,

@@ -1,10 +1,10 @@
 """A text's syntax tree as one digest: equal digests, equal programs but for the blanks that their grammar ignores.
 
 The digest covers every node's kind, the text of every leaf (comments, operators and punctuation too), and whatever text
-a node has between its children that is not blank. Strings and templates count as they are written, since blanks inside
-them are content. Grammars are made for editors and get over errors: a text in which one gave up (ERROR), or put in what
-was missing, has no digest, nor has Python that Python itself does not read. Where a grammar takes a line break or a
-blank for nothing that the language takes for something, that break or blank counts (`_BREAKS`, `_lopsided`).
+a node has between its children that is not blank. Strings and templates count in their written form, since blanks
+inside them are content. Grammars are written for editors and recover from errors: a text with such an error (ERROR), or
+with an inserted node, has no digest, nor has Python that Python itself does not parse. Where a grammar ignores a line
+break or a blank that the language does not ignore, that break or blank counts (`_BREAKS`, `_lopsided`).
 Standard library and ast_grep_py only.
 """
 
@@ -63,7 +63,7 @@ def _digest(hashed: "hashlib._Hash", root: SgNode, text: str, language: str) -> 
 
 
 def _check(nodes: list[SgNode]) -> None:
-    """What is taken as it is written has to parse, too. An empty leaf is no fault there: strings have such."""
+    """Text that counts in its written form has to parse, too. An empty leaf is no fault there: strings have them."""
     ahead = list(nodes)
     while ahead:
         node = ahead.pop()

@@ -3,6 +3,6 @@
 `suite` runs in the suite's process and `solution` in the other. Between them: `channel` (messages), `values` (plain
 data), `objects` (everything else: handles, and the classes that stand for another process's), `peer` (requests),
 `shared` (containers that both hold), `ambient` (output, environment, random state, patches) and `coroutines`. `bridge`
-is the suite's end of it. `rules` says what the suite's process believes and what it lets the solution ask. Standard
+is the suite's end of it. `rules` decides what the suite's process accepts and serves. Standard
 library and pytest only.
 """

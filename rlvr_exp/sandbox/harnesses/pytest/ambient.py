@@ -1,8 +1,8 @@
-"""What two processes have in common beside calls: output, logging, environment, folder, random state, patches.
+"""State that two processes share besides calls: output, logging, environment, folder, random state, patches.
 
-Each message carries what has changed on its sender's side since the last one, and only of what the suite's text speaks
-of. The solution's output is written where the suite's stands at that moment. Standard library only; numpy and torch
-where they are there anyway.
+Each message carries the changes on its sender's side since the last message, and only of state that the suite's text
+mentions. The solution's output is written at the current place in the suite's. Standard library only; numpy and torch
+where they are already imported.
 """
 
 import io
@@ -21,17 +21,17 @@ from rlvr_exp.sandbox.harnesses.pytest.patches import Patched, Watched
 from rlvr_exp.sandbox.harnesses.pytest.values import PLAIN, Unbridgeable
 
 _FLOOD = 1 << 20
-"""Bytes of output that wait for a message; more is written at once, so that the limit on output sees it."""
+"""Bytes of output that wait for a message; more is written at once, so that the limit on output counts it."""
 WORD = re.compile(r"\w+")
 VOCABULARY = frozenset(
     "random manual_seed numpy np torch environ getenv setenv delenv chdir caplog assertLogs logging getLogger".split()
 )
-"""Words of a suite's text that say what the two processes have to share."""
+"""Words in a suite's text that decide what the two processes have to share."""
 _write = os.write
 
 
 class Ambient:
-    """One end's. `words`: those of `VOCABULARY` that the suite's text has."""
+    """The shared state of one end. `words`: the words of `VOCABULARY` in the suite's text."""
 
     def __init__(self, side: int, words: Iterable[str]):
         self._side, self._words = side, frozenset(words)
@@ -47,7 +47,7 @@ class Ambient:
         self._size = 0
 
     def run(self, does: Callable[[], Any]) -> Any:
-        """Do what was requested."""
+        """Serve a request."""
         try:
             return does()
         finally:
@@ -56,7 +56,7 @@ class Ambient:
                 sys.stderr.flush()
 
     def news(self, peer: Any) -> list[Any]:
-        """What the other end does not know yet."""
+        """The changes that the other end does not know yet."""
         items, self._output, self._size = self._output, [], 0
         for at, (state, _) in enumerate(self._random):
             if (now := state()) != self._states[at]:
@@ -74,7 +74,7 @@ class Ambient:
         return items + (self.watched.news(peer) if self.watched is not None else [])
 
     def take(self, peer: Any, items: list[Any]) -> None:
-        """What the other end reports."""
+        """Apply the changes that the other end reports."""
         for kind, *parts in items:
             getattr(self, f"_take_{kind}")(peer, *parts)
 
@@ -121,7 +121,7 @@ class Ambient:
     # The solution's process
 
     def capture(self, peer: Any) -> None:
-        """Keep what is printed and logged for the next message."""
+        """Keep output and log records for the next message."""
         for name in ("stdout", "stderr"):
             stream = io.TextIOWrapper(_Raw(self._keep, name), "utf-8", "backslashreplace", "\n", write_through=True)
             setattr(sys, name, stream)

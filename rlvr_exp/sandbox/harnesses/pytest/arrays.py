@@ -6,7 +6,7 @@ from typing import Any
 
 
 def parts_of(value: Any) -> list[Any] | None:
-    """Plain parts; None for what is no array."""
+    """Plain parts; None where it is no array."""
     package = type(value).__module__.partition(".")[0]
     if package == "numpy":
         return _of_numpy(value, sys.modules["numpy"])

@@ -1,6 +1,6 @@
-"""The solution as the suite sees it: a module whose attributes are asked for over the bridge.
+"""The suite's view of the solution: a module whose attributes are requested over the bridge.
 
-Owns what a suite's process needs of the bridge beside mirrors. Standard library only.
+Owns the parts of the bridge that a suite's process needs besides mirrors. Standard library only.
 """
 
 import importlib
@@ -19,7 +19,7 @@ from rlvr_exp.sandbox.harnesses.pytest.peer import Peer
 from rlvr_exp.sandbox.harnesses.pytest.rules import Rules
 
 _DEPTH = 3000
-"""Frames that a suite may nest: callbacks and calls in turn take several each."""
+"""Frames that a suite may nest: alternating callbacks and calls take several each."""
 _ALIASES = {"np": "numpy", "pd": "pandas"}
 
 
@@ -43,7 +43,7 @@ class Bridge:
         sys.setrecursionlimit(_DEPTH)
 
     def load(self, path: str) -> types.ModuleType:
-        """Raises what loading the solution raises."""
+        """The solution's module. Raises what loading the solution raises."""
         for name in self._job["imports"]:
             _try_import(name)
         if self._job["patches"]:
@@ -59,17 +59,17 @@ class Bridge:
         return self._module
 
     def reload(self) -> None:
-        """Raises the same."""
+        """Load the solution afresh. Raises the same."""
         self._peer.request("load")
 
     def _bound_by_star(self, shown: Iterable[Any]) -> list[str]:
-        """Of what the solution shows, what the suite's text reads and has from nowhere else."""
+        """The names of the solution that the suite's text reads and gets from nowhere else."""
         stars = set(self._job["stars"])
         return [name for name in dict.fromkeys(shown) if name in stars and not self._is_module(name)]
 
     @cached_property
     def names(self) -> dict[str, Any]:
-        """What a test module has beside its own names."""
+        """Names of a test module besides its own."""
         names = {}
         for name in filter(self._is_module, self._job["stars"]):
             _try_import(_ALIASES.get(name, name))
@@ -119,7 +119,7 @@ class _Solution(types.ModuleType):
 
 
 def _try_import(name: str) -> None:
-    """A module that the suite will import itself, and fail to where it must."""
+    """Import a module in advance; where that fails, the suite's own import will fail."""
     try:
         importlib.import_module(name)
     except BaseException:  # noqa: S110, BLE001  some modules end the interpreter that imports them

@@ -1,8 +1,8 @@
 """Messages between the two processes: frames of JSON on one stream, sorted by conversation.
 
-A conversation is what one thread of either side asks, with all that is asked back meanwhile: it is served by one thread
-on the other side, so that locks, recursion and thread-locals mean what they mean in one process. Whoever waits reads,
-and hands on what is meant for others. Standard library only.
+A conversation is the requests of one thread of either side, with all requests back meanwhile: it is served by one
+thread on the other side, so that locks, recursion and thread-locals behave like in one process. A waiting thread reads,
+and passes on messages for others. Standard library only.
 """
 
 import json
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 MAX_BYTES = 64 << 20
-"""Of one message."""
+"""Largest message."""
 MAIN = 0
 """The conversation of the two main threads."""
 _encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":"), check_circular=False).encode
@@ -24,7 +24,7 @@ _Thread = threading.Thread
 
 
 class Gone(RuntimeError):
-    """The other process ended, or sent what is no message."""
+    """The other process ended, or sent invalid data."""
 
 
 class Channel:
@@ -38,7 +38,7 @@ class Channel:
         self.stray: Callable[[int], None] = lambda conversation: None
 
     def send(self, message: list[Any]) -> None:
-        """[conversation, kind, ...]. Raises Gone; ValueError for one that is too long."""
+        """[conversation, kind, ...]. Raises Gone; ValueError for a message that is too long."""
         data = _encode(message).encode("ascii")
         if len(data) > MAX_BYTES:
             raise ValueError(f"a message of {len(data)} bytes, allowed {MAX_BYTES}")
@@ -63,11 +63,11 @@ class Channel:
             self._read_one()
 
     def open(self, conversation: int) -> None:
-        """Messages of this conversation are waited for here."""
+        """Register a conversation: its messages are received here."""
         self._inboxes.setdefault(conversation, deque())
 
     def watch(self) -> None:
-        """Read also while nobody waits: for threads and event loops that are elsewhere busy."""
+        """Read also while nobody waits: for threads and event loops that are busy elsewhere."""
         _Thread(target=self._watch, daemon=True).start()
 
     def _watch(self) -> None:

@@ -1,7 +1,7 @@
-"""Awaiting what lives in the other process: each end runs its own coroutines in its own event loop.
+"""Awaiting objects of the other process: each end runs its own coroutines in its own event loop.
 
-The suite's loop is the one that its test runs; the solution's stands in a thread. To await an object of the other end
-is to have a task made for it there, which tells when it is done. Standard library only.
+The suite's loop is its test's loop; the solution's loop runs in a thread. Awaiting an object of the other end creates a
+task for it there, which reports when it is done. Standard library only.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from typing import Any
 
 
 class Coroutines:
-    """One end's tasks, and the futures of those that it waits for. `peer` is the end itself."""
+    """One end's tasks, and the futures of the tasks that it awaits. `peer` is the end itself."""
 
     def __init__(self, peer: Any):
         self._peer, self._tokens = peer, itertools.count(1)
@@ -23,7 +23,7 @@ class Coroutines:
         self._lock = threading.Lock()
 
     def driver(self, target: Any, name: str, args: tuple[Any, ...]) -> Any:
-        """What `await` iterates over; None for any other special method."""
+        """The iterator for `await`; None for any other special method."""
         return self.awaited(target).__await__() if name == "__await__" else None
 
     async def awaited(self, target: Any) -> Any:
@@ -44,13 +44,13 @@ class Coroutines:
             self._waiting.pop(token, None)
 
     def settle(self, token: int, succeeded: bool, result: Any) -> None:
-        """The other end's word that a task is done."""
+        """The other end's message that a task is done."""
         waiting = self._waiting.pop(token, None)
         if waiting is not None:
             waiting[0].call_soon_threadsafe(_settle, waiting[1], succeeded, result)
 
     def start(self, target: Any, token: int) -> None:
-        """Make a task for an object of this end."""
+        """Create a task for an object of this end."""
         self._tasks[token] = asyncio.run_coroutine_threadsafe(self._run(target, token), self._running())
 
     def cancel(self, token: int) -> None:
@@ -66,7 +66,7 @@ class Coroutines:
         def run() -> None:
             try:
                 done.set_result(call())
-            except BaseException as fault:  # whatever it is, it is the caller's
+            except BaseException as fault:  # any exception belongs to the caller
                 done.set_exception(fault)
 
         self._running().call_soon_threadsafe(run)
@@ -89,7 +89,7 @@ class Coroutines:
 
 
 def driven(target: Any, peer: Any) -> Coroutine[Any, Any, Any] | None:
-    """For who sends to a coroutine by hand: an event loop, or nobody."""
+    """The coroutine that awaits `target` in the running event loop; None without a loop."""
     return peer.coroutines.awaited(target) if asyncio._get_running_loop() is not None else None
 
 

@@ -9,11 +9,11 @@ from typing import Any
 _TYPED = (typing.Union, typing.Literal, typing.List, typing.Callable, typing.Tuple, typing.Any)  # noqa: UP006
 _FORM_TYPES = {type(form) for form in _TYPED}
 _FORMS = {id(form): name for name, form in vars(typing).items() if type(form) in _FORM_TYPES}
-_ALIASES = (type(typing.List[int]), type(typing.Optional[int]))  # noqa: UP006, UP045  their types are what is named
+_ALIASES = (type(typing.List[int]), type(typing.Optional[int]))  # noqa: UP006, UP045  their types are named here
 
 
 def parts_of(hint: Any) -> list[Any] | None:
-    """None for what is no annotation. Classes among the parts are the caller's to code."""
+    """Plain parts; None where it is no annotation. The caller codes classes among the parts."""
     if id(hint) in _FORMS:
         return ["form", _FORMS[id(hint)]]
     if type(hint).__module__ not in ("typing", "types"):
@@ -57,7 +57,7 @@ def built(parts: list[Any]) -> Any:
         return typing.ForwardRef(str(first))
     if kind == "alias":
         args = rest[0]
-        if type(first) is not str:  # a class of one's own, whose own indexing would come back here
+        if type(first) is not str:  # a class of this side, whose own indexing would recurse
             return types.GenericAlias(first, tuple(args))
         return _form(first)[tuple(args) if len(args) != 1 else args[0]]
     raise ValueError(f"no annotation of kind {kind}")

@@ -1,8 +1,8 @@
 """Classes that stand for classes of the other process, and their instances.
 
-A mirror has the special methods, the bases and the name that its original has, and sends what is done with it through
-its `State.link`, a `Peer`. Owns no state of an object but its number. A class statement that derives from a mirror
-makes a class on both sides. Enumerations are rebuilt as real ones. Standard library only.
+A mirror has the special methods, the bases and the name of its original, and forwards operations through its
+`State.link`, a `Peer`. Owns no state of an object but its number. A class statement that derives from a mirror creates
+a class on both sides. Enumerations are rebuilt as real enumerations. Standard library only.
 """
 
 import abc
@@ -23,12 +23,12 @@ SPECIAL = frozenset(
     (*COMPARING, *ARITHMETIC, *(f"__i{name}__" for name in _BINARY), *(f"__{name}__" for name in _OTHERS))
 )
 STATE, KIND, ABSTRACT, SHADOW, CHECKS = "@", "@class", "@abstract", "@shadow", "@checks"
-"""Where mirrors, and mirrors of classes, keep what they stand for; no names of Python's."""
+"""Attributes in which mirrors, and mirrors of classes, keep their state; no names of Python's."""
 
 
 class Place(NamedTuple):
-    """Where a value comes from. `sites`: names for it; `about`: an object there is one that the task is about; `plain`:
-    the reference gave plain data under one of the names; `refused`: under all that it knows."""
+    """Where a value comes from. `sites`: its names; `about`: the task is about objects there; `plain`: the reference
+    gave plain data under one of the names; `refused`: under all names that it knows."""
 
     sites: tuple[str, ...] = ()
     about: bool = False
@@ -41,7 +41,7 @@ ROOT = Place(("",))
 
 
 class State:
-    """What a mirror stands for. `place`: where the suite saw it; `times`: how often it crossed."""
+    """The state of a mirror. `place`: where the suite saw it; `times`: how often it crossed."""
 
     __slots__ = ("driver", "link", "number", "place", "times")
 
@@ -50,13 +50,13 @@ class State:
         self.driver: Any = None
 
     def met(self, place: Place) -> None:
-        """The suite sees it elsewhere, too: what it may do is what it may under all its names."""
+        """The suite sees it at another place, too: it may do what it may under all its names."""
         sites = (*self.place.sites, *(site for site in place.sites if site not in self.place.sites))[:_SITES]
         self.place = self.place._replace(sites=sites, about=self.place.about and not place.plain)
 
 
 def state_of(mirror: Any) -> State | None:
-    """None for what is no mirror."""
+    """The state of a mirror; None where it is no mirror."""
     kind = type(mirror)
     if kind is MirrorType or issubclass(kind, enum.EnumType):
         return type.__getattribute__(mirror, "__dict__").get(KIND)
@@ -64,8 +64,7 @@ def state_of(mirror: Any) -> State | None:
 
 
 def _check_hook(name: str) -> None:
-    """Libraries let an object answer for what they compare it with; one of the solution's does not. Raises
-    AttributeError."""
+    """Libraries let an object decide comparisons; an object of the solution may not. Raises AttributeError."""
     if name.startswith(_HOOKS):
         raise AttributeError(name)
 
@@ -125,7 +124,7 @@ class MirrorType(abc.ABCMeta):
             link = next(state_of(base).link for base in bases if type(base) is MirrorType)
             kind = super().__new__(meta, name, bases, namespace)
             type.__setattr__(kind, KIND, link.derive(kind, name, bases, namespace, options))
-        type.__dict__["__abstractmethods__"].__set__(kind, frozenset())  # the original is what refuses
+        type.__dict__["__abstractmethods__"].__set__(kind, frozenset())  # the original refuses
         return kind
 
     def __init__(kind, name: str, bases: tuple[Any, ...], namespace: dict[str, Any], **options: Any) -> None:
@@ -146,7 +145,7 @@ class MirrorType(abc.ABCMeta):
         if state is None or name.startswith("_abc_") or name == "__abstractmethods__":
             type.__setattr__(kind, name, value)
             return
-        if isinstance(value, Method):  # whoever patched it puts back what stood here
+        if isinstance(value, Method):  # the patcher restores the previous value
             state.link.delete(kind, name)
         else:
             state.link.set(kind, name, value)
@@ -196,7 +195,7 @@ _IS_ABSTRACT = 1 << 20
 
 
 def _checked(kind: Any, what: str, value: Any) -> bool:
-    """A class with a check of its own, a protocol for one, is asked; never about a failure that is not its own."""
+    """A class with its own check, such as a protocol, decides; never for a failure that is not its own."""
     if isinstance(value, BaseException) and state_of(value) is None:
         return False
     return type.__getattribute__(kind, "__dict__").get(CHECKS, False) and state_of(kind).link.is_kind(what, value, kind)
@@ -208,7 +207,7 @@ def shadow_of(kind: Any) -> type | None:
 
 
 class Method:
-    """A function of a mirror's class: bound, it asks the object; through super(), the class it stands in."""
+    """A function of a mirror's class: bound, it calls the object; through super(), its class."""
 
     def __init__(self, name: str, special: bool = False):
         self.name, self.owner, self.special = name, None, _STUBS[name] if special else None
@@ -227,7 +226,7 @@ class Method:
 
 
 class Bound:
-    # A bound method, which is called at once in most cases: one request in place of two.
+    # A bound method, mostly called at once: one request in place of two.
 
     __slots__ = ("_instance", "_method")
 
@@ -288,7 +287,7 @@ def _called(self: Any, /, *args: Any, **kwargs: Any) -> Any:
 
 
 def _exits(self: Any, kind: Any, fault: Any, trace: Any) -> Any:
-    """A failure of the suite is nothing that the other side could swallow, nor an end before an assertion."""
+    """The other side can neither swallow a failure of the suite nor end a block before an assertion."""
     if not is_failure(fault):
         left = state_of(self).link.special(self, "__exit__", (kind, fault, None))
         return left and not state_of(self).link.skips(trace)
@@ -304,7 +303,7 @@ async def _async_exits(self: Any, kind: Any, fault: Any, trace: Any) -> Any:
 
 
 def is_failure(fault: Any) -> bool:
-    """An assertion that did not hold, or pytest's own word that a test is over."""
+    """Whether it is a failed assertion, or pytest's own exception that ends a test."""
     kinds = type.mro(type(fault))
     return AssertionError in kinds or any(kind.__module__ == "_pytest.outcomes" for kind in kinds)
 
@@ -314,7 +313,7 @@ def _bound_as_function(self: Any, instance: Any, kind: Any = None) -> Any:
 
 
 def _driving(name: str) -> Any:
-    """A coroutine's own methods: within an event loop its task waits for the one in the other process."""
+    """A coroutine's own methods: within an event loop its task waits for the coroutine in the other process."""
 
     def drive(self: Any, *args: Any) -> Any:
         state = state_of(self)
@@ -372,7 +371,7 @@ def own(described: dict[str, Any], state: State, bases: tuple[type, ...], stubs:
 
 
 def enumeration(described: dict[str, Any], bases: tuple[type, ...], link: Any, number: int) -> type:
-    """A real enumeration with the same members; what else its original has is asked for. Raises ValueError."""
+    """A real enumeration with the same members; other attributes are requested from its original. Raises ValueError."""
     if not bases or not issubclass(bases[-1], enum.Enum) or any(_is_special(name) for name, _ in described["members"]):
         raise ValueError("no enumeration")
     meta = type(bases[-1])

@@ -1,10 +1,10 @@
-"""What is no plain data: numbers for objects of one's own, mirrors for those of the other process.
+"""Coding of objects that are no plain data: numbers for this side's objects, mirrors for those of the other process.
 
-Owns who knows which object under which number. An object that comes home is itself again. Coded forms, where `side` is
-the owner's: {"h": [side, number, class]} an object; {"b": [..., content]} one with the content of a plain type, too;
-{"k": [side, class]} a class; {"c": [module, name, side, class]} a library's class; {"m": [side, class, name, value]} a
-member of an enumeration; {"x": [class, args, attributes, cause, object]} an exception; {"r": name} a library's function
-or module. Standard library only.
+Owns the numbers of objects on either side. An object that returns to its owner is the original. Coded forms, where
+`side` is the owner's: {"h": [side, number, class]} an object; {"b": [..., content]} an object with a plain type's
+content, too; {"k": [side, class]} a class; {"c": [module, name, side, class]} a library's class; {"m": [side, class,
+name, value]} a member of an enumeration; {"x": [class, args, attributes, cause, object]} an exception; {"r": name} a
+library's function or module. Standard library only.
 """
 
 import collections
@@ -32,8 +32,8 @@ class Objects:
 
     Args:
         side: 0 for the suite's process, 1 for the solution's.
-        link: the `Peer`, which mirrors ask.
-        own_modules: modules whose classes are a program's own, no library's.
+        link: the `Peer` through which mirrors send requests.
+        own_modules: modules whose classes are a program's own, not a library's.
     """
 
     def __init__(self, side: int, link: Any, own_modules: frozenset[str]):
@@ -47,17 +47,17 @@ class Objects:
         self._fresh = itertools.count(1)
         self._foreign_faults: dict[int, list[Any]] = {}
         self.handed: set[type] = set()
-        """Classes of one's own that crossed as such, not only as the class of an object."""
+        """Classes of this side that crossed as such, not only as the class of an object."""
         self._kept: collections.deque[Any] = collections.deque(maxlen=_KEPT)
 
     # Coding
 
     def is_mirror(self, value: Any) -> bool:
-        """Of an object of the other process."""
+        """The coded form of an object of the other process."""
         return issubclass(type(value), Mirror) or type(value) in (mirrors.Bound, MirrorType)
 
     def code_nan(self, value: float) -> list[int]:
-        """[side, number]: containers are equal where they hold the same NaN, so it has to come home as itself."""
+        """[side, number]: containers are equal where they hold the same NaN, so it has to return as itself."""
         number = self._nan_numbers.get(id(value))
         return [self.side, self.number_of(value)] if number is None else [1 - self.side, number]
 
@@ -129,13 +129,13 @@ class Objects:
         return {"x": [code(kind), parts, code(attributes), None if cause is None else code(cause), [self.side, number]]}
 
     def _is_own(self, kind: type) -> bool:
-        """A class that a program of this process defines, and the other process does not have."""
+        """Whether a class is defined by a program of this process, and unknown to the other process."""
         if kind.__module__ in self.own_modules:
             return True
         return bool(kind.__flags__ & _HEAP_TYPE) and _named(kind.__module__, kind.__qualname__) is not kind
 
     def number_of(self, value: Any) -> int:
-        """Of an object of one's own, which is kept as long as the other side has it."""
+        """The number of an object of this side, which is kept as long as the other side has it."""
         number = self._numbers.get(id(value))
         if number is None:
             number = self._numbers[id(value)] = next(self._fresh)
@@ -144,7 +144,7 @@ class Objects:
         return number
 
     def mine(self, number: int) -> Any:
-        """Raises ValueError where there is none."""
+        """The object of a number. Raises ValueError where there is none."""
         if number not in self._mine:
             raise ValueError(f"no object {number}")
         return self._mine[number][0]
@@ -235,7 +235,7 @@ class Objects:
         return self._kinds[number]
 
     def adopt(self, number: int, kind: type) -> State:
-        """A class of this side that has an original on the other."""
+        """A class of this side with an original on the other."""
         self._kinds[number] = kind
         return State(self._link, number, mirrors.Place((kind.__name__,)))
 
@@ -258,7 +258,7 @@ class Objects:
         return mirrors.own(described, State(self._link, number), tuple(kept), stubs, bool(plain or fault))
 
     def describe(self, number: int) -> dict[str, Any]:
-        """What the other side needs to build a mirror of a class of one's own."""
+        """The description from which the other side builds a mirror of a class of this side."""
         kind = self.mine(number)
         names = {"name": kind.__name__, "qualname": kind.__qualname__, "module": str(kind.__module__)}
         own = self._is_own(kind)
@@ -292,7 +292,7 @@ class Objects:
     # What is no longer held
 
     def release(self, number: int, times: int) -> None:
-        """The other side has dropped an object as often as it got it."""
+        """The other side has dropped an object as often as it received it."""
         entry = self._mine.get(number)
         if entry is None:
             return
@@ -318,7 +318,7 @@ def _checks(kind: type) -> bool:
 
 
 def _shadow(described: dict[str, Any], bases: tuple[type, ...]) -> type | None:
-    """What an instance claims to be, so that it counts as one of the library's classes that its class derives from."""
+    """The class that an instance claims: a subclass of the library's class that its class derives from."""
     inherited = [base for base in bases if type(base) is MirrorType and mirrors.shadow_of(base) is not None]
     real = [base for base in bases if base not in _TOP and type(base) is not MirrorType]
     real += [mirrors.shadow_of(base) for base in inherited]
@@ -326,7 +326,7 @@ def _shadow(described: dict[str, Any], bases: tuple[type, ...]) -> type | None:
         return None
     try:
         return type(real[0])(described["name"], (real[0],), {"__module__": described["module"]})
-    except TypeError:  # a class that nobody may derive from
+    except TypeError:  # a class that cannot be derived from
         return None
 
 
@@ -347,12 +347,12 @@ def _or_text(part: Any, code: Callable[[Any], Any]) -> Any:
 def _rebuilt(kind: type[BaseException], args: tuple[Any, ...]) -> BaseException:
     try:
         return kind(*args)
-    except Exception:  # a class with arguments of its own
+    except Exception:  # a class with its own arguments
         return kind.__new__(kind, *args)
 
 
 def _library_name(value: Any) -> str | None:
-    """Module and name of a library's function or module that the other process has as well."""
+    """Module and name of a library's function or module that the other process also has."""
     if isinstance(value, types.ModuleType):
         return value.__name__ if value.__name__.partition(".")[0] in sys.stdlib_module_names else None
     module = getattr(value, "__module__", None)

@@ -1,6 +1,6 @@
-"""Attributes of libraries that a suite patches: what stands in its own process then stands in the solution's, too.
+"""Attributes of libraries that a suite patches: a patch in its own process is applied in the solution's, too.
 
-Only what the suite's text names can be patched by it: those attributes are compared with what they were before it ran.
+Only attributes that the suite's text names can be patched by it: they are compared with their values before it ran.
 Standard library only.
 """
 
@@ -17,7 +17,7 @@ class Watched:
     """In the suite's process.
 
     Args:
-        words: of the suite's text.
+        words: words of the suite's text.
         own: modules of the suite itself.
     """
 
@@ -39,7 +39,7 @@ class Watched:
                 self._watch(part, module, name, words)
 
     def news(self, peer: Any) -> list[Any]:
-        """["patch", module, class, name, value] of what is another by now, without the value where it is back."""
+        """["patch", module, class, name, value] of each changed attribute, without the value where it is restored."""
         items = []
         for at, (owner, named, original) in enumerate(self._attributes):
             now = vars(owner).get(named[2])
@@ -56,7 +56,7 @@ class Patched:
         self._originals: dict[tuple[str, str, str], Any] = {}
 
     def patch(self, peer: Any, module: str, path: str, name: str, *value: Any) -> None:
-        """Put a value in place of an attribute; without one, what was there."""
+        """Replace an attribute's value; without a value, restore the original."""
         owner = getattr(import_module(module), path) if path else import_module(module)
         original = self._originals.setdefault((module, path, name), vars(owner).get(name))
         setattr(owner, name, peer.values.value(value[0]) if value else original)

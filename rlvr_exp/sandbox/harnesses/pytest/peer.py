@@ -1,9 +1,9 @@
-"""One end of the bridge: asks the other for what is done with its objects, and does what it is asked with its own.
+"""One end of the bridge: sends requests for operations on the other end's objects, and serves requests on its own.
 
 A request is [conversation, "?", what, target, name, args, kwargs, news]; its answer is [conversation, "=" or "!",
-result or exception, news]. Requests nest: while one waits, the other end may ask back. `news` are changes of shared
-containers, objects no longer held, and whatever `Ambient` reports. What may be asked, and what an answer is worth, is
-for `rules` to say. Standard library only.
+result or exception, news]. Requests nest: while one is pending, the other end may send requests back. `news` are
+changes of shared containers, objects no longer held, and the reports of `Ambient`. `rules` decides which requests are
+served and which answers are accepted. Standard library only.
 """
 
 import asyncio
@@ -32,11 +32,11 @@ class Peer:
     """One end.
 
     Args:
-        channel: to the other one.
+        channel: the channel to the other end.
         side: 0 for the suite's process, 1 for the solution's.
         rules: `rules.Rules`, or `rules.Trusting`.
-        ambient: what is exchanged beside calls.
-        own_modules: modules whose classes are no library's.
+        ambient: state that is exchanged besides calls.
+        own_modules: modules whose classes are not a library's.
     """
 
     def __init__(self, channel: Channel, side: int, rules: Any, ambient: Any, own_modules: frozenset[str]):
@@ -71,20 +71,21 @@ class Peer:
         }
 
     def serves(self, what: str, does: Callable[..., Any]) -> None:
-        """A further request that this end answers: `does(target, name, args, kwargs)`."""
+        """Register a further request that this end serves: `does(target, name, args, kwargs)`."""
         self._does[what] = does
 
-    # Asking
+    # Requests
 
     def request(self, what: str, name: Any = "", target: Any = None, args: Any = (), kwargs: Any = None) -> Any:
-        """Raises what the other end raises; Gone; Unbridgeable where an argument cannot cross."""
+        """The answer to a request. Raises what the other end raises; Gone; Unbridgeable where an argument cannot
+        cross."""
         return self._request(what, name, target, args, kwargs or {}, Place())
 
     def _request(self, what: str, name: Any, target: Any, args: Any, kwargs: dict[str, Any], place: Place) -> Any:
         if len(args) > 2 and self.side == 0 and is_failure(args[-2]):  # as to `__exit__`, under whatever name
             self.request(what, name, target, (*args[:-3], None, None, None), kwargs)
             return False
-        released, self._released = self._released, []  # before anything is coded that could be dropped on the way
+        released, self._released = self._released, []  # before coding anything that could be dropped meanwhile
         code = self._shared.code
         coded = [None if target is None else self.values.code(target), name, [code(arg) for arg in args]]
         coded.append([[key, code(arg)] for key, arg in kwargs.items()])
@@ -115,7 +116,7 @@ class Peer:
 
     @property
     def place(self) -> Place:
-        """Where what is read now came from."""
+        """The place of the value that is being decoded."""
         return getattr(self._local, "place", Place())
 
     def _conversation(self) -> int:
@@ -126,7 +127,7 @@ class Peer:
             self._channel.open(known)
         return known
 
-    # What mirrors ask
+    # Requests of mirrors
 
     def get(self, target: Any, name: str) -> Any:
         self.rules.ask(target, name)
@@ -163,7 +164,7 @@ class Peer:
         return self.rules.believed(place, self._request("special", name, target, args, {}, place))
 
     def _by_content(self, target: Any, name: str, args: tuple[Any, ...]) -> Any:
-        """What plain data would answer that holds the same as the object, where it holds any."""
+        """The answer of plain data with the object's content, where it has any."""
         base = values.base_of(type(target))
         content = target if base is not None else self.request("content", "", target)
         if content is None:
@@ -173,21 +174,21 @@ class Peer:
         return getattr(base or type(content), name, lambda *_: NotImplemented)(content, *args)
 
     def pickled(self, target: Any) -> Any:
-        """How `pickle` takes an object of the other end: as what that end's own made of it."""
+        """How `pickle` reduces an object of the other end: as that end's own pickle reduces it."""
         return self.unpickled, (self.request("pickle", "", target),)
 
     def is_kind(self, what: str, value: Any, kind: Any) -> bool:
         return self.request(what, "", kind, (value,)) is True
 
     def skips(self, trace: types.TracebackType | None) -> bool:
-        """Whether an exception that a context manager swallows kept an assertion from being made."""
+        """Whether an exception that a context manager swallows prevented an assertion."""
         return bool(self.rules.skips(trace))
 
     def driven(self, target: Any) -> Any:
         return driven(target, self)
 
     def derive(self, kind: Any, name: str, bases: Any, namespace: dict[str, Any], options: dict[str, Any]) -> State:
-        """The original of a class that is derived here from the other end's."""
+        """The original of a class that is derived here from a class of the other end."""
         parts = [[key, *_taken_apart(part)] for key, part in namespace.items() if key not in _NOT_SENT]
         number = self.request("derive", name, None, (list(bases), parts, kind.__module__), options)
         self.rules.derived(kind)
@@ -197,10 +198,10 @@ class Peer:
         """A mirror is gone."""
         self._released.append([number, times])
 
-    # Answering
+    # Serving
 
     def serve(self, conversation: int = MAIN) -> None:
-        """Answer until the other end is gone. Raises Gone."""
+        """Serve requests until the other end is gone. Raises Gone."""
         self._local.conversation = conversation
         while True:
             self._answer(self._channel.receive(conversation))
@@ -227,11 +228,11 @@ class Peer:
             result = self._ambient.run(partial(self.coroutines.within, does) if mark == _IN_LOOP else does)
             code, handed = self._shared.code, set(self.objects.handed)
             answer = [conversation, _ANSWER, (self.values.code if what in ("describe", "dir") else code)(result)]
-            if what == "describe":  # the classes that it names have not been handed over by that
+            if what == "describe":  # naming a class does not hand it over
                 self.objects.handed.intersection_update(handed)
         except Gone:
             raise
-        except BaseException as fault:  # whatever it is, it is the answer
+        except BaseException as fault:  # any exception is the answer
             self.rules.leaves(fault)
             answer = [conversation, _FAULT, self._coded_fault(fault)]
         self._channel.send([*answer, self._news(released)])
@@ -274,8 +275,8 @@ def _content(target: Any) -> Any:
 
 
 class _Patches:
-    """Attributes of modules and classes that the other end sets. It sees no dict of theirs, and so takes back what it
-    set by deleting it; what stood there before then stands there again."""
+    """Attributes of modules and classes that the other end sets. It does not see their dicts, and so resets what it
+    set by deleting it; then the previous value is restored."""
 
     def __init__(self) -> None:
         self._before: dict[tuple[int, str], list[Any]] = {}
@@ -294,7 +295,7 @@ class _Patches:
 
 
 class _Holder:
-    """Gives a thread's conversation back with the thread."""
+    """Releases a thread's conversation when the thread ends."""
 
     def __init__(self, free: list[int], number: int):
         self._free, self.number = free, number
@@ -315,7 +316,7 @@ def _taken_apart(part: Any) -> list[Any]:
 
 
 def _special(target: Any, name: str, args: list[Any]) -> Any:
-    """As the interpreter would: by the class, for what is no class itself."""
+    """Call a special method of an object that is no class, like the interpreter: by its class."""
     if name == "__copy__":
         return copy.copy(target)
     if name == "__deepcopy__":

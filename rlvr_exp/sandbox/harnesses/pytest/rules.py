@@ -1,4 +1,4 @@
-"""What the suite's process believes of the solution, and what it lets the solution ask.
+"""Which answers of the solution the suite's process accepts, and which requests of the solution it serves.
 
 Plain data is compared by the interpreter. An object of the solution compares by its own methods with objects of the
 solution, and with anything else only where it is an instance of a class that the task is about: the reference gave an
@@ -27,10 +27,10 @@ from rlvr_exp.sandbox.harnesses.pytest.values import MAX_DEPTH
 
 PLAIN, OBJECT = 1, 2
 _SERVED = frozenset("call method get set delete special dir isinstance issubclass describe spawn cancel settle".split())
-"""What the suite's process does for the solution's at all."""
+"""Requests that the suite's process serves at all."""
 _SITES, _SITE = 4000, 200
 _COUNTING = frozenset((*ARITHMETIC, "__neg__", "__pos__", "__abs__", "__invert__", "__round__"))
-"""Special methods whose result is as much about its class as their operands are."""
+"""Special methods whose result the task is about where it is about their operands."""
 _FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType)
 _RUNNING = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
 _OF_FUNCTIONS = frozenset(
@@ -44,7 +44,7 @@ _OF_CLASSES = _OF_FUNCTIONS | frozenset(
 _OF_MOCKS = frozenset((*dir(unittest.mock.MagicMock()), "method_calls", "mock_calls"))
 _OF_RECORDS = frozenset(("_fields", "_attributes", "_asdict", "_replace"))
 _PREDICATES = frozenset("startswith endswith issubset issuperset isdisjoint equals all any".split())
-"""What a plain result would be asked about an expected value, with no more than yes or no for an answer."""
+"""Methods by which a plain result is compared with an expected value, with yes or no as the only answers."""
 
 
 class Wrong(AssertionError):
@@ -52,12 +52,12 @@ class Wrong(AssertionError):
 
 
 class Rules:
-    """Of one run.
+    """The rules of one run.
 
     Args:
         classes: names of classes whose instances the suite's text compares with plain data.
-        sites: what the reference gave where, from `seen`; None without a reference.
-        recording: this is the reference's own run: everything is believed and noted.
+        sites: the kinds of the reference's values by place, from `seen`; None without a reference.
+        recording: this is the reference's own run: everything is accepted and recorded.
         own_modules: modules of the suite.
     """
 
@@ -77,10 +77,10 @@ class Rules:
         self.own = 0
         """Comparisons that the solution's own methods decided."""
 
-    # Belief
+    # Acceptance
 
     def place(self, target: Any, suffix: str, args: tuple[Any, ...] = ()) -> Place:
-        """Where the result of something done with an object comes from."""
+        """The place of the result of an operation on an object."""
         state = state_of(target) or state_of(type(target))
         labels = (state.place.sites if state is not None else ()) or ("?",)
         sites = tuple(f"{label}{suffix}"[-_SITE:].removeprefix(".") for label in labels)
@@ -93,13 +93,13 @@ class Rules:
         return Place(plain or sites, bool(known) and not plain, bool(plain), bool(plain) and not known)
 
     def place_of_fault(self, place: Place) -> Place:
-        """Where what an exception holds comes from."""
+        """The place of an exception's content."""
         return Place(tuple(f"{site}!" for site in place.sites))
 
     def _is_about_by_text(self, target: Any, suffix: str, args: tuple[Any, ...]) -> bool:
         if type(target) is MirrorType:
             return target in self._about
-        if suffix == "()" and type(type(target)) is not MirrorType:  # a method of a class, as Point.origin
+        if suffix == "()" and type(type(target)) is not MirrorType:  # a method of a class, like Point.origin
             return self._is_about(target)
         return suffix[1:] in _COUNTING and any(self._is_about(operand) for operand in (target, *args))
 
@@ -109,7 +109,7 @@ class Rules:
             self._about.add(value)
 
     def derived(self, kind: Any) -> None:
-        """The suite derived a class of its own."""
+        """The suite derived its own class."""
         if kind.__name__ in self._classes or any(base in self._about for base in type.mro(kind)):
             self._about.add(kind)
 
@@ -128,11 +128,11 @@ class Rules:
         return value
 
     def awaited(self, target: Any, value: Any) -> Any:
-        """The same for what an awaitable came to."""
+        """The same for the result of an awaitable."""
         return self.believed(self.place(target, ".await"), value)
 
     def refuses(self, target: Any, name: str, args: tuple[Any, ...]) -> bool:
-        """Whether a special method of the solution's is not asked: it would be shown what is expected."""
+        """Whether a special method of the solution is not called: it would see the expected value."""
         if name not in COMPARING and name not in ARITHMETIC:
             return False
         if self._recording or self._is_about(target) or _is_solutions(args[0]):
@@ -141,7 +141,7 @@ class Rules:
         return True
 
     def ask(self, target: Any, name: str, args: tuple[Any, ...] = ()) -> None:
-        """Raises AttributeError for what only plain data is asked, with what is expected for an argument."""
+        """Raises AttributeError for methods that only plain data gets, with the expected value as argument."""
         if name not in _PREDICATES or self._recording or not _is_solutions(target) or self._is_about(target):
             return
         if not (args and all(map(_is_solutions, args))) and not self._is_of_named_class(target):
@@ -178,7 +178,7 @@ class Rules:
         self._failed = [failure for failure in self._failed if not any(failure is part for part in chain)]
 
     def skips(self, trace: types.TracebackType | None) -> bool:
-        """Whether what ends a `with` block there keeps an assertion of the block from being made."""
+        """Whether the end of a `with` block there prevents an assertion of the block."""
         if trace is None:
             return False
         blocks = self.managed.get(trace.tb_frame.f_code.co_filename, ())
@@ -186,11 +186,11 @@ class Rules:
         return bool(around) and any(line >= trace.tb_lineno for line in max(around)[2])
 
     def swallowed(self) -> list[AssertionError]:
-        """Assertions that failed since the last question, and that the solution kept to itself."""
+        """Assertions that failed since the last call, and that the solution swallowed."""
         failed, self._failed = self._failed, []
         return failed
 
-    # What the solution may ask
+    # Requests of the solution
 
     def allow(self, what: str, target: Any, name: Any) -> None:
         """Raises AttributeError."""
@@ -229,7 +229,7 @@ class Rules:
 
 
 class Trusting:
-    """The solution's process believes whatever the suite sends, and answers everything."""
+    """The solution's process accepts whatever the suite sends, and serves every request."""
 
     def place(self, target: Any, suffix: str, args: tuple[Any, ...] = ()) -> Place:
         return Place()
@@ -263,7 +263,7 @@ def _is_class_name(site: str) -> bool:
 
 
 def holds_object(value: Any, depth: int = 0) -> bool:
-    """Whether something in it is no plain data."""
+    """Whether any part of it is no plain data."""
     if _is_solutions(value) or isinstance(value, (type, BaseException)):
         return True
     return depth < MAX_DEPTH and any(holds_object(part, depth + 1) for part in values.inside(value))

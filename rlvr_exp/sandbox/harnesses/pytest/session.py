@@ -1,8 +1,8 @@
-"""pytest itself, inside a candidate's fork: a configuration made in the zygote, suites collected from memory.
+"""pytest itself, inside a candidate's fork: a configuration built in the zygote, suites collected from memory.
 
-Owns what counts as a passed test: its function was called by this module and ran to its end, and pytest's own reports
-of set-up, call and teardown say passed. pytest finds fixtures, parameters and classes and runs the protocol; it reads
-no file, loads no plugin by itself and writes no report. Standard library and pytest only.
+Owns the definition of a passed test: its function was called by this module and ran to its end, and pytest's own
+reports of set-up, call and teardown say passed. pytest finds fixtures, parameters and classes and runs the protocol; it
+reads no file, loads no plugin by itself and writes no report. Standard library and pytest only.
 """
 
 import ast
@@ -33,9 +33,9 @@ _BLOCKED = (
 _ARGS = ["-s", "-c", "/dev/null", "--rootdir=/", "--assert=plain", "--tb=native", "--basetemp=/unused", "--noconftest"]
 _ARGS += [part for name in _BLOCKED.split() for part in ("-p", f"no:{name}")]
 _FRAMES = 60
-"""From the outermost; the suite's own are there."""
+"""Frames searched from the outermost on; the suite's own are among them."""
 _LAST = ("last_type", "last_value", "last_traceback", "last_exc")
-"""Where pytest leaves the last failure: its message shows what was expected."""
+"""Where pytest leaves the last failure: its message shows the expected value."""
 MESSAGE = 600
 """Characters of a failure's message that leave the process."""
 
@@ -44,10 +44,10 @@ Report = Callable[[str, str, str], None]
 
 
 def configure() -> Config:
-    """A configuration as `pytest -p no:cacheprovider` would have it, without plugins of others. For the zygote.
+    """A configuration like that of `pytest -p no:cacheprovider`, without third-party plugins. For the zygote.
 
-    Nothing lies about in which a solution could read what is tested: no environment variable and no folder is named
-    after a test, and pytest's own plugin for asserts, which keeps the configuration in a global, is taken out.
+    A solution finds nothing that shows the tests: no environment variable and no folder is named after a test, and
+    pytest's own plugin for asserts, which keeps the configuration in a global, is removed.
     """
     pytest.Function.repr_failure = pytest.Function._repr_failure_py = _brief
     runner._update_current_test_var = lambda item, when: None
@@ -68,7 +68,7 @@ def _brief(item: pytest.Function, excinfo: pytest.ExceptionInfo[BaseException], 
 
 
 class _Silent:
-    """In place of the terminal: what pytest asks for colours, and nothing that prints."""
+    """In place of the terminal: pytest's writer for colours, and no output."""
 
     def __init__(self, config: Config):
         self._tw = create_terminal_writer(config, io.StringIO())
@@ -76,7 +76,7 @@ class _Silent:
 
 
 def rewritten(text: str, path: str, config: Config) -> CodeType:
-    """A test file's code, asserts rewritten as pytest does, and as `texts` says. Raises SyntaxError, ValueError."""
+    """A test file's code, with asserts rewritten by pytest and by `texts`. Raises SyntaxError, ValueError."""
     tree = ast.parse(text, path)
     texts.transform(tree)
     AssertionRewriter(path, config, text.encode("utf-8", "replace")).run(tree)
@@ -84,7 +84,7 @@ def rewritten(text: str, path: str, config: Config) -> CodeType:
 
 
 class _Memory(pytest.Module):
-    """A test file that lies nowhere."""
+    """A test file in memory."""
 
     load: Callable[[], ModuleType]
 
@@ -93,7 +93,7 @@ class _Memory(pytest.Module):
             return self.load()
         except pytest.skip.Exception:
             raise
-        except BaseException as fault:  # SystemExit, too, is an answer
+        except BaseException as fault:  # SystemExit, too, is a result
             raise self.CollectError(short(fault)) from fault
 
     def collect(self) -> Iterator[Any]:
@@ -109,12 +109,12 @@ class Suite:
         self._ran_through: set[str] = set()
         self._faults: dict[str, tuple[str, str]] = {}
         self.broken: list[str] = []
-        """What kept the session from its regular course."""
+        """What disturbed the session's regular course."""
         config.pluginmanager.register(_Recorder(self), name="recorder")
         config.hook.pytest_sessionstart(session=self.session)
 
     def forget(self) -> None:
-        """Let go of pytest's own objects."""
+        """Release pytest's own objects."""
         pytestPDB._config = pytestPDB._pluginmanager = pytest.mark._config = None
         self.__dict__.clear()
 
@@ -125,8 +125,8 @@ class Suite:
         of_the_suite: Callable[[Any], bool],
         swallowed: Callable[[], list[AssertionError]],
     ) -> None:
-        """Where the run takes place, who hears of its tests, which tests are the suite's own, and what may still fail
-        one that came back."""
+        """Set the run's folder, the receiver of its reports, which tests are the suite's own, and what may still fail a
+        test that returned."""
         self._root, self._report, self._of_the_suite = (pathlib.Path(folder), report, of_the_suite)
         self._swallowed = swallowed
         self._config._rootpath = self.session.path = self._root
@@ -171,13 +171,13 @@ class Suite:
             self.broken.append(short(fault))
 
     def call(self, item: pytest.Item, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Call a test's function; that it came back is what counts."""
+        """Call a test's function; that it returned is what counts."""
         result = function(*args, **kwargs)
         self._ran_through.add(str(item.nodeid))
         return result
 
     async def call_async(self, item: pytest.Item, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """The same for a coroutine function of unittest's."""
+        """The same for a coroutine function of unittest."""
         result = await function(*args, **kwargs)
         self._ran_through.add(str(item.nodeid))
         return result
@@ -220,7 +220,7 @@ class _Recorder:
             function = item.obj
             call = self._suite.call_async if is_async_function(function) else self._suite.call
             item.obj = _like(function, _calling(call, item, function))
-            if is_async_function(function):  # which pytest takes from the instance
+            if is_async_function(function):  # pytest takes it from the instance
                 setattr(item.instance, item.name, item.obj)
         return (yield)
 
@@ -250,7 +250,7 @@ def _kind(report: pytest.TestReport) -> str:
 
 
 def _calling(call: Callable[..., Any], item: pytest.Item, function: Any) -> Any:
-    """A function of its own, which takes attributes and is a coroutine function where the test is one."""
+    """A new function, which takes attributes and is a coroutine function where the test is one."""
     if not is_async_function(function):
         return lambda *args, **kwargs: call(item, function, *args, **kwargs)
 
@@ -261,7 +261,7 @@ def _calling(call: Callable[..., Any], item: pytest.Item, function: Any) -> Any:
 
 
 def _like(function: Any, wrapper: Any) -> Any:
-    """What unittest reads from a test method beside calling it."""
+    """The wrapper with the attributes that unittest reads from a test method."""
     wrapper.__name__ = getattr(function, "__name__", "test")
     wrapper.__doc__ = getattr(function, "__doc__", None)
     for name in ("__unittest_skip__", "__unittest_skip_why__", "__unittest_expecting_failure__", "pytestmark"):

@@ -1,8 +1,8 @@
 """Containers that both processes hold: a list that a call fills, an attribute that a test appends to.
 
 A list, dict, set or array that crosses by itself (an argument, a result, an attribute) keeps its identity: each end
-remembers its own copy for as long as anything else holds it, and sends what became of it with its next message. What
-lies inside a container is data; it keeps its identity where the update finds the same kind at the same place. Standard
+keeps its own copy as long as anything else holds it, and sends its changes with its next message. The content of a
+container is data; it keeps its identity where the update finds the same kind at the same place. Standard
 library only.
 """
 
@@ -12,9 +12,9 @@ from typing import Any
 from rlvr_exp.sandbox.harnesses.pytest.values import CHANGING, Unbridgeable, Values
 
 _MOST = 256
-"""Containers remembered at a time; beyond, the oldest is a copy from then on."""
+"""Containers tracked at a time; above it, the oldest is a plain copy from then on."""
 _UNHELD = 3
-"""Below it nobody but the table and the question itself holds a container."""
+"""Below it only the table and the check itself hold a container."""
 
 
 class Shared:
@@ -51,14 +51,14 @@ class Shared:
         return self._held[number][0]
 
     def changes(self) -> list[Any]:
-        """[number, content] of what has changed since it crossed, and [number] of what nobody here holds any more."""
+        """[number, content] of containers changed since they crossed, [number] of those not held here any more."""
         sent: list[Any] = [[number] for number in self._dropped]
         self._dropped.clear()
         for number, entry in list(self._held.items()):
             try:
                 coded = self._values.code(entry[0])
             except Unbridgeable:
-                coded = entry[1]  # what was put into it stays here
+                coded = entry[1]  # its new content stays here
             if coded != entry[1]:
                 entry[1] = coded
                 sent.append([number, coded])
@@ -68,7 +68,7 @@ class Shared:
         return sent
 
     def apply(self, changes: list[Any]) -> None:
-        """What the other end sent. Raises ValueError, TypeError."""
+        """Apply the other end's changes. Raises ValueError, TypeError."""
         for number, *content in changes:
             entry = self._held.get(number)
             if entry is None:

@@ -1,6 +1,6 @@
-"""The solution's process: it loads the solution, then does what the suite's process asks, until that is gone.
+"""The solution's process: it loads the solution, then serves the suite's process, until that is gone.
 
-Nothing of the suite is here, and nothing here is trusted. Standard library only.
+The suite's text is not here, and nothing here is trusted. Standard library only.
 """
 
 import linecache
@@ -22,7 +22,7 @@ _OWN = frozenset((NAME, "__main__"))
 
 
 def serve(payload: bytes, fd: int) -> None:
-    """Called once in a fresh fork, beside the suite's. `payload`: solution, words of the suite's text."""
+    """Called once in a fresh fork, next to the suite's. `payload`: solution, words of the suite's text."""
     job = wire.decode_native(payload)
     settle(os.getcwd(), importing=True)
     channel = Channel(fd)
@@ -44,7 +44,7 @@ def serve(payload: bytes, fd: int) -> None:
 
 
 class _Loader:
-    """The solution's module. Its number is 1, the first that is given."""
+    """The solution's module. Its number is 1, the first number."""
 
     def __init__(self, text: str, folder: str, peer: Peer):
         self._text, self._path = text, os.path.join(folder, f"{NAME}.py")
@@ -56,7 +56,7 @@ class _Loader:
         return vars(self._module)
 
     def load(self, *_: Any) -> list[str]:
-        """Run the solution's text in its module, again where it has run before. The names that it shows."""
+        """Run the solution's text in its module, or rerun it. The names that it defines."""
         module = self._module
         module.__dict__["__file__"] = self._path
         sys.modules[NAME] = module
@@ -69,7 +69,7 @@ class _Loader:
 
 
 def _execute(text: str, names: dict[str, Any] | None = None, local: dict[str, Any] | None = None) -> None:
-    """The names that a text binds, in the namespace that it was given, without what `exec` adds by itself."""
+    """The names that a text binds in its namespace, without those that `exec` adds."""
     space: dict[str, Any] = {**(names or {})}
     exec(text, space, local)
     space.pop("__builtins__", None)

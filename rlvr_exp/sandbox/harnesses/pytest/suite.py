@@ -1,4 +1,4 @@
-"""The harness of `pytest`: the suite's process, which alone reports. The solution is in another one (`solution`).
+"""The harness of `pytest`: the suite's process, which alone reports. The solution is in another process (`solution`).
 
 In the zygote pytest is configured and warmed. In a fork the solution is loaded over the bridge, the suite compiled and
 its tests run. Records, JSON each: ["solution", kind, text], ["collected", tests], ["test", name, outcome, message],
@@ -13,7 +13,7 @@ import linecache
 import os
 import sys
 import tempfile
-import unittest.mock  # noqa: F401  loaded here, free in every fork
+import unittest.mock  # noqa: F401  loaded here, at no cost in every fork
 from collections.abc import Callable
 from types import CodeType, ModuleType
 from typing import Any
@@ -37,13 +37,13 @@ _dumps, _exit = json.JSONEncoder(ensure_ascii=True).encode, os._exit
 
 
 def run(payload: bytes, send: Send, peer: int | None = None) -> None:
-    """Judge-side contract: called once in a fresh fork, which ends right after."""
+    """The trusted side: called once in a fresh fork, which ends right after."""
     job = wire.decode_native(payload)
     _Run(job, lambda *record: send(_dumps(record).encode("ascii")), peer).run()
 
 
 def serve(payload: bytes, fd: int) -> None:
-    """The same for the solution's process, which keeps nothing of the suite's."""
+    """The same for the solution's process, which keeps nothing of the suite."""
     global _CONFIG, _SUITE
     _SUITE.forget()
     _CONFIG = _SUITE = None
@@ -60,7 +60,7 @@ class _Run:
         self._asserts, self._own, self._counted_own = 0, 0, 0
 
     def run(self) -> None:
-        """Report on the whole suite."""
+        """Run and report the complete suite."""
         if self._prepare() and self._load_solution():
             self._judge()
             if self._bridge is not None:
@@ -68,7 +68,7 @@ class _Run:
         self._record("done")
 
     def _prepare(self) -> bool:
-        """What is read from the suite or for it."""
+        """Write the run's files and compile the suite; False where that fails."""
         job = self._job
         os._exit = self._leaves
         settle(self._folder, importing=self._bridge is None)
@@ -108,7 +108,7 @@ class _Run:
             kind = "parse" if isinstance(fault, SyntaxError) or "null bytes" in str(fault) else kind
             self._record("solution", kind, sessions.short(fault))
             return False
-        except BaseException as fault:  # whatever a candidate raises, SystemExit too, is its answer
+        except BaseException as fault:  # whatever a candidate raises, SystemExit too, is its result
             self._record("solution", "exception", sessions.short(fault))
             return False
         return True
@@ -171,7 +171,7 @@ class _Run:
             self._record("profile", bridge.rules.seen)
 
     def _written_in_the_suite(self, item: Any) -> bool:
-        """A solution's own functions and classes that look like tests are none."""
+        """Whether it is the suite's own test: a solution's functions and classes that look like tests are none."""
         function = getattr(item, "function", None)
         for _ in range(50):
             inner = getattr(getattr(function, "hypothesis", None), "inner_test", None)
@@ -210,7 +210,7 @@ class Case(unittest.TestCase):
 
 
 def _warm() -> None:
-    """One suite of our own, so that whatever pytest loads or compiles late is there before the first fork."""
+    """Run a sample suite, so that whatever pytest loads or compiles late is loaded before the first fork."""
     with tempfile.TemporaryDirectory() as folder:
         config = sessions.configure()
         code = sessions.rewritten(_WARM, os.path.join(folder, "test_warm.py"), config)

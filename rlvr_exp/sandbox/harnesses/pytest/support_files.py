@@ -1,7 +1,7 @@
-"""Files that a problem gives beside its suite: on disk for both processes, as modules from memory for the suite's.
+"""Files that a problem adds to its suite: on disk for both processes, as modules from memory for the suite's.
 
-Both processes work in one folder, which the solution may write to; so the suite's imports nothing from there. Standard
-library only.
+Both processes work in one folder, which the solution may write to; so the suite's process imports nothing from there.
+Standard library only.
 """
 
 import os
@@ -16,7 +16,7 @@ from rlvr_exp.sandbox.imports import fit_imports
 
 
 def settle(folder: str, importing: bool) -> None:
-    """The folder as the place for temporary files, and for imports where these are wanted; what libraries need here."""
+    """Use the folder for temporary files, and for imports where wanted; with the settings that libraries need."""
     os.umask(0o022)
     if importing:
         sys.path.insert(0, folder)
@@ -25,7 +25,7 @@ def settle(folder: str, importing: bool) -> None:
 
 
 def write_files(folder: str, files: Mapping[str, str]) -> None:
-    """The files of a run, their names checked by whoever sends them. Raises OSError."""
+    """Write the files of a run, their names checked by the sender. Raises OSError."""
     for name, text in files.items():
         path = os.path.join(folder, name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -34,11 +34,11 @@ def write_files(folder: str, files: Mapping[str, str]) -> None:
 
 
 class Given:
-    """Finder and loader of modules whose text is known.
+    """Finder and loader of modules from their text.
 
     Args:
-        folder: where their files lie, too, for what reads them as data.
-        files: name: text, of all given files.
+        folder: where their files are, too, for code that reads them as data.
+        files: text by name, for all files.
         special: modules that are loaded by a function in place of a text.
     """
 
@@ -59,7 +59,7 @@ class Given:
         return spec
 
     def create_module(self, spec: ModuleSpec) -> None:
-        """The usual."""
+        """The default module creation."""
 
     def exec_module(self, module: ModuleType) -> None:
         if module.__name__ in self._special:

@@ -1,6 +1,6 @@
-"""A suite's syntax tree as it runs: assertions counted, texts that are evaluated evaluated where the solution is.
+"""A suite's syntax tree in its running form: assertions counted, texts evaluated in the solution's process.
 
-What a suite evaluates or unpickles may be the solution's words: a text that is neither its own nor mere arithmetic is
+What a suite evaluates or unpickles may come from the solution: a text that is neither its own nor mere arithmetic is
 evaluated in the solution's process, and nothing is unpickled but data. Standard library only.
 """
 
@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 ASSERTED = "@asserted"
-"""A name in a test module that no program can write."""
+"""A name in a test module that no program can spell."""
 _HARMLESS = {
     "builtins": "list dict set frozenset tuple int float complex str bytes bytearray bool range slice object",
     "collections": "OrderedDict Counter deque defaultdict",
@@ -39,7 +39,7 @@ class _Transformer(ast.NodeTransformer):
 
 
 def transform(tree: ast.Module) -> None:
-    """In place."""
+    """Rewrite the tree in place."""
     _Transformer().visit(tree)
 
 
@@ -62,11 +62,11 @@ def _assertions(block: ast.AST) -> list[int]:
 
 
 class Evaluating:
-    """What `eval`, `exec` and `compile` do where the suite calls them, under whatever name.
+    """Replacements of `eval`, `exec` and `compile` for calls by the suite, under whatever name.
 
     Args:
-        suite: its texts by their paths, whose constants are evaluated as ever.
-        elsewhere: asks the solution's process: ("eval" or "exec", text and namespaces).
+        suite: its texts by their paths, whose constants are evaluated as usual.
+        elsewhere: sends a request to the solution's process: ("eval" or "exec", text and namespaces).
     """
 
     def __init__(self, suite: Mapping[str, str], elsewhere: Callable[[str, tuple[Any, ...]], Any]):
@@ -75,14 +75,14 @@ class Evaluating:
         self._paths, self._elsewhere = frozenset(suite), elsewhere
 
     def take_over(self) -> None:
-        """Stand in the place of the three for the rest of this process."""
+        """Replace the three for the rest of this process."""
         for name in ("eval", "exec", "compile"):
             setattr(builtins, name, partial(self._do, name))
 
     def _do(self, name: str, text: Any, *args: Any, **options: Any) -> Any:
         frame = sys._getframe(1)
         if frame.f_code.co_filename in self._paths and not self._is_harmless(name, text):
-            if name == "compile":  # what it does is decided where it is evaluated
+            if name == "compile":  # decided where it is evaluated
                 ast.parse(text)
                 return text
             return self._elsewhere(name, (text, *args))
@@ -100,7 +100,7 @@ _REAL = {"eval": eval, "exec": exec, "compile": compile}
 
 
 def _compiled(text: Any, args: tuple[Any, ...], options: dict[str, Any], frame: types.FrameType) -> Any:
-    """With what the caller's own `from __future__` lines say, as ever."""
+    """Compile with the caller's own `from __future__` flags, as usual."""
     if len(args) < 4 and "dont_inherit" not in options:
         flags = (args[2] if len(args) > 2 else options.pop("flags", 0)) | (frame.f_code.co_flags & _FUTURES)
         return compile_(text, *args[:2], **options, flags=flags, dont_inherit=True)
@@ -112,7 +112,7 @@ _FUTURES = sum(getattr(__future__, name).compiler_flag for name in __future__.al
 
 
 def _is_arithmetic(text: Any) -> bool:
-    """Constants and operators, nothing that could be called or looked up."""
+    """Whether it is constants and operators, without calls and lookups."""
     try:
         tree = ast.parse(text.strip(), mode="eval")
     except SyntaxError:

@@ -1,7 +1,7 @@
 """Plain data by value: the coding of what crosses the bridge, exact types of the interpreter and of array packages.
 
-`code` makes JSON of a value and `value` the reverse. What is no plain data is left to `Objects`: a handle, a class, an
-exception. Reading builds data and nothing else; which classes a name may stand for is the reader's own decision. numpy,
+`code` turns a value into JSON, `value` is the reverse. Values that are no plain data are left to `Objects`: a handle, a
+class, an exception. Reading builds data and nothing else; the reader decides which classes a name may stand for. numpy,
 torch and pandas are touched only where a value of theirs crosses. Standard library only.
 """
 
@@ -37,7 +37,7 @@ _DATE, _TIME = ("year", "month", "day"), ("hour", "minute", "second", "microseco
 
 
 class Unbridgeable(TypeError):
-    """What cannot cross: a frame, a module of the suite, nesting without end."""
+    """A value that cannot cross: a frame, a module of the suite, endless nesting."""
 
 
 def _fields(*names: str) -> Callable[[Any], list[Any]]:
@@ -120,12 +120,12 @@ def base_of(kind: type) -> type | None:
 
 
 def content_of(value: Any) -> Any:
-    """What an instance of such a class holds, by the plain type's own methods."""
+    """The content of an instance of such a class, by the plain type's own methods."""
     return next(content(value) for base, content in _BASES if issubclass(type(value), base))
 
 
 def inside(value: Any) -> Iterable[Any]:
-    """What a container of plain data, or of a class that derives from one, holds."""
+    """The content of a container of plain data, or of a class that derives from one."""
     if isinstance(value, dict):
         return itertools.chain(value, value.values())
     if isinstance(value, (list, tuple, set, frozenset)):
