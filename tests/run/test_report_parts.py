@@ -77,7 +77,7 @@ def test_the_defaults_do_not_differ():
 def test_answers_are_held_against_the_gold(whole, monkeypatch):
     gold = "def solve(g):\n    return g[::-1]\n"
     found = {f"t{i}": task_index.TaskInfo(i / 12, gold) for i in range(12)}
-    monkeypatch.setattr("rlvr_exp.run.report.look_up_tasks", lambda directory, prompts: found)
+    monkeypatch.setattr("rlvr_exp.run.report.load_task_index", lambda directory, prompts: found)
     page = report(whole)
     minus = [text for tag, text in page.texts if tag == "span" and text.startswith("-def solve")]
     plus = [text for tag, text in page.texts if tag == "span" and text.startswith("+after answer of")]

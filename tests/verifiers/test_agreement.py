@@ -8,7 +8,7 @@ from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.verifiers.agreement import __main__ as command
 from rlvr_exp.verifiers.agreement import naive
-from rlvr_exp.verifiers.agreement.pairs import judged, pytest_pairs, python_io_pairs
+from rlvr_exp.verifiers.agreement.pairs import with_verdicts, pytest_pairs, python_io_pairs
 from rlvr_exp.verifiers.agreement.values import value, written
 from rlvr_exp.verifiers.python_io import PythonIO
 from rlvr_exp.verifiers.suite.verifier import PytestSuite
@@ -17,14 +17,14 @@ from rlvr_exp.verifiers.suite.verifier import PytestSuite
 def test_python_io_agrees_on_pairs_that_pass_and_pairs_that_fail() -> None:
     pairs = python_io_pairs(60, seed=7)
     with PythonIO(Sandbox(workers=2, cpu_s=10.0, wall_s=60.0)) as verifier:
-        found = judged(pairs, verifier)
+        found = with_verdicts(pairs, verifier)
     assert [one for one in found if not one.agrees] == []
     assert {(one.kind, one.plain) for one in found} >= {("honest", True), ("wrong", True), ("wrong", False)}
 
 
 def test_pytest_agrees() -> None:
     with PytestSuite(Sandbox(workers=2, cpu_s=10.0, wall_s=60.0), memory_mb=2048) as verifier:
-        found = judged(pytest_pairs(6, seed=7), verifier)
+        found = with_verdicts(pytest_pairs(6, seed=7), verifier)
     assert [one for one in found if not one.agrees] == []
     assert {one.plain for one in found} == {True, False}
 

@@ -4,7 +4,7 @@ import pytest
 from dafny_samples import EXAMPLES, MAX, SUM
 
 from rlvr_exp.tasks.dafny.parse_body import body_of
-from rlvr_exp.tasks.dafny.prompt import BARE, FORMS, Wording, again, answer_of, write
+from rlvr_exp.tasks.dafny.prompt import BARE, FORMS, Wording, answer_of, retry, write
 from rlvr_exp.tasks.dafny.role_examples import ROLES, RoleExample
 
 INSTRUCT = Wording("instruct")
@@ -56,6 +56,6 @@ def test_shots_stand_before_the_task_with_their_answers(options: Wording) -> Non
 
 def test_asked_again_the_bare_prompt_shows_what_was_answered_and_what_was_said() -> None:
     part = RoleExample("writer", MAX)
-    text = again(part, BARE, [], "{ m := a; }", "a postcondition\n\nmight not hold")
+    text = retry(part, BARE, [], "{ m := a; }", "a postcondition\n\nmight not hold")
     asked = write(part, BARE)
     assert text == f"{asked}{{ m := a; }}\n// a postcondition\n// might not hold\n\n{asked}"
