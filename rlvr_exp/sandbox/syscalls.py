@@ -6,7 +6,7 @@ one machine without a network; each was reviewed for what it reaches outside the
 purpose, besides all that needs privileges: sockets and their addresses, signals with values, memfd (memory that no
 limit counts), POSIX and System V queues and shared memory, key rings, io_uring, tracing and reading of other processes,
 handles of files, namespaces and mounts, extended attributes (notes for the next candidate), priorities and affinity,
-personality, sync; calls that work on the pages of shared files (splice and the like, mincore) or reports what others do
+personality, sync; calls that work on the pages of shared files (splice and the like, mincore) or report what others do
 with them (inotify). Standard library only.
 """
 
