@@ -22,15 +22,15 @@ from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.verifiers.base import Verdict
 
 LIMIT = 6
-"""Most tokens of a completion."""
+"""The most tokens of a completion."""
 PROMPTS = ((5, 6, 7, 8), (9, 3), (4, 4, 11))
 LENGTHS = ((3, 1, 6), (4, 2, 2), (5, 6, 3))
 REWARDS = ((1.0, 0.0, 0.25), (0.2, 0.9, 0.4), (0.3, 0.3, 0.3))
-"""The last group is dead, unless an algorithm shapes rewards by length."""
+"""The last group has zero variance, unless an algorithm shapes rewards by length."""
 
 
 def policy(folder: Path) -> Policy:
-    """Loaded from disk, as a reference is."""
+    """Loaded from disk, like a reference."""
     torch.manual_seed(0)
     shape = dict(vocab_size=20, hidden_size=16, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2)
     config = Qwen3Config(**shape, num_key_value_heads=1, head_dim=8, pad_token_id=0, eos_token_id=1)
@@ -44,7 +44,7 @@ def policy(folder: Path) -> Policy:
 
 
 def algorithm(name: str, *words: str) -> Algorithm:
-    """As `algorithm=NAME` has it, for the size of the fixed batch."""
+    """The algorithm of `algorithm=NAME`, for the size of the fixed batch."""
     size = ["algorithm.prompts_per_step=3", "algorithm.group_size=3", "algorithm.max_steps=1"]
     config = compose(["+stage=grpo", f"algorithm={name}", *size, *words]).config
     return build(config.algorithm, max_completion_tokens=LIMIT)
@@ -63,14 +63,14 @@ def logprobs(model, prompt: Sequence[int], answer: Sequence[int]) -> torch.Tenso
 
 
 def doubled(model) -> torch.nn.Module:
-    """A plain model with the same weights: the trainer puts a head of its own into the one it has."""
+    """A plain model with the same weights: the trainer puts its own head into its model."""
     plain = Qwen3ForCausalLM(model.config)
     plain.load_state_dict(model.state_dict())
     return plain.double()
 
 
 def drawn_from(model, drift: float) -> list[list[tuple[float, ...]]]:
-    """What a sampler would have recorded of every token, `drift` away from the model as it is."""
+    """A sampler's records of every token, `drift` away from the current model."""
     draw = torch.Generator().manual_seed(7)
     with torch.no_grad():
         rows = [[logprobs(doubled(model), PROMPTS[p], one) for one in row] for p, row in enumerate(answers())]
@@ -103,8 +103,8 @@ def _verdict(reward: float | None) -> Verdict:
 
 
 def trainer(folder: Path, who: Algorithm, given, tokens: int = 1000) -> PolicyTrainer:
-    """One step of plain gradient descent at rate 1, so that weights move by the gradient. `given`: the experience, or what
-    makes one of a step. A reference is moved away from the policy, so that its penalty pulls."""
+    """A step of plain gradient descent at rate 1, so that weights move by the gradient. `given`: the training batch, or a
+    function from a step to a batch. A reference is moved away from the policy, so that its penalty acts."""
     player = policy(folder)
     fixed = dict(
         output_dir=str(folder / "scratch"),
@@ -137,7 +137,7 @@ def flat(model) -> torch.Tensor:
 
 
 def gradient(made: PolicyTrainer) -> torch.Tensor:
-    """What one step hands to its optimizer."""
+    """The gradient that a step passes to its optimizer."""
     start = flat(made.model)
     made.train()
     return start - flat(made.model)

@@ -1,4 +1,4 @@
-"""Three updates of which one is sick on rank 1 alone, for tests/algorithms/rank_program.py."""
+"""Three updates, the second not finite on rank 1 only, for tests/algorithms/rank_program.py."""
 
 from tempfile import TemporaryDirectory
 

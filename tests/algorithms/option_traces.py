@@ -1,5 +1,5 @@
-"""What a run does with the options of its algorithm, in three parts that are compared in turn: what is sampled, what is
-made of it, and what two or three updates of a model of a few hundred weights leave behind."""
+"""The trace of a run with the options of its algorithm, in three parts that are compared in turn: the samples, the
+training batch, and the weights after two or three updates of a model of a few hundred weights."""
 
 import gc
 import tempfile
@@ -30,13 +30,13 @@ from rlvr_exp.rollouts.sampler import SamplingParams
 from rlvr_exp.tasks.base import Candidate, Task
 from rlvr_exp.verifiers.base import Direct, Request, Verdict
 
-gc.freeze()  # Transformers collects before every run; what imports left behind need not be looked at again.
+gc.freeze()  # Transformers collects garbage before every run; objects of imports need not be scanned each time.
 
 LIMIT = fixed_batch.LIMIT
 TASKS = [
     Task(f"task{i}", "f", float(i), inputs=f"w{3 + i} w4", problem="hopeless" if i % 2 else "open") for i in range(6)
 ]
-"""Every other one is always failed, so that its groups are dead."""
+"""Every other task always fails, so that its groups have zero variance."""
 SMALL = {"prompts_per_step": 2, "group_size": 3, "max_steps": 2}
 
 
@@ -60,7 +60,7 @@ def options_of(schema: type, **given: Any) -> Any:
 
 
 def trace(options: Any) -> Iterator[Any]:
-    """The parts of a run's trace, each made when it is asked for."""
+    """The parts of a run's trace, each computed on request."""
     with tempfile.TemporaryDirectory() as folder:
         yield _sampled(options, Path(folder))
         yield _made(options, Path(folder))
@@ -95,7 +95,7 @@ def _collector(options: Any, who: Algorithm, policy: Policy) -> Collector:
 
 
 def _sampled(options: Any, folder: Path) -> Any:
-    """Every step's groups by an untrained policy, and how many batches the sampler was given."""
+    """Every step's groups by an untrained policy, and the number of batches that the sampler received."""
     who = built(options)
     collector = _collector(options, who, _policy(folder))
     steps = range(0, options.max_steps, who.plan().iterations)
@@ -113,7 +113,7 @@ def _made(options: Any, folder: Path) -> Any:
 
 
 def _trained(options: Any, folder: Path) -> Any:
-    """The weights that the run's updates leave, and how many passes they took."""
+    """The weights after the run's updates, and the number of their passes."""
     who, policy = built(options), _policy(folder)
     collector = _collector(options, who, policy)
 

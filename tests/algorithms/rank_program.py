@@ -1,4 +1,4 @@
-"""What each rank does in tests/algorithms/test_learning_ranks.py; it writes what it found to OUT.RANK, as JSON.
+"""The program of each rank in tests/algorithms/test_learning_ranks.py; it writes its findings to OUT.RANK, as JSON.
 
 All in one pair of processes, since each import of torch and TRL costs seconds. Started by rlvr_exp.run.children:
 python -m rank_program OUT STRATEGY,STRATEGY,STRATEGY PROGRESS_FD LIFE_FD.
@@ -26,7 +26,7 @@ from rlvr_exp.run.ranks import joined
 
 STEPS = 5
 FED = {"uneven": ((1,), EVERYTHING), "cut": ((), 12), "one live": ((0, 1, 3), EVERYTHING), "dead": ((0, 1, 2, 3), 12)}
-"""By name: dead groups, and tokens of a pass. With one live group, a rank of two has nothing to learn from."""
+"""By name: groups without advantages, and tokens of a pass. With a single useful group, one of two ranks has no samples."""
 
 TURNS = {
     "in turn": [("default", 2), ("critic", 1), ("default", 2), ("critic", 3)],
@@ -42,7 +42,7 @@ def trace(parallel: Parallel, fed: str) -> dict[str, list[float]]:
         made, who, _ = trainer(folder, experience(dead), tokens, kind=WithAdam, **more)
         made.train()
     rows = [row for row in made.state.log_history if "grad_norm" in row]
-    with gathered_weights(who.model), gathered_weights(who.model):  # One inside the other, as a probe within a rollout.
+    with gathered_weights(who.model), gathered_weights(who.model):  # Nested, like a probe within a rollout.
         weights = torch.cat([value.detach().flatten() for value in who.model.parameters()])
     return {
         "loss": [row["loss"] for row in rows],
@@ -58,14 +58,14 @@ class WithAdam(PolicyTrainer):
         super().__init__(policy, args, torch.optim.AdamW(policy.model.parameters(), lr=0.01), *rest)
 
     def _begin(self, model):
-        """With the pass at the longest lengths that devices of their own have first; no strategy learns from it."""
+        """With the pass at the longest lengths that accelerators run first; no strategy learns from it."""
         super()._begin(model)
         if self.accelerator.num_processes > 1:
             self._warm_up(model)
 
 
 def shares() -> dict[str, object]:
-    """What the ranks make of five questions and of one, and what they agree on."""
+    """The ranks' results for five requests and for one, and the objects that they exchange."""
 
     @data_parallel
     def answer(policy, domain, verifier, questions, seconds):

@@ -1,4 +1,4 @@
-"""Two roles, adapters on one small model, trained in turn; used in one process and, under ZeRO-2, in two."""
+"""Two roles, adapters on a small model, trained in turn; used in a single process and, under ZeRO-2, in two."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ NAMES = ("default", "critic")
 
 @dataclass
 class Seen:
-    """What the runs left behind."""
+    """The results of the runs."""
 
     weights: dict[str, list[float]]
-    """Of each role's adapter, at the end."""
+    """The weights of each role's adapter, at the end."""
     idle_kept: bool
-    """In every turn the weights and the optimizer state of the other role stayed bit for bit as they were."""
+    """In every turn the weights and the optimizer state of the other role stayed bit for bit unchanged."""
     learned: bool
     """Every turn changed the role's own weights."""
     steps: list[int]
@@ -74,7 +74,7 @@ def _state(who: Policy, name: str, made: dict[str, PolicyTrainer]) -> list[torch
 
 
 def _moments(trainer: PolicyTrainer) -> Iterator[torch.Tensor]:
-    """Of AdamW, within what Accelerate and DeepSpeed put around it."""
+    """The state of AdamW, inside the wrappers of Accelerate and DeepSpeed."""
     inner = trainer.optimizer
     while hasattr(inner, "optimizer"):
         inner = inner.optimizer

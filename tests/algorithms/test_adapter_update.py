@@ -28,7 +28,7 @@ def folder(tmp_path_factory) -> Path:
 
 
 def policy(folder: Path, adapter: Adapter = LORA, moved: bool = True, **options) -> Policy:
-    """A policy whose adapter has been trained, so that it answers otherwise than its base."""
+    """A policy whose adapter has been trained, so that it differs from its base."""
     made = load_policy(Model(path=str(folder), adapter=adapter, **options), seed=0)
     draw = torch.Generator().manual_seed(1)
     for value in adapter_parameters(made.model, "default") if moved else ():
@@ -79,7 +79,7 @@ def trainer(folder: Path, who: Policy, **options) -> PolicyTrainer:
 
 
 def log_probabilities(who: Policy) -> torch.Tensor:
-    """(samples, T), each sample in a row of its own."""
+    """(samples, T), each sample in its own row."""
     given = experience()
     logits = who.model(input_ids=torch.cat([given.prompt_ids, given.completion_ids], dim=1)).logits
     scores = logits[:, PROMPT - 1 : -1].log_softmax(-1)

@@ -1,4 +1,4 @@
-"""Loss weights: the papers' averages, and that they survive any split of a step."""
+"""Loss weights: the papers' averages, unchanged by any split of a step."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""No option of an algorithm is dead: each one, changed, changes what a run samples, what it makes of it or what it learns.
+"""No option of an algorithm is dead: changing it changes a run's samples, its training batch or its updates.
 
 The options are found in the schemas: a new one without an entry below fails. `algorithm.trl` is handed on to TRL whole.
 """
@@ -31,7 +31,7 @@ def change(to: Any, **base: Any) -> Change:
 
 
 FOLLOWED = {"iterations": 3, "max_steps": 3, "kl_coef": 0.5}
-"""Several updates on the same samples: ratios leave 1, the policy leaves its reference."""
+"""Several updates on the same samples: ratios differ from 1, the policy differs from its reference."""
 REPLAYED = {"iterations": 1, "max_steps": 3, "replay_steps": 1, "replay_prompts": 1}
 
 COMMON = {
@@ -91,12 +91,12 @@ LEAVES = [
 
 @cache
 def parts(name: str, options: tuple[tuple[str, Any], ...]) -> list:
-    """What was made of a trace so far, and what makes the rest."""
+    """The parts of a trace computed so far, and the function that computes the rest."""
     return [[], trace(options_of(SCHEMAS_OF_RL[name], **dict(options)))]
 
 
 def part(kept: list, number: int) -> Any:
-    """The trace's part, made once."""
+    """The trace's part, computed once."""
     made, rest = kept
     while len(made) <= number:
         made.append(next(rest))

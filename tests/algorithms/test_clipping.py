@@ -1,4 +1,4 @@
-"""Gradient norms are tracked as they are, and clipping does what it says."""
+"""Gradient norms are tracked exactly, and clipping works as documented."""
 
 import math
 
@@ -13,7 +13,7 @@ from rlvr_exp.algorithms.clipping import Clipping
 
 
 class Gradients(TrainerCallback):
-    """The gradient that each optimizer step is taken on."""
+    """The gradient of each optimizer step."""
 
     def __init__(self) -> None:
         self.seen: list[torch.Tensor] = []
@@ -23,7 +23,7 @@ class Gradients(TrainerCallback):
 
 
 def stepped(scale: float, limit: float, seed: int, steps: int = 1, every: int = 1):
-    """Gradients that the optimizer saw, the rows logged, and the gradient of the first step before clipping."""
+    """The optimizer's gradients, the logged rows, and the gradient of the first step before clipping."""
     bowl, seen = Bowl(seed, scale), Gradients()
     bowl(torch.zeros(1))["loss"].backward()
     whole = torch.cat([value.grad.flatten() for value in bowl.parameters()]).double()

@@ -1,4 +1,4 @@
-"""Credit between roles: what a body is worth does not depend on the annotator's luck, nor on how hard its task is."""
+"""Credit between roles: a body's credit depends neither on the annotator's luck nor on the difficulty of its task."""
 
 import pytest
 from hypothesis import given
@@ -23,7 +23,7 @@ def test_the_shared_credit_is_the_mean_of_a_bodys_cascades(task) -> None:
 def test_a_task_that_is_easier_for_all_credits_nobody(task, ease: float) -> None:
     easier = [[None if one is None else one + ease for one in own] for own in task]
     if sum(mean(own) is not None for own in task) < 2:
-        return  # One body alone has nobody to differ from.
+        return  # A single body has no other body to differ from.
     for before, after in zip(counterfactual(task), counterfactual(easier), strict=True):
         assert (before is None) == (after is None)
         assert before is None or after == pytest.approx(before, abs=1e-9)

@@ -17,7 +17,7 @@ unit = st.floats(0, 1)
 
 @st.composite
 def batches(draw):
-    """Rewards and values of completions of several lengths, as lists and as right-padded tensors with rubbish off the mask."""
+    """Rewards and values of completions of several lengths, as lists and as right-padded tensors, random off the mask."""
     lengths = draw(st.lists(st.integers(1, 7), min_size=1, max_size=5))
     rows = [[(draw(number), draw(number)) for _ in range(n)] for n in lengths]
     width = max(lengths)

@@ -1,4 +1,4 @@
-"""No option of imitation is dead: each one, changed, changes what is learned from, how it is cut."""
+"""No option of imitation is dead: changing it changes the training data, or how it is split."""
 
 import dataclasses
 import gc
@@ -19,7 +19,7 @@ from rlvr_exp.config.algorithm import SFT
 from rlvr_exp.stages.sft import trainer_arguments
 from rlvr_exp.tasks.base import Task
 
-gc.freeze()  # Transformers collects before every run; what imports left behind need not be looked at again.
+gc.freeze()  # Transformers collects garbage before every run; objects of imports need not be scanned each time.
 
 SMALL = {
     "max_steps": 3,
@@ -43,7 +43,7 @@ LEAVES = [spec.name for spec in dataclasses.fields(SFT) if spec.name not in ("_t
 
 
 def run(folder: Path, options: dict[str, Any]) -> tuple:
-    """How much is learned from, in how many passes, measured how often, and for how many steps."""
+    """The amount of training data, the number of passes, of evaluations and of steps."""
     config = compose(["+stage=sft", *(f"algorithm.{name}={value}" for name, value in options.items())]).config
     policy = fixed_batch.policy(folder / "policy")
     policy.tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()

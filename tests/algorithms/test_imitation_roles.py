@@ -1,4 +1,4 @@
-"""Both roles of Dafny are imitated alike: the answer and its end are learned, the prompt and the pads are not."""
+"""Both roles of Dafny are imitated in the same way: the answer and its end are learned, the prompt and the pads are not."""
 
 import json
 from types import SimpleNamespace
@@ -31,7 +31,7 @@ def policy():
 
 @pytest.fixture(scope="module")
 def batches(policy, tmp_path_factory):
-    """By role: its tasks and a batch of them as the model is given it."""
+    """By role: its tasks and a batch of them as the model's input."""
     folder = tmp_path_factory.mktemp("dafny")
     (folder / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
 

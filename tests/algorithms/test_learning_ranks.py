@@ -1,4 +1,4 @@
-"""Two processes learn what one does: under ddp, ZeRO-2 and ZeRO-3, also where a rank has nothing to learn from.
+"""Two processes learn the same as a single process: under ddp, ZeRO-2 and ZeRO-3, also where a rank has no samples.
 
 The ranks are real ones, started as a run starts them; rank_program.py says what each does.
 """
@@ -23,7 +23,7 @@ STRATEGIES = ("ddp", "zero2", "zero3")
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> list[dict]:
-    """What each of two ranks found."""
+    """The findings of each of two ranks."""
     folder = tmp_path_factory.mktemp("ranks")
     shared = child_environment(threads=1)
     shared["PYTHONPATH"] = os.pathsep.join([str(HERE), shared["PYTHONPATH"]])
@@ -58,7 +58,7 @@ def test_all_ranks_skip_an_update_that_is_sick_on_one(found, strategy: str, rank
 
 
 def test_the_trace_tells_updates_apart(alone) -> None:
-    """What the comparison above stands on: other experience gives other norms and weights, none gives none."""
+    """The premise of the comparison above: other batches give other norms and weights, an empty batch gives none."""
     assert alone["uneven"]["grad_norm"] != pytest.approx(alone["cut"]["grad_norm"], rel=1e-3)
     assert alone["uneven"]["weights"] != pytest.approx(alone["cut"]["weights"], rel=1e-3)
     assert set(alone["dead"]["grad_norm"]) == {0.0}
@@ -75,7 +75,7 @@ def test_each_rank_answers_its_share_and_all_hold_all(found) -> None:
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_roles_in_turn_learn_what_they_would_alone_and_leave_the_idle_one_as_it_is(found, processes: int) -> None:
-    """Two processes are under ZeRO-2."""
+    """With two processes under ZeRO-2."""
     if processes == 2:
         in_turn, apart = (found[0]["roles"][name] for name in TURNS)
     else:

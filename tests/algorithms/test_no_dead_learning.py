@@ -1,4 +1,4 @@
-"""Every option of every optimizer and schedule changes what a small training does."""
+"""Every option of every optimizer and schedule changes a small training."""
 
 import dataclasses
 from functools import cache
@@ -16,7 +16,7 @@ from rlvr_exp.config.scheduler import Scheduler
 from rlvr_exp.config.schema_match import default_of, field_types
 
 ACTS_WITH = {"warmup_stable_decay": ["scheduler.decay_steps=3"], "adafactor": ["optimizer.lr=0.3"]}
-"""What an option needs beside it to have a step to act in."""
+"""Other options that an option needs to have an effect."""
 STEPS = ["algorithm.max_steps=4", "run.log_every_steps=1"]
 
 
@@ -26,7 +26,7 @@ def target(group: str, option: str) -> str:
 
 
 def every_leaf() -> list[tuple[str, str, str]]:
-    """(group, option, leaf) of all that ship."""
+    """(group, option, leaf) of all shipped optimizers and schedules."""
     found = []
     for group in ("optimizer", "scheduler"):
         for option in group_options()[group]:
@@ -51,7 +51,7 @@ def trace(group: str, option: str, *words: str) -> tuple[tuple[float, ...], ...]
 
 
 def others(schema: type, name: str) -> list[Any]:
-    """Other values that are allowed, those first that are likely to show."""
+    """Other allowed values, those with a visible effect first."""
     spec = next(spec for spec in dataclasses.fields(schema) if spec.name == name)
     allowed, default, kind = allowed_of(spec), default_of(spec), field_types(schema)[name]
     if kind is bool:

@@ -1,5 +1,4 @@
-"""An update with a loss, gradient or reward that is no finite number leaves weights and optimizer as they are, and is
-counted."""
+"""An update with a loss, gradient or reward that is not finite leaves weights and optimizer unchanged, and is counted."""
 
 import copy
 import json
@@ -21,7 +20,7 @@ CAUSE = {fault: fault.split()[0] for fault in FAULTS}
 
 
 class Sick(TrainerCallback):
-    """Makes chosen steps sick, keeps what was there after each, and stands for the run's guards."""
+    """Injects faults into chosen steps, records the state after each, and stands for the run's guards."""
 
     def __init__(self, faults: dict[int, str], most: int = 5):
         self.updates = NonFiniteGuard(most)
@@ -44,7 +43,7 @@ class Sick(TrainerCallback):
 
 
 def sick(model, callback: Sick):
-    """The model with the faults in what it computes; a gradient's comes behind a loss that is finite."""
+    """The model with injected faults; a fault of the gradient leaves the loss finite."""
     plain = type(model).forward
 
     def forward(row):

@@ -1,4 +1,4 @@
-"""Optimizers: each lowers a convex loss, and what a run logs of it is the curve."""
+"""Optimizers: each lowers a convex loss, and a run logs the loss curve."""
 
 from statistics import fmean
 
@@ -14,7 +14,7 @@ from rlvr_exp.core.errors import InputError
 
 RATES = {"adam": 0.1, "adamw": 0.1, "adamw_8bit": 0.1, "sgd": 0.1, "adafactor": 0.1, "muon": 0.1}
 NO_SHRINKING = (Phase.explicit, Phase.reuse, Phase.generate)
-"""Each example is a training."""
+"""Each example is a complete training."""
 LINE = ["scheduler=constant", "scheduler.warmup_steps=0"]
 
 

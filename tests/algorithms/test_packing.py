@@ -1,4 +1,4 @@
-"""Packed groups give the log-probabilities and the gradient of one row a completion."""
+"""Packed groups give the same log-probabilities and gradient as one row per completion."""
 
 import shutil
 
@@ -34,7 +34,7 @@ def tiny(**more) -> Qwen3ForCausalLM:
 
 
 def batch(groups: list[tuple[int, list[int]]]) -> tuple[list[list[int]], list[list[int]], list[int], int]:
-    """Random ids for groups of (prompt length, completion lengths): prompts, answers, owners, T."""
+    """Random ids for groups of (prompt length, completion lengths): prompts, completions, owners, T."""
     generator = torch.Generator().manual_seed(1)
 
     def tokens(count: int) -> list[int]:
@@ -136,6 +136,6 @@ def test_a_window_shorter_than_a_completion_with_its_prompt_is_refused():
 def test_flex_attention_says_what_sdpa_says():
     prompts, answers, owners, width = batch([(40, [12, 13]), (60, [11, 25, 9])])
     model, rows = tiny().eval(), packed(prompts, answers, owners, width)
-    with torch.no_grad():  # On CPUs it has no backward pass.
+    with torch.no_grad():  # FlexAttention has no backward pass on CPUs.
         found = [score(model, rows, 1.0, implementation=way).logprobs for way in (FLEX, SDPA_PACKED)]
     assert torch.allclose(*found, atol=1e-5)

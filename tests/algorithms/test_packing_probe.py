@@ -1,4 +1,4 @@
-"""Models that cannot take packed rows are found out by trying, and trained one completion a row with the right result."""
+"""Models that do not support packed rows are detected by a trial, and train correctly with one completion per row."""
 
 import pytest
 import torch

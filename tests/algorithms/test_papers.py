@@ -1,4 +1,4 @@
-"""Each algorithm's gradient of a fixed batch is that of its paper's formula, written down naively in float64.
+"""Each algorithm's gradient of a fixed batch is that of its paper's formula, evaluated naively in float64.
 
 The references below are read off the papers, one loop a sum; nothing of the package computes in them. Old
 log-probabilities differ from the policy's, so that ratios and clipping act; rewards of the last group are all equal.
@@ -12,7 +12,7 @@ import torch
 from fixed_batch import LIMIT, PROMPTS, REWARDS
 
 EPS = 1e-6
-"""Added to deviations by our implementation, as by the authors'."""
+"""Added to deviations by our implementation, as in the authors' code."""
 
 
 class Paper:
@@ -139,11 +139,11 @@ CASES = {
     "gspo": (gspo, 5e-4),
     "cispo": (cispo, 1.5),
 }
-"""Formula, and how far the sampler is from the policy: enough for some ratios to be clipped and others not."""
+"""The formula, and the sampler's distance from the policy: enough for some ratios to be clipped and others not."""
 
 
 def both(folder, name, formula, drift, on_policy=False, tokens=1000, *words):
-    """(gradient of one real step, gradient of the formula)."""
+    """(gradient of a real step, gradient of the formula)."""
     who = batch.algorithm(name, *words)
     recorded = batch.drawn_from(batch.policy(folder / "same").model, drift)
     given = who.experience(batch.groups(who, recorded, sampled_at=1 if on_policy else 0), 0)
@@ -182,7 +182,7 @@ def test_rloo_is_the_papers_in_any_split(tmp_path, tokens):
     ],
 )
 def test_the_batch_tells_the_formulas_terms_apart(tmp_path, name, loose):
-    """A formula without its clip range or penalty is another one here: the comparison above can fail."""
+    """A formula without its clip range or penalty gives another gradient here: the comparison above can fail."""
     got, wanted = both(tmp_path, name, loose, CASES[name][1])
     assert not close(got, wanted)
 

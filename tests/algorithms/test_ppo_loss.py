@@ -1,4 +1,4 @@
-"""PPO's losses of one token against the equations, evaluated naively in float64."""
+"""PPO's losses of single tokens against the equations, evaluated naively in float64."""
 
 import math
 

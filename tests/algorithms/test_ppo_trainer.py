@@ -1,4 +1,4 @@
-"""PPO's update on a tiny policy: its gradient by hand, what each loss moves and leaves, and how a batch is used."""
+"""PPO's update on a tiny policy: its gradient by hand, the weights that each loss moves, and the use of a batch."""
 
 import math
 from dataclasses import replace
@@ -26,7 +26,7 @@ def logits_and_values(critic, given):
 
 
 def by_hand(ppo, silent=()) -> torch.Tensor:
-    """The first update's gradient: rho is 1 and the value is where it was, so that no clip acts. GAE is written out."""
+    """The first update's gradient: rho is 1 and the value is unchanged, so that no clip acts. GAE is written out."""
     critic, given = with_value(policy().model, ppo.value_trunk), batch(ppo, silent=silent)
     scores, values = logits_and_values(critic, given)
     logprobs = scores.gather(-1, given.completion_ids.unsqueeze(-1)).squeeze(-1)
@@ -49,7 +49,7 @@ def by_hand(ppo, silent=()) -> torch.Tensor:
 
 
 def moved(tmp_path, ppo, **more) -> torch.Tensor:
-    """What one plain step at rate 1 takes off the weights: the gradient."""
+    """The change of the weights by a plain step at rate 1: the gradient."""
     made = trainer(tmp_path, ppo, **more)
     before = weights(made.model)
     made.train()
@@ -93,7 +93,7 @@ def parts_moved(tmp_path, decay: float = 0.0, **options) -> dict[str, bool]:
 @pytest.mark.property(14)
 def test_a_step_updates_policy_and_value_together(tmp_path):
     assert parts_moved(tmp_path) == {"policy": True, "head": True, "trunk": False}
-    # The head starts at zero: from the second update on its loss reaches a trunk of its own.
+    # The head starts at zero: from the second update on its loss reaches its own trunk.
     assert parts_moved(tmp_path, value_trunk=OWN, max_steps=2, iterations=2) == {
         "policy": True,
         "head": True,
@@ -104,7 +104,7 @@ def test_a_step_updates_policy_and_value_together(tmp_path):
 @pytest.mark.property(14)
 @pytest.mark.parametrize("trunk", [SHARED, OWN])
 def test_while_the_value_warms_up_the_policy_is_bit_equal(tmp_path, trunk):
-    """Weight decay included: what takes no gradient is not touched."""
+    """Including weight decay: weights without a gradient are not touched."""
     found = parts_moved(tmp_path, 0.1, value_trunk=trunk, value_warmup_steps=2, max_steps=2, iterations=2)
     assert found == {"policy": False, "head": True, "trunk": trunk == OWN}
     assert parts_moved(tmp_path, value_trunk=trunk, value_warmup_steps=1, max_steps=2, iterations=2)["policy"]
@@ -117,7 +117,7 @@ def test_a_batch_without_a_verdict_moves_nothing(tmp_path):
 
 @pytest.mark.property(14)
 def test_the_values_loss_leaves_a_policy_with_its_own_trunk_as_it_is(tmp_path):
-    """With advantages of zero the policy has no loss, whatever the value's is."""
+    """With advantages of zero the policy has no loss, whatever the value's loss."""
     made = trainer(tmp_path, algorithm(**{**ONCE, "value_trunk": OWN, "max_steps": 2, "iterations": 2}), lr=0.1)
     given = made._prepared
     made._prepared = lambda experience: silenced(given(experience))
@@ -176,7 +176,7 @@ def test_every_pass_and_minibatch_is_an_update_on_one_batch(tmp_path):
 
 
 def test_minibatches_add_up_to_the_batch(tmp_path):
-    """At one point, the mean of their gradients is the whole batch's gradient."""
+    """At fixed weights, the mean of their gradients is the gradient of the entire batch."""
     whole, ppo = algorithm(**ONCE), algorithm(**ONCE, minibatches=2)
     made = trainer(tmp_path, ppo)
     made._choice = trainer(tmp_path, whole)._choice

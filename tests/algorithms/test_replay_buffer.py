@@ -1,4 +1,4 @@
-"""The buffer of recent groups: what it draws, forgets and keeps over a stop."""
+"""The buffer of recent groups: its draws, its size and its state over a resume."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""What the sampler recorded for each drawn token is what the trainer computes: on-policy ratios are 1."""
+"""The trainer computes the log-probabilities that the sampler recorded: on-policy ratios are 1."""
 
 import pytest
 import torch
@@ -23,7 +23,7 @@ FILTERS = {
 
 
 def peaked() -> Qwen3ForCausalLM:
-    """A random model whose distributions are far from even, so that filters leave something out."""
+    """A random model whose distributions are far from uniform, so that filters exclude tokens."""
     torch.manual_seed(0)
     shape = {
         "vocab_size": 24,

@@ -1,4 +1,4 @@
-"""Schedules: the rate that a run logs at each step is the closed form's."""
+"""Schedules: the logged rate of each step equals the closed form."""
 
 import math
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from rlvr_exp.core.errors import InputError
 LR = 0.25
 
 Form = Callable[[float, float], float]
-"""Factor of the highest rate from the share of steps after the warm-up that are done, and the floor."""
+"""The factor of the highest rate, from the completed share of steps after the warm-up and the floor."""
 FORMS: dict[str, Form] = {
     "constant": lambda done, floor: 1.0,
     "linear": lambda done, floor: 1 - done,

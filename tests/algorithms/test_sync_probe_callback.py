@@ -1,4 +1,4 @@
-"""The probe inside a trainer's own loop: what it measures, and that a stale engine ends the run."""
+"""The probe inside a trainer's own loop: its measurements, and that a stale engine stops the run."""
 
 from types import SimpleNamespace
 

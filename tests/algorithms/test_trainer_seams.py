@@ -1,4 +1,4 @@
-"""What the trainer relies on in the pinned TRL, and that a step's gradient is the loss that its weights say."""
+"""The trainer's assumptions about the pinned TRL, and that a step's gradient is that of its weighted loss."""
 
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ from rlvr_exp.models.policy import Policy
 
 GROUPS, SIZE, PROMPT, ANSWER = 4, 2, 5, 3
 EVERYTHING = 1000
-"""A limit on tokens that a whole step stays within."""
+"""A limit on tokens that an entire step stays within."""
 
 
 def policy() -> Policy:
@@ -41,7 +41,7 @@ def policy() -> Policy:
 
 
 def experience(dead: tuple[int, ...] = (), still: tuple[int, ...] = ()) -> TrainingBatch:
-    """Four groups of two; the groups and the samples named have no advantage. Prompts and completions differ in length."""
+    """Four groups of two; the given groups and samples have no advantage. Prompts and completions differ in length."""
     generator = torch.Generator().manual_seed(4)
     prompts = torch.randint(2, 20, (GROUPS, PROMPT), generator=generator).repeat_interleave(SIZE, 0)
     seen = torch.ones_like(prompts)
@@ -102,7 +102,7 @@ def flat(model) -> torch.Tensor:
 
 
 def gradient(folder, given: TrainingBatch, tokens: int, entropy_coef: float = 0.0, **more) -> torch.Tensor:
-    """The gradient that one step hands to its optimizer, before clipping."""
+    """The gradient that a step passes to its optimizer, before clipping."""
     made, who, asked = trainer(folder, given, tokens, entropy_coef, **more)
     start = flat(who.model)
     made.train()

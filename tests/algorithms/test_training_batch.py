@@ -1,4 +1,4 @@
-"""TrainingBatch as tensors: every field follows its sample through a selection, and the kept token ids are padded per token."""
+"""TrainingBatch as tensors: every field follows its sample through a selection; kept token ids are padded per token."""
 
 import dataclasses
 

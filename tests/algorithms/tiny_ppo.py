@@ -1,4 +1,4 @@
-"""PPO on a policy of a few hundred weights and a batch made by hand."""
+"""PPO on a policy of a few hundred weights and a batch built by hand."""
 
 import math
 from dataclasses import replace
@@ -21,9 +21,9 @@ from rlvr_exp.rollouts.sampler import TokenSample
 
 GROUPS, SIZE, PROMPT, ANSWER = 4, 2, 5, 3
 EVERYTHING = 1000
-"""A limit on tokens that a whole batch stays within."""
+"""A limit on tokens that an entire batch stays within."""
 ONCE = {"iterations": 1, "kl_coef": 0.0, "value_coef": 1.0}
-"""One update of a batch, without a reference."""
+"""A single update of a batch, without a reference."""
 
 
 def policy() -> Policy:
@@ -38,14 +38,14 @@ def policy() -> Policy:
 
 
 def algorithm(**options: Any) -> PPO:
-    """With the options of the schema, its defaults where nothing is said."""
+    """With the options of the schema, and its defaults for all others."""
     given = {**vars(Options()), "max_steps": 1, "group_size": SIZE, **options}
     names = PPO.__dataclass_fields__
     return PPO(**{name: value for name, value in given.items() if name in names}, max_completion_tokens=ANSWER)
 
 
 def groups(step: int = 0, silent: tuple[int, ...] = ()) -> list[Recent]:
-    """Four groups of two that differ in the lengths of prompts and completions; the samples named have no verdict."""
+    """Four groups of two that differ in the lengths of prompts and completions; the given samples have no verdict."""
     draw = torch.Generator().manual_seed(4 + step)
 
     def tokens(count: int) -> tuple[int, ...]:
@@ -74,7 +74,7 @@ def trainer(
     decay: float = 0.0,
     **more: Any,
 ) -> PPOTrainer:
-    """Plain descent at rate `lr`, so that one update shows its gradient."""
+    """Plain descent at rate `lr`, so that a single update shows its gradient."""
     who = who or policy()
     common = dict(
         output_dir=str(folder),

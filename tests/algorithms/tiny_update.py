@@ -15,7 +15,7 @@ from rlvr_exp.algorithms.nonfinite_guard import SkipNonFiniteUpdates
 from rlvr_exp.config import build, compose
 from rlvr_exp.run.callbacks import MetricsLogger
 
-gc.freeze()  # Transformers collects before every run; what imports left behind need not be looked at again.
+gc.freeze()  # Transformers collects garbage before every run; objects of imports need not be scanned each time.
 
 
 class Bowl(nn.Module):
@@ -47,7 +47,7 @@ class TinyTrainer(SkipNonFiniteUpdates, GradNormMetrics, Trainer):
 
 
 class Rows:
-    """Stands for a run's tracker and job."""
+    """A stand-in for a run's tracker and context."""
 
     def __init__(self) -> None:
         self.rows: list[dict[str, float]] = []
@@ -59,7 +59,7 @@ class Rows:
 
 
 def trained(model: nn.Module, *words: str, callbacks=()) -> tuple[TinyTrainer, list[dict[str, float]]]:
-    """The trainer after its last step, and the rows that a run's metrics would have."""
+    """The trainer after its last step, and the rows of a run's metrics."""
     config = compose(["+stage=grpo", *words]).config
     rows = Rows()
     with TemporaryDirectory() as scratch:
@@ -80,12 +80,12 @@ def trained(model: nn.Module, *words: str, callbacks=()) -> tuple[TinyTrainer, l
 
 
 def logged_rows(*words: str) -> list[dict[str, float]]:
-    """Rows with a rate: the last one, of the whole run, has none."""
+    """Rows with a rate: the last row, of the entire run, has none."""
     return [row for row in trained(Bowl(), *words)[1] if "learning_rate" in row]
 
 
 def tiny_language_model() -> nn.Module:
-    """What Muon wants to know: an embedding, a head, and a hidden matrix between them."""
+    """The parts that Muon distinguishes: an embedding, a head, and a hidden matrix between them."""
     torch.manual_seed(0)
     model = Bowl()
     model.inner, model.outer = nn.Embedding(3, 4), nn.Linear(4, 3, bias=False)

@@ -1,4 +1,4 @@
-"""The sum: order between right and wrong, switching off, missing verdicts, refused weights."""
+"""The sum of terms: order between right and wrong, switching off, missing verdicts, rejected weights."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Normalisation: order kept, common scale, state that comes back."""
+"""Normalisation: order is kept, the scale is common, state is restored."""
 
 import statistics
 

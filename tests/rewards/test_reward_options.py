@@ -1,4 +1,4 @@
-"""No option of a reward is dead: each one, changed, changes what some answer is paid, or is refused as a whole.
+"""No option of a reward is dead: changing it changes the reward of some completion, or the reward is rejected.
 
 The options are found in the schemas: a new one without an entry below fails.
 """
@@ -54,7 +54,7 @@ def paid(*words: str) -> list[float | None]:
 
 
 def override(name: str, leaf: str) -> str:
-    """The words that change the option."""
+    """The command line overrides that change the option."""
     if name == "Reward":
         return {"terms": "reward.terms.severity.weight=0", "normalizer": "reward=normalized"}[leaf]
     return f"reward.terms.{TERMS[name]}.{leaf}={CHANGES[name][leaf]}"

@@ -1,4 +1,4 @@
-"""Partial credit keeps the order of how far an answer came: parse < resolve < verify by its share < passed."""
+"""Partial credit keeps the order of how far a program came: parse < resolve < verify by its share < passed."""
 
 from itertools import pairwise
 

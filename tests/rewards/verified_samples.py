@@ -1,4 +1,4 @@
-"""Judged answers for the tests of rewards."""
+"""Verified completions for the tests of rewards."""
 
 from hypothesis import strategies as st
 

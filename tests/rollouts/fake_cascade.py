@@ -1,4 +1,4 @@
-"""A cascade without a model and without Dafny: texts and verdicts are scripted, what is read off texts is real."""
+"""A cascade without a model and without Dafny: texts and verdicts are scripted, parsing of texts is real."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -29,7 +29,7 @@ PROVED = LOOP.replace("while i < n\n", "while i < n\n    invariant i <= n && r =
 WRONG, ASSUMES, NO_BODY = "{\n  r := n;\n}", "{\n  assume false;\n}", "no"
 CUT_TEXT = "cut"
 Script = Callable[[str, RolloutRequest, tuple | None], tuple[str, Verdict]]
-"""(role, question, key) -> text and verdict of a completion."""
+"""(role, request, key) -> text and verdict of a completion."""
 
 
 def domain(folder: Path, count: int = 3) -> TwoStage:
@@ -45,7 +45,7 @@ def domain(folder: Path, count: int = 3) -> TwoStage:
 
 @contextmanager
 def scripted(script: Script, asked: list[tuple[str, RolloutRequest]] | None = None) -> Iterator[None]:
-    """`asked` gets every question with its role."""
+    """`asked` records every request with its role."""
 
     def generate_and_verify(policy, domain, verifier, requests: Sequence[RolloutRequest], sampling) -> RolloutResult:
         role = policy.role
@@ -76,7 +76,7 @@ def tasks_of(two: TwoStage) -> Sequence[Task]:
 
 
 def collector(two: TwoStage, rule: Callable[[Paid], list[float | None]], **options) -> CascadeCollector:
-    """Two tasks a step, three bodies of each. `rule`: the writer's credit."""
+    """Two tasks per step, three bodies for each. `rule`: the writer's credit."""
     filters = {role: GroupFilter("keep", 1e-6) for role in ("writer", "annotator")}
     shapes = dict.fromkeys(filters, lambda reward, tokens: reward)
     settings = Options(**{"annotations": 2, **options})
@@ -94,5 +94,5 @@ def failed(bucket: str) -> Verdict:
 
 
 def on_written(request: RolloutRequest) -> bool:
-    """The question is one of the cascade, not of the writer's own domain."""
+    """The request belongs to the cascade, not to the writer's own domain."""
     return request.task.problem.keep is not None

@@ -1,4 +1,4 @@
-"""Tasks, answers and verdicts without a model: what a task's answers are depends on its id and each draw's key alone."""
+"""Tasks, completions and verdicts without a model: a task's completions depend only on its id and their keys."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,11 +18,11 @@ from rlvr_exp.tasks.base import Candidate, Task
 from rlvr_exp.verifiers.base import Verdict
 
 SHARES = (0.0, 1.0, 0.5)
-"""Of answers that pass: tasks are always failed, always solved, or something between."""
+"""Shares of completions that pass: tasks are always failed, always solved, or between."""
 
 
 def tasks(count: int, prompts: int) -> list[Task]:
-    """`prompts` different ones among them."""
+    """`prompts`: the number of different prompts among them."""
     return [Task(f"task{i}", "f", SHARES[i % 3], inputs=i % prompts, problem=None) for i in range(count)]
 
 

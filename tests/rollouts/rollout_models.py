@@ -1,4 +1,4 @@
-"""Small models and prompts for the tests of this room."""
+"""Small models and prompts for the tests of rollouts."""
 
 import torch
 from transformers import Qwen3Config, Qwen3ForCausalLM
@@ -7,7 +7,7 @@ PAD, EOS, VOCABULARY = 0, 1, 30
 
 
 def tiny_model(**changes) -> Qwen3ForCausalLM:
-    """Random weights; two query heads share one head of keys."""
+    """Random weights; two query heads share a head of keys."""
     torch.manual_seed(0)
     shape = {"vocab_size": VOCABULARY, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2}
     shape |= {"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 8, "max_position_embeddings": 256}
@@ -27,5 +27,5 @@ def keys(count: int, group: int, seed: int = 0) -> list[list[tuple]]:
 
 @torch.no_grad()
 def plain_logits(model, prompt: list[int], completion: tuple[int, ...]) -> torch.Tensor:
-    """(tokens, vocabulary) of one sequence alone, without a cache."""
+    """(tokens, vocabulary) of a single sequence, without a cache."""
     return model(input_ids=torch.tensor([[*prompt, *completion]])).logits[0, len(prompt) - 1 : -1].float()

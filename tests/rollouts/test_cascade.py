@@ -1,4 +1,4 @@
-"""A cascade: who is asked what, whose fault a failure is, what a second attempt is told."""
+"""A cascade: the requests of each role, the role at fault for a failure, the feedback of a retry."""
 
 from dataclasses import replace
 
@@ -124,7 +124,7 @@ def test_without_a_writer_the_golds_body_is_annotated(two) -> None:
 
 
 class Recorder:
-    """Proves nothing, and remembers what it was asked."""
+    """Proves nothing, and records its requests."""
 
     def __init__(self):
         self.asked: list[str] = []

@@ -15,7 +15,7 @@ def two(tmp_path):
 
 
 def script(role, request, key):
-    """Bodies by their number; the first annotation of a loop proves it, no other does."""
+    """Bodies by their index; the first annotation of a loop proves it, no other does."""
     if role == "writer":
         body = BODIES[key[-1]]
         return body, PASSED if body == LOOP else failed("verify")

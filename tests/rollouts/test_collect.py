@@ -1,5 +1,5 @@
-"""Collecting: groups keep their ids, nothing accepted is lost, dead groups are replaced within a budget, and a run goes on
-from a saved state as if it had never stopped."""
+"""Collecting: groups keep their ids, no accepted group is lost, groups of zero variance are replaced within a budget, and
+a resumed run is the same as an uninterrupted run."""
 
 import json
 from collections import Counter
@@ -122,7 +122,7 @@ def test_tasks_of_one_prompt_are_different_groups():
 
 
 def test_what_is_drawn_depends_on_step_place_task_and_sample_alone():
-    """Further tasks come after the first ones and change nothing of them."""
+    """Further tasks come after the first tasks and change nothing about them."""
     plain = walk(BatchPlan(4, 3, STEPS), GroupFilter("keep", 1e-6))[0].sampled
     more = walk(BatchPlan(4, 3, STEPS), GroupFilter("resample", 1e-6, 3))[0].sampled
     assert len(more) > len(plain) and more[: len(plain)] == plain

@@ -1,4 +1,4 @@
-"""Filters and draws on given logits, held against Transformers' own."""
+"""Filters and draws on given logits, compared with Transformers' own."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""The group filter: one rule, on the spread of the full group, and dead groups told apart."""
+"""The group filter: a single rule, on the spread of the full group, and the kinds of zero variance."""
 
 from types import SimpleNamespace
 
@@ -12,7 +12,7 @@ maybe = st.one_of(st.none(), st.floats(-2, 2))
 
 
 def group(rewards, passed=False):
-    """A stand-in: the filter reads rewards and outcomes alone."""
+    """A stand-in: the filter reads only rewards and outcomes."""
     outcome = "passed" if passed else "failed"
     answers = [
         SimpleNamespace(verdict=SimpleNamespace(outcome="no_verdict" if r is None else outcome)) for r in rewards
@@ -56,7 +56,7 @@ def test_masking_is_for_dead_groups_alone(mode, masked):
 
 
 def test_the_only_loser_of_a_group_keeps_it_alive():
-    """Where everyone but one won, the winners' spread without it is zero: it is taken over the full group."""
+    """Where all members but one passed, the spread without that member is zero: it is taken over the full group."""
     assert GroupFilter("mask", 1e-6).zero_variance_kind(group((1.0, 1.0, 1.0, 0.0))) is None
 
 

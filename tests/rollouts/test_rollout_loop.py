@@ -1,4 +1,4 @@
-"""Answers come back in the order they were asked in, and are judged while others still draw."""
+"""Completions come back in the order of their requests, and are verified while others are still being sampled."""
 
 import threading
 from concurrent.futures import Future
@@ -68,7 +68,7 @@ def test_truncated_answers_fail_unjudged():
 
 
 def test_completions_are_submitted_while_others_draw(monkeypatch):
-    """What has ended is with the verifier before the sampler goes on."""
+    """Completions that have ended reach the verifier before the sampler continues."""
     handed, verifier = [], Counting()
     real = rollout_loop.stream
 

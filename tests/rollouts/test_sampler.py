@@ -1,4 +1,4 @@
-"""The sampling loop: what it records, what its draws depend on, how it ends."""
+"""The sampling loop: its records, the dependencies of its draws, and how it ends."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Decoding over the preallocated cache equals a plain forward pass without one, whatever leaves and however it grows."""
+"""Decoding over the preallocated cache equals a plain forward pass without it, however groups leave and it grows."""
 
 import numpy as np
 import pytest

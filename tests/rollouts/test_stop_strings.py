@@ -24,7 +24,7 @@ def decode(ids) -> str:
 
 
 def first_end(ids: list[int], stops: list[str]) -> int | None:
-    """By reading the whole text again after each token."""
+    """By searching the entire text after each token."""
     return next((n for n in range(len(ids)) if any(stop in decode(ids[: n + 1]) for stop in stops)), None)
 
 

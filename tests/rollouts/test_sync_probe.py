@@ -1,4 +1,4 @@
-"""The probe stops a run whose engine serves other weights than those trained, and says which; each cause really caused."""
+"""The probe stops a run whose engine does not serve the trained weights, and names the cause; each cause is provoked."""
 
 import copy
 
@@ -12,7 +12,7 @@ from rlvr_exp.rollouts.sync_probe import Sequences, SyncProbe
 
 
 def scores_of(model, sequences: Sequences):
-    """A trainer's scores: whole sequences without a cache, with the model as it is at the time of the call."""
+    """A trainer's scores: entire sequences without a cache, with the model's weights at the time of the call."""
 
     def trained() -> torch.Tensor:
         rows = [
