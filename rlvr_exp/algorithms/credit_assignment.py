@@ -18,26 +18,26 @@ The writer is credited with
 from collections.abc import Sequence
 from statistics import fmean
 
-Reward = float | None
+OptionalReward = float | None
 
 
-def mean(rewards: Sequence[Reward]) -> Reward:
+def mean(rewards: Sequence[OptionalReward]) -> OptionalReward:
     """The mean of the rewards with a verdict; None without any."""
     judged = [reward for reward in rewards if reward is not None]
     return fmean(judged) if judged else None
 
 
-def shared(rewards: Sequence[Sequence[Reward]]) -> list[Reward]:
+def shared(rewards: Sequence[Sequence[OptionalReward]]) -> list[OptionalReward]:
     """(G, H) rewards of cascades -> (G,) the writer's credits."""
     return [mean(of_body) for of_body in rewards]
 
 
-def counterfactual(values: Sequence[Sequence[Reward]]) -> list[Reward]:
+def counterfactual(values: Sequence[Sequence[OptionalReward]]) -> list[OptionalReward]:
     """(G, K) rewards of each body under the other annotator -> (G,) differences from the other bodies of the task."""
     own = shared(values)
     return [None if value is None else value - (_of_others(own, place) or 0.0) for place, value in enumerate(own)]
 
 
-def _of_others(values: Sequence[Reward], place: int) -> Reward:
+def _of_others(values: Sequence[OptionalReward], place: int) -> OptionalReward:
     """The only verified body of a task has no others: its value is its credit, and its group has zero variance anyway."""
     return mean([*values[:place], *values[place + 1 :]])

@@ -87,7 +87,8 @@ def test_a_completion_ends_where_its_domain_calls_it_whole():
     plain = sample_groups(model, prompts(4), keys(4, 4), SamplingParams(LogitFilters(), 30, (EOS,)))
     closing = (letters.index("e"), letters.index("q"))
     rule = CompletionCheck(lambda text: len(text) > 3 and text[-1] in "eq", closing)
-    stopped = sample_groups(model, prompts(4), keys(4, 4), SamplingParams(LogitFilters(), 30, (EOS,), decode=spell, completion_check=rule))
+    params = SamplingParams(LogitFilters(), 30, (EOS,), decode=spell, completion_check=rule)
+    stopped = sample_groups(model, prompts(4), keys(4, 4), params)
     ended = 0
     for one, cut in zip((o for g in plain for o in g), (o for g in stopped for o in g), strict=True):
         first = next((n for n in range(4, len(one.ids) + 1) if one.ids[n - 1] in closing), None)
