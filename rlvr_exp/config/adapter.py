@@ -122,7 +122,7 @@ def adapter_problems(model: "Model") -> Iterator[InputProblem]:
     elif continued(model):
         yield from _of_another_form(adapter, continued(model))
     elif adapter.kind == "none" and (given := _given(adapter)):
-        yield InputProblem("adapter.kind", "no adapter is made", f"none, with {', '.join(given)}", "lora, dora")
+        yield InputProblem("adapter.kind", "no adapter is created", f"none, with {', '.join(given)}", "lora, dora")
 
 
 def _given(adapter: Adapter) -> list[str]:

@@ -54,12 +54,14 @@ class Architecture:
             remedy = "copy all numbers from the model's config.json"
             return [
                 InputProblem(
-                    "layers", "a shape is given whole or not at all", f"no {', '.join(missing)}", remedy=remedy
+                    "layers", "a shape needs all of its options or none", f"no {', '.join(missing)}", remedy=remedy
                 )
             ]
         if not self.known and len(missing) < len(numbers):
             return [
-                InputProblem("layers", "a shape is given whole or not at all", "0", "1 or more", remedy="set it too")
+                InputProblem(
+                    "layers", "a shape needs all of its options or none", "0", "1 or more", remedy="set it too"
+                )
             ]
         if self.known and self.heads % self.kv_heads:
             got = f"{self.heads} heads over {self.kv_heads}"

@@ -19,7 +19,7 @@ def cross_check(config: Config) -> Iterator[InputProblem]:
     if config.stage not in STAGES:
         return
     if config.run.resume and STAGES[config.stage].algorithm is None:
-        what = "only stages that train have checkpoints to go on from"
+        what = "only stages that train have checkpoints to resume from"
         yield InputProblem(
             "run.resume", what, f"+stage={config.stage}", ", ".join(n for n, s in STAGES.items() if s.algorithm)
         )
@@ -54,7 +54,7 @@ def _of_cascade(config: Config) -> Iterator[InputProblem]:
             "data", "a cascade writes and annotates Dafny", config.data._target_, "data=dafny", "", "data=dafny"
         )
     elif config.data.role != "writer":
-        what = "the tasks of a cascade are the writer's; the annotator is asked about what it wrote"
+        what = "the tasks of a cascade are the writer's; the annotator annotates what it wrote"
         yield InputProblem("data.role", what, config.data.role, "writer", "", "drop it")
     if cascade.mode == "alternating" and algorithm.max_steps <= cascade.every_steps:
         what, remedy = "the writer would have no step", f"algorithm.max_steps={2 * cascade.every_steps} or more"

@@ -34,7 +34,7 @@ def fraction_problems(data: Any) -> list[InputProblem]:
     if data.dev_fraction + data.test_fraction <= 1:
         return []
     got = f"{data.dev_fraction} + {data.test_fraction}"
-    return [InputProblem("dev_fraction", "the shares of dev and test pass the whole", got, "a sum of at most 1")]
+    return [InputProblem("dev_fraction", "the shares of dev and test add up to more than 1", got, "a sum of at most 1")]
 
 
 @configures("rlvr_exp.tasks.arc.domain.Arc")
@@ -91,7 +91,8 @@ class DafnyDataOptions(Data):
     """Bodies of Dafny methods to write or to annotate: embedded, or real programs in the layouts of the published sets."""
 
     role: str = option("annotator", choices=("writer", "annotator", "both"))
-    """writer: header and specification to body; annotator: body to annotated body; both: each example asks for both."""
+    """writer: header and specification to body; annotator: body to annotated body; both: each example gives both
+    tasks."""
     dev_fraction: float = option(0.1, low=0, high=1)
     """Share of data that no file places that becomes `dev`."""
     test_fraction: float = option(0.1, low=0, high=1)

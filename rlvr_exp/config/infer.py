@@ -92,7 +92,7 @@ class Infer(Drawing):
     def _of_judging(self) -> list[InputProblem]:
         if self.verify:
             return []
-        pointless = {"samples": "nothing would choose among them", "max_attempts": "nothing says what to try again"}
+        pointless = {"samples": "nothing would choose among them", "max_attempts": "nothing decides what to retry"}
         return [
             InputProblem(name, f"without a verifier {why}", str(getattr(self, name)), "1", "", "infer.verify=true")
             for name, why in pointless.items()
@@ -101,7 +101,7 @@ class Infer(Drawing):
 
     def _of_files(self) -> list[InputProblem]:
         if self.output.endswith(".gz"):
-            return [InputProblem("output", "is written as plain text, so that it can be gone on with", self.output)]
+            return [InputProblem("output", "is written as plain text, so that it can be resumed", self.output)]
         if self.output == STDIN:
             remedy = "leave it out: answers go to standard output where it is a pipe"
             return [InputProblem("output", "has to be a file", self.output, remedy=remedy)]

@@ -145,7 +145,7 @@ def _rollouts(where: str, directory: str) -> Iterator[MissingArtifact]:
     elif not (Path(directory) / "config.yaml").is_file():
         yield from _run(where, directory)
     elif of_cascade(directory):
-        allowed = "a run of one policy; +stage=evaluate evaluate.cascade=CHECKPOINT measures a cascade again"
+        allowed = "a run of one policy; +stage=evaluate evaluate.cascade=CHECKPOINT evaluates a cascade"
         yield MissingArtifact(
             InputProblem(where, "the answers of a cascade stand on one another", directory, allowed), ""
         )
@@ -196,7 +196,7 @@ def weights_missing(model: Model) -> Iterator[MissingArtifact]:
                 InputProblem("model.name", "the weights are not on this machine", model.name, "", "", remedy), command
             )
     elif not _is_checkpoint(EMBEDDED_MODELS / model.embedded, model.from_scratch):
-        remedy = "install rlvr_exp again, or model.path=DIR for a local checkpoint"
+        remedy = "reinstall rlvr_exp, or model.path=DIR for a local checkpoint"
         place = EMBEDDED_MODELS / model.embedded
         yield MissingArtifact(InputProblem("model", "the embedded model is missing", str(place), "", "", remedy), "")
 

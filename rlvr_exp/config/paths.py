@@ -15,4 +15,4 @@ def conf_directory() -> Path:
     for folder in (installed, checkout):
         if (folder / "config.yaml").is_file():
             return folder
-    raise FileNotFoundError(f"no config.yaml in {installed} or {checkout}; install rlvr_exp again")
+    raise FileNotFoundError(f"no config.yaml in {installed} or {checkout}; reinstall rlvr_exp")

@@ -40,7 +40,7 @@ def of_ranks(config: Config) -> Iterator[InputProblem]:
 def _under_zero(config: Config) -> Iterator[InputProblem]:
     strategy, target = config.parallel.strategy, getattr(config.optimizer, "_target_", "")
     if target in WHOLE_MATRICES:
-        what = f"needs whole matrices, which {strategy} cuts into flat pieces"
+        what = f"needs full matrices, which {strategy} cuts into flat pieces"
         yield InputProblem("optimizer", what, target.rpartition(".")[2], "", "", "optimizer=adamw, or parallel=ddp")
     if strategy == "zero3" and config.model.quantization != "none":
         what = "weights in few bits cannot be spread over processes by DeepSpeed"

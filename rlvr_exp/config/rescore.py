@@ -19,7 +19,7 @@ class Rescore:
 
     def problems(self) -> list[InputProblem]:
         if self.output.endswith(".gz"):
-            return [InputProblem("output", "is written as plain text, so that it can be gone on with", self.output)]
+            return [InputProblem("output", "is written as plain text, so that it can be resumed", self.output)]
         return []
 
 

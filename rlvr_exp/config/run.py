@@ -67,7 +67,7 @@ class Run:
             remedy = "run.dir=DIR, the same each time"
             return [InputProblem("resume", "auto needs a run directory to look in", AUTO, "", "", remedy)]
         if self.resume not in ("", AUTO) and self.dir and Path(self.resume).resolve() != Path(self.dir).resolve():
-            what = "goes on in the directory that it names"
+            what = "resumes in the directory that it names"
             return [InputProblem("resume", what, f"{self.resume}, with run.dir={self.dir}", "", "", "drop run.dir")]
         return []
 
@@ -173,7 +173,7 @@ class Verify:
 
     def problems(self) -> list[InputProblem]:
         if self.output.endswith(".gz"):
-            return [InputProblem("output", "is written as plain text, so that it can be gone on with", self.output)]
+            return [InputProblem("output", "is written as plain text, so that it can be resumed", self.output)]
         if self.output and Path(self.input).resolve() == Path(self.output).resolve():
             return [InputProblem("output", "is the input", self.output, "another file")]
         return []

@@ -47,18 +47,18 @@ STAGES: dict[str, Stage] = {
         GroupMethod,
     ),
     "evaluate": Stage("measure a policy: greedy and sampled pass@k with intervals", (*_ANSWERS, "evaluate")),
-    "infer": Stage("solve tasks with a policy: search, verify, try again", ("model", "data", *_JUDGES, "infer")),
+    "infer": Stage("solve tasks with a policy: search, verify, retry", ("model", "data", *_JUDGES, "infer")),
     "verify": Stage("judge candidates from a file, without a model", (*_JUDGES, "verify")),
     "validate": Stage("see whether golds pass and wrong programs fail, task by task", ("data", *_JUDGES, "validate")),
     "rescore": Stage(
-        "judge a run's rollouts again: new verifier or limits, old verdicts beside new", ("data", *_JUDGES, "rescore")
+        "rescore a run's rollouts: new verifier or limits, old against new verdicts", ("data", *_JUDGES, "rescore")
     ),
     "replay": Stage(
         "repeat one step of a run from its rollouts, and see where it differs",
         ("model", "data", *_JUDGES, "reward", "algorithm", "replay"),
     ),
     "compare": Stage("lay runs side by side: differing options and metrics", ("compare",)),
-    "report": Stage("write a run's report.html anew, with its diagnosis; of a killed run too", ("report",)),
+    "report": Stage("rewrite a run's report.html, with its diagnosis; of a killed run too", ("report",)),
     "benchmark": Stage("measure speed in pairs with what people use today", ("benchmark", "sandbox")),
 }
 

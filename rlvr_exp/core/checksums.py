@@ -18,7 +18,7 @@ from rlvr_exp.core.files import write_json
 HANDED = ".checked.json"
 """In a run's directory while its children live."""
 SETTLED_NS = 2_000_000_000
-"""A file changed more recently may change again under the same time."""
+"""A file changed more recently may change a second time under the same timestamp."""
 State = tuple[int, ...]
 _known: dict[State, str] = {}
 

@@ -22,7 +22,7 @@ STEP = re.compile(r"step_(\d{6,})")
 """Name of a checkpoint's folder."""
 MARKS = (NAME, "state.json", "training")
 """Files of every checkpoint of ours; one of them may be the missing file."""
-OTHER = "name another checkpoint, or bring this folder here again"
+OTHER = "name another checkpoint, or copy this folder here a second time"
 SEAL = "seal"
 """Key of the hash over everything else in the manifest."""
 

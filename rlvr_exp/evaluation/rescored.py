@@ -111,7 +111,7 @@ class Rescored:
         """The tables in Markdown, which read well as text too."""
         metrics = self.metrics()
         head = (
-            f"{self.count} completions judged again: {metrics['agreement']:.2%} agree, {self.changed} changed "
+            f"{self.count} completions rescored: {metrics['agreement']:.2%} agree, {self.changed} changed "
             f"({metrics['gained']:.0f} pass now, {metrics['lost']:.0f} no longer), of the others {self.scores} passed "
             "another number of cases"
         )

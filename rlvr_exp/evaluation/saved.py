@@ -56,7 +56,7 @@ def load(run_dir: Path, when: When) -> list[EvalSample]:
     except TypeError as fault:
         where = str(evaluation_path(run_dir, when))
         raise InputError(
-            InputProblem(where, "rows of another form", got=str(fault), remedy="evaluate it again")
+            InputProblem(where, "rows of another form", got=str(fault), remedy="repeat the evaluation")
         ) from fault
 
 

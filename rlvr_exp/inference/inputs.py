@@ -137,5 +137,5 @@ def _refuse_twice(items: Sequence[InferenceTask]) -> None:
     counts = Counter(str(item.id) for item in items)
     twice = [name for name, count in counts.items() if count > 1]
     if twice:
-        remedy = "an id each: draws follow from it, and a run goes on by it"
+        remedy = "an id each: draws follow from it, and a run resumes by it"
         raise InputError(InputProblem(OPTION, "ids that stand twice", ", ".join(twice[:SHOWN]), remedy=remedy))

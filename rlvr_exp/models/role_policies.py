@@ -39,7 +39,7 @@ def load_roles(model, own: Mapping[str, str], seed: int) -> dict[str, Policy]:
 def _on_one_base(model, own: Mapping[str, str], seed: int) -> dict[str, Policy]:
     whole = [role for role, folder in own.items() if folder and not is_adapter(folder)]
     if whole:
-        what = f"the {whole[0]} brings whole weights, and roles with adapters share one base"
+        what = f"the {whole[0]} brings full weights, and roles with adapters share one base"
         remedy = "name an adapter's folder, or model.adapter.kind=none"
         raise InputError(
             InputProblem(f"cascade.{whole[0]}", what, own[whole[0]], "an adapter of the model", "", remedy)

@@ -71,5 +71,5 @@ def test_installed_conf_is_preferred(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(paths, "PACKAGE", tmp_path / "package")
     assert paths.conf_directory() == tmp_path / "package" / "conf"
     (tmp_path / "package" / "conf" / "config.yaml").unlink()
-    with pytest.raises(FileNotFoundError, match="install rlvr_exp again"):
+    with pytest.raises(FileNotFoundError, match="reinstall rlvr_exp"):
         paths.conf_directory()

@@ -64,7 +64,7 @@ def test_a_checkpoints_own_file_comes_before_the_preset(tmp_path: Path) -> None:
 
 
 def test_a_shape_is_given_whole() -> None:
-    with pytest.raises(InputError, match="whole or not at all"):
+    with pytest.raises(InputError, match="all of its options or none"):
         compose(["+stage=grpo", "model.architecture.layers=2"])
     with pytest.raises(InputError, match="kv_heads"):
         compose(["+stage=grpo", "model=qwen14b", "model.architecture.kv_heads=7"])
