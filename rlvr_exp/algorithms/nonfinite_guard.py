@@ -33,7 +33,7 @@ class NonFiniteGuard:
     def __init__(self, most: int = BORNE):
         self._most = most
         self._in_a_row = self._skipped = self._first = 0
-        self._told = ""
+        self._description = ""
         self._row: Counter[str] = Counter()
         """Counts of the steps since the last row of metrics."""
         self._rewards: tuple[str, ...] = ()
@@ -60,8 +60,8 @@ class NonFiniteGuard:
             norm: the gradient's norm.
         """
         cause = REWARD if self._rewards else LOSS if loss else GRADIENT
-        told = {REWARD: "; ".join(self._rewards[:3]), LOSS: f"the loss is {loss}"}
-        self._told = told.get(cause, f"the gradient's norm is {norm}")
+        descriptions = {REWARD: "; ".join(self._rewards[:3]), LOSS: f"the loss is {loss}"}
+        self._description = descriptions.get(cause, f"the gradient's norm is {norm}")
         if not self._in_a_row:
             self._first = step
         self._in_a_row += 1
@@ -79,7 +79,7 @@ class NonFiniteGuard:
             return
         count = f"none of {steps} updates was taken" if none else f"the last {self._in_a_row} updates were skipped"
         raise GuardStop(
-            f"step {steps}: {count}, from step {self._first} on: {self._told}. Weights and optimizer are those of step "
+            f"step {steps}: {count}, from step {self._first} on: {self._description}. Weights and optimizer are those of step "
             f"{self._first - 1}. Lower optimizer.lr, or look at what step {self._first} learned from (rollouts/) and "
             f"at the reward's terms; run.guards.max_skipped={self._most} skipped updates in a row are borne"
         )
@@ -91,7 +91,7 @@ class NonFiniteGuard:
 
     def state_dict(self) -> dict[str, Any]:
         counts = {"in_a_row": self._in_a_row, "skipped": self._skipped, "first": self._first}
-        return {**counts, "told": self._told, "row": dict(self._row), "rewards": list(self._rewards)}
+        return {**counts, "told": self._description, "row": dict(self._row), "rewards": list(self._rewards)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Raises InputError for unknown or missing keys."""
@@ -99,7 +99,7 @@ class NonFiniteGuard:
             got = ", ".join(sorted(state)) or "no keys"
             raise InputError(InputProblem("state of NonFiniteGuard", "has other keys", got, ", ".join(self.state_dict())))
         self._in_a_row, self._skipped, self._first = state["in_a_row"], state["skipped"], state["first"]
-        self._told, self._row, self._rewards = state["told"], Counter(state["row"]), tuple(state["rewards"])
+        self._description, self._row, self._rewards = state["told"], Counter(state["row"]), tuple(state["rewards"])
 
 
 class SkipNonFiniteUpdates:

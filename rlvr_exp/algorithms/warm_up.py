@@ -22,8 +22,8 @@ def longest_part(
         completion: tokens of the longest.
         shared: whether completions share their prompt.
     """
-    asked = (limits.tokens - limits.prompt) // completion if shared else 1
-    together = min(max(asked, 1), group if shared else 1)
+    fitting = (limits.tokens - limits.prompt) // completion if shared else 1
+    together = min(max(fitting, 1), group if shared else 1)
     passes = max(1, limits.tokens // (limits.prompt + together * completion))
     owners = [number for number in range(passes) for _ in range(together)]
     return [[0] * limits.prompt for _ in owners], [[0] * completion for _ in owners], owners

@@ -34,7 +34,7 @@ from rlvr_exp.verifiers.base import Request, Verdict, Verifier, completed_future
 from rlvr_exp.verifiers.guarded import NoVerdictRate
 
 KEYS = ("id", "step", "task", "waited", "old", "new", "changed", "log")
-CUT = Verdict("failed", bucket="truncated", log="the completion reached its token limit before it ended")
+TRUNCATED = Verdict("failed", bucket="truncated", log="the completion reached its token limit before it ended")
 """As rlvr_exp.rollouts.completion has it, which imports torch."""
 EVERY = 50
 """Rows between messages of progress."""
@@ -124,7 +124,7 @@ class Rescoring:
         task = self._tasks[row.task]
         candidate = self._domain.parse(row.completion, task)
         if row.truncated:
-            verdict = completed_future(CUT)
+            verdict = completed_future(TRUNCATED)
         else:
             key = row.task, candidate
             if key not in self._requested:
