@@ -1,5 +1,5 @@
-"""The test harness on a machine with a fault: `FAULT` in the worker's environment is its kind and a file, which the one
-worker that is to have it takes away."""
+"""The test harness on a machine with a fault: `FAULT` in the worker's environment is its kind and a file, which the
+single worker with the fault removes."""
 
 import errno
 import os

@@ -1,6 +1,6 @@
-"""A harness that searches a candidate's own memory: all that was mapped when it was forked, and can be read.
+"""A harness that searches a candidate's own memory: all mappings at the time of its fork that can be read.
 
-What is mapped is looked up at the fork, before the candidate is confined and has no /proc any more.
+The mappings are listed at the fork, before the candidate is confined and has no /proc any more.
 """
 
 import ctypes
@@ -14,7 +14,7 @@ _ranges: list[tuple[int, int]] = []
 
 
 def hidden(text: str) -> bytes:
-    """What to look for, written so that who looks does not find himself."""
+    """The text to search for, written so that the search does not find itself."""
     return bytes(byte ^ _HIDE for byte in text.encode())
 
 
@@ -29,7 +29,7 @@ os.register_at_fork(after_in_child=_look_up)
 
 
 def run(payload: bytes, send: Callable[[bytes], None]) -> None:
-    """`leave:TEXT` sends and prints it; `seek:HIDDEN:NOISE` tells the MB searched and how often it was there."""
+    """`leave:TEXT` sends and prints it; `seek:HIDDEN:NOISE` reports the MB searched and the number of matches."""
     kind, _, rest = payload.partition(b":")
     if kind == b"leave":
         send(rest * 50)
@@ -37,7 +37,7 @@ def run(payload: bytes, send: Callable[[bytes], None]) -> None:
     else:
         wanted = rest.partition(b":")[0]
         middle = len(wanted) // 2
-        # Never whole: the searcher's own halves lie apart.
+        # Never in one piece: the searcher's own halves are apart.
         head, tail = (bytes(byte ^ _HIDE for byte in half) for half in (wanted[:middle], wanted[middle:]))
         searched = sum(end - start for start, end in _ranges)
         send(f"{searched >> 20} {sum(_count(start, end, head, tail) for start, end in _ranges)}".encode())

@@ -1,4 +1,4 @@
-"""What the tests of the sandbox share: jobs of the test harness, and looks at processes from outside."""
+"""Shared parts of the sandbox's tests: jobs of the test harness, and views of processes from outside."""
 
 import os
 import time
@@ -45,7 +45,7 @@ def answer(value: int) -> Job:
 
 
 def told(result: JobResult) -> list[str]:
-    """What the candidate told, in order."""
+    """The texts that the candidate sent, in order."""
     return [frame.decode() for frame in frames(result.records)]
 
 
@@ -54,13 +54,13 @@ _OTHERS: set[int] = set()
 
 
 def begin_counting() -> None:
-    """What runs below this process by now is not of the test that begins."""
+    """Processes that already run below this process do not belong to the starting test."""
     _OTHERS.clear()
     _OTHERS.update(descendants())
 
 
 def descendants(pid: int | None = None) -> list[int]:
-    """Every process below `pid`, by default this one, as the kernel tells it; without those of other tests."""
+    """Every process below `pid`, by default this one, as listed by the kernel; without those of other tests."""
     found, ahead = [], [pid or os.getpid()]
     while ahead:
         children = _children(ahead.pop())
@@ -70,7 +70,7 @@ def descendants(pid: int | None = None) -> list[int]:
 
 
 def _children(pid: int) -> list[int]:
-    """Task by task: one that ends meanwhile takes only its own list with it."""
+    """Task by task: a task that ends meanwhile only loses its own list."""
     found = []
     with suppress(OSError):
         for task in Path(f"/proc/{pid}/task").iterdir():
@@ -91,7 +91,7 @@ def alive(pid: int) -> bool:
 
 
 def settled(count: int) -> bool:
-    """Whether so many processes are left within five seconds: what is being reaped goes by itself."""
+    """Whether so many processes are left within five seconds: processes that are being reaped end by themselves."""
     until = time.monotonic() + 5
     while len(descendants()) != count and time.monotonic() < until:
         time.sleep(0.05)

@@ -70,7 +70,7 @@ ROOT = str(Path(__file__).resolve().parents[2])
 
 
 def rehearsal(how: str, home: Path) -> tuple[str, list[str]]:
-    """What the candidate showed of what it printed, and its records."""
+    """The kept part of the candidate's output, and its records."""
     command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {ROOT!r}){REHEARSAL}", how]
     printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60, cwd=home).stdout
     shown, bracket, records = printed.partition("[")

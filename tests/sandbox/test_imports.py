@@ -1,4 +1,4 @@
-"""What stays imported between two cases, and in which state. In this process, whose importing is put back."""
+"""What stays imported between two cases, and in which state. In this process, whose import state is restored."""
 
 import sys
 import weakref
@@ -22,7 +22,7 @@ sys.meta_path.append(Finder())
 
 @pytest.fixture
 def home(tmp_path, monkeypatch):
-    """The candidate's folder; beside it `packages`, with a package that makes its submodules itself."""
+    """The candidate's folder; next to it `packages`, with a package that creates its submodules itself."""
     for folder in ("home", "packages/lazy", "packages/space/inner"):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "packages/lazy/__init__.py").write_text(LAZY)

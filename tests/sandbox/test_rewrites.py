@@ -1,4 +1,4 @@
-"""The two engines that apply rules: where both can, they do the same; each takes what is its own; what a pass means."""
+"""The two engines that apply rules: where both can, they do the same; each takes its own rules; the meaning of a pass."""
 
 import json
 from pathlib import Path

@@ -1,5 +1,5 @@
-"""Faults that the sandbox once had: what passed from one candidate to the next, what one failure brought down, and
-honest programs that a limit broke."""
+"""Faults that the sandbox once had: leaks from one candidate to the next, failures that affected other jobs, and honest
+programs that a limit broke."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""The levels of isolation: what each answers and leaves open, how one is required, and where one is refused."""
+"""The levels of isolation: what each reports and leaves open, how a level is required, and where it is refused."""
 
 import os
 import signal
@@ -70,7 +70,7 @@ def test_every_level_answers_and_says_what_it_leaves_open(level, folders):
 
 
 def statuses(pool: Pool) -> list[int]:
-    """Of candidates that end in five ways."""
+    """The results of candidates that end in five ways."""
     codes = ["os._exit(7)", "os.abort()", "import signal\nsignal.raise_signal(15)", "os.kill(os.getpid(), 9)"]
     codes.append("import signal\nsignal.setitimer(signal.ITIMER_REAL, 0.01)\ntime.sleep(5)")
     return [result.status for result in pool.run([job(code) for code in codes])]
@@ -92,7 +92,7 @@ def test_strict_candidates_have_namespaces_of_their_own():
     with pool_at("strict") as pool:
         results = pool.run([job("tell(os.getpid())")] * 3)
         assert [told(result) for result in results] == [["2"]] * 3
-        assert pool.run([job(look)])[0].status == 70  # no sockets to ask with
+        assert pool.run([job(look)])[0].status == 70  # no sockets to query with
 
 
 @pytest.mark.parametrize(("level", "require"), [("user", "namespaces"), ("process", "strict")])

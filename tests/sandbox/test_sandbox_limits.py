@@ -21,7 +21,7 @@ def alone(request):
 
 @pytest.fixture(scope="module", params=LEVELS)
 def several(request):
-    """How a tree is ended differs from level to level."""
+    """The way a tree is ended differs from level to level."""
     with pool_at(request.param, processes=4) as pool:
         yield pool
 

@@ -1,4 +1,4 @@
-"""The pool: order, threads that ask, workers' lives, and what is left behind."""
+"""The pool: order, threads that submit, workers' lives, and leftovers."""
 
 import os
 import random
@@ -175,7 +175,7 @@ def test_who_falls_to_the_wall_clock_at_work_is_tried_once_more():
 
 
 def test_the_second_try_has_twice_the_time():
-    with pool_of(processes=1) as pool:  # of a tree it is not told whether it idled
+    with pool_of(processes=1) as pool:  # for a tree it is not known whether it idled
         first, second = pool.run([job("time.sleep(0.7)", JobLimits(wall_s=wall_s)) for wall_s in (0.5, 0.2)])
     assert (first.end, first.tries) == ("exit", 2)
     assert (second.end, second.tries) == ("wall", 2)
@@ -214,7 +214,7 @@ def test_time_without_a_core_is_seen():
 
 
 def tried_until_told(pid: int) -> float | None:
-    """Of a process that is about to fall asleep."""
+    """The state of a process that is about to sleep."""
     table, pidfd = Processes(), os.pidfd_open(pid)
     until = time.monotonic() + 10
     try:
@@ -250,11 +250,11 @@ def test_an_idle_pool_of_more_workers_than_cores_costs_next_to_nothing():
         began, before = time.monotonic(), switches(pids)
         time.sleep(2)
         per_second = (switches(pids) - before) / (time.monotonic() - began)
-        assert per_second < 8 * 3  # each supervisor looks for its parent once a second
+        assert per_second < 8 * 3  # each supervisor checks for its parent once a second
 
 
 def switches(pids: list[int]) -> int:
-    """How often these gave up their core by themselves."""
+    """How often these processes gave up their core by themselves."""
     lines = [line for pid in pids for line in Path(f"/proc/{pid}/status").read_text().splitlines()]
     return sum(int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt"))
 

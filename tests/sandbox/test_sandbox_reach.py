@@ -1,4 +1,4 @@
-"""What a candidate can reach from inside: files, processes, descriptors, system calls, what others left. One each."""
+"""What a candidate can reach from inside: files, processes, descriptors, system calls, leftovers. One test each."""
 
 import os
 import secrets

@@ -1,4 +1,4 @@
-"""Whether code can leave anything in its process is read off conservatively."""
+"""Whether code can have side effects in its process is decided conservatively."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Small ARC data made by the tests: Hypothesis strategies for grids and tasks, and writers of every layout."""
+"""Small ARC data for the tests: Hypothesis strategies for grids and tasks, and writers of every layout."""
 
 import json
 import lzma

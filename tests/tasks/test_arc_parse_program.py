@@ -45,7 +45,7 @@ def test_a_fenced_answer_is_taken_iff_python_reads_it(lines: list[str]) -> None:
     try:
         ast.parse(code)
     except SyntaxError as error:
-        # Words after a program that stand outside any function are cut; all that remains must be a program.
+        # Words after a program, outside any function, are cut; the rest must be a program.
         if found.text is not None:
             assert code.startswith(found.text.rstrip("\n")) and not lines[error.lineno - 3][:1].isspace()
     else:

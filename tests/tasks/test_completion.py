@@ -1,4 +1,4 @@
-"""Reading a whole program from an answer: code is never cut, words around it are."""
+"""Parsing a complete program from a completion: code is never cut, words around it are."""
 
 import pytest
 

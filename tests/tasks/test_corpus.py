@@ -1,4 +1,4 @@
-"""The corpus' generator: families, styles, compositions, checks, and drawing the same splits again."""
+"""The corpus' generator: families, styles, compositions, checks, and reproducible splits."""
 
 import pytest
 
@@ -89,7 +89,7 @@ def traces(program, *givens):
 
 
 def test_a_task_that_another_family_explains_is_refused():
-    """With rows alike above and below, a flip is also a half turn; the test grid tells them apart, too late."""
+    """With rows alike above and below, a flip is also a half turn; the test grid distinguishes them, too late."""
     alike, other, told = [[1, 2, 3], [1, 2, 3]], [[1, 1, 2], [1, 1, 2]], [[1, 2, 3], [4, 5, 6]]
     flip, rng = FAMILIES["flip_lr"], seeds.stream("test")
     body = flip.bodies(Draw(rng, ()))
@@ -100,7 +100,7 @@ def test_a_task_that_another_family_explains_is_refused():
 
 
 def test_a_parameter_that_the_train_pairs_do_not_show_is_refused():
-    """A square with a hole has windows of 3, 5 or 8 cells, so a limit of 4 looks like 5; a full one also has 4."""
+    """A square with a hole has windows of 3, 5 or 8 cells, so a limit of 4 looks like 5; a full square also has 4."""
     ring, full, family = [[1, 2, 3], [4, 0, 5], [6, 7, 8]], [[1, 2, 3], [4, 1, 5], [6, 7, 8]], FAMILIES["crowded"]
     palette = tuple(range(9))
     body = family.bodies(Draw(seeds.stream("test", "crowded"), palette))

@@ -1,4 +1,4 @@
-"""The frozen splits as shipped: whole, apart from one another, balanced, and what the code would draw again."""
+"""The frozen splits as shipped: complete, disjoint, balanced, and equal to what the code draws."""
 
 import json
 import lzma

@@ -1,4 +1,4 @@
-"""Mutants: other programs, that compile, spread over the kinds, the same every time."""
+"""Mutants: different programs that compile, spread over the kinds, reproducible."""
 
 import ast
 from collections import Counter

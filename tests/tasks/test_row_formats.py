@@ -1,4 +1,4 @@
-"""Rows are read to the letter of their format; whatever else a line holds is told with its key and what is allowed."""
+"""Rows are parsed strictly by their format; any other content of a line is reported with its key and what is allowed."""
 
 import gzip
 import json

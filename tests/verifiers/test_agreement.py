@@ -1,4 +1,4 @@
-"""Verdicts agree with plain Python on random pairs, and a verifier that does not is found out."""
+"""Verdicts agree with plain Python on random pairs, and a verifier that does not agree is detected."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Verdicts on edits: what passes, each bucket of what fails, the ways of comparing, passes, and how tests decide."""
+"""Verdicts on edits: what passes, each bucket of failures, the ways of comparing, passes, and how tests decide."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""`compare=syntax`: blanks alone do not count, and what a grammar gets over, or takes for a blank, is not equal."""
+"""`compare=syntax`: blanks alone do not count, and errors that a grammar recovers from, or ignores, are not equal."""
 
 import json
 from collections.abc import Iterator
@@ -55,7 +55,7 @@ DIFFERENT = [
     ("kotlin", "val a = b (c)", "val a = b\n(c)"),
     ("hcl", "a = 1\nb = 2", "a = 1 b = 2"),
 ]
-"""The second is no program, or another one."""
+"""The second is no program, or a different program."""
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def by_tree() -> Iterator[AstGrep]:
 
 
 def judge(verifier: AstGrep, language: str, wanted: str, got: str) -> Verdict:
-    """An action that writes `got`, where `wanted` has to stand."""
+    """An action that writes `got` in place of `wanted`."""
     problem = AstGrepProblem(language, BEFORE.get(language, "before()"), wanted)
     action = {"rule": {"kind": ROOT[language]}, "fix": got}
     return verifier.submit(Request(problem, Candidate(json.dumps(action)))).result(timeout=120)

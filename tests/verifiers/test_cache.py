@@ -1,4 +1,4 @@
-"""What was judged is remembered: across runs and processes, through kills, damage and full disks, within its bound."""
+"""Verdicts are cached: across runs and processes, through kills, damage and full disks, within the size limit."""
 
 import os
 import signal
@@ -152,7 +152,7 @@ def test_kill_9_at_any_time_leaves_a_file_that_works(tmp_path):
         child.send_signal(signal.SIGKILL)
         child.communicate()
         with warnings.catch_warnings():
-            warnings.simplefilter("error")  # Nothing is put aside: a killed writer damages nothing.
+            warnings.simplefilter("error")  # Nothing is renamed: a killed writer damages nothing.
             written(tmp_path, 700)
             assert known(tmp_path, 700) == 700
     assert sqlite3.connect(tmp_path / NAME).execute("PRAGMA integrity_check").fetchall() == [("ok",)]
@@ -174,7 +174,7 @@ def test_a_damaged_or_foreign_file_is_put_aside_and_begun_anew(damage, tmp_path)
     before = path.read_bytes()
     with pytest.warns(RuntimeWarning, match="put|stands as"):
         written(tmp_path, 5)
-        known(tmp_path, 2000)  # Where the damage lies deeper it is met here.
+        known(tmp_path, 2000)  # Deeper damage is met here.
         written(tmp_path, 5)
     assert known(tmp_path, 5) == 5
     assert before in [file.read_bytes() for file in tmp_path.glob(f"{NAME}.damaged-*")] or damage in ("cut", "deep")
@@ -200,7 +200,7 @@ def test_a_disk_that_fails_while_writing_costs_a_warning_and_no_verdict(tmp_path
 
 
 def test_a_busy_file_is_a_miss_at_once_and_no_fault(tmp_path, monkeypatch):
-    """As on a network file system, where a writer keeps readers out."""
+    """Like on a network file system, where a writer blocks readers."""
     monkeypatch.setattr("rlvr_exp.verifiers.store._NETWORK", "")
     written(tmp_path)
     cache = opened(tmp_path)

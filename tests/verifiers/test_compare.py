@@ -33,7 +33,7 @@ def test_every_value_equals_itself(value, strict):
 @given(VALUES, VALUES)
 def test_strict_equality_is_identity_of_content_and_types(one, other):
     same = wire.encode(one) == wire.encode(other)
-    # -0.0 equals 0.0, and a dict has no order; neither is written alike.
+    # -0.0 equals 0.0, and a dict has no order; but their texts differ.
     if same:
         assert equal(received(one), other, strict=True)
     elif repr(one) != repr(other) and one != other:

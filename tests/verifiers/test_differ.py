@@ -1,4 +1,4 @@
-"""Words for differences: bounded in size and in work."""
+"""Differences in words: bounded in size and in work."""
 
 import pytest
 

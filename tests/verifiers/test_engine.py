@@ -1,4 +1,4 @@
-"""Each distinct request is judged once, whoever asks and when; faults reach those who wait; nothing is left hanging."""
+"""Each distinct request is judged once, from any thread at any time; faults reach the callers; nothing is left hanging."""
 
 import threading
 import warnings
@@ -16,7 +16,7 @@ PATIENCE = 30
 
 
 class Manual(CachedVerifier):
-    """Judges when the test says so. An empty candidate is settled by `prepare`."""
+    """Judges when the test decides. `prepare` gives the verdict on an empty candidate."""
 
     name, version = "manual", "1"
 
@@ -43,7 +43,7 @@ class Broken(Manual):
 
 
 class Immediate(Manual):
-    """Done before `start` returns."""
+    """Jobs that are done before `start` returns."""
 
     def start(self, work):
         judging = super().start(work)
@@ -130,7 +130,7 @@ def test_closing_answers_what_is_in_flight_and_takes_no_more():
     engine.close()
     for future in (first, second):
         assert "closed before this verdict" in str(future.exception(PATIENCE))
-    engine.begun[0][1].set_result(PASSED)  # A worker that answers late disturbs nothing.
+    engine.begun[0][1].set_result(PASSED)  # A late answer of a worker disturbs nothing.
     with pytest.raises(ValueError, match="closed"):
         ask(engine, "b")
 

@@ -15,7 +15,7 @@ PASSED, SILENT = Verdict("passed"), Verdict("no_verdict", log="grader broke")
 
 
 class Scripted(Direct):
-    """Gives the verdicts that its problems are."""
+    """Gives its problems as verdicts."""
 
     name, version, row_format = "scripted", "1", "dafny"
     closed = False

@@ -1,4 +1,4 @@
-"""The verifier of pytest suites: outcomes, counts, skips, files, limits, what is remembered, what a reference decides."""
+"""The verifier of pytest suites: outcomes, counts, skips, files, limits, caching, what a reference decides."""
 
 # ruff: noqa: E501  programs in one line each
 

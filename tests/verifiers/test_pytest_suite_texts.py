@@ -1,4 +1,4 @@
-"""Suites as input: what their text promises, how a model's answer becomes one, and whether it can judge."""
+"""Suites as input: what their text promises, how a completion becomes a suite, and whether it can judge."""
 
 # ruff: noqa: E501  programs in one line each
 

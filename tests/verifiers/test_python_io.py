@@ -1,4 +1,4 @@
-"""The verifier of Python functions: buckets, partial results, limits, memory of verdicts, and the guard."""
+"""The verifier of Python functions: buckets, partial results, limits, cached verdicts, and the guard."""
 
 import random
 import sys

@@ -1,4 +1,4 @@
-"""Cases of a Python candidate: fresh state for each, entry points, limits of one case, and what the log says."""
+"""Cases of a Python candidate: fresh state for each, entry points, limits of one case, and the log."""
 
 from dataclasses import replace
 from types import SimpleNamespace

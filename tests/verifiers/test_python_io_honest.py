@@ -144,7 +144,7 @@ def test_wherever_the_trainers_temporary_folder_lies(verifier, tmp_path, folder)
 
 
 PAIR = "\ud83d\ude00"
-"""Two halves of a surrogate pair: two characters, and not the one that they stand for elsewhere."""
+"""Two halves of a surrogate pair: two characters, not merged into one as elsewhere."""
 ODD = ["\ud800", "\udc80", PAIR, "a\udfffb", PAIR + "\U0001f600", "\udcc3\udca9", "é", "\\ud800", "\x00\x1f"]
 
 

@@ -1,4 +1,4 @@
-"""Fixed answers: what they are built from, that they run as meant, and that none passes an embedded task."""
+"""Fixed answers: what they are built from, that they run as intended, and that none passes an embedded task."""
 
 import ast
 from collections.abc import Iterator
@@ -51,7 +51,7 @@ def test_the_names_of_a_suite_are_those_that_it_takes_from_the_solution() -> Non
 
 
 def test_answers_do_what_their_names_say(verifier: PythonIO) -> None:
-    """On a problem that each answer's own value solves: otherwise an answer that breaks would never pass, either."""
+    """On a problem that each answer's own value solves: otherwise a broken answer would never pass, either."""
     answers = dict(fixed_answers(DOUBLE))
     right = {"none": None, "true": True, "zero": 0, "empty_list": [], "empty_text": "", "first_argument": 2}
     for entry_point in ("double", "Solution.double"):
@@ -87,7 +87,7 @@ def test_no_fixed_answer_passes_and_the_next_honest_one_does(verifier: PythonIO,
 
 
 def test_no_task_of_the_embedded_corpus_expects_a_fixed_answer() -> None:
-    """All tasks, by the comparing alone; the next test takes some of them through the sandbox."""
+    """All tasks, by comparison alone; the next test runs some of them in the sandbox."""
     tasks = [task for tasks in Arc().splits().values() for task in tasks]
     assert len(tasks) > 10_000
     for value in (None, True, False, 0, 1, -1, "", [], [[]], {}):

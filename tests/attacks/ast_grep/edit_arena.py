@@ -1,5 +1,5 @@
-"""What the attack tests on edits share. An attack is an action that must not pass, whatever it does to its process; a
-control is an honest one that a naive guard breaks."""
+"""Shared parts of the attack tests on edits. An attack is an action that must not pass, whatever it does to its process;
+a control is an honest action that a naive guard breaks."""
 
 import itertools
 import json
@@ -12,7 +12,7 @@ from rlvr_exp.verifiers.base import Request, Verdict
 
 LIMITS = Limits(cpu_s=0.3, wall_s=20.0)
 PATIENCE_S = 120.0
-"""Far past any limit: a verdict that takes longer hangs."""
+"""Far above any limit: a verdict that takes longer hangs."""
 _fresh = itertools.count()
 
 
@@ -23,14 +23,14 @@ def make(**options: object) -> AstGrep:
 def judge(
     verifier: AstGrep, action: object, before: str = "f(1)\n", after: str = "g(1)\n", language: str = "python"
 ) -> Verdict:
-    """`action`: its text, or what JSON makes of it."""
+    """`action`: its text, or a value to encode as JSON."""
     text = action if isinstance(action, str) else json.dumps(action)
     problem = AstGrepProblem(language, before, after, limits=LIMITS)
     return verifier.submit(Request(problem, Candidate(text))).result(timeout=PATIENCE_S)
 
 
 def honest(verifier: AstGrep) -> Verdict:
-    """An edit never seen before, by the engine that attacks break most: the program."""
+    """A new edit each time, by the engine that attacks break most: the program."""
     number = next(_fresh)
     rule = {"transform": {"B": {"substring": {"source": "$A"}}}, "rule": {"pattern": "f($A)"}, "fix": "g($B)"}
     return judge(verifier, rule, f"f({number})\n", f"g({number})\n")

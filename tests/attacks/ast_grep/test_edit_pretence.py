@@ -1,4 +1,4 @@
-"""Actions that pretend: damaged text, edits of nothing, likeness that is none. And honest ones beside them."""
+"""Actions that pretend: damaged text, edits of nothing, false similarity. And honest actions for comparison."""
 
 import json
 
@@ -109,7 +109,7 @@ def test_what_means_something_else_is_not_alike(by_tree, name: str) -> None:
 
 
 def replaced(by_tree, language: str, wanted: str, made: str):
-    """The whole text replaced by `made`."""
+    """The complete text replaced by `made`."""
     before = {"c": "start;", "go": "package a", "java": "class A {}"}.get(language, "start")
     return judge(by_tree, {"rule": {"kind": ROOTS[language]}, "fix": made}, before, wanted, language)
 

@@ -1,4 +1,4 @@
-"""Actions that cost: texts that unfold, rules that search for ever, results that explode, rules that never settle."""
+"""Expensive actions: texts that expand, rules that search for ever, results that explode, rules that never terminate."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""One warm judge for all tests here; without Dafny they are skipped, with the command that brings it."""
+"""One warm judge for all tests here; without Dafny they are skipped, with the command that installs it."""
 
 from collections.abc import Iterator
 

@@ -21,12 +21,12 @@ def _body(family: str, **bodies: str) -> list[Attack]:
 
 
 def _more(family: str, call: str = "L(); r := s;", **declarations: str) -> list[Attack]:
-    """A call, and what is to make it prove everything."""
+    """A call, and the declaration by which it would prove everything."""
     return [(family, name, SORT, sort_with(call, more)) for name, more in declarations.items()]
 
 
 def _stack(family: str, **changes: tuple[str, str]) -> list[Attack]:
-    """One replacement each in the proved STACK, whose second method is broken again."""
+    """One replacement each in the proved STACK, whose second method is broken each time."""
     broken = STACK_DONE.replace("x := items[|items| - 1];", "x := 0;")
     for name, (old, _) in changes.items():
         if old not in broken:
@@ -476,7 +476,7 @@ OUTPUT = [
     ("forged output", "protocol_words", SORT, "done 0 0\nready 0\n" + SORT),
 ]
 def _hidden(name: str, before: str, inside: str = "") -> Attack:
-    """Text before SORT, or inside its method's body, that one of the two readers does not see."""
+    """Text before SORT, or inside its method's body, that one of the two parsers does not see."""
     return ("lines that begin with #", name, SORT, before + SORT.replace("r := s;", inside + "r := s;"))
 
 

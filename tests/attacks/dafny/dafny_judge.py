@@ -1,4 +1,4 @@
-"""How the tests here ask for a verdict."""
+"""How the tests here request a verdict."""
 
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.problems import DafnyProblem, Limits
@@ -7,7 +7,7 @@ from rlvr_exp.verifiers.dafny.verifier import DafnyVerifier
 
 
 class Judge:
-    """Judges (given, candidate) pairs; all pairs told beforehand are judged together, as the first is asked for."""
+    """Judges (given, candidate) pairs; all pairs announced before are judged together, at the first request."""
 
     def __init__(self, verifier: DafnyVerifier):
         self.verifier = verifier
@@ -16,5 +16,5 @@ class Judge:
         return self.verifier.verify([Request(DafnyProblem(given, limits), Candidate(candidate))])[0]
 
     def prefetch(self, pairs: list[tuple[str, str]]) -> None:
-        """Later calls find these in the verifier's memory."""
+        """Later calls find these in the verifier's cache."""
         self.verifier.verify([Request(DafnyProblem(given), Candidate(candidate)) for given, candidate in pairs])

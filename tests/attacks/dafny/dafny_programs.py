@@ -1,4 +1,4 @@
-"""Given programs of the attacks, each with a body that does not do what is promised, and what does."""
+"""Given programs of the attacks, each with a body that breaks its promise, and one that keeps it."""
 
 SORT = """
 predicate Sorted(s: seq<int>) { forall i, j :: 0 <= i < j < |s| ==> s[i] <= s[j] }

@@ -84,7 +84,7 @@ def test_no_answer_passes_on_programs_of_every_shape(judge: Judge, given: str) -
 
 
 def test_an_answer_that_is_no_cheat_is_counted_as_a_pass(judge: Judge) -> None:
-    """The check can fail: a program that an empty body proves passes with what only adds an empty prefix."""
+    """The check can fail: a program that an empty body proves passes with an answer that only adds an empty prefix."""
     given = "lemma Easy() ensures 1 + 1 == 2 { }"
     assert judge(given, bodies(given, "assert true;", "lemma U() { }")).outcome == "passed"
     assert not refused(DafnyProblem(given), printed(plain(bodies(given, ""))))

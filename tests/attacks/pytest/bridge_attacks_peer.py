@@ -1,4 +1,4 @@
-"""Wrong solutions that take hold of the bridge itself, of what the suite hands over, or of what both processes share."""
+"""Wrong solutions that attack the bridge itself, the objects that the suite hands over, or state that both processes share."""
 
 # ruff: noqa: E501  programs in one line each
 

@@ -1,4 +1,4 @@
-"""Wrong solutions that bring an object to a place where another kind of thing is expected: name, solution, suite, reference.
+"""Wrong solutions that put an object where another kind of value is expected: name, solution, suite, reference.
 None may pass, judged with its reference or without."""
 
 # ruff: noqa: E501  programs in one line each

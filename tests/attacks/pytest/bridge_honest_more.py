@@ -1,4 +1,4 @@
-"""The same for streams, logs, environment, files, random state, copies, and the small habits of suites that models write."""
+"""The same for streams, logs, environment, files, random state, copies, and habits of suites that models write."""
 
 # ruff: noqa: E501  programs in one line each
 

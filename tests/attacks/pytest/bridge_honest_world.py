@@ -1,4 +1,4 @@
-"""The same for what lies around a solution: structures, collaborators, event loops, threads, streams, files, copies."""
+"""The same for a solution's surroundings: structures, collaborators, event loops, threads, streams, files, copies."""
 
 # ruff: noqa: E501  programs in one line each
 

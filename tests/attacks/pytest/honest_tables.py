@@ -1,4 +1,4 @@
-"""Honest programs by what they use, each with a suite and files: the guard leaves all of them alone."""
+"""Honest programs by what they use, each with a suite and files: the guard accepts all of them."""
 
 from control_tables import Control
 
@@ -895,4 +895,4 @@ PACKAGES = (
         "from solution import f\ndef test_a(): assert f(2) == 4\n",
     ),
 )
-"""Those that may not be installed, and take more memory than others."""
+"""Programs whose packages may be missing, and that take more memory than others."""

@@ -1,7 +1,7 @@
-"""What the attacks on the pytest verifier share: a suite to cheat at, the shape of an attack, and judging one.
+"""Shared parts of the attacks on the pytest verifier: a suite to cheat at, the type of an attack, and its judging.
 
-An attack is a wrong solution that passes if it gets through; a control is an honest one that a naive guard breaks. Both
-are written against `double`, whose suite uses what real suites do.
+An attack is a wrong solution that passes if it succeeds; a control is an honest solution that a naive guard breaks. Both
+are written against `double`, whose suite uses the means of real suites.
 """
 
 import textwrap
@@ -57,7 +57,7 @@ from solution import double
 
 def test_eq(): assert double(2) == 4
 """
-"""A suite of nothing but comparisons: what an object that lies about itself passes."""
+"""A suite of comparisons alone, which an object that lies about itself passes."""
 WRONG = "def double(x): return 0\n"
 RIGHT = "def double(x): return x * 2\n"
 SANDBOX = {"cpu_s": 0.8, "wall_s": 20.0, "memory_mb": 512, "output_kb": 64, "level": "auto", "require": ""}
@@ -74,7 +74,7 @@ def judge(verifier: PytestSuite, code: str, suite: str = SUITE, files: dict[str,
 def judge_all(
     verifier: PytestSuite, rows: Sequence[tuple[str, str, dict[str, str]]], reference: str = ""
 ) -> list[Verdict]:
-    """Of (solution, suite, files), in order."""
+    """The verdicts on (solution, suite, files), in order."""
     problems = [PytestProblem(suite, tuple(files.items()), reference=reference) for _, suite, files in rows]
     return verifier.verify([Request(problem, Candidate(row[0])) for problem, row in zip(problems, rows, strict=True)])
 

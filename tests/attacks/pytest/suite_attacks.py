@@ -1,4 +1,4 @@
-"""Attacks with suites of their own: name, solution, suite. None may pass; the rule matters less than that."""
+"""Attacks with their own suites: name, solution, suite. None may pass, whatever the rule."""
 
 from suite_arena import SUITE
 

@@ -1,4 +1,4 @@
-"""Suites of many kinds on the bridge: honest solutions pass, attacks on it do not, and none escapes a verdict."""
+"""Suites of many kinds on the bridge: honest solutions pass, attacks do not, and none stays without a verdict."""
 
 import bridge_attacks
 import bridge_attacks_peer
@@ -24,7 +24,7 @@ UNBRIDGEABLE = {
     "mocks as collaborators": "create_autospec of a class of the solution's",
     "module registry patched": "an entry of `sys.modules`",
 }
-"""Suites that look at what a mirror has not."""
+"""Suites that use attributes that a mirror lacks."""
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Attacks on a suite's run: none passes, none escapes without a verdict. One attack each, ids by class."""
+"""Attacks on a suite's run: none passes, none stays without a verdict. One attack each, ids by class."""
 
 import pytest
 from attack_tables import OF_THE_CLASS

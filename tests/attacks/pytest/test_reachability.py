@@ -1,6 +1,6 @@
-"""What a walk through all that the solution's process can reach finds: nothing of the suite, nothing of the grader.
+"""A walk through everything that the solution's process can reach finds nothing of the suite and nothing of the grader.
 
-Along attributes, items, frames, `gc`, modules, closures and descriptors, from everything that Python lists.
+It follows attributes, items, frames, `gc`, modules, closures and descriptors, from everything that Python lists.
 """
 
 import pytest
@@ -74,7 +74,7 @@ def test_no_text_of_the_suite(verifier):
 
 
 def test_the_walk_finds_what_is_there(verifier):
-    """The same walk, with a text that the suite does hand over."""
+    """The same walk, with a text that the suite hands over."""
     suite = "from solution import secrets\ndef test_a(): assert secrets('H4ND' + 'ED', ['H4ND' + 'ED-over'][0]) == []"
     kept = TEXTS + "\nkept = 'H4NDED ' + 'here'\n"
     verdict = judge(verifier, kept, suite)

@@ -62,7 +62,7 @@ def requests(first: int, count: int) -> list[Request]:
 
 
 def held(verifier: PythonIO, others: set[int]) -> tuple[int, int, int]:
-    """(processes below this one beside the workers and `others`, open descriptors, resident KB)."""
+    """(processes below this one besides the workers and `others`, open descriptors, resident KB)."""
     gc.collect()
     workers = verifier._pool.pids()
     below = descendants(os.getpid()) - others
@@ -91,15 +91,15 @@ def descendants(pid: int) -> set[int]:
 
 
 def unchanged(count: int, workers: int, tell=lambda line: None) -> list[str]:
-    """What grew over `count` candidates: names of what is held, with the figures; empty if nothing did."""
+    """What grew over `count` candidates: names of resources, with the figures; empty if nothing did."""
     with make(workers) as verifier:
         return grown(verifier, requests, lambda: judge(verifier, unseen(HONEST)), count, tell)
 
 
 def grown(verifier, make_requests, judge_honest, count: int, tell=lambda line: None) -> list[str]:
-    """The same of any verifier. `make_requests(first, count)`: its candidates; `judge_honest()`: an honest one's verdict."""
+    """The same for any verifier. `make_requests(first, count)`: its candidates; `judge_honest()`: an honest one's verdict."""
     others = descendants(os.getpid())
-    verifier.verify(make_requests(-2 * BATCH, BATCH))  # caches, threads and workers are there by now
+    verifier.verify(make_requests(-2 * BATCH, BATCH))  # caches, threads and workers exist by now
     begin, began, outcomes = held(verifier, others), time.monotonic(), Counter()
     for first in range(0, count, BATCH):
         verdicts = verifier.verify(make_requests(first, min(BATCH, count - first)))
@@ -115,7 +115,7 @@ def grown(verifier, make_requests, judge_honest, count: int, tell=lambda line: N
         if other > one
     ]
     if grew and grew[-1].startswith("resident") and end[2] - begin[2] <= SLACK_KB + count:
-        grew.pop()  # about 1 KB a remembered verdict
+        grew.pop()  # about 1 KB a cached verdict
     if honest != "passed" or outcomes["no_verdict"]:
         grew.append(f"the honest candidate after it: {honest}; {dict(outcomes)}")
     if descendants(os.getpid()) - others:

@@ -1,6 +1,6 @@
-"""What the attack tests share: problems to cheat at, the shape of an attack, and judging one candidate at a time.
+"""Shared parts of the attack tests: problems to cheat at, the type of an attack, and judging one candidate at a time.
 
-An attack is a candidate that answers wrongly unless it gets through: it must never pass, and the next honest candidate
+An attack is a candidate that answers wrongly unless it succeeds: it must never pass, and the next honest candidate
 on the same worker must. A control is an honest candidate that a naive sandbox breaks: it must pass.
 """
 
@@ -39,7 +39,7 @@ def judge(verifier: PythonIO, code: str, problem: PythonProblem = PROBLEM) -> Ve
 
 
 def unseen(code: str) -> str:
-    """The same program with another text, so that it is judged and not remembered."""
+    """The same program with another text, so that it is judged and not taken from the cache."""
     return f"{code}\n# {next(_fresh)}"
 
 

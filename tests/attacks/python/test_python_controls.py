@@ -1,4 +1,4 @@
-"""Honest candidates pass: as functions, and, with a line that reads and prints, as whole programs."""
+"""Honest candidates pass: as functions, and, with a line that reads and prints, as complete programs."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ NOISY = (
     "timer",
     "standard_output",
 )
-"""Controls that print beside their answer, or cannot print, are no programs."""
+"""Controls that print besides their answer, or cannot print, are no programs."""
 PROGRAMS = {name: code for name, code in CONTROLS.items() if not any(word in name for word in NOISY)}
 
 

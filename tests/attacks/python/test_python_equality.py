@@ -1,4 +1,4 @@
-"""Attacks on the comparison: objects that answer for themselves, values that are almost equal, returned shapes."""
+"""Attacks on the comparison: objects with their own comparisons, values that are almost equal, returned shapes."""
 
 import time
 

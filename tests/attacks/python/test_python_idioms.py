@@ -1,4 +1,4 @@
-"""Honest idioms that lean on state of the interpreter or the library: they pass in the second case as in the first."""
+"""Honest idioms that lean on state of the interpreter or the library: they pass in the second case like in the first."""
 
 from dataclasses import replace
 

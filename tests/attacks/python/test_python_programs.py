@@ -1,4 +1,4 @@
-"""Whole programs: every usual way to read, write and end works, case after case in one process."""
+"""Complete programs: every usual way to read, write and end works, case after case in one process."""
 
 from dataclasses import replace
 

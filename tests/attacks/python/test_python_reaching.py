@@ -1,5 +1,5 @@
-"""Attacks that look for answers, and that reach out of the candidate's process: other processes, files, the network,
-inherited descriptors, the next candidate. An attack passes exactly where it gets through."""
+"""Attacks that search for answers, and that reach out of the candidate's process: other processes, files, the network,
+inherited descriptors, the next candidate. An attack passes exactly where it succeeds."""
 
 import os
 import socket

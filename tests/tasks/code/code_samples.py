@@ -1,4 +1,4 @@
-"""Small files in each set's own format, made by the tests; what they hold was written for them."""
+"""Small files in each set's own format, written for the tests."""
 
 import gzip
 import json

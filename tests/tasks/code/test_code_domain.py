@@ -1,4 +1,4 @@
-"""The code domain: every set in its own format, judged as pytest judges it, split, limited, worded and read back."""
+"""The code domain: every set in its own format, judged like pytest does, split, limited, worded and parsed."""
 
 import inspect
 import json

@@ -1,4 +1,4 @@
-"""Rows for +stage=verify: read back, they are the problems and candidates that a validation judges."""
+"""Rows for +stage=verify: parsed, they are the problems and candidates that a validation judges."""
 
 import json
 from dataclasses import replace
@@ -23,7 +23,7 @@ def converted(data: Path, out: Path, *words: str) -> list[Row]:
 
 
 def as_json(problem: Any) -> Any:
-    """Where types are not strict a tuple may be expected as a list: they are judged alike."""
+    """Where types are not strict a tuple may be expected as a list: both are judged alike."""
     if isinstance(problem, PytestProblem) or problem.strict:
         return problem
     cases = tuple(Case(case.args, json.loads(json.dumps(case.expected))) for case in problem.cases)

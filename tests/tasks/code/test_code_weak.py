@@ -1,4 +1,4 @@
-"""Weak tasks are left out unless they are asked for, and suites that broadcast, or assert nothing, are mended."""
+"""Weak tasks are left out by default, and suites that broadcast, or assert nothing, are corrected."""
 
 import json
 from pathlib import Path
@@ -59,7 +59,7 @@ def test_weak_tasks_are_left_out_with_the_answer_unless_asked_for(tmp_path: Path
 
 
 def passes(tests: str, solution: str) -> bool:
-    """A test file of one test, run as it stands."""
+    """A test file of one test, run unchanged."""
     module = ModuleType("solution")
     exec(solution, module.__dict__)
     with pytest.MonkeyPatch.context() as patch:

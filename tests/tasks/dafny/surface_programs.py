@@ -78,7 +78,7 @@ STATEMENTS = st.sampled_from(
 
 @st.composite
 def programs(draw: st.DrawFn) -> str:
-    """A program of a few declarations, with blanks and comments wherever they may stand."""
+    """A program of a few declarations, with blanks and comments wherever they are allowed."""
     gap = lambda: draw(BLANKS)
     parts = [draw(st.sampled_from(("", "\ufeff"))), draw(st.sampled_from(("", gap())))]
     for number in range(draw(st.integers(0, 3))):

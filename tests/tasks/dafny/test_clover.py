@@ -1,4 +1,4 @@
-"""CloverBench's wrong variants: which file is one, what it was made from, and whether it says less."""
+"""CloverBench's wrong variants: which file is a variant, of which program, and whether it specifies less."""
 
 from pathlib import Path
 

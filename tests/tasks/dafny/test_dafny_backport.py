@@ -1,4 +1,4 @@
-"""Newer declarations and loops in the words of Dafny 2.3; what needs no change stays as it is."""
+"""Newer declarations and loops translated to Dafny 2.3; programs that need no change stay unchanged."""
 
 import json
 from pathlib import Path

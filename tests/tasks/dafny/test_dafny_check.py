@@ -1,4 +1,4 @@
-"""The look over Dafny data: its counts, and its exit codes."""
+"""The check of Dafny data: its counts, and its exit codes."""
 
 from dataclasses import replace
 from pathlib import Path

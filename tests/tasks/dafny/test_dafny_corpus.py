@@ -1,4 +1,4 @@
-"""The Dafny corpus' generator: notation, families, styles, wordings, mutants, and drawing the same splits again."""
+"""The Dafny corpus' generator: notation, families, styles, wordings, mutants, and reproducible splits."""
 
 from collections import Counter
 from itertools import pairwise

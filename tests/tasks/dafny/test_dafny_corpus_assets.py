@@ -1,4 +1,4 @@
-"""The frozen Dafny splits as shipped: whole, apart from one another, balanced, within the tiny model's reach."""
+"""The frozen Dafny splits as shipped: complete, disjoint, balanced, within the tiny model's reach."""
 
 import json
 import lzma
@@ -52,7 +52,7 @@ def test_the_manifest_names_what_proved_them():
 
 
 def test_the_code_draws_the_shipped_splits_again():
-    """Without Dafny: of the small splits no draw was dropped, so a judge that accepts all draws them; mutants apart."""
+    """Without Dafny: no draw of the small splits was dropped, so a judge that accepts all gives them; without mutants."""
     sizes = {name: size for name, size in mixture.SPLITS.items() if name != "train"}
     drawn, _ = build_splits(sizes, lambda asked: ["proved"] * len(asked))
     for split, found in drawn.items():

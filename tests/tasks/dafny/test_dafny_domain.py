@@ -1,4 +1,4 @@
-"""The Dafny domain: what each role is asked and judged against, splits, shots, what is left out."""
+"""The Dafny domain: each role's prompts and problems, splits, shots, what is left out."""
 
 from dataclasses import replace
 

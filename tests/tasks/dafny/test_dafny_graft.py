@@ -1,4 +1,4 @@
-"""Gold annotations on other bodies: all on the gold's own, as many as have a place on others, and never other code."""
+"""Gold annotations on other bodies: all on the gold's body, those with a place on others, and never other code."""
 
 from dataclasses import replace
 

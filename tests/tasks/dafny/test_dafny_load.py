@@ -1,4 +1,4 @@
-"""Every layout in which Dafny programs are published, in small files of our own."""
+"""Every layout in which Dafny programs are published, in small sample files."""
 
 import gzip
 import json

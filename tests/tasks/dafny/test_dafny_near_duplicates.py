@@ -1,4 +1,4 @@
-"""Near-duplicates are found whatever the names, and exactly those that the definition says."""
+"""Near-duplicates are found whatever the names, and exactly by the definition."""
 
 from itertools import combinations
 

@@ -50,7 +50,7 @@ def test_a_lemma_is_for_the_annotator_alone() -> None:
         ({"body": ""}, pairs.EMPTY_BODY),
         ({"annotated_body": "{ /* */ }"}, pairs.EMPTY_BODY),
         ({"body": TOTAL_BODY.replace("t := 0", "t := 1")}, pairs.OTHER_CODE),
-        ({"before": ""}, pairs.OTHER_CODE),  # without its lemma nobody knows that a call proves
+        ({"before": ""}, pairs.OTHER_CODE),  # without its lemma it is unknown that a call proves
         ({"body": TOTAL_BODY[:-1]}, "cannot be read: a { that is never closed"),
         ({"spec": "{ }"}, "cannot be read: '{ t :=' behind a method"),
         ({"body": TOTAL_BODY + " method N() { }"}, pairs.NOT_ONE_METHOD),

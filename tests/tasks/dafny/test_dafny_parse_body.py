@@ -1,4 +1,4 @@
-"""Completions read back: whatever stands around a body, the body is found; whatever does not hold one is a fault."""
+"""Parsed completions: a body is found whatever is around it; a completion without a body is a fault."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Prompts of both roles: told apart by the first token, nothing of the answer in them, in both styles."""
+"""Prompts of both roles: distinguished by the first token, without any part of the answer, in both styles."""
 
 import pytest
 from dafny_samples import EXAMPLES, MAX, SUM

@@ -1,4 +1,4 @@
-"""Programs are cut at their methods, wherever those stand, and come back byte for byte."""
+"""Programs are cut at their methods, wherever those are, and reassembled byte for byte."""
 
 import pytest
 from surface_programs import BY_METHOD, GHOSTS, MAX, SUM, programs

@@ -1,4 +1,4 @@
-"""The declaration reader: heads, clauses and bodies are told apart, whatever the expressions between them."""
+"""The declaration reader: heads, clauses and bodies are distinguished, whatever the expressions between them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The action schema: every form comes to one normal form, and what is wrong with an action is said by name."""
+"""The action schema: every form has a normal form, and a faulty action's fault is named."""
 
 import json
 

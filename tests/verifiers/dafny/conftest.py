@@ -1,4 +1,4 @@
-"""The Dafny of this machine; without one the tests that need it are skipped, with the command that brings it."""
+"""The Dafny of this machine; without it the tests that need it are skipped, with the command that installs it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a writer's body may not do, read off its text."""
+"""Rules for a writer's body, checked on its text."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Our reader and Dafny's read one program: on small programs of every kind, on mutated ones, and the command finds a fault."""
+"""Our parser and Dafny's agree: on small programs of every kind and on mutated programs; and the command finds a fault."""
 
 from collections import Counter
 from pathlib import Path

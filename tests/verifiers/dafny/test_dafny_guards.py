@@ -1,4 +1,4 @@
-"""The guards by themselves, without the tool behind them: the rule of each way around a proof."""
+"""The guards alone, without the tool: the rule against each way around a proof."""
 
 import pytest
 

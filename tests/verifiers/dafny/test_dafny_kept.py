@@ -1,4 +1,4 @@
-"""Code that a candidate has to keep: only annotations come to it, whatever they are called and wherever they stand."""
+"""Code that a candidate has to keep: only annotations may be added, whatever their names and places."""
 
 import pytest
 
@@ -66,7 +66,7 @@ CHEATS = {
         "{ Seven(a); }\nclass C { lemma Seven() { } }",
     ),
 }
-"""(hole, kept body, body of the candidate): each candidate is proved, by code that is not the kept one."""
+"""(hole, kept body, body of the candidate): each candidate is proved, by code that differs from the kept code."""
 
 
 def rule(kept: str, candidate: str, hole: str = HEAD) -> str | None:

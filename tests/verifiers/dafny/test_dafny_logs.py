@@ -1,5 +1,5 @@
-"""Reading what Dafny says: only "verified" in as many words is a proof. Logs of 2.3 are its own; those of 4.x are quoted
-from its test suite's expectations, since no 4.x was run here."""
+"""Parsing Dafny's output: only an explicit "verified" is a proof. Logs of 2.3 are its own; those of 4.x are quoted from
+the expected outputs of its test suite, since no 4.x was run here."""
 
 from rlvr_exp.verifiers.dafny import logs, logs4
 

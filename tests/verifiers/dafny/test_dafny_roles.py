@@ -1,4 +1,4 @@
-"""Both roles' tasks before the real Dafny: golds pass, each by what it may change, and no further."""
+"""Both roles' tasks before the real Dafny: golds pass, with the changes that each role may make, and no further."""
 
 import json
 from pathlib import Path

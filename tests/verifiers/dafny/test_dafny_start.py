@@ -1,4 +1,4 @@
-"""A warm Dafny that starts badly: once more, then one clear end; a run that judges already goes on without a verdict."""
+"""A warm Dafny that starts badly: one retry, then a clear error; a run under way continues without a verdict."""
 
 import json
 import os
@@ -28,7 +28,7 @@ Mono = Callable[[str], Path]
 
 @pytest.fixture
 def mono(warm_dafny: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mono:
-    """Puts a `mono` with these lines before the machine's; `real` in them goes on as that one. Gives its folder, with a
+    """Puts a `mono` with these lines before the machine's; `real` in them continues as that one. Returns its folder, with a
     file `started` of a line a start."""
     folder = tmp_path / "path"
     folder.mkdir()

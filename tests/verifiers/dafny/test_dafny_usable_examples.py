@@ -1,4 +1,4 @@
-"""What examples are worth under the real Dafny: proved, let through by the guards, resolved without annotations."""
+"""Usable examples under the real Dafny: proved, accepted by the guards, resolved without annotations."""
 
 import json
 from pathlib import Path

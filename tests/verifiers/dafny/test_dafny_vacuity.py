@@ -1,4 +1,4 @@
-"""What the tool calls proved and is not accepted: promises that its log leaves out, and bodies that prove false."""
+"""Programs that the tool calls proved and that are not accepted: promises missing in its log, bodies that prove false."""
 
 import pytest
 
@@ -33,7 +33,7 @@ def log(**bodies: str) -> str:
 def objection(
     proved: str, probe: str, text: str = DONE, every: bool = False, end: str = "done"
 ) -> Violation | Run | None:
-    """What is said of a program whose proof and whose probe end with these logs."""
+    """The objection to a program whose proof and whose probe end with these logs."""
     declared = read_declarations(text)
     facts = Facts.of(declared.declarations)
     proof = Proof(read_declarations(GIVEN), text, facts, read(proved, 0), True, lambda *_: Run(end, probe, 0), read)

@@ -1,4 +1,4 @@
-"""The verifier as it is asked: verdicts, scores, limits, the prover's resource count, the vacuity probe, the rows."""
+"""The verifier: verdicts, scores, limits, the prover's resource count, the vacuity probe, the rows."""
 
 import json
 from pathlib import Path
@@ -24,7 +24,7 @@ SWAP = """
 method Swap(X: bv8, Y: bv8) returns (x: bv8, y: bv8) ensures x == Y && y == X
 { x, y := X, Y; x := x ^ y; y := x ^ y; x := x ^ y; }
 """
-"""True, found within a second, and dear in the prover's count."""
+"""True, found within a second, and expensive in the prover's count."""
 HARD = "lemma L(x: int, y: int, z: int) requires x > 2 && y > 2 && z > 2 ensures x*x*x + y*y*y != z*z*z { }"
 
 
