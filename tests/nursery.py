@@ -20,21 +20,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from rlvr_exp.tasks.arc.domain import Arc
+
 HERE = Path(__file__).parent
-IMPORTED = (
-    "peft.tuners",
-    "scipy.stats",
-    "rlvr_exp.algorithms.group",
-    "rlvr_exp.algorithms.ppo",
-    "rlvr_exp.run.execute",
-    "rlvr_exp.run.progress",
-    "rlvr_exp.run.ready",
-    "rlvr_exp.run.report",
-    "rlvr_exp.run.sweep",
-    "rlvr_exp.sandbox.pool",
-    "rlvr_exp.stages.launch",
-)
-"""What a run imports, some of it only when it is needed; and every stage."""
+LIBRARIES = ("peft.tuners", "scipy.stats", "transformers.models.qwen2.modeling_qwen2")
+"""What a run imports only when it needs it."""
+ROOMS = "algorithms curriculum evaluation inference models rewards rollouts run stages tasks verifiers".split()
 
 
 def start(path: Path, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
@@ -151,9 +142,11 @@ def _supervise(line: socket.socket) -> None:
 
 def serve(path: str) -> None:
     os.dup2(2, 1)  # Libraries print as they are imported.
-    stages = [f"rlvr_exp.stages.{file.stem}" for file in (HERE.parent / "rlvr_exp" / "stages").glob("[a-z]*.py")]
-    for name in (*IMPORTED, *sorted(stages)):
+    root = HERE.parent
+    files = [file for room in ROOMS for file in (root / "rlvr_exp" / room).rglob("[a-z]*.py")]
+    for name in (*LIBRARIES, *sorted(".".join(file.relative_to(root).with_suffix("").parts) for file in files)):
         importlib.import_module(name)
+    Arc().splits()
     gc.collect()
     gc.freeze()  # A child that collects looks at its own objects alone.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)

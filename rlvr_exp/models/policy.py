@@ -7,6 +7,7 @@ Never downloads by itself: whether weights are on this machine is checked before
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import torch
@@ -50,6 +51,18 @@ class Policy:
                 )
             )
         return self.tokenizer(text).input_ids
+
+    @cached_property
+    def _markup_tokens(self) -> int | None:
+        """Tokens of an empty prompt, where no other token is shorter than a byte; None where some may be."""
+        backend = getattr(self.tokenizer, "backend_tokenizer", None)
+        return len(self.encode_prompt("")) if backend is not None and backend.normalizer is None else None
+
+    def prompt_fits(self, text: str, limit: int) -> bool:
+        """Whether a prompt has at most `limit` tokens; of a short text its bytes say so already."""
+        if self._markup_tokens is not None and len(text.encode(errors="surrogatepass")) + self._markup_tokens < limit:
+            return True
+        return len(self.encode_prompt(text)) <= limit
 
     def encode_completion(self, text: str) -> list[int]:
         """Token ids of an answer, with the token that ends it."""

@@ -136,7 +136,8 @@ def training_tasks(components: RunComponents, config, context: RunContext, split
     tasks = split_tasks(components.domain, split)
     check_leakage(tasks, components.held_out)
     limit = min(config.model.max_prompt_tokens, components.policy.max_tokens - config.model.max_completion_tokens)
-    fitting = [task for task in tasks if len(components.policy.encode_prompt(components.domain.prompt(task))) <= limit]
+    policy, domain = components.policy, components.domain
+    fitting = [task for task in tasks if policy.prompt_fits(domain.prompt(task), limit)]
     if not fitting:
         raise InputError(
             InputProblem("model.max_prompt_tokens", f"no prompt of {len(tasks)} fits", str(limit), remedy="raise it")

@@ -16,6 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from rlvr_exp.config import Config, load
 from rlvr_exp.config.options import SCHEMAS
 from rlvr_exp.config.stages import STAGES
@@ -25,7 +27,9 @@ from rlvr_exp.core.secrets import Masking, masked
 from rlvr_exp.run import lifeline, ranks
 from rlvr_exp.run.guards_disk import unwritable
 from rlvr_exp.run.context import RunContext, StageResult
+from rlvr_exp.run.fingerprint import flat
 from rlvr_exp.run.summary import write_summary
+from rlvr_exp.run.unused_packages import hide_unused_packages
 from rlvr_exp.run.watchdog import watched
 
 FILES = "rlvr_exp.run.tracking.Files"
@@ -43,6 +47,7 @@ def main(arguments: list[str]) -> int:
     except InputError as fault:
         print(fault, file=sys.stderr, flush=True)
         return fault.exit_code
+    hide_unused_packages(config, flat(yaml.safe_load((directory / "config.yaml").read_text(encoding="utf-8"))))
     with ranks.own_directory(directory, config.parallel) as own:
         if ranks.rank():
             config.tracking = None if config.tracking is None else SCHEMAS[FILES]()  # Only rank 0 logs to the viewer.

@@ -10,6 +10,8 @@ The score is in [0, 1], larger is harder, a weighted sum of four parts each in [
 
 import math
 from collections.abc import Iterable
+from itertools import chain
+from operator import ne
 
 from rlvr_exp.tasks.arc.grid import Grid
 from rlvr_exp.tasks.arc.puzzle import ArcPuzzle
@@ -23,7 +25,7 @@ def parts(puzzle: ArcPuzzle) -> dict[str, float]:
     """The four parts of the score, each in [0, 1]."""
     grids = [grid for pair in puzzle.train for grid in pair] + list(puzzle.test)
     cells = max(len(grid) * len(grid[0]) for grid in grids)
-    colours = len({cell for grid in grids for row in grid for cell in row})
+    colours = len(set(chain.from_iterable(row for grid in grids for row in grid)))
     return {
         "size": min(1.0, math.log(cells) / math.log(LARGEST)),
         "change": sum(change(*pair) for pair in puzzle.train) / len(puzzle.train),
@@ -40,7 +42,7 @@ def change(given: Grid, wanted: Grid) -> float:
     """The share of cells in which two grids differ; 1 where their shapes do."""
     if (len(given), len(given[0])) != (len(wanted), len(wanted[0])):
         return 1.0
-    differ = sum(a != b for row, other in zip(given, wanted, strict=True) for a, b in zip(row, other, strict=True))
+    differ = sum(map(ne, chain.from_iterable(given), chain.from_iterable(wanted)))
     return differ / (len(given) * len(given[0]))
 
 

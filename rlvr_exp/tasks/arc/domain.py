@@ -8,8 +8,9 @@ training and judging: `hidden`, whose test outputs are not given, and `overlap`,
 import gc
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
+from typing import TypeVar
 
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.hashing import content_hash
@@ -20,8 +21,10 @@ from rlvr_exp.tasks.arc.load import SPLITS, load
 from rlvr_exp.tasks.arc.parse_program import extract
 from rlvr_exp.tasks.arc.puzzle import ENTRY_POINT, ArcPuzzle, ArcRecord
 from rlvr_exp.tasks.base import Candidate, Domain, Task
+from rlvr_exp.tasks.embedded import embedded_content
 from rlvr_exp.tasks.splits import Item, split, tied
 
+Named = TypeVar("Named", ArcRecord, Task)
 EMBEDDED = Path(__file__).parents[2] / "assets" / "arc"
 
 
@@ -58,21 +61,31 @@ class Arc(Domain):
     def parse(self, completion: str, task: Task) -> Candidate:
         return extract(completion, ENTRY_POINT)
 
+    def fingerprint(self, split: str) -> str:
+        content = embedded_content(EMBEDDED, split) if self.path == EMBEDDED else None
+        if content is None:
+            return super().fingerprint(split)
+        return content_hash([content, self.limit, self.seed if self.limit else 0])
+
     @cached_property
     def _records(self) -> dict[str, list[ArcRecord]]:
+        if self.path == EMBEDDED:
+            return _embedded_records()
         with _no_collection():
             return place(load(self.path), self.fractions, self.seed)
 
     @cached_property
     def _tasks(self) -> dict[str, tuple[Task, ...]]:
+        if self.path == EMBEDDED:
+            return {name: tuple(self._limited(name, tasks)) for name, tasks in _embedded_tasks().items()}
         chosen = {name: self._limited(name, records) for name, records in self._records.items()}
         with _no_collection():
             return {name: tuple(map(to_task, records)) for name, records in chosen.items()}
 
-    def _limited(self, split_name: str, records: Sequence[ArcRecord]) -> Sequence[ArcRecord]:
+    def _limited(self, split_name: str, found: Sequence[Named]) -> Sequence[Named]:
         if not self.limit:
-            return records
-        return sorted(records, key=lambda record: uniform(self.seed, "limit", split_name, record.id))[: self.limit]
+            return found
+        return sorted(found, key=lambda item: uniform(self.seed, "limit", split_name, item.id))[: self.limit]
 
     def _shots(self, task: Task) -> list[tuple[ArcPuzzle, str]]:
         if not self.options.shots:
@@ -93,6 +106,19 @@ class Arc(Domain):
         train = self._records.get("train", [])
         own = [(record, record.gold) for record in train if record.gold is not None]
         return own or (Arc(seed=self.seed)._solved if self.path != EMBEDDED else [])
+
+
+@cache
+def _embedded_records() -> dict[str, list[ArcRecord]]:
+    """Its splits are those of its files, so no option changes them: once a process, for all its runs."""
+    with _no_collection():
+        return place(load(EMBEDDED), (0.0, 0.0), 0)
+
+
+@cache
+def _embedded_tasks() -> dict[str, tuple[Task, ...]]:
+    with _no_collection():
+        return {name: tuple(map(to_task, records)) for name, records in _embedded_records().items()}
 
 
 @contextmanager

@@ -5,12 +5,14 @@ A grid is a tuple of rows of equal length, each a tuple of integers 0 to 9, neve
 
 import json
 from collections.abc import Callable, Mapping
+from itertools import chain
 from typing import Any
 
 from rlvr_exp.core.errors import InputError, InputProblem
 
 Grid = tuple[tuple[int, ...], ...]
 DIGITS = frozenset("0123456789")
+COLOURS = frozenset(range(10))
 
 
 def from_lists(value: Any, where: str) -> Grid:
@@ -19,17 +21,28 @@ def from_lists(value: Any, where: str) -> Grid:
     Raises:
         InputError: it is no rectangle of integers 0 to 9.
     """
+    if type(value) is list and set(map(type, value)) == {list}:
+        grid = tuple(map(tuple, value))
+        cells = list(chain.from_iterable(grid))
+        # By type and not by value: true and 1.0 equal 1 in Python but are not colours.
+        if len(set(map(len, grid))) == 1 and set(map(type, cells)) == {int} and COLOURS.issuperset(cells):
+            return grid
+    raise _fault_of(value, where)
+
+
+def _fault_of(value: Any, where: str) -> InputError:
+    """Of what is no grid."""
     if not isinstance(value, list) or not value:
-        raise _fault(where, "not a grid", type(value).__name__ if value != [] else "an empty list")
+        return _fault(where, "not a grid", type(value).__name__ if value != [] else "an empty list")
     for number, row in enumerate(value):
         if not isinstance(row, list) or not row:
-            raise _fault(f"{where}[{number}]", "not a row", type(row).__name__ if row != [] else "an empty list")
+            return _fault(f"{where}[{number}]", "not a row", type(row).__name__ if row != [] else "an empty list")
         if len(row) != len(value[0]):
-            raise _fault(f"{where}[{number}]", "rows differ in length", f"{len(row)} cells after {len(value[0])}")
-        # By type and not by value: true and 1.0 equal 1 in Python but are not colours.
-        if set(map(type, row)) != {int} or min(row) < 0 or max(row) > 9:
-            raise _fault(f"{where}[{number}]", "not a colour", repr(next(cell for cell in row if not _colour(cell))))
-    return tuple(tuple(row) for row in value)
+            return _fault(f"{where}[{number}]", "rows differ in length", f"{len(row)} cells after {len(value[0])}")
+        wrong = [cell for cell in row if not _colour(cell)]
+        if wrong:
+            return _fault(f"{where}[{number}]", "not a colour", repr(wrong[0]))
+    return _fault(where, "not a grid", type(value).__name__)
 
 
 def to_lists(grid: Grid) -> list[list[int]]:

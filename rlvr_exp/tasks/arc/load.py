@@ -9,6 +9,7 @@ Read below a folder, without hidden folders, or from one file:
 Unknown keys are ignored. All faults found are reported at once, each with its file and key.
 """
 
+import codecs
 import json
 import lzma
 from collections import Counter
@@ -62,11 +63,12 @@ def _files(path: Path) -> list[Path]:
 def _read(file: Path, root: Path, faults: list[InputProblem]) -> list[ArcRecord]:
     """The tasks of one file; faults of single tasks are appended, a fault of the file itself is raised."""
     folder = file.parent.relative_to(root if root.is_dir() else root.parent)
+    above = "" if folder == Path() else f"{folder.as_posix()}/"
     words = (root.resolve().name, *folder.parts)
     found: list[ArcRecord] = []
     for where, origin, family, split, value in _entries(file, words):
         try:
-            found.append(record_of(value, where, (folder / origin).as_posix(), family, split))
+            found.append(record_of(value, where, above + origin, family, split))
         except InputError as error:
             faults += error.problems
     return found
@@ -182,7 +184,7 @@ def _rows(file: Path) -> Iterator[Any]:
 
 def _json(content: bytes, where: str) -> Any:
     try:
-        return json.loads(content.decode("utf-8-sig"))
+        return json.loads(content.removeprefix(codecs.BOM_UTF8).decode())
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(InputProblem(where, "not JSON", got=str(error))) from error
 
