@@ -70,14 +70,14 @@ class Arc(Domain):
     @cached_property
     def _records(self) -> dict[str, list[ArcRecord]]:
         if self.path == EMBEDDED:
-            return _embedded_records()
+            return _embedded_records(EMBEDDED)
         with _no_collection():
             return place(load(self.path), self.fractions, self.seed)
 
     @cached_property
     def _tasks(self) -> dict[str, tuple[Task, ...]]:
         if self.path == EMBEDDED:
-            return {name: tuple(self._limited(name, tasks)) for name, tasks in _embedded_tasks().items()}
+            return {name: tuple(self._limited(name, tasks)) for name, tasks in _embedded_tasks(EMBEDDED).items()}
         chosen = {name: self._limited(name, records) for name, records in self._records.items()}
         with _no_collection():
             return {name: tuple(map(to_task, records)) for name, records in chosen.items()}
@@ -109,16 +109,16 @@ class Arc(Domain):
 
 
 @cache
-def _embedded_records() -> dict[str, list[ArcRecord]]:
+def _embedded_records(corpus: Path) -> dict[str, list[ArcRecord]]:
     """Its splits are those of its files, so no option changes them: once a process, for all its runs."""
     with _no_collection():
-        return place(load(EMBEDDED), (0.0, 0.0), 0)
+        return place(load(corpus), (0.0, 0.0), 0)
 
 
 @cache
-def _embedded_tasks() -> dict[str, tuple[Task, ...]]:
+def _embedded_tasks(corpus: Path) -> dict[str, tuple[Task, ...]]:
     with _no_collection():
-        return {name: tuple(map(to_task, records)) for name, records in _embedded_records().items()}
+        return {name: tuple(map(to_task, records)) for name, records in _embedded_records(corpus).items()}
 
 
 @contextmanager
