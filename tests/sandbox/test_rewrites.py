@@ -1,4 +1,5 @@
-"""The two engines that apply rules: where both can, they do the same; each takes its own rules; the meaning of a pass."""
+"""The two engines that apply rules: where both can, they do the same; each takes its own rules; the meaning of a
+pass."""
 
 import json
 from pathlib import Path

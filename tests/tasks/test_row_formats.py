@@ -1,4 +1,5 @@
-"""Rows are parsed strictly by their format; any other content of a line is reported with its key and what is allowed."""
+"""Rows are parsed strictly by their format; any other content of a line is reported with its key and what is
+allowed."""
 
 import gzip
 import json

@@ -1,4 +1,5 @@
-"""Each distinct request is judged once, from any thread at any time; faults reach the callers; nothing is left hanging."""
+"""Each distinct request is judged once, from any thread at any time; faults reach the callers; nothing is left
+hanging."""
 
 import threading
 import warnings

@@ -1,5 +1,5 @@
-"""Shared parts of the attack tests on edits. An attack is an action that must not pass, whatever it does to its process;
-a control is an honest action that a naive guard breaks."""
+"""Shared parts of the attack tests on edits. An attack is an action that must not pass, whatever it does to its
+process; a control is an honest action that a naive guard breaks."""
 
 import itertools
 import json

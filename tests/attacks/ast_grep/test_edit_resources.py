@@ -1,4 +1,5 @@
-"""Expensive actions: texts that expand, rules that search for ever, results that explode, rules that never terminate."""
+"""Expensive actions: texts that expand, rules that search for ever, results that explode, rules that never
+terminate."""
 
 import json
 import time

@@ -1,4 +1,5 @@
-"""No fixed answer passes on any task of the embedded corpus, and those that break Dafny would pass without the guards."""
+"""No fixed answer passes on any task of the embedded corpus, and those that break Dafny would pass without the
+guards."""
 
 import pytest
 from dafny_judge import Judge

@@ -1,4 +1,5 @@
-"""Wrong solutions that attack the bridge itself, the objects that the suite hands over, or state that both processes share."""
+"""Wrong solutions that attack the bridge itself, the objects that the suite hands over, or state that both processes
+share."""
 
 # ruff: noqa: E501  programs in one line each
 

@@ -1,7 +1,7 @@
 """Shared parts of the attacks on the pytest verifier: a suite to cheat at, the type of an attack, and its judging.
 
-An attack is a wrong solution that passes if it succeeds; a control is an honest solution that a naive guard breaks. Both
-are written against `double`, whose suite uses the means of real suites.
+An attack is a wrong solution that passes if it succeeds; a control is an honest solution that a naive guard breaks.
+Both are written against `double`, whose suite uses the means of real suites.
 """
 
 import textwrap

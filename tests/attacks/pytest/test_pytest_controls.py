@@ -10,8 +10,8 @@ from suite_arena import judge, judge_all, make
 
 ROWS = [*SOLUTIONS, *SUITES, *HONEST]
 BY_REFERENCE = {"matrix", "string proxies"}
-"""Their classes compare with plain data by their own methods, and nothing in their suites but a reference shows that they
-are classes."""
+"""Their classes compare with plain data by their own methods, and nothing in their suites but a reference shows that
+they are classes."""
 ALL = [pytest.param(at, id=row[0]) for at, row in enumerate(ROWS)]
 
 

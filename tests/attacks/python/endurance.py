@@ -97,7 +97,8 @@ def unchanged(count: int, workers: int, tell=lambda line: None) -> list[str]:
 
 
 def grown(verifier, make_requests, judge_honest, count: int, tell=lambda line: None) -> list[str]:
-    """The same for any verifier. `make_requests(first, count)`: its candidates; `judge_honest()`: an honest one's verdict."""
+    """The same for any verifier. `make_requests(first, count)`: its candidates; `judge_honest()`: an honest one's
+    verdict."""
     others = descendants(os.getpid())
     verifier.verify(make_requests(-2 * BATCH, BATCH))  # caches, threads and workers exist by now
     begin, began, outcomes = held(verifier, others), time.monotonic(), Counter()

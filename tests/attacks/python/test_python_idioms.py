@@ -1,4 +1,5 @@
-"""Honest idioms that lean on state of the interpreter or the library: they pass in the second case like in the first."""
+"""Honest idioms that lean on state of the interpreter or the library: they pass in the second case like in the
+first."""
 
 from dataclasses import replace
 

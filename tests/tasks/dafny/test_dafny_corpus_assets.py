@@ -52,7 +52,8 @@ def test_the_manifest_names_what_proved_them():
 
 
 def test_the_code_draws_the_shipped_splits_again():
-    """Without Dafny: no draw of the small splits was dropped, so a judge that accepts all gives them; without mutants."""
+    """Without Dafny: no draw of the small splits was dropped, so a judge that accepts all gives them; without
+    mutants."""
     sizes = {name: size for name, size in mixture.SPLITS.items() if name != "train"}
     drawn, _ = build_splits(sizes, lambda asked: ["proved"] * len(asked))
     for split, found in drawn.items():

@@ -1,4 +1,5 @@
-"""Our parser and Dafny's agree: on small programs of every kind and on mutated programs; and the command finds a fault."""
+"""Our parser and Dafny's agree: on small programs of every kind and on mutated programs; and the command finds a
+fault."""
 
 from collections import Counter
 from pathlib import Path

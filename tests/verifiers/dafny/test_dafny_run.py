@@ -1,4 +1,5 @@
-"""Running the tool: a warm process gives the same output as a fresh process, keeps its limits, and leaves nothing behind."""
+"""Running the tool: a warm process gives the same output as a fresh process, keeps its limits, and leaves nothing
+behind."""
 
 import os
 import signal

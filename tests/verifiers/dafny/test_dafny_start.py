@@ -28,8 +28,8 @@ Mono = Callable[[str], Path]
 
 @pytest.fixture
 def mono(warm_dafny: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mono:
-    """Puts a `mono` with these lines before the machine's; `real` in them continues as that one. Returns its folder, with a
-    file `started` of a line a start."""
+    """Puts a `mono` with these lines before the machine's; `real` in them continues as that one. Returns its folder,
+    with a file `started` of a line a start."""
     folder = tmp_path / "path"
     folder.mkdir()
     real = shutil.which("mono")

@@ -1,4 +1,5 @@
-"""Programs that the tool calls proved and that are not accepted: promises missing in its log, bodies that prove false."""
+"""Programs that the tool calls proved and that are not accepted: promises missing in its log, bodies that prove
+false."""
 
 import pytest
 
