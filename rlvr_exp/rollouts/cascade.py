@@ -198,7 +198,7 @@ def _grafted(cascade: Cascade, made: Sequence[Cascades], timed: dict[str, float]
     return [replace(one, written=tuple(judged.get(id(each), each) for each in one.written)) for one in known]
 
 
-def annotated_afresh(
+def resample_annotations(
     cascade: Cascade, made: Sequence[Cascades], keys: Sequence[tuple[tuple[SampleKey, ...], ...]], timed: dict[str, float]
 ) -> list[Cascades]:
     """The same bodies under newly sampled annotations. `keys`: for each task the keys of the annotations of each body."""

@@ -23,8 +23,8 @@ from rlvr_exp.rollouts.cascade import (
     CascadeRequest,
     CascadeResult,
     Cascades,
-    annotated_afresh,
     cascade_sample,
+    resample_annotations,
 )
 from rlvr_exp.rollouts.completion import Completion
 from rlvr_exp.rollouts.group_filter import GroupFilter
@@ -147,7 +147,7 @@ class CascadeCollector:
             self._keys("counterfactual", step, place, one.request.task, options.resamples)
             for place, one in enumerate(made)
         ]
-        return annotated_afresh(self._cascade, made, keys, seconds)
+        return resample_annotations(self._cascade, made, keys, seconds)
 
     def _assisted(self, step: int, tasks: Sequence[Task], seconds: dict[str, float]) -> list[Cascades]:
         """Annotations of the golds' bodies: so the annotator trains even where no body of the step can be annotated."""

@@ -115,7 +115,7 @@ def test_one_step_moves_the_adapter_by_its_gradient_and_nothing_else(folder, tmp
     )
 
 
-def test_the_reference_is_the_base_also_of_an_adapter_that_goes_on(folder, tmp_path):
+def test_the_reference_is_the_base_also_of_a_resumed_adapter(folder, tmp_path):
     who = policy(folder)
     made = trainer(tmp_path, who, beta=0.1)
     assert made.ref_model is None and list(who.model.peft_config) == ["default"], "no copy of anything"

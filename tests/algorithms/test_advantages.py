@@ -97,11 +97,11 @@ def test_a_group_without_any_verdict_is_silent_and_finite():
     assert spread(torch.tensor([[math.nan, math.nan]])).tolist() == [0.0]
 
 
-def test_a_member_judged_alone_has_no_baseline():
+def test_the_only_verified_member_has_no_baseline():
     assert leave_one_out(torch.tensor([[1.0, math.nan]])).tolist() == [[0.0, 0.0]]
 
 
-def test_rewards_within_eps_of_each_other_teach_nothing():
+def test_rewards_within_eps_of_each_other_give_no_advantage():
     rows = doubles([[0.5, 0.5 + 1e-3]])
     assert group_advantages(rows, "group", eps=1e-2).abs().max() == 0
     assert group_advantages(rows, "group", eps=1e-4).abs().max() > 0.5

@@ -40,6 +40,6 @@ def test_differences_are_those_from_the_other_bodies(task) -> None:
         assert credits == pytest.approx(centred, abs=1e-9)
 
 
-def test_what_was_not_judged_enters_nothing() -> None:
+def test_missing_verdicts_enter_nothing() -> None:
     assert shared([[None, 1.0], [None, None]]) == [1.0, None]
     assert counterfactual([[1.0], [None], [0.0]]) == [1.0, None, -1.0]

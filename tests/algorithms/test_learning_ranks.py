@@ -51,7 +51,7 @@ def test_losses_norms_and_weights_are_those_of_one_process(found, alone, strateg
 
 @pytest.mark.parametrize("rank", [0, 1])
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_all_ranks_skip_an_update_that_is_sick_on_one(found, strategy: str, rank: int) -> None:
+def test_all_ranks_skip_an_update_that_is_not_finite_on_one(found, strategy: str, rank: int) -> None:
     weights, rows = (found[rank]["sick"][strategy][name] for name in ("weights", "rows"))
     assert [row["guard/loss"] for row in rows] == [row["guard/skipped"] for row in rows] == [0, 1, 0]
     assert weights[1] == weights[0] and weights[2] != weights[1]
@@ -64,7 +64,7 @@ def test_the_trace_tells_updates_apart(alone) -> None:
     assert set(alone["dead"]["grad_norm"]) == {0.0}
 
 
-def test_each_rank_answers_its_share_and_all_hold_all(found) -> None:
+def test_each_rank_serves_its_shard_and_all_gather_all(found) -> None:
     told = found[0]["shares"]
     assert told["five"] == ["a by 0", "b by 1", "c by 0", "d by 1", "e by 0"]
     assert told["slowest"] == {"generate": 2.0} and told["one"] == ["a by 0"]
@@ -74,7 +74,7 @@ def test_each_rank_answers_its_share_and_all_hold_all(found) -> None:
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_roles_in_turn_learn_what_they_would_alone_and_leave_the_idle_one_as_it_is(found, processes: int) -> None:
+def test_roles_in_turn_learn_as_if_alone_and_leave_the_idle_role_unchanged(found, processes: int) -> None:
     """With two processes under ZeRO-2."""
     if processes == 2:
         in_turn, apart = (found[0]["roles"][name] for name in TURNS)

@@ -86,7 +86,7 @@ def test_a_skipped_update_leaves_weights_and_optimizer_untouched(optimizer: str,
 
 @settings(deadline=None, max_examples=6)
 @given(st.dictionaries(st.integers(1, 6), st.sampled_from(FAULTS), max_size=4))
-def test_sound_steps_are_those_of_a_run_without_the_sick_ones(faults: dict[int, str]) -> None:
+def test_finite_steps_are_those_of_a_run_without_faults(faults: dict[int, str]) -> None:
     """Bit for bit: the schedule and the optimizer's count of steps stand still while an update is skipped."""
     callback, _ = run(faults, "optimizer=adamw", "scheduler=constant")
     weights = [flat(weights) for step, (weights, _) in enumerate(callback.after, 1) if step not in faults]
@@ -95,7 +95,7 @@ def test_sound_steps_are_those_of_a_run_without_the_sick_ones(faults: dict[int, 
     assert sum(row["guard/skipped"] for row in callback.rows) == len(faults)
 
 
-def test_a_row_has_the_mean_loss_of_the_updates_that_were_taken() -> None:
+def test_a_row_has_the_mean_loss_of_applied_updates() -> None:
     words = ["optimizer=sgd", "optimizer.lr=1e-9", "scheduler=constant", "run.log_every_steps=3"]
     _, sound = run({}, *words)
     _, some = run({2: "loss nan"}, *words)
@@ -120,12 +120,12 @@ def test_too_many_in_a_row_stop_the_run_with_step_figure_and_remedy(most: int, f
         assert text in told
 
 
-def test_borne_ones_do_not_stop_it_and_sound_ones_begin_the_count_anew() -> None:
+def test_tolerated_skips_do_not_stop_it_and_applied_updates_reset_the_count() -> None:
     callback, _ = run({1: "loss nan", 2: "loss nan", 4: "loss nan", 5: "loss nan"}, most=2)
     assert len(callback.after) == 6
 
 
-def test_a_run_that_took_no_update_at_all_is_stopped_at_its_end() -> None:
+def test_a_run_that_applied_no_update_is_stopped_at_its_end() -> None:
     with pytest.raises(GuardStop, match="none of 2 updates was taken"):
         run({1: "loss nan", 2: "loss nan"}, steps=2)
 

@@ -49,7 +49,7 @@ def test_what_cannot_be_packed_is_found(name):
 
 
 @pytest.mark.parametrize("name", ["bloom", "mamba", "gemma2"])
-def test_one_completion_a_row_is_what_the_model_says_of_it_alone(name):
+def test_one_completion_per_row_scores_as_the_model_alone(name):
     model, prompts, answers = made(name), [[3, 4, 5, 6, 7, 8], [9, 10]], [[11, 12, 13], [14, 15, 16, 17, 18]]
     rows = row_by_row(prompts, answers, 5)
     with torch.no_grad():

@@ -255,7 +255,7 @@ def test_one_weight_for_every_token_of_a_batch():
     assert given.completion_ids.shape[1] == ANSWER and EVERYTHING > given.completion_ids.numel()
 
 
-def test_a_value_beside_the_policys_checkpoint_goes_on(tmp_path):
+def test_a_value_saved_with_the_policys_checkpoint_is_resumed(tmp_path):
     first = trainer(tmp_path, algorithm(**ONCE), lr=0.1)
     first.train()
     first.checkpoint_parts["value"].save(tmp_path)

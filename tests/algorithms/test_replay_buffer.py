@@ -38,7 +38,7 @@ def test_draws_depend_on_seed_and_step_alone():
     assert drawn(ReplayBuffer(3, 2, 0), 6) != drawn(ReplayBuffer(3, 2, 1), 6)
 
 
-def test_a_buffer_read_back_from_json_goes_on_as_if_it_had_never_stopped():
+def test_a_buffer_restored_from_json_continues_as_if_uninterrupted():
     through, stopped = ReplayBuffer(2, 2, 0), ReplayBuffer(2, 2, 0)
     drawn(through, 3), drawn(stopped, 3)
     again = ReplayBuffer(2, 2, 0)

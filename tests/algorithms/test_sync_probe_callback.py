@@ -32,7 +32,7 @@ def test_an_engine_that_is_never_handed_new_weights_ends_the_run(tmp_path):
         made.train()
 
 
-def test_no_probe_is_taken_where_none_is_asked_for(tmp_path):
+def test_no_probe_runs_where_it_is_off(tmp_path):
     made, _, _ = trainer(tmp_path, experience(), EVERYTHING, max_steps=1)
     one = probing(made, policy(), every=0)
     made.train()

@@ -215,7 +215,7 @@ def test_the_ratio_is_one_where_only_some_tokens_were_kept(tmp_path):
     assert torch.allclose(got, wanted * given.completion_mask, atol=1e-5)
 
 
-def test_an_experience_is_prepared_once_and_before_it_is_cut(tmp_path):
+def test_a_batch_is_prepared_once_and_before_it_is_split(tmp_path):
     prepared = []
 
     class Prepares(PolicyTrainer):

@@ -48,7 +48,7 @@ def test_statistics_are_those_of_everything_seen(batches):
 
 
 @given(TOTALS, TOTALS)
-def test_a_restored_scale_goes_on_exactly(before, after):
+def test_a_restored_scale_continues_exactly(before, after):
     one, other = RunningScale(), RunningScale()
     one(before)
     other.load_state_dict(one.state_dict())

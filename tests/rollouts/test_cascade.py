@@ -54,7 +54,7 @@ def test_a_proof_is_nobodys_failure(two) -> None:
     assert one.seconds == {"writer": 1.0, "annotator": 2.0}
 
 
-def test_the_annotator_is_asked_about_the_body_which_it_keeps_and_judged_against_the_hole(two) -> None:
+def test_the_annotator_keeps_the_body_and_is_verified_against_the_hole(two) -> None:
     asked: list = []
     sampled(two, [(GOOD, PASSED), (WRONG, failed("verify"))], [(GOOD, PASSED), (WRONG, failed("verify"))], asked=asked)
     requests = [request for role, request in asked if role == "annotator"]
@@ -93,7 +93,7 @@ def test_a_body_that_any_annotations_prove_is_not_at_fault(two) -> None:
     ("text", "verdict", "failure"),
     [(NO_BODY, failed("parse"), "syntax"), (CUT_TEXT, TRUNCATED, "truncated"), (ASSUMES, PASSED, "rejected")],
 )
-def test_what_cannot_be_annotated_is_the_writers_and_nobody_is_asked(two, text, verdict, failure) -> None:
+def test_a_body_that_cannot_be_annotated_is_the_writers_fault_without_a_request(two, text, verdict, failure) -> None:
     asked: list = []
     made = sampled(two, [(text, verdict)] * 2, [], asked=asked)
     (one,) = made.results(0)
@@ -106,7 +106,7 @@ def test_a_body_too_long_for_the_annotator_is_not_cut(two) -> None:
     assert {one.verdict.bucket for one in made.results(0)} == {"prompt_too_long"}
 
 
-def test_a_second_attempt_is_told_what_was_said_of_the_first(two) -> None:
+def test_a_retry_gets_the_feedback_of_the_first_attempt(two) -> None:
     asked: list = []
     annotated = {0: (LOOP, failed("verify")), 1: (PROVED, PASSED), 10: (PROVED, PASSED)}
     made = sampled(two, [(LOOP, PASSED)] * 2, annotated, attempts=2, asked=asked)
@@ -135,7 +135,7 @@ class Recorder:
 
 
 @pytest.mark.parametrize(("every", "judged"), [(False, [GOOD]), (True, [LOOP, GOOD])])
-def test_a_body_that_is_proved_needs_no_gold_unless_it_is_paid_by_it(two, every, judged) -> None:
+def test_a_proved_body_needs_no_gold_unless_its_reward_does(two, every, judged) -> None:
     task, recorder = tasks_of(two)[0], Recorder()
     texts = {"writer": [LOOP, GOOD, ASSUMES], "annotator": [(PROVED, PASSED), (GOOD, failed("verify"))]}
 

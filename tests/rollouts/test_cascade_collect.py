@@ -43,7 +43,7 @@ def test_groups_of_each_role(two) -> None:
     assert [answer.verdict.outcome for answer in writer.batch[0].completions] == ["passed", "failed", "passed"]
 
 
-def test_every_draw_has_a_key_of_its_own_and_depends_on_nothing_else(two) -> None:
+def test_every_sample_depends_only_on_its_own_key(two) -> None:
     asked: list = []
     with scripted(script, asked):
         made = collector(two, shared)
@@ -52,13 +52,13 @@ def test_every_draw_has_a_key_of_its_own_and_depends_on_nothing_else(two) -> Non
     assert len(set(keys)) == len(keys) and all(key[:3] == (0, "rollout", role) for role, q in asked for key in q.keys)
 
 
-def test_the_counterfactual_credit_by_the_gold_does_not_ask_the_annotator(two) -> None:
+def test_the_counterfactual_credit_by_the_gold_needs_no_annotator(two) -> None:
     with scripted(script):
         found = collector(two, difference, credit="counterfactual").collect(0)
     assert found.of("writer").batch[0].rewards == (0.5, -1.0, 0.5)
 
 
-def test_the_counterfactual_credit_by_resampling_draws_annotations_that_nobody_learns_from(two) -> None:
+def test_the_counterfactual_credit_by_resampling_samples_annotations_that_no_role_trains_on(two) -> None:
     asked: list = []
     with scripted(script, asked):
         made = collector(two, difference, credit="counterfactual", counterfactual="resampled", resamples=4)
@@ -100,7 +100,7 @@ def test_rollouts_hold_both_texts_and_who_failed(two) -> None:
     assert found.about["writer"][0]["proved"] == 1 and found.about["writer"][1]["failed_by"] == "writer"
 
 
-def test_it_goes_on_from_its_state(two) -> None:
+def test_it_resumes_from_its_state(two) -> None:
     with scripted(script):
         whole, first = collector(two, shared), collector(two, shared)
         whole.collect(0)

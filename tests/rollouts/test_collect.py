@@ -47,7 +47,7 @@ def test_every_group_has_one_fate(plan, group_filter):
 
 @settings(deadline=None, max_examples=60)
 @given(plans, filters)
-def test_every_step_learns_from_a_whole_batch(plan, group_filter):
+def test_every_step_trains_on_a_complete_batch(plan, group_filter):
     for groups in walk(plan, group_filter):
         assert len(groups.batch) == plan.prompts_per_step
         assert all(len(group.completions) == plan.group_size for group in groups.batch)
@@ -56,7 +56,7 @@ def test_every_step_learns_from_a_whole_batch(plan, group_filter):
 
 @settings(deadline=None, max_examples=60)
 @given(plans, st.integers(1, 4))
-def test_dead_groups_are_learned_from_only_where_the_budget_is_spent(plan, budget):
+def test_zero_variance_groups_fill_the_batch_only_where_the_budget_is_spent(plan, budget):
     for groups in walk(plan, GroupFilter("resample", 1e-6, budget)):
         most = budget * (plan.groups_needed(groups.step) - len(groups.carried_in)) if groups.sampled else 0
         assert len(groups.sampled) <= most
@@ -78,13 +78,13 @@ def test_a_batch_serves_its_steps_and_none_is_sampled_ahead_for_steps_that_do_no
     assert walked[-1].carried_over == ()
 
 
-def test_updates_in_a_row_on_the_same_samples_ask_for_fewer_batches():
+def test_consecutive_updates_on_the_same_samples_request_fewer_batches():
     assert BatchPlan(2, 2, steps=7, iterations=2, rollout_steps=3).groups_needed(4) == 2 * 2
 
 
 @settings(deadline=None, max_examples=40)
 @given(plans, filters, st.integers(0, STEPS - 1))
-def test_a_run_goes_on_from_its_saved_state_bit_for_bit(plan, group_filter, stop):
+def test_a_run_resumes_from_its_saved_state_bit_for_bit(plan, group_filter, stop):
     asked = tasks(9, 9)
     whole = walk(plan, group_filter, asked)
     with world():
@@ -121,7 +121,7 @@ def test_tasks_of_one_prompt_are_different_groups():
     assert all(len({answer.task.id for answer in group.completions}) == 1 for group in groups.batch)
 
 
-def test_what_is_drawn_depends_on_step_place_task_and_sample_alone():
+def test_samples_depend_only_on_step_index_task_and_sample():
     """Further tasks come after the first tasks and change nothing about them."""
     plain = walk(BatchPlan(4, 3, STEPS), GroupFilter("keep", 1e-6))[0].sampled
     more = walk(BatchPlan(4, 3, STEPS), GroupFilter("resample", 1e-6, 3))[0].sampled

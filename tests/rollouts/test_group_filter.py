@@ -21,7 +21,7 @@ def group(rewards, passed=False):
 
 
 @given(st.lists(maybe, min_size=2, max_size=6), st.floats(0, 1))
-def test_a_group_is_dead_when_its_judged_rewards_are_within_eps(rewards, eps):
+def test_a_group_has_zero_variance_when_its_rewards_are_within_eps(rewards, eps):
     judged = [reward for reward in rewards if reward is not None]
     dead = not judged or max(judged) - min(judged) <= eps
     assert (GroupFilter("keep", eps).zero_variance_kind(group(rewards)) in ZERO_VARIANCE_KINDS) == dead
@@ -45,17 +45,17 @@ def test_the_order_of_members_and_silent_ones_change_nothing(rewards, mode, rand
         ((0.1, 0.3), False, None),
     ],
 )
-def test_dead_groups_are_told_apart(rewards, passed, kind):
+def test_kinds_of_zero_variance(rewards, passed, kind):
     assert GroupFilter("mask", 1e-6).zero_variance_kind(group(rewards, passed)) == kind
 
 
 @pytest.mark.parametrize(("mode", "masked"), [("keep", False), ("mask", True), ("resample", True)])
-def test_masking_is_for_dead_groups_alone(mode, masked):
+def test_only_zero_variance_groups_are_masked(mode, masked):
     assert GroupFilter(mode, 1e-6).masks(group((0.0, 0.0))) == masked
     assert not GroupFilter(mode, 1e-6).masks(group((0.0, 1.0)))
 
 
-def test_the_only_loser_of_a_group_keeps_it_alive():
+def test_a_single_failed_member_gives_variance():
     """Where all members but one passed, the spread without that member is zero: it is taken over the full group."""
     assert GroupFilter("mask", 1e-6).zero_variance_kind(group((1.0, 1.0, 1.0, 0.0))) is None
 

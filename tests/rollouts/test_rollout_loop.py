@@ -43,7 +43,7 @@ def requests(count: int = 5, size: int = 4) -> list[RolloutRequest]:
     return [RolloutRequest(SimpleNamespace(id=f"t{i}", problem=i), tuple(p), tuple(k)) for i, (p, k) in enumerate(rows)]
 
 
-def test_every_answer_is_that_of_its_question_and_key():
+def test_every_completion_belongs_to_its_request_and_key():
     asked, verifier = requests(), Counting()
     got = generate_and_verify(POLICY, DOMAIN, verifier, asked, SAMPLING)
     plain = sample_groups(POLICY.model, [q.prompt for q in asked], [q.keys for q in asked], SAMPLING)
@@ -57,7 +57,7 @@ def test_every_answer_is_that_of_its_question_and_key():
             assert (one.verdict.outcome == "passed") == passed
 
 
-def test_truncated_answers_fail_unjudged():
+def test_truncated_completions_fail_unverified():
     verifier = Counting()
     got = generate_and_verify(POLICY, DOMAIN, verifier, requests(), SAMPLING)
     flat = [one for row in got.completions for one in row]
@@ -67,7 +67,7 @@ def test_truncated_answers_fail_unjudged():
     assert len(verifier.seen) == len(flat) - len(cut)
 
 
-def test_completions_are_submitted_while_others_draw(monkeypatch):
+def test_completions_are_submitted_while_others_are_sampled(monkeypatch):
     """Completions that have ended reach the verifier before the sampler continues."""
     handed, verifier = [], Counting()
     real = rollout_loop.stream
@@ -105,7 +105,7 @@ def test_a_small_model_samples_with_one_thread_and_the_others_come_back(monkeypa
         torch.set_num_threads(before)
 
 
-def test_verdicts_that_come_late_and_in_another_order_find_their_answers():
+def test_late_verdicts_in_another_order_find_their_completions():
     class Late(Verifier):
         name, version = "late", "1"
 
@@ -132,11 +132,11 @@ def test_a_grader_without_verdicts_stops_the_run():
         generate_and_verify(POLICY, DOMAIN, NoVerdictGuard(Counting(silent=True), 0.1), requests(8, 8), SAMPLING)
 
 
-def test_no_questions_no_answers():
+def test_no_requests_no_completions():
     assert generate_and_verify(POLICY, DOMAIN, Counting(), [], SAMPLING).completions == ()
 
 
-def test_batches_keep_a_question_whole_and_put_like_lengths_together():
+def test_batches_keep_requests_complete_and_group_similar_lengths():
     asked = requests(5, 4)
     made = list(batches(asked, 9))
     assert sorted(i for batch in made for i in batch) == list(range(5))

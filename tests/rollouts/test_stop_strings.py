@@ -48,7 +48,7 @@ def test_a_character_of_several_tokens_is_waited_for():
     assert [watcher.ends(token) for token in ids].index(True) == first_end(ids, ["→"])
 
 
-def test_a_tokenizer_that_rewrites_its_text_is_read_again():
+def test_the_text_of_a_tokenizer_that_rewrites_it_is_searched_entirely():
     words = {2: "don", 3: " '", 4: "t", 5: "."}
 
     def tidy(ids) -> str:
@@ -78,7 +78,7 @@ def test_sampled_ids_end_at_the_stop_string_and_are_not_truncated():
     assert cut >= 4
 
 
-def test_a_completion_ends_where_its_domain_calls_it_whole():
+def test_a_completion_ends_where_its_domain_calls_it_complete():
     model, letters = tiny_model(), "_.abcdefghijklmnopqrstuvwxyzABC"
 
     def spell(ids) -> str:

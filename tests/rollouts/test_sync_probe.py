@@ -108,7 +108,7 @@ def test_a_trained_adapter_that_changes_nothing_is_stopped():
         one.check(1)
 
 
-def test_an_unknown_cause_is_said_to_be_unknown():
+def test_an_unknown_cause_is_reported_as_unknown():
     model = tiny_model()
     engine = copy.deepcopy(model)
     update(engine)
