@@ -10,7 +10,15 @@ from typing import Any
 
 from rlvr_exp.evaluation.evaluate_policy import Progress
 from rlvr_exp.evaluation.metrics import METRICS, EvalSample, Rate, rates_from
-from rlvr_exp.rollouts.cascade import ANNOTATOR, WRITER, Cascade, CascadeRequest, CascadeResult, Cascades, cascade_sample
+from rlvr_exp.rollouts.cascade import (
+    ANNOTATOR,
+    WRITER,
+    Cascade,
+    CascadeRequest,
+    CascadeResult,
+    Cascades,
+    cascade_sample,
+)
 from rlvr_exp.tasks.base import Task
 
 ROLE_METRICS = tuple(f"{role}/{metric}" for role in (WRITER, ANNOTATOR) for metric in ("pass_at_1", "pass_at_1_greedy"))

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from transformers import GenerationConfig, PreTrainedModel
 
-from rlvr_exp.rollouts.sampler import FinishedSample, SampleKey, TokenSample, SamplingParams, causal_model
+from rlvr_exp.rollouts.sampler import FinishedSample, SampleKey, SamplingParams, TokenSample, causal_model
 
 
 @dataclass(frozen=True)

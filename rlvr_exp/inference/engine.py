@@ -13,15 +13,15 @@ from typing import Any
 from rlvr_exp.config.infer import Infer
 from rlvr_exp.config.model import Model
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.inference.inputs import InferenceTask, from_row
 from rlvr_exp.inference.beams import Beams
+from rlvr_exp.inference.inputs import InferenceTask, from_row
 from rlvr_exp.inference.layout import laid_out
 from rlvr_exp.inference.scoring import logprob
-from rlvr_exp.inference.solution import Solution, Attempt, first_best, verdict_rank
+from rlvr_exp.inference.solution import Attempt, Solution, first_best, verdict_rank
 from rlvr_exp.inference.syntax import fault_of
 from rlvr_exp.models.policy import Policy
-from rlvr_exp.rollouts.rollout_loop import RolloutRequest, generate_and_verify
 from rlvr_exp.rollouts.completion import Completion
+from rlvr_exp.rollouts.rollout_loop import RolloutRequest, generate_and_verify
 from rlvr_exp.rollouts.sampler import SampleKey, SamplingParams, stream
 from rlvr_exp.tasks.arc.domain import Arc
 from rlvr_exp.tasks.base import Domain, Task

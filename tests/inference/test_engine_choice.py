@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import pytest
-from input_rows import ADD, EDITED, puzzle
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from input_rows import ADD, EDITED, puzzle
 
 from rlvr_exp.config.infer import Infer
 from rlvr_exp.config.model import Model

@@ -5,9 +5,9 @@ import dataclasses
 import json
 
 import pytest
-from input_rows import puzzle
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from input_rows import puzzle
 
 from rlvr_exp.config.infer import Infer
 from rlvr_exp.config.needs import formatter_missing
