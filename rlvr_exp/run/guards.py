@@ -11,8 +11,8 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.config.guards import Guards as Options
 from rlvr_exp.core.phase import UPDATE, go_over
-from rlvr_exp.run.guards_trend import ResourceTrends
 from rlvr_exp.run.context import RunContext
+from rlvr_exp.run.guards_trend import ResourceTrends
 
 
 class Guards(TrainerCallback):

@@ -16,7 +16,7 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 from rlvr_exp.config.select import MEASURED, Select
 from rlvr_exp.core.errors import GuardStop, InputError, Interrupted
 from rlvr_exp.core.sealed import check_sound
-from rlvr_exp.rollouts.distributed import broadcast_object, any_rank
+from rlvr_exp.rollouts.distributed import any_rank, broadcast_object
 from rlvr_exp.run.checkpoint_weights import Policies
 from rlvr_exp.run.checkpoints import Checkpoints
 from rlvr_exp.run.context import RunContext

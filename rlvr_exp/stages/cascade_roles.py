@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from rlvr_exp.algorithms.base import Algorithm
-from rlvr_exp.algorithms.training_batch import TrainingBatch
-from rlvr_exp.algorithms.sync_probe_callback import SyncProbeCallback
 from rlvr_exp.algorithms.resumable import Resumable
 from rlvr_exp.algorithms.role_scheduler import RoleScheduler
+from rlvr_exp.algorithms.sync_probe_callback import SyncProbeCallback
+from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.config import build
 from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.models.adapters import adapter_metrics
 from rlvr_exp.rollouts.cascade import ANNOTATOR
-from rlvr_exp.rollouts.groups import Groups
 from rlvr_exp.rollouts.distributed import rank
+from rlvr_exp.rollouts.groups import Groups
 from rlvr_exp.run.callbacks import MetricsLogger
-from rlvr_exp.run.guards import Guards
 from rlvr_exp.run.context import RunContext
+from rlvr_exp.run.guards import Guards
 from rlvr_exp.run.step_log import StepLog
 from rlvr_exp.stages.cascade_components import CascadeComponents
 from rlvr_exp.stages.reinforcement import trainer_arguments

@@ -13,11 +13,11 @@ from rlvr_exp.config.stages import reads
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.phase import EVALUATE, phase
 from rlvr_exp.core.seeds import uniform
-from rlvr_exp.evaluation.text_similarity import metrics_by_role
 from rlvr_exp.evaluation.evaluate_policy import evaluate_policy
+from rlvr_exp.evaluation.leakage import check_leakage
 from rlvr_exp.evaluation.metrics import Rate
 from rlvr_exp.evaluation.saved import save, saved_rates
-from rlvr_exp.evaluation.leakage import check_leakage
+from rlvr_exp.evaluation.text_similarity import metrics_by_role
 from rlvr_exp.models.policy import Policy, load_policy
 from rlvr_exp.models.report import parameters
 from rlvr_exp.rollouts.distributed import broadcast_object, rank
@@ -25,10 +25,10 @@ from rlvr_exp.run import manifest
 from rlvr_exp.run.context import RunContext
 from rlvr_exp.run.report.task_index import save_task_index
 from rlvr_exp.run.rollout_files import When
-from rlvr_exp.stages.verifier_match import all_tasks, check_verifier_match
 from rlvr_exp.stages.gold_check import check_golds
-from rlvr_exp.stages.verifier_setup import build_verifier, checked_description
 from rlvr_exp.stages.screening import unfit
+from rlvr_exp.stages.verifier_match import all_tasks, check_verifier_match
+from rlvr_exp.stages.verifier_setup import build_verifier, checked_description
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.verifiers.base import Verifier
 from rlvr_exp.verifiers.guarded import NoVerdictGuard

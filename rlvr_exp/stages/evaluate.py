@@ -9,15 +9,15 @@ from pathlib import Path
 from rlvr_exp.config import load as load_config
 from rlvr_exp.config.cascade import starts
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.evaluation.text_similarity import saved_role_rates
-from rlvr_exp.evaluation.metrics import METRICS, Rate, EvalSample, latency, task_values, verdict_counts
+from rlvr_exp.evaluation.metrics import METRICS, EvalSample, Rate, latency, task_values, verdict_counts
 from rlvr_exp.evaluation.paired import paired
 from rlvr_exp.evaluation.saved import load
+from rlvr_exp.evaluation.text_similarity import saved_role_rates
 from rlvr_exp.rollouts.distributed import all_reduce_counters
 from rlvr_exp.run.context import RunContext, StageResult
 from rlvr_exp.stages import cascade_components
+from rlvr_exp.stages.components import build_components, evaluate_and_save
 from rlvr_exp.stages.verifier_setup import system_metrics
-from rlvr_exp.stages.components import evaluate_and_save, build_components
 
 MACHINE = ("evaluation.batch_size", "sandbox.workers")
 """Options that change how fast an evaluation is and not its results."""

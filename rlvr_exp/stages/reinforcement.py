@@ -16,14 +16,21 @@ from rlvr_exp.rollouts.collect import Collector
 from rlvr_exp.rollouts.sampler import SamplingParams
 from rlvr_exp.run.callbacks import MetricsLogger
 from rlvr_exp.run.checkpoints import Checkpoints
-from rlvr_exp.run.guards import Guards
-from rlvr_exp.run.fingerprint import run_fingerprint
 from rlvr_exp.run.context import RunContext, StageResult
+from rlvr_exp.run.fingerprint import run_fingerprint
+from rlvr_exp.run.guards import Guards
 from rlvr_exp.run.saving import BestCheckpoint, CheckpointWriter
 from rlvr_exp.run.tracking import Tracker
-from rlvr_exp.stages.components import RunComponents, evaluate_and_save, evaluate_before, rl_split, build_components, training_tasks
+from rlvr_exp.stages.components import (
+    RunComponents,
+    build_components,
+    evaluate_and_save,
+    evaluate_before,
+    rl_split,
+    training_tasks,
+)
+from rlvr_exp.stages.fit import fit, held_out_success, resumed_step
 from rlvr_exp.stages.rollout_feed import RolloutFeed
-from rlvr_exp.stages.fit import held_out_success, resumed_step, fit
 
 
 def run(config, context: RunContext) -> StageResult:

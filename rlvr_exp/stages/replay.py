@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_exp.algorithms.base import Algorithm
-from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.algorithms.group import GroupAlgorithm
 from rlvr_exp.algorithms.rloo import RLOO
+from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.config import Config, build
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.files import write_json, write_text
 from rlvr_exp.rewards.base import RewardInput
 from rlvr_exp.rewards.compose import Reward, RewardBreakdown
-from rlvr_exp.rollouts.groups import Group, Groups
 from rlvr_exp.rollouts.completion import TRUNCATED, Completion
+from rlvr_exp.rollouts.groups import Group, Groups
 from rlvr_exp.rollouts.sampler import TokenSample
 from rlvr_exp.run import manifest
 from rlvr_exp.run.context import RunContext, StageResult

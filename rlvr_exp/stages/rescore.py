@@ -19,12 +19,12 @@ from typing import Any
 from rlvr_exp.config import Config, build
 from rlvr_exp.core.errors import InputError, InputProblem, Interrupted, RlvrError
 from rlvr_exp.core.files import write_json, write_text
-from rlvr_exp.evaluation.rescored import VerdictSummary, Rescored, change
+from rlvr_exp.evaluation.rescored import Rescored, VerdictSummary, change
 from rlvr_exp.run import manifest
-from rlvr_exp.run.ordered_futures import Pending, OrderedFutures
 from rlvr_exp.run.context import RunContext, StageResult
-from rlvr_exp.run.rollout_files import VerifiedCompletion
+from rlvr_exp.run.ordered_futures import OrderedFutures, Pending
 from rlvr_exp.run.resumable_jsonl import ResumableJsonl, shown
+from rlvr_exp.run.rollout_files import VerifiedCompletion
 from rlvr_exp.run.run_reader import RunReader
 from rlvr_exp.stages.verifier_match import all_tasks, check_verifier_match
 from rlvr_exp.stages.verifier_setup import build_verifier, checked_description, system_metrics

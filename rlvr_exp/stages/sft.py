@@ -10,19 +10,26 @@ from rlvr_exp.algorithms.arguments import shared_arguments
 from rlvr_exp.algorithms.sft import ImitationTrainer
 from rlvr_exp.config import build
 from rlvr_exp.config.batching import derive
-from rlvr_exp.evaluation.text_similarity import saved_role_rates
 from rlvr_exp.evaluation.leakage import check_leakage
+from rlvr_exp.evaluation.text_similarity import saved_role_rates
 from rlvr_exp.models.adapters import adapter_metrics
 from rlvr_exp.run import manifest
 from rlvr_exp.run.callbacks import MetricsLogger
 from rlvr_exp.run.checkpoints import Checkpoints
-from rlvr_exp.run.guards import Guards
-from rlvr_exp.run.fingerprint import run_fingerprint
 from rlvr_exp.run.context import RunContext, StageResult
+from rlvr_exp.run.fingerprint import run_fingerprint
+from rlvr_exp.run.guards import Guards
 from rlvr_exp.run.saving import BestCheckpoint, CheckpointWriter
 from rlvr_exp.run.tracking import Tracker
-from rlvr_exp.stages.components import RunComponents, evaluate_and_save, evaluate_before, build_components, split_tasks, training_tasks
-from rlvr_exp.stages.fit import held_out_success, resumed_step, fit
+from rlvr_exp.stages.components import (
+    RunComponents,
+    build_components,
+    evaluate_and_save,
+    evaluate_before,
+    split_tasks,
+    training_tasks,
+)
+from rlvr_exp.stages.fit import fit, held_out_success, resumed_step
 
 
 def run(config, context: RunContext) -> StageResult:

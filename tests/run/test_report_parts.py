@@ -10,7 +10,7 @@ from report_pages import Page, coordinates, log, report, whole_run
 
 from rlvr_exp.config import compose, to_yaml
 from rlvr_exp.config.load import resolved
-from rlvr_exp.run.report import task_index, nbest, write_report
+from rlvr_exp.run.report import nbest, task_index, write_report
 from rlvr_exp.run.report.differences import differences
 from rlvr_exp.run.tracking import Files, Tracker
 from rlvr_exp.tasks.arc.domain import Arc

@@ -14,11 +14,11 @@ from rlvr_exp.algorithms.base import Algorithm
 from rlvr_exp.config import build, compose
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.rewards.compose import RewardBreakdown
-from rlvr_exp.rollouts.groups import Group, Groups
 from rlvr_exp.rollouts.completion import Completion
+from rlvr_exp.rollouts.groups import Group, Groups
 from rlvr_exp.rollouts.sampler import TokenSample
-from rlvr_exp.run.sample_accounting import SampleAccounting
 from rlvr_exp.run.rollout_rows import rollout_rows
+from rlvr_exp.run.sample_accounting import SampleAccounting
 from rlvr_exp.run.step_log import StepLog
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.verifiers.base import Verdict

@@ -25,9 +25,9 @@ from rlvr_exp.models.adapters import new_adapter
 from rlvr_exp.rollouts.draw import LogitFilters
 from rlvr_exp.rollouts.sampler import SamplingParams, sample_groups
 from rlvr_exp.run.memory import phases
-from rlvr_exp.run.memory.workload import GIB, Workload
 from rlvr_exp.run.memory.peak import Peak
 from rlvr_exp.run.memory.reading import workload_of
+from rlvr_exp.run.memory.workload import GIB, Workload
 
 Measure = Callable[[Callable[[], object]], float]
 """Runs a function and returns the highest number of bytes on the device meanwhile."""
