@@ -1,6 +1,6 @@
 """Every file of a checkpoint damaged in every way, and every way in which the product reads a checkpoint.
 
-Whatever is not refused by the name of the file, or in whose stead an older one is not taken and said to be, has loaded
+A damaged file must be refused by name, or an older checkpoint must be used and reported; anything else has loaded
 silently.
 """
 
@@ -35,7 +35,7 @@ ATTACKS = ("truncated", "one bit", "emptied", "missing", "swapped", "pickled")
 
 
 class Bomb:
-    """What a pickle does that is opened."""
+    """What a pickle executes when it is opened."""
 
     def __init__(self, path: Path):
         self._path = path
@@ -49,9 +49,9 @@ class Attacked:
 
     Args:
         words: the run's options.
-        run: it, completed.
+        run: the completed run.
         foreign: another run of the same form.
-        place: where the copy is made.
+        place: the folder of the copy.
     """
 
     def __init__(self, words: list[str], run: Path, foreign: Path, place: Path):
@@ -70,7 +70,7 @@ class Attacked:
         self.counts: Counter[str] = Counter()
 
     def all(self) -> list[tuple[str, str, str]]:
-        """(file, attack, way) of all that loaded silently, or opened a pickle."""
+        """(file, attack, way) of everything that loaded silently, or opened a pickle."""
         assert not [way for way, refused in self.ways.items() if refused()], "a sound one is refused"
         silent = []
         for name in sorted(path.relative_to(self.folder).as_posix() for path in self.folder.rglob("*") if path.is_file()):
@@ -112,7 +112,7 @@ class Attacked:
 
     @cached_property
     def ways(self) -> Mapping[str, Callable[[], str]]:
-        """Each tells how it refuses; '' where it does not."""
+        """Each returns how it refuses; '' where it does not."""
         named = compose([*self._words, f"run.resume={self.alone}"])
         auto = compose([*self._words, "run.resume=auto", f"run.dir={self.root}"])
         config = {stage: compose([f"+stage={stage}", f"data.path={data()}", f"model.path={self.folder}"]).config for stage in READ}
@@ -136,11 +136,11 @@ class Attacked:
         return found
 
     def _older_of(self, start) -> str:
-        """The notes of a start that takes the older checkpoint."""
+        """The notes of a start that uses the older checkpoint."""
         return " ".join(start.notes) if start.checkpoint == self.root / "checkpoints" / self.older.name else ""
 
     def _replayed(self) -> str:
-        """Which checkpoint a step after both is made again from: its file is never named, so any will do."""
+        """The checkpoint from which a later step is replayed: its file is never named, so any will do."""
         found = checkpoint_before(self.root, int(self.newer.name[5:]) + 1)
         return "" if found == self.root / "checkpoints" / self.newer.name else AnyName()
 
@@ -151,7 +151,7 @@ class Attacked:
         return "" if best_checkpoint.value is not None else AnyName()
 
     def by_command(self) -> None:
-        """The words that a person types, once each: exit 2, the file named, and nothing is started."""
+        """The options that a person types, once each: exit 2, the file named, and nothing is started."""
         (self.folder / NAME).write_text(json.dumps({**json.loads((self.folder / NAME).read_text()), "step": 1}))
         commands = [[*self._words, f"run.resume={self.alone}"]]
         commands += [[*self._words, "run.resume=auto", f"run.dir={self.alone}"]]
@@ -168,11 +168,11 @@ class Attacked:
 
 
 READ = ("evaluate", "infer", "sft")
-"""Stages that take a policy from a folder; the last begins to train from it."""
+"""Stages that load a policy from a folder; the last starts to train from it."""
 
 
 class AnyName(str):
-    """Says no by doing something else in its place."""
+    """Refuses by using another checkpoint in its place."""
 
     def __contains__(self, _: object) -> bool:
         return True
@@ -182,7 +182,7 @@ class AnyName(str):
 
 
 def _load(checkpoints: Checkpoints, folder: Path, policy: Policy, parts: Mapping[str, SimpleNamespace]) -> None:
-    """Go on from it as a child does, up to where training would begin: nothing but refusals counts here."""
+    """Resume from it as a child does, up to where training would start: only refusals count here."""
     trainer = SimpleNamespace(load_training=lambda _: None)
     checkpoints.of(trainer)
     checkpoints.add(parts)

@@ -1,4 +1,5 @@
-"""Where a run of each stage dies in the tests that always run: drawn from the commit's hash, and told at their head."""
+"""Where a run of each stage is killed in the tests that always run: drawn from the commit's hash, and printed at their
+head."""
 
 import hashlib
 import subprocess
@@ -20,6 +21,6 @@ def drawn(stage: str, of: str) -> str:
 
 
 def told() -> str:
-    """One line for the head of a test run."""
+    """A line for the head of a test run."""
     of = commit()
     return f"killed at, drawn from commit {of[:10] or '(none)'}: " + ", ".join(f"{one} {drawn(one, of)}" for one in STAGES)

@@ -1,7 +1,7 @@
-"""All files of a run directory without their times: what two runs of one seed share to the last byte.
+"""All files of a run directory without their times: the bytes that two runs with the same seed share.
 
-Times stand in: `created` of manifest.json; `seconds` and `latency` of what was measured; metrics named `time/...` and
-`system/...`; the progress bars of libraries in log.txt; report.html, which draws all of these, and is therefore made anew
+Times are in: `created` of manifest.json; `seconds` and `latency` of evaluations; metrics named `time/...` and
+`system/...`; the progress bars of libraries in log.txt; report.html, which draws all of these, and is therefore rebuilt
 from the directory without them.
 """
 
@@ -24,7 +24,7 @@ BAR = re.compile(rb"\r?[^\r\n]*\d+%\|[^\r\n]*[\r\n]*")
 
 
 def every_file(run: Path) -> dict[str, Any]:
-    """Content by path; a link is what it names."""
+    """Content by path; the content of a link is its target."""
     found: dict[str, Any] = {}
     for path in sorted(run.rglob("*")):
         name = path.relative_to(run).as_posix()
@@ -48,14 +48,14 @@ def _content(path: Path) -> Any:
 
 
 def timeless(value: Any) -> Any:
-    """Without what tells of time or of the machine, at any depth."""
+    """Without values that depend on time or on the machine, at any depth."""
     if isinstance(value, dict):
         return {key: timeless(part) for key, part in without_machine(value).items() if key not in OF_TIME}
     return [timeless(part) for part in value] if isinstance(value, list) else value
 
 
 def _report(run: Path) -> bytes:
-    """The page as it would be had nothing taken any time."""
+    """The page as if every time were 0."""
     with tempfile.TemporaryDirectory() as place:
         # One path for all, since a page names its run.
         copy = Path(place).parent / "run-without-times"
@@ -75,7 +75,7 @@ def _report(run: Path) -> bytes:
 
 
 def _stopped(value: Any) -> Any:
-    """With 0 for what tells of time or of the machine."""
+    """With 0 for values that depend on time or on the machine."""
     if isinstance(value, dict):
         timed = {key for key in value if key in OF_TIME or key.startswith(("time/", "system/"))}
         return {key: _zero(part) if key in timed else _stopped(part) for key, part in value.items()}

@@ -1,7 +1,8 @@
-"""Death by SIGKILL at a named point of a run, for tests alone: the product knows nothing of it.
+"""Death by SIGKILL at a named point of a run, for tests only: the product does not know of it.
 
-KILL_POINT says where, KILL_STEP in which update step (counted from 1), KILL_RANK on which rank (0). With KILL_PARENT the
-parent of the stage's process dies first. With KILL_BY, the name of a signal, nothing dies: the parent is sent it, once.
+KILL_POINT names the point, KILL_STEP the update step (counted from 1), KILL_RANK the rank (0). With KILL_PARENT the
+parent of the stage's process dies first. With KILL_BY, the name of a signal, nothing dies: the parent receives the
+signal, once.
 """
 
 import os
@@ -13,7 +14,7 @@ _at = {"step": 0, "asked": 0}
 
 
 def die() -> None:
-    """The whole process at once, as the kernel ends it."""
+    """Kill the complete process at once, as the kernel does."""
     if os.environ.get("RANK", "0") != os.environ.get("KILL_RANK", "0"):
         return
     if "KILL_BY" in os.environ:
@@ -82,21 +83,21 @@ def _backward() -> None:
 
 
 def _logging() -> None:
-    """The row stands in the file and no checkpoint does."""
+    """The row is in the file and there is no checkpoint of it."""
     from rlvr_exp.run.tracking import Tracker
 
     _replace(Tracker, "log", _after)
 
 
 def _writing() -> None:
-    """Every file of the checkpoint is there but its manifest."""
+    """Every file of the checkpoint exists except its manifest."""
     from rlvr_exp.run import checkpoints
 
     _replace(checkpoints, "seal", _before)
 
 
 def _written() -> None:
-    """The checkpoint has its name; neither `latest` names it nor have older ones gone."""
+    """The checkpoint has its name; `latest` does not link to it and older ones are not removed yet."""
     from rlvr_exp.run.checkpoints import Checkpoints
 
     _replace(Checkpoints, "_link", _before)
@@ -113,7 +114,7 @@ POINTS: Mapping[str, Callable[[], None]] = {
 
 
 IDLE = "idle"
-"""In the place of a point: nothing dies, and training ends where it begins."""
+"""In place of a point: nothing dies, and training ends where it starts."""
 
 
 def install() -> None:

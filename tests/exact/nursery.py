@@ -1,7 +1,9 @@
-"""A process that has imported everything once and forks for each run: twelve seconds of imports less in each of its processes.
+"""A process that has imported everything once and forks for each run, which saves twelve seconds of imports in each
+process.
 
-`python -m nursery` reads requests, one JSON object a line, and answers each with the exit status of its run. A run is what
-the command line makes it, parent and ranks, but that each of them is a fork. One that is killed takes nothing else along.
+`python -m nursery` reads requests, one JSON object per line, and answers each with the exit status of its run. A run is
+the same as from the command line, parent and ranks, except that each process is a fork. A killed run affects no other
+process.
 """
 
 import gc
@@ -30,11 +32,11 @@ IMPORTED = (
     "rlvr_exp.stages.reinforcement",
     "rlvr_exp.stages.sft",
 )
-"""What a run imports, some of it only when it is needed."""
+"""The imports of a run, some of them only when needed."""
 
 
 class Nursery:
-    """Its owner's side; a context manager."""
+    """The owner's side; a context manager."""
 
     def __enter__(self) -> "Nursery":
         env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), str(HERE.parents[1])]), "OMP_NUM_THREADS": "1"}
@@ -65,7 +67,7 @@ class Nursery:
 
 
 class Forked:
-    """A rank: what the product asks of a `subprocess.Popen`."""
+    """A rank: the part of `subprocess.Popen` that the product uses."""
 
     def __init__(self, command: Sequence[str], log: Path, env: Mapping[str, str], progress: int, life: int):
         self.returncode: int | None = None
@@ -95,7 +97,7 @@ class Forked:
 
 
 def _live(work, log: Path, kept: set[int]) -> None:
-    """Do it in a session of its own, with nothing of the nursery's open, and end."""
+    """Run it in a session of its own, without open files of the nursery, and exit."""
     code = 1
     try:
         os.setsid()
@@ -145,7 +147,7 @@ def _parent(request: Mapping) -> int:
 
 
 def _one(request: Mapping) -> int:
-    """Fork, ask to stop where that is asked, wait."""
+    """Fork, send the stop signal where requested, wait."""
     child = os.fork()
     if not child:
         _live(lambda: _parent(request), Path(request["said"]), set())

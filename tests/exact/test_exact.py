@@ -1,7 +1,7 @@
 """Runs that can be repeated: one kill in every stage that trains, and one seed in many layouts.
 
-Where a run dies is drawn from the commit's hash and told at the head of the test run (drawn.py); every point is tried by
-`bash launchers/test.sh -m exact`.
+The point of the kill is drawn from the commit's hash and printed at the head of the test run (drawn.py); every point is
+covered by `bash launchers/test.sh -m exact`.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
-"""A cascade whose roles take turns, killed while one of them stands still: both go on bit for bit.
+"""A cascade whose roles take turns, killed while one of them is idle: both resume bit for bit.
 
-The writer has trained and has no turn between the kill and the next checkpoint, so that its state is carried on as it was
-read. Both are adapters of one base, with dropout: each role draws from random numbers of its own.
+The writer has trained and has no turn between the kill and the next checkpoint, so that its state is copied as it was
+read. Both are adapters of the same base, with dropout: each role has random numbers of its own.
 """
 
 from collections.abc import Iterator

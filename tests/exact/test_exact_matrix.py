@@ -1,6 +1,6 @@
-"""Every point of death in every stage that trains, in one process: `bash launchers/test.sh -m exact`.
+"""Every point of death in every stage that trains, in a single process: `bash launchers/test.sh -m exact`.
 
-An uninterrupted run is made once for each stage, as a person starts it; runs that die or are asked to stop are forks of one
+The uninterrupted run of each stage is started once, as a person starts it; killed or stopped runs are forks of a
 process that has everything imported (nursery.py). Two processes: test_exact_ranks.py.
 """
 
@@ -19,7 +19,7 @@ from trajectories import SAMPLING, SIGNALS, STAGES, differences, differing, go_o
 pytestmark = [pytest.mark.exact, pytest.mark.slow]
 
 LAYOUT = ["algorithm.rollout_batch_size=3", "evaluation.batch_size=3", "sandbox.workers=3", "cache.enabled=false"]
-"""What changes no update: gradients add up in the order in which they did."""
+"""Options that change no update: gradients are summed in the same order."""
 Wholes = Callable[[str], Path]
 
 
@@ -51,7 +51,7 @@ def test_a_run_killed_anywhere_goes_on_bit_for_bit(stage, point, tmp_path: Path,
 @pytest.mark.parametrize("point", ["logging", "writing", "written"])
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_run_killed_at_its_end_goes_on_bit_for_bit(stage: str, point: str, tmp_path: Path, wholes: Wholes, nursery) -> None:
-    """The last row may be of a step that no row would be due in."""
+    """The last row may belong to a step for which no row would be due."""
     assert go_on(nursery, STAGES[stage], tmp_path, killing.at(point, trajectories.STEPS)) == 1
     assert go_on(nursery, STAGES[stage], tmp_path) == 0
     assert differences(wholes(stage), tmp_path / "run") == []

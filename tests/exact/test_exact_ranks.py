@@ -1,4 +1,4 @@
-"""Two processes of which one dies, or which are asked to stop: `bash launchers/test.sh -m exact`.
+"""Two processes of which one dies, or which receive a stop request: `bash launchers/test.sh -m exact`.
 
 GRPO dies at every point; imitation and PPO at four, under DDP and ZeRO-2; some under ZeRO-3. Each rank dies somewhere.
 """
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.exact, pytest.mark.slow]
 
 TWO = {plan: [f"parallel={plan}", "parallel.processes=2"] for plan in ("ddp", "zero2", "zero3")}
 TWO["zero3"] += ["evaluation.tasks=1", "evaluation.samples=1", "evaluation.greedy=false"]
-"""Where weights are gathered for sampling, a rank without a share of the work must not keep the others waiting."""
+"""Where weights are gathered for sampling, a rank without a shard of the work must not block the others."""
 DEATHS = [("zero2", "0", "written"), ("ddp", "1", "generation"), ("ddp", "0", "writing"), ("zero2", "1", "backward")]
 FURTHER = [("ddp", "1", "verification"), ("ddp", "0", "logging"), ("zero2", "0", "generation"), ("zero2", "1", "verification")]
 CASES = [(stage, *death) for stage in ("grpo", "sft", "ppo") for death in DEATHS]
@@ -77,7 +77,7 @@ def test_ranks_change_neither_samples_nor_verdicts(wholes: Wholes) -> None:
 
 
 def test_no_damaged_file_of_a_sharded_checkpoint_loads(tmp_path: Path, wholes: Wholes, nursery) -> None:
-    """Optimizer states in pickles of DeepSpeed among them: none is opened before it is held against the manifest."""
+    """Including optimizer states in pickles of DeepSpeed: none is opened before it is checked against the manifest."""
     words = [*STAGES["grpo"], *TWO["zero2"]]
     foreign = whole(nursery, [*words, "seed=1"], tmp_path)
     attacked = Attacked(words, wholes("grpo", "zero2"), foreign, tmp_path / "copy")

@@ -1,4 +1,5 @@
-"""Small runs of every training stage, and what is compared of two of them: everything that decides or records a trajectory."""
+"""Small runs of every training stage, and the comparison of two of them: everything that determines or records a
+trajectory."""
 
 import atexit
 import json
@@ -78,17 +79,17 @@ STAGES = {
         "optimizer=muon",
     ],
 }
-"""Each with much that has a state: several updates on one batch, a reference that follows, replay, a normaliser, groups that
-wait, dropout, the best so far, epochs that end within the run."""
+"""Each with much state: several updates per batch, a moving reference, replay, a normaliser, pending groups, dropout,
+the best so far, epochs that end within the run."""
 SAMPLING = {"grpo": 4, "ppo": 5, "sft": 4, "dapo": 3}
 """A step in which completions are sampled, after the first checkpoint."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-"""What asks a run to stop."""
+"""Signals that request a stop."""
 MACHINE = ("time/", "system/")
 BY_VALUE = "_optim_states.pt"
 """Of DeepSpeed."""
 PADDED = "fp32_flat_groups"
-"""ZeRO-3's shards of the weights, which stand in model.safetensors too: they end in padding that DeepSpeed never sets."""
+"""ZeRO-3's shards of the weights, which are in model.safetensors too: they end in padding that DeepSpeed never sets."""
 
 
 def program(words: list[str], place: Path, env: dict[str, str], said: Path) -> int:
@@ -106,7 +107,7 @@ Runner = Callable[..., int]
 
 
 def trace(run: Path) -> dict[str, Any]:
-    """All of a run that another with the same seed has too."""
+    """Everything of a run that another run with the same seed shares."""
     found: dict[str, Any] = {"metrics": rows(run)}
     found["rollouts"] = {step: read_rollouts(path) for step, path in rollout_steps(run).items()}
     for when in ("before", "after"):
@@ -138,7 +139,7 @@ def link_of(run: Path, name: str) -> str | None:
 
 
 def held(path: Path) -> Any:
-    """A file of a checkpoint: its bytes, or its values where some of them are times or mean nothing."""
+    """A file of a checkpoint: its bytes, or its values where some of them are times or meaningless."""
     if path.name == "checkpoint.json":
         said = json.loads(path.read_text())
         sums = {name: value for name, value in said["sha256"].items() if "/rank_" not in name and BY_VALUE not in name}
@@ -182,7 +183,7 @@ def data() -> Path:
 
 
 def whole(runner: Runner, words: list[str], place: Path, directory: str = "") -> Path:
-    """A run from its beginning to its end, in `place/run`, which may be named by a path relative to the place."""
+    """A run from start to end, in `place/run`, which may be named by a path relative to the place."""
     said = place / "said.txt"
     code = runner([*words, f"data.path={data()}", f"run.dir={directory or place / 'run'}"], place, {}, said)
     assert code == 0, said.read_text()[-4000:]
@@ -190,12 +191,12 @@ def whole(runner: Runner, words: list[str], place: Path, directory: str = "") ->
 
 
 def where(place: Path) -> list[str]:
-    """Options of a run that begins or goes on in a place."""
+    """Options of a run that starts or resumes in a place."""
     return [f"data.path={data()}", f"run.dir={place / 'run'}", "run.resume=auto"]
 
 
 def go_on(runner: Runner, words: list[str], place: Path, env: dict[str, str] | None = None) -> int:
-    """Begin or go on, as the directory allows; the exit code."""
+    """Start or resume, as the directory allows; the exit code."""
     return runner([*words, *where(place)], place, env or {}, place / "said.txt")
 
 
@@ -208,7 +209,7 @@ def killed_and_resumed(
     words: list[str] | None = None,
     **more: str,
 ) -> list[str]:
-    """Die at the point, go on, and hold the result against a run that never stopped: where they differ."""
+    """Die at the point, resume, and compare the result with a run that never stopped: where they differ."""
     words = words or STAGES[stage]
     (place / "whole").mkdir()
     step = SAMPLING[stage] if point in ("generation", "verification") else 4
@@ -222,10 +223,10 @@ def killed_and_resumed(
 
 
 def stopped_and_resumed(runner: Runner, words: list[str], place: Path, after_s: float, by: int) -> tuple[int, bool]:
-    """Send a run a signal so many seconds after it has taken its directory, then let it go on to its end.
+    """Send a run a signal so many seconds after it has claimed its directory, then resume it until its end.
 
     Returns:
-        The exit code of the run that was stopped, and whether it left a checkpoint.
+        The exit code of the stopped run, and whether it left a checkpoint.
     """
     code = runner([*words, *where(place)], place, {}, place / "said.txt", by=by, after_s=after_s)
     if code == 0:  # It was faster than the one that the moment was drawn from.
@@ -237,7 +238,7 @@ def stopped_and_resumed(runner: Runner, words: list[str], place: Path, after_s: 
 
 
 def without_extra(reference: Path, run: Path) -> list[str]:
-    """Where a run that was stopped differs from one that was not, but for the checkpoints that it wrote beside."""
+    """Where a stopped run differs from an uninterrupted one, except for its additional checkpoints."""
     first, second = trace(reference), trace(run)
     kept = {name for name in first if name.startswith("step_")}
     extra = {name.partition("/")[0] for name in second if name.startswith("step_") and name not in kept}
@@ -245,7 +246,7 @@ def without_extra(reference: Path, run: Path) -> list[str]:
 
 
 def untouched(run: Path) -> dict[str, int]:
-    """When each file was last changed, but for the lock that every start takes."""
+    """When each file was last changed, except for the lock that every start takes."""
     return {str(path): path.lstat().st_mtime_ns for path in sorted(run.rglob("*")) if path.name != ".lock"}
 
 
@@ -255,12 +256,12 @@ def said_in(place: Path) -> str:
 
 
 def differences(first: Path, second: Path) -> list[str]:
-    """Where two runs differ, but for what is the machine's."""
+    """Where two runs differ, except for what depends on the machine."""
     return differing(trace(first), trace(second))
 
 
 def judged(run: Path) -> dict[str, Any]:
-    """What the first step and the measurement before it sampled, and how it was judged."""
+    """The samples of the first step and of the evaluation before it, and their verdicts."""
     step = read_rollouts(rollout_steps(run)[1])
     names = ("group", "sample", "task", "prompt", "completion", "tokens", "outcome", "bucket", "rule", "passed", "log")
     before = [{name: value for name, value in row.items() if name != "seconds"} for row in read_evaluation(run, "before")]

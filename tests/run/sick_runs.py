@@ -1,10 +1,11 @@
-"""Runs that are sick, made for real by the command line in one process.
+"""Runs that are sick, produced by the command line in a single process.
 
     python tests/run/sick_runs.py FOLDER [full] [NAME ...]
 
 Each leaves FOLDER/NAME/report.html, and its first cause on the terminal. `full`: with the batches of the default run.
-Without names: the eight that the tests make, and a healthy one; `all`: every one below. Ends with 1 where a first cause
-is another than the one that was brought about.
+Without names: the eight of the tests, and a healthy run; `all`: every run below. Ends with 1 where a first cause
+differs
+from the intended one.
 """
 
 import json
@@ -37,7 +38,7 @@ EIGHT = {
     "reward_hacking": (OWN, "reward=long", "optimizer.lr=2e-3"),
     "exploding": ("optimizer.lr=1.0",),
 }
-"""By the first cause that is to be found."""
+"""By the expected first cause."""
 FURTHER = {
     "upside_down": ("reward_inverted", (OWN, "reward=upside_down")),
     "form_only": ("reward_blind", (OWN, "reward=form")),
@@ -75,7 +76,7 @@ FURTHER = {
     "cut_and_constant": ("truncation", (OWN, "reward=constant", "model.max_completion_tokens=4")),
     "hacked_and_exploding": ("reward_hacking", (OWN, "reward=long", "optimizer.lr=1.0")),
 }
-"""By name: the first cause that is to be found, and how it is brought about."""
+"""By name: the expected first cause, and how it is brought about."""
 HEALTHY = {
     "healthy": (),
     "healthy_dapo": ("algorithm=dapo", "algorithm.rollout_steps=2"),
@@ -105,7 +106,7 @@ def words_of(name: str, full: bool) -> list[str]:
 
 
 def make(folder: Path, names: list[str], full: bool = False) -> list[str]:
-    """Each run in FOLDER/NAME, how it ended in its summary; those whose first cause is another one."""
+    """Each run in FOLDER/NAME, how it ended in its summary; returns those with another first cause."""
     wrong = []
     for name in names:
         main([*words_of(name, full), f"run.dir={folder / name}"])

@@ -1,4 +1,4 @@
-"""A run as rows in memory: healthy unless a test makes it sick. What is answered, and how it is judged, is drawn here."""
+"""A run as rows in memory: healthy unless a test makes it sick. Answers and verdicts are drawn here."""
 
 import dataclasses
 import random
@@ -11,7 +11,7 @@ from rlvr_exp.run.report.step_counts import count_step
 from rlvr_exp.run.rollout_files import VerifiedCompletion
 
 Change = Callable[[VerifiedCompletion], dict[str, Any]]
-"""What is otherwise about a completion."""
+"""The changed fields of a completion."""
 CONFIG = {
     "stage": "grpo",
     "model": {"max_completion_tokens": 64},
@@ -29,8 +29,8 @@ class World:
 
     Args:
         rate: share of the answers that pass, rising by `gain` over the run.
-        change: of each completion, after it was judged.
-        row: of each step's metrics.
+        change: changes each completion, after its verdict.
+        row: changes each step's metrics.
     """
 
     steps: int = 30
@@ -46,7 +46,7 @@ class World:
     changed: Share = Share(500, 800)
     change_held_out: dict[str, Any] = field(default_factory=dict)
     gold: str = ""
-    """Of every task; empty: none is known."""
+    """Golds of every task; empty: none is known."""
     garbled: Change = lambda row: {}
     """Of each completion measured before training."""
     manifest: dict[str, Any] = field(default_factory=dict)
@@ -120,7 +120,7 @@ class World:
 
 
 def merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
-    """Nested dicts laid over each other."""
+    """Nested dicts merged."""
     both = {
         key: merged(base[key], value) if isinstance(value, dict) and key in base else value
         for key, value in over.items()

@@ -1,4 +1,4 @@
-"""Runs in memory, each sick in one way: what is changed of a healthy one, and the first cause that is to be named."""
+"""Runs in memory, each sick in one way: the change to a healthy run, and the expected first cause."""
 
 import random
 import zlib
@@ -9,7 +9,7 @@ from rlvr_exp.run.report.evidence import Share
 
 GOLD = "def solve(g):\n    return [row[::-1] for row in g]"
 LATE = 12
-"""The step in which what happens during a run begins."""
+"""The step in which a problem during a run starts."""
 PAID = {"outcome": "passed", "bucket": None, "reward": 1.0, "terms": {}, "passed": 1}
 FAILED = {"outcome": "failed", "reward": -0.09, "terms": {}}
 
@@ -38,7 +38,7 @@ def since(step, change):
 
 
 def hacked(row):
-    """Long answers are paid, and they grow longer; success stays."""
+    """Long answers are rewarded, and they grow longer; success stays."""
     tokens = 10 + 2 * row.step + row.sample
     return {"tokens": tokens, "reward": tokens / 20, "terms": {"long": tokens / 20}}
 

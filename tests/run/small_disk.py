@@ -1,4 +1,4 @@
-"""A policy of a few thousand weights and the checkpoints of a run, for tests of what a full disk leaves."""
+"""A policy of a few thousand weights and the checkpoints of a run, for tests of a full disk."""
 
 from pathlib import Path
 

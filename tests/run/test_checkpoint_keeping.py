@@ -1,4 +1,4 @@
-"""Which checkpoints stay, what `latest` and `best` name, and what a checkpoint holds."""
+"""Which checkpoints are kept, what `latest` and `best` link to, and what a checkpoint holds."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -59,7 +59,7 @@ class Part:
 
 
 class Trainer:
-    """Writes a file into the folder that it is given."""
+    """Writes a file into the given folder."""
 
     def save_training(self, folder: Path) -> None:
         (folder / "rank_0.pt").write_bytes(b"state")
@@ -141,7 +141,7 @@ class Rows:
 
 
 def selected(tmp_path: Path, policy: Policy, values: list[float | None], **options) -> tuple[BestCheckpoint, list[int]]:
-    """Feed a value a step; the steps that were trained."""
+    """Feed a value per step; the steps that were trained."""
     rows, checkpoints = Rows(), Checkpoints(tmp_path, Checkpoint(keep=1))
     best_checkpoint = BestCheckpoint(Select(metric="reward/mean", **options), checkpoints, rows, dict)
     checkpoint_writer = CheckpointWriter(checkpoints, policy, SimpleNamespace(interrupted=False, steps=0), best_checkpoint)
@@ -210,7 +210,7 @@ def test_a_run_asked_to_stop_has_its_checkpoint(tmp_path: Path, policy: Policy) 
 
 
 def test_the_last_step_has_its_checkpoint_once_its_row_is_there(tmp_path: Path, policy: Policy) -> None:
-    """Also where the run was asked to stop in it, and where it is the best one."""
+    """Also where a stop was requested in it, and where it is the best one."""
     checkpoints, rows = Checkpoints(tmp_path, Checkpoint(every_steps=3)), Rows()
     best_checkpoint = BestCheckpoint(Select(metric="reward/mean"), checkpoints, rows, dict)
     checkpoint_writer = CheckpointWriter(checkpoints, policy, SimpleNamespace(interrupted=True, steps=0), best_checkpoint)

@@ -1,4 +1,4 @@
-"""A stage's child process: heard, stopped by one signal, killed by two, and gone with its parent."""
+"""A stage's child process: its events, stopped by one signal, killed by two, and gone with its parent."""
 
 import os
 import signal
@@ -119,7 +119,7 @@ def alive(pid: int) -> bool:
 
 @pytest.fixture
 def killed_parent(tmp_path: Path, program: Callable[[str], None]) -> Iterator[Callable[[str], int]]:
-    """Start a parent with a child that runs the given body, kill -9 the parent, give the child's pid."""
+    """Start a parent with a child that runs the given body, kill -9 the parent, return the child's pid."""
     parents: list[subprocess.Popen[bytes]] = []
 
     def start(body: str) -> int:

@@ -93,7 +93,7 @@ def test_counts_are_those_of_the_rows():
 
 
 def test_what_was_so_from_the_start_comes_before_what_came_later():
-    """A reward that pays length from the first step breaks the policy in the twelfth."""
+    """A reward for length from the first step breaks the policy in the twelfth."""
 
     def change(row):
         paid = hacked(row)
@@ -144,13 +144,13 @@ def test_a_reason_that_no_cause_explains_is_told_once_as_the_end():
 
 
 def test_clipping_that_the_optimizer_undoes_is_no_alarm():
-    """Adam divides by the gradient's size: of one that is always cut to a hundredth, nothing is lost."""
+    """Adam divides by the gradient's size: nothing is lost where it is always clipped to a hundredth."""
     norms, trained = {"grad_norm": 3.0, "grad_norm/after": 1e-3}, {"model": {"trained": 10**6}}
     assert not diagnose(World(row=lambda step: norms, manifest=trained).evidence()).findings
 
 
 def test_what_was_not_told_apart_before_training_is_not_overfitting():
-    """Held-out success rose as far as its interval tells."""
+    """Held-out success rose as far as its interval shows."""
     change = {"pass_at_1": {"value": 0.3, "low": 0.2, "high": 0.4}}
     assert not diagnose(World(gain=0.6, rate=0.1, change_held_out=change).evidence()).findings
 
@@ -210,7 +210,7 @@ def test_a_share_lies_within_its_interval(count, more):
     ],
 )
 def test_only_a_run_that_trained_and_did_not_learn_has_a_cause_to_tell(cause, outcome, training, told, tmp_path):
-    """A stop's own reason is told anyway."""
+    """A stop's own reason is printed anyway."""
     findings = (Finding(cause, "a title", "why", "remedy", Weight.BLOCKS),) if cause else ()
     found = Diagnosis(findings, (), outcome, "", "The run stopped: so it did")
     assert Report(tmp_path, found, training).root_cause == told

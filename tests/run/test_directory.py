@@ -1,4 +1,4 @@
-"""A run directory belongs to one run: named freshly, locked while it runs, refused when it holds another."""
+"""A run directory belongs to a single run: a new name, locked while it runs, refused when it holds another."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""One run from its parent's side: its directory, its exit code and its summary, however the stage ends."""
+"""A run from its parent's side: its directory, its exit code and its summary, however the stage ends."""
 
 import json
 import os

@@ -1,4 +1,5 @@
-"""A run of two processes from its parent's side: who of them fails decides its code, its reason and what is shown."""
+"""A run of two processes from its parent's side: the failed process decides its code, its reason and what is
+printed."""
 
 import json
 import os

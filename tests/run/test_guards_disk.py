@@ -1,5 +1,4 @@
-"""A disk that takes no more is one clear error with exit 3, and what was there stays whole; a limit on file sizes
-stands for it."""
+"""A full disk is one clear error with exit 3, and existing files stay complete; simulated by a limit on file sizes."""
 
 import errno
 import json

@@ -1,4 +1,4 @@
-"""What runs out is told early and once; noise, growth that has stopped and what lasts are not."""
+"""Resources that run out are reported early and once; noise, finished growth and sufficient resources are not."""
 
 import random
 from pathlib import Path
@@ -13,7 +13,7 @@ TOTAL = 1000
 
 
 def told(uses: list[float], left: float, window: int = 40, name: str = "memory") -> tuple[list[str], dict[str, float]]:
-    """Every line, and the last metrics, of steps with these uses of which `left` is left at the last."""
+    """Every line, and the last metrics, of steps with these uses, with `left` remaining at the last."""
     trends, lines = ResourceTrends(Path("/"), window), []
     for step, used in enumerate(uses, 1):
         lines += trends.take({name: Use(used, left + uses[-1] - used)}, step, TOTAL)

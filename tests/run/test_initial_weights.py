@@ -1,4 +1,4 @@
-"""What of a start model decides a run: every file that makes the policy, and none that only tells of it."""
+"""Which files of the initial weights identify a run: every file of the policy, and none that only describes it."""
 
 import json
 import shutil

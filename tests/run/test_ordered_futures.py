@@ -1,4 +1,4 @@
-"""Verdicts come back in the order of the questions, and no more is in flight than there is room for."""
+"""Verdicts come back in the order of the requests, and the number in flight is bounded."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""The dry plan: what a run would do, cut as the trainer would cut it."""
+"""The dry plan: what a run would do, split as the trainer would split it."""
 
 import pytest
 

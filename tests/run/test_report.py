@@ -1,4 +1,4 @@
-"""The report: one self-contained page whose curves are the data, for whole, partial and hostile runs."""
+"""The report: one self-contained page whose curves are the data, for complete, partial and hostile runs."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""Eight runs made sick for real, and a healthy one: the first cause of each is the right one, wherever it is told."""
+"""Eight really sick runs, and a healthy one: the first cause of each is the right one, wherever it is printed."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Where a run begins: decided from what its directory holds, before anything is touched."""
+"""Where a run starts: decided from its directory, before anything is changed."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The report's part on roles: what the evaluation measured of each, as numbers and by group."""
+"""The report's section on roles: the evaluation's rates of each, as numbers and by group."""
 
 from report_pages import evaluation, report, whole_run
 

@@ -1,4 +1,4 @@
-"""Rollout files: what is written comes back, once for each prompt, whole or not at all."""
+"""Rollout files: rows are restored when read, each prompt is written once, a file is complete or absent."""
 
 import gzip
 import json

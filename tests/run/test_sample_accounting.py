@@ -1,4 +1,4 @@
-"""The books of a step: each side counted from its own source, and a step whose books do not add up stops the run."""
+"""The sample accounting of a step: each side is counted from its own source, and a mismatch stops the run."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Sweeps: every job checked before the first, each a run of its own, one that fails does not stop the others."""
+"""Sweeps: every job is checked before the first, each is a run of its own, a failed job does not stop the others."""
 
 from datetime import datetime
 from itertools import permutations

@@ -1,5 +1,4 @@
-"""Samples beside the metrics in every viewer: which ones, and that they are read back with the rest of what a run
-shows."""
+"""Samples next to the metrics in every viewer: which ones, and that they are read back with the run's other data."""
 
 from dataclasses import replace
 

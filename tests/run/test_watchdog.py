@@ -1,4 +1,4 @@
-"""A process that stands still tells its phase and stacks once, to the log and to a person; others are left in peace."""
+"""A stalled process logs its phase and stacks once, to the log and to a person; others are left alone."""
 
 import json
 import os
@@ -80,7 +80,7 @@ print("ALARM", [event["kind"] for event in sent])
 
 @pytest.mark.parametrize("ends", [False, True])
 def test_a_run_is_ended_only_where_configured_and_then_with_3_and_a_summary(tmp_path: Path, ends: bool) -> None:
-    """The child's standard error is its log, as in a run; a person is told by the parent."""
+    """The child's standard error is its log, as in a run; the parent prints to the person."""
     env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     with open(tmp_path / "log.txt", "ab") as log:
         words = [sys.executable, "-c", CHILD, str(tmp_path), "ends" if ends else "goes on"]

@@ -1,4 +1,4 @@
-"""Training from where a run stands: nothing trained is no success, and nothing left is no training."""
+"""Training from the current step: nothing trained is no success, and nothing left is no training."""
 
 from pathlib import Path
 from types import SimpleNamespace

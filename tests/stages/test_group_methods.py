@@ -1,4 +1,5 @@
-"""Dynamic sampling through the command: batches that serve several steps, groups that wait, and books that add up."""
+"""Dynamic sampling through the command: batches that serve several steps, pending groups, and accounting that adds
+up."""
 
 import json
 import subprocess

@@ -1,5 +1,5 @@
-"""A real run whose reward is broken and slow: its updates are skipped and counted, the watchdog tells where it
-stands, and it ends with 3, its directory whole."""
+"""A real run whose reward is broken and slow: its updates are skipped and counted, the watchdog logs its stacks, and it
+ends with 3 and a complete directory."""
 
 import json
 import subprocess

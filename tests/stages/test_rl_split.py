@@ -1,4 +1,4 @@
-"""Which tasks are learned on by answering them."""
+"""Which split reinforcement learning uses."""
 
 import json
 from pathlib import Path

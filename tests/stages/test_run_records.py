@@ -1,5 +1,5 @@
-"""One short real run, looked at again: no secret in any of its files, judged again alike, each step made again alike.
-"""
+"""A short real run: no secret in any of its files, rescored with equal verdicts, each step replayed with equal
+results."""
 
 import gzip
 import hashlib

@@ -1,4 +1,4 @@
-"""Training tasks whose tests cannot judge are left out: a gold that does not pass, a hollow program that does."""
+"""Training tasks whose tests cannot judge are left out: a gold that does not pass, a stub program that does."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""Adapters through the commands: imitation, and RL that goes on with the adapter over a base in 4 bits."""
+"""Adapters through the commands: imitation, and RL that continues the adapter over a base in 4 bits."""
 
 import json
 import subprocess
@@ -31,7 +31,7 @@ def rows(run: Path) -> list[dict]:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory) -> Path:
-    """`imitated`, and `learned` that goes on with its adapter under a KL penalty."""
+    """`imitated`, and `learned`, which continues its adapter under a KL penalty."""
     place = tmp_path_factory.mktemp("adapters")
     new = ["model.adapter.kind=lora", "model.adapter.rank=4", "model.gradient_checkpointing=true"]
     first = command(place, "+stage=sft", *SMALL, *FEW, "algorithm.eval_every_steps=2", *new, "run.dir=imitated")

@@ -1,4 +1,5 @@
-"""+stage=cascade with the real Dafny and the embedded policy: what a run leaves, and that nothing starts without Dafny."""
+"""+stage=cascade with the real Dafny and the embedded policy: the run's files, and that nothing starts without
+Dafny."""
 
 import json
 import subprocess

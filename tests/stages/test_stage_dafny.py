@@ -1,4 +1,5 @@
-"""Dafny data from the command line: both roles validated by the real Dafny; what does not fit, or is not there, told."""
+"""Dafny data from the command line: both roles validated by the real Dafny; mismatched or missing parts are
+reported."""
 
 import json
 import subprocess

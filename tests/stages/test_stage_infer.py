@@ -1,4 +1,4 @@
-"""Solving tasks as a person or a script starts it: JSON lines in, JSON lines out, gone on with, refused, cut short."""
+"""Solving tasks as a person or a script starts it: JSON lines in, JSON lines out, resumed, refused, interrupted."""
 
 import json
 import os
@@ -180,7 +180,7 @@ def words(answered, tmp_path):
 
 
 def stopping(after):
-    """Asks the run to stop once so many tasks are answered."""
+    """Requests a stop once so many tasks are answered."""
 
     def tune(context):
         send = context._send

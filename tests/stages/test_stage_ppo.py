@@ -1,4 +1,4 @@
-"""+stage=ppo through its command: a quick run with a penalty in the reward and a replay, and what it leaves behind."""
+"""+stage=ppo through its command: a quick run with a penalty in the reward and a replay, and its files."""
 
 import json
 import math

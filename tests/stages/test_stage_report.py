@@ -1,4 +1,4 @@
-"""+stage=report: an old run's page is made anew through the same code, and nothing else of the run is touched."""
+"""+stage=report: an old run's page is rebuilt by the same code, and no other file of the run is changed."""
 
 import json
 import subprocess
@@ -26,7 +26,7 @@ def started(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def killed(tmp_path: Path) -> Path:
-    """A run that was killed in its third step: no summary, a torn row."""
+    """A run that was killed in its third step: no summary, an incomplete row."""
     run = tmp_path / "killed"
     run.mkdir()
     (run / "config.yaml").write_text("stage: grpo\nseed: 0\nalgorithm: {max_steps: 9}\noptimizer: {lr: 0.0006}\n")

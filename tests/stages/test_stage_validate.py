@@ -1,4 +1,5 @@
-"""Validating tasks: golds pass, what is wrong is refused, weak tests and bad golds are named, misfits told at once."""
+"""Validating tasks: golds pass, wrong programs are refused, weak tests and bad golds are named, mismatches reported at
+once."""
 
 import json
 import subprocess

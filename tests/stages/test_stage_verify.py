@@ -1,4 +1,5 @@
-"""Candidates from a file: one answer a row, in order, whatever the rows hold and however often a run is broken off."""
+"""Candidates from a file: one answer per row, in order, whatever the rows hold and however often a run is
+interrupted."""
 
 import gzip
 import json
@@ -91,7 +92,7 @@ def own(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def words(own, tmp_path, monkeypatch):
-    """The words of a verification of `tmp_path/in.jsonl`."""
+    """The options of a verification of `tmp_path/in.jsonl`."""
     monkeypatch.setattr(sys, "path", list(sys.path))
     files = [f"verify.input={tmp_path / 'in.jsonl'}", f"verify.output={tmp_path / 'out.jsonl'}"]
     return ["+stage=verify", f"hydra.searchpath=[{own}]", "verifier=obedient", *files]

@@ -1,4 +1,5 @@
-"""Every shipped verifier judges its own sample rows through the command line, each as the row says; as `quick` does."""
+"""Every shipped verifier verifies its own sample rows through the command line, each as the row expects; so does
+`quick`."""
 
 import json
 import subprocess
@@ -53,7 +54,7 @@ def test_an_isolation_that_is_too_weak_is_refused_before_any_row(tmp_path):
 
 
 def test_candidates_do_not_see_the_files_of_the_run(tmp_path):
-    """Expected values stand in the input, in the verdicts and in the cache."""
+    """Expected values are in the input, in the verdicts and in the cache."""
     places = [tmp_path / "in.jsonl", tmp_path / "out.jsonl", tmp_path / "cache"]
     code = "import os\ndef f(paths):\n    return [os.access(path, os.R_OK) for path in paths]\n"
     case = {"args": [list(map(str, places))], "expected": [False] * len(places)}

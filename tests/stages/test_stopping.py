@@ -1,4 +1,5 @@
-"""How a run ends when it is killed, interrupted or has nothing to learn: nothing lives on, what stands is whole."""
+"""How a run ends when it is killed, interrupted or has nothing to learn: no process survives, existing files are
+complete."""
 
 import hashlib
 import json

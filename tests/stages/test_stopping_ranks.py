@@ -1,4 +1,4 @@
-"""A run of two processes, one killed in the middle of a step, or both asked to stop: one ending, nothing lives on."""
+"""A run of two processes, one killed in the middle of a step, or both stopped: a single ending, no process survives."""
 
 import json
 import os

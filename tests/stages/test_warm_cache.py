@@ -1,4 +1,4 @@
-"""A warm cache changes how long a run takes and nothing that it measures."""
+"""A warm cache changes how long a run takes and no result."""
 
 import json
 import subprocess

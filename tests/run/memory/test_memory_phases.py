@@ -1,4 +1,5 @@
-"""The estimate against what torch allocates: the very code of an update, on tensors that have a shape and no data."""
+"""The estimate compared with torch's allocations: the real code of an update, on tensors that have a shape and no
+data."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,14 +17,14 @@ from rlvr_exp.run.memory.peak import Peak
 from rlvr_exp.run.memory.reading import workload_of
 
 QWEN = ["model=qwen14b_lora", "parallel=single", "model.architecture.layers=2", "model.architecture.vocabulary=2048"]
-"""The 14B's layers, two of them; a head small enough to be held, since tiles on a CPU are not a GPU's."""
+"""The 14B's layers, two of them; a head small enough to be held at once, since tiles on a CPU are not a GPU's."""
 LLAMA = ["model=llama8b", "model.architecture.layers=2", "model.architecture.vocabulary=2048"]
 WHOLE = ["model.adapter.kind=none", "optimizer.lr=1e-6"]
 
 
 @contextmanager
 def shapes_alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[Peak]:
-    """No tensor has data. Modules are made where they stay, and masks without their contents."""
+    """No tensor has data. Modules are created on their device, and masks without their contents."""
     made: dict[object, list[torch.Tensor]] = {}
 
     def masks(layout, dtype: torch.dtype, device: torch.device) -> list[torch.Tensor]:
@@ -90,7 +91,7 @@ SMALL = [
     "algorithm.max_tokens_per_device=1100",
     "evaluation.batch_size=12",
 ]
-"""A model of 4 million parameters, with data: what is sampled decides what comes next."""
+"""A model of 4 million parameters, with data: the sampled tokens determine what follows."""
 
 
 @pytest.mark.parametrize("words", [WHOLE, []], ids=["whole", "adapter"])

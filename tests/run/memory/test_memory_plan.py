@@ -1,4 +1,4 @@
-"""What the dry plan says of memory: from the shape alone, with what does not fit and what would."""
+"""The memory estimate of the dry plan: from the shape alone, with what does not fit and what would."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Parts of a run that are broken on purpose, each in one way."""
+"""Components of a run that are broken on purpose, each in one way."""
 
 import random
 from dataclasses import dataclass, replace
@@ -38,7 +38,7 @@ class Down(Direct):
 
 
 class Constant(Reward):
-    """Pays everyone the same."""
+    """Gives everyone the same reward."""
 
     @dataclass
     class Config:
@@ -55,7 +55,7 @@ class Constant(Reward):
 
 
 class Long(Constant):
-    """Pays by the length of the answer, and for being right next to nothing."""
+    """Rewards the length of the answer, and being right next to nothing."""
 
     def pay(self, one):
         return one.tokens / 10 + 0.01 * one.correct
@@ -75,14 +75,14 @@ class UpsideDown(Constant):
 
 
 class Form(Constant):
-    """Pays whatever can be read as a program."""
+    """Rewards everything that parses as a program."""
 
     def pay(self, one):
         return float(one.candidate.text is not None)
 
 
 class Chance(Constant):
-    """Pays at random."""
+    """Gives random rewards."""
 
     def pay(self, one):
         return random.random()
@@ -104,7 +104,7 @@ class Slow(Direct):
 
 
 class Dice(Slow):
-    """Throws dice."""
+    """Gives random verdicts."""
 
     name = "dice"
 
@@ -161,7 +161,7 @@ class Few(Chosen):
 
 
 class Hard(Chosen):
-    """What the policy has no notion of: every answer is to be turned around twice and painted over."""
+    """Tasks beyond the policy: every answer has to be rotated twice and recoloured."""
 
     def chosen(self, tasks):
         return [replace(task, problem=repainted(task.problem), gold=None) for task in tasks[:200]]
