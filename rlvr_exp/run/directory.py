@@ -86,7 +86,7 @@ def claimed(directory: Path, resuming: bool = False) -> Iterator[Path]:
         raise InputError(_unwritable(directory, fault)) from fault
     try:
         _lock(handle, directory)
-        problem = None if resuming else problem_with(directory)  # A run may have started and ended before the lock was held.
+        problem = None if resuming else problem_with(directory)  # A run may have ended before the lock was held.
         if problem is not None:
             raise InputError(problem)
         yield directory

@@ -21,17 +21,17 @@ from rlvr_exp.core import checksums
 from rlvr_exp.core.errors import DONE, FAULT, INTERRUPTED
 from rlvr_exp.core.files import write_text
 from rlvr_exp.run import manifest
-from rlvr_exp.run.console import Rows, carries_rows, message_stream
 from rlvr_exp.run.children import Ended, child_environment, log_name, run_children
+from rlvr_exp.run.console import Rows, carries_rows, message_stream
+from rlvr_exp.run.context import RunContext, StageResult
 from rlvr_exp.run.directory import claimed
 from rlvr_exp.run.guards_disk import unwritable, writing
-from rlvr_exp.run.context import RunContext, StageResult
+from rlvr_exp.run.initial_weights import initial_weights
 from rlvr_exp.run.progress import printable
 from rlvr_exp.run.ranks import environments, of_node, remove_scratch
 from rlvr_exp.run.report import write_report
 from rlvr_exp.run.resume import Start, begin, prepare
 from rlvr_exp.run.standard_input import keep_standard_input
-from rlvr_exp.run.initial_weights import initial_weights
 from rlvr_exp.run.summary import STATUS, read_summary, with_diagnosis, write_summary
 
 LAUNCH = "rlvr_exp.stages.launch"
@@ -105,7 +105,10 @@ def _write_what_is_known(checked: Checked, command: Sequence[str], begins: Start
 
 
 def _nothing_left(root: Path, begins: Start) -> Outcome:
-    print(f"completed already, after {begins.step} steps: {root}. A larger algorithm.max_steps continues from there", flush=True)
+    print(
+        f"completed already, after {begins.step} steps: {root}. A larger algorithm.max_steps continues from there",
+        flush=True,
+    )
     return Outcome(root, DONE, read_summary(root) or {})
 
 
@@ -203,6 +206,8 @@ def _print_outcome(code: int, log: Path, summary: dict[str, Any], out: TextIO) -
     for metric, rate in summary["after"].items():
         before = summary["before"].get(metric)
         rose = f"{before['value']:.1%} -> " if before else ""
-        print(f"{metric}: {rose}{rate['value']:.1%} [{rate['low']:.1%}, {rate['high']:.1%}], {rate['n']} tasks", file=out)
+        print(
+            f"{metric}: {rose}{rate['value']:.1%} [{rate['low']:.1%}, {rate['high']:.1%}], {rate['n']} tasks", file=out
+        )
     report = log.parent / "report.html"
     print(f"completed: {report if report.exists() else log.parent}", file=out, flush=True)

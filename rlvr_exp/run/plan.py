@@ -64,7 +64,11 @@ def _beginning(config: Config) -> str:
     """Where `run.resume` would resume from, if the newest checkpoint is sound."""
     directory = directory_of(config)
     steps = steps_of(directory)
-    return f"after {steps[0].name} of {directory}, where it is sound" if steps else f"from the first step: no checkpoint in {directory}"
+    return (
+        f"after {steps[0].name} of {directory}, where it is sound"
+        if steps
+        else f"from the first step: no checkpoint in {directory}"
+    )
 
 
 def _passes(config: Config) -> str:
@@ -90,7 +94,9 @@ def _evaluation(config: Config) -> str:
 def _inference(config: Config) -> Iterator[tuple[str, str]]:
     options = config.infer
     source = f"{config.data._target_}, split {options.split!r}"
-    chosen = f", {len(options.ids)} by their ids" if options.ids else f", the first {options.tasks}" if options.tasks else ""
+    chosen = (
+        f", {len(options.ids)} by their ids" if options.ids else f", the first {options.tasks}" if options.tasks else ""
+    )
     yield "tasks", f"{'standard input' if options.input == STDIN else options.input or source}{chosen}"
     best = f", best of {options.samples}" if options.samples > 1 else ""
     beams = f" of {options.width}" if options.decoding == "beam" else ""

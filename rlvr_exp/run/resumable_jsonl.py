@@ -89,7 +89,9 @@ class ResumableJsonl:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             file = open(self.path, "a+b", buffering=0)
         except OSError as fault:
-            raise InputError(self._problem(f"cannot be written: {fault.strerror}", self.path, "another file")) from fault
+            raise InputError(
+                self._problem(f"cannot be written: {fault.strerror}", self.path, "another file")
+            ) from fault
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as fault:

@@ -19,11 +19,11 @@ from rlvr_exp.config.run import AUTO
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.sealed import STEP, check_sound
 from rlvr_exp.run.directory import problem_with
-from rlvr_exp.run.fingerprint import MAX_STEPS, trajectory_options, differences, flat, changed_data
+from rlvr_exp.run.fingerprint import MAX_STEPS, changed_data, differences, flat, trajectory_options
+from rlvr_exp.run.initial_weights import changed_initial_weights, initial_weights
 from rlvr_exp.run.manifest import PACKAGES, versions
 from rlvr_exp.run.ranks import of_node
 from rlvr_exp.run.rollout_files import rollout_steps
-from rlvr_exp.run.initial_weights import changed_initial_weights, initial_weights
 from rlvr_exp.run.summary import read_summary
 
 PASSED = ("summary.json", "report.html", "evaluation/after.json", "evaluation/after.jsonl.gz")
@@ -80,7 +80,9 @@ def begin(checked: Checked, root: Path) -> Start:
         return _restart(checked, root)
     checkpoint, manifest, damaged = newest_sound(root)
     _check_fit(checked, checkpoint, manifest)
-    start = Start(checkpoint, manifest["step"], tuple(path for path, _ in damaged), notes=tuple(_notes(manifest, damaged)))
+    start = Start(
+        checkpoint, manifest["step"], tuple(path for path, _ in damaged), notes=tuple(_notes(manifest, damaged))
+    )
     return Start(completed=True, step=manifest["step"]) if _completed(checked, root, manifest) else start
 
 
@@ -168,7 +170,11 @@ def _fingerprints(config: Config) -> dict[str, str]:
 def _completed(checked: Checked, root: Path, manifest: Mapping[str, Any]) -> bool:
     """Whether the run completed, and no further steps are configured."""
     status = (read_summary(root) or {}).get("status")
-    max_steps = flat(_written(root)).get(MAX_STEPS, manifest["max_steps"]) if (root / "config.yaml").is_file() else manifest["max_steps"]
+    max_steps = (
+        flat(_written(root)).get(MAX_STEPS, manifest["max_steps"])
+        if (root / "config.yaml").is_file()
+        else manifest["max_steps"]
+    )
     return status == "completed" and checked.config.algorithm.max_steps <= max_steps
 
 

@@ -121,8 +121,15 @@ class CheckpointWriter(TrainerCallback):
     and the last row is logged then. A run resumed from a checkpoint without that row would never log it.
     """
 
-    def __init__(self, checkpoints: Checkpoints, policies: Policies, context: RunContext, best_checkpoint: BestCheckpoint):
-        self._checkpoints, self._policies, self._context, self._best_checkpoint = checkpoints, policies, context, best_checkpoint
+    def __init__(
+        self, checkpoints: Checkpoints, policies: Policies, context: RunContext, best_checkpoint: BestCheckpoint
+    ):
+        self._checkpoints, self._policies, self._context, self._best_checkpoint = (
+            checkpoints,
+            policies,
+            context,
+            best_checkpoint,
+        )
         self._stopping = self._last = False
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_):

@@ -67,7 +67,11 @@ class StepLog:
         them."""
         taken = {group.id for group in groups.batch}
         kept = self._regularised and not self._masked
-        return {group.id for group in groups.settled if group.id in groups.zero_variance and not (kept and group.id in taken)}
+        return {
+            group.id
+            for group in groups.settled
+            if group.id in groups.zero_variance and not (kept and group.id in taken)
+        }
 
     def updated(self) -> None:
         """Record the end of an update, before anything else of its step (a checkpoint) takes time."""

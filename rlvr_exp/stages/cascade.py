@@ -43,14 +43,21 @@ def train(components: CascadeComponents, config, context: RunContext) -> tuple[i
     """Train the roles for the configured steps; returns the steps done and the last row of metrics."""
     checkpoints = Checkpoints(context.directory, config.run.checkpoint, run_fingerprint(context.directory))
     tracker = Tracker(context.directory, build(config.tracking), resumed_step(context))
-    best_checkpoint = BestCheckpoint(config.run.select, checkpoints, tracker, held_out_success(components, config, context))
+    best_checkpoint = BestCheckpoint(
+        config.run.select, checkpoints, tracker, held_out_success(components, config, context)
+    )
     names = [role for role in ROLES if config.cascade.steps_of(role, config.algorithm.max_steps)]
     models = {role: policy.model for role, policy in components.policies.items()}
     try:
         with TemporaryDirectory() as scratch, RoleScheduler(models, config.seed) as roles:
             collector = collector_of(components, config, context)
             steps = CascadeSteps(
-                components, config, context, collector, tracker, ResourceTrends(context.directory, config.run.guards.trend_steps)
+                components,
+                config,
+                context,
+                collector,
+                tracker,
+                ResourceTrends(context.directory, config.run.guards.trend_steps),
             )
             for name in names:
                 roles.activate(name)
@@ -74,7 +81,9 @@ def train(components: CascadeComponents, config, context: RunContext) -> tuple[i
     return done, tracker.last | best_checkpoint.metrics()
 
 
-def _go_on(components: CascadeComponents, config, context: RunContext, checkpoints: Checkpoints, learners: Learners) -> int:
+def _go_on(
+    components: CascadeComponents, config, context: RunContext, checkpoints: Checkpoints, learners: Learners
+) -> int:
     """Restore the checkpoint, where the run is resumed; returns the steps done before it."""
     checkpoint = resumed_from(context.directory)
     if checkpoint is not None:
@@ -84,7 +93,14 @@ def _go_on(components: CascadeComponents, config, context: RunContext, checkpoin
     return context.steps
 
 
-def _steps(done: int, config, roles: RoleScheduler, steps: CascadeSteps, best_checkpoint: BestCheckpoint, checkpoint_writer: CheckpointWriter) -> int:
+def _steps(
+    done: int,
+    config,
+    roles: RoleScheduler,
+    steps: CascadeSteps,
+    best_checkpoint: BestCheckpoint,
+    checkpoint_writer: CheckpointWriter,
+) -> int:
     """The loop: each role that learns in a step takes its turn, then come the step's row, the best step, the
     checkpoint."""
     wanted = config.algorithm.max_steps
@@ -105,7 +121,9 @@ def _steps(done: int, config, roles: RoleScheduler, steps: CascadeSteps, best_ch
     return done
 
 
-def _end_of_step(step: int, wanted: int, steps: CascadeSteps, best_checkpoint: BestCheckpoint, checkpoint_writer: CheckpointWriter) -> None:
+def _end_of_step(
+    step: int, wanted: int, steps: CascadeSteps, best_checkpoint: BestCheckpoint, checkpoint_writer: CheckpointWriter
+) -> None:
     """Call the callbacks at the end of a step, in the order of a trainer."""
     state, control = TrainerState(global_step=step, max_steps=wanted), TrainerControl()
     if steps.log():

@@ -49,7 +49,8 @@ class CascadeComponents:
         longest = config.model.max_completion_tokens
         domains = {WRITER: self.domain.writer, ANNOTATOR: self.domain.annotator}
         sampling = {
-            role: SamplingParams.of(drawing, one, longest, batch_size, domains[role]) for role, one in self.policies.items()
+            role: SamplingParams.of(drawing, one, longest, batch_size, domains[role])
+            for role, one in self.policies.items()
         }
         room = min(config.model.max_prompt_tokens, min(one.max_tokens for one in self.policies.values()) - longest)
         return Cascade(self.domain, self.policies, self.writer.verifier, sampling, room, attempts)
@@ -87,11 +88,15 @@ def build_components(config, context: RunContext, own: Mapping[str, str]) -> Ite
 
 def evaluate_before(components: CascadeComponents, config, context: RunContext, attempts: int) -> dict[str, Rate]:
     """`evaluate_and_save` before training; a resumed run reads a finished evaluation from its directory."""
-    known = broadcast_object(saved_rates(context.directory, "before") if manifest.resumed_from(context.directory) else None)
+    known = broadcast_object(
+        saved_rates(context.directory, "before") if manifest.resumed_from(context.directory) else None
+    )
     return evaluate_and_save(components, config, context, "before", attempts) if known is None else known
 
 
-def evaluate_and_save(components: CascadeComponents, config, context: RunContext, when: When, attempts: int) -> dict[str, Rate]:
+def evaluate_and_save(
+    components: CascadeComponents, config, context: RunContext, when: When, attempts: int
+) -> dict[str, Rate]:
     """Run the cascade on the held-out tasks, and write the evaluation into the run directory; returns its rates."""
     tasks, domain = components.writer.held_out, components.domain
 
@@ -110,7 +115,12 @@ def evaluate_and_save(components: CascadeComponents, config, context: RunContext
 
 
 def score_cascade(
-    components: CascadeComponents, config, evaluation, tasks: Sequence[Task], attempts: int, progress: Callable[[int, int], None]
+    components: CascadeComponents,
+    config,
+    evaluation,
+    tasks: Sequence[Task],
+    attempts: int,
+    progress: Callable[[int, int], None],
 ) -> list[EvalSample]:
     """Run the cascade on tasks, as configured by an `evaluation` node."""
     with phase(EVALUATE):

@@ -61,7 +61,10 @@ def build_components(config, context: RunContext) -> Iterator[RunComponents]:
         check_verifier_match(verifier, all_tasks(domain))
         manifest.update(
             context.directory,
-            data={name: {"tasks": len(tasks), "fingerprint": domain.fingerprint(name)} for name, tasks in domain.splits().items()},
+            data={
+                name: {"tasks": len(tasks), "fingerprint": domain.fingerprint(name)}
+                for name, tasks in domain.splits().items()
+            },
             device=device(),
             model=_model_section(policy, config, context),
             verifier=checked_description(verifier, context),
@@ -171,7 +174,9 @@ def _unjudged(components: RunComponents, config, context: RunContext, tasks: Seq
 
 def evaluate_before(components: RunComponents, config, context: RunContext) -> dict[str, Rate]:
     """`evaluate_and_save` before training; a resumed run reads a finished evaluation from its directory."""
-    known = broadcast_object(saved_rates(context.directory, "before") if manifest.resumed_from(context.directory) else None)
+    known = broadcast_object(
+        saved_rates(context.directory, "before") if manifest.resumed_from(context.directory) else None
+    )
     return evaluate_and_save(components, config, context, "before") if known is None else known
 
 

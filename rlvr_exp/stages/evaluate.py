@@ -39,7 +39,9 @@ def run(config, context: RunContext) -> StageResult:
 
 def _policy(config, context: RunContext) -> tuple[Mapping[str, Rate], Mapping[str, float]]:
     with build_components(config, context) as components:
-        return evaluate_and_save(components, config, context, "after"), all_reduce_counters(system_metrics(components.verifier))
+        return evaluate_and_save(components, config, context, "after"), all_reduce_counters(
+            system_metrics(components.verifier)
+        )
 
 
 def _cascade(config, context: RunContext) -> tuple[Mapping[str, Rate], Mapping[str, float]]:

@@ -17,8 +17,8 @@ from rlvr_exp.config import Config, build
 from rlvr_exp.config.infer import STDIN
 from rlvr_exp.core.errors import Interrupted
 from rlvr_exp.core.hashing import content_hash
-from rlvr_exp.inference.inputs import InferenceTask, select_tasks, from_file, tasks_of_domain
 from rlvr_exp.inference.engine import Engine, settings_of
+from rlvr_exp.inference.inputs import InferenceTask, from_file, select_tasks, tasks_of_domain
 from rlvr_exp.inference.summary import Summary, readable
 from rlvr_exp.models.identity import weights_hash
 from rlvr_exp.models.policy import load_policy
@@ -27,9 +27,9 @@ from rlvr_exp.run import manifest
 from rlvr_exp.run.answer_file import AnswerFile
 from rlvr_exp.run.context import RunContext, StageResult
 from rlvr_exp.run.standard_input import NAME as KEPT_INPUT
+from rlvr_exp.stages.components import device, held_out_order, split_tasks
 from rlvr_exp.stages.verifier_match import check_verifier_match
 from rlvr_exp.stages.verifier_setup import build_verifier, checked_description, system_metrics
-from rlvr_exp.stages.components import device, held_out_order, split_tasks
 from rlvr_exp.stages.verify import decides
 from rlvr_exp.tasks.arc.domain import Arc
 from rlvr_exp.tasks.base import Domain
@@ -97,7 +97,9 @@ def _judging(config: Config) -> Iterator[Verifier | None]:
         yield verifier
 
 
-def _provenance(config: Config, inputs: InferenceInputs, engine: Engine, description: dict[str, Any] | None) -> dict[str, Any]:
+def _provenance(
+    config: Config, inputs: InferenceInputs, engine: Engine, description: dict[str, Any] | None
+) -> dict[str, Any]:
     """Everything that determines the answers."""
     node = config.model
     names = ("dtype", "quantization", "chat_template", "thinking", "max_prompt_tokens", "max_completion_tokens")

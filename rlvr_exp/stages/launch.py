@@ -25,8 +25,8 @@ from rlvr_exp.core import checksums
 from rlvr_exp.core.errors import DONE, FAULT, InputError, RlvrError
 from rlvr_exp.core.secrets import Masking, masked
 from rlvr_exp.run import lifeline, ranks
-from rlvr_exp.run.guards_disk import unwritable
 from rlvr_exp.run.context import RunContext, StageResult
+from rlvr_exp.run.guards_disk import unwritable
 from rlvr_exp.run.fingerprint import flat
 from rlvr_exp.run.summary import write_summary
 from rlvr_exp.run.unused_packages import hide_unused_packages
@@ -81,7 +81,7 @@ def _to_the_end(config: Config, context: RunContext) -> int:
     except RlvrError as stop:
         result, code = _unfinished(context, str(stop)), stop.exit_code
         _log(result.reason)
-    except Exception as fault:  # A failure of the disk, or else a fault of ours, printed completely and recorded in the run's status.
+    except Exception as fault:  # A failure of the disk, or a fault of ours, which the run's status records.
         stop = unwritable(fault, context.directory)
         code = FAULT if stop is None else stop.exit_code
         result = _unfinished(context, f"{type(fault).__name__}: {fault}" if stop is None else str(stop))

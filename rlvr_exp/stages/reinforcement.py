@@ -56,7 +56,11 @@ def collect_from(components: RunComponents, config, context: RunContext, algorit
         curriculum=build(config.curriculum, tasks=tasks, seed=config.seed),
         tasks=tasks,
         sampling=SamplingParams.of(
-            options, components.policy, longest, options.rollout_batch_size or config.evaluation.batch_size, components.domain
+            options,
+            components.policy,
+            longest,
+            options.rollout_batch_size or config.evaluation.batch_size,
+            components.domain,
         ),
         plan=algorithm.plan(),
         group_filter=algorithm.group_filter(),
@@ -73,7 +77,9 @@ def train(
     feed = RolloutFeed(components, context, algorithm, collector, guards.updates)
     checkpoints = Checkpoints(context.directory, config.run.checkpoint, run_fingerprint(context.directory))
     tracker = Tracker(context.directory, build(config.tracking), resumed_step(context))
-    best_checkpoint = BestCheckpoint(config.run.select, checkpoints, tracker, held_out_success(components, config, context))
+    best_checkpoint = BestCheckpoint(
+        config.run.select, checkpoints, tracker, held_out_success(components, config, context)
+    )
 
     def row() -> dict[str, float]:
         return {**feed.row(), **probing.metrics(), **guards.metrics()}
@@ -91,11 +97,15 @@ def train(
                 BatchLimits(config.algorithm.max_tokens_per_device, config.model.max_prompt_tokens),
             )
             trainer.on_batch, trainer.guard = feed.on_batch, guards.updates
-            prompts = [components.policy.encode_prompt(components.domain.prompt(task)) for task in components.held_out[:2]]
+            prompts = [
+                components.policy.encode_prompt(components.domain.prompt(task)) for task in components.held_out[:2]
+            ]
             probing = SyncProbeCallback(config.run.probe, trainer, components.policy, prompts)
             trainer.add_callback(probing)
             trainer.metric_state |= {"steps": feed.log, "probe": probing, "clipping": trainer.clipping}
-            checkpoints.add({"guard": guards.updates, "select": best_checkpoint, **collector.parts, **trainer.checkpoint_parts})
+            checkpoints.add(
+                {"guard": guards.updates, "select": best_checkpoint, **collector.parts, **trainer.checkpoint_parts}
+            )
             steps = fit(trainer, checkpoints, best_checkpoint, components, config, context)
     finally:
         tracker.close()

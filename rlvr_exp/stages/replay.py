@@ -67,7 +67,11 @@ def run(config: Config, context: RunContext) -> StageResult:
     left_out = left_out_of(algorithm)
     with build_verifier(config) as verifier:
         check_verifier_match(verifier, tasks.values())
-        manifest.update(context.directory, verifier=checked_description(verifier, context), input={"run": options.run, "step": options.step})
+        manifest.update(
+            context.directory,
+            verifier=checked_description(verifier, context),
+            input={"run": options.run, "step": options.step},
+        )
         context.progress(kind="phase", name="judge", done=0, total=len(logged))
         judged = reverified(logged, domain, tasks, verifier)
         context.progress(kind="phase", name="judge", done=len(logged), total=len(logged))
@@ -78,7 +82,11 @@ def run(config: Config, context: RunContext) -> StageResult:
         differences = compared(logged, rows, left_out)
         if options.breakpoint:
             _look(logged, rows, groups, experience, differences, domain, verifier, reward, algorithm)
-    update = replay_update(source.directory, options.step, context) if options.update else UpdateReplay("", "replay.update=false")
+    update = (
+        replay_update(source.directory, options.step, context)
+        if options.update
+        else UpdateReplay("", "replay.update=false")
+    )
     return _write_result(context, options.step, logged, differences, left_out, update)
 
 
@@ -172,7 +180,11 @@ def _kept(row: VerifiedCompletion) -> RewardBreakdown:
 
 
 def _group(
-    number: int, rows: Sequence[VerifiedCompletion], answers: Sequence[Completion], paid: Sequence[RewardBreakdown], algorithm: Algorithm
+    number: int,
+    rows: Sequence[VerifiedCompletion],
+    answers: Sequence[Completion],
+    paid: Sequence[RewardBreakdown],
+    algorithm: Algorithm,
 ) -> Group:
     pairs = zip(paid, rows, strict=True)
     rewards = tuple(None if one.total is None else algorithm.shaped(one.total, row.tokens) for one, row in pairs)
@@ -180,7 +192,9 @@ def _group(
     return Group(first.step - 1 - first.waited, number, first.prompt, (0,), tuple(answers), tuple(paid), rewards)
 
 
-def compared(logged: Sequence[VerifiedCompletion], now: Sequence[VerifiedCompletion], left_out: dict[str, str]) -> list[FieldDifference]:
+def compared(
+    logged: Sequence[VerifiedCompletion], now: Sequence[VerifiedCompletion], left_out: dict[str, str]
+) -> list[FieldDifference]:
     """Every field that differs, in the order of the file."""
     by_place = {(row.group, row.sample): row for row in now}
     found = []
@@ -237,7 +251,9 @@ def _write_result(
     return StageResult(metrics=metrics)
 
 
-def _text(step: int, logged: Sequence[VerifiedCompletion], differences: Sequence[FieldDifference], left_out: dict[str, str]) -> str:
+def _text(
+    step: int, logged: Sequence[VerifiedCompletion], differences: Sequence[FieldDifference], left_out: dict[str, str]
+) -> str:
     fields = [name for name in COMPARED if name not in left_out]
     head = f"step {step}: {len(logged)} samples recomputed, compared in {', '.join(fields)}: {len(differences)} differ"
     lines = [

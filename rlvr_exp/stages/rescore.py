@@ -139,7 +139,9 @@ class Rescoring:
                 self._answer(self._rows.popleft(), _verdict(pending))
             if self._context.interrupted:
                 done = f"stopped after {self._out.rows} of {self._total} rows"
-                raise Interrupted(f"{done}; the same command with this rescore.output continues there: {self._out.path}")
+                raise Interrupted(
+                    f"{done}; the same command with this rescore.output continues there: {self._out.path}"
+                )
             if not waiting():
                 return
             self._flight.wait()

@@ -23,8 +23,20 @@ class RolloutFeed:
         guard: receives rewards that no update may use.
     """
 
-    def __init__(self, components: RunComponents, context: RunContext, algorithm: Algorithm, collector: Collector, guard: NonFiniteGuard):
-        self._components, self._directory, self._algorithm, self._collector = components, context.directory, algorithm, collector
+    def __init__(
+        self,
+        components: RunComponents,
+        context: RunContext,
+        algorithm: Algorithm,
+        collector: Collector,
+        guard: NonFiniteGuard,
+    ):
+        self._components, self._directory, self._algorithm, self._collector = (
+            components,
+            context.directory,
+            algorithm,
+            collector,
+        )
         self._guard = guard
         self.log = StepLog(algorithm.regularised, algorithm.group_filter().mode != "keep")
         self._groups: Groups | None = None
@@ -49,7 +61,13 @@ class RolloutFeed:
         normalizer = {f"reward/normalizer_{name}": value for name, value in self._collector.reward.metrics().items()}
         collected = {f"collected/{name}": value for name, value in self._collector.metrics().items()}
         counted = all_reduce_counters(system_metrics(self._components.verifier))
-        return {**self.log.metrics(), **collected, **normalizer, **adapter_metrics(self._components.policy.model), **counted}
+        return {
+            **self.log.metrics(),
+            **collected,
+            **normalizer,
+            **adapter_metrics(self._components.policy.model),
+            **counted,
+        }
 
     def check(self, done: int, wanted: int) -> None:
         """Raises GuardStop where no step had anything to learn from."""

@@ -18,7 +18,9 @@ WEAK = "a hollow program passes"
 EVERY = 50
 
 
-def unfit(domain: Domain, verifier: Verifier, tasks: Sequence[Task], keep_weak: bool, context: RunContext) -> dict[str, str]:
+def unfit(
+    domain: Domain, verifier: Verifier, tasks: Sequence[Task], keep_weak: bool, context: RunContext
+) -> dict[str, str]:
     """Task id -> why it is left out. Verifies golds and stub programs of tasks with test suites only."""
     tested = [task for task in tasks if isinstance(task.problem, PytestProblem) and task.gold is not None]
     if not tested:

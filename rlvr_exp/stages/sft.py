@@ -48,11 +48,15 @@ def train(components: RunComponents, config, context: RunContext) -> tuple[int, 
     dev = split_tasks(components.domain, "dev")
     check_leakage(dev, components.held_out)  # what decides when to stop is not what success is measured on
     held_out, _ = algorithm.examples(policy, components.domain, dev)
-    manifest.update(context.directory, imitation={"examples": len(examples), "held_out": len(held_out), "left_out": left_out})
+    manifest.update(
+        context.directory, imitation={"examples": len(examples), "held_out": len(held_out), "left_out": left_out}
+    )
     guards = Guards(config.run.guards, context)
     checkpoints = Checkpoints(context.directory, config.run.checkpoint, run_fingerprint(context.directory))
     tracker = Tracker(context.directory, build(config.tracking), resumed_step(context))
-    best_checkpoint = BestCheckpoint(config.run.select, checkpoints, tracker, held_out_success(components, config, context))
+    best_checkpoint = BestCheckpoint(
+        config.run.select, checkpoints, tracker, held_out_success(components, config, context)
+    )
 
     def row() -> dict[str, float]:
         return {**adapter_metrics(policy.model), **guards.metrics()}
@@ -65,7 +69,12 @@ def train(components: RunComponents, config, context: RunContext) -> tuple[int, 
                 build(config.optimizer).make(policy.model),
                 examples,
                 held_out,
-                [MetricsLogger(tracker, context, row), guards, best_checkpoint, CheckpointWriter(checkpoints, policy, context, best_checkpoint)],
+                [
+                    MetricsLogger(tracker, context, row),
+                    guards,
+                    best_checkpoint,
+                    CheckpointWriter(checkpoints, policy, context, best_checkpoint),
+                ],
             )
             trainer.guard = guards.updates
             trainer.metric_state |= {"clipping": trainer.clipping}

@@ -25,7 +25,9 @@ class ValidationCandidate:
     """Where a mutant differs from the gold."""
 
 
-def validation_candidates(domain: Domain, task: Task, mutants: int, universal: str = "none") -> Iterator[ValidationCandidate]:
+def validation_candidates(
+    domain: Domain, task: Task, mutants: int, universal: str = "none"
+) -> Iterator[ValidationCandidate]:
     """All candidates of a task. Mutants and stub programs are derived from Python golds only.
 
     `universal`: which fixed answers are included, an element of `verifiers.universal.KINDS`.

@@ -40,7 +40,9 @@ def checked_description(verifier: Verifier, context: RunContext) -> dict[str, An
             InputProblem("sandbox", "no worker can be started", isolation["fault"], remedy="see sandbox.level")
         )
     if isolation.get("guarded") is False:
-        context.progress(kind="note", text="not guarded: solutions share their tests' process, and can pass without solving")
+        context.progress(
+            kind="note", text="not guarded: solutions share their tests' process, and can pass without solving"
+        )
     if isolation.get("level") not in STRONG and isolation.get("not_isolated"):
         missing = ", ".join(isolation["not_isolated"])
         context.progress(

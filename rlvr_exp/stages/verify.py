@@ -17,8 +17,8 @@ from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.run import manifest
 from rlvr_exp.run.context import RunContext, StageResult
 from rlvr_exp.run.verdict_file import VerdictFile
-from rlvr_exp.stages.verify_rows import RowVerification
 from rlvr_exp.stages.verifier_setup import build_verifier, checked_description
+from rlvr_exp.stages.verify_rows import RowVerification
 from rlvr_exp.tasks.row_file import fingerprint, lines
 from rlvr_exp.tasks.row_formats import FORMATS
 from rlvr_exp.verifiers.base import Verifier
@@ -31,11 +31,17 @@ def run(config: Config, context: RunContext) -> StageResult:
         description = checked_description(verifier, context)
         found = fingerprint(source)
         target = Path(config.verify.output or context.directory / "verdicts.jsonl")
-        provenance = {"input": found.hash, "verifier": decides(config, description), "max_row_mb": config.verify.max_row_mb}
+        provenance = {
+            "input": found.hash,
+            "verifier": decides(config, description),
+            "max_row_mb": config.verify.max_row_mb,
+        }
         with VerdictFile(target, provenance) as out:
             described = {"path": str(source), "hash": found.hash, "rows": found.rows}
             manifest.update(context.directory, verifier=description, input=described, output=str(target))
-            verification = RowVerification(verifier, row_format, out, context, found.rows, config.verifier.max_no_verdict_rate)
+            verification = RowVerification(
+                verifier, row_format, out, context, found.rows, config.verifier.max_no_verdict_rate
+            )
             return verification.run(lines(source, config.verify.max_row_mb << 20))
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from rlvr_exp.core.errors import Interrupted, RlvrError
 from rlvr_exp.evaluation.verdict_counter import VerdictCounter
-from rlvr_exp.run.ordered_futures import Pending, OrderedFutures
 from rlvr_exp.run.context import RunContext, StageResult
+from rlvr_exp.run.ordered_futures import OrderedFutures, Pending
 from rlvr_exp.run.verdict_file import VerdictFile, row_of
 from rlvr_exp.stages.verifier_setup import system_metrics
 from rlvr_exp.tasks.row_file import RowLine
@@ -100,7 +100,9 @@ class RowVerification:
         for pending in self._flight.take_before_last_done(DRAIN_S):
             self._answer(pending)
         self._context.metrics = self._metrics()
-        text = f"stopped after {self._out.rows} of {self._total} rows; the same command with this output continues there"
+        text = (
+            f"stopped after {self._out.rows} of {self._total} rows; the same command with this output continues there"
+        )
         raise Interrupted(f"{text}: {self._out.path}")
 
     def _answer(self, pending: Pending) -> None:

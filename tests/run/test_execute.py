@@ -12,8 +12,8 @@ from rlvr_exp.core import checksums
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.run import execute as module
 from rlvr_exp.run.children import Ended
-from rlvr_exp.run.execute import Outcome, execute
 from rlvr_exp.run.context import RunContext
+from rlvr_exp.run.execute import Outcome, execute
 from rlvr_exp.run.manifest import update
 
 ROOT = Path(__file__).parents[2]

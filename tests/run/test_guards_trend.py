@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlvr_exp.run.guards_trend import ResourceTrends, Use, sustained, measure, slope
+from rlvr_exp.run.guards_trend import ResourceTrends, Use, measure, slope, sustained
 
 TOTAL = 1000
 

@@ -16,8 +16,8 @@ from rlvr_exp.core.sealed import seal
 from rlvr_exp.run import manifest
 from rlvr_exp.run.execute import execute
 from rlvr_exp.run.fingerprint import run_fingerprint
-from rlvr_exp.run.resume import Start, begin, newest_sound, prepare, problem_before
 from rlvr_exp.run.initial_weights import initial_weights
+from rlvr_exp.run.resume import Start, begin, newest_sound, prepare, problem_before
 
 WORDS = ["+stage=grpo", "data.limit=3", "algorithm.max_steps=6"]
 

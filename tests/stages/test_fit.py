@@ -7,7 +7,7 @@ import pytest
 
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.core.files import write_json
-from rlvr_exp.stages.fit import resumed_step, fit
+from rlvr_exp.stages.fit import fit, resumed_step
 
 
 class Trainer:

@@ -155,4 +155,9 @@ def decode(workload: Workload) -> float:
 def sampling_logits(workload: Workload) -> float:
     """Logits, in float32, less their largest as shares, and the float64 cumulative sum from which a token is drawn."""
     extra = 4 if workload.width == 2 else 0
-    return workload.sampling_batch.groups * workload.sampling_batch.size * workload.shape.vocabulary * (workload.width + extra + 4 + 8)
+    return (
+        workload.sampling_batch.groups
+        * workload.sampling_batch.size
+        * workload.shape.vocabulary
+        * (workload.width + extra + 4 + 8)
+    )

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 from rlvr_exp.config.schema import Config
 from rlvr_exp.run.memory import counts
-from rlvr_exp.run.memory.workload import GIB, Workload
 from rlvr_exp.run.memory.nearest import nearest
 from rlvr_exp.run.memory.phases import Lines
 from rlvr_exp.run.memory.reading import workload_of
 from rlvr_exp.run.memory.table import estimate, table, too_large
+from rlvr_exp.run.memory.workload import GIB, Workload
 
 
 def memory(config: Config) -> Iterator[str]:

@@ -157,8 +157,12 @@ def peaks(config: Config, workload: Workload, device: str) -> dict[str, float]:
 def roll_out(model: nn.Module, workload: Workload) -> None:
     """Sampling at the longest lengths: no token ends a completion."""
     sampling_batch = workload.sampling_batch
-    sampling = SamplingParams(LogitFilters(), sampling_batch.completion, (-1,), batch_size=sampling_batch.groups * sampling_batch.size)
-    keys = [[("measure", group, sample) for sample in range(sampling_batch.size)] for group in range(sampling_batch.groups)]
+    sampling = SamplingParams(
+        LogitFilters(), sampling_batch.completion, (-1,), batch_size=sampling_batch.groups * sampling_batch.size
+    )
+    keys = [
+        [("measure", group, sample) for sample in range(sampling_batch.size)] for group in range(sampling_batch.groups)
+    ]
     sample_groups(model, [[1] * sampling_batch.prompt] * sampling_batch.groups, keys, sampling)
 
 

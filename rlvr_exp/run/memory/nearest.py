@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
-from rlvr_exp.run.memory.workload import GIB, Adapter, Workload
 from rlvr_exp.run.memory.table import estimate
+from rlvr_exp.run.memory.workload import GIB, Adapter, Workload
 
 RANK = 16
 """Rank of an adapter where none is configured; the default of model.adapter.rank."""

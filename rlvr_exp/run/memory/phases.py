@@ -33,7 +33,10 @@ def _standing(workload: Workload) -> Lines:
 def load(workload: Workload) -> Lines:
     """Weights are loaded completely and in their own type; a matrix is quantised after loading, and ZeRO-3 shards them
     later."""
-    lines = {"weights": workload.models * counts.weights(workload), "adapter": workload.roles * counts.adapter(workload)}
+    lines = {
+        "weights": workload.models * counts.weights(workload),
+        "adapter": workload.roles * counts.adapter(workload),
+    }
     if workload.quantization:
         lines["temporaries"] = counts.largest_matrix(workload) * workload.width
     return lines

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from rlvr_exp.run.memory.workload import GIB, Workload
 from rlvr_exp.run.memory.phases import PHASES, Lines, reserve
+from rlvr_exp.run.memory.workload import GIB, Workload
 
 MIB = 2**20
 RESERVE = "context, fragmentation"

@@ -10,8 +10,8 @@ from pathlib import Path
 from rlvr_exp.core.files import write_text
 from rlvr_exp.run.report.data import evidence, read_run
 from rlvr_exp.run.report.diagnosis import Diagnosis, diagnose
-from rlvr_exp.run.report.task_index import load_task_index
 from rlvr_exp.run.report.page import page
+from rlvr_exp.run.report.task_index import load_task_index
 
 
 @dataclass(frozen=True)

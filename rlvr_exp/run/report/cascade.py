@@ -34,7 +34,9 @@ def cascade_section(run: RunData) -> str:
     charts = _chart(run.metrics, "Cascades: proved, and who failed", [f"cascade/{name}" for name in LINES], True)
     charts += _chart(run.metrics, "Mean credit of each role", [f"cascade/credit/{role}" for role in ROLES], False)
     drawn = f'<div class="charts big">{charts}</div>' if charts else ""
-    return f"<p>{escape(_description(options, run.metrics))}</p>{_credits(run.metrics)}{drawn}{_blame(run)}{_lengths(run)}"
+    return (
+        f"<p>{escape(_description(options, run.metrics))}</p>{_credits(run.metrics)}{drawn}{_blame(run)}{_lengths(run)}"
+    )
 
 
 def _description(options: Mapping[str, Any], metrics: Sequence[Row]) -> str:

@@ -14,7 +14,13 @@ import yaml
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.run.report.evidence import Evidence, Share
 from rlvr_exp.run.report.step_counts import StepCounts, as_rollouts, count_step
-from rlvr_exp.run.rollout_files import VerifiedCompletion, evaluation_path, read_evaluation, read_rollouts, rollout_steps
+from rlvr_exp.run.rollout_files import (
+    VerifiedCompletion,
+    evaluation_path,
+    read_evaluation,
+    read_rollouts,
+    rollout_steps,
+)
 from rlvr_exp.run.tracking import Row, read_metrics
 
 WHENS = ("before", "after")

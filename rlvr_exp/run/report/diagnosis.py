@@ -9,10 +9,10 @@ the weights. Later: the updates themselves, then by time.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rlvr_exp.run.report.diagnosis_prompts import prompting
 from rlvr_exp.run.report.diagnosis_cost import costs
 from rlvr_exp.run.report.diagnosis_general import generalising
 from rlvr_exp.run.report.diagnosis_judging import judging
+from rlvr_exp.run.report.diagnosis_prompts import prompting
 from rlvr_exp.run.report.diagnosis_reward import rewarding
 from rlvr_exp.run.report.diagnosis_sampling import sampling
 from rlvr_exp.run.report.diagnosis_update import updating

@@ -35,5 +35,7 @@ def generalising(seen: Evidence) -> Iterator[Finding]:
 
 
 def _half_way(seen: Evidence, half: float) -> int:
-    means = ((one.step, sum(one.group_success) / len(one.group_success)) for one in seen.step_counts if one.group_success)
+    means = (
+        (one.step, sum(one.group_success) / len(one.group_success)) for one in seen.step_counts if one.group_success
+    )
     return next((step for step, mean in means if mean >= half), 0)

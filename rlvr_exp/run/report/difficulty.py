@@ -9,9 +9,9 @@ from rlvr_exp.run.report.curves import words
 from rlvr_exp.run.report.data import WHENS, RunData
 from rlvr_exp.run.report.evidence import Share
 from rlvr_exp.run.report.intervals import rate
-from rlvr_exp.run.report.task_index import TaskInfo
 from rlvr_exp.run.report.outcome import track_of
 from rlvr_exp.run.report.step_counts import StepCounts
+from rlvr_exp.run.report.task_index import TaskInfo
 
 BINS = 5
 MOST_FAMILIES = 40

@@ -149,7 +149,9 @@ def beginning(step_counts: Sequence[StepCounts]) -> Sequence[StepCounts]:
     return part
 
 
-def onset(step_counts: Sequence[StepCounts], count: Callable[[StepCounts], int], least: float, of: str = "samples") -> int:
+def onset(
+    step_counts: Sequence[StepCounts], count: Callable[[StepCounts], int], least: float, of: str = "samples"
+) -> int:
     """The first step in which the share reaches `least`; 0: from the start."""
     if share(beginning(step_counts), count, of).value >= least:
         return 0
@@ -195,7 +197,9 @@ def middle(points: Sequence[tuple[int, float]]) -> float:
     return median(value for _, value in points) if points else math.nan
 
 
-def some(rows: Iterator[VerifiedCompletion] | Sequence[VerifiedCompletion], count: int = 3) -> tuple[VerifiedCompletion, ...]:
+def some(
+    rows: Iterator[VerifiedCompletion] | Sequence[VerifiedCompletion], count: int = 3
+) -> tuple[VerifiedCompletion, ...]:
     """A few rows, of different tasks and texts where possible."""
     rows = list(rows)
     chosen: list[VerifiedCompletion] = []

@@ -12,8 +12,8 @@ from html import escape
 from rlvr_exp.core.seeds import derive
 from rlvr_exp.run.report.curves import words
 from rlvr_exp.run.report.data import WHENS, RunData
-from rlvr_exp.run.report.task_index import TaskInfo
 from rlvr_exp.run.report.step_counts import as_rollouts
+from rlvr_exp.run.report.task_index import TaskInfo
 from rlvr_exp.run.rollout_files import VerifiedCompletion
 
 EACH, MOST_TEXTS, MOST_CHARACTERS, MOST_LINES = 2, 8, 1500, 60
@@ -46,7 +46,9 @@ def _source(run: RunData) -> tuple[str, Sequence[VerifiedCompletion]]:
     return "Answers of the last training step", run.last_rollouts
 
 
-def _chosen(tasks: Mapping[str, Sequence[VerifiedCompletion]], known: Mapping[str, TaskInfo], seed: int) -> list[tuple[str, str]]:
+def _chosen(
+    tasks: Mapping[str, Sequence[VerifiedCompletion]], known: Mapping[str, TaskInfo], seed: int
+) -> list[tuple[str, str]]:
     """Tasks with a gold first, in an order that depends on the seed alone."""
     ordered = sorted(tasks, key=lambda task: (task not in known, derive(seed, "n-best", task)))
     found: dict[str, list[str]] = {"sometimes solved": [], "never solved": [], "always solved": []}

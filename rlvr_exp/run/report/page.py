@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.run.report import side_by_side, cascade, curves, difficulty, logs, nbest, outcome, role_rates, samples
+from rlvr_exp.run.report import cascade, curves, difficulty, logs, nbest, outcome, role_rates, samples, side_by_side
 from rlvr_exp.run.report.data import RunData
 from rlvr_exp.run.report.diagnosis import Diagnosis
 from rlvr_exp.run.report.diagnosis_part import diagnosis_section

@@ -10,10 +10,10 @@ from rlvr_exp.config.needs import EMBEDDED_MODEL
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.run.memory import activations, counts
 from rlvr_exp.run.memory.advice import memory
-from rlvr_exp.run.memory.workload import GIB, Workload
 from rlvr_exp.run.memory.nearest import nearest
-from rlvr_exp.run.memory.reading import workload_of, shape_of
+from rlvr_exp.run.memory.reading import shape_of, workload_of
 from rlvr_exp.run.memory.table import estimate
+from rlvr_exp.run.memory.workload import GIB, Workload
 
 
 def workload(*words: str) -> Workload:
