@@ -81,5 +81,5 @@ def opened(path: Path, option: str) -> Iterator[BinaryIO]:
             with gzip.GzipFile(fileobj=plain) as unpacked:
                 yield unpacked
     except (OSError, EOFError, zlib.error) as fault:
-        remedy = "give a file that is whole and can be read"
+        remedy = "give a complete and readable file"
         raise InputError(InputProblem(option, f"cannot be read: {fault}", str(path), "", "", remedy)) from fault

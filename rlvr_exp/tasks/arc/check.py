@@ -18,7 +18,7 @@ from rlvr_exp.tasks.base import Task
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m rlvr_exp.tasks.arc.check", description="Look over ARC data.")
+    parser = argparse.ArgumentParser(prog="python -m rlvr_exp.tasks.arc.check", description="Check ARC data.")
     parser.add_argument("path", nargs="?", default="", help="folder or file of ARC tasks; without, the embedded corpus")
     path = parser.parse_args(arguments).path
     try:

@@ -155,7 +155,7 @@ def _with_outputs(task: Any, outputs: Any, where: str) -> Any:
 def _partner(file: Path, own: str, other: str) -> None:
     name = _partner_name(file, own, other)
     if not file.with_name(name).is_file():
-        raise InputError(InputProblem(str(file), f"{own} without {other}", remedy=f"put {name} beside it"))
+        raise InputError(InputProblem(str(file), f"{own} without {other}", remedy=f"put {name} next to it"))
 
 
 def _partner_name(file: Path, own: str, other: str) -> str:

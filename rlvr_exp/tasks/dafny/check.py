@@ -23,7 +23,7 @@ _SHOWN = 20
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m rlvr_exp.tasks.dafny.check", description="Look over Dafny data.")
+    parser = argparse.ArgumentParser(prog="python -m rlvr_exp.tasks.dafny.check", description="Check Dafny data.")
     parser.add_argument("path", help="folder or file of Dafny programs or examples")
     path = parser.parse_args(arguments).path
     try:

@@ -139,7 +139,7 @@ def _from_pattern(given: dict[str, Any]) -> list[list[Any]]:
     _only(given, (*_INLINE, *SILENT))
     fixes = [key for key in ("rewrite", "fix") if key in given]
     if len(fixes) != 1:
-        raise ActionFault("pattern: one `rewrite` is needed beside it")
+        raise ActionFault("pattern: it needs one `rewrite`")
     extra = {key: given[key] for key in ACTING[1:5] if key in given}
     return [[inline_rule({**given, "rewrite": given[fixes[0]]}) | extra]]
 

@@ -20,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--verifier", choices=("python_io", "pytest"), default="python_io")
     parser.add_argument("--pairs", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--workers", type=int, default=0, help="0: as many as there are cores")
+    parser.add_argument("--workers", type=int, default=0, help="0: one a core")
     given = parser.parse_args(arguments)
     make = {"python_io": python_io_pairs, "pytest": pytest_pairs}[given.verifier]
     pairs = make(given.pairs, given.seed)

@@ -94,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("path", nargs="?", default="", help="a data.path; empty: the embedded corpus")
     parser.add_argument("--tasks", type=int, default=0, help="tasks of each role; 0: all")
     parser.add_argument("--proved", type=int, default=0, help="tasks of each answer that Dafny judges; 0: all")
-    parser.add_argument("--workers", type=int, default=0, help="provers side by side; 0: as many as the machine bears")
+    parser.add_argument("--workers", type=int, default=0, help="provers in parallel; 0: one a core")
     chosen = parser.parse_args(arguments)
     options = Options()
     limits = {"rlimit": options.rlimit, "cpu_s": options.cpu_s, "wall_s": 300.0, "memory_mb": options.memory_mb}

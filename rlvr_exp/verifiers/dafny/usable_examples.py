@@ -97,9 +97,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("path", help="folder or file of Dafny programs or examples")
     parser.add_argument("--examples", default="", help="a file for the usable examples: a data.path")
-    parser.add_argument("--role", default="both", choices=(*ROLES, "both"), help="whom those must be usable for")
+    parser.add_argument("--role", default="both", choices=(*ROLES, "both"), help="the role that they must be usable for")
     parser.add_argument("--reasons", default="", help="a file for the reasons, a row an example")
-    parser.add_argument("--workers", type=int, default=0, help="provers side by side; 0: as many as the machine bears")
+    parser.add_argument("--workers", type=int, default=0, help="provers in parallel; 0: one a core")
     parser.add_argument("--wall-s", type=float, default=DafnyOptions.wall_s, help="wall-clock seconds of one program")
     chosen = parser.parse_args(arguments)
     try:
