@@ -128,9 +128,9 @@ def _timed(case_cpu_s: float, one: Callable[[int, Any], bool], index: int, given
     signal.signal(signal.SIGPROF, expire)
     signal.setitimer(signal.ITIMER_PROF, case_cpu_s, 0.05)
     try:
-        goes_on = one(index, given)
+        continues = one(index, given)
         signal.setitimer(signal.ITIMER_PROF, 0)
-        return goes_on
+        return continues
     except CaseTimeout:
         signal.setitimer(signal.ITIMER_PROF, 0)
         reporter.error(index, "timeout", f"stopped at its own CPU limit of {case_cpu_s:g} s")

@@ -76,9 +76,9 @@ class Dispatcher:
 
     def facts(self) -> dict[str, Any]:
         """The first worker's greeting; starts it where there is none. Raises InputError, Unavailable."""
-        asked: Future[dict[str, Any]] = Future()
-        self._put(asked)
-        return asked.result()
+        greeting: Future[dict[str, Any]] = Future()
+        self._put(greeting)
+        return greeting.result()
 
     @property
     def own_thread(self) -> bool:

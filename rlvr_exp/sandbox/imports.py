@@ -47,7 +47,7 @@ class Imports:
         self._kept: dict[str, ModuleType] = {}
         self._fresh: list[Attributes] = []
         self._finders = list(sys.meta_path)
-        _tell_of_imports(self._note)
+        _report_imports(self._note)
 
     def restore(self) -> None:
         """Restore the modules; to be called between two cases."""
@@ -95,10 +95,10 @@ def fit_imports() -> None:
             module.seed(_SEED)
         serve_threads(spec.name, module)
 
-    _tell_of_imports(fit)
+    _report_imports(fit)
 
 
-def _tell_of_imports(note: Callable[[Any, ModuleType], None]) -> None:
+def _report_imports(note: Callable[[Any, ModuleType], None]) -> None:
     """Calls `note` with the specification of each module loaded from now on, and the module."""
     load = _bootstrap._load_unlocked
 

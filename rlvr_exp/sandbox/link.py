@@ -129,11 +129,11 @@ class Link:
         if late:
             self._process.kill()
         self._wait()
-        said = _read_now(self._process.stderr.fileno()).decode(errors="replace").strip()
+        message = _read_now(self._process.stderr.fileno()).decode(errors="replace").strip()
         self.close()
         code = self._process.returncode
-        reason = said.splitlines()[-1] if said else f"the worker did not start within {_START_S:.0f} s"
-        if not said and not late:
+        reason = message.splitlines()[-1] if message else f"the worker did not start within {_START_S:.0f} s"
+        if not message and not late:
             reason = f"the worker ended with exit code {code} before it stood"
         # A worker may have been killed for lack of memory.
         return LevelRefused(reason) if code == REFUSED_EXIT else Broken(reason) if code > 0 else Unavailable(reason)

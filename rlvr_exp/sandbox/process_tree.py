@@ -96,8 +96,8 @@ class Processes:
         """Private and shared memory. A first thread that has ended does not report the remaining threads."""
         held = _held_kb(self._read(f"{pid}/status"))
         if held is None:
-            told = (_held_kb(self._read(f"{pid}/task/{thread}/status")) for thread in self._list(f"{pid}/task"))
-            held = max((kb for kb in told if kb is not None), default=0)
+            sizes = (_held_kb(self._read(f"{pid}/task/{thread}/status")) for thread in self._list(f"{pid}/task"))
+            held = max((kb for kb in sizes if kb is not None), default=0)
         return held
 
     def _children_of(self, pid: int) -> list[int]:
@@ -122,8 +122,8 @@ class Processes:
 
 def _held_kb(status: str) -> int | None:
     """None for a process without memory."""
-    told = dict(line.split(":", 1) for line in status.splitlines() if line.startswith(("RssAnon:", "RssShmem:")))
-    return sum(int(size.split()[0]) for size in told.values()) if told else None
+    sizes = dict(line.split(":", 1) for line in status.splitlines() if line.startswith(("RssAnon:", "RssShmem:")))
+    return sum(int(size.split()[0]) for size in sizes.values()) if sizes else None
 
 
 def kill_below(table: Processes) -> None:

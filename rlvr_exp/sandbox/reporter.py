@@ -59,11 +59,11 @@ class Reporter:
         if type(fault) in _SYNTAX_ERRORS and fault.filename == SOURCE and type(fault.lineno) is int:
             line = max(0, fault.lineno)
         try:
-            said = str(fault)
-            said = str.__getitem__(said, slice(0, _MAX_TEXT - 120))
+            message = str(fault)
+            message = str.__getitem__(message, slice(0, _MAX_TEXT - 120))
         except BaseException:  # the candidate's own __str__; its exception is no better
-            said = ""
-        text = _name_of(type(fault)) + (f": {said}" if said else "")
+            message = ""
+        text = _name_of(type(fault)) + (f": {message}" if message else "")
         return f"{text} (line {line}: {self._quote(line)})" if line else text
 
     def _quote(self, line: int) -> str:

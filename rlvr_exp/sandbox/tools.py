@@ -130,19 +130,19 @@ def _stat(pid: int) -> list[str]:
 
 def supervise(order: str) -> None:
     """The supervisor's main function; called by the command line that `Program` builds."""
-    asked: dict[str, Any] = json.loads(order)
+    orders: dict[str, Any] = json.loads(order)
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
     Path(_FACTS).write_text(json.dumps(_separate()))
     child = os.fork()
     if child == 0:
-        _become(asked["command"])
+        _become(orders["command"])
     for standard in (0, 1):  # the pipes end with the program
         os.close(standard)
     pid = 0
     while not pid:
         signal.sigtimedwait([signal.SIGCHLD], 1.0)
         pid, status = os.waitpid(child, os.WNOHANG)
-        if os.getppid() != asked["parent"]:  # polled, since a death signal would follow the caller's thread
+        if os.getppid() != orders["parent"]:  # polled, since a death signal would follow the caller's thread
             shutil.rmtree(os.getcwd(), ignore_errors=True)
             os.killpg(0, signal.SIGKILL)
     code = os.waitstatus_to_exitcode(status)

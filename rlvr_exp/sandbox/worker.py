@@ -66,13 +66,13 @@ def _supervise(zygote: int, trainer: int, jail: isolate.Jail) -> None:
     """Exit with the zygote; end it on request or when the trainer is gone. Polling, since a death signal would follow
     the trainer's thread, not its process."""
     while True:
-        asked = signal.sigtimedwait([signal.SIGCHLD, signal.SIGTERM], 1.0)
+        received = signal.sigtimedwait([signal.SIGCHLD, signal.SIGTERM], 1.0)
         ended, status = os.waitpid(zygote, os.WNOHANG)
         if ended:
             break
-        if jail.parent and asked is None:
+        if jail.parent and received is None:
             scratch.tidy(jail.parent)
-        if os.getppid() != trainer or (asked is not None and asked.si_signo == signal.SIGTERM):
+        if os.getppid() != trainer or (received is not None and received.si_signo == signal.SIGTERM):
             os.kill(zygote, signal.SIGKILL)
             _, status = os.waitpid(zygote, 0)
             break

@@ -188,7 +188,7 @@ KINDS: dict[str, Change] = {
 
 def mutants(code: str) -> Iterator[Mutant]:
     """Every mutant of a program, kind by kind, in the order of its text; without duplicates."""
-    return _made(code, sorted(_sites(tree(code))))
+    return _unique_mutants(code, sorted(_sites(tree(code))))
 
 
 def chosen(code: str, count: int, key: str) -> list[Mutant]:
@@ -200,7 +200,7 @@ def chosen(code: str, count: int, key: str) -> list[Mutant]:
         turns.append((ranks[site[0]], site))
         ranks[site[0]] += 1
     turns.sort(key=lambda turn: turn[0])  # Stable: the second of a kind comes after the first of every kind.
-    return list(islice(_made(code, [site for _, site in turns]), count))
+    return list(islice(_unique_mutants(code, [site for _, site in turns]), count))
 
 
 def _sites(program: ast.Module) -> list[tuple[str, int]]:
@@ -211,7 +211,7 @@ def _sites(program: ast.Module) -> list[tuple[str, int]]:
     ]
 
 
-def _made(code: str, sites: Iterable[tuple[str, int]]) -> Iterator[Mutant]:
+def _unique_mutants(code: str, sites: Iterable[tuple[str, int]]) -> Iterator[Mutant]:
     seen = {ast.dump(tree(code))}
     for kind, place in sites:
         text, line = _changed(code, place, KINDS[kind])
@@ -239,11 +239,11 @@ def _changed(code: str, place: int, change: Change) -> tuple[str | None, int]:
     """The program with the node at a place changed, and the node's line."""
     program = tree(code)
     node = list(ast.walk(program))[place]
-    made = change(node)
+    changed = change(node)
 
     class Put(ast.NodeTransformer):
         def visit(self, found: ast.AST) -> Any:
-            return made if found is node else self.generic_visit(found)
+            return changed if found is node else self.generic_visit(found)
 
     placed = node.target if isinstance(node, ast.comprehension) else node
     return _compiled(Put().visit(program)), getattr(placed, "lineno", 0)

@@ -199,8 +199,8 @@ def _has_one_of(where: str, case: Any, *keys: str) -> None:
         raise Fault(f"{where}: got {_kind(case)}, allowed an object")
     count = sum(key in case for key in keys)
     if count != 1:
-        told = "missing" if count == 0 else "both are given"
-        raise Fault(f"{where}: {' or '.join(keys)}: {told}; give {'one of the two' if len(keys) > 1 else 'it'}")
+        fault = "missing" if count == 0 else "both are given"
+        raise Fault(f"{where}: {' or '.join(keys)}: {fault}; give {'one of the two' if len(keys) > 1 else 'it'}")
 
 
 def _atol(fields: Fields) -> float:

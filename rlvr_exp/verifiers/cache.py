@@ -87,8 +87,8 @@ class Cache:
         """hits_memory, hits_disk, misses, and hit_rate after the first request."""
         with self._lock:
             counts = {name: float(self._counts[name]) for name in ("hits_memory", "hits_disk", "misses")}
-        asked = sum(counts.values())
-        return counts | ({"hit_rate": 1 - counts["misses"] / asked} if asked else {})
+        requests = sum(counts.values())
+        return counts | ({"hit_rate": 1 - counts["misses"] / requests} if requests else {})
 
     def leave_disk(self, reason: str) -> None:
         """Use the memory alone from now on, with a warning that gives the reason."""

@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 Got, Next = TypeVar("Got"), TypeVar("Next")
 
 
-def then(first: Future[Got], go_on: "Callable[[Got], Next | Future[Next]]") -> Future[Next]:
-    """A future of what `go_on` returns for the first future's result, directly or as another future."""
+def then(first: Future[Got], continuation: "Callable[[Got], Next | Future[Next]]") -> Future[Next]:
+    """A future of what `continuation` returns for the first future's result, directly or as another future."""
     both: Future[Next] = Future()
 
     def settle(done: Future[Any], step: Callable[[Any], Any] | None) -> None:
@@ -22,5 +22,5 @@ def then(first: Future[Got], go_on: "Callable[[Got], Next | Future[Next]]") -> F
         else:
             both.set_result(value)
 
-    first.add_done_callback(lambda done: settle(done, go_on))
+    first.add_done_callback(lambda done: settle(done, continuation))
     return both

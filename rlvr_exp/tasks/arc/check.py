@@ -38,10 +38,10 @@ def reads_back(puzzle: ArcPuzzle) -> bool:
         for grid in GRID_STYLES:
             options = wording.Wording(style, grid)
             try:
-                again = wording.read(wording.write(puzzle, options), options)
+                reparsed = wording.read(wording.write(puzzle, options), options)
             except InputError:
                 return False
-            if (again.train, again.test) != (puzzle.train, puzzle.test):
+            if (reparsed.train, reparsed.test) != (puzzle.train, puzzle.test):
                 return False
     return True
 

@@ -78,8 +78,10 @@ class _Gold:
         for node in self._imports:
             aliases = [alias for alias in node.names if _bound_by(alias) in wanted or alias.name == "*"]
             if aliases and getattr(node, "level", 0) == 0:
-                again = ast.Import(aliases) if isinstance(node, ast.Import) else ast.ImportFrom(node.module, aliases, 0)
-                lines.append(ast.unparse(again))
+                statement = (
+                    ast.Import(aliases) if isinstance(node, ast.Import) else ast.ImportFrom(node.module, aliases, 0)
+                )
+                lines.append(ast.unparse(statement))
         return "\n".join(dict.fromkeys(lines))
 
 

@@ -25,20 +25,20 @@ CANDIDATES = ("gold", "wrong", "hollow", "mutants")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    asked = _parser().parse_args(arguments)
-    domain = Code(asked.data, asked.set, asked.judge, asked.limit)
+    options = _parser().parse_args(arguments)
+    domain = Code(options.data, options.set, options.judge, options.limit)
     try:
         tasks = [task for found in domain.splits().values() for task in found]
     except InputError as error:
         print(error, file=sys.stderr)
         return BAD_INPUT
     count = 0
-    with replacing(asked.out) as temporary, open(temporary, "w", encoding="ascii") as out:
+    with replacing(options.out) as temporary, open(temporary, "w", encoding="ascii") as out:
         for task in tasks:
-            for row in rows_of(domain, task, asked.candidates or CANDIDATES[:1], asked.mutants):
+            for row in rows_of(domain, task, options.candidates or CANDIDATES[:1], options.mutants):
                 out.write(json.dumps(row, allow_nan=False) + "\n")
                 count += 1
-    print(f"{count} rows of {len(tasks)} tasks for verifier={asked.judge}; {len(domain.left_out())} tasks left out")
+    print(f"{count} rows of {len(tasks)} tasks for verifier={options.judge}; {len(domain.left_out())} tasks left out")
     return DONE
 
 

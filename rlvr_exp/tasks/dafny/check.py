@@ -67,7 +67,7 @@ def report(found: Survey, lost: Sequence[str]) -> str:
         f"declared with a body: {_counted(_kinds(found))}",
         f"examples: {len(examples)}, by first construct: {_counted(Counter(map(construct, examples)))}",
     ]
-    lines += [_told(build(examples)) for build in (build_pairings_for_writer, build_pairings_for_annotator)]
+    lines += [_summary(build(examples)) for build in (build_pairings_for_writer, build_pairings_for_annotator)]
     if examples:
         lines += _splits(examples)
     return "\n".join(lines)
@@ -84,7 +84,7 @@ def _kinds(found: Survey) -> Counter[str]:
     return kinds
 
 
-def _told(pairings: Pairings) -> str:
+def _summary(pairings: Pairings) -> str:
     same = sum(pairing.given == pairing.wanted for pairing in pairings)
     left = "".join(f"\n    {count} {reason}" for reason, count in pairings.reasons().items())
     nothing = f" ({same} with nothing to add)" if pairings.role == "annotator" else ""

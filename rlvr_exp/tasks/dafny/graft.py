@@ -118,12 +118,12 @@ class _Grafting:
 
     def chosen(self) -> Iterator[Annotation]:
         """The annotations that have a place, in the gold's order."""
-        said = {(one.tokens, one.place) for one in self._own.annotations}
+        present = {(one.tokens, one.place) for one in self._own.annotations}
         for one in self._gold.annotations:
             place = self._loop(one) if one.clause else self._statement(one)
             if place is None or self._missing & _free(one.tokens):
                 self._missing |= set(_declared(one.tokens))
-            elif (one.tokens, place) not in said and not self._settled(one, place):
+            elif (one.tokens, place) not in present and not self._settled(one, place):
                 yield Annotation(one.tokens, one.text, place)
 
     def _loop(self, one: Annotation) -> int | None:

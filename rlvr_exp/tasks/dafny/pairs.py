@@ -90,8 +90,10 @@ def fault_of(example: DafnyExample, role: Role) -> str:
 
 def target(example: DafnyExample, whole: Split) -> Method | None:
     """The method of the program that the example is cut at."""
-    told = example.header + example.spec
-    return next((one for one in whole.methods if (one.before, one.header + one.spec) == (example.before, told)), None)
+    signature = example.header + example.spec
+    return next(
+        (one for one in whole.methods if (one.before, one.header + one.spec) == (example.before, signature)), None
+    )
 
 
 @lru_cache(maxsize=256)

@@ -74,8 +74,10 @@ def write(part: RoleExample, options: Wording, shots: Sequence[RoleExample] = ()
         solved = [f"{_bare(shot, options.context)}{answer_of(shot, options)}\n\n" for shot in shots]
         return "".join(solved) + _bare(part, options.context)
     context = f"{options.context.strip(NEWLINE)}\n\n" if options.context.strip() else ""
-    solved = [f"Here is a solved example.\n\n{_asked(shot, options)}\n{answer_of(shot, options)}\n\n" for shot in shots]
-    return context + "".join(solved) + _asked(part, options)
+    solved = [
+        f"Here is a solved example.\n\n{_worded(shot, options)}\n{answer_of(shot, options)}\n\n" for shot in shots
+    ]
+    return context + "".join(solved) + _worded(part, options)
 
 
 def answer_of(part: RoleExample, options: Wording) -> str:
@@ -96,7 +98,7 @@ def _bare(part: RoleExample, context: str) -> str:
     return "".join(f"{plain(text).strip(NEWLINE).rstrip()}\n" for text in lines if text.strip())
 
 
-def _asked(part: RoleExample, options: Wording) -> str:
+def _worded(part: RoleExample, options: Wording) -> str:
     """One task in words: the request, the program, the form of the answer."""
     words = {"title": f"`{part.title}`", "what": WHAT[part.role]}
     program = plain(part.example.program(part.given or HOLE)).strip(NEWLINE)

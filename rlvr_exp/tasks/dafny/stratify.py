@@ -73,9 +73,9 @@ def construct(example: DafnyExample) -> str:
 def constructs(example: DafnyExample) -> list[str]:
     """All constructs of an example, at least one, in the order of CONSTRUCTS."""
     head = tokens(plain(example.header))
-    told = {*head, *tokens(plain(example.spec))}
+    mentioned = {*head, *tokens(plain(example.spec))}
     body = tokens(plain(example.annotated_body))
-    words = told.union(body)
+    words = mentioned.union(body)
     has = {
         "lemma": bool({"lemma", "colemma"} & set(head[:4])),
         "loop": bool({"while", "for"} & set(body)),

@@ -251,8 +251,8 @@ class _Reader:
             raise Unreadable(f"{' '.join(self._tokens[index : index + 3])!r} behind a {kind}")
         name = head[0] if head and is_name(head[0]) else ""
         full = tuple(modifiers + head)
-        told = (tuple(attributes + more), tuple(clauses), body, compiled)
-        return Declaration(kind, name, full, *told, end=end, stop=index, where=where), index
+        details = (tuple(attributes + more), tuple(clauses), body, compiled)
+        return Declaration(kind, name, full, *details, end=end, stop=index, where=where), index
 
     def _ends(self, index: int, members: bool) -> bool:
         token = self._walk.at(index)

@@ -212,9 +212,9 @@ def _edited(result: JobResult) -> tuple[str, int, str] | Verdict:
             return Verdict("no_verdict", log=message)
         case ["fault", str(kind), str(message)] if kind in _BUCKET_OF_FAULT:
             return _failed(_BUCKET_OF_FAULT[kind], message[:600], seconds)
-    said = result.log[-200:].decode(errors="replace")
-    bucket = "memory" if "memory allocation" in said or "MemoryError" in said else "runtime_error"
-    return _failed(bucket, f"the engine broke under the rule (status {result.status}): {said}", seconds)
+    log = result.log[-200:].decode(errors="replace")
+    bucket = "memory" if "memory allocation" in log or "MemoryError" in log else "runtime_error"
+    return _failed(bucket, f"the engine broke under the rule (status {result.status}): {log}", seconds)
 
 
 def _edited_or_none(done: Future[JobResult]) -> tuple[str, int, str] | None:

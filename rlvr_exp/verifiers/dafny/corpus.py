@@ -23,19 +23,19 @@ RLIMIT = 2_000_000
 
 def main() -> None:
     with DafnyVerifier(Sandbox(), Cache(), rlimit=RLIMIT, cpu_s=60, wall_s=240, memory_mb=2048) as verifier:
-        splits, counts = build_splits(mixture.SPLITS, lambda asked: judged(verifier, asked))
+        splits, counts = build_splits(mixture.SPLITS, lambda texts: judged(verifier, texts))
         write(splits, counts, {**verifier.tool(), "rlimit": str(RLIMIT)})
 
 
-def judged(verifier: DafnyVerifier, asked: Sequence[tuple[Built, str]]) -> list[str]:
+def judged(verifier: DafnyVerifier, texts: Sequence[tuple[Built, str]]) -> list[str]:
     """The verdict on each annotated body against its method's specification, as a word."""
-    requests = [Request(DafnyProblem(one.program("")), Candidate(one.program(text))) for one, text in asked]
-    said = [""] * len(requests)
+    requests = [Request(DafnyProblem(one.program("")), Candidate(one.program(text))) for one, text in texts]
+    results = [""] * len(requests)
     for done, (index, verdict) in enumerate(verifier.as_ready(requests), 1):
-        said[index] = _word(verdict)
+        results[index] = _word(verdict)
         if done % 100 == 0:
             print(f"{done} of {len(requests)}", file=sys.stderr, flush=True)
-    return said
+    return results
 
 
 def _word(verdict: Verdict) -> str:

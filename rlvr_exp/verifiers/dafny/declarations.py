@@ -121,10 +121,10 @@ def every(declarations: Sequence[Declaration]) -> Iterator[Declaration]:
 def _uses(one: Declaration) -> Iterator[Use]:
     """As `speaks_of`, without names that the specification itself binds."""
     own = frozenset(_parameters(one.head)) if one.kind in CALLABLES or one.kind == "datatype" else frozenset()
-    told = [one.head, *(clause.text for clause in one.clauses)]
+    mentioned = [one.head, *(clause.text for clause in one.clauses)]
     if one.kind not in PROVED and one.body:
-        told.append(one.body)
-    for part in told:
+        mentioned.append(one.body)
+    for part in mentioned:
         yield from uses(part, own)
     for attribute in one.attributes:
         yield from (Use(name, False) for name in _IMPLIED.get(attribute[2], ()))
@@ -133,10 +133,10 @@ def _uses(one: Declaration) -> Iterator[Use]:
 def speaks_of(one: Declaration) -> Iterator[str]:
     """Identifiers of its specification, and of its body unless that is a proof."""
     own = _parameters(one.head) if one.kind in CALLABLES else set()
-    told = list(one.head) + [token for clause in one.clauses for token in clause.text]
+    mentioned = list(one.head) + [token for clause in one.clauses for token in clause.text]
     if one.kind not in PROVED and one.body:
-        told += one.body
-    yield from (token for token in told if (token[0].isalpha() or token[0] in "_?") and token not in own)
+        mentioned += one.body
+    yield from (token for token in mentioned if (token[0].isalpha() or token[0] in "_?") and token not in own)
     for attribute in one.attributes:
         yield from _IMPLIED.get(attribute[2], ())
 

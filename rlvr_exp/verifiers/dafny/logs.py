@@ -68,7 +68,7 @@ class Report:
         """Only promises without a body are wrong, which the tool's options say not to assume."""
         return bool(self.faults) and all("must have a body" in fault.text for fault in self.faults)
 
-    def told(self, most: int = 6) -> str:
+    def summary(self, most: int = 6) -> str:
         """The first faults, one a line: line, kind, the tool's words."""
         lines = [f"line {one.line}: {one.kind + ': ' if one.kind else ''}{one.text}" for one in self.faults[:most]]
         more = len(self.faults) - most

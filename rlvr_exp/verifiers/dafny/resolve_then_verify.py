@@ -14,9 +14,9 @@ class ResolveThenVerify:
     def __init__(self, tool: Tool, words: Sequence[str]):
         self._whole, self._front = Cold(tool, words), Cold(tool, options.front(tool))
 
-    def run(self, text: str, extra: Sequence[str], limits: RunLimits, goes_on: Callable[[], bool]) -> Run:
+    def run(self, text: str, extra: Sequence[str], limits: RunLimits, may_prove: Callable[[], bool]) -> Run:
         """As `Warm.run`."""
-        run = self._whole.run(text, extra, limits, goes_on)
+        run = self._whole.run(text, extra, limits, may_prove)
         if run.end != "stopped":
             return run
         front = self._front.run(text, extra, limits, lambda: True)

@@ -38,7 +38,7 @@ _TICK_S = 0.05
 _MOST_PROGRAMS, _MOST_MB = 400, 700
 _START_S = 120.0
 """Seconds within which a warm process is ready, the first time; an idle machine takes a second or two."""
-_TOLD = 200
+_MOST_MESSAGE = 200
 """Characters that are kept of the output of a process that did not start."""
 _LONGEST = 4 << 20
 """Bytes of output that are kept; no honest log is nearly as long."""
@@ -101,15 +101,15 @@ class Warm:
         self._idle = Usage(0.0, 0.0)
         self._buffer = bytearray()
 
-    def run(self, text: str, extra: Sequence[str], limits: RunLimits, goes_on: Callable[[], bool]) -> Run:
-        """Judge one program; once it has resolved, `goes_on` decides whether its proofs are checked.
+    def run(self, text: str, extra: Sequence[str], limits: RunLimits, may_prove: Callable[[], bool]) -> Run:
+        """Judge one program; once it has resolved, `may_prove` decides whether its proofs are checked.
 
         Raises:
             Lost: no process starts.
         """
         if self._program is None:
             self._start()
-        run = self._judge(text, extra, limits, goes_on)
+        run = self._judge(text, extra, limits, may_prove)
         broken = run.end in ("crash", "cpu", "wall", "memory")
         if broken or self._count >= _MOST_PROGRAMS or self._idle.memory_mb > _MOST_MB:
             self.close()
@@ -148,12 +148,12 @@ class Warm:
         if not isinstance(head, str) and head[0] == ["ready"]:
             self._idle = self._program.usage()
             return ""
-        said = self._buffer[:_TOLD].decode(errors="replace").strip()
+        output = self._buffer[:_MOST_MESSAGE].decode(errors="replace").strip()
         self.close()
         spent = {"wall": f"it was not ready after {start_s:g} s", "cpu": f"it was not ready after {start_s:g} s of CPU time"}
-        return spent.get(str(head), "it broke down before it was ready") + (f" and said {said!r}" if said else "")
+        return spent.get(str(head), "it broke down before it was ready") + (f" and said {output!r}" if output else "")
 
-    def _judge(self, text: str, extra: Sequence[str], limits: RunLimits, goes_on: Callable[[], bool]) -> Run:
+    def _judge(self, text: str, extra: Sequence[str], limits: RunLimits, may_prove: Callable[[], bool]) -> Run:
         program = self._program
         (program.folder / FILE).write_bytes(text.encode())
         watch = _Watch(program, limits, self._idle)
@@ -162,17 +162,17 @@ class Warm:
             self._send("\t".join([*self._options, *extra, "/trace", FILE]))
             frame = self._frame(watch)
             if not isinstance(frame, str) and frame[0] == ["resolved"]:
-                self._send("go" if goes_on() else "stop")
+                self._send("go" if may_prove() else "stop")
                 frame = self._frame(watch)
         except OSError:  # its end of the pipe is gone
             frame = "crash"
         if isinstance(frame, str):
             return Run(frame, cpu_s=watch.cpu_s)
-        words, said = frame
+        words, output = frame
         watch.tick()
         self._idle = program.usage()
         code = int(words[1])
-        return Run({98: "stopped", 99: "crash"}.get(code, "done"), said, code, watch.cpu_s)
+        return Run({98: "stopped", 99: "crash"}.get(code, "done"), output, code, watch.cpu_s)
 
     def _send(self, line: str) -> None:
         self._program.input.write(line.encode() + b"\n")
@@ -205,9 +205,9 @@ class Cold:
     def __init__(self, tool: Tool, options: Sequence[str]):
         self._tool, self._options = tool, list(options)
 
-    def run(self, text: str, extra: Sequence[str], limits: RunLimits, goes_on: Callable[[], bool]) -> Run:
-        """As `Warm.run`; `goes_on` is called first, since this process does not stop in the middle."""
-        if not goes_on():
+    def run(self, text: str, extra: Sequence[str], limits: RunLimits, may_prove: Callable[[], bool]) -> Run:
+        """As `Warm.run`; `may_prove` is called first, since this process does not stop in the middle."""
+        if not may_prove():
             return Run("stopped", code=98)
         command = [*self._tool.command, *self._options, *extra, FILE]
         program = Program(command, ENVIRONMENT, {FILE: text})
@@ -228,20 +228,20 @@ class Cold:
         """Nothing outlives a run."""
 
     def _read(self, program: Program, watch: _Watch) -> Run:
-        said = bytearray()
+        output = bytearray()
         while True:
             ended = watch.tick()
             if ended:
-                return Run(ended, said.decode(errors="replace"), cpu_s=watch.cpu_s)
+                return Run(ended, output.decode(errors="replace"), cpu_s=watch.cpu_s)
             if not _readable(program.output.fileno()):
                 continue
             data = program.output.read(1 << 16)
             if not data:
                 break
-            if len(said) < _LONGEST:
-                said += data
+            if len(output) < _LONGEST:
+                output += data
         code = program.wait()
-        return Run("crash" if code >= 126 else "done", said.decode(errors="replace"), code, watch.cpu_s)
+        return Run("crash" if code >= 126 else "done", output.decode(errors="replace"), code, watch.cpu_s)
 
 
 def _readable(fd: int) -> bool:

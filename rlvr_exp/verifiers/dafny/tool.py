@@ -69,10 +69,10 @@ def _docker(image: str) -> tuple[str, ...]:
 
 
 def _probed(command: tuple[str, ...]) -> Tool:
-    said = _ask(command, "/version") + "\n" + _ask(command, "--version")
-    known = _FULL.search(said)
+    output = _ask(command, "/version") + "\n" + _ask(command, "--version")
+    known = _FULL.search(output)
     if known is None:
-        got = said.strip().splitlines()[0][:200] if said.strip() else "no answer to /version and --version"
+        got = output.strip().splitlines()[0][:200] if output.strip() else "no answer to /version and --version"
         raise InputError(
             InputProblem(
                 "verifier.path", "a Dafny of unknown version", got=got, allowed="2.3, 4.x", remedy=INSTALL_DAFNY
@@ -95,7 +95,7 @@ def _library(program: str) -> str:
 
 def _ask(command: tuple[str, ...], word: str) -> str:
     try:
-        asked = subprocess.run(
+        done = subprocess.run(
             [*command, word],
             capture_output=True,
             text=True,
@@ -106,7 +106,7 @@ def _ask(command: tuple[str, ...], word: str) -> str:
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return asked.stdout
+    return done.stdout
 
 
 def build(tool: Tool, source: Path) -> Path:
@@ -133,8 +133,8 @@ def build(tool: Tool, source: Path) -> Path:
         got = f"no end within {slow.timeout:g} s"
         raise _problem("verifier.warm", "the warm judge does not compile", got, f"try again, or {remedy}") from None
     if done.returncode:
-        said = (done.stdout + done.stderr).strip()[-400:]
-        raise _problem("verifier.warm", "the warm judge does not compile", said, remedy)
+        output = (done.stdout + done.stderr).strip()[-400:]
+        raise _problem("verifier.warm", "the warm judge does not compile", output, remedy)
     fresh.replace(built)
     return built
 

@@ -64,8 +64,8 @@ class UsableCheck:
             refused = _refused(example.program(example.body), example.gold, "program")
         if refused:
             return f"the guards refuse the gold, {refused}"
-        said = "" if example.body == example.annotated_body else self._resolver.fault(example.program(example.body))
-        return f"the body alone does not resolve: {said}" if said else ""
+        reason = "" if example.body == example.annotated_body else self._resolver.fault(example.program(example.body))
+        return f"the body alone does not resolve: {reason}" if reason else ""
 
 
 def _reason(verdict: Verdict) -> str:
@@ -104,7 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     try:
         found = survey(chosen.path)
-        pairings = _judged(found.examples, chosen.workers, chosen.wall_s)
+        pairings = _pairings(found.examples, chosen.workers, chosen.wall_s)
     except InputError as error:
         print(error)
         return BAD_INPUT
@@ -118,11 +118,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         unfit = {name for of in pairings if chosen.role in (of.role, "both") for name in of.left_out}
         _write(chosen.examples, (row_of(one) for one in found.examples if one.id not in unfit))
     print(f"path: {chosen.path}\nprograms: {len(found.programs)}, examples: {len(found.examples)}")
-    print("\n".join(map(_told, pairings)))
+    print("\n".join(map(_summary, pairings)))
     return DONE
 
 
-def _judged(examples: Sequence[DafnyExample], workers: int, wall_s: float) -> list[Pairings]:
+def _pairings(examples: Sequence[DafnyExample], workers: int, wall_s: float) -> list[Pairings]:
     options = DafnyOptions()
     limits = {"rlimit": options.rlimit, "cpu_s": options.cpu_s, "wall_s": wall_s, "memory_mb": options.memory_mb}
     with DafnyVerifier(Sandbox(workers=workers), Cache(), **limits) as verifier, Resolver() as resolver:
@@ -135,7 +135,7 @@ def _write(path: str, rows: Iterable[Mapping[str, Any]]) -> None:
     Path(path).write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
 
 
-def _told(pairings: Pairings) -> str:
+def _summary(pairings: Pairings) -> str:
     left = "".join(f"\n    {count} {reason}" for reason, count in pairings.reasons().items())
     return f"usable {pairings.role} pairs: {len(pairings)}, left out: {len(pairings.left_out)}{left}"
 

@@ -332,7 +332,7 @@ class _CandidateRun:
         if report.careless:
             return self._rejected(Violation("no-body", report.faults[0].text if report.faults else "no body"))
         passed, total = _counts(report, self._case.given)
-        return Verdict("failed", report.bucket, passed=passed, total=total, seconds=self._cpu_s, log=report.told())
+        return Verdict("failed", report.bucket, passed=passed, total=total, seconds=self._cpu_s, log=report.summary())
 
 
 def _counts(report: Report, given: ProgramDeclarations | None) -> tuple[int, int]:

@@ -61,7 +61,7 @@ def test_unproved_obligation_has_kind_and_line() -> None:
     report = logs.read(FAILED, 4)
     (fault,) = report.faults
     assert (report.bucket, fault.line, fault.kind) == ("verify", 9, "invariant-entry")
-    assert report.told().startswith("line 9: invariant-entry: BP5004")
+    assert report.summary().startswith("line 9: invariant-entry: BP5004")
 
 
 def test_out_of_resource_is_a_timeout_unless_something_fails_for_sure() -> None:

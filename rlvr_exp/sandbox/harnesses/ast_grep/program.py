@@ -26,7 +26,7 @@ if _PROGRAM is not None:
 _PROJECT = "sgconfig.yml"
 _ENVIRONMENT = {"NO_COLOR": "1", "LC_ALL": "C.UTF-8", "RAYON_NUM_THREADS": "1", "RUST_BACKTRACE": "0"}
 _APPLIED = re.compile(rb"Applied (\d+) changes?")
-_SAID = 4000
+_MOST_OUTPUT = 4000
 _YAML_MARKS = "\x7f\x85\u2028\u2029\ufeff\ufffe\uffff"
 """Not printable, or a line's end, in YAML; JSON writes them unescaped."""
 
@@ -42,10 +42,10 @@ def apply(text: str, language: str, ending: str, rules: list[dict[str, Any]], pr
         source.write_bytes(text.encode())
     except OSError as fault:
         raise _machine(fault) from fault
-    status, said = _run([program, "scan", "--rule", "rule.yml", "--update-all", "--threads", "1", source.name])
+    status, output = _run([program, "scan", "--rule", "rule.yml", "--update-all", "--threads", "1", source.name])
     if status != 0:
-        raise _fault(status, said)
-    applied = _APPLIED.search(said)
+        raise _fault(status, output)
+    applied = _APPLIED.search(output)
     return source.read_bytes().decode(), int(applied.group(1)) if applied else 0
 
 
@@ -58,11 +58,11 @@ def _yaml(documents: list[dict[str, Any]]) -> str:
 
 def _run(command: list[str]) -> tuple[int, bytes]:
     try:
-        with open("said", "w+b") as said:
+        with open("said", "w+b") as output:
             # Its standard input is the candidate's own, which is empty.
-            done = subprocess.run(command, stdout=said, stderr=said, env=_ENVIRONMENT, check=False)
-            said.seek(0)
-            return done.returncode, said.read(_SAID)
+            done = subprocess.run(command, stdout=output, stderr=output, env=_ENVIRONMENT, check=False)
+            output.seek(0)
+            return done.returncode, output.read(_MOST_OUTPUT)
     except OSError as fault:
         raise _machine(fault) from fault
 
@@ -75,12 +75,12 @@ def _machine(fault: OSError) -> RuleFault:
     return RuleFault("engine", f"the ast-grep program does not start: {fault}")
 
 
-def _fault(status: int, said: bytes) -> RuleFault:
+def _fault(status: int, output: bytes) -> RuleFault:
     text = " ".join(
         re.sub(
             r"Error: Cannot parse rule \S+|Help: [^\n]*|See also: \S+|[✖╰▻]|Caused by",
             " ",
-            said.decode(errors="replace"),
+            output.decode(errors="replace"),
         ).split()
     )
     if -status == signal.SIGXFSZ:

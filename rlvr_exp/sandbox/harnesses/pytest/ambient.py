@@ -101,8 +101,8 @@ class Ambient:
 
     def _take_record(self, peer: Any, record: Any) -> None:
         if self._side == 0:
-            made = logging.makeLogRecord(dict(peer.values.value(record)))
-            logging.getLogger(made.name).handle(made)
+            rebuilt = logging.makeLogRecord(dict(peer.values.value(record)))
+            logging.getLogger(rebuilt.name).handle(rebuilt)
 
     def _take_patch(self, peer: Any, *parts: Any) -> None:
         if self._side:

@@ -27,9 +27,9 @@ def built(parts: list[Any]) -> Any:
     if kind == "array":
         dtype, shape, data = rest
         if type(data) is list:
-            made = numpy.empty(len(data), object)
-            made[:] = data
-            return made.reshape(shape)
+            rebuilt = numpy.empty(len(data), object)
+            rebuilt[:] = data
+            return rebuilt.reshape(shape)
         return numpy.frombuffer(bytearray(data), _dtype(numpy, dtype)).reshape(shape)
     if kind == "scalar":
         return numpy.frombuffer(rest[1], _dtype(numpy, rest[0]))[0]
@@ -57,9 +57,9 @@ def _built_others(kind: str, rest: list[Any]) -> Any:
         return pandas.Series(rest[0], index=rest[1], name=rest[2], dtype=rest[3])
     if kind == "frame":
         columns = [pandas.Series(values, index=rest[1], dtype=dtype) for values, dtype in rest[0]]
-        made = pandas.DataFrame(dict(enumerate(columns)), index=rest[1])
-        made.columns = rest[2]
-        return made
+        rebuilt = pandas.DataFrame(dict(enumerate(columns)), index=rest[1])
+        rebuilt.columns = rest[2]
+        return rebuilt
     raise ValueError(f"no array of kind {kind}")
 
 
@@ -78,10 +78,10 @@ def _of_numpy(value: Any, numpy: Any) -> list[Any] | None:
 
 
 def _dtype(numpy: Any, named: Any) -> Any:
-    made = numpy.dtype(named)
-    if made.hasobject:
+    rebuilt = numpy.dtype(named)
+    if rebuilt.hasobject:
         raise ValueError("an array of objects as bytes")
-    return made
+    return rebuilt
 
 
 def _of_torch(value: Any, torch: Any) -> list[Any] | None:

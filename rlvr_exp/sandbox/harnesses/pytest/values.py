@@ -232,11 +232,11 @@ def _namespace(names: dict[str, Any]) -> types.SimpleNamespace:
 
 
 def _field(parts: dict[str, Any]) -> dataclasses.Field:
-    made = dataclasses.field()
+    rebuilt = dataclasses.field()
     for name, part in parts.items():
         if name in dataclasses.Field.__slots__:
-            setattr(made, name, part)
-    return made
+            setattr(rebuilt, name, part)
+    return rebuilt
 
 
 def _is_library(kind: type) -> bool:

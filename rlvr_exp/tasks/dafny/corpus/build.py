@@ -93,11 +93,11 @@ def _proved(slots: list[_Slot], used: _Used, judge: Judge, counts: ProverCounts)
     while len(done) < len(slots):
         open_slots = [i for i in range(len(slots)) if i not in done]
         drawn = [_draw(slots[i], used) for i in open_slots]
-        for i, built, said in zip(open_slots, drawn, judge([(one, one.annotated) for one in drawn]), strict=True):
-            if said == "proved":
+        for i, built, result in zip(open_slots, drawn, judge([(one, one.annotated) for one in drawn]), strict=True):
+            if result == "proved":
                 done[i] = built
             else:
-                counts.dropped[f"{built.family}: {said}"] += 1
+                counts.dropped[f"{built.family}: {result}"] += 1
     return [done[i] for i in range(len(slots))]
 
 
@@ -131,14 +131,14 @@ def _mutants(split: str, built: Sequence[Built], judge: Judge, counts: ProverCou
     found: list[list[str]] = [[] for _ in built]
     kinds = [(i, kind) for i, one in enumerate(built) for kind in _kinds(split, i, one)]
     for attempt in range(mixture.MUTANT_ATTEMPTS):
-        asked = []
+        requests = []
         for i, kind in kinds:
             text = mutant(built[i].lines, kind, seeds.stream("dafny", split, i, kind, attempt))
             if text is not None:
-                asked.append((i, kind, text))
-        said = judge([(built[i], text) for i, _, text in asked])
+                requests.append((i, kind, text))
+        results = judge([(built[i], text) for i, _, text in requests])
         kinds = []
-        for (i, kind, text), word in zip(asked, said, strict=True):
+        for (i, kind, text), word in zip(requests, results, strict=True):
             counts.mutants.setdefault(kind, Counter())[word] += 1
             if word == "refused":
                 found[i].append(text)
