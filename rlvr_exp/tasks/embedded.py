@@ -1,4 +1,4 @@
-"""What the manifest of an embedded corpus says of a split's file, in place of hashing its tasks."""
+"""The manifest of an embedded corpus: the hash of a split's file, in place of hashing its tasks."""
 
 import hashlib
 import json
@@ -8,7 +8,7 @@ from pathlib import Path
 
 @lru_cache
 def embedded_content(corpus: Path, split: str) -> str | None:
-    """The hash of a split's rows, from `CORPUS.manifest.json` beside the folder; None where its file is another than the
+    """The hash of a split's rows, from `CORPUS.manifest.json` next to the folder; None where its file differs from the
     manifest's."""
     recorded = json.loads(corpus.with_name(f"{corpus.name}.manifest.json").read_bytes())["splits"].get(split)
     file = corpus / f"{split}.jsonl.xz"
