@@ -79,8 +79,8 @@ def test_success_is_told_by_family_and_length():
     assert by["family"]["f"]["functional_coverage"]["n"] == 1
 
 
-def test_a_domain_without_roles_has_nothing_told():
-    domain = SimpleNamespace(groups=lambda task: {})
+def test_a_domain_without_roles_has_no_rates():
+    domain = SimpleNamespace(strata=lambda task: {})
     assert metrics_by_role(domain, TASKS, ROWS) == {} and role_rates({}) == {}
 
 
