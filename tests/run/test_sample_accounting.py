@@ -127,7 +127,7 @@ def test_a_group_of_two_tasks_or_with_a_member_missing_is_refused():
     whole, other = group(0, (0.0, 1.0, 0.5)), group(1, (0.0, 1.0, 0.5))
     with pytest.raises(ValueError, match="2 tasks"):
         replace(whole, completions=(*whole.completions[:2], other.completions[2]))
-    with pytest.raises(ValueError, match="2 answers"):
+    with pytest.raises(ValueError, match="2 completions"):
         replace(whole, completions=whole.completions[:2])
 
 
