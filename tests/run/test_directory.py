@@ -37,7 +37,7 @@ def test_a_new_or_empty_folder_is_free(tmp_path: Path) -> None:
 
 
 def test_one_run_at_a_time(tmp_path: Path) -> None:
-    with claimed(tmp_path), pytest.raises(InputError, match="going on"), claimed(tmp_path):
+    with claimed(tmp_path), pytest.raises(InputError, match="in progress"), claimed(tmp_path):
         raise AssertionError
     with claimed(tmp_path):
         pass
