@@ -12,7 +12,7 @@ from rlvr_exp import main as program
 def test_it_ends_with_130_and_no_traceback(number: int, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     before = signal.getsignal(signal.SIGTERM)
     ours = signal.signal(signal.SIGINT, signal.default_int_handler)  # Ignored where the tests run in the background.
-    monkeypatch.setattr(program, "answer", lambda _: (os.kill(os.getpid(), number), signal.sigtimedwait([], 1)))
+    monkeypatch.setattr(program, "dispatch", lambda _: (os.kill(os.getpid(), number), signal.sigtimedwait([], 1)))
     try:
         assert program.main(["+stage=sft"]) == 130
     finally:
