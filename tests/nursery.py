@@ -112,6 +112,9 @@ def _close(descriptor: int) -> None:
 def _rank(arguments: list[str]) -> int:
     from rlvr_exp.stages import launch
 
+    if "KILL_POINT" in os.environ:
+        sys.path.append(str(HERE / "exact"))
+        importlib.import_module("killing").install()
     return launch.main(arguments)
 
 

@@ -4,7 +4,6 @@ The point of the kill is drawn from the commit's hash and printed at the head of
 covered by `bash launchers/test.sh -m exact`.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import drawn
@@ -12,7 +11,6 @@ import killing
 import pytest
 import trajectories
 from every_file import every_file
-from nursery import Nursery
 from trajectories import STAGES, Runner, differing, judged, killed_and_resumed, whole
 
 pytestmark = pytest.mark.slow
@@ -28,9 +26,8 @@ LAYOUT = [
 
 
 @pytest.fixture(scope="module")
-def runner() -> Iterator[Runner]:
-    with Nursery() as nursery:
-        yield nursery.run
+def runner() -> Runner:
+    return trajectories.forked
 
 
 @pytest.fixture(scope="module")

@@ -4,13 +4,11 @@ The writer has trained and has no turn between the kill and the next checkpoint,
 read. Both are adapters of the same base, with dropout: each role has random numbers of its own.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import killing
 import pytest
-from nursery import Nursery
-from trajectories import Runner, differences, said_in
+from trajectories import Runner, differences, forked, said_in
 
 from rlvr_exp.config.verifier import INSTALL_DAFNY
 from rlvr_exp.core.errors import InputError
@@ -47,13 +45,12 @@ THIRD = "3"
 
 
 @pytest.fixture(scope="module")
-def runner() -> Iterator[Runner]:
+def runner() -> Runner:
     try:
         find()
     except InputError:
         pytest.skip(f"NO DAFNY: nothing is proved here; {INSTALL_DAFNY}")
-    with Nursery() as nursery:
-        yield nursery.run
+    return forked
 
 
 def go(runner: Runner, place: Path, env: dict[str, str]) -> int:

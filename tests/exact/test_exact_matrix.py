@@ -1,11 +1,11 @@
 """Every point of death in every stage that trains, in a single process: `bash launchers/test.sh -m exact`.
 
 The uninterrupted run of each stage is started once, as a person starts it; killed or stopped runs are forks of a
-process that has everything imported (nursery.py). Two processes: test_exact_ranks.py.
+process that has everything imported (tests/nursery.py). Two processes: test_exact_ranks.py.
 """
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import killing
@@ -13,7 +13,6 @@ import pytest
 import trajectories
 from damage import Attacked
 from every_file import every_file
-from nursery import Nursery
 from trajectories import SAMPLING, SIGNALS, STAGES, differences, differing, go_on, program, whole
 
 pytestmark = [pytest.mark.exact, pytest.mark.slow]
@@ -37,9 +36,8 @@ def wholes(tmp_path_factory) -> Wholes:
 
 
 @pytest.fixture(scope="module")
-def nursery() -> Iterator[trajectories.Runner]:
-    with Nursery() as made:
-        yield made.run
+def nursery() -> trajectories.Runner:
+    return trajectories.forked
 
 
 @pytest.mark.parametrize("point", killing.POINTS)

@@ -4,14 +4,13 @@ GRPO dies at every point; imitation and PPO at four, under DDP and ZeRO-2; some 
 """
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import killing
 import pytest
 import trajectories
 from damage import Attacked
-from nursery import Nursery
 from trajectories import SIGNALS, STAGES, go_on, program, whole
 
 pytestmark = [pytest.mark.exact, pytest.mark.slow]
@@ -42,9 +41,8 @@ def wholes(tmp_path_factory) -> Wholes:
 
 
 @pytest.fixture(scope="module")
-def nursery() -> Iterator[trajectories.Runner]:
-    with Nursery() as made:
-        yield made.run
+def nursery() -> trajectories.Runner:
+    return trajectories.forked
 
 
 @pytest.mark.parametrize(("stage", "plan", "rank", "point"), CASES)

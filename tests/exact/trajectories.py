@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from functools import cache
 from itertools import islice
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from program import ENVIRONMENT, PROGRAM
 
 from rlvr_exp.config.paths import PACKAGE
 from rlvr_exp.run.rollout_files import read_evaluation, read_rollouts, rollout_steps
@@ -102,8 +104,25 @@ def program(words: list[str], place: Path, env: dict[str, str], said: Path) -> i
         return subprocess.run(command, cwd=place, env=whole, **to).returncode
 
 
+def forked(words: list[str], place: Path, env: dict[str, str], said: Path, by: int = 0, after_s: float = 0.0) -> int:
+    """The same from a process that has imported everything.
+
+    Args:
+        by: a signal that its parent is sent; 0: none.
+        after_s: seconds after it has taken `place/run` at which it is.
+    """
+    with open(said, "a") as out:
+        run = subprocess.Popen([*PROGRAM, *words], cwd=place, env={**ENVIRONMENT, **env}, stdout=out, stderr=out)
+    if by:
+        while not (place / "run" / ".lock").exists() and run.poll() is None:
+            time.sleep(0.02)
+        time.sleep(after_s)
+        run.send_signal(by)
+    return run.wait(1800)
+
+
 Runner = Callable[..., int]
-"""`program`, or `Nursery.run`."""
+"""`program` or `forked`."""
 
 
 def trace(run: Path) -> dict[str, Any]:

@@ -189,7 +189,7 @@ def test_it_is_refused(verifier, code):
 
 @pytest.mark.parametrize("code", OUTPUT.values(), ids=OUTPUT)
 def test_output_ends_at_its_limit(verifier, code):
-    fails_as(judge(verifier, code), "output_limit", "memory")
+    fails_as(judge(verifier, code, limited(cpu_s=2.0)), "output_limit", "memory")
 
 
 @pytest.mark.parametrize("code", PARSER.values(), ids=PARSER)
