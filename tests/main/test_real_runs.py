@@ -1,17 +1,15 @@
 """Real training runs, started as a person starts them: killed, stopped, failing within a sweep, and in one process."""
 
 import json
-import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from program import ENVIRONMENT, INTERPRETED, PROGRAM
 
-ROOT = Path(__file__).parents[2]
 SMALL = ["+experiment=quick", "evaluation.tasks=2", "evaluation.samples=2", "model.max_completion_tokens=8"]
 TRAIN = ["+stage=grpo", *SMALL, "model.from_scratch=true", "run.checkpoint.every_steps=1"]
 GUARDED = "run.guards.max_skipped=0"
@@ -21,15 +19,14 @@ pytestmark = pytest.mark.slow
 
 
 def start(folder: Path, *words: str) -> subprocess.Popen[str]:
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "rlvr_exp", *words]
-    return subprocess.Popen(command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    """As a person does, since these runs are killed."""
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    return subprocess.Popen([*INTERPRETED, *words], cwd=folder, env=ENVIRONMENT, **streams)
 
 
 def finish(folder: Path, *words: str) -> tuple[int, str]:
-    run = start(folder, *words)
-    said = run.communicate(timeout=300)[0]
-    return run.returncode, said
+    done = subprocess.run([*PROGRAM, *words], cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=300)
+    return done.returncode, done.stdout + done.stderr
 
 
 def parents() -> dict[int, tuple[int, str]]:
