@@ -13,7 +13,13 @@ from functools import cached_property
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.models.role_policies import acting
 from rlvr_exp.rollouts.completion import Completion
-from rlvr_exp.rollouts.rollout_loop import PENDING, DeferredVerifier, RolloutRequest, generate_and_verify, verify_completions
+from rlvr_exp.rollouts.rollout_loop import (
+    PENDING,
+    DeferredVerifier,
+    RolloutRequest,
+    generate_and_verify,
+    verify_completions,
+)
 from rlvr_exp.rollouts.sampler import SampleKey, SamplingParams
 from rlvr_exp.tasks.base import Task
 from rlvr_exp.tasks.dafny.two_stage import TwoStage

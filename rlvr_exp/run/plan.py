@@ -1,7 +1,6 @@
 """The plan that run.dry=true prints: what a run would do, hold in memory, read and write. Starts nothing."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from rlvr_exp.config.algorithm import SFT, ReinforcementLearning

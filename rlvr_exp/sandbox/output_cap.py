@@ -9,7 +9,6 @@ import io
 import os
 import sys
 
-
 FLOOD = 500
 
 

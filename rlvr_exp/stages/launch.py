@@ -26,8 +26,8 @@ from rlvr_exp.core.errors import DONE, FAULT, InputError, RlvrError
 from rlvr_exp.core.secrets import Masking, masked
 from rlvr_exp.run import lifeline, ranks
 from rlvr_exp.run.context import RunContext, StageResult
-from rlvr_exp.run.guards_disk import unwritable
 from rlvr_exp.run.fingerprint import flat
+from rlvr_exp.run.guards_disk import unwritable
 from rlvr_exp.run.summary import write_summary
 from rlvr_exp.run.unused_packages import hide_unused_packages
 from rlvr_exp.run.watchdog import watched

@@ -8,7 +8,7 @@ from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.verifiers.agreement import __main__ as command
 from rlvr_exp.verifiers.agreement import naive
-from rlvr_exp.verifiers.agreement.pairs import with_verdicts, pytest_pairs, python_io_pairs
+from rlvr_exp.verifiers.agreement.pairs import pytest_pairs, python_io_pairs, with_verdicts
 from rlvr_exp.verifiers.agreement.values import value, written
 from rlvr_exp.verifiers.python_io import PythonIO
 from rlvr_exp.verifiers.suite.verifier import PytestSuite

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 import pytest
 from dafny_judge import Judge
 
-from rlvr_exp.config.verifier import INSTALL_DAFNY
-from rlvr_exp.config.verifier import Sandbox
+from rlvr_exp.config.verifier import INSTALL_DAFNY, Sandbox
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.verifiers.dafny.tool import find
 from rlvr_exp.verifiers.dafny.verifier import DafnyVerifier

@@ -2,8 +2,8 @@
 
 import pytest
 from dafny_attacks import ATTACKS
-from dafny_judge import Judge
 from dafny_controls import CONTROLS
+from dafny_judge import Judge
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ import pytest
 from surface_programs import GHOSTS, MAX, SUM, TOTAL_BODY
 
 from rlvr_exp.core.errors import InputError
+from rlvr_exp.tasks.dafny.example_rows import row_of
 from rlvr_exp.tasks.dafny.load import (
     load,
     load_clover_bench,
@@ -20,7 +21,6 @@ from rlvr_exp.tasks.dafny.load import (
     load_programs,
     survey,
 )
-from rlvr_exp.tasks.dafny.example_rows import row_of
 
 NO_HINTS = """function Sum(s: seq<int>): int { if |s| == 0 then 0 else s[0] + Sum(s[1..]) }
 lemma Splits(s: seq<int>, i: nat)

@@ -2,9 +2,9 @@
 
 from itertools import combinations
 
-from surface_programs import MAX, SUM
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from surface_programs import MAX, SUM
 
 from rlvr_exp.tasks.dafny.near_duplicates import near_duplicates, shingles, similarity
 from rlvr_exp.tasks.dafny.program import Program, examples

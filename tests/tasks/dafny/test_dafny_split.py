@@ -1,8 +1,8 @@
 """Programs are cut at their methods, wherever those are, and reassembled byte for byte."""
 
 import pytest
-from surface_programs import BY_METHOD, GHOSTS, MAX, SUM, programs
 from hypothesis import given, settings
+from surface_programs import BY_METHOD, GHOSTS, MAX, SUM, programs
 
 from rlvr_exp.tasks.dafny.split import split
 from rlvr_exp.tasks.dafny.syntax import Unreadable

@@ -1,8 +1,8 @@
 """Bodies lose their annotations and nothing else."""
 
 import pytest
-from surface_programs import SUM, TOTAL_BODY, programs
 from hypothesis import given, settings
+from surface_programs import SUM, TOTAL_BODY, programs
 
 from rlvr_exp.tasks.dafny.erase import method_body
 from rlvr_exp.tasks.dafny.split import split

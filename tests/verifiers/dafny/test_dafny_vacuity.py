@@ -8,8 +8,8 @@ from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.problems import DafnyProblem
 from rlvr_exp.verifiers.base import Request, Verdict
 from rlvr_exp.verifiers.dafny.acceptance import Proof
-from rlvr_exp.verifiers.dafny.guards import Violation
 from rlvr_exp.verifiers.dafny.declarations import Facts, read_declarations
+from rlvr_exp.verifiers.dafny.guards import Violation
 from rlvr_exp.verifiers.dafny.logs import read
 from rlvr_exp.verifiers.dafny.run import Run
 from rlvr_exp.verifiers.dafny.tool import Tool
