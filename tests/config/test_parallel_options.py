@@ -27,7 +27,7 @@ from rlvr_exp.config.compose import compose_lenient
             "parallel.strategy",
         ),
         (["+stage=grpo", "parallel=zero2", "optimizer=muon"], "optimizer", "parallel=ddp"),
-        (["+stage=sft", "parallel=zero3", "optimizer=adafactor"], "optimizer", "whole matrices"),
+        (["+stage=sft", "parallel=zero3", "optimizer=adafactor"], "optimizer", "full matrices"),
         (["+stage=grpo", "parallel=ddp", "run.inline=true"], "run.inline", "several processes"),
         (["+stage=grpo", "parallel=ddp", "model.device_map=auto"], "model.device_map", "layers"),
         (["+stage=verify", "verify.input=samples", "parallel=ddp"], "parallel.strategy", "runs in one process"),

@@ -40,7 +40,7 @@ def honest(verifier):
 
 @pytest.fixture(scope="module")
 def attacks():
-    with make(workers=2, memory_mb=1024, cpu_s=1.0, wall_s=3.0) as verifier:  # some of them do nothing but wait
+    with make(workers=5, memory_mb=1024, cpu_s=1.0, wall_s=3.0) as verifier:  # some of them do nothing but wait
         return judge_all(verifier, [(code, suite, {}) for _, code, suite in ATTACKS])
 
 

@@ -94,7 +94,7 @@ def test_keys_that_ast_grep_ignores_inside_relations_are_dropped() -> None:
     [
         ({"patern": "x", "rewrite": "y"}, "parse", "one of rule_yaml, rule, pattern, cli is needed"),
         ({"pattern": "x", "rewrit": "y"}, "parse", "did you mean 'rewrite'"),
-        ({"pattern": "x"}, "parse", "one `rewrite` is needed"),
+        ({"pattern": "x"}, "parse", "it needs one `rewrite`"),
         ({"pattern": "x", "rewrite": "y", "cli": "sg"}, "parse", "got pattern and cli"),
         ({"pattern": "x", "rewrite": "y", "language": "pyton"}, "resolve", "did you mean 'python'"),
         ({"pattern": 7, "rewrite": "y"}, "parse", "a string or a mapping with `context`"),
