@@ -36,6 +36,7 @@ def test_rounds_share_no_candidate():
 
 
 @pytest.mark.skipif(shutil.which("dafny") is None, reason="Dafny is not installed")
+@pytest.mark.slow
 def test_dafny_programs():
     judge = baselines.DafnyProcess(rlimit=20_000_000, wall_s=60)
     programs = [*proofs(0, 2), *unreadable(0, 2)]

@@ -11,7 +11,6 @@ from program import ENVIRONMENT, PROGRAM
 
 from rlvr_exp.run.rollout_files import read_rollouts, rollout_steps
 
-pytestmark = pytest.mark.slow
 STEPS, PROMPTS, SIZE = 4, 4, 4
 
 

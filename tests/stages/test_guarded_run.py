@@ -5,12 +5,9 @@ import json
 import subprocess
 from pathlib import Path
 
-import pytest
 from program import ENVIRONMENT, PROGRAM
 
 from rlvr_exp.run.rollout_files import read_rollouts, rollout_steps
-
-pytestmark = pytest.mark.slow
 
 TERM = '''
 import math, time

@@ -12,8 +12,6 @@ from program import ENVIRONMENT, PROGRAM
 from rlvr_exp.evaluation.saved import load
 from rlvr_exp.run.rollout_files import read_rollouts, rollout_steps
 
-pytestmark = pytest.mark.slow
-
 
 def command(cwd: Path, *words: str) -> subprocess.CompletedProcess:
     words = [*PROGRAM, *words]

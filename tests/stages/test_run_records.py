@@ -26,8 +26,6 @@ from rlvr_exp.run.rollout_files import read_rollouts, rollout_steps, write_rollo
 from rlvr_exp.run.run_reader import RunReader
 from rlvr_exp.stages import components, replay, replay_update, rescore
 
-pytestmark = pytest.mark.slow
-
 SECRETS = {
     "WANDB_API_KEY": "planted-wandb-key-0123456789",
     "HF_TOKEN": "hf_" + "plantedtoken" * 3,

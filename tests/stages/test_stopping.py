@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from program import ENVIRONMENT, PROGRAM
+from program import ENVIRONMENT, INTERPRETED, PROGRAM
 
 from rlvr_exp.run.rollout_files import read_rollouts, rollout_steps
 
@@ -21,7 +21,7 @@ LONG = ["+stage=grpo", "+experiment=quick", "algorithm.max_steps=500", "evaluati
 
 def start(place: Path, *words: str) -> subprocess.Popen:
     return subprocess.Popen(
-        [*PROGRAM, *words],
+        [*INTERPRETED, *words],
         cwd=place,
         env=ENVIRONMENT,
         stdout=subprocess.DEVNULL,

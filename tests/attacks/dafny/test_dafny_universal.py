@@ -76,6 +76,7 @@ def test_no_answer_passes_on_a_sample_of_the_embedded_tasks(judge: Judge, embedd
     assert all(sum(row.held.values()) == row.tasks for row in rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "given", [SORT, STACK, LEMMAS, HOLE, EXTENDED], ids=["sort", "stack", "lemmas", "hole", "extended"]
 )
