@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 from rlvr_exp.tasks.arc.domain import Arc
 
 HERE = Path(__file__).parent
-LIBRARIES = ("peft.tuners", "scipy.stats", "transformers.models.qwen2.modeling_qwen2")
+LIBRARIES = ("peft.tuners", "scipy.stats", "transformers.models.qwen3.modeling_qwen3")
 """What a run imports only when it needs it."""
 ROOMS = "algorithms curriculum evaluation inference models rewards rollouts run stages tasks verifiers".split()
 

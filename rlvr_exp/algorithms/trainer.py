@@ -153,7 +153,7 @@ class PolicyTrainer(Resumable, SkipNonFiniteUpdates, GradNormMetrics, UnderDeepS
         prompts, completions, owners = longest_part(
             self._limits, self.num_generations, self.max_completion_length, self._shared
         )
-        rows = self._made_rows(prompts, completions, owners, self.max_completion_length)
+        rows = self._model_rows(prompts, completions, owners, self.max_completion_length)
         with self._passing(model, last=False):
             warm_up(model, lambda: self._score(model, rows).logprobs.sum(), self.accelerator.backward)
 
@@ -270,10 +270,10 @@ class PolicyTrainer(Resumable, SkipNonFiniteUpdates, GradNormMetrics, UnderDeepS
         prompts = _unpadded(inputs["prompt_ids"], inputs["prompt_mask"], samples)
         completions = _unpadded(inputs["completion_ids"], inputs["completion_mask"], samples)
         owners = [sample // group_size for sample in samples]
-        made = self._made_rows(prompts, completions, owners, inputs["completion_ids"].shape[1])
+        made = self._model_rows(prompts, completions, owners, inputs["completion_ids"].shape[1])
         return made.of(samples, len(inputs["completion_ids"]))
 
-    def _made_rows(self, prompts, completions, owners, width: int) -> ModelRows:
+    def _model_rows(self, prompts, completions, owners, width: int) -> ModelRows:
         rows = packed(prompts, completions, owners, width) if self._shared else row_by_row(prompts, completions, width)
         return rows.to(self.accelerator.device)
 
@@ -302,7 +302,7 @@ class PolicyTrainer(Resumable, SkipNonFiniteUpdates, GradNormMetrics, UnderDeepS
         was_training = model.training
         model.eval()
         try:
-            rows = self._made_rows(prompts, completions, owners, len(completions[0]))
+            rows = self._model_rows(prompts, completions, owners, len(completions[0]))
             return rows.placed(self._score(model, rows).logprobs)
         finally:
             model.train(was_training)

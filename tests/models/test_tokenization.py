@@ -54,3 +54,12 @@ def test_texts_come_back_from_their_tokens(policy: Policy, text: str) -> None:
 @given(programs())
 def test_what_is_drawn_is_python(text: str) -> None:
     assert ast.parse(text)
+
+
+@settings(max_examples=100, deadline=None)
+@given(text=st.one_of(programs(), st.text(max_size=60)), near=st.integers(-2, 2))
+def test_a_prompt_fits_exactly_where_its_tokens_do(policy: Policy, text: str, near: int) -> None:
+    tokens = len(policy.encode_prompt(text))
+    assert policy.prompt_fits(text, tokens + near) == (near >= 0)
+    of_bytes = len(text.encode(errors="surrogatepass")) + 3
+    assert policy.prompt_fits(text, of_bytes + near) == (tokens <= of_bytes + near)

@@ -10,12 +10,10 @@ from the intended one.
 
 import json
 import sys
-from functools import lru_cache
 from pathlib import Path
 
 from rlvr_exp.main import main
 from rlvr_exp.run.report import write_report
-from rlvr_exp.tasks.arc import domain
 
 OWN = f"hydra.searchpath=[{Path(__file__).parent / 'sick'}]"
 COMMON = (
@@ -121,7 +119,6 @@ def make(folder: Path, names: list[str], full: bool = False) -> list[str]:
 
 
 if __name__ == "__main__":
-    domain.load = lru_cache(domain.load)  # The corpus takes seconds to read, and is the same in every run.
     place, *given = sys.argv[1:]
     wanted = list(RUNS) if "all" in given else [word for word in given if word != "full"] or list(USUAL)
     sys.exit(bool(make(Path(place), wanted, "full" in given)))

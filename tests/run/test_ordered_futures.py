@@ -12,7 +12,7 @@ from rlvr_exp.run.ordered_futures import OrderedFutures
 from rlvr_exp.verifiers.base import WINDOW, Verdict
 
 
-def asked(count: int, size: int = 1) -> tuple[OrderedFutures, list[Future]]:
+def in_flight(count: int, size: int = 1) -> tuple[OrderedFutures, list[Future]]:
     flight, futures = OrderedFutures(), [Future() for _ in range(count)]
     for index, future in enumerate(futures):
         flight.add(index, future, size)
@@ -21,7 +21,7 @@ def asked(count: int, size: int = 1) -> tuple[OrderedFutures, list[Future]]:
 
 @given(st.permutations(range(8)))
 def test_the_head_is_waited_for(order):
-    flight, futures = asked(8)
+    flight, futures = in_flight(8)
     taken = []
     for index in order:
         futures[index].set_result(Verdict("passed"))
@@ -31,14 +31,14 @@ def test_the_head_is_waited_for(order):
 
 
 def test_it_is_full_by_count_until_a_verdict_comes():
-    flight, futures = asked(WINDOW)
+    flight, futures = in_flight(WINDOW)
     assert flight.full
     futures[-1].set_result(Verdict("passed"))
     assert not flight.full, "another may be asked while the head is waited for"
 
 
 def test_it_is_full_by_the_size_of_its_rows():
-    flight, futures = asked(2, ordered_futures.MOST_BYTES // 2)
+    flight, futures = in_flight(2, ordered_futures.MOST_BYTES // 2)
     assert flight.full
     futures[1].set_result(Verdict("passed"))
     assert not flight.full
@@ -46,7 +46,7 @@ def test_it_is_full_by_the_size_of_its_rows():
 
 def test_it_is_full_of_verdicts_that_wait_for_one_before_them(monkeypatch):
     monkeypatch.setattr(ordered_futures, "MOST_WAITING", 5)
-    flight, futures = asked(5)
+    flight, futures = in_flight(5)
     for future in futures[1:]:
         future.set_result(Verdict("passed"))
     assert flight.full
@@ -55,7 +55,7 @@ def test_it_is_full_of_verdicts_that_wait_for_one_before_them(monkeypatch):
 
 
 def test_waiting_ends_with_a_verdict_or_soon():
-    flight, futures = asked(1)
+    flight, futures = in_flight(1)
     began = time.monotonic()
     flight.wait()
     assert 0.1 < time.monotonic() - began < 5
@@ -67,7 +67,7 @@ def test_waiting_ends_with_a_verdict_or_soon():
 
 
 def test_what_stands_before_a_verdict_is_waited_for_and_no_more():
-    flight, futures = asked(4)
+    flight, futures = in_flight(4)
     futures[2].set_result(Verdict("passed"))
     threads = [threading.Timer(0.05, futures[index].set_result, [Verdict("passed")]) for index in (0, 1)]
     for thread in threads:
@@ -76,6 +76,6 @@ def test_what_stands_before_a_verdict_is_waited_for_and_no_more():
 
 
 def test_a_gap_that_does_not_close_is_given_up():
-    flight, futures = asked(2)
+    flight, futures = in_flight(2)
     futures[1].set_result(Verdict("passed"))
     assert list(flight.take_before_last_done(0.3)) == []

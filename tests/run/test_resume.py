@@ -49,7 +49,7 @@ def run(root: Path, *words: str, steps: tuple[int, ...] = (2, 4), status: str = 
     return root
 
 
-def asked(root: Path, *words: str, resume: str = "auto"):
+def checked_options(root: Path, *words: str, resume: str = "auto"):
     place = [f"run.dir={root}", "run.resume=auto"] if resume == "auto" else [f"run.resume={root}"]
     return compose([*WORDS, *place, *words])
 
@@ -61,7 +61,7 @@ def damage(folder: Path) -> None:
 @pytest.mark.parametrize("resume", ["auto", "by name"])
 def test_it_goes_on_from_the_newest_checkpoint(tmp_path: Path, resume: str) -> None:
     root = run(tmp_path / "run")
-    start = begin(asked(root, resume=resume), root)
+    start = begin(checked_options(root, resume=resume), root)
     assert (start.step, start.checkpoint) == (4, (root / "checkpoints" / "step_000004").resolve())
     assert not start.damaged and not start.notes and not start.completed
 
@@ -70,7 +70,7 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_it_taken(tmp_path: Pat
     root = run(tmp_path / "run", steps=(2, 4, 6))
     for step in (4, 6):
         damage(root / "checkpoints" / f"step_{step:06d}")
-    start = begin(asked(root), root)
+    start = begin(checked_options(root), root)
     assert start.step == 2 and len(start.damaged) == 2
     assert all("model.safetensors: empty" in note for note in start.notes)
     prepare(start, root, root)
@@ -83,7 +83,7 @@ def test_where_none_is_sound_nothing_starts(tmp_path: Path) -> None:
     for folder in (root / "checkpoints").iterdir():
         damage(folder)
     with pytest.raises(InputError) as caught:
-        begin(asked(root), root)
+        begin(checked_options(root), root)
     assert len(caught.value.problems) == 2
 
 
@@ -103,7 +103,7 @@ def test_other_options_are_refused_with_every_difference(tmp_path: Path, words: 
     root = run(tmp_path / "run")
     before = sorted(path.name for path in root.rglob("*"))
     with pytest.raises(InputError) as caught:
-        begin(asked(root, *words), root)
+        begin(checked_options(root, *words), root)
     assert fields <= {problem.where for problem in caught.value.problems}
     assert sorted(path.name for path in root.rglob("*")) == before
 
@@ -121,7 +121,7 @@ def test_other_options_are_refused_with_every_difference(tmp_path: Path, words: 
 )
 def test_what_decides_no_trajectory_may_differ(tmp_path: Path, words: list[str]) -> None:
     root = run(tmp_path / "run")
-    assert begin(asked(root, *words), root).step == 4
+    assert begin(checked_options(root, *words), root).step == 4
 
 
 def test_other_data_under_the_same_options_is_refused(tmp_path: Path) -> None:
@@ -130,21 +130,21 @@ def test_other_data_under_the_same_options_is_refused(tmp_path: Path) -> None:
     manifest.update(root, data={name: {"fingerprint": f"{part['fingerprint']}x"} for name, part in told.items()})
     checkpoint(root, 2)
     with pytest.raises(InputError, match="holds other tasks"):
-        begin(asked(root), root)
+        begin(checked_options(root), root)
 
 
 def test_another_start_model_under_the_same_path_is_refused_by_its_file(tmp_path: Path) -> None:
     start = shutil.copytree(EMBEDDED_MODEL, tmp_path / "start")
     words = [f"model.path={start}"]
     root = run(tmp_path / "run", *words)
-    assert begin(asked(root, *words), root).step == 4
+    assert begin(checked_options(root, *words), root).step == 4
     weights, then = start / "model-00002-of-00002.safetensors", (start / "config.json").stat()
     content = bytearray(weights.read_bytes())
     content[-1] ^= 1
     os.utime(weights, ns=(then.st_atime_ns, then.st_mtime_ns))
     weights.write_bytes(content)
     with pytest.raises(InputError) as caught:
-        begin(asked(root, *words), root)
+        begin(checked_options(root, *words), root)
     assert [problem.what for problem in caught.value.problems] == [f"the start model's model/{weights.name} holds something else"]
 
 
@@ -152,26 +152,26 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
     root, other = run(tmp_path / "run", steps=(2,)), run(tmp_path / "other", "seed=9", steps=(4,))
     (other / "checkpoints" / "step_000004").rename(root / "checkpoints" / "step_000004")
     with pytest.raises(InputError, match="seed"):
-        begin(asked(root), root)
+        begin(checked_options(root), root)
 
 
 def test_a_completed_run_has_nothing_left_unless_more_steps_are_asked(tmp_path: Path, capsys) -> None:
     root = run(tmp_path / "run", steps=(6,), status="completed")
-    assert begin(asked(root), root).completed
-    assert begin(asked(root, "algorithm.max_steps=8"), root) == Start((root / "checkpoints" / "step_000006").resolve(), 6)
+    assert begin(checked_options(root), root).completed
+    assert begin(checked_options(root, "algorithm.max_steps=8"), root) == Start((root / "checkpoints" / "step_000006").resolve(), 6)
     before = {path: path.stat().st_mtime_ns for path in root.rglob("*") if path.name != ".lock"}
-    outcome = execute(asked(root), ["again"], root)
+    outcome = execute(checked_options(root), ["again"], root)
     assert outcome.code == 0 and outcome.summary["status"] == "completed"
     assert "completed already, after 6 steps" in capsys.readouterr().out
     assert {path: path.stat().st_mtime_ns for path in root.rglob("*") if path.name != ".lock"} == before
 
 
 def test_auto_begins_where_nothing_is_and_where_a_run_stopped_before_its_first_checkpoint(tmp_path: Path) -> None:
-    assert begin(asked(tmp_path / "new"), tmp_path / "new").checkpoint is None
+    assert begin(checked_options(tmp_path / "new"), tmp_path / "new").checkpoint is None
     root = run(tmp_path / "run", steps=())
     (root / "metrics.jsonl").write_text('{"step": 1}\n')
     (root / "evaluation").mkdir()
-    start = begin(asked(root), root)
+    start = begin(checked_options(root), root)
     assert start.checkpoint is None and "starts over" in start.notes[0]
     prepare(start, root, root)
     assert sorted(os.listdir(root)) == ["config.yaml", "manifest.json"]
@@ -180,20 +180,20 @@ def test_auto_begins_where_nothing_is_and_where_a_run_stopped_before_its_first_c
 def test_auto_does_not_write_over_another_run(tmp_path: Path) -> None:
     root = run(tmp_path / "run", "seed=5", steps=())
     with pytest.raises(InputError, match="seed"):
-        begin(asked(root), root)
+        begin(checked_options(root), root)
     (root / "config.yaml").unlink()
     with pytest.raises(InputError, match="holds another run"):
-        begin(asked(root), root)
+        begin(checked_options(root), root)
 
 
 def test_by_name_there_must_be_a_run_with_a_checkpoint(tmp_path: Path) -> None:
     root = run(tmp_path / "run", steps=())
     with pytest.raises(InputError, match="holds no checkpoint"):
-        begin(asked(root, resume="by name"), root)
-    lost = problem_before(asked(tmp_path / "nothing", resume="by name").config)
+        begin(checked_options(root, resume="by name"), root)
+    lost = problem_before(checked_options(tmp_path / "nothing", resume="by name").config)
     assert lost is not None and lost.where == "run.resume"
     inside = checkpoint(run(tmp_path / "full"), 6)
-    assert problem_before(asked(inside, resume="by name").config).suggestion == str(tmp_path / "full")
+    assert problem_before(checked_options(inside, resume="by name").config).suggestion == str(tmp_path / "full")
 
 
 def test_what_comes_after_the_checkpoint_is_cut(tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_what_comes_after_the_checkpoint_is_cut(tmp_path: Path) -> None:
     root = run(tmp_path / "run")
     for step in range(1, 7):
         write_rollouts(root, step, [])
-    prepare(begin(asked(root), root), root, root)
+    prepare(begin(checked_options(root), root), root, root)
     assert list(rollout_steps(root)) == [1, 2, 3, 4] and not (root / "summary.json").exists()
 
 

@@ -107,7 +107,7 @@ def test_an_unknown_level_is_refused(name):
         Pool(1, HARNESS, **{name: "bunker"})
 
 
-def asked(options: dict[str, str], before: str = REFUSE_NAMESPACES) -> tuple[str, str]:
+def isolation_seen(options: dict[str, str], before: str = REFUSE_NAMESPACES) -> tuple[str, str]:
     code = f"{before}OPTIONS = {options!r}\n{ASK}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     if "assert ctypes" in done.stderr:
@@ -116,7 +116,7 @@ def asked(options: dict[str, str], before: str = REFUSE_NAMESPACES) -> tuple[str
 
 
 def test_where_namespaces_are_refused_a_weaker_level_serves_and_says_so():
-    out, err = asked({})
+    out, err = isolation_seen({})
     assert out == "3 process\n", err
     (line,) = err.splitlines()
     assert line.startswith("sandbox: level process. Not isolated: ") and "unshare" in line
@@ -124,13 +124,13 @@ def test_where_namespaces_are_refused_a_weaker_level_serves_and_says_so():
 
 @pytest.mark.parametrize("require", ["namespaces", "strict", "user"])
 def test_where_namespaces_are_refused_requiring_them_is_bad_input(require):
-    out, err = asked({"require": require})
+    out, err = isolation_seen({"require": require})
     assert out.startswith("refused sandbox.require: this machine isolates candidates less than required: process"), err
     assert "unshare" in out and "remedy" in out and f"allowed: {require}" in out
 
 
 def test_a_level_named_and_not_to_be_had_is_bad_input():
-    out, err = asked({"level": "strict"})
+    out, err = isolation_seen({"level": "strict"})
     assert out.startswith("refused sandbox.level: cannot be had on this machine: unshare"), err
 
 

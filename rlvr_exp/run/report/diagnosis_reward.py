@@ -292,7 +292,7 @@ def _advantages(seen: Evidence) -> Iterator[Finding]:
             groups[row.step, row.group].append(row)
     live = [rows for rows in groups.values() if len(rows) > 1 and _spread([row.reward for row in rows]) > EQUAL]
     zero = Share(sum(all(not row.advantage for row in rows) for rows in live), len(live))
-    wrong = Share(sum(_against(rows) for rows in live), len(live))
+    wrong = Share(sum(_moves_oppositely(rows) for rows in live), len(live))
     found, what = max(((zero, "are zero"), (wrong, "point against the reward")), key=lambda pair: pair[0].low)
     weight = weigh(found.low, 0.5, 0.3)
     if weight is not None:
@@ -307,7 +307,7 @@ def _advantages(seen: Evidence) -> Iterator[Finding]:
         )
 
 
-def _against(rows: Sequence[VerifiedCompletion]) -> bool:
+def _moves_oppositely(rows: Sequence[VerifiedCompletion]) -> bool:
     """Reward and advantage move oppositely within a group."""
     mean = fmean(row.reward or 0.0 for row in rows)
     return sum(((row.reward or 0.0) - mean) * (row.advantage or 0.0) for row in rows) < -EQUAL * EQUAL

@@ -68,7 +68,7 @@ def _card(kind: str, rows: Sequence[VerifiedCompletion], known: TaskInfo | None)
     left = len(texts) - MOST_TEXTS
     more = f'<p class="none">&hellip; {left:,} more texts</p>' if left > 0 else ""
     prompt = f"<details><summary>prompt</summary><pre>{escape(rows[0].prompt[:MOST_CHARACTERS])}</pre></details>"
-    gold = _against_gold(texts, known)
+    gold = _difference_from_gold(texts, known)
     return f'<article class="sample">{head}{prompt}<ol class="nbest">{items}</ol>{more}{gold}</article>'
 
 
@@ -93,7 +93,7 @@ def _item(text: Text, of: int) -> str:
     )
 
 
-def _against_gold(texts: Sequence[Text], known: TaskInfo | None) -> str:
+def _difference_from_gold(texts: Sequence[Text], known: TaskInfo | None) -> str:
     if known is None or known.gold is None:
         return ""
     usual = max(texts, key=lambda text: text.count)

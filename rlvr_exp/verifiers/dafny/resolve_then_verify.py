@@ -12,11 +12,11 @@ class ResolveThenVerify:
     """A process for each program, and another for each program whose proofs are not checked."""
 
     def __init__(self, tool: Tool, words: Sequence[str]):
-        self._whole, self._front = Cold(tool, words), Cold(tool, options.front(tool))
+        self._full, self._front = Cold(tool, words), Cold(tool, options.front(tool))
 
     def run(self, text: str, extra: Sequence[str], limits: RunLimits, may_prove: Callable[[], bool]) -> Run:
         """As `Warm.run`."""
-        run = self._whole.run(text, extra, limits, may_prove)
+        run = self._full.run(text, extra, limits, may_prove)
         if run.end != "stopped":
             return run
         front = self._front.run(text, extra, limits, lambda: True)
@@ -25,7 +25,7 @@ class ResolveThenVerify:
 
     def isolated(self) -> list[str]:
         """What a process is isolated from."""
-        return self._whole.isolated()
+        return self._full.isolated()
 
     def close(self) -> None:
         """Nothing outlives a run."""

@@ -72,7 +72,7 @@ def _classes(nodes: Iterable[ast.AST]) -> Iterator[str]:
     variables = dict(pair for node in nodes for pair in _given(node))
     used = {name for node in nodes for name in _named(node)}
     used |= {_class_of(call) for node in nodes for call in _as_objects(node, variables)}
-    against = {_class_of(call) for node in nodes for call in _against_plain(node, variables)}
+    against = {_class_of(call) for node in nodes for call in _compared_with_plain(node, variables)}
     return iter(sorted(used & against))
 
 
@@ -125,7 +125,7 @@ def _as_objects(node: ast.AST, variables: dict[str, ast.Call]) -> Iterator[ast.C
                 yield call
 
 
-def _against_plain(node: ast.AST, variables: dict[str, ast.Call]) -> Iterator[ast.Call]:
+def _compared_with_plain(node: ast.AST, variables: dict[str, ast.Call]) -> Iterator[ast.Call]:
     """Instances that are compared or counted with something that is no instance."""
     if isinstance(node, (ast.BinOp, ast.Call)):
         yield from _operands(node, variables)

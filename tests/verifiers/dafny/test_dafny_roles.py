@@ -43,12 +43,12 @@ def ask(verifier: DafnyVerifier, tmp_path_factory):
         role: DafnyDomain(str(folder), role, dev_fraction=0, test_fraction=0) for role in ("writer", "annotator")
     }
 
-    def asked(role: str, completion: str | None) -> Verdict:
+    def judge_role(role: str, completion: str | None) -> Verdict:
         (task,) = domains[role].splits()["train"]
         candidate = domains[role].parse(task.gold if completion is None else completion, task)
         return verifier.verify([Request(task.problem, candidate)])[0]
 
-    return asked
+    return judge_role
 
 
 def told(verdict: Verdict) -> str:
