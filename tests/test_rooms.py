@@ -22,7 +22,7 @@ LEVELS = (
     {"run"},
     {"evaluation"},
     {"inference"},
-    {"benchmarks"},
+    {"benchmarks", "corpora"},
     {"stages"},
     {"studies"},
     {"main", "__main__"},

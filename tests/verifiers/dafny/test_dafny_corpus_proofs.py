@@ -7,11 +7,11 @@ from random import Random
 import pytest
 
 from rlvr_exp.config.verifier import Sandbox
+from rlvr_exp.corpora.dafny.build import ASSETS
+from rlvr_exp.corpora.dafny.proving import RLIMIT
 from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.tasks.dafny.corpus.build import ASSETS
 from rlvr_exp.tasks.problems import DafnyProblem
 from rlvr_exp.verifiers.base import Request
-from rlvr_exp.verifiers.dafny.corpus import RLIMIT
 from rlvr_exp.verifiers.dafny.tool import Tool
 from rlvr_exp.verifiers.dafny.verifier import DafnyVerifier
 

@@ -1,0 +1,119 @@
+"""Rewrites the frozen splits: `python -m rlvr_exp.corpora.arc.build`. Equal code gives equal bytes.
+
+The small splits are drawn first, `train` last: no grid, input or output, is in two splits. The manifest next to
+their folder holds counts and fingerprints.
+"""
+
+import hashlib
+import json
+import lzma
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from rlvr_exp.core import files, seeds
+from rlvr_exp.corpora.arc import mixture
+from rlvr_exp.corpora.arc.catalogue import FAMILIES
+from rlvr_exp.corpora.arc.task import Built, build, compositions
+
+ASSETS = Path(__file__).parents[2] / "assets" / "arc"
+MANIFEST = ASSETS.with_suffix(".manifest.json")
+"""Next to the folder and not in it: every JSON file in a folder of tasks is a task."""
+ATTEMPTS = 3000
+PROBES = 30
+Row = dict[str, Any]
+Steps = tuple[str, ...]
+
+
+def main() -> None:
+    write(build_splits(mixture.SPLITS), ASSETS, MANIFEST)
+
+
+def build_splits(sizes: Mapping[str, int]) -> dict[str, list[Row]]:
+    """The splits by name, as rows; `sizes` gives the number of tasks of each, in the order of drawing."""
+    singles, pairs = _plan()
+    used: dict[str, str] = {}
+    splits = {}
+    for split, size in sizes.items():
+        kind = split == "test_unseen"
+        order = list(_order(split, size, singles[kind], pairs[kind]))
+        built = [_draw(split, steps, number, used) for steps, number in order]
+        seeds.stream("arc", mixture.SEED, split, "order").shuffle(built)
+        splits[split] = [_row(f"{split}-{i:05d}", task) for i, task in enumerate(built)]
+    return splits
+
+
+def _plan() -> tuple[dict[bool, list[Steps]], dict[bool, list[Steps]]]:
+    """Families, and compositions, for seen (False) and unseen (True) splits."""
+    seen = [name for name in FAMILIES if name not in mixture.UNSEEN_FAMILIES]
+    candidates = compositions(seen, seeds.stream("arc", mixture.SEED, "compositions"))
+    works = list(islice(filter(_works, candidates), mixture.COMPOSITIONS + mixture.UNSEEN_COMPOSITIONS))
+    singles = {False: [(name,) for name in seen], True: [(name,) for name in mixture.UNSEEN_FAMILIES]}
+    return singles, {False: works[: mixture.COMPOSITIONS], True: works[mixture.COMPOSITIONS :]}
+
+
+def _works(steps: Steps) -> bool:
+    """Whether a composition yields tasks often enough: pairs that undo each other, or equal a family, do not."""
+    probes = (build([FAMILIES[name] for name in steps], seeds.stream("arc", *steps, i)) for i in range(PROBES))
+    return sum(probe is not None for probe in probes) > PROBES // 5
+
+
+def _order(split: str, size: int, singles: Sequence[Steps], pairs: Sequence[Steps]) -> Iterator[tuple[Steps, int]]:
+    """Each task's steps and its number among those of the same steps: families balanced to within one task."""
+    composed = round(size * mixture.TWO_STEP_SHARE[split])
+    for group, count in ((singles, size - composed), (pairs, composed)):
+        group = sorted(group, key=lambda steps: seeds.uniform("arc", split, *steps))
+        yield from ((group[i % len(group)], i // len(group)) for i in range(count))
+
+
+def _draw(split: str, steps: Steps, number: int, used: dict[str, str]) -> Built:
+    for attempt in range(ATTEMPTS):
+        rng = seeds.stream("arc", mixture.SEED, split, *steps, number, attempt)
+        task = build([FAMILIES[name] for name in steps], rng)
+        if task is None:
+            continue
+        grids = [str(grid) for pair in task.pairs for grid in pair]
+        if all(used.get(grid, split) == split for grid in grids) and f"{task.pairs}" not in used:
+            used.update(dict.fromkeys([*grids, f"{task.pairs}"], split))
+            return task
+    raise RuntimeError(f"{split}: no task of {'+'.join(steps)} in {ATTEMPTS} draws; give the family richer grids")
+
+
+def _row(name: str, task: Built) -> Row:
+    pairs = [{"input": before, "output": after} for before, after in task.pairs]
+    head = {"id": name, "family": task.family, "steps": task.steps, "style": task.style, "program": task.program}
+    return head | {"train": pairs[:-1], "test": pairs[-1:]}
+
+
+def text_of(rows: Sequence[Row]) -> str:
+    return "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows)
+
+
+def fingerprint(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def write(splits: Mapping[str, Sequence[Row]], folder: Path, summary: Path) -> None:
+    """Write each split and the manifest. The content's fingerprint outlives a change of the compressor's version."""
+    manifest = {}
+    for split, rows in splits.items():
+        text = text_of(rows).encode()
+        packed = lzma.compress(text, preset=6)
+        with files.replacing(folder / f"{split}.jsonl.xz") as temporary:
+            temporary.write_bytes(packed)
+        manifest[split] = {"file_sha256": fingerprint(packed), "content_sha256": fingerprint(text), **_counts(rows)}
+    files.write_json(summary, {"seed": mixture.SEED, "splits": manifest})
+
+
+def _counts(rows: Sequence[Row]) -> dict[str, Any]:
+    return {
+        "tasks": len(rows),
+        "styles": dict(sorted(Counter(row["style"] for row in rows).items())),
+        "families": dict(sorted(Counter(row["family"] for row in rows).items())),
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,8 @@
+"""All families, by name: importing this registers every file of families."""
+
+from rlvr_exp.corpora.arc import colour, geometry, lines, objects, patterns, resize
+from rlvr_exp.corpora.arc.family import FAMILIES
+
+KINDS = (geometry, resize, colour, lines, patterns, objects)
+
+__all__ = ["FAMILIES", "KINDS"]

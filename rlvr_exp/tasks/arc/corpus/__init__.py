@@ -1,1 +1,0 @@
-"""The embedded ARC corpus: transformation families, how tasks are drawn from them, and the frozen splits' builder."""

@@ -1,0 +1,130 @@
+"""The corpus' generator: families, styles, compositions, checks, and reproducible splits."""
+
+import pytest
+
+from rlvr_exp.core import seeds
+from rlvr_exp.corpora.arc import mixture
+from rlvr_exp.corpora.arc.build import build_splits, text_of
+from rlvr_exp.corpora.arc.catalogue import FAMILIES
+from rlvr_exp.corpora.arc.compose import load, render, size_names
+from rlvr_exp.corpora.arc.sampling import Draw
+from rlvr_exp.corpora.arc.task import Trace, build, shape, unambiguous
+
+FLIP = "[[g[r][w - 1 - c] for c in range(w)] for r in range(h)]"
+
+
+def bodies_of(family, seed):
+    rng = seeds.stream("test", family.name, seed)
+    palette = family.source.palette(rng)
+    return rng, palette, family.bodies(Draw(rng, palette))
+
+
+def grid_of(family, rng, palette):
+    fitting = [(h, w) for h in mixture.SIDES for w in mixture.SIDES if family.fits(h, w)]
+    return family.source.grid(rng, *rng.choice(fitting), palette)
+
+
+def built(names, tries=300):
+    draws = (build([FAMILIES[name] for name in names], seeds.stream("test", *names, i)) for i in range(tries))
+    return [task for task in draws if task is not None]
+
+
+def test_there_are_enough_families_and_most_are_written_in_both_styles():
+    bodies = [bodies_of(family, 0)[2] for family in FAMILIES.values()]
+    assert len(FAMILIES) >= 60
+    assert sum(bool(body.short and body.indexed) for body in bodies) >= 45
+    assert len(mixture.UNSEEN_FAMILIES) >= 8 and set(mixture.UNSEEN_FAMILIES) <= set(FAMILIES)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_every_style_of_a_family_gives_the_same_grids(name):
+    for seed in range(3):
+        rng, palette, body = bodies_of(FAMILIES[name], seed)
+        for _ in range(5):
+            given = grid_of(FAMILIES[name], rng, palette)
+            programs = [render([text]) for text in (body.short, body.indexed) if text]
+            programs += [render([body.indexed], [shape(given)])] if body.indexed else []
+            results = [load(program)([list(row) for row in given]) for program in programs]
+            assert all(result == results[0] for result in results), programs
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_only_the_indexed_style_reads_sizes(name):
+    body = bodies_of(FAMILIES[name], 0)[2]
+    assert not size_names(body.short)
+    assert not body.indexed or size_names(body.indexed)
+
+
+@pytest.mark.parametrize("name", ["flip_lr", "recolour", "fall_down", "bounding_box", "halo"])
+def test_tasks_are_visible_in_bounds_and_solved_by_their_program(name):
+    for task in built([name], 40):
+        outputs = [after for _, after in task.pairs]
+        assert [load(task.program)(before) for before, _ in task.pairs] == outputs
+        assert sum(before != after for before, after in task.pairs[:-1]) >= 2
+        assert all(2 <= len(before) <= 6 and 2 <= len(before[0]) <= 6 for before, _ in task.pairs)
+        assert all(4 <= len(after) * len(after[0]) <= 48 and len(set(sum(after, []))) > 1 for after in outputs)
+        assert len({str(before) for before, _ in task.pairs}) == mixture.PAIRS
+
+
+def test_a_literal_program_is_only_given_for_inputs_of_one_shape():
+    tasks = built(["flip_lr"])
+    literal = [task for task in tasks if task.style == "literal"]
+    assert literal and {task.style for task in tasks} == {"literal", "indexed", "short"}
+    for task in literal:
+        h, w = shape(task.pairs[0][0])
+        assert f"h, w = {h}, {w}\n" in task.program
+        assert all(shape(before) == (h, w) for before, _ in task.pairs)
+
+
+def test_styles_come_in_their_shares():
+    tasks = [task for name in ("flip_lr", "transpose", "recolour", "pad_top") for task in built([name])]
+    alike = [task.style for task in tasks if len({shape(before) for before, _ in task.pairs}) == 1]
+    assert len(alike) / len(tasks) == pytest.approx(mixture.ONE_SHAPE_SHARE, abs=0.06)
+    for style, share in mixture.STYLES_ONE_SHAPE.items():
+        assert alike.count(style) / len(alike) == pytest.approx(share, abs=0.06)
+
+
+def traces(program, *givens):
+    return [Trace((given, load(program)(given))) for given in givens]
+
+
+def test_a_task_that_another_family_explains_is_refused():
+    """With rows alike above and below, a flip is also a half turn; the test grid distinguishes them, too late."""
+    alike, other, told = [[1, 2, 3], [1, 2, 3]], [[1, 1, 2], [1, 1, 2]], [[1, 2, 3], [4, 5, 6]]
+    flip, rng = FAMILIES["flip_lr"], seeds.stream("test")
+    body = flip.bodies(Draw(rng, ()))
+    program = render([body.short])
+    assert not unambiguous([flip], [body], traces(program, alike, other, alike, told), (1, 2, 3), rng)
+    assert unambiguous([flip], [body], traces(program, alike, other, told, told), (1, 2, 3), rng)
+    assert unambiguous([flip], [body], traces(program, alike, other, alike, other), (1, 2, 3), rng)
+
+
+def test_a_parameter_that_the_train_pairs_do_not_show_is_refused():
+    """A square with a hole has windows of 3, 5 or 8 cells, so a limit of 4 looks like 5; a full square also has 4."""
+    ring, full, family = [[1, 2, 3], [4, 0, 5], [6, 7, 8]], [[1, 2, 3], [4, 1, 5], [6, 7, 8]], FAMILIES["crowded"]
+    palette = tuple(range(9))
+    body = family.bodies(Draw(seeds.stream("test", "crowded"), palette))
+    program = render([body.indexed])
+    rng = seeds.stream("test", "alternatives")
+    assert not unambiguous([family], [body], traces(program, ring, ring, ring, full), palette, rng)
+    assert unambiguous([family], [body], traces(program, ring, ring, full, full), palette, rng)
+
+
+def test_two_steps_renew_sizes_only_where_they_change():
+    flip_then_crop = render([FLIP, "[[g[r][c] for c in range(w - 1)] for r in range(h)]"], [(3, 4), (3, 4)])
+    crop_then_flip = render(["[[g[r][c] for c in range(w - 1)] for r in range(h)]", FLIP], [(3, 4), (3, 3)])
+    assert flip_then_crop.count("h, w = ") == 1
+    assert "    h, w = 3, 4\n" in crop_then_flip and "    w = 3\n" in crop_then_flip
+    assert render([FLIP, FLIP]).count("h, w = len(g), len(g[0])") == 2
+
+
+def test_a_composition_that_equals_a_family_gives_no_task():
+    assert built(["flip_lr", "flip_ud"], 60) == []
+    assert built(["flip_lr", "roll_down"], 60)
+
+
+def test_the_same_code_draws_the_same_splits():
+    sizes = {"test": 30, "dev": 20, "test_unseen": 20, "train": 150}
+    first, second = build_splits(sizes), build_splits(sizes)
+    assert {name: len(rows) for name, rows in first.items()} == sizes
+    assert all(text_of(first[name]) == text_of(second[name]) for name in sizes)
