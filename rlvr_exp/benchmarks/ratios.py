@@ -3,11 +3,8 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean, median, stdev
 
-from scipy import stats
-
-CONFIDENCE = 0.95
+from rlvr_exp.core.statistics import median_interval, t_interval
 
 
 @dataclass(frozen=True)
@@ -32,22 +29,14 @@ def of_rounds(ours: Sequence[float], theirs: Sequence[float]) -> Ratio:
     logs = [math.log(other / own) for own, other in zip(ours, theirs, strict=True)]
     if len(logs) < 2:
         raise ValueError(f"of_rounds: got {len(logs)} pairs; an interval needs at least two")
-    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(logs) - 1)) * stdev(logs) / math.sqrt(len(logs))
-    centre = fmean(logs)
-    return Ratio(math.exp(centre), math.exp(centre - half), math.exp(centre + half), len(logs))
+    return Ratio(*map(math.exp, t_interval(logs)), len(logs))
 
 
 def of_programs(ours: Sequence[float], theirs: Sequence[float]) -> Ratio:
     """Median of theirs/ours over programs, each timed on both sides; the exact order-statistics interval.
 
-    The interval runs between the order statistics whose binomial coverage is at least 95% (for fewer than six
-    programs: between the extremes).
-
     Raises:
         ValueError: no programs, or sides of different length.
     """
-    ratios = sorted(other / own for own, other in zip(ours, theirs, strict=True))
-    if not ratios:
-        raise ValueError("of_programs: got no programs")
-    below = max(0, int(stats.binom.ppf((1 - CONFIDENCE) / 2, len(ratios), 0.5)) - 1)
-    return Ratio(median(ratios), ratios[below], ratios[-1 - below], len(ratios))
+    ratios = [other / own for own, other in zip(ours, theirs, strict=True)]
+    return Ratio(*median_interval(ratios), len(ratios))

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rlvr_exp.evaluation.intervals import mean_interval
+from rlvr_exp.core.statistics import mean_interval
 from rlvr_exp.evaluation.metrics import Rate
 from rlvr_exp.tasks.code.weak import WEAK
 from rlvr_exp.verifiers.base import Outcome
@@ -57,7 +57,7 @@ def _rate(findings: Sequence[CandidateResult]) -> Rate:
     for one in findings:
         by_task[one.task].append(one.as_hoped)
     values = [sum(hoped) / len(hoped) for hoped in by_task.values()]
-    return Rate(*mean_interval(values, 0.0, 1.0), n=len(values), samples=max(map(len, by_task.values())))
+    return Rate(*mean_interval(values), n=len(values), samples=max(map(len, by_task.values())))
 
 
 def report(findings: Sequence[CandidateResult], left_out: Mapping[str, str]) -> str:

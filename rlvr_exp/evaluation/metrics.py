@@ -10,7 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from rlvr_exp.evaluation.intervals import mean_interval, pass_at_k
+import numpy as np
+
+from rlvr_exp.core.statistics import mean_interval, pass_at_k
 from rlvr_exp.verifiers.base import BUCKETS, Outcome
 
 Mode = Literal["greedy", "sampled"]
@@ -123,8 +125,7 @@ def rates_from(results: Sequence[EvalSample], metrics: Sequence[str] = METRICS) 
         if values:
             mode = "greedy" if metric.endswith("_greedy") else "sampled"
             drawn = Counter(result.task for result in results if result.mode == mode)
-            interval = mean_interval(list(values.values()), 0.0, 1.0)
-            rates[metric] = Rate(*interval, n=len(values), samples=max(drawn.values()))
+            rates[metric] = Rate(*mean_interval(list(values.values())), n=len(values), samples=max(drawn.values()))
     return rates
 
 
@@ -144,12 +145,5 @@ def verdict_counts(results: Iterable[EvalSample]) -> dict[str, int]:
 
 def latency(results: Sequence[EvalSample]) -> Mapping[str, float]:
     """Median and 95th percentile over completions of `EvalSample.seconds`; without prompts that were never sampled."""
-    seconds = sorted(result.seconds for result in results if result.bucket != "prompt_too_long")
-    return {"p50": _quantile(seconds, 0.5), "p95": _quantile(seconds, 0.95)} if seconds else {}
-
-
-def _quantile(ordered: Sequence[float], share: float) -> float:
-    place = share * (len(ordered) - 1)
-    below = int(place)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+    seconds = [result.seconds for result in results if result.bucket != "prompt_too_long"]
+    return {"p50": float(np.quantile(seconds, 0.5)), "p95": float(np.quantile(seconds, 0.95))} if seconds else {}

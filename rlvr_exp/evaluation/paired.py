@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from statistics import fmean
 
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.evaluation.intervals import mean_interval
+from rlvr_exp.core.statistics import mean_interval
 from rlvr_exp.evaluation.metrics import EvalSample, task_values
 
 

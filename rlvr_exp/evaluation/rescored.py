@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from rlvr_exp.evaluation.intervals import mean_interval
+from rlvr_exp.core.statistics import mean_interval
 from rlvr_exp.evaluation.metrics import Rate
 from rlvr_exp.verifiers.base import BUCKETS
 
@@ -137,7 +137,7 @@ def _rates(tasks: Mapping[str, _Task]) -> dict[str, Rate]:
     for side in ("old", "new"):
         counts = [count for task in tasks.values() if (count := getattr(task, side))[1]]
         if counts:
-            interval = mean_interval([passed / judged for passed, judged in counts], 0.0, 1.0)
+            interval = mean_interval([passed / judged for passed, judged in counts])
             found[side] = Rate(*interval, n=len(counts), samples=max(judged for _, judged in counts))
     return found
 

@@ -16,15 +16,13 @@ from typing import Any
 import numpy as np
 from sacrebleu.metrics import BLEU
 
-from rlvr_exp.evaluation.intervals import mean_interval
+from rlvr_exp.core.statistics import Estimate, bootstrap_interval, mean_interval
 from rlvr_exp.evaluation.metrics import EvalSample, Mode, Rate, rates_from
 from rlvr_exp.tasks.base import Domain, Task
 
 SUCCESS = {"writer": "functional_coverage", "annotator": "verified_rate"}
 """Role -> the name of its pass@1."""
 MODES: dict[Mode, str] = {"sampled": "", "greedy": "_greedy"}
-RESAMPLED = 300
-"""Draws of a bootstrap."""
 Pairs = Sequence[Sequence[tuple[str, str]]]
 """For each task its completions, each paired with the gold."""
 
@@ -92,21 +90,19 @@ def text_similarities(pairs: Pairs) -> dict[str, Rate]:
     if not pairs:
         return {}
     counts = len(pairs), max(map(len, pairs))
-    exact = mean_interval([fmean(answer == gold for answer, gold in some) for some in pairs], 0.0, 1.0)
+    exact = mean_interval([fmean(answer == gold for answer, gold in some) for some in pairs])
     return {"exact_match": Rate(*exact, *counts), "bleu": Rate(*bleu(pairs), *counts)}
 
 
-def bleu(pairs: Pairs) -> tuple[float, float, float]:
+def bleu(pairs: Pairs) -> Estimate:
     """Corpus BLEU in [0, 1] with its interval. Words are taken as they are; n-grams up to 4, smoothed as sacrebleu does."""
     metric = BLEU(tokenize="none", force=True)
     tasks = np.array([np.sum([_statistics(metric, *pair) for pair in some], axis=0) for some in pairs])
     value = _score(tasks.sum(axis=0))
-    drawn = np.random.default_rng(0).integers(len(tasks), size=(RESAMPLED, len(tasks)))
-    resampled = [_score(sums) for sums in tasks[drawn].sum(axis=1)]
-    low, high = np.quantile(resampled, (0.025, 0.975))
+    low, high = bootstrap_interval(lambda drawn: _score(tasks[drawn].sum(axis=0)), len(tasks))
     if low == high:  # Tasks that are all alike give no estimate of the tasks that were not drawn.
-        return mean_interval([value] * len(tasks), 0.0, 1.0)
-    return value, float(low), float(high)
+        return mean_interval([value] * len(tasks))
+    return Estimate(value, low, high)
 
 
 def _statistics(metric: BLEU, answer: str, gold: str) -> list[int]:

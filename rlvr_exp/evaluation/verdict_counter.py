@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from rlvr_exp.evaluation.wilson import wilson
+from rlvr_exp.core.statistics import wilson
 from rlvr_exp.verifiers.base import OUTCOMES
 
 
@@ -36,7 +36,9 @@ class VerdictCounter:
     def passed(self) -> dict[str, Mapping[str, float | int]]:
         """Share that passed of the rows that have a verdict, each row a trial of its own; empty without any."""
         judged = self._outcomes.total() - self._outcomes["no_verdict"]
-        return {"passed": wilson(self._outcomes["passed"], judged)} if judged else {}
+        if not judged:
+            return {}
+        return {"passed": {**wilson(self._outcomes["passed"], judged)._asdict(), "n": judged, "samples": 1}}
 
     def text(self) -> str:
         """`12 rows: 6 passed, 4 failed (wrong_answer 3, timeout 1), 1 rejected (signature-changed 1), 1 no_verdict`."""

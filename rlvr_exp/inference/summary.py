@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from rlvr_exp.evaluation.intervals import mean_interval
+from rlvr_exp.core.statistics import mean_interval
 from rlvr_exp.evaluation.metrics import Rate
 
 MOST_LINES = 40
@@ -64,7 +64,7 @@ class Summary:
 
     def _rate(self, limit: int, samples: int) -> Rate:
         values = [float(0 < attempt <= limit) for attempt in self._solved]
-        return Rate(*mean_interval(values, 0.0, 1.0), n=len(values), samples=samples)
+        return Rate(*mean_interval(values), n=len(values), samples=samples)
 
     def metrics(self) -> dict[str, float]:
         """Counts; an outcome or a reason that did not occur is left out."""

@@ -12,7 +12,8 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
+
+from rlvr_exp.core.statistics import slope
 
 MB = 1 << 20
 CGROUP = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current"))
@@ -88,16 +89,6 @@ def sustained(values: Sequence[float]) -> float:
     """Growth per step that has been sustained to the end of the window."""
     values = list(values)
     return min(slope(values), slope(values[len(values) // 2 :]))
-
-
-def slope(values: Sequence[float]) -> float:
-    """The median of the slopes between all pairs; 0 of fewer than two values."""
-    pairs = [
-        (values[later] - values[first]) / (later - first)
-        for first in range(len(values))
-        for later in range(first + 1, len(values))
-    ]
-    return median(pairs) if pairs else 0.0
 
 
 def measure(directory: Path) -> dict[str, Use]:

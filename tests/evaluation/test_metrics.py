@@ -1,16 +1,12 @@
 """Rates over tasks: the estimator, the intervals, and completions that may never enter them."""
 
 import math
-from fractions import Fraction
-from itertools import combinations
 from statistics import fmean
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
-from rlvr_exp.evaluation.intervals import mean_interval, pass_at_k
 from rlvr_exp.evaluation.metrics import (
     EvalSample,
     family_rates,
@@ -42,52 +38,6 @@ def evaluations(draw):
         for sample, (outcome, bucket) in enumerate(draw(st.lists(st.sampled_from(OUTCOMES), min_size=1, max_size=9))):
             results.append(scored(f"t{task}", sample, outcome, bucket, family=f"f{task % 2}"))
     return results
-
-
-@given(st.integers(1, 8), st.data())
-def test_pass_at_k_is_the_share_of_k_subsets_with_a_pass(n, data):
-    passed, k = data.draw(st.integers(0, n)), data.draw(st.integers(1, n))
-    subsets = list(combinations([i < passed for i in range(n)], k))
-    exact = Fraction(sum(any(subset) for subset in subsets), len(subsets))
-    assert pass_at_k(n, passed, k) == pytest.approx(float(exact), abs=1e-12)
-
-
-def test_pass_at_k_neither_overflows_nor_loses_digits_at_thousands_of_samples():
-    assert pass_at_k(10_000, 1, 1000) == pytest.approx(0.1, rel=1e-9)
-
-
-@pytest.mark.parametrize("samples, passed, k", [(4, 5, 1), (4, -1, 1), (4, 2, 5), (4, 2, 0)])
-def test_pass_at_k_refuses_counts_that_cannot_be(samples, passed, k):
-    with pytest.raises(ValueError, match="allowed"):
-        pass_at_k(samples, passed, k)
-
-
-def test_equal_tasks_get_the_exact_bound_not_a_zero_width_interval():
-    zero, one = mean_interval([0.0] * 20, 0.0, 1.0), mean_interval([1.0] * 20, 0.0, 1.0)
-    low, high = stats.binomtest(0, 20).proportion_ci(0.95, method="exact")
-    assert zero == pytest.approx((0.0, low, high))
-    assert one == pytest.approx((1.0, 1 - high, 1.0))
-    assert high == pytest.approx(1 - 0.025 ** (1 / 20))
-
-
-def test_the_t_interval_is_the_textbook_one():
-    values = [0.0, 0.25, 0.5, 1.0]
-    expected = stats.t.interval(0.95, 3, loc=fmean(values), scale=stats.sem(values))
-    assert mean_interval(values, -9.0, 9.0) == pytest.approx((fmean(values), *expected))
-
-
-@settings(deadline=None)
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
-def test_an_interval_holds_its_mean_and_stays_in_range(values):
-    mean, low, high = mean_interval(values, 0.0, 1.0)
-    assert 0.0 <= low <= mean + 1e-12 and mean - 1e-12 <= high <= 1.0
-
-
-def test_the_interval_covers_the_truth_about_95_times_in_100():
-    rng = stats.bernoulli(0.3)
-    draws = rng.rvs(size=(2000, 60), random_state=1)
-    hits = sum(low <= 0.3 <= high for _, low, high in (mean_interval(list(map(float, row)), 0, 1) for row in draws))
-    assert 0.92 <= hits / 2000 <= 0.98
 
 
 @pytest.mark.property(34)

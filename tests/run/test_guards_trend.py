@@ -4,10 +4,8 @@ import random
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from rlvr_exp.run.guards_trend import ResourceTrends, Use, measure, slope, sustained
+from rlvr_exp.run.guards_trend import ResourceTrends, Use, measure, sustained
 
 TOTAL = 1000
 
@@ -18,16 +16,6 @@ def told(uses: list[float], left: float, window: int = 40, name: str = "memory")
     for step, used in enumerate(uses, 1):
         lines += trends.take({name: Use(used, left + uses[-1] - used)}, step, TOTAL)
     return lines, trends.metrics()
-
-
-@settings(deadline=None)
-@given(st.floats(-5, 5), st.floats(0, 1000), st.integers(2, 40))
-def test_the_slope_of_a_line_is_its_own_whatever_a_few_points_do(rate: float, start: float, count: int) -> None:
-    values = [start + rate * step for step in range(count)]
-    assert slope(values) == pytest.approx(rate, abs=1e-6)
-    if count >= 10:
-        values[3] += 1e6
-        assert slope(values) == pytest.approx(rate, abs=1e-6)
 
 
 @pytest.mark.parametrize("name", ["memory", "files", "disk"])
@@ -69,7 +57,7 @@ def test_growth_counts_as_the_smaller_of_all_and_lately() -> None:
 def test_real_figures_are_this_process_s(tmp_path: Path) -> None:
     before = measure(tmp_path)
     held, files = bytearray(64 << 20), [open("/dev/null") for _ in range(20)]
-    held[:: 4096] = b"x" * len(held[::4096])
+    held[::4096] = b"x" * len(held[::4096])
     after = measure(tmp_path)
     for file in files:
         file.close()

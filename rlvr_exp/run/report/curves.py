@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rlvr_exp.run.report.charts import Part, line_chart, stacked_chart
-from rlvr_exp.run.report.intervals import band
+from rlvr_exp.run.report.series import band
 from rlvr_exp.run.report.step_counts import StepCounts
 from rlvr_exp.run.tracking import Row
 

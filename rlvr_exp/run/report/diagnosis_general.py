@@ -7,7 +7,6 @@ from rlvr_exp.run.report.finding import Finding, Weight
 
 GAP = 0.05
 """Part of success by which training must have risen more than the held-out tasks, beyond both intervals."""
-_Z = 1.96
 
 
 def generalising(seen: Evidence) -> Iterator[Finding]:
@@ -15,7 +14,7 @@ def generalising(seen: Evidence) -> Iterator[Finding]:
     training = trend(seen.step_counts, lambda one: one.group_success)
     if change is None or training is None or not training.rose:
         return
-    if training.rise - _Z * training.error - change["high"] <= GAP:
+    if training.low - change["high"] <= GAP:
         return
     tasks = {task for one in seen.step_counts for task in one.tasks}
     groups = sum(one.groups for one in seen.step_counts)

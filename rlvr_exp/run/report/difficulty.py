@@ -1,14 +1,13 @@
 """Success by difficulty of the tasks, held out, and by family, in training."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from html import escape
 from typing import Any
 
+from rlvr_exp.core.statistics import mean_interval
 from rlvr_exp.run.report.curves import words
 from rlvr_exp.run.report.data import WHENS, RunData
 from rlvr_exp.run.report.evidence import Share
-from rlvr_exp.run.report.intervals import rate
 from rlvr_exp.run.report.outcome import track_of
 from rlvr_exp.run.report.step_counts import StepCounts
 from rlvr_exp.run.report.task_index import TaskInfo
@@ -50,7 +49,7 @@ def _task_rates(answers: Iterable[Mapping[str, Any]]) -> dict[str, float]:
 
 def _rate(values: Mapping[str, float], tasks: Sequence[str]) -> dict[str, float] | None:
     of_part = [values[task] for task in tasks if task in values]
-    return asdict(rate(of_part)) if of_part else None
+    return {**mean_interval(of_part)._asdict(), "n": len(of_part)} if of_part else None
 
 
 def _line(name: str, rates: Mapping[str, Any]) -> str:

@@ -7,15 +7,16 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from statistics import NormalDist, fmean, median, stdev
+from statistics import NormalDist, fmean, median
 from typing import Any
 
 from rlvr_exp.config.stages import trains
+from rlvr_exp.core.statistics import CONFIDENCE, difference_error, wilson
 from rlvr_exp.run.report.step_counts import StepCounts
 from rlvr_exp.run.rollout_files import VerifiedCompletion
 from rlvr_exp.run.tracking import Row
 
-_Z = NormalDist().inv_cdf(0.975)
+_Z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 
 
 @dataclass(frozen=True)
@@ -31,22 +32,11 @@ class Share:
 
     @property
     def low(self) -> float:
-        return max(0.0, self._centre - self._half) if self.count else 0.0
+        return wilson(self.count, self.of).low if self.of else 0.0
 
     @property
     def high(self) -> float:
-        return min(1.0, self._centre + self._half) if self.count < self.of else 1.0
-
-    @property
-    def _centre(self) -> float:
-        weight = _Z * _Z / self.of if self.of else math.inf
-        return (self.value + weight / 2) / (1 + weight) if self.of else 0.5
-
-    @property
-    def _half(self) -> float:
-        weight = _Z * _Z / self.of if self.of else math.inf
-        spread = self.value * (1 - self.value) / self.of + weight / (4 * self.of) if self.of else 0.0
-        return _Z / (1 + weight) * math.sqrt(spread) if self.of else 0.5
+        return wilson(self.count, self.of).high if self.of else 1.0
 
     def __str__(self) -> str:
         return f"{self.count:,} of {self.of:,} ({self.value:.0%})"
@@ -173,6 +163,11 @@ class Trend:
         return self.last - self.first
 
     @property
+    def low(self) -> float:
+        """The low end of the rise's normal 95% interval."""
+        return self.rise - _Z * self.error
+
+    @property
     def rose(self) -> bool:
         return self.rise > 3 * self.error
 
@@ -188,8 +183,7 @@ def trend(step_counts: Sequence[StepCounts], read: Callable[[StepCounts], Sequen
     first, last = ([value for one in part for value in read(one)] for part in (early(step_counts), late(step_counts)))
     if len(first) < 2 or len(last) < 2:
         return None
-    error = math.sqrt(sum(stdev(part) ** 2 / len(part) for part in (first, last)))
-    return Trend(fmean(first), fmean(last), error)
+    return Trend(fmean(first), fmean(last), difference_error(first, last))
 
 
 def middle(points: Sequence[tuple[int, float]]) -> float:

@@ -1,14 +1,18 @@
 """Prepares numbers for charts: round axes, running means, bins. Pure functions; knows no HTML."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
+
+from rlvr_exp.core.statistics import mean_interval, t_interval
+from rlvr_exp.run.report.step_counts import StepCounts
 
 Values = Sequence[float | None]
 
 MOST_POINTS = 400
 """Most points of a curve; longer curves are shown as means of equal runs of steps, so that the page stays small."""
+MOST_BANDS = 40
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,19 @@ def bins(count: int, most: int) -> list[range]:
     """`count` indices in at most `most` runs of equal length, the last run perhaps shorter."""
     size = max(1, math.ceil(count / most))
     return [range(start, min(start + size, count)) for start in range(0, count, size)]
+
+
+def band(
+    step_counts: Sequence[StepCounts], read: Callable[[StepCounts], Sequence[float]], share: bool
+) -> list[tuple[float, float, float]]:
+    """(step, low, high): the interval of the mean over groups, pooled over equal runs of steps; `share`: of values in [0, 1]."""
+    drawn = []
+    for run in bins(len(step_counts), MOST_BANDS):
+        values = [value for i in run for value in read(step_counts[i])]
+        if len(values) > 1:
+            _, low, high = mean_interval(values) if share else t_interval(values)
+            drawn.append((fmean((step_counts[run[0]].step, step_counts[run[-1]].step)), low, high))
+    return drawn
 
 
 def thinned(steps: Sequence[int], columns: Mapping[str, Values]) -> tuple[list[int], dict[str, list[float | None]]]:

@@ -1,0 +1,138 @@
+"""The one home of estimates with 95% intervals, all by scipy.stats.
+
+Tasks, groups or pairs are the unit that was drawn from a population: whoever has several samples of one task averages
+them first. scipy is loaded by the first call, so that importing this module costs nothing.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from statistics import fmean, median
+from typing import NamedTuple
+
+CONFIDENCE = 0.95
+
+
+class Estimate(NamedTuple):
+    """A value with its 95% interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def wilson(count: int, n: int) -> Estimate:
+    """A share of independent trials with Wilson's score interval (1927), which holds at 0 and n too.
+
+    Raises:
+        ValueError: unless 0 <= count <= n and n >= 1.
+    """
+    if not 0 <= count <= n or n < 1:
+        raise ValueError(f"wilson: got count={count} of n={n}, allowed 0..n with n of at least 1")
+    from scipy import stats
+
+    interval = stats.binomtest(count, n).proportion_ci(CONFIDENCE, method="wilson")
+    return Estimate(count / n, float(interval.low), float(interval.high))
+
+
+def t_interval(values: Sequence[float]) -> Estimate:
+    """A mean with Student's t-interval, which is empty for a single value and for equal values.
+
+    Raises:
+        ValueError: no values.
+    """
+    if not values:
+        raise ValueError("t_interval: got no values; an interval needs at least one")
+    mean = fmean(values)
+    if min(values) == max(values):
+        return Estimate(mean, mean, mean)
+    from scipy import stats
+
+    half = float(stats.t.interval(CONFIDENCE, len(values) - 1)[1] * stats.sem(values))
+    return Estimate(mean, mean - half, mean + half)
+
+
+def mean_interval(values: Sequence[float], floor: float = 0.0, ceiling: float = 1.0) -> Estimate:
+    """A mean of values in [floor, ceiling], one for each task; a t-interval clipped to that range.
+
+    Where all tasks have the same value their spread is useless. Then the exact (Clopper-Pearson) bound q on the share
+    of tasks that would have differed, 0 of n seen, is used, and such tasks may have had any value: low = (1-q) v +
+    q floor, high = (1-q) v + q ceiling. For 0/n and n/n of a rate this is the Clopper-Pearson interval itself.
+
+    Raises:
+        ValueError: no values.
+    """
+    mean, low, high = t_interval(values)
+    if min(values) < max(values):
+        return Estimate(mean, max(floor, low), min(ceiling, high))
+    from scipy import stats
+
+    unseen = float(stats.binomtest(0, len(values)).proportion_ci(CONFIDENCE, method="exact").high)
+    kept = (1.0 - unseen) * mean
+    return Estimate(mean, kept + unseen * floor, kept + unseen * ceiling)
+
+
+def median_interval(values: Sequence[float]) -> Estimate:
+    """A median between the order statistics whose binomial coverage is at least 95%; fewer than six: the extremes.
+
+    Raises:
+        ValueError: no values.
+    """
+    if not values:
+        raise ValueError("median_interval: got no values; an interval needs at least one")
+    from scipy import stats
+
+    low, high = stats.quantile_test(values, q=0.0, p=0.5).confidence_interval(CONFIDENCE)
+    low, high = (min(values), max(values)) if math.isnan(low) or math.isnan(high) else (low, high)
+    return Estimate(median(values), float(low), float(high))
+
+
+def bootstrap_interval(statistic: Callable[[Sequence[int]], float], n: int, draws: int = 300) -> tuple[float, float]:
+    """(low, high) of a statistic of n units by the percentile bootstrap (Efron 1979); the draws depend on n alone.
+
+    Args:
+        statistic: of the units with these indices in 0..n-1, an array with repetitions.
+    """
+    if n < 2:
+        value = statistic([0])
+        return value, value
+    from scipy import stats
+
+    drawn = stats.bootstrap(
+        (range(n),), statistic, n_resamples=draws, vectorized=False, method="percentile", rng=0
+    ).confidence_interval
+    return float(drawn.low), float(drawn.high)
+
+
+def difference_error(first: Sequence[float], last: Sequence[float]) -> float:
+    """Standard error of the difference of two independent means (Welch 1947), each of at least two values."""
+    from scipy import stats
+
+    return math.hypot(stats.sem(first), stats.sem(last))
+
+
+def slope(values: Sequence[float]) -> float:
+    """Growth per step by the median of all pairwise slopes (Theil 1950, Sen 1968), which a few outlying steps do not
+    move; 0 of fewer than two values."""
+    if len(values) < 2:
+        return 0.0
+    from scipy import stats
+
+    return float(stats.theilslopes(values).slope)
+
+
+def pass_at_k(samples: int, passed: int, k: int) -> float:
+    """Unbiased estimate of the chance that at least one of k fresh samples passes.
+
+    Chen et al. 2021 (arXiv:2107.03374), equation 1: 1 - C(n-c, k) / C(n, k), as a product, so that no factorial
+    overflows and no difference of large numbers cancels.
+
+    Raises:
+        ValueError: unless 0 <= passed <= samples and 1 <= k <= samples.
+    """
+    if not 0 <= passed <= samples:
+        raise ValueError(f"pass_at_k: got passed={passed} of samples={samples}, allowed 0..samples")
+    if not 1 <= k <= samples:
+        raise ValueError(f"pass_at_k: got k={k} with samples={samples}, allowed 1..samples; draw more samples")
+    if samples - passed < k:
+        return 1.0
+    return 1.0 - math.prod(1.0 - k / i for i in range(samples - passed + 1, samples + 1))
