@@ -1,17 +1,16 @@
 """Which names `algorithm.trl.NAME` takes: fields of the pinned TRL release, less those that the framework sets itself.
 
-Light: reads the generated list in trl_fields.py and never imports TRL.
+Light: never imports TRL.
 """
 
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
+from importlib.metadata import version
 from typing import Any
 
 from rlvr_exp.config.names import suggest
-from rlvr_exp.config.trl_fields import GRPOCONFIG, SFTCONFIG, TRL_VERSION
+from rlvr_exp.config.trl_fields import trl_fields
 from rlvr_exp.core.errors import InputProblem
-
-FIELDS: dict[str, dict[str, str]] = {"GRPOConfig": GRPOCONFIG, "SFTConfig": SFTCONFIG}
 
 SAMPLING = "nothing: rollouts are sampled by this project's own engine, which does not read it"
 SINGLE = "nothing: set by the parallel group"
@@ -162,28 +161,24 @@ def framework_key(cls: str, name: str) -> str | None:
     return None
 
 
-def free_names(cls: str) -> list[str]:
-    return [name for name in FIELDS[cls] if framework_key(cls, name) is None]
-
-
 def trl_problems(cls: str, given: Mapping[str, Any]) -> list[InputProblem]:
     """What is wrong with a node's `trl` mapping."""
     return [problem for name, value in given.items() for problem in _problems(cls, name, value)]
 
 
 def _problems(cls: str, name: str, value: Any) -> Iterator[InputProblem]:
-    where = f"trl.{name}"
-    if name not in FIELDS[cls]:
-        near = suggest(name, FIELDS[cls])
+    where, fields = f"trl.{name}", trl_fields(cls)
+    if name not in fields:
+        near = suggest(name, fields)
         remedy = f"for {near} set {framework_key(cls, near)}" if near and framework_key(cls, near) else ""
-        yield InputProblem(where, f"no field of {cls} in TRL {TRL_VERSION}", name, "", near and f"trl.{near}", remedy)
+        yield InputProblem(where, f"no field of {cls} in TRL {version('trl')}", name, "", near and f"trl.{near}", remedy)
         return
     ours = framework_key(cls, name)
     if ours is not None:
         remedy = "drop it" if ours.startswith("nothing") else f"set {ours}"
         yield InputProblem(where, f"set by the framework; our key for it is {ours}", str(value), "", "", remedy)
-    elif not _fits(value, FIELDS[cls][name]):
-        yield InputProblem(where, "wrong type", repr(value), FIELDS[cls][name])
+    elif not _fits(value, fields[name]):
+        yield InputProblem(where, "wrong type", repr(value), fields[name])
 
 
 def _fits(value: Any, annotation: str) -> bool:

@@ -1,5 +1,9 @@
 """Names of the trainer's own options: those of the installed release, and rejected with our key where we set them."""
 
+import subprocess
+import sys
+from dataclasses import fields
+
 import pytest
 
 from rlvr_exp.config import compose
@@ -7,16 +11,22 @@ from rlvr_exp.config.compose import compose_lenient
 from rlvr_exp.config.options import SCHEMAS
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.schema_match import field_types
-from rlvr_exp.config.trl_names import EVERYWHERE, FIELDS, OURS, framework_key, free_names, trl_problems
-
-NAMES = [(cls, name) for cls, names in FIELDS.items() for name in names]
+from rlvr_exp.config.trl_fields import FILES, trl_fields
+from rlvr_exp.config.trl_names import EVERYWHERE, OURS, framework_key, trl_problems
 
 
 @pytest.mark.slow
-def test_the_list_is_that_of_the_installed_release() -> None:
-    from rlvr_exp.algorithms.trl_names import TARGET, render
+def test_the_fields_read_are_what_the_constructors_take() -> None:
+    import trl
 
-    assert TARGET.read_text() == render(), "run python -m rlvr_exp.algorithms.trl_names and look at what changed"
+    for cls in FILES:
+        assert {field.name for field in fields(getattr(trl, cls)) if field.init} == set(trl_fields(cls))
+
+
+def test_reading_the_fields_loads_neither_library() -> None:
+    code = "import sys; from rlvr_exp.config.trl_names import trl_problems; assert trl_problems('SFTConfig', {'x': 1})\n"
+    code += "sys.exit(bool({'trl', 'transformers', 'torch'} & set(sys.modules)))"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 @pytest.mark.parametrize(
@@ -52,16 +62,14 @@ def test_every_key_that_a_refusal_names_exists() -> None:
     assert {key.split(";")[0] for key in named} <= known
 
 
-@pytest.mark.parametrize("cls", FIELDS)
+@pytest.mark.parametrize("cls", FILES)
 def test_every_pattern_names_a_field(cls: str) -> None:
     from fnmatch import fnmatchcase
 
-    unused = [pattern for pattern in OURS[cls] if not any(fnmatchcase(name, pattern) for name in FIELDS[cls])]
+    unused = [pattern for pattern in OURS[cls] if not any(fnmatchcase(name, pattern) for name in trl_fields(cls))]
     assert unused == []
 
 
-@pytest.mark.parametrize("cls", FIELDS)
-def test_free_and_ours_share_out_all_names(cls: str) -> None:
-    free = set(free_names(cls))
-    assert "torch_compile" in free and "gradient_checkpointing" not in free
-    assert {name for name in FIELDS[cls] if framework_key(cls, name)} == set(FIELDS[cls]) - free
+@pytest.mark.parametrize("cls", FILES)
+def test_what_the_framework_does_not_set_is_free(cls: str) -> None:
+    assert framework_key(cls, "torch_compile") is None and framework_key(cls, "gradient_checkpointing")
