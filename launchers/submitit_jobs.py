@@ -21,7 +21,7 @@ import submitit
 
 from rlvr_exp.config.jobs import expand
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.run.sweep import job_directories
+from rlvr_exp.launch.sweep import job_directories
 
 
 class Run:

@@ -19,7 +19,7 @@ from rlvr_exp.core.errors import DONE, INTERRUPTED, InputError, InputProblem, Rl
 
 if TYPE_CHECKING:
     from rlvr_exp.config import Checked, Config
-    from rlvr_exp.run.execute import Inline, Outcome
+    from rlvr_exp.launch.execute import Inline, Outcome
 
 FLAGS = {
     "--help": "this page; with +stage=NAME also every option of that stage",
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except RlvrError as stop:
         print(_shown(stop), file=sys.stderr)
         return stop.exit_code
-    except KeyboardInterrupt:  # Before a run has children or after it: between, rlvr_exp.run.children takes signals.
+    except KeyboardInterrupt:  # Before a run has children or after it: between, rlvr_exp.launch.children takes signals.
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
 
@@ -167,7 +167,7 @@ def _single(line: CommandLine) -> int:
 
 def _dry(config: "Config") -> int:
     from rlvr_exp.config.needs import missing_artifacts
-    from rlvr_exp.run.plan import plan
+    from rlvr_exp.memory.plan import plan
 
     _refuse_what_cannot_run([config], fetchable=True)
     _say(plan(config, missing_artifacts(config)))
@@ -180,7 +180,7 @@ def _refuse_what_cannot_run(configs: Sequence["Config"], fetchable: bool = False
     Raises:
         InputError: with every problem. `fetchable`: a plan may lack what can be fetched.
     """
-    from rlvr_exp.run.preflight import preflight_problems
+    from rlvr_exp.launch.preflight import preflight_problems
 
     problems = [problem for config in configs for problem in preflight_problems(config, fetchable)]
     if problems:
@@ -188,14 +188,14 @@ def _refuse_what_cannot_run(configs: Sequence["Config"], fetchable: bool = False
 
 
 def _directory(config: "Config") -> Path:
-    from rlvr_exp.run.directory import default_directory
-    from rlvr_exp.run.resume import directory_of
+    from rlvr_exp.launch.resume import directory_of
+    from rlvr_exp.records.directory import default_directory
 
     return directory_of(config) or default_directory(config.stage, datetime.now())
 
 
 def _run(checked: "Checked", words: Sequence[str], directory: Path) -> "Outcome":
-    from rlvr_exp.run.execute import execute
+    from rlvr_exp.launch.execute import execute
 
     command = ["python", "-m", "rlvr_exp", *words]
     return execute(checked, command, directory, _inline() if checked.config.run.inline else None)
@@ -209,7 +209,7 @@ def _inline() -> "Inline":
 
 def _sweep(line: CommandLine) -> int:
     from rlvr_exp.config.jobs import expand
-    from rlvr_exp.run.sweep import job_directories, run_all
+    from rlvr_exp.launch.sweep import job_directories, run_all
 
     if line.problems:
         raise InputError(*line.problems)

@@ -119,8 +119,8 @@ def _rank(arguments: list[str]) -> int:
 
 
 def _program(words: list[str]) -> int:
+    from rlvr_exp.launch import children
     from rlvr_exp.main import main
-    from rlvr_exp.run import children
 
     children._start = Forked
     return main(words)

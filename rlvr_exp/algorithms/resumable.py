@@ -2,7 +2,7 @@
 
 Transformers itself saves and loads optimizer, schedule, random numbers and TRL's position; `rank_N.pt` adds what it
 forgets: the loss and the metrics since the last row, counts of tokens, and the `trainer_state` of our trainers. Files hold
-tensors and plain values, read with `weights_only`; under DeepSpeed, its own. rlvr_exp.run.checkpoints saves the weights.
+tensors and plain values, read with `weights_only`; under DeepSpeed, its own. rlvr_exp.training.checkpoints saves the weights.
 
 Seams of the pinned Transformers: `_save_checkpoint` is called where `control.should_save` is set, after the step's row
 and evaluation; `_init_training_state`, `_load_from_checkpoint` and `_run_epoch` are steps of `train`.

@@ -110,7 +110,7 @@ class PolicyTrainer(Resumable, SkipNonFiniteUpdates, GradNormMetrics, UnderDeepS
 
     @property
     def checkpoint_parts(self) -> Mapping[str, Any]:
-        """Objects that belong to a checkpoint besides the policy, by name (rlvr_exp.run.checkpoints)."""
+        """Objects that belong to a checkpoint besides the policy, by name (rlvr_exp.training.checkpoints)."""
         follows = self.ref_model is not None and self.args.sync_ref_model
         return {"reference": Reference(self.accelerator.unwrap_model(self.ref_model))} if follows else {}
 

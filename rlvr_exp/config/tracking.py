@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from rlvr_exp.config.options import configures, option
 
 
-@configures("rlvr_exp.run.tracking.Files")
+@configures("rlvr_exp.records.tracking.Files")
 @dataclass
 class Files:
     """The run directory's files alone."""
@@ -19,13 +19,13 @@ class Viewer:
     """Samples of each logged step shown with their verdicts: the best and the worst paid, then others by chance."""
 
 
-@configures("rlvr_exp.run.tracking.TensorBoard")
+@configures("rlvr_exp.records.tracking.TensorBoard")
 @dataclass
 class TensorBoard(Viewer):
     """TensorBoard event files in the run directory."""
 
 
-@configures("rlvr_exp.run.tracking.WandB")
+@configures("rlvr_exp.records.tracking.WandB")
 @dataclass
 class WandB(Viewer):
     """Weights & Biases."""

@@ -1,4 +1,4 @@
-"""The current phase of this process, in a word, for the log of a stuck run (rlvr_exp.run.watchdog).
+"""The current phase of this process, in a word, for the log of a stuck run (rlvr_exp.launch.watchdog).
 
 Owns one stack of names, written by the thread that works and read by any. Never decides anything.
 """

@@ -23,7 +23,7 @@ from rlvr_exp.evaluation.metrics import (
     verdict_counts,
 )
 from rlvr_exp.evaluation.paired import paired
-from rlvr_exp.run.rollout_files import When, evaluation_path, read_evaluation, write_evaluation
+from rlvr_exp.records.rollout_files import When, evaluation_path, read_evaluation, write_evaluation
 
 
 def save(

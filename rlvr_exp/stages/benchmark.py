@@ -9,7 +9,7 @@ from rlvr_exp.benchmarks.contest import Outcome, table
 from rlvr_exp.config import build
 from rlvr_exp.config.stages import reads
 from rlvr_exp.core.files import write_json, write_text
-from rlvr_exp.run.context import RunContext, StageResult
+from rlvr_exp.records.context import RunContext, StageResult
 
 
 def run(config: Any, context: RunContext) -> StageResult:

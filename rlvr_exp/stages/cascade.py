@@ -16,18 +16,18 @@ from rlvr_exp.config import build
 from rlvr_exp.config.cascade import starts
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.models.zero3 import gathered_weights
+from rlvr_exp.records.context import RunContext, StageResult
+from rlvr_exp.records.fingerprint import run_fingerprint
+from rlvr_exp.records.manifest import resumed_from
+from rlvr_exp.records.tracking import Tracker
 from rlvr_exp.rollouts.cascade import ROLES
-from rlvr_exp.run.checkpoints import Checkpoints, restore
-from rlvr_exp.run.context import RunContext, StageResult
-from rlvr_exp.run.fingerprint import run_fingerprint
-from rlvr_exp.run.guards_trend import ResourceTrends
-from rlvr_exp.run.manifest import resumed_from
-from rlvr_exp.run.saving import BestCheckpoint, CheckpointWriter
-from rlvr_exp.run.tracking import Tracker
 from rlvr_exp.stages.cascade_components import CascadeComponents, build_components, evaluate_and_save, evaluate_before
 from rlvr_exp.stages.cascade_learning import CascadeSteps, collector_of, held_out_success
 from rlvr_exp.stages.cascade_roles import Learner, Learners
 from rlvr_exp.stages.fit import resumed_step
+from rlvr_exp.training.checkpoints import Checkpoints, restore
+from rlvr_exp.training.guards_trend import ResourceTrends
+from rlvr_exp.training.saving import BestCheckpoint, CheckpointWriter
 
 
 def run(config, context: RunContext) -> StageResult:

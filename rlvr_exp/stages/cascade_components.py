@@ -16,13 +16,13 @@ from rlvr_exp.evaluation.saved import save, saved_rates
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.models.report import parameters
 from rlvr_exp.models.role_policies import load_roles
+from rlvr_exp.records import manifest
+from rlvr_exp.records.context import RunContext
+from rlvr_exp.records.rollout_files import When
+from rlvr_exp.report.task_index import save_task_index
 from rlvr_exp.rollouts.cascade import ANNOTATOR, ROLES, WRITER, Cascade
 from rlvr_exp.rollouts.distributed import broadcast_object
 from rlvr_exp.rollouts.sampler import SamplingParams
-from rlvr_exp.run import manifest
-from rlvr_exp.run.context import RunContext
-from rlvr_exp.run.report.task_index import save_task_index
-from rlvr_exp.run.rollout_files import When
 from rlvr_exp.stages.components import RunComponents, device, held_out_tasks
 from rlvr_exp.stages.verifier_match import all_tasks, check_verifier_match
 from rlvr_exp.stages.verifier_setup import build_verifier, checked_description

@@ -18,20 +18,20 @@ from rlvr_exp.config import build
 from rlvr_exp.core.errors import GuardStop, Interrupted
 from rlvr_exp.evaluation.leakage import check_leakage
 from rlvr_exp.evaluation.metrics import rates_from
+from rlvr_exp.records.context import RunContext
+from rlvr_exp.records.rollout_files import VerifiedCompletion, write_rollouts
+from rlvr_exp.records.tracking import Tracker
 from rlvr_exp.rollouts.cascade import ROLES
 from rlvr_exp.rollouts.cascade_collect import CascadeCollector, Collected, Paid
 from rlvr_exp.rollouts.distributed import all_reduce_counters
-from rlvr_exp.run.context import RunContext
-from rlvr_exp.run.guards_trend import ResourceTrends
-from rlvr_exp.run.rollout_files import VerifiedCompletion, write_rollouts
-from rlvr_exp.run.rollout_rows import rollout_rows
-from rlvr_exp.run.saving import EvalFn
-from rlvr_exp.run.tracking import Tracker
 from rlvr_exp.stages.cascade_components import CascadeComponents, score_cascade
 from rlvr_exp.stages.cascade_roles import Learner, algorithm_of
 from rlvr_exp.stages.components import held_out_tasks, rl_split, training_tasks
 from rlvr_exp.stages.fit import SUCCESS
 from rlvr_exp.stages.verifier_setup import system_metrics
+from rlvr_exp.training.guards_trend import ResourceTrends
+from rlvr_exp.training.rollout_rows import rollout_rows
+from rlvr_exp.training.saving import EvalFn
 
 
 def collector_of(components: CascadeComponents, config, context: RunContext) -> CascadeCollector:

@@ -18,15 +18,15 @@ from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.config import build
 from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.models.adapters import adapter_metrics
+from rlvr_exp.records.context import RunContext
 from rlvr_exp.rollouts.cascade import ANNOTATOR
 from rlvr_exp.rollouts.distributed import rank
 from rlvr_exp.rollouts.groups import Groups
-from rlvr_exp.run.callbacks import MetricsLogger
-from rlvr_exp.run.context import RunContext
-from rlvr_exp.run.guards import Guards
-from rlvr_exp.run.step_log import StepLog
 from rlvr_exp.stages.cascade_components import CascadeComponents
 from rlvr_exp.stages.reinforcement import trainer_arguments
+from rlvr_exp.training.callbacks import MetricsLogger
+from rlvr_exp.training.guards import Guards
+from rlvr_exp.training.step_log import StepLog
 
 if TYPE_CHECKING:
     from rlvr_exp.stages.cascade_learning import CascadeSteps

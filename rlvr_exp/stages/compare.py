@@ -17,8 +17,8 @@ from rlvr_exp.core.files import write_json, write_text
 from rlvr_exp.evaluation.metrics import METRICS, task_values
 from rlvr_exp.evaluation.paired import paired
 from rlvr_exp.evaluation.saved import load
-from rlvr_exp.run.context import RunContext, StageResult
-from rlvr_exp.run.rollout_files import evaluation_path
+from rlvr_exp.records.context import RunContext, StageResult
+from rlvr_exp.records.rollout_files import evaluation_path
 
 NEEDED = ("config.yaml", "summary.json")
 OWN_KEYS = ("run.dir",)

@@ -20,11 +20,11 @@ from rlvr_exp.evaluation.saved import save, saved_rates
 from rlvr_exp.evaluation.text_similarity import metrics_by_role
 from rlvr_exp.models.policy import Policy, load_policy
 from rlvr_exp.models.report import parameters
+from rlvr_exp.records import manifest
+from rlvr_exp.records.context import RunContext
+from rlvr_exp.records.rollout_files import When
+from rlvr_exp.report.task_index import save_task_index
 from rlvr_exp.rollouts.distributed import broadcast_object, rank
-from rlvr_exp.run import manifest
-from rlvr_exp.run.context import RunContext
-from rlvr_exp.run.report.task_index import save_task_index
-from rlvr_exp.run.rollout_files import When
 from rlvr_exp.stages.gold_check import check_golds
 from rlvr_exp.stages.screening import unfit
 from rlvr_exp.stages.verifier_match import all_tasks, check_verifier_match

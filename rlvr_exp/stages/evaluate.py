@@ -13,8 +13,8 @@ from rlvr_exp.evaluation.metrics import METRICS, EvalSample, Rate, latency, task
 from rlvr_exp.evaluation.paired import paired
 from rlvr_exp.evaluation.saved import load
 from rlvr_exp.evaluation.text_similarity import saved_role_rates
+from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.rollouts.distributed import all_reduce_counters
-from rlvr_exp.run.context import RunContext, StageResult
 from rlvr_exp.stages import cascade_components
 from rlvr_exp.stages.components import build_components, evaluate_and_save
 from rlvr_exp.stages.verifier_setup import system_metrics

@@ -13,11 +13,11 @@ from rlvr_exp.evaluation.evaluate_policy import evaluate_policy
 from rlvr_exp.evaluation.leakage import check_leakage
 from rlvr_exp.evaluation.metrics import rates_from
 from rlvr_exp.models.zero3 import gathered_weights
-from rlvr_exp.run.checkpoints import TRAINING, Checkpoints, restore
-from rlvr_exp.run.context import RunContext
-from rlvr_exp.run.manifest import resumed_from
-from rlvr_exp.run.saving import BestCheckpoint, EvalFn
+from rlvr_exp.records.context import RunContext
+from rlvr_exp.records.manifest import resumed_from
 from rlvr_exp.stages.components import RunComponents, held_out_tasks
+from rlvr_exp.training.checkpoints import TRAINING, Checkpoints, restore
+from rlvr_exp.training.saving import BestCheckpoint, EvalFn
 
 SUCCESS = ("pass_at_1", "pass_at_1_greedy")
 

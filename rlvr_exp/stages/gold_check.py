@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from rlvr_exp.core.errors import GuardStop
-from rlvr_exp.run.context import RunContext
+from rlvr_exp.records.context import RunContext
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier
 

@@ -20,13 +20,13 @@ from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.inference.engine import Engine, settings_of
 from rlvr_exp.inference.inputs import InferenceTask, from_file, select_tasks, tasks_of_domain
 from rlvr_exp.inference.summary import Summary, readable
+from rlvr_exp.launch.standard_input import NAME as KEPT_INPUT
 from rlvr_exp.models.identity import weights_hash
 from rlvr_exp.models.policy import load_policy
 from rlvr_exp.models.report import parameters
-from rlvr_exp.run import manifest
-from rlvr_exp.run.answer_file import AnswerFile
-from rlvr_exp.run.context import RunContext, StageResult
-from rlvr_exp.run.standard_input import NAME as KEPT_INPUT
+from rlvr_exp.records import manifest
+from rlvr_exp.records.answer_file import AnswerFile
+from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.stages.components import device, held_out_order, split_tasks
 from rlvr_exp.stages.verifier_match import check_verifier_match
 from rlvr_exp.stages.verifier_setup import build_verifier, checked_description, system_metrics

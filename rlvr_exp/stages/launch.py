@@ -1,5 +1,5 @@
 """A child process of a run: `python -m rlvr_exp.stages.launch RUN_DIR PROGRESS_FD LIFE_FD`, started by the parent, once
-per rank (rlvr_exp.run.ranks).
+per rank (rlvr_exp.launch.ranks).
 
 Runs the stage of RUN_DIR/config.yaml, writes summary.json, and maps failures to exit codes. Knows no stage by name.
 """
@@ -24,15 +24,16 @@ from rlvr_exp.config.stages import STAGES
 from rlvr_exp.core import checksums
 from rlvr_exp.core.errors import DONE, FAULT, InputError, RlvrError
 from rlvr_exp.core.secrets import Masking, masked
-from rlvr_exp.run import lifeline, ranks
-from rlvr_exp.run.context import RunContext, StageResult
-from rlvr_exp.run.fingerprint import flat
-from rlvr_exp.run.guards_disk import unwritable
-from rlvr_exp.run.summary import write_summary
-from rlvr_exp.run.unused_packages import hide_unused_packages
-from rlvr_exp.run.watchdog import watched
+from rlvr_exp.launch import lifeline, ranks
+from rlvr_exp.launch.unused_packages import hide_unused_packages
+from rlvr_exp.launch.watchdog import watched
+from rlvr_exp.records.context import RunContext, StageResult
+from rlvr_exp.records.fingerprint import flat
+from rlvr_exp.records.guards_disk import unwritable
+from rlvr_exp.records.summary import write_summary
+from rlvr_exp.training.torch_distributed import joined
 
-FILES = "rlvr_exp.run.tracking.Files"
+FILES = "rlvr_exp.records.tracking.Files"
 
 
 def main(arguments: list[str]) -> int:
@@ -76,7 +77,7 @@ def _to_the_end(config: Config, context: RunContext) -> int:
     code = DONE
     try:
         module = importlib.import_module(f"rlvr_exp.stages.{STAGES[config.stage].module or config.stage}")
-        with watched(config.run.guards, context, config.stage), ranks.joined(config.parallel):
+        with watched(config.run.guards, context, config.stage), joined(config.parallel):
             result = module.run(config, context)
     except RlvrError as stop:
         result, code = _unfinished(context, str(stop)), stop.exit_code

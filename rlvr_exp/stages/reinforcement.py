@@ -12,15 +12,11 @@ from rlvr_exp.algorithms.sync_probe_callback import SyncProbeCallback
 from rlvr_exp.config import build
 from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.evaluation.text_similarity import saved_role_rates
+from rlvr_exp.records.context import RunContext, StageResult
+from rlvr_exp.records.fingerprint import run_fingerprint
+from rlvr_exp.records.tracking import Tracker
 from rlvr_exp.rollouts.collect import Collector
 from rlvr_exp.rollouts.sampler import SamplingParams
-from rlvr_exp.run.callbacks import MetricsLogger
-from rlvr_exp.run.checkpoints import Checkpoints
-from rlvr_exp.run.context import RunContext, StageResult
-from rlvr_exp.run.fingerprint import run_fingerprint
-from rlvr_exp.run.guards import Guards
-from rlvr_exp.run.saving import BestCheckpoint, CheckpointWriter
-from rlvr_exp.run.tracking import Tracker
 from rlvr_exp.stages.components import (
     RunComponents,
     build_components,
@@ -31,6 +27,10 @@ from rlvr_exp.stages.components import (
 )
 from rlvr_exp.stages.fit import fit, held_out_success, resumed_step
 from rlvr_exp.stages.rollout_feed import RolloutFeed
+from rlvr_exp.training.callbacks import MetricsLogger
+from rlvr_exp.training.checkpoints import Checkpoints
+from rlvr_exp.training.guards import Guards
+from rlvr_exp.training.saving import BestCheckpoint, CheckpointWriter
 
 
 def run(config, context: RunContext) -> StageResult:

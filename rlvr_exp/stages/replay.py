@@ -19,20 +19,20 @@ from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.config import Config, build
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.files import write_json, write_text
+from rlvr_exp.records import manifest
+from rlvr_exp.records.context import RunContext, StageResult
+from rlvr_exp.records.rollout_files import VerifiedCompletion
+from rlvr_exp.records.run_reader import RunReader
 from rlvr_exp.rewards.base import RewardInput
 from rlvr_exp.rewards.compose import Reward, RewardBreakdown
 from rlvr_exp.rollouts.completion import TRUNCATED, Completion
 from rlvr_exp.rollouts.groups import Group, Groups
 from rlvr_exp.rollouts.sampler import TokenSample
-from rlvr_exp.run import manifest
-from rlvr_exp.run.context import RunContext, StageResult
-from rlvr_exp.run.rollout_files import VerifiedCompletion
-from rlvr_exp.run.rollout_rows import rollout_rows
-from rlvr_exp.run.run_reader import RunReader
 from rlvr_exp.stages.replay_update import UpdateReplay, replay_update
 from rlvr_exp.stages.verifier_match import all_tasks, check_verifier_match
 from rlvr_exp.stages.verifier_setup import build_verifier, checked_description
 from rlvr_exp.tasks.base import Candidate, Domain, Task
+from rlvr_exp.training.rollout_rows import rollout_rows
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier
 
 COMPARED = ("outcome", "bucket", "rule", "passed", "total", "reward", "terms", "advantage", "fate")

@@ -17,18 +17,18 @@ from rlvr_exp.config import load as load_config
 from rlvr_exp.config.options import SCHEMAS
 from rlvr_exp.core.errors import InputError, Interrupted
 from rlvr_exp.core.sealed import check_sound
-from rlvr_exp.run import manifest
-from rlvr_exp.run.context import RunContext
-from rlvr_exp.run.initial_weights import changed_initial_weights, initial_weights
-from rlvr_exp.run.resume import steps_of
-from rlvr_exp.run.rollout_files import read_rollouts, rollout_steps
-from rlvr_exp.run.tracking import read_metrics
+from rlvr_exp.launch.resume import steps_of
+from rlvr_exp.records import manifest
+from rlvr_exp.records.context import RunContext
+from rlvr_exp.records.initial_weights import changed_initial_weights, initial_weights
+from rlvr_exp.records.rollout_files import read_rollouts, rollout_steps
+from rlvr_exp.records.tracking import read_metrics
 from rlvr_exp.stages.components import build_components
 from rlvr_exp.stages.reinforcement import collect_from, train
 
 MACHINE = ("time/", "system/")
 """Metrics that differ between any two runs."""
-FILES = "rlvr_exp.run.tracking.Files"
+FILES = "rlvr_exp.records.tracking.Files"
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ diagnosis.
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.run.context import RunContext, StageResult
-from rlvr_exp.run.report import write_report
+from rlvr_exp.records.context import RunContext, StageResult
+from rlvr_exp.report import write_report
 
 
 def run(config: Any, context: RunContext) -> StageResult:

@@ -20,18 +20,18 @@ from rlvr_exp.config import Config, build
 from rlvr_exp.core.errors import InputError, InputProblem, Interrupted, RlvrError
 from rlvr_exp.core.files import write_json, write_text
 from rlvr_exp.evaluation.rescored import Rescored, VerdictSummary, change
-from rlvr_exp.run import manifest
-from rlvr_exp.run.context import RunContext, StageResult
-from rlvr_exp.run.ordered_futures import OrderedFutures, Pending
-from rlvr_exp.run.resumable_jsonl import ResumableJsonl, shown
-from rlvr_exp.run.rollout_files import VerifiedCompletion
-from rlvr_exp.run.run_reader import RunReader
+from rlvr_exp.records import manifest
+from rlvr_exp.records.context import RunContext, StageResult
+from rlvr_exp.records.resumable_jsonl import ResumableJsonl, shown
+from rlvr_exp.records.rollout_files import VerifiedCompletion
+from rlvr_exp.records.run_reader import RunReader
 from rlvr_exp.stages.verifier_match import all_tasks, check_verifier_match
 from rlvr_exp.stages.verifier_setup import build_verifier, checked_description, system_metrics
 from rlvr_exp.stages.verify import decides
 from rlvr_exp.tasks.base import Candidate, Domain, Task
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier, completed_future
 from rlvr_exp.verifiers.guarded import NoVerdictRate
+from rlvr_exp.verifiers.ordered_futures import OrderedFutures, Pending
 
 KEYS = ("id", "step", "task", "waited", "old", "new", "changed", "log")
 TRUNCATED = Verdict("failed", bucket="truncated", log="the completion reached its token limit before it ended")

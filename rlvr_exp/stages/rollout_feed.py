@@ -5,15 +5,15 @@ from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.models.adapters import adapter_metrics
+from rlvr_exp.records.context import RunContext
+from rlvr_exp.records.rollout_files import VerifiedCompletion, write_rollouts
 from rlvr_exp.rollouts.collect import Collector
 from rlvr_exp.rollouts.distributed import all_reduce_counters
 from rlvr_exp.rollouts.groups import Groups
-from rlvr_exp.run.context import RunContext
-from rlvr_exp.run.rollout_files import VerifiedCompletion, write_rollouts
-from rlvr_exp.run.rollout_rows import rollout_rows
-from rlvr_exp.run.step_log import StepLog
 from rlvr_exp.stages.components import RunComponents
 from rlvr_exp.stages.verifier_setup import system_metrics
+from rlvr_exp.training.rollout_rows import rollout_rows
+from rlvr_exp.training.step_log import StepLog
 
 
 class RolloutFeed:

@@ -13,14 +13,10 @@ from rlvr_exp.config.batching import derive
 from rlvr_exp.evaluation.leakage import check_leakage
 from rlvr_exp.evaluation.text_similarity import saved_role_rates
 from rlvr_exp.models.adapters import adapter_metrics
-from rlvr_exp.run import manifest
-from rlvr_exp.run.callbacks import MetricsLogger
-from rlvr_exp.run.checkpoints import Checkpoints
-from rlvr_exp.run.context import RunContext, StageResult
-from rlvr_exp.run.fingerprint import run_fingerprint
-from rlvr_exp.run.guards import Guards
-from rlvr_exp.run.saving import BestCheckpoint, CheckpointWriter
-from rlvr_exp.run.tracking import Tracker
+from rlvr_exp.records import manifest
+from rlvr_exp.records.context import RunContext, StageResult
+from rlvr_exp.records.fingerprint import run_fingerprint
+from rlvr_exp.records.tracking import Tracker
 from rlvr_exp.stages.components import (
     RunComponents,
     build_components,
@@ -30,6 +26,10 @@ from rlvr_exp.stages.components import (
     training_tasks,
 )
 from rlvr_exp.stages.fit import fit, held_out_success, resumed_step
+from rlvr_exp.training.callbacks import MetricsLogger
+from rlvr_exp.training.checkpoints import Checkpoints
+from rlvr_exp.training.guards import Guards
+from rlvr_exp.training.saving import BestCheckpoint, CheckpointWriter
 
 
 def run(config, context: RunContext) -> StageResult:

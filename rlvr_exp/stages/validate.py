@@ -15,8 +15,8 @@ from rlvr_exp.config.run import Validate
 from rlvr_exp.core.errors import GuardStop, InputError, InputProblem
 from rlvr_exp.core.files import write_text
 from rlvr_exp.evaluation.data_quality import CandidateResult, report, shares
-from rlvr_exp.run import manifest
-from rlvr_exp.run.context import RunContext, StageResult
+from rlvr_exp.records import manifest
+from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.stages.gold_check import why
 from rlvr_exp.stages.validation_candidates import ValidationCandidate, validation_candidates
 from rlvr_exp.stages.verifier_match import check_verifier_match

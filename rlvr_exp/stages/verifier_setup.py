@@ -5,7 +5,7 @@ from typing import Any
 
 from rlvr_exp.config import Config, build
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.run.context import RunContext
+from rlvr_exp.records.context import RunContext
 from rlvr_exp.verifiers.base import Verifier
 
 STRONG = ("strict", "namespaces")

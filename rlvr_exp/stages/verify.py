@@ -14,9 +14,9 @@ from rlvr_exp.config.options import allowed_of
 from rlvr_exp.config.paths import PACKAGE
 from rlvr_exp.config.run import SAMPLES
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.run import manifest
-from rlvr_exp.run.context import RunContext, StageResult
-from rlvr_exp.run.verdict_file import VerdictFile
+from rlvr_exp.records import manifest
+from rlvr_exp.records.context import RunContext, StageResult
+from rlvr_exp.records.verdict_file import VerdictFile
 from rlvr_exp.stages.verifier_setup import build_verifier, checked_description
 from rlvr_exp.stages.verify_rows import RowVerification
 from rlvr_exp.tasks.row_file import fingerprint, lines

@@ -10,14 +10,14 @@ from typing import Any
 
 from rlvr_exp.core.errors import Interrupted, RlvrError
 from rlvr_exp.evaluation.verdict_counter import VerdictCounter
-from rlvr_exp.run.context import RunContext, StageResult
-from rlvr_exp.run.ordered_futures import OrderedFutures, Pending
-from rlvr_exp.run.verdict_file import VerdictFile, row_of
+from rlvr_exp.records.context import RunContext, StageResult
+from rlvr_exp.records.verdict_file import VerdictFile, row_of
 from rlvr_exp.stages.verifier_setup import system_metrics
 from rlvr_exp.tasks.row_file import RowLine
 from rlvr_exp.tasks.row_formats import Malformed, read_row
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier, completed_future
 from rlvr_exp.verifiers.guarded import NoVerdictRate
+from rlvr_exp.verifiers.ordered_futures import OrderedFutures, Pending
 
 EVERY_S = 0.5
 """Seconds between messages of progress."""

@@ -1,6 +1,6 @@
 """The program of each rank in tests/algorithms/test_learning_ranks.py; it writes its findings to OUT.RANK, as JSON.
 
-All in one pair of processes, since each import of torch and TRL costs seconds. Started by rlvr_exp.run.children:
+All in one pair of processes, since each import of torch and TRL costs seconds. Started by rlvr_exp.launch.children:
 python -m rank_program OUT STRATEGY,STRATEGY,STRATEGY PROGRESS_FD LIFE_FD.
 """
 
@@ -18,11 +18,11 @@ from test_trainer_seams import EVERYTHING, experience, trainer
 from rlvr_exp.algorithms.parallel_arguments import parallel_arguments
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.config.parallel import Parallel
+from rlvr_exp.launch import lifeline
 from rlvr_exp.models.zero3 import gathered_weights
 from rlvr_exp.rollouts.distributed import all_reduce_counters, any_rank, broadcast_object, data_parallel, rank
 from rlvr_exp.rollouts.rollout_loop import RolloutResult
-from rlvr_exp.run import lifeline
-from rlvr_exp.run.ranks import joined
+from rlvr_exp.training.torch_distributed import joined
 
 STEPS = 5
 FED = {"uneven": ((1,), EVERYTHING), "cut": ((), 12), "one live": ((0, 1, 3), EVERYTHING), "dead": ((0, 1, 2, 3), 12)}

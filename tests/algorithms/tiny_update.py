@@ -13,7 +13,7 @@ from rlvr_exp.algorithms.arguments import shared_arguments
 from rlvr_exp.algorithms.clipping import GradNormMetrics
 from rlvr_exp.algorithms.nonfinite_guard import SkipNonFiniteUpdates
 from rlvr_exp.config import build, compose
-from rlvr_exp.run.callbacks import MetricsLogger
+from rlvr_exp.training.callbacks import MetricsLogger
 
 gc.freeze()  # Transformers collects garbage before every run; objects of imports need not be scanned each time.
 

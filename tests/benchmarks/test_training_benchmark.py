@@ -11,7 +11,7 @@ from rlvr_exp.benchmarks.stock import method
 from rlvr_exp.benchmarks.training import Training, difference
 from rlvr_exp.config import build, compose
 from rlvr_exp.core.errors import GuardStop, InputError
-from rlvr_exp.run.context import RunContext
+from rlvr_exp.records.context import RunContext
 from rlvr_exp.stages.benchmark import _bench
 
 WORDS = [

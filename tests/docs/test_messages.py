@@ -13,10 +13,9 @@ FILES = {
     "core": ("sealed",),
     "config": ("infer", "rescore", "select", "needs"),
     "inference": ("inputs", "engine", "loading", "problems"),
-    "run": (
-        *("answer_file", "checkpoint_weights", "checkpoints", "directory", "fingerprint", "resume"),
-        *("rollout_files", "resumable_jsonl", "saving", "run_reader"),
-    ),
+    "records": ("answer_file", "directory", "fingerprint", "resumable_jsonl", "rollout_files", "run_reader"),
+    "launch": ("resume",),
+    "training": ("checkpoint_weights", "checkpoints", "saving"),
     "stages": ("replay_update", "verifier_match", "infer", "replay", "rescore", "fit"),
 }
 SOURCES = tuple(f"{room}/{name}.py" for room, names in FILES.items() for name in names)

@@ -9,7 +9,7 @@ from rlvr_exp.core.errors import InputError
 from rlvr_exp.evaluation.metrics import METRICS, EvalSample, rates_from
 from rlvr_exp.evaluation.paired import paired
 from rlvr_exp.evaluation.saved import load, save
-from rlvr_exp.run.rollout_files import read_evaluation
+from rlvr_exp.records.rollout_files import read_evaluation
 
 RESULTS = [
     EvalSample(

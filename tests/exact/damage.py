@@ -23,13 +23,13 @@ from rlvr_exp.config.run import Checkpoint
 from rlvr_exp.config.select import Select
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.sealed import NAME
+from rlvr_exp.launch.preflight import preflight_problems
+from rlvr_exp.launch.resume import begin
 from rlvr_exp.main import main
 from rlvr_exp.models.policy import Policy, load_policy
-from rlvr_exp.run.checkpoints import Checkpoints, restore
-from rlvr_exp.run.preflight import preflight_problems
-from rlvr_exp.run.resume import begin
-from rlvr_exp.run.saving import BestCheckpoint
 from rlvr_exp.stages.replay_update import checkpoint_before
+from rlvr_exp.training.checkpoints import Checkpoints, restore
+from rlvr_exp.training.saving import BestCheckpoint
 
 ATTACKS = ("truncated", "one bit", "emptied", "missing", "swapped", "pickled")
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from trajectories import held, without_machine
 
-from rlvr_exp.run.report import write_report
+from rlvr_exp.report import write_report
 
 OF_TIME = ("created", "seconds", "latency")
 UNREAD = (".lock",)

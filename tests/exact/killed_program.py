@@ -3,8 +3,8 @@
 import signal
 import sys
 
+from rlvr_exp.launch import execute
 from rlvr_exp.main import main
-from rlvr_exp.run import execute
 
 if __name__ == "__main__":
     execute.LAUNCH = "killed_launch"

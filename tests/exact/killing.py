@@ -84,21 +84,21 @@ def _backward() -> None:
 
 def _logging() -> None:
     """The row is in the file and there is no checkpoint of it."""
-    from rlvr_exp.run.tracking import Tracker
+    from rlvr_exp.records.tracking import Tracker
 
     _replace(Tracker, "log", _after)
 
 
 def _writing() -> None:
     """Every file of the checkpoint exists except its manifest."""
-    from rlvr_exp.run import checkpoints
+    from rlvr_exp.training import checkpoints
 
     _replace(checkpoints, "seal", _before)
 
 
 def _written() -> None:
     """The checkpoint has its name; `latest` does not link to it and older ones are not removed yet."""
-    from rlvr_exp.run.checkpoints import Checkpoints
+    from rlvr_exp.training.checkpoints import Checkpoints
 
     _replace(Checkpoints, "_link", _before)
 

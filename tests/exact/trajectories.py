@@ -21,7 +21,7 @@ import torch
 from program import ENVIRONMENT, PROGRAM
 
 from rlvr_exp.config.paths import PACKAGE
-from rlvr_exp.run.rollout_files import read_evaluation, read_rollouts, rollout_steps
+from rlvr_exp.records.rollout_files import read_evaluation, read_rollouts, rollout_steps
 
 HERE = Path(__file__).parent
 EMBEDDED = PACKAGE / "assets" / "arc"

@@ -16,7 +16,7 @@ from rlvr_exp.core.errors import GuardStop, InputError
 from rlvr_exp.models.policy import Policy, add_adapter
 from rlvr_exp.rollouts.draw import LogitFilters
 from rlvr_exp.rollouts.sampler import SamplingParams, TokenSample, sample_groups
-from rlvr_exp.run.checkpoints import Checkpoints, restore
+from rlvr_exp.training.checkpoints import Checkpoints, restore
 
 LORA = {"adapter": Adapter(kind="lora", rank=4)}
 FORMS = {

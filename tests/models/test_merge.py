@@ -9,7 +9,7 @@ from small_models import loaded, logits, updated, written
 from rlvr_exp.config.adapter import Adapter
 from rlvr_exp.config.run import Checkpoint
 from rlvr_exp.models.merge import main
-from rlvr_exp.run.checkpoints import Checkpoints
+from rlvr_exp.training.checkpoints import Checkpoints
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rlvr_exp.run.verdict_file import KEYS
+from rlvr_exp.records.verdict_file import KEYS
 from rlvr_exp.tasks.row_formats import Row, read_row
 
 ROOT = Path(__file__).parents[2]

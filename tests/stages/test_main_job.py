@@ -10,7 +10,7 @@ import pytest
 from program import ENVIRONMENT, PROGRAM
 
 from rlvr_exp.evaluation.saved import load
-from rlvr_exp.run.rollout_files import read_rollouts, rollout_steps
+from rlvr_exp.records.rollout_files import read_rollouts, rollout_steps
 
 
 def command(cwd: Path, *words: str) -> subprocess.CompletedProcess:

@@ -19,11 +19,11 @@ from rlvr_exp.config.compose import compose_lenient
 from rlvr_exp.config.data import Data
 from rlvr_exp.core.errors import GuardStop, InputError, Interrupted
 from rlvr_exp.core.sealed import check_sound
-from rlvr_exp.run import manifest
-from rlvr_exp.run.context import RunContext, StageResult
-from rlvr_exp.run.preflight import preflight_problems
-from rlvr_exp.run.rollout_files import read_rollouts, rollout_steps, write_rollouts
-from rlvr_exp.run.run_reader import RunReader
+from rlvr_exp.launch.preflight import preflight_problems
+from rlvr_exp.records import manifest
+from rlvr_exp.records.context import RunContext, StageResult
+from rlvr_exp.records.rollout_files import read_rollouts, rollout_steps, write_rollouts
+from rlvr_exp.records.run_reader import RunReader
 from rlvr_exp.stages import components, replay, replay_update, rescore
 
 SECRETS = {

@@ -11,7 +11,7 @@ from transformers import AutoModelForCausalLM
 
 from rlvr_exp.config.verifier import INSTALL_DAFNY
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.run.rollout_files import read_evaluation, read_rollouts, rollout_steps
+from rlvr_exp.records.rollout_files import read_evaluation, read_rollouts, rollout_steps
 from rlvr_exp.verifiers.dafny.tool import find
 
 pytestmark = pytest.mark.slow

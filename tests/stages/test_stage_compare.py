@@ -13,7 +13,7 @@ from rlvr_exp.core.files import write_json
 from rlvr_exp.evaluation.metrics import EvalSample
 from rlvr_exp.evaluation.paired import paired
 from rlvr_exp.evaluation.saved import load, save
-from rlvr_exp.run.context import RunContext
+from rlvr_exp.records.context import RunContext
 from rlvr_exp.stages import compare
 
 OPTIONS = {

@@ -14,8 +14,8 @@ from rlvr_exp.config import compose
 from rlvr_exp.core.errors import InputError, Interrupted
 from rlvr_exp.inference.solution import KEYS
 from rlvr_exp.main import main
-from rlvr_exp.run import manifest
-from rlvr_exp.run.context import RunContext
+from rlvr_exp.records import manifest
+from rlvr_exp.records.context import RunContext
 from rlvr_exp.stages import infer
 from rlvr_exp.verifiers.base import OUTCOMES
 

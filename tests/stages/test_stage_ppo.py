@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from program import ENVIRONMENT, PROGRAM
 
-from rlvr_exp.run.rollout_files import read_rollouts, rollout_steps
+from rlvr_exp.records.rollout_files import read_rollouts, rollout_steps
 
 SMALL = ["evaluation.tasks=2", "evaluation.samples=2", "model.max_completion_tokens=16"]
 OPTIONS = ["algorithm.kl_coef=0.01", "algorithm.replay_steps=2", "algorithm.replay_prompts=2"]

@@ -9,7 +9,7 @@ from program import ENVIRONMENT, PROGRAM
 
 from rlvr_exp.config import compose
 from rlvr_exp.config.needs import missing_artifacts
-from rlvr_exp.run.report import write_report
+from rlvr_exp.report import write_report
 
 
 def started(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:

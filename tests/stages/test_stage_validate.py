@@ -14,7 +14,7 @@ from program import ENVIRONMENT, PROGRAM
 from rlvr_exp.config import build, compose
 from rlvr_exp.core.errors import GuardStop, InputError
 from rlvr_exp.core.files import write_text
-from rlvr_exp.run.context import RunContext, StageResult
+from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.stages import validate
 from rlvr_exp.stages.gold_check import check_golds
 from rlvr_exp.stages.verifier_setup import build_verifier

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from program import ENVIRONMENT, INTERPRETED, PROGRAM
 
-from rlvr_exp.run.rollout_files import read_rollouts, rollout_steps
+from rlvr_exp.records.rollout_files import read_rollouts, rollout_steps
 
 pytestmark = pytest.mark.slow
 

@@ -1,0 +1,213 @@
+"""A run from its parent's side: claim the directory, write the config and manifest, run the stage, print the outcome.
+
+The stage runs in child processes, one per rank, or in this process where `run.inline` is set. Never imports torch
+itself.
+"""
+
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TextIO
+
+from rlvr_exp.config import Checked, Config, to_yaml
+from rlvr_exp.config.stages import reads, trains
+from rlvr_exp.core import checksums
+from rlvr_exp.core.errors import DONE, FAULT, INTERRUPTED
+from rlvr_exp.core.files import write_text
+from rlvr_exp.launch.children import Ended, child_environment, log_name, run_children
+from rlvr_exp.launch.console import Rows, carries_rows, message_stream
+from rlvr_exp.launch.progress import printable
+from rlvr_exp.launch.ranks import environments, of_node, remove_scratch
+from rlvr_exp.launch.resume import Start, begin, prepare
+from rlvr_exp.launch.standard_input import keep_standard_input
+from rlvr_exp.records import manifest
+from rlvr_exp.records.context import RunContext, StageResult
+from rlvr_exp.records.directory import claimed
+from rlvr_exp.records.guards_disk import unwritable, writing
+from rlvr_exp.records.initial_weights import initial_weights
+from rlvr_exp.records.summary import STATUS, read_summary, with_diagnosis, write_summary
+from rlvr_exp.report import write_report
+
+LAUNCH = "rlvr_exp.stages.launch"
+"""Module that runs a stage in a child process; named and not imported, since it is above this room."""
+TAIL = 30
+"""Lines of the log shown after a fault."""
+
+Inline = Callable[[Config, RunContext], int]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended."""
+
+    directory: Path
+    code: int
+    summary: dict[str, Any]
+
+
+def execute(checked: Checked, command: Sequence[str], directory: Path, inline: Inline | None = None) -> Outcome:
+    """Run a checked configuration in its own directory.
+
+    Args:
+        command: the command line, for the manifest.
+        inline: runs a stage in this process; None: in a child.
+
+    Raises:
+        InputError: the directory cannot be claimed; nothing was written.
+    """
+    config = checked.config
+    root, directory = directory, of_node(config.parallel, directory)
+    with claimed(directory, resuming=bool(config.run.resume)):
+        begins = begin(checked, root)
+        if begins.completed:
+            return _nothing_left(root, begins)
+        with writing(directory):
+            _write_what_is_known(checked, command, begins, directory, root)
+            checksums.hand_over(directory)
+        print(f"run directory: {directory}", file=message_stream(config), flush=True)
+        keep_standard_input(config, directory)
+        start = time.monotonic()
+        if inline is None:
+            code, rank, reason = _in_children(config, directory, start)
+        else:
+            (code, reason), rank = _inline(config, directory, inline), 0
+        checksums.drop(directory)
+        summary = read_summary(directory) or {"status": STATUS[code], "reason": reason}
+        if config.parallel.node == 0 and config.stage != "report":  # A report is of another run.
+            code, cause = _report(directory, code)
+            summary = with_diagnosis(directory, summary, cause) if cause else summary
+        _print_outcome(code, directory / log_name(rank), summary, message_stream(config))
+        return Outcome(directory, code, summary)
+
+
+def _write_what_is_known(checked: Checked, command: Sequence[str], begins: Start, directory: Path, root: Path) -> None:
+    """Prepare the directory for the run: new, or as it was when the checkpoint was written."""
+    config, created = checked.config, datetime.now().astimezone().isoformat(timespec="seconds")
+    if config.run.resume:
+        prepare(begins, directory, root)
+    write_text(directory / "config.yaml", to_yaml(checked))
+    if begins.checkpoint is None or not (directory / manifest.NAME).is_file():
+        manifest.begin(directory, config.stage, config.seed, command, created)
+        if trains(config.stage):
+            manifest.update(directory, start=initial_weights(config))
+    if begins.checkpoint is not None:
+        manifest.mark_resumed(directory, begins.checkpoint, command, created)
+    for note in begins.notes:
+        print(note, flush=True)
+    if begins.checkpoint is not None:
+        print(f"resuming after step {begins.step}: {begins.checkpoint}", flush=True)
+
+
+def _nothing_left(root: Path, begins: Start) -> Outcome:
+    print(
+        f"completed already, after {begins.step} steps: {root}. A larger algorithm.max_steps continues from there",
+        flush=True,
+    )
+    return Outcome(root, DONE, read_summary(root) or {})
+
+
+def _report(directory: Path, code: int) -> tuple[int, str]:
+    """Write the report; where that fails the run is still complete, so only a good exit code turns into a fault.
+
+    Returns:
+        The exit code, and the first cause of a run that did not learn.
+    """
+    try:
+        return code, write_report(directory).root_cause
+    except Exception as fault:
+        stop = unwritable(fault, directory)
+        if stop is None:
+            traceback.print_exc()
+            return code or FAULT, ""
+        if code == DONE:
+            print(f"no report: {stop}", file=sys.stderr, flush=True)
+        return code or stop.exit_code, ""
+
+
+def _progress(config: Config) -> Any:
+    from rlvr_exp.launch.progress import Progress  # Only once a run starts: the light path stays light.
+
+    steps = config.algorithm.max_steps if reads(config, "optimizer") else 0
+    out, rows = message_stream(config), Rows(sys.stdout) if carries_rows(config) else None
+    return closing(Progress(steps, config.stage, out.isatty(), out, rows))
+
+
+def _inline(config: Config, directory: Path, inline: Inline) -> tuple[int, str]:
+    with _progress(config) as progress:
+        return inline(config, RunContext(directory, progress.event)), progress.reason
+
+
+def _in_children(config: Config, directory: Path, start: float) -> tuple[int, int, str]:
+    """The run's exit code, the rank that decided it, and why the run ended at that point."""
+    with _progress(config) as progress:
+        shared = child_environment(config.parallel.threads, config.parallel.processes)
+        envs = environments(config.parallel, shared)
+        ended = run_children(LAUNCH, [str(directory)], directory, envs, progress.event)
+    remove_scratch(directory)
+    code, summary = exit_code(ended), read_summary(directory)
+    # Only the first machine's first process writes a summary; the others just have to end with code 0.
+    silent_for_good = config.parallel.node > 0 and code == DONE
+    if summary is None or ended.rank:
+        code = FAULT if code == DONE and not silent_for_good else code
+        reason = "" if ended.rank else progress.reason
+        result = _unfinished(summary or {}, "" if silent_for_good else reason or _how_it_went(ended, directory))
+        with suppress(OSError):  # A full disk takes no summary; the reason is printed all the same.
+            write_summary(directory, config.stage, code, time.monotonic() - start, result)
+        return code, ended.rank, result.reason
+    return code, ended.rank, progress.reason
+
+
+def _unfinished(summary: dict[str, Any], reason: str) -> StageResult:
+    """Rank 0's summary with the reason for which the run really ended: rank 0 may only have seen another rank leave."""
+    return StageResult(summary.get("before", {}), {}, summary.get("metrics", {}), summary.get("steps", 0), reason)
+
+
+def exit_code(ended: Ended) -> int:
+    """The run's exit code from how its children ended."""
+    if ended.returncode in STATUS:
+        return ended.returncode
+    return INTERRUPTED if ended.stop_requested else FAULT
+
+
+def _how_it_went(ended: Ended, directory: Path) -> str:
+    whose = f"rank {ended.rank}" if ended.rank else "the stage's process"
+    if ended.stop_requested:
+        return f"{whose} was stopped before it could finish a step"
+    if ended.returncode < 0:
+        name = signal.Signals(-ended.returncode).name
+        hint = "; the machine may have run out of memory" if name == "SIGKILL" else ""
+        return f"{whose} was killed by {name}{hint}"
+    if ended.rank:
+        last = [line for line in _lines(directory / log_name(ended.rank)) if line.strip()][-1:]
+        return f"{whose}: {last[0].strip() if last else f'ended with code {ended.returncode}'}"
+    return f"{whose} ended with code {ended.returncode} and no summary"
+
+
+def _lines(log: Path) -> list[str]:
+    return log.read_text(encoding="utf-8", errors="replace").splitlines() if log.is_file() else []
+
+
+def _print_outcome(code: int, log: Path, summary: dict[str, Any], out: TextIO) -> None:
+    """Print the last lines for a person. `log`: of the process that decided how the run ended."""
+    if code == FAULT and log.is_file():
+        print(*_lines(log)[-TAIL:], sep="\n", file=sys.stderr)
+        print(f"the complete log: {log}", file=sys.stderr)
+    if "diagnosis" in summary:
+        print(f"why it did not learn: {printable(summary['diagnosis'])}", file=sys.stderr, flush=True)
+    if code != DONE:
+        print(f"{summary.get('status')}: {summary.get('reason')}", file=sys.stderr, flush=True)
+        return
+    for metric, rate in summary["after"].items():
+        before = summary["before"].get(metric)
+        rose = f"{before['value']:.1%} -> " if before else ""
+        print(
+            f"{metric}: {rose}{rate['value']:.1%} [{rate['low']:.1%}, {rate['high']:.1%}], {rate['n']} tasks", file=out
+        )
+    report = log.parent / "report.html"
+    print(f"completed: {report if report.exists() else log.parent}", file=out, flush=True)

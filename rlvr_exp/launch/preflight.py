@@ -1,0 +1,39 @@
+"""Whether a run can start on this machine: its inputs exist, its packages are installed, its directory is free."""
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+
+from rlvr_exp.config import Config, build
+from rlvr_exp.config.needs import missing_artifacts
+from rlvr_exp.config.options import SCHEMAS
+from rlvr_exp.config.parallel import SHARDING
+from rlvr_exp.config.stages import reads
+from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.launch.resume import problem_before
+
+CHECKED_BY_BUILDING = ("reward", "tracking")
+"""Nodes whose objects are light and report problems at construction."""
+
+
+def preflight_problems(config: Config, fetchable: bool) -> Iterator[InputProblem]:
+    """Every problem that prevents the start. `fetchable`: artifacts that can be fetched do not count."""
+    if not fetchable:
+        yield from (need.problem for need in missing_artifacts(config))
+    for name in CHECKED_BY_BUILDING:
+        node = getattr(config, name)
+        # A user's own class may import anything; it reports problems when the stage builds it.
+        if reads(config, name) and node._target_ in SCHEMAS:
+            yield from _problems_of(node)
+    if problem := problem_before(config):
+        yield problem
+    if config.parallel.strategy in SHARDING and find_spec("deepspeed") is None:
+        remedy = "pip install 'rlvr_exp[deepspeed]', or parallel=ddp"
+        yield InputProblem("parallel.strategy", "needs the package deepspeed", "not installed", "", "", remedy)
+
+
+def _problems_of(node: object) -> tuple[InputProblem, ...]:
+    try:
+        build(node)
+    except InputError as fault:
+        return fault.problems
+    return ()

@@ -1,0 +1,130 @@
+"""The progress of a run for a person: a bar on a terminal, plain lines elsewhere.
+
+Takes the events that the run's children send (JSON objects, see `Progress.event`) and draws them; owns no other state
+and writes no file. Plain lines contain no control characters and come at most every ten seconds or every tenth of the
+work.
+"""
+
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, TextIO
+
+from rlvr_exp.launch.console import Rows
+
+EVERY_SECONDS, EVERY_SHARE = 10.0, 0.1
+KINDS = ("step", "phase", "note", "alarm", "row", "reason")
+
+
+class View(Protocol):
+    """Draws. `text` is one line without control characters."""
+
+    def work(self, name: str, done: int, total: int, text: str) -> None: ...
+
+    def note(self, text: str) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Progress:
+    """Progress of a run.
+
+    Args:
+        total: update steps that the run plans; 0 for a stage without any.
+        stage: its name.
+        tty: draw a bar; else plain lines.
+        out: where to draw, standard output by default.
+        rows: writes answers as JSON; None: they are printed as text.
+    """
+
+    def __init__(self, total: int, stage: str, tty: bool, out: TextIO | None = None, rows: Rows | None = None):
+        out = out or sys.stdout
+        self._total, self._stage, self._rows = total, stage, rows
+        self._view: View = _bar(out) if tty else Plain(out, time.monotonic)
+        self.reason = ""
+        """Why the run ended early, as reported by its process."""
+
+    def event(self, event: Mapping[str, Any]) -> None:
+        """Draw an event: a step, progress within a phase, or a note.
+
+        {"kind": "step", "step": 3, "total": 150, "reward": 0.31, "success": 0.25, "loss": 1.2,
+         "phases": {"generate": 0.8, "verify": 0.1, "update": 1.2}}, all but the step optional;
+        {"kind": "phase", "name": "evaluate before", "done": 128, "total": 400}; {"kind": "note", "text": "..."};
+        {"kind": "alarm", "text": "..."}, which goes to standard error; {"kind": "row", "row": {...}, "text": "..."}, an
+        answer and its text for a person. {"kind": "reason", "text": "..."} is stored and not drawn.
+
+        Raises:
+            ValueError: another kind.
+        """
+        kind = event.get("kind")
+        if kind == "step":
+            total = int(event.get("total", self._total))
+            self._view.work(f"{self._stage} step", int(event["step"]), total, figures(event))
+        elif kind == "phase":
+            self._view.work(printable(event["name"]), int(event["done"]), int(event["total"]), "")
+        elif kind == "note":
+            for line in str(event["text"]).splitlines():
+                self._view.note(printable(line))
+        elif kind == "row" and self._rows is not None:
+            self._rows.write(event["row"])
+        elif kind == "row":
+            for line in str(event["text"]).splitlines():
+                self._view.note(printable(line))
+        elif kind == "reason":
+            self.reason = str(event["text"])
+        elif kind == "alarm":
+            for line in str(event["text"]).splitlines():
+                print(printable(line), file=sys.stderr, flush=True)
+        else:
+            raise ValueError(f"Progress.event: got kind {kind!r}, allowed {', '.join(KINDS)}")
+
+    def close(self) -> None:
+        """Stop drawing; the terminal is left as it was."""
+        self._view.close()
+
+
+class Plain:
+    """Lines for logs and pipes."""
+
+    def __init__(self, out: TextIO, clock: Callable[[], float]):
+        self._out, self._clock, self._start = out, clock, clock()
+        self._name, self._share, self._time = "", 0.0, self._start
+
+    def work(self, name: str, done: int, total: int, text: str) -> None:
+        now, share = self._clock(), done / total if total else 0.0
+        due = now - self._time >= EVERY_SECONDS or share - self._share >= EVERY_SHARE - 1e-9 or 0 < total <= done
+        if name != self._name or due:
+            self._name, self._share, self._time = name, share, now
+            self.note("  ".join(filter(None, (f"{name} {done}/{total}", text, f"[{_clock_text(now - self._start)}]"))))
+
+    def note(self, text: str) -> None:
+        print(text, file=self._out, flush=True)
+
+    def close(self) -> None:
+        pass
+
+
+def _bar(out: TextIO) -> View:
+    from rlvr_exp.launch.progress_bar import Bar  # rich only where it draws: the light path stays light
+
+    return Bar(out)
+
+
+def figures(event: Mapping[str, Any]) -> str:
+    """The numbers of a step event in words: `reward 0.310  success 25.0%  generate 0.8s  verify 0.1s`."""
+    words = []
+    for name, style in (("loss", "{:.4f}"), ("reward", "{:.3f}"), ("success", "{:.1%}")):
+        if event.get(name) is not None:
+            words.append(f"{name} {style.format(event[name])}")
+    words += [f"{printable(name)} {seconds:.1f}s" for name, seconds in event.get("phases", {}).items()]
+    return "  ".join(words)
+
+
+def printable(text: str) -> str:
+    """The text without control characters: a note may quote the output of a candidate."""
+    return "".join(character if character.isprintable() else " " for character in str(text))
+
+
+def _clock_text(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}" if minutes >= 60 else f"{minutes}:{rest:02d}"

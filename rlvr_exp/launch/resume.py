@@ -1,0 +1,187 @@
+"""Where a run starts: from its first step, or from the newest sound checkpoint of its directory. Decided by the parent,
+before anything starts; the manifest then names the checkpoint.
+
+What does not fit (other options, other data, other initial weights, another run's checkpoint) is refused with every
+difference, and nothing in the directory is changed. Never imports torch.
+"""
+
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rlvr_exp.config import Checked, Config, build
+from rlvr_exp.config.load import resolved
+from rlvr_exp.config.run import AUTO
+from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.core.sealed import STEP, check_sound
+from rlvr_exp.launch.ranks import of_node
+from rlvr_exp.records.directory import problem_with
+from rlvr_exp.records.fingerprint import MAX_STEPS, changed_data, differences, flat, trajectory_options
+from rlvr_exp.records.initial_weights import changed_initial_weights, initial_weights
+from rlvr_exp.records.manifest import PACKAGES, versions
+from rlvr_exp.records.rollout_files import rollout_steps
+from rlvr_exp.records.summary import read_summary
+
+PASSED = ("summary.json", "report.html", "evaluation/after.json", "evaluation/after.jsonl.gz")
+"""Files about the end of a run, which a resumed run has yet to reach."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """How a run starts."""
+
+    checkpoint: Path | None = None
+    """The checkpoint to resume from; None: a run that starts at its first step."""
+    step: int = 0
+    damaged: tuple[Path, ...] = ()
+    """Newer checkpoints that are not sound."""
+    completed: bool = False
+    """No steps are left to do."""
+    notes: tuple[str, ...] = ()
+    """Notes for a person, one line each."""
+
+
+def directory_of(config: Config) -> Path | None:
+    """The run directory that the options name; None: a new directory with its default name."""
+    named = config.run.resume if config.run.resume not in ("", AUTO) else config.run.dir
+    return Path(named) if named else None
+
+
+def problem_before(config: Config) -> InputProblem | None:
+    """Why a run cannot start or be resumed in the directory that it names, as far as its files show."""
+    directory, resume = directory_of(config), config.run.resume
+    if directory is None:
+        return None
+    if not resume:
+        return problem_with(of_node(config.parallel, directory))
+    if resume != AUTO and not (directory / "config.yaml").is_file():
+        near = str(directory.parents[1]) if STEP.fullmatch(directory.name) and len(directory.parents) > 1 else ""
+        remedy = "name the run directory, or run.resume=auto run.dir=DIR, which begins where nothing is"
+        return InputProblem("run.resume", "no run is there", resume, "a run directory, with checkpoints/", near, remedy)
+    return None
+
+
+def begin(checked: Checked, root: Path) -> Start:
+    """Decide how the run starts. Reads the complete checkpoint that it resumes from; writes nothing.
+
+    Args:
+        root: the run directory.
+
+    Raises:
+        InputError: no checkpoint exists or is sound, or the checkpoint does not fit.
+    """
+    if not checked.config.run.resume:
+        return Start()
+    if not steps_of(root):
+        return _restart(checked, root)
+    checkpoint, manifest, damaged = newest_sound(root)
+    _check_fit(checked, checkpoint, manifest)
+    start = Start(
+        checkpoint, manifest["step"], tuple(path for path, _ in damaged), notes=tuple(_notes(manifest, damaged))
+    )
+    return Start(completed=True, step=manifest["step"]) if _completed(checked, root, manifest) else start
+
+
+def steps_of(root: Path) -> list[Path]:
+    """The checkpoints of a run directory, newest first."""
+    found = [path for path in (root / "checkpoints").glob("step_*") if STEP.fullmatch(path.name)]
+    return sorted(found, key=lambda path: int(path.name.partition("_")[2]), reverse=True)
+
+
+def newest_sound(root: Path) -> tuple[Path, Mapping[str, Any], list[tuple[Path, InputError]]]:
+    """The newest sound checkpoint, its manifest, and the newer checkpoints with the fault of each.
+
+    Raises:
+        InputError: none is sound; with the fault of each.
+    """
+    damaged: list[tuple[Path, InputError]] = []
+    for path in steps_of(root):
+        try:
+            manifest = check_sound(path)
+        except InputError as fault:
+            damaged.append((path, fault))
+            continue
+        return path.resolve(), manifest, damaged
+    raise InputError(*(problem for _, fault in damaged for problem in fault.problems))
+
+
+def prepare(start: Start, directory: Path, root: Path) -> None:
+    """Restore the directory to its state when the checkpoint was written, except for metrics, which the tracker
+    truncates. Damaged checkpoints are moved to a hidden name."""
+    for path in start.damaged if directory == root else ():
+        aside = path.with_name(f".{path.name}.damaged")
+        shutil.rmtree(aside, ignore_errors=True)
+        path.replace(aside)
+    for name in PASSED:
+        (directory / name).unlink(missing_ok=True)
+    for step, path in rollout_steps(directory).items():
+        if step > start.step:
+            path.unlink()
+    if start.checkpoint is None:
+        for name in ("metrics.jsonl", "metrics.csv"):
+            (directory / name).unlink(missing_ok=True)
+        shutil.rmtree(directory / "evaluation", ignore_errors=True)
+
+
+def _restart(checked: Checked, root: Path) -> Start:
+    """Restart a run that stopped before its first checkpoint; any other content is not ours to overwrite."""
+    if checked.config.run.resume != AUTO:
+        remedy = f"run.resume=auto run.dir={root} starts over"
+        raise InputError(InputProblem("run.resume", "holds no checkpoint", str(root), "a run with one", "", remedy))
+    if problem_with(root) is None:
+        return Start(notes=("no checkpoint is there: the run begins",))
+    if not (root / "config.yaml").is_file():
+        raise InputError(problem_with(root))
+    theirs, ours = trajectory_options(_written(root)), trajectory_options(resolved(checked))
+    if found := list(differences(theirs, ours)):
+        raise InputError(*found)
+    return Start(notes=("the run stopped before its first checkpoint: it starts over",))
+
+
+def _written(root: Path) -> dict[str, Any]:
+    return yaml.safe_load((root / "config.yaml").read_text(encoding="utf-8"))
+
+
+def _check_fit(checked: Checked, checkpoint: Path, manifest: Mapping[str, Any]) -> None:
+    """Raises InputError with every option, split and file of the initial weights that differs from the checkpoint's,
+    and where its step is past ours."""
+    ours = resolved(checked)
+    found = list(differences(manifest["config"], trajectory_options(ours)))
+    if not any(problem.where.startswith("data.") for problem in found):
+        found += changed_data(manifest["data"], _fingerprints(checked.config))
+    if not any(problem.where.startswith("model.") for problem in found):
+        found += changed_initial_weights(manifest.get("start", {}), initial_weights(checked.config))
+    steps = ours["algorithm"]["max_steps"]
+    if steps < manifest["step"]:
+        found.append(InputProblem(MAX_STEPS, "the checkpoint is past it", str(steps), f"{manifest['step']} or more"))
+    if found:
+        raise InputError(*found)
+
+
+def _fingerprints(config: Config) -> dict[str, str]:
+    domain = build(config.data)
+    return {name: domain.fingerprint(name) for name in domain.splits()}
+
+
+def _completed(checked: Checked, root: Path, manifest: Mapping[str, Any]) -> bool:
+    """Whether the run completed, and no further steps are configured."""
+    status = (read_summary(root) or {}).get("status")
+    max_steps = (
+        flat(_written(root)).get(MAX_STEPS, manifest["max_steps"])
+        if (root / "config.yaml").is_file()
+        else manifest["max_steps"]
+    )
+    return status == "completed" and checked.config.algorithm.max_steps <= max_steps
+
+
+def _notes(manifest: Mapping[str, Any], damaged: list[tuple[Path, InputError]]) -> Iterator[str]:
+    for path, fault in damaged:
+        yield f"{path.name} is not sound and is put aside: {fault.problems[0].where}: {fault.problems[0].what}"
+    now = versions()
+    for name in ("rlvr_exp", "python", *PACKAGES):
+        if manifest["versions"].get(name) != now.get(name):
+            yield f"not bit for bit: written under {name} {manifest['versions'].get(name)}, resumed under {now.get(name)}"

@@ -1,0 +1,163 @@
+"""Temporary bytes: what a layer keeps for its gradient, the head's tiles, the sampler's cache and logits.
+
+Counted from the operations of Transformers' Llama-family layers in this order: norm, q k v, head norms, rotation,
+attention, o, norm, gate and up, SiLU, product, down. `b` is the width of a number in the model's type.
+"""
+
+from rlvr_exp.memory.workload import Workload
+
+HELD = 2**26
+"""Logits that are held at the same time (rlvr_exp/algorithms/logprobs.py)."""
+PREFILL = 4096
+"""Prompt tokens of one pass of the sampler (rlvr_exp/rollouts/shared_prefix_decoder.py)."""
+TILE_TOKENS, TILE_VOCABULARY = 4096, 32768
+"""One tile of TRL's fused head (trl/kernels/chunked_logprob.py and trl/trainer/utils.py)."""
+
+READERS = (("q_proj", "k_proj", "v_proj"), ("o_proj",), ("gate_proj", "up_proj"), ("down_proj",))
+"""Matrices that read the same input."""
+
+
+def layer(workload: Workload) -> float:
+    """Saved by one layer for its backward pass, per token."""
+    shape, b = workload.shape, workload.width
+    queries, keys = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
+    all_trained = workload.adapter is None
+    norms = 2 * _norm(shape.hidden, b, all_trained)
+    if shape.qk_norm:
+        norms += _norm(queries, b, all_trained) + _norm(keys, b, all_trained)
+    attention = 4 * b * queries + 4 * shape.heads  # q, repeated k and v, outputs, log-sum-exp
+    mlp = 3 * b * shape.intermediate  # gate, its SiLU, up
+    return norms + attention + mlp + _inputs(workload)
+
+
+def _norm(size: int, b: int, trained: bool) -> float:
+    """RMSNorm: the float32 input and its scale; the normalised value only where the norm's weight is trained."""
+    return 4 * size + 4 + (b * size if trained else 0)
+
+
+def _inputs(workload: Workload) -> float:
+    """Inputs of matrices, kept where the matrix or its adapter has a gradient."""
+    shape, b = workload.shape, workload.width
+    if workload.adapter is None:
+        return b * (2 * shape.hidden + shape.heads * shape.head_dim + shape.intermediate)
+    targets = [name for name in shape.matrices() if name in workload.adapter.targets]
+    if precise(workload):
+        # Under autocast a 16-bit copy of the input is kept, one for each matrix.
+        return sum(b * (shape.matrices()[name][1] + workload.adapter.rank) for name in targets)
+    return sum(b * (_shared(name, targets, workload) + workload.adapter.rank) for name in targets)
+
+
+def precise(workload: Workload) -> bool:
+    """Whether an adapter is in float32 over a base in 16 bits, as PEFT creates it; DeepSpeed converts it to the base's
+    type."""
+    return workload.adapter is not None and workload.width == 2 and not workload.partitions_updates
+
+
+def _shared(name: str, targets: list[str], workload: Workload) -> int:
+    """Columns of a matrix's input, counted once where several matrices read the same input."""
+    readers = next(names for names in READERS if name in names)
+    first = next(reader for reader in readers if reader in targets)
+    return workload.shape.matrices()[name][1] if name == first else 0
+
+
+def mask(workload: Workload) -> float:
+    """Additive masks of a pass, one for each group: its segments attend to the prompt and to themselves."""
+    segments = [(prompt, count * workload.completion) for prompt, count in workload.groups]
+    return workload.width * sum(segment * (prompt - 1 + segment) for prompt, segment in segments)
+
+
+def saved(workload: Workload) -> float:
+    """Everything kept between forward and backward: all activations of every layer, or with checkpointing its input
+    only."""
+    shape, tokens = workload.shape, workload.tokens
+    each = workload.width * shape.hidden if workload.checkpointing else layer(workload)
+    last = _norm(shape.hidden, workload.width, workload.adapter is None)
+    return tokens * workload.decoders * (shape.layers * each + last) + mask(workload)
+
+
+def one_layer(workload: Workload) -> float:
+    """The backward pass of a layer: its saved activations, and the gradients that flow through its MLP."""
+    return workload.tokens * layer(workload) + flowing(workload) + mask(workload)
+
+
+def flowing(workload: Workload) -> float:
+    """Gradients that flow through a layer, at its MLP. Those of a float32 adapter's input are in float32 too."""
+    shape, b = workload.shape, workload.width
+    return workload.tokens * (
+        b * (2 * shape.hidden + shape.intermediate) + (4 * shape.intermediate if precise(workload) else 0)
+    )
+
+
+def forward(workload: Workload) -> float:
+    """A pass without gradients: the residual stream and the largest temporaries of a layer."""
+    return workload.tokens * widest(workload, mixed=True) + mask(workload)
+
+
+def widest(workload: Workload, mixed: bool) -> float:
+    """Per token, without gradients: embeddings, residual stream, normalised input, and the MLP's temporaries.
+
+    Args:
+        mixed: under autocast; without it an adapter's own product is in float32, and so is its sum with the base's.
+    """
+    shape, b = workload.shape, workload.width
+    stream = 4 * b * shape.hidden
+    if workload.adapter is None:
+        return stream + 3 * b * shape.intermediate
+    if not precise(workload):
+        return stream + 4 * b * shape.intermediate
+    return stream + 4 * shape.hidden + (2 * b + 2 * (b if mixed else 4)) * shape.intermediate
+
+
+def held(workload: Workload) -> bool:
+    """Whether all logits of a pass are held at once (rlvr_exp.algorithms.logprobs)."""
+    return workload.scored * workload.shape.vocabulary <= HELD
+
+
+def tile(workload: Workload) -> float:
+    """Logits of a pass without gradients: all of them, in float32 and as log-probabilities; or a tile, and its
+    inputs."""
+    if held(workload):
+        return workload.scored * workload.shape.vocabulary * (workload.width + 4 + 4)
+    columns = min(TILE_VOCABULARY, workload.shape.vocabulary)
+    return (min(TILE_TOKENS, workload.scored) * columns + workload.scored * workload.shape.hidden) * workload.width
+
+
+def head(workload: Workload) -> float:
+    """The head's backward pass: gradients of logits or a tile, float32 gradients of hidden states, and of its weight
+    where it is trained."""
+    shape, b = workload.shape, workload.width
+    if held(workload):
+        weight = b * shape.vocabulary * shape.hidden if workload.adapter is None else 0
+        return tile(workload) + workload.scored * shape.vocabulary * 4 + weight
+    weight = (4 + b) * shape.vocabulary * shape.hidden if workload.adapter is None else 0
+    return tile(workload) + workload.scored * shape.hidden * (4 + b) + weight
+
+
+def cache_token(workload: Workload) -> int:
+    """Keys and values of one token in all layers."""
+    shape = workload.shape
+    return 2 * shape.layers * shape.kv_heads * shape.head_dim * workload.width
+
+
+def cache(workload: Workload) -> float:
+    """Each prompt once, then G columns per step."""
+    return workload.sampling_batch.tokens * cache_token(workload)
+
+
+def decode(workload: Workload) -> float:
+    """The larger of a prefill pass, and of extending a layer's keys, which are in memory twice meanwhile."""
+    sampling_batch = workload.sampling_batch
+    grown = cache(workload) / (2 * workload.shape.layers)
+    tokens = max(sampling_batch.prompt, min(PREFILL, sampling_batch.groups * sampling_batch.prompt))
+    return max(tokens * widest(workload, mixed=False), grown)
+
+
+def sampling_logits(workload: Workload) -> float:
+    """Logits, in float32, less their largest as shares, and the float64 cumulative sum from which a token is drawn."""
+    extra = 4 if workload.width == 2 else 0
+    return (
+        workload.sampling_batch.groups
+        * workload.sampling_batch.size
+        * workload.shape.vocabulary
+        * (workload.width + extra + 4 + 8)
+    )

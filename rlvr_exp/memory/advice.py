@@ -1,0 +1,87 @@
+"""The memory block of the dry plan: the table, the first line that does not fit, and settings that would fit."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from rlvr_exp.config.schema import Config
+from rlvr_exp.memory import counts
+from rlvr_exp.memory.nearest import nearest
+from rlvr_exp.memory.phases import Lines
+from rlvr_exp.memory.reading import workload_of
+from rlvr_exp.memory.table import estimate, table, too_large
+from rlvr_exp.memory.workload import GIB, Workload
+
+
+def memory(config: Config) -> Iterator[str]:
+    """The block, line by line."""
+    try:
+        workload = workload_of(config)
+    except ValueError as fault:
+        yield f"memory: unknown: {fault}"
+        return
+    if workload is None:
+        yield "memory: unknown: no config.json of this model is here; set model.architecture.* from its public one"
+        return
+    device, found = config.parallel.device_memory_gib, estimate(workload)
+    yield f"memory of {_devices(workload)}: {_plan(workload)}"
+    yield from table(found, device)
+    yield from _misfit(workload, found, device)
+    if workload.partitions_weights:
+        yield _without_gather(workload, config.parallel.link_gb_s)
+    elif workload.processes > 1 and workload.quantization and workload.adapter:
+        yield from _unquantized(workload, device, config.parallel.link_gb_s)
+
+
+def _misfit(workload: Workload, found: dict[str, Lines], device: float) -> Iterator[str]:
+    over = too_large(found, device)
+    if over is None:
+        return
+    phase, line = over
+    total, size = sum(found[phase].values()) / GIB, found[phase][line] / GIB
+    yield f"does not fit: {phase}, {total:.1f} GiB of {device:g}; its largest line is {line}, {size:.1f} GiB"
+    settings = nearest(workload, device)
+    for words in settings:
+        yield f"would fit with: {words}"
+    if not settings:
+        yield "nothing near would fit: a smaller model, shorter lengths, or devices with more memory"
+
+
+def _unquantized(workload: Workload, device: float, link: float) -> Iterator[str]:
+    """The same adapter over weights in their own type, sharded by ZeRO-3."""
+    other = replace(workload, quantization="", strategy="zero3")
+    lines = estimate(other)["rollout"]
+    total = sum(lines.values()) / GIB
+    verdict = "fits" if total <= device else f"does not fit into {device:g}"
+    held = (lines["weights"] + lines["gathered weights"]) / GIB
+    yield (
+        f"beside it: model.quantization=none parallel=zero3, an adapter over {workload.dtype}: a rollout holds the gathered "
+        f"model beside the shard, {held:.1f} GiB, {total:.1f} in all: {verdict}"
+    )
+    yield _without_gather(other, link)
+
+
+def _without_gather(workload: Workload, link: float) -> str:
+    """The bound on sampling layer by layer: each token of the batch waits for the other devices' weights."""
+    missing = counts.weights(workload) * (1 - 1 / workload.processes)
+    rate = workload.sampling_batch.groups * workload.sampling_batch.size / (missing / (link * 1e9))
+    return (
+        f"without the gather each step of sampling would fetch {missing / GIB:.1f} GiB over the link ({link:g} GB/s): at most "
+        f"{rate:.0f} tokens/s a device; not offered"
+    )
+
+
+def _devices(workload: Workload) -> str:
+    return f"each of {workload.processes} devices, all alike" if workload.processes > 1 else "the device"
+
+
+def _plan(workload: Workload) -> str:
+    stored = f"{workload.quantization} weights" if workload.quantization else workload.dtype
+    learned = (
+        f"{'DoRA' if workload.adapter.dora else 'LoRA'} of rank {workload.adapter.rank}"
+        if workload.adapter
+        else "all weights"
+    )
+    what = f"{stored}, {learned} trained" if workload.trains else stored
+    size = workload.shape.parameters
+    count = f"{size / 1e9:.2f} billion" if size >= 1e9 else f"{size / 1e6:.2f} million"
+    return f"{count} parameters in {what}, {workload.strategy}"

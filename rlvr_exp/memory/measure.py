@@ -1,0 +1,206 @@
+"""Measured peaks beside the estimate: every phase of a run with random weights of its shape, on one device.
+
+    python -m rlvr_exp.memory.measure +stage=grpo model=qwen14b_lora parallel=single
+
+takes the words of a run. On a CUDA device peaks are the allocator's; elsewhere they are counted from torch's operations,
+and the model has to fit into the machine's memory. Needs no weights and no data. Measures what one process does alone:
+what ZeRO partitions and gathers is not seen.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+
+import torch
+from torch import nn
+from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedConfig, PreTrainedModel, Qwen2Config, Qwen3Config
+from trl.trainer.utils import add_fused_lm_head
+
+from rlvr_exp.algorithms.logprobs import score
+from rlvr_exp.algorithms.packing import packed
+from rlvr_exp.algorithms.packing_attention import attending
+from rlvr_exp.algorithms.packing_probe import choose
+from rlvr_exp.config import Config, build, compose
+from rlvr_exp.memory import phases
+from rlvr_exp.memory.peak import Peak
+from rlvr_exp.memory.reading import workload_of
+from rlvr_exp.memory.workload import GIB, Workload
+from rlvr_exp.models.adapters import new_adapter
+from rlvr_exp.rollouts.draw import LogitFilters
+from rlvr_exp.rollouts.sampler import SamplingParams, sample_groups
+
+Measure = Callable[[Callable[[], object]], float]
+"""Runs a function and returns the highest number of bytes on the device meanwhile."""
+
+
+def hugging_face(workload: Workload) -> PreTrainedConfig:
+    """Transformers' configuration of the same shape."""
+    shape = workload.shape
+    kind = Qwen3Config if shape.qk_norm else Qwen2Config if shape.attention_bias else LlamaConfig
+    return kind(
+        vocab_size=shape.vocabulary,
+        hidden_size=shape.hidden,
+        intermediate_size=shape.intermediate,
+        num_hidden_layers=shape.layers,
+        num_attention_heads=shape.heads,
+        num_key_value_heads=shape.kv_heads,
+        head_dim=shape.head_dim,
+        tie_word_embeddings=shape.tied_embeddings,
+        max_position_embeddings=2 * (workload.prompt + workload.completion),
+    )
+
+
+def random_model(config: Config, workload: Workload, device: str) -> nn.Module:
+    """The model with its adapter, weights random, as the run would train it."""
+    with torch.device(device):
+        network = AutoModelForCausalLM.from_config(hugging_face(workload), dtype=getattr(torch, workload.dtype))
+    if workload.quantization:
+        network = quantized(network, workload)
+    add_fused_lm_head(network, outputs=("log_probs", "entropy"))
+    if workload.checkpointing:
+        network.gradient_checkpointing_enable({"use_reentrant": False})
+    if not workload.adapter:
+        return network
+    adapted = new_adapter(network, config.model.adapter, config.seed)
+    adapted.enable_input_require_grads()
+    return adapted
+
+
+def quantized(network: PreTrainedModel, workload: Workload) -> PreTrainedModel:
+    """Matrices of layers replaced by bitsandbytes' of the same random values, one at a time."""
+    from bitsandbytes.nn import Int8Params, Linear4bit, Linear8bitLt, Params4bit
+
+    for name, module in list(network.named_modules()):
+        if not isinstance(module, nn.Linear) or name == "lm_head":
+            continue
+        bias, weight = module.bias is not None, module.weight.data
+        if workload.quantization == "4bit":
+            new = Linear4bit(module.in_features, module.out_features, bias, weight.dtype, True, "nf4", device="meta")
+            new.weight = Params4bit(weight, requires_grad=False, quant_type="nf4", compress_statistics=True)
+        else:
+            new = Linear8bitLt(module.in_features, module.out_features, bias, has_fp16_weights=False, device="meta")
+            new.weight = Int8Params(weight, requires_grad=False, has_fp16_weights=False)
+        new.bias = module.bias
+        new.weight = new.weight.to(weight.device)
+        network.set_submodule(name, new)
+    return network
+
+
+def attention(workload: Workload, model: nn.Module, device: str) -> str:
+    """The attention implementation for packed rows in a run. Raises RuntimeError where there is none."""
+    longest = workload.prompt + workload.completion
+    choice = choose(model, longest, torch.device(device), getattr(torch, workload.dtype))
+    if choice.implementation is None:
+        raise RuntimeError(f"the model cannot take packed rows: {'; '.join(choice.reasons)}")
+    return choice.implementation
+
+
+class Update:
+    """The phases of training on a pass of the longest lengths."""
+
+    def __init__(self, config: Config, workload: Workload, model: nn.Module, device: str, way: str):
+        self._layout, self._model, self._device, self._way = workload, model, device, way
+        self._optimizer = build(config.optimizer).make(model)
+        prompts = [[1] * prompt for prompt, count in workload.groups for _ in range(count)]
+        answers = [[1] * workload.completion] * len(prompts)
+        owners = [group for group, (_, count) in enumerate(workload.groups) for _ in range(count)]
+        self._rows = packed(prompts, answers, owners, workload.completion).to(torch.device(device))
+
+    def _loss(self) -> torch.Tensor:
+        kind = torch.device(self._device).type
+        mixed = torch.autocast(kind, torch.bfloat16) if self._layout.width == 2 else nullcontext()
+        with mixed:
+            return score(self._model, self._rows, 1.0, implementation=self._way).logprobs.sum()
+
+    def score(self) -> None:
+        with torch.no_grad():
+            self._loss()
+
+    def backward(self) -> None:
+        self._model.train()
+        with attending(self._model, self._way):
+            self._loss().backward()
+
+    def update(self) -> None:
+        self._optimizer.step()
+
+    def forget(self) -> None:
+        self._model.zero_grad()
+
+
+def peaks(config: Config, workload: Workload, device: str) -> dict[str, float]:
+    """The peak bytes of each phase, by its name. Optimizer states exist from the second update on, as in a run."""
+    found: dict[str, float] = {}
+    with measuring(device) as measure:
+        kept: list[nn.Module] = []
+        found["load"] = measure(lambda: kept.append(random_model(config, workload, device)))
+        model = kept[0]
+        if workload.trains:
+            update = Update(config, workload, model, device, attention(workload, model, device))
+            update.backward()
+            update.update()
+            update.forget()
+        found["rollout"] = measure(lambda: roll_out(model, workload))
+        if workload.trains:
+            found["log-probs"] = measure(update.score)
+            if workload.accumulates:
+                update.backward()
+            found["backward"] = measure(update.backward)
+            found["optimizer"] = measure(update.update)
+            update.forget()
+            found["checkpoint"] = measure(
+                lambda: [torch.isfinite(x).all() for x in model.parameters() if x.requires_grad]
+            )
+    return found
+
+
+def roll_out(model: nn.Module, workload: Workload) -> None:
+    """Sampling at the longest lengths: no token ends a completion."""
+    sampling_batch = workload.sampling_batch
+    sampling = SamplingParams(
+        LogitFilters(), sampling_batch.completion, (-1,), batch_size=sampling_batch.groups * sampling_batch.size
+    )
+    keys = [
+        [("measure", group, sample) for sample in range(sampling_batch.size)] for group in range(sampling_batch.groups)
+    ]
+    sample_groups(model, [[1] * sampling_batch.prompt] * sampling_batch.groups, keys, sampling)
+
+
+@contextmanager
+def measuring(device: str) -> Iterator[Measure]:
+    if torch.device(device).type == "cuda":
+        yield _on_cuda
+        return
+    with Peak() as counted:
+
+        def run(work: Callable[[], object]) -> float:
+            counted.restart()
+            work()
+            return float(counted.highest)
+
+        yield run
+
+
+def _on_cuda(work: Callable[[], object]) -> float:
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    work()
+    torch.cuda.synchronize()
+    return float(torch.cuda.max_memory_allocated())
+
+
+def main(words: list[str]) -> None:
+    config = compose(words).config
+    workload = workload_of(config)
+    if workload is None:
+        raise SystemExit("the model's shape is unknown: set model.architecture.*")
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    found = peaks(config, workload, device)
+    print(f"{'phase':<12}{'estimate':>12}{'measured':>12}{'ratio':>8}   GiB on {device}, tensors alone")
+    for name, measured in found.items():
+        expected = sum(phases.PHASES[name](workload).values())
+        print(f"{name:<12}{expected / GIB:>12.3f}{measured / GIB:>12.3f}{expected / measured:>8.2f}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,157 @@
+"""The plan that run.dry=true prints: what a run would do, hold in memory, read and write. Starts nothing."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from rlvr_exp.config.algorithm import SFT, ReinforcementLearning
+from rlvr_exp.config.batching import derive, micro_batches, pieces
+from rlvr_exp.config.infer import STDIN
+from rlvr_exp.config.model import Model
+from rlvr_exp.config.needs import EMBEDDED_MODELS, MissingArtifact
+from rlvr_exp.config.schema import Config
+from rlvr_exp.config.stages import STAGES, reads
+from rlvr_exp.launch.resume import directory_of, steps_of
+from rlvr_exp.memory.advice import memory
+
+WRITTEN = ("config.yaml", "manifest.json", "log.txt", "summary.json", "report.html")
+
+
+def plan(config: Config, needs: list[MissingArtifact]) -> str:
+    """The plan as text, one `name: value` per line, followed by the memory of each device as a table."""
+    lines = [f"{name + ':':<12} {text}" for name, text in _lines(config, needs)]
+    if reads(config, "model") and config.replay is None:
+        lines += ["", *memory(config)]
+    return "\n".join(["plan (nothing is run):", *("  " + line for line in lines)])
+
+
+def _lines(config: Config, needs: list[MissingArtifact]) -> Iterator[tuple[str, str]]:
+    yield "stage", f"{config.stage}: {STAGES[config.stage].about}"
+    yield "seed", str(config.seed)
+    if config.infer is not None:
+        yield from _inference(config)
+    elif reads(config, "data"):
+        limit = f", the first {config.data.limit} of each split" if config.data.limit else ""
+        yield "tasks", f"{config.data._target_} from {config.data.path or 'the embedded corpus'}{limit}"
+    if reads(config, "optimizer"):
+        yield from _training(config)
+    if reads(config, "evaluation") and config.stage != "benchmark":
+        yield "evaluation", _evaluation(config)
+    if config.run.resume:
+        yield "begins", _beginning(config)
+    yield "reads", ", ".join(_read(config)) or "nothing"
+    yield "writes", f"{directory_of(config) or 'outputs/DATE/TIME_' + config.stage}: {', '.join(_written(config))}"
+    for need in needs:
+        yield "to fetch", f"{need.problem.got}: {need.command or need.problem.remedy or need.problem.what}"
+
+
+def _training(config: Config) -> Iterator[tuple[str, str]]:
+    algorithm: Any = config.algorithm
+    yield "steps", "those of the rounds" if config.stage == "benchmark" else str(algorithm.max_steps)
+    if isinstance(algorithm, ReinforcementLearning):
+        prompts, group = algorithm.prompts_per_step, algorithm.group_size
+        yield "a step", f"{prompts} prompts x {group} completions = {prompts * group} completions"
+        yield "passes", _passes(config)
+    elif isinstance(algorithm, SFT):
+        yield "a step", f"{algorithm.batch_size} sequences"
+        longest, tokens = algorithm.max_sequence_tokens, algorithm.max_tokens_per_device
+        batches = derive(algorithm.batch_size, longest, tokens, config.parallel.world)
+        cut = f"{batches.micro_batch} sequences, accumulated {batches.accumulation} times"
+        yield "batches", f"micro-batch of {cut}, on each process"
+
+
+def _beginning(config: Config) -> str:
+    """Where `run.resume` would resume from, if the newest checkpoint is sound."""
+    directory = directory_of(config)
+    steps = steps_of(directory)
+    return (
+        f"after {steps[0].name} of {directory}, where it is sound"
+        if steps
+        else f"from the first step: no checkpoint in {directory}"
+    )
+
+
+def _passes(config: Config) -> str:
+    """How the trainer would split a step in which every prompt and completion has the greatest allowed length."""
+    algorithm, model, world = config.algorithm, config.model, config.parallel.world
+    answers = dict.fromkeys(range(algorithm.group_size), model.max_completion_tokens)
+    limit, prompts = algorithm.max_tokens_per_device, algorithm.prompts_per_step
+    longest = pieces([model.max_prompt_tokens] * prompts, [answers] * prompts, limit)
+    count = len(micro_batches(longest, limit, world)) // world
+    return f"of at most {limit} tokens, {count} on each process at the longest lengths, fewer at shorter ones"
+
+
+def _evaluation(config: Config) -> str:
+    wanted = config.evaluation
+    tasks = f"{wanted.tasks} tasks" if wanted.tasks else "all tasks"
+    tasks += f" after the first {wanted.skip}" if wanted.skip else ""
+    greedy = " and greedily" if wanted.greedy else ""
+    twice = reads(config, "algorithm") and not config.model.from_scratch
+    when = "before and after" if twice else "once"
+    return f"{tasks} of {wanted.split!r}, {wanted.samples} samples each{greedy}, {when}"
+
+
+def _inference(config: Config) -> Iterator[tuple[str, str]]:
+    options = config.infer
+    source = f"{config.data._target_}, split {options.split!r}"
+    chosen = (
+        f", {len(options.ids)} by their ids" if options.ids else f", the first {options.tasks}" if options.tasks else ""
+    )
+    yield "tasks", f"{'standard input' if options.input == STDIN else options.input or source}{chosen}"
+    best = f", best of {options.samples}" if options.samples > 1 else ""
+    beams = f" of {options.width}" if options.decoding == "beam" else ""
+    verified = "judged" if options.verify else "not judged"
+    retries = f", up to {options.max_attempts} attempts" if options.max_attempts > 1 else ""
+    yield "answers", f"{options.decoding}{beams}{best}, {verified}{retries}, {options.at_once} tasks at once"
+
+
+def _read(config: Config) -> Iterator[str]:
+    if reads(config, "model") and config.replay is None:
+        yield _model_source(config.model)
+    if config.infer is not None and config.infer.input:
+        yield "standard input" if config.infer.input == STDIN else config.infer.input
+    elif reads(config, "data"):
+        yield config.data.path or "the embedded corpus"
+    if config.evaluate is not None and config.evaluate.baseline:
+        yield config.evaluate.baseline
+    if config.compare is not None:
+        yield from config.compare.runs
+    if config.verify is not None:
+        yield config.verify.input
+    for options in (config.rescore, config.replay):
+        if options is not None:
+            yield f"{options.run}/rollouts"
+    if config.report is not None:
+        yield from (config.report.run, *config.report.beside)
+
+
+def _model_source(model: Model) -> str:
+    return model.path or model.name or str((EMBEDDED_MODELS / model.embedded).relative_to(EMBEDDED_MODELS.parents[2]))
+
+
+def _written(config: Config) -> Iterator[str]:
+    yield from WRITTEN
+    if config.compare is not None:
+        yield "compare.json, compare.md"
+    if config.report is not None:
+        yield f"{config.report.run}/report.html"
+    if config.verify is not None:
+        yield config.verify.output or "verdicts.jsonl"
+    if config.infer is not None:
+        yield config.infer.output or "answers.jsonl"
+        if config.infer.input == STDIN:
+            yield "input.jsonl"
+    if config.validate is not None:
+        yield "validate.jsonl, validate.md"
+    if reads(config, "benchmark"):
+        yield "benchmark.json, benchmark.md"
+        return
+    if reads(config, "evaluation"):
+        yield "evaluation/"
+    if reads(config, "optimizer"):
+        yield f"metrics.jsonl, metrics.csv, checkpoints/ (every {config.run.checkpoint.every_steps} steps)"
+    if reads(config, "curriculum"):
+        yield "rollouts/"
+    if config.rescore is not None:
+        yield f"{config.rescore.output or 'rescored.jsonl'}, changed.jsonl, rescore.json, rescore.md"
+    if config.replay is not None:
+        yield "replay.json, replay.md"

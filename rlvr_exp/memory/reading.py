@@ -1,0 +1,116 @@
+"""Builds a workload from a checked configuration: its shape, its lengths, its plan."""
+
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from rlvr_exp.config.adapter import base, continued, described, has_adapter
+from rlvr_exp.config.algorithm import SFT, ReinforcementLearning
+from rlvr_exp.config.architecture import Architecture, read_architecture
+from rlvr_exp.config.cascade import starts
+from rlvr_exp.config.model import Model
+from rlvr_exp.config.needs import EMBEDDED_MODELS, snapshots
+from rlvr_exp.config.schema import Config
+from rlvr_exp.config.stages import reads
+from rlvr_exp.memory.workload import WIDTH, Adapter, SamplingBatch, Workload
+
+
+def shape_of(model: Model) -> tuple[Architecture, str]:
+    """The model's shape and the type of its weights.
+
+    An existing config.json, in a folder or in the hub's cache, takes precedence over the preset's numbers; the type is
+    "bfloat16" where nothing names it, as most checkpoints are stored.
+
+    Raises:
+        ValueError: the file cannot be read.
+    """
+    named = base(model)
+    folders = [EMBEDDED_MODELS / model.embedded] if model.is_embedded else [Path(named), *snapshots(named)]
+    folder = next((path for path in folders if (path / "config.json").is_file()), folders[0])
+    try:
+        found, stored = read_architecture(folder)
+    except (OSError, ValueError, KeyError) as fault:
+        raise ValueError(f"{folder / 'config.json'} cannot be read: {fault}") from fault
+    dtype = model.dtype if model.dtype != "auto" else stored if stored in WIDTH else "bfloat16"
+    return (found if found.known else model.architecture), dtype
+
+
+def workload_of(config: Config) -> Workload | None:
+    """None: the shape is unknown. Raises ValueError for a config.json that cannot be read."""
+    shape, dtype = shape_of(config.model)
+    if not shape.known:
+        return None
+    trains = reads(config, "optimizer")
+    prompt, completion, group, limit, share = _lengths(config)
+    optimizer = config.optimizer
+    return Workload(
+        shape=shape,
+        dtype=dtype,
+        prompt=prompt,
+        completion=completion,
+        group=group,
+        limit=limit,
+        share=share,
+        sampling_batch=_sampling_batch(config, share),
+        quantization=config.model.quantization.replace("none", ""),
+        adapter=_adapter(config.model, shape),
+        frozen=_frozen(config.model.freeze, shape),
+        optimizer=type(optimizer).__name__ if trains else "",
+        momentum=bool(getattr(optimizer, "momentum", 0.0)) if trains else False,
+        reference=trains and getattr(config.algorithm, "kl_coef", 0) > 0,
+        value_network=trains and getattr(config.algorithm, "value_trunk", "") == "own",
+        checkpointing=config.model.gradient_checkpointing,
+        strategy=config.parallel.strategy,
+        offload=config.parallel.offload,
+        **_zero(config),
+        processes=config.parallel.world,
+        trains=trains,
+        roles=len(starts(config)) or 1,
+    )
+
+
+def _zero(config: Config) -> dict[str, float]:
+    """Values of DeepSpeed's own settings; the workload has its defaults."""
+    given = config.parallel.deepspeed.get("zero_optimization") or {}
+    names = {"bucket": "reduce_bucket_size", "live": "stage3_max_live_parameters"}
+    return {ours: float(given[theirs]) for ours, theirs in names.items() if theirs in given}
+
+
+def _lengths(config: Config) -> tuple[int, int, int, int, int]:
+    """Prompt, completion and group of the training batch, tokens of a pass, and groups of a process in a step."""
+    model, algorithm, world = config.model, config.algorithm, config.parallel.world
+    completion = model.max_completion_tokens
+    if reads(config, "algorithm") and isinstance(algorithm, SFT):
+        answer, share = min(completion, algorithm.max_sequence_tokens - 1), -(-algorithm.batch_size // world)
+        return algorithm.max_sequence_tokens - answer, answer, 1, algorithm.max_tokens_per_device, share
+    if reads(config, "algorithm") and isinstance(algorithm, ReinforcementLearning):
+        share = -(-algorithm.prompts_per_step // world)
+        return model.max_prompt_tokens, completion, algorithm.group_size, algorithm.max_tokens_per_device, share
+    return model.max_prompt_tokens, completion, 1, 1, 1
+
+
+def _sampling_batch(config: Config, share: int) -> SamplingBatch:
+    """What is sampled at the same time, in training, in evaluation or by inference, whichever is larger."""
+    model, algorithm, measured = config.model, config.algorithm, config.infer or config.evaluation
+    lengths = model.max_prompt_tokens, model.max_completion_tokens
+    tasks = max(1, measured.batch_size // measured.samples)
+    found = [SamplingBatch(min(tasks, measured.tasks or tasks), measured.samples, *lengths)]
+    if reads(config, "algorithm") and isinstance(algorithm, ReinforcementLearning):
+        at_once = max(1, (algorithm.rollout_batch_size or measured.batch_size) // algorithm.group_size)
+        found.append(SamplingBatch(min(share, at_once), algorithm.group_size, *lengths))
+    return max(found, key=lambda sampling_batch: sampling_batch.tokens)
+
+
+def _frozen(patterns: list[str], shape: Architecture) -> int:
+    """Numbers of the parameters whose names match a pattern, as rlvr_exp.models.freezing matches them."""
+    return sum(size for name, size in shape.named() if any(fnmatchcase(name, pattern) for pattern in patterns))
+
+
+def _adapter(model: Model, shape: Architecture) -> Adapter | None:
+    if not has_adapter(model):
+        return None
+    written = described(continued(model))
+    rank = int(written.get("r", model.adapter.effective_rank))
+    named = written.get("target_modules", model.adapter.targets)
+    wanted = {str(name).rpartition(".")[2] for name in named} if isinstance(named, list) else set()
+    targets = tuple(name for name in shape.matrices() if not wanted or name in wanted)
+    return Adapter(rank, targets, bool(written.get("use_dora", model.adapter.kind == "dora")))

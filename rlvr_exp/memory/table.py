@@ -1,0 +1,49 @@
+"""The estimate as a table: a row per line, a column per phase."""
+
+from collections.abc import Iterator
+
+from rlvr_exp.memory.phases import PHASES, Lines, reserve
+from rlvr_exp.memory.workload import GIB, Workload
+
+MIB = 2**20
+RESERVE = "context, fragmentation"
+SAMPLING_ALONE = ("load", "rollout")
+"""Phases of a run that trains nothing."""
+
+
+def estimate(workload: Workload) -> dict[str, Lines]:
+    """Bytes of every line of every phase of the run; the reserve is a line too."""
+    names = PHASES if workload.trains else SAMPLING_ALONE
+    lines = {name: PHASES[name](workload) for name in names}
+    return {name: {**found, RESERVE: reserve(found)} for name, found in lines.items()}
+
+
+def table(found: dict[str, Lines], device_gib: float) -> Iterator[str]:
+    """In GiB, or in MiB where every line but the reserve is small; lines that are zero everywhere are left out."""
+    names = dict.fromkeys(name for lines in found.values() for name, size in lines.items() if size)
+    small = all(size < GIB for lines in found.values() for name, size in lines.items() if name != RESERVE)
+    unit, unit_name = (MIB, "MiB") if small else (GIB, "GiB")
+    yield _row(unit_name, list(found))
+    for name in sorted(names, key=lambda name: name == RESERVE):
+        yield _row(name, [_number(lines.get(name, 0.0), unit) for lines in found.values()])
+    totals = [sum(lines.values()) for lines in found.values()]
+    yield _row("total", [_number(total, unit) for total in totals])
+    yield _row(f"of {device_gib:g} GiB", ["fits" if total <= device_gib * GIB else "TOO MUCH" for total in totals])
+
+
+def _row(name: str, cells: list[str]) -> str:
+    return f"{name:<24}" + "".join(f"{cell:>12}" for cell in cells)
+
+
+def _number(size: float, unit: int) -> str:
+    if not size:
+        return "-"
+    return f"{size / unit:.2f}" if size >= 0.1 * unit else f"{size / unit:.4f}"
+
+
+def too_large(found: dict[str, Lines], device_gib: float) -> tuple[str, str] | None:
+    """The first phase that does not fit and its largest line."""
+    for phase, lines in found.items():
+        if sum(lines.values()) > device_gib * GIB:
+            return phase, max(lines, key=lambda name: lines[name])
+    return None

@@ -1,0 +1,159 @@
+"""Rollouts and their verdicts as files of the run directory: gzipped JSON lines, one row per completion.
+
+Owns `rollouts/step_000010.jsonl.gz` and `evaluation/{before,after}.jsonl.gz`. Files are written atomically, and equal
+rows give equal bytes. A prompt is written once, on the first row of its group, and restored on every row when read.
+Never verifies.
+"""
+
+import dataclasses
+import gzip
+import json
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.core.files import replacing
+from rlvr_exp.records.guards_disk import writing
+
+When = Literal["before", "after"]
+STEP_FILE = re.compile(r"step_(\d{6,})\.jsonl\.gz")
+
+
+@dataclass(frozen=True)
+class VerifiedCompletion:
+    """A sampled completion of a training step with its verdict and reward."""
+
+    step: int
+    """The step that used it, counted from 1."""
+    task: str
+    family: str
+    group: int
+    """Index of its group in the step; the samples of a group answer the same prompt."""
+    sample: int
+    prompt: str
+    completion: str
+    tokens: int
+    truncated: bool
+    outcome: str
+    bucket: str | None
+    rule: str | None
+    passed: int
+    total: int
+    reward: float | None
+    """None without a verdict."""
+    terms: Mapping[str, float]
+    """The weighted share of each named term of the reward."""
+    advantage: float | None
+    """Advantage of its first token. None where it was not trained on in this step."""
+    log: str
+    fate: str = "trained"
+    """trained, filtered, no_verdict; or pending, in which case a later step's file repeats it."""
+    waited: int = 0
+    """Steps since it was sampled."""
+    cascade: Mapping[str, Any] | None = None
+    """Of a cascade: the role, the body that it builds on, which role failed. Absent from the file of other runs."""
+
+
+def write_rollouts(run_dir: Path, step: int, rows: Sequence[VerifiedCompletion]) -> Path:
+    """Write the step's file, in the given order.
+
+    Raises:
+        ValueError: a row of another step, two prompts in the same group, or a number that is not finite.
+    """
+    strangers = {row.step for row in rows} - {step}
+    if strangers:
+        raise ValueError(f"write_rollouts: rows of steps {sorted(strangers)} in the file of step {step}")
+    path = run_dir / "rollouts" / f"step_{step:06d}.jsonl.gz"
+    _write(path, _once((dataclasses.asdict(row) for row in rows), "group"))
+    return path
+
+
+def read_rollouts(path: Path) -> list[VerifiedCompletion]:
+    """The rows of a step, each with its prompt.
+
+    Raises:
+        InputError: the file is missing, damaged or of another form.
+    """
+    return [_typed(path, row) for row in _refilled(_read(path), "group")]
+
+
+def rollout_steps(run_dir: Path) -> dict[int, Path]:
+    """The existing step files, by step, ascending."""
+    found = [(STEP_FILE.fullmatch(path.name), path) for path in (run_dir / "rollouts").glob("step_*.jsonl.gz")]
+    return dict(sorted((int(match[1]), path) for match, path in found if match))
+
+
+def write_evaluation(run_dir: Path, when: When, results: Iterable[Any], prompts: Mapping[str, str]) -> Path:
+    """Write scored completions (dataclass instances with a `task` field), with the prompt of each task.
+
+    Raises:
+        KeyError: a task without a prompt.
+    """
+    path = evaluation_path(run_dir, when)
+    rows = ({**dataclasses.asdict(result), "prompt": prompts[result.task]} for result in results)
+    _write(path, _once(rows, "task"))
+    return path
+
+
+def read_evaluation(run_dir: Path, when: When) -> list[dict[str, Any]]:
+    """The rows of an evaluation, each with its prompt. Raises InputError like `read_rollouts`."""
+    return list(_refilled(_read(evaluation_path(run_dir, when)), "task"))
+
+
+def evaluation_path(run_dir: Path, when: When) -> Path:
+    return run_dir / "evaluation" / f"{when}.jsonl.gz"
+
+
+def _once(rows: Iterable[dict[str, Any]], key: str) -> Iterator[dict[str, Any]]:
+    """Drop the prompt from all but the first row of each key, and the field `cascade` from rows without a cascade."""
+    known: dict[Any, str] = {}
+    for row in rows:
+        if row.get("cascade", 0) is None:
+            del row["cascade"]
+        if row[key] not in known:
+            known[row[key]] = row["prompt"]
+        elif known[row[key]] != row.pop("prompt"):
+            raise ValueError(f"rows of one {key} ({row[key]!r}) hold two different prompts")
+        yield row
+
+
+def _refilled(rows: Iterable[dict[str, Any]], key: str) -> Iterator[dict[str, Any]]:
+    known: dict[Any, str] = {}
+    for row in rows:
+        yield {**row, "prompt": known.setdefault(row.get(key), row.get("prompt", ""))}
+
+
+def _write(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    # no name and no time in the header: a resumed run writes the same bytes as an uninterrupted one
+    packed = gzip.compress("".join(json.dumps(row, allow_nan=False) + "\n" for row in rows).encode("ascii"), 6, mtime=0)
+    with writing(path), replacing(path) as temporary:
+        temporary.write_bytes(packed)
+
+
+def _read(path: Path) -> list[dict[str, Any]]:
+    try:
+        with gzip.open(path, "rt", encoding="ascii") as lines:
+            rows = [json.loads(line) for line in lines]
+        if not path.stat().st_size or not all(isinstance(row, dict) for row in rows):
+            raise ValueError("no gzipped rows")
+        return rows
+    except (OSError, EOFError, ValueError, zlib.error) as fault:
+        remedy = "name a run directory with an undamaged copy of this file"
+        problem = InputProblem(str(path), "cannot be read as gzipped JSON lines", got=str(fault), remedy=remedy)
+        raise InputError(problem) from fault
+
+
+def _typed(path: Path, row: Mapping[str, Any]) -> VerifiedCompletion:
+    names = {field.name for field in dataclasses.fields(VerifiedCompletion)}
+    if row.keys() | {"cascade"} != names:
+        odd = ", ".join(sorted(names ^ (row.keys() | {"cascade"})))
+        raise InputError(
+            InputProblem(
+                str(path), "rows of another form", got=f"keys that differ: {odd}", remedy="name a run of this version"
+            )
+        )
+    return VerifiedCompletion(**row)

@@ -1,0 +1,171 @@
+"""The metrics of a run: `metrics.jsonl` and `metrics.csv` always, and a copy to the chosen viewer.
+
+Owns those files and the naming rule: metrics that depend on the machine are named `time/...` or `system/...`. Each step
+has one row; metrics logged for the same step at several times share its row. A number that is not finite is null in
+JSON and empty in CSV. Never decides what is logged.
+"""
+
+import csv
+import io
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rlvr_exp.core.files import write_text
+from rlvr_exp.records.guards_disk import writing
+from rlvr_exp.records.rollout_files import VerifiedCompletion
+from rlvr_exp.records.tracking_samples import table
+from rlvr_exp.records.tracking_sinks import Files, Sink, TensorBoard, WandB
+
+__all__ = ["Files", "Sink", "TensorBoard", "Tracker", "WandB", "read_metrics"]
+
+Row = dict[str, float | int | None]
+
+
+class Tracker:
+    """Writes the metrics of a run directory. Owned by a single process of a run, rank 0.
+
+    Args:
+        directory: the run directory.
+        sink: the viewer, built from the `tracking` node of the configuration; closed with the tracker.
+        resume_step: keep the rows up to this step and continue after it (-1 keeps none: an interrupted run without a
+            checkpoint starts over); None starts a new file, and is refused where rows exist.
+
+    Raises:
+        ValueError: rows exist and `resume_step` is None.
+    """
+
+    def __init__(self, directory: Path, sink: Sink, resume_step: int | None = None):
+        self._jsonl, self._csv = directory / "metrics.jsonl", directory / "metrics.csv"
+        kept = read_metrics(directory)
+        if kept and resume_step is None:
+            raise ValueError(f"{self._jsonl}: holds rows already; resume, or choose an empty run directory")
+        self._rows = [row for row in kept if row["step"] <= (-1 if resume_step is None else resume_step)]
+        self._columns: list[str] = []
+        lines = [_line(row) for row in self._rows]
+        write_text(self._jsonl, "".join(lines))
+        self._last_at = sum(len(line.encode()) for line in lines[:-1])
+        self._write_csv()
+        sink.start(directory, resume_step)
+        self._sink: Sink | None = sink
+
+    @property
+    def last(self) -> dict[str, float | int | None]:
+        """The metrics of the last logged row, without its step; empty before any."""
+        return {name: value for name, value in self._rows[-1].items() if name != "step"} if self._rows else {}
+
+    @property
+    def last_step(self) -> int:
+        """The step of that row; 0 before any."""
+        return int(self._rows[-1]["step"]) if self._rows else 0
+
+    def log(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Add to the row of a step; it has been written to the file when this returns.
+
+        Raises:
+            ValueError: the step is before the last one, a metric is in its row already or is named `step`, or the
+                tracker is closed.
+        """
+        self._refuse(step, metrics)
+        added = {name: _finite(value) for name, value in metrics.items()}
+        with writing(self._jsonl):
+            if self._rows and self._rows[-1]["step"] == step:
+                self._replace_last(added)
+            else:
+                self._append({"step": int(step), **added})
+        self._sink.log(step, {name: value for name, value in added.items() if value is not None})
+
+    def samples(self, rows: Sequence[VerifiedCompletion], seed: int) -> None:
+        """Send the viewer a few of a step's samples; they are skipped where the step has no row yet."""
+        sink = self._sink
+        wanted = getattr(sink, "samples", 0)  # A user's own viewer may not have this attribute.
+        if sink is not None and wanted and rows and self._rows and self._rows[-1]["step"] == rows[0].step:
+            sink.table(rows[0].step, table(rows, wanted, seed))
+
+    def _refuse(self, step: int, metrics: Mapping[str, float]) -> None:
+        if self._sink is None:
+            raise ValueError("Tracker.log: closed already; log before close")
+        last: Row = self._rows[-1] if self._rows else {"step": -1}
+        if step < last["step"]:
+            raise ValueError(f"Tracker.log: got step {step} after step {last['step']}; log in rising order")
+        if "step" in metrics:
+            raise ValueError("Tracker.log: a metric may not be named 'step'; give the step as the first argument")
+        twice = sorted(metrics.keys() & last.keys()) if step == last["step"] else []
+        if twice:
+            raise ValueError(f"Tracker.log: {', '.join(twice)} logged twice for step {step}; log each once a step")
+
+    def _append(self, row: Row) -> None:
+        self._rows.append(row)
+        self._last_at = self._jsonl.stat().st_size
+        _write_at(self._jsonl, self._last_at, _line(row))
+        if row.keys() <= set(self._columns):
+            _write_at(self._csv, self._csv.stat().st_size, _csv_text([row], self._columns))
+        else:
+            self._write_csv()
+
+    def _replace_last(self, added: Row) -> None:
+        """The longer line overwrites the shorter line in a single write."""
+        self._rows[-1] |= added
+        _write_at(self._jsonl, self._last_at, _line(self._rows[-1]))
+        self._write_csv()
+
+    def close(self) -> None:
+        """Rewrite the complete CSV and close the viewer. Calling it twice is harmless."""
+        if self._sink is not None:
+            self._write_csv()
+            self._sink.close()
+            self._sink = None
+
+    def __enter__(self) -> "Tracker":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _write_csv(self) -> None:
+        self._columns = list(dict.fromkeys(["step", *(name for row in self._rows for name in row)]))
+        header = dict(zip(self._columns, self._columns, strict=True))
+        write_text(self._csv, _csv_text([header, *self._rows], self._columns))
+
+
+def read_metrics(directory: Path) -> list[Row]:
+    """The rows of `metrics.jsonl`, [] where there is none. An incomplete last line left by a kill is skipped."""
+    path = directory / "metrics.jsonl"
+    if not path.exists():
+        return []
+    *lines, _torn = path.read_text(encoding="utf-8").split("\n")
+    return [json.loads(line) for line in lines]
+
+
+def _finite(value: float) -> float | int | None:
+    number = value if isinstance(value, int) else float(value)
+    return number if math.isfinite(number) else None
+
+
+def _line(row: Row) -> str:
+    return json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _csv_text(rows: list[Mapping[str, Any]], columns: list[str]) -> str:
+    text = io.StringIO()
+    csv.DictWriter(text, columns, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
+def _write_at(path: Path, offset: int, text: str) -> None:
+    """Write complete lines at once, so that a killed run leaves at most its last line incomplete, and a full disk
+    none."""
+    data = memoryview(text.encode("utf-8"))
+    handle = os.open(path, os.O_WRONLY)
+    try:
+        done = 0
+        while done < len(data):
+            done += os.pwrite(handle, data[done:], offset + done)
+    except OSError:
+        os.ftruncate(handle, offset)
+        raise
+    finally:
+        os.close(handle)

@@ -1,0 +1,204 @@
+"""The evidence of a diagnosis, and its shared statistics: windows of a run, shares with their intervals.
+
+Pure: knows rows of metrics, counts of completions and the run's own texts; reads no file.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from statistics import NormalDist, fmean, median
+from typing import Any
+
+from rlvr_exp.config.stages import trains
+from rlvr_exp.core.statistics import CONFIDENCE, difference_error, wilson
+from rlvr_exp.records.rollout_files import VerifiedCompletion
+from rlvr_exp.records.tracking import Row
+from rlvr_exp.report.step_counts import StepCounts
+
+_Z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+
+
+@dataclass(frozen=True)
+class Share:
+    """A count of trials with Wilson's 95% interval (1927), which is valid at none and all too."""
+
+    count: int
+    of: int
+
+    @property
+    def value(self) -> float:
+        return self.count / self.of if self.of else 0.0
+
+    @property
+    def low(self) -> float:
+        return wilson(self.count, self.of).low if self.of else 0.0
+
+    @property
+    def high(self) -> float:
+        return wilson(self.count, self.of).high if self.of else 1.0
+
+    def __str__(self) -> str:
+        return f"{self.count:,} of {self.of:,} ({self.value:.0%})"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A run, as far as it has been written. Everything may be empty."""
+
+    metrics: Sequence[Row] = ()
+    step_counts: Sequence[StepCounts] = ()
+    """Counts of the training steps, in order; all of them, or equally spaced ones of very many."""
+    rollouts: Sequence[VerifiedCompletion] = ()
+    """Completions of some of these steps, complete groups, including the first and the last step."""
+    before: StepCounts | None = None
+    """The held-out tasks, evaluated before training, likewise `after`."""
+    after: StepCounts | None = None
+    measured: Sequence[VerifiedCompletion] = ()
+    """The completions of both evaluations."""
+    changed: Share = Share(0, 0)
+    """Answers whose text differs before and after, of those generated both times."""
+    change: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Paired differences of held-out rates from before to after, by metric."""
+    golds: Mapping[str, str] = field(default_factory=dict)
+    """The gold answers that are known, by task."""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    summary: Mapping[str, Any] = field(default_factory=dict)
+    manifest: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def series(self) -> Sequence[StepCounts]:
+        """The completions over time: those of training, else those of the evaluations."""
+        return self.step_counts or [one for one in (self.before, self.after) if one is not None]
+
+    @property
+    def samples(self) -> Sequence[VerifiedCompletion]:
+        return self.rollouts or self.measured
+
+    @property
+    def trains(self) -> bool:
+        return trains(str(self.config.get("stage")))
+
+    @property
+    def steps(self) -> int:
+        """Steps done, as far as known."""
+        last = [int(self.metrics[-1]["step"] or 0)] if self.metrics else []
+        return max([int(self.summary.get("steps") or 0), *last, *(one.step for one in self.step_counts[-1:])])
+
+    @property
+    def reason(self) -> str:
+        """Why the run ended, in its own words."""
+        return str(self.summary.get("reason") or "")
+
+    def option(self, path: str, default: Any = None) -> Any:
+        """An option of the run by its dotted path."""
+        node: Any = self.config
+        for part in path.split("."):
+            if not isinstance(node, Mapping) or part not in node:
+                return default
+            node = node[part]
+        return node
+
+    def column(self, name: str) -> list[tuple[int, float]]:
+        """(step, value) of a metric where it is a number."""
+        return [(int(row["step"] or 0), value) for row in self.metrics if (value := row.get(name)) is not None]
+
+
+def early(values: Sequence[Any]) -> Sequence[Any]:
+    """The first tenth, at least one."""
+    return values[: max(1, len(values) // 10)]
+
+
+def late(values: Sequence[Any]) -> Sequence[Any]:
+    """The last third, at least one."""
+    return values[-max(1, len(values) // 3) :]
+
+
+LEAST = {"samples": 64, "groups": 24}
+"""The least size of the last part of a short run for a meaningful share."""
+
+
+def recent(step_counts: Sequence[StepCounts], of: str = "samples") -> Sequence[StepCounts]:
+    """The last third, or as many more of the last steps as it takes to have enough."""
+    part = late(step_counts)
+    while len(part) < len(step_counts) and sum(getattr(one, of) for one in part) < LEAST[of]:
+        part = step_counts[-len(part) - 1 :]
+    return part
+
+
+def share(step_counts: Sequence[StepCounts], count: Callable[[StepCounts], int], of: str = "samples") -> Share:
+    """Pooled over steps."""
+    return Share(sum(map(count, step_counts)), sum(getattr(one, of) for one in step_counts))
+
+
+def beginning(step_counts: Sequence[StepCounts]) -> Sequence[StepCounts]:
+    """The first step, whose samples precede every update, or as many steps as hold two dozen samples."""
+    part = step_counts[:1]
+    while len(part) < len(step_counts) and sum(one.samples for one in part) < LEAST["groups"]:
+        part = step_counts[: len(part) + 1]
+    return part
+
+
+def onset(
+    step_counts: Sequence[StepCounts], count: Callable[[StepCounts], int], least: float, of: str = "samples"
+) -> int:
+    """The first step in which the share reaches `least`; 0: from the start."""
+    if share(beginning(step_counts), count, of).value >= least:
+        return 0
+    reached = (one.step for one in step_counts if getattr(one, of) and count(one) / getattr(one, of) >= least)
+    return next(reached, step_counts[-1].step if step_counts else 0)
+
+
+@dataclass(frozen=True)
+class Trend:
+    """How a mean over groups moved from the start of a run to its end."""
+
+    first: float
+    last: float
+    error: float
+    """Standard error of the difference."""
+
+    @property
+    def rise(self) -> float:
+        return self.last - self.first
+
+    @property
+    def low(self) -> float:
+        """The low end of the rise's normal 95% interval."""
+        return self.rise - _Z * self.error
+
+    @property
+    def rose(self) -> bool:
+        return self.rise > 3 * self.error
+
+    @property
+    def fell(self) -> bool:
+        return -self.rise > 3 * self.error
+
+
+def trend(step_counts: Sequence[StepCounts], read: Callable[[StepCounts], Sequence[float]]) -> Trend | None:
+    """The trend over groups of the early and the late steps; None where there are too few."""
+    if len(step_counts) < 2:
+        return None
+    first, last = ([value for one in part for value in read(one)] for part in (early(step_counts), late(step_counts)))
+    if len(first) < 2 or len(last) < 2:
+        return None
+    return Trend(fmean(first), fmean(last), difference_error(first, last))
+
+
+def middle(points: Sequence[tuple[int, float]]) -> float:
+    """The median value; not a number for an empty sequence."""
+    return median(value for _, value in points) if points else math.nan
+
+
+def some(
+    rows: Iterator[VerifiedCompletion] | Sequence[VerifiedCompletion], count: int = 3
+) -> tuple[VerifiedCompletion, ...]:
+    """A few rows, of different tasks and texts where possible."""
+    rows = list(rows)
+    chosen: list[VerifiedCompletion] = []
+    for key in (lambda row: row.task, lambda row: row.completion, lambda row: id(row)):
+        for row in rows:
+            if len(chosen) < count and key(row) not in {key(one) for one in chosen} and row not in chosen:
+                chosen.append(row)
+    return tuple(chosen)

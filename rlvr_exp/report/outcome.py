@@ -1,0 +1,225 @@
+"""The outcome of a run: rates before and after with their intervals, by family, and why answers failed.
+
+Every number is read from the evaluation's files; nothing is computed here.
+"""
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from rlvr_exp.config.stages import trains
+from rlvr_exp.report.curves import words
+from rlvr_exp.report.data import WHENS, RunData
+
+TITLES = {
+    "pass_at_1": "pass@1, sampled",
+    "pass_at_1_greedy": "pass@1, greedy",
+    "pass_at_8": "pass@8",
+    "writer/pass_at_1": "writer: body proved, sampled",
+    "writer/pass_at_1_greedy": "writer: body proved, greedy",
+    "annotator/pass_at_1": "annotator: of bodies that can be proved, sampled",
+    "annotator/pass_at_1_greedy": "annotator: of bodies that can be proved, greedy",
+}
+BASELINE = "difference/"
+"""Prefix of the paired differences from a baseline in a summary's metrics."""
+FAMILY_METRICS = ("pass_at_1", "pass_at_1_greedy")
+"""The first of these that was measured is shown for each family."""
+FEW = 5
+"""Number of tasks below which a family's rate says little, so that it is folded."""
+
+Rates = Mapping[str, Mapping[str, Any]]
+
+
+def compared(run: RunData) -> bool:
+    """Whether there is a before and an after: a run that trains, or trained."""
+    return trains(str(run.config.get("stage"))) or bool(run.summary.get("before"))
+
+
+def rate_table(run: RunData) -> str:
+    """A row per metric: before, after, and the paired change, or the single measurement; '' where there is none."""
+    before, after = (run.summary.get(when) or run.numbers.get(when, {}).get("rates", {}) for when in WHENS)
+    change = run.numbers.get("after", {}).get("change", {})
+    names = list(dict.fromkeys([*before, *after]))
+    if not names:
+        return ""
+    both = compared(run)
+    rows = "".join(_rate_row(name, before.get(name), after.get(name), change.get(name), both) for name in names)
+    titles = ("", "before", "after", "change", "0% &hellip; 100%") if both else ("", "measured", "0% &hellip; 100%")
+    heads = "".join(f"<th>{head}</th>" for head in titles)
+    return (
+        f'<div class="wide"><table class="rates"><tr>{heads}</tr>{rows}</table></div>'
+        f"{_counted(names, before, after, both)}"
+    )
+
+
+def number_table(run: RunData) -> str:
+    """The summary's own numbers, for a run without steps; '' where a chart shows more."""
+    if run.metrics:
+        return ""
+    rows = "".join(
+        f"<tr><th>{escape(name)}</th><td>{escape(_number(value))}</td></tr>"
+        for name, value in _measured(run).items()
+        if not name.startswith(BASELINE)
+    )
+    head = "<tr><th></th><th>value</th></tr>"
+    return f'<div class="wide"><table>{head}{rows}</table></div>' if rows else ""
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, Mapping) and {"value", "low", "high"} <= value.keys():
+        return f"{value['value']:.4g} [{value['low']:.4g}, {value['high']:.4g}]"
+    if isinstance(value, float):
+        return f"{value:,.4g}"
+    return f"{value:,}" if type(value) is int else str(value)
+
+
+def baseline_table(run: RunData) -> str:
+    """The difference from `evaluate.baseline`: this run minus that run, paired; '' without a baseline."""
+    changes = {
+        name.removeprefix(BASELINE): value for name, value in _measured(run).items() if name.startswith(BASELINE)
+    }
+    if not changes:
+        return ""
+    rows = "".join(
+        f"<tr><th>{escape(TITLES.get(name, words(name)))}</th><td>{_change(change)}</td></tr>"
+        for name, change in changes.items()
+    )
+    against = escape(str((run.config.get("evaluate") or {}).get("baseline", "")))
+    return f'<div class="wide"><table><tr><th></th><th>change against {against}</th></tr>{rows}</table></div>'
+
+
+def _measured(run: RunData) -> Mapping[str, Any]:
+    return run.summary.get("metrics") or {}
+
+
+def _rate_row(name: str, before: Any, after: Any, change: Any, both: bool) -> str:
+    shown = (("before", _rate(before)), ("after", _rate(after)), ("change", _change(change)))
+    cells = "".join(
+        f'<td data-label="{label}">{cell}</td>' for label, cell in (shown if both else [("measured", _rate(after))])
+    )
+    cells += f'<td class="trackcell">{track_of(before, after)}</td>'
+    return f"<tr><th>{escape(TITLES.get(name, words(name)))}</th>{cells}</tr>"
+
+
+def _rate(rate: Any) -> str:
+    if not rate:
+        return '<span class="none">not measured</span>'
+    return f"<b>{100 * rate['value']:.1f}%</b> <small>{100 * rate['low']:.1f} to {100 * rate['high']:.1f}</small>"
+
+
+def _change(change: Any) -> str:
+    if not change:
+        return '<span class="none">&ndash;</span>'
+    value, low, high = (100 * change[key] for key in ("value", "low", "high"))
+    kind = "up" if low > 0 else "down" if high < 0 else "level"
+    return (
+        f'<b class="{kind}">{value:+.1f} points</b> <small>{low:+.1f} to {high:+.1f}; '
+        f"{change['won']} tasks won, {change['lost']} lost</small>"
+    )
+
+
+def _counted(names: Sequence[str], before: Rates, after: Rates, both: bool) -> str:
+    rates = [rate for name in names for rate in (before.get(name), after.get(name)) if rate]
+    tasks, samples = (sorted({rate[key] for rate in rates}) for key in ("n", "samples"))
+    held_out = "Held out: " if set(names) & set(TITLES) else ""
+    up_to = f", up to {samples[-1]} samples a task" if samples[-1] > 1 else ""
+    paired = "; the change is paired task by task" if both else ""
+    return (
+        f'<p class="note">{held_out}{_range(tasks)} tasks{up_to}. Ranges are 95% intervals over tasks{paired}. What got'
+        " no verdict enters no rate.</p>"
+    )
+
+
+def _range(numbers: Sequence[int]) -> str:
+    return f"{numbers[0]:,}" if len(numbers) == 1 else f"{numbers[0]:,} to {numbers[-1]:,}"
+
+
+def track_of(before: Any, after: Any) -> str:
+    """Intervals and means on a line from 0 to 1: hollow before, filled after."""
+    drawn = []
+    if before and after:
+        left, right = sorted((before["value"], after["value"]))
+        drawn.append(f'<i class="join" style="left:{100 * left:.2f}%;width:{100 * (right - left):.2f}%"></i>')
+    for when, rate in zip(WHENS, (before, after), strict=True):
+        if rate:
+            low, wide = 100 * rate["low"], 100 * (rate["high"] - rate["low"])
+            drawn.append(f'<i class="span {when}" style="left:{low:.2f}%;width:{wide:.2f}%"></i>')
+            drawn.append(f'<i class="dot {when}" style="left:{100 * rate["value"]:.2f}%"></i>')
+    return f'<div class="track">{"".join(drawn)}</div>'
+
+
+def family_rows(run: RunData) -> str:
+    """A line per family, best gain first; by rate where there is no before."""
+    before, after = (run.numbers.get(when, {}).get("families", {}) for when in WHENS)
+    metric = next((m for m in FAMILY_METRICS if any(m in rates for rates in (after or before).values())), None)
+    if metric is None:
+        return ""
+    pairs = {
+        family: (before.get(family, {}).get(metric), after.get(family, {}).get(metric))
+        for family in dict.fromkeys([*after, *before])
+    }
+    ordered = sorted(filter(lambda family: any(pairs[family]), pairs), key=lambda name: (_gain(*pairs[name]), name))
+    many = [name for name in ordered if _tasks(*pairs[name]) >= FEW]
+    few = [name for name in ordered if _tasks(*pairs[name]) < FEW]
+    shown, folded = (_families(pairs, names) for names in (many, few))
+    key = '<p class="note"><i class="dot before"></i> before <i class="dot after"></i> after, '
+    rest = f"{len(few)} families with fewer than {FEW} tasks"
+    return f"{key}{TITLES[metric]}, on held-out tasks; thin lines are 95% intervals over tasks.</p>{shown}" + (
+        f"<details{'' if many else ' open'}><summary>{rest}</summary>{folded}</details>" if few else ""
+    )
+
+
+def _tasks(before: Any, after: Any) -> int:
+    return (after or before)["n"]
+
+
+def _families(pairs: Mapping[str, tuple[Any, Any]], names: Sequence[str]) -> str:
+    lines = "".join(_family(name, *pairs[name]) for name in names)
+    return f'<div class="families">{lines}</div>' if lines else ""
+
+
+def _gain(before: Any, after: Any) -> float:
+    if before and after:
+        return before["value"] - after["value"]
+    return -((after or before or {"value": 0.0})["value"])
+
+
+def _family(family: str, before: Any, after: Any) -> str:
+    both = " &rarr; ".join(f"{100 * rate['value']:.0f}%" for rate in (before, after) if rate)
+    return (
+        f'<div class="family"><span title="{escape(family)}">{escape(words(family))}</span>{track_of(before, after)}'
+        f"<b>{both}</b><small>n={_tasks(before, after)}</small></div>"
+    )
+
+
+def verdict_table(run: RunData) -> str:
+    """Counts of held-out verdicts, by when and mode."""
+    columns = [
+        (f"{when}, {mode}", counts)
+        for when in WHENS
+        for mode, counts in run.numbers.get(when, {}).get("verdicts", {}).items()
+        if sum(counts.values())
+    ]
+    names = dict.fromkeys(name for _, counts in columns for name in counts)
+    met = [name for name in names if any(counts.get(name) for _, counts in columns)]
+    if not met:
+        return ""
+    heads = "".join(f"<th>{escape(head)}</th>" for head, _ in columns)
+    rows = "".join(
+        f"<tr><th>{escape(words(name))}</th>" + "".join(_share(counts, name) for _, counts in columns) + "</tr>"
+        for name in met
+    )
+    return f'<div class="wide"><table class="counts"><tr><th></th>{heads}</tr>{rows}</table></div>{_latency(run)}'
+
+
+def _share(counts: Mapping[str, int], name: str) -> str:
+    return f"<td>{counts.get(name, 0):,} <small>{counts.get(name, 0) / sum(counts.values()):.1%}</small></td>"
+
+
+def _latency(run: RunData) -> str:
+    parts = [
+        f"{when}: median {numbers['latency']['p50']:.3g} s, 95th percentile {numbers['latency']['p95']:.3g} s"
+        for when, numbers in run.numbers.items()
+        if numbers.get("latency")
+    ]
+    return f'<p class="note">Time to answer and judge one completion: {"; ".join(parts)}.</p>' if parts else ""

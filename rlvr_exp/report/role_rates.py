@@ -1,0 +1,67 @@
+"""The section of roles: similarity of answers to the golds, and success by family and length, from the evaluation.
+
+Every number is read from the evaluation's files; nothing is computed here.
+"""
+
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+
+from rlvr_exp.report.curves import words
+from rlvr_exp.report.data import WHENS, RunData
+
+TITLES = {
+    "exact_match": "exact match",
+    "bleu": "BLEU",
+    "functional_coverage": "functional coverage",
+    "verified_rate": "verified",
+}
+GREEDY = "_greedy"
+
+
+def roles_section(run: RunData) -> str:
+    """A table of rates for each role, and a table for each kind of group; '' for tasks without roles."""
+    found = {when: run.numbers.get(when, {}).get("roles", {}) for when in WHENS}
+    roles = sorted({role for of_when in found.values() for role in of_when})
+    return "".join(_role(role, {when: of_when.get(role, {}) for when, of_when in found.items()}) for role in roles)
+
+
+def _role(role: str, found: Mapping[str, Mapping[str, Any]]) -> str:
+    rates = {when: one.get("rates", {}) for when, one in found.items()}
+    shown = _table(
+        f"{role}", {name: {when: of[name] for when, of in rates.items() if name in of} for name in _names(rates)}
+    )
+    last = next((found[when] for when in reversed(WHENS) if found[when]), {})
+    for kind, groups in last.get("by", {}).items():
+        rows = {name: dict(list(of_group.items())[:2]) for name, of_group in groups.items()}
+        shown += f"<details><summary>{escape(role)} by {escape(kind)}</summary>{_table(kind, rows)}</details>"
+    return shown
+
+
+def _names(rates: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(name for of_when in rates.values() for name in of_when))
+
+
+def _table(corner: str, rows: Mapping[str, Mapping[str, Any]]) -> str:
+    """A row per name; its cells under the names of any row."""
+    columns = list(dict.fromkeys(column for cells in rows.values() for column in cells))
+    heads = "".join(f"<th>{escape(_title(column))}</th>" for column in columns)
+    body = "".join(
+        f"<tr><th>{escape(_title(name))}</th>"
+        + "".join(f'<td data-label="{escape(_title(column))}">{_rate(cells.get(column))}</td>' for column in columns)
+        + "</tr>"
+        for name, cells in rows.items()
+    )
+    return f'<div class="wide"><table class="roles"><tr><th>{escape(corner)}</th>{heads}</tr>{body}</table></div>'
+
+
+def _title(name: str) -> str:
+    plain = name.removesuffix(GREEDY)
+    return TITLES.get(plain, words(plain)) + (", greedy" if plain != name else "")
+
+
+def _rate(rate: Any) -> str:
+    if not rate:
+        return '<span class="none">not measured</span>'
+    value, low, high = (100 * rate[key] for key in ("value", "low", "high"))
+    return f"<b>{value:.1f}%</b> <small>{low:.1f} to {high:.1f}; {rate['n']} tasks</small>"

@@ -1,0 +1,207 @@
+"""Checkpoints of a run: folders that plain `from_pretrained` loads, complete or absent, each with its checksums.
+
+`checkpoints/step_000050/` appears by one rename; `latest` and `best` are links to checkpoints, replaced atomically. A
+checkpoint contains the weights, `state.json` (everything that is no tensor), `training/`
+(rlvr_exp.algorithms.resumable) and the manifest `checkpoint.json` (rlvr_exp.core.sealed). docs/checkpoints.md describes
+them.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from rlvr_exp.algorithms.resumable import Resumable, Stateful
+from rlvr_exp.core.errors import GuardStop, InputError, InputProblem
+from rlvr_exp.core.files import write_json
+from rlvr_exp.core.phase import CHECKPOINT, phase
+from rlvr_exp.core.sealed import OTHER, STEP, check_sound, seal
+from rlvr_exp.models.zero3 import gathered_weights
+from rlvr_exp.records.guards_disk import writing
+from rlvr_exp.rollouts.distributed import broadcast_object, rank
+from rlvr_exp.training.checkpoint_weights import Policies, placed, restore, write_weights
+
+__all__ = ["Checkpoints", "check_sound", "restore"]
+
+STATE = "state.json"
+TRAINING = "training"
+
+
+class Checkpoints:
+    """Writes, prunes and reads the checkpoints of one run directory. All ranks call every method together.
+
+    Args:
+        settings: the `run.checkpoint` node.
+        about: what the manifest records about the run in addition to the step (rlvr_exp.records.fingerprint).
+    """
+
+    def __init__(self, run_dir: Path, settings, about: Mapping[str, Any] | None = None):
+        self.root = run_dir / "checkpoints"
+        self.every_steps, self.keep = settings.every_steps, settings.keep
+        self._about = about or {}
+        self._stateful: dict[str, Stateful] = {}
+        self._modules: list[nn.Module] = []
+        self._trainer: Resumable | None = None
+
+    def add(self, parts: Mapping[str, Any]) -> None:
+        """Add parts to every checkpoint: a module writes its weights by its own `save(folder)` and reads them by
+        `load(folder)`; `state.json` holds the `state_dict()` of every other part by name."""
+        self._modules += [part for part in parts.values() if isinstance(part, nn.Module)]
+        self._stateful |= {name: part for name, part in parts.items() if not isinstance(part, nn.Module)}
+
+    def of(self, trainer: Resumable) -> None:
+        """Set the trainer whose state is written too."""
+        self._trainer = trainer
+
+    def due(self, step: int) -> bool:
+        return step > 0 and step % self.every_steps == 0
+
+    def save(self, step: int, policies: Policies) -> Path:
+        """Write the policy, or those of all roles, as of `step`; an existing checkpoint of the step is kept as it is.
+
+        Raises:
+            GuardStop: a weight is not a number, or the disk refuses the write. Existing checkpoints are kept.
+        """
+        final = self.at(step)
+        if broadcast_object(not final.exists()):
+            with phase(CHECKPOINT):
+                self._write(step, policies, final)
+        if rank() == 0:
+            self._link("latest", final)
+            self._prune()
+        broadcast_object(True)  # The other ranks continue once it exists.
+        return final
+
+    def mark_best(self, step: int) -> None:
+        if rank() == 0:
+            self._link("best", self.at(step))
+        broadcast_object(True)
+
+    def at(self, step: int) -> Path:
+        """The folder of a step's checkpoint."""
+        return self.root / f"step_{step:06d}"
+
+    @property
+    def best(self) -> Path | None:
+        """The folder that `best` links to, if it exists."""
+        link = self.root / "best"
+        return link.resolve() if link.exists() else None
+
+    def load(self, checkpoint: Path, policies: Policies, trust_remote_code: bool = False) -> None:
+        """Restore everything that was written. Training then starts with `resume_from_checkpoint`.
+
+        All files are checked against the manifest first: DeepSpeed's files are pickles, which execute code when opened.
+
+        Raises:
+            InputError: the checkpoint is not sound, or holds other parts than this run has.
+        """
+        check_sound(checkpoint)
+        with ExitStack() as stack:
+            for policy, _ in placed(policies, checkpoint):
+                stack.enter_context(gathered_weights(policy.model, write=True))
+            restore(policies, checkpoint, trust_remote_code)
+        for module in self._modules:
+            with gathered_weights(module, write=True):
+                module.load(checkpoint)
+        state = json.loads((checkpoint / STATE).read_text(encoding="utf-8"))
+        if state.keys() != self._stateful.keys():
+            got, allowed = (", ".join(sorted(names)) or "nothing" for names in (state, self._stateful))
+            raise InputError(
+                InputProblem(str(checkpoint / STATE), "holds the state of other parts", got, allowed, "", OTHER)
+            )
+        for name, part in self._stateful.items():
+            part.load_state_dict(state[name])
+        self._trainer.load_training(checkpoint / TRAINING)
+        if rank() == 0:
+            self._link("latest", checkpoint)
+
+    def _write(self, step: int, policies: Policies, final: Path) -> None:
+        """Every rank writes its part into a temporary folder, which is renamed once it is complete."""
+        temporary = self.root / f".{final.name}.tmp"
+        with ExitStack() as stack:
+            for module in self._models(policies):
+                stack.enter_context(gathered_weights(module))
+            _by_rank_0(lambda: self._write_weights(step, policies, temporary))
+        if self._trainer is not None:
+            with _or_nothing(temporary):
+                self._trainer.save_training(temporary / TRAINING)
+            broadcast_object(True)  # Wait until every rank has written its part.
+        _by_rank_0(lambda: self._close(step, temporary, final))
+
+    def _write_weights(self, step: int, policies: Policies, temporary: Path) -> None:
+        self._refuse_broken(step, policies)
+        with _or_nothing(temporary):
+            shutil.rmtree(temporary, ignore_errors=True)
+            (temporary / TRAINING).mkdir(parents=True)
+            write_weights(policies, temporary)
+            for module in self._modules:
+                module.save(temporary)
+            write_json(temporary / STATE, {name: part.state_dict() for name, part in self._stateful.items()})
+
+    def _close(self, step: int, temporary: Path, final: Path) -> None:
+        with _or_nothing(temporary):
+            seal(temporary, {"step": step, **self._about})
+            os.replace(temporary, final)
+
+    def _models(self, policies: Policies) -> list[nn.Module]:
+        return [*(policy.model for policy, _ in placed(policies, self.root)), *self._modules]
+
+    def _refuse_broken(self, step: int, policies: Policies) -> None:
+        weights = chain.from_iterable(module.named_parameters() for module in self._models(policies))
+        # The adapter of an inactive role takes no gradient at the moment.
+        trained = ((name, value) for name, value in weights if value.requires_grad or ".lora_" in name)
+        broken = [name for name, value in trained if not torch.isfinite(value).all()]
+        if broken:
+            raise GuardStop(
+                f"step {step}: {len(broken)} weights hold values that are not finite, first {broken[0]}; no checkpoint was "
+                "written and the last one is sound. Lower optimizer.lr, or look at this step's samples in rollouts/"
+            )
+
+    def _link(self, name: str, target: Path) -> None:
+        temporary = self.root / f".{name}.tmp"
+        temporary.unlink(missing_ok=True)
+        temporary.symlink_to(target.name)
+        os.replace(temporary, self.root / name)
+
+    def _prune(self) -> None:
+        """Remove all but the newest. The checkpoint just written is among them, so that a sound one always remains."""
+        steps = sorted(path for path in self.root.iterdir() if STEP.fullmatch(path.name))
+        for path in steps[: -self.keep]:
+            if path.resolve() != self.best:
+                # Renamed first: a folder with a checkpoint's name is complete, also during its removal.
+                doomed = self.root / f".{path.name}.tmp"
+                os.replace(path, doomed)
+                shutil.rmtree(doomed)
+
+
+def _by_rank_0(work: Callable[[], None]) -> None:
+    """Run `work` on rank 0 while the others wait; where it fails, all ranks stop with the reason."""
+    fault: Exception | None = None
+    if rank() == 0:
+        try:
+            work()
+        except Exception as found:  # Raised below, once the other ranks know.
+            fault = found
+    reason = broadcast_object("" if fault is None else str(fault) or type(fault).__name__)
+    if fault is not None:
+        raise fault
+    if reason:
+        raise GuardStop(reason)
+
+
+@contextmanager
+def _or_nothing(temporary: Path) -> Iterator[None]:
+    """Remove a partial write, so that it does not fill the disk."""
+    try:
+        with writing(temporary.with_name(temporary.stem.removeprefix("."))):
+            yield
+    except Exception:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise

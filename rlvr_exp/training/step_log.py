@@ -1,0 +1,167 @@
+"""The log of a step of reinforcement learning: its metrics and its checked sample accounting.
+
+Rates of verdicts and rewards are those of the samples of the step; a step that trains only on groups sampled earlier
+has none. Rows of rollouts are written by rlvr_exp.training.rollout_rows.
+"""
+
+import math
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from statistics import fmean, pstdev
+from typing import Any
+
+import torch
+
+from rlvr_exp.algorithms.training_batch import TrainingBatch, sampled
+from rlvr_exp.rollouts.group_filter import ZERO_VARIANCE_KINDS
+from rlvr_exp.rollouts.groups import Group, Groups
+from rlvr_exp.training.sample_accounting import SampleAccounting
+from rlvr_exp.verifiers.base import BUCKETS
+
+SOLVED, FAILED, SILENT, MIXED = "solved", "failed", "no_verdict", "mixed"
+COUNTS = ("samples/", "dead/")
+"""Metrics that are summed over the steps of a row; all others are averaged."""
+
+
+class StepLog:
+    """Turns the groups of steps into rows of metrics.
+
+    Args:
+        regularised: the loss has terms other than the reward's (KL, entropy, a value), so that groups without an
+            advantage are trained on as well, unless they are masked.
+        masked: groups with zero variance stay out of the loss.
+    """
+
+    def __init__(self, regularised: bool, masked: bool) -> None:
+        self._regularised, self._masked = regularised, masked
+        self.steps_with_signal = 0
+        """Steps in which any sample had something to learn from."""
+        self._rows: list[dict[str, float]] = []
+        """Metrics of the steps since the last row was logged."""
+        self._updates: list[float] = []
+        self._collected_at = time.perf_counter()
+
+    def record(self, groups: Groups, learned: TrainingBatch) -> None:
+        """Record the samples; called once a step, before its update.
+
+        Raises:
+            GuardStop: the sample accounting does not add up.
+        """
+        trained = int(trained_rows(learned, self._regularised).sum())
+        accounting = SampleAccounting.of(groups, trained, self._filtered(groups))
+        accounting.check(groups.step + 1)
+        self.steps_with_signal += trained > 0
+        row = accounting.metrics() | _dead(groups) | _lengths(groups)
+        if groups.sampled:
+            row |= _rewards(groups.sampled) | _verdicts(groups.sampled) | _kinds(groups.sampled)
+        row |= {f"time/{phase}": seconds for phase, seconds in groups.seconds.items()}
+        if groups.sampled and groups.seconds.get("generate"):
+            tokens = sum(len(answer.sampled.ids) for group in groups.sampled for answer in group.completions)
+            row["time/tokens_per_second"] = tokens / groups.seconds["generate"]
+        self._rows.append(row)
+        self._collected_at = time.perf_counter()
+
+    def _filtered(self, groups: Groups) -> set[int]:
+        """Ids of the groups that the update leaves out: those with zero variance, unless other terms of the loss use
+        them."""
+        taken = {group.id for group in groups.batch}
+        kept = self._regularised and not self._masked
+        return {
+            group.id
+            for group in groups.settled
+            if group.id in groups.zero_variance and not (kept and group.id in taken)
+        }
+
+    def updated(self) -> None:
+        """Record the end of an update, before anything else of its step (a checkpoint) takes time."""
+        now = time.perf_counter()
+        self._updates.append(now - self._collected_at)
+        self._collected_at = now
+
+    def state_dict(self) -> dict[str, Any]:
+        """Plain values: the data of the next row, and the number of steps with something to learn from."""
+        return {"rows": self._rows, "time/update": self._updates, "steps_with_signal": self.steps_with_signal}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self._rows, self._updates = list(state["rows"]), list(state["time/update"])
+        self.steps_with_signal = state["steps_with_signal"]
+
+    def metrics(self) -> Mapping[str, float]:
+        """Metrics since the last call: counts are summed, all others averaged over the steps that have them."""
+        names = dict.fromkeys(name for row in self._rows for name in row)
+        values = {name: [row[name] for row in self._rows if name in row] for name in names}
+        row = {name: math.fsum(each) if name.startswith(COUNTS) else fmean(each) for name, each in values.items()}
+        if self._updates:
+            row["time/update"] = fmean(self._updates)
+        self._rows, self._updates = [], []
+        return row
+
+
+def trained_rows(learned: TrainingBatch, regularised: bool) -> torch.Tensor:
+    """(N,) which samples were trained on: verified, and of a group with something to learn from."""
+    counted = learned.weights.sum(1) > 0
+    return counted if regularised else counted & learned.live().repeat_interleave(learned.group_size)
+
+
+def _rewards(groups: Sequence[Group]) -> dict[str, float]:
+    judged = [one for group in groups for one in group.rewarded if one.total is not None]
+    if not judged:
+        return {}
+    # Before the normaliser, which removes the level that this curve shows.
+    totals = [one.sum for one in judged]
+    row = {"reward/mean": fmean(totals), "reward/std": pstdev(totals)}
+    for name in judged[0].terms:
+        row[f"reward/{name}"] = fmean(one.terms[name] for one in judged)
+    return row | _shaping(groups)
+
+
+def _shaping(groups: Sequence[Group]) -> dict[str, float]:
+    """What the algorithm itself added to the rewards, where it does."""
+    pairs = [pair for group in groups for pair in zip(group.rewards, group.rewarded, strict=True)]
+    added = [seen - paid.total for seen, paid in pairs if seen is not None]
+    return {"reward/shaping": fmean(added)} if any(added) else {}
+
+
+def _verdicts(groups: Sequence[Group]) -> dict[str, float]:
+    verdicts = [answer.verdict for group in groups for answer in group.completions]
+    judged = [verdict for verdict in verdicts if verdict.outcome != "no_verdict"]
+    counts = Counter(verdict.bucket for verdict in judged if verdict.bucket)
+    row = {f"verdict/{bucket}": counts[bucket] / len(verdicts) for bucket in BUCKETS if counts[bucket]}
+    row["verdict/rejected"] = sum(verdict.outcome == "rejected" for verdict in verdicts) / len(verdicts)
+    if judged:
+        row["success/mean"] = sum(verdict.outcome == "passed" for verdict in judged) / len(judged)
+    return row
+
+
+def _kinds(groups: Sequence[Group]) -> dict[str, float]:
+    """Groups by their outcomes: all passed, none passed, none verified, or mixed; and the difficulty of their tasks."""
+    kinds = Counter(_kind([answer.verdict.outcome for answer in group.completions]) for group in groups)
+    difficulty = fmean(group.completions[0].task.difficulty for group in groups)
+    return {f"groups/{kind}": kinds[kind] / len(groups) for kind in (SOLVED, FAILED, SILENT, MIXED)} | {
+        "tasks/difficulty": difficulty
+    }
+
+
+def _kind(outcomes: list[str]) -> str:
+    judged = [outcome == "passed" for outcome in outcomes if outcome != "no_verdict"]
+    if not judged:
+        return SILENT
+    return SOLVED if all(judged) else MIXED if any(judged) else FAILED
+
+
+def _dead(groups: Groups) -> dict[str, float]:
+    """How many of the step's sampled groups have equal rewards, and why."""
+    kinds = Counter(groups.zero_variance.get(group.id) for group in groups.sampled)
+    return {f"dead/{kind}": kinds[kind] for kind in ZERO_VARIANCE_KINDS}
+
+
+def _lengths(groups: Groups) -> dict[str, float]:
+    drawn = [one for group in groups.at_hand for one in sampled(group)]
+    return {
+        "tokens/completion_mean": fmean(len(one.ids) for one in drawn),
+        # Unbiased for the mean entropy of a token, over all that was sampled and not only what is learned from.
+        "entropy": -fmean(score for one in drawn for score in one.logprobs),
+        "tokens/completion_max": max(len(one.ids) for one in drawn),
+        "tokens/truncated": sum(one.truncated for one in drawn) / len(drawn),
+    }

@@ -1,0 +1,173 @@
+"""A run from its parent's side: its directory, its exit code and its summary, however the stage ends."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+import yaml
+
+from rlvr_exp.config import compose
+from rlvr_exp.core import checksums
+from rlvr_exp.core.errors import InputError
+from rlvr_exp.launch import execute as module
+from rlvr_exp.launch.children import Ended
+from rlvr_exp.launch.execute import Outcome, execute
+from rlvr_exp.records.context import RunContext
+from rlvr_exp.records.manifest import update
+
+ROOT = Path(__file__).parents[2]
+STAGE = """
+import os, sys, types
+from rlvr_exp.core.errors import GuardStop, InputError, Interrupted, InputProblem
+from rlvr_exp.records.context import StageResult
+from rlvr_exp.stages import launch
+
+RATE = {"value": 0.5, "low": 0.4, "high": 0.6, "n": 10, "samples": 8}
+
+def done(context):
+    context.progress(kind="step", step=2, total=2)
+    return StageResult(before={"pass_at_1": RATE}, after={"pass_at_1": RATE}, metrics={"loss": float("nan")}, steps=2)
+
+def known(context):
+    from rlvr_exp.core import checksums
+    return StageResult(metrics={"known": len(checksums._known)})
+
+def guard(context):
+    context.before = {"pass_at_1": RATE}
+    context.progress(kind="step", step=1, total=2)
+    raise GuardStop("not a number")
+
+def bad(context): raise InputError(InputProblem("data", "shrank"))
+def stopped(context): raise Interrupted("at step 1")
+def fault(context): return 1 / 0
+def killed(context): os.kill(os.getpid(), 9)
+def silent(context): os._exit(0)
+
+stage = types.ModuleType("rlvr_exp.stages.evaluate")
+stage.run = lambda config, context: globals()[os.environ["HOW"]](context)
+sys.modules["rlvr_exp.stages.evaluate"] = stage
+if __name__ == "__main__":
+    sys.exit(launch.main(sys.argv[1:]))
+"""
+COMMAND = ["python", "-m", "rlvr_exp", "+stage=evaluate"]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "fake_launch.py").write_text(STAGE)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(ROOT)]))
+    monkeypatch.setattr(module, "LAUNCH", "fake_launch")
+
+    def start(how: str) -> Outcome:
+        monkeypatch.setenv("HOW", how)
+        return execute(compose(["+stage=evaluate", "seed=4"]), COMMAND, tmp_path / "run")
+
+    return start
+
+
+def test_what_the_parent_has_read_the_child_need_not_read_again(run, tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "weights").write_bytes(b"weights")
+    monkeypatch.setattr(checksums, "_known", {})
+    monkeypatch.setattr(checksums, "SETTLED_NS", -1_000_000_000)
+    checksums.checksum(tmp_path / "weights")
+    outcome = run("known")
+    assert outcome.summary["metrics"] == {"known": 1}
+    assert not (outcome.directory / checksums.HANDED).exists()
+
+
+@pytest.mark.parametrize(
+    ("how", "code", "status", "reason"),
+    [
+        ("done", 0, "completed", ""),
+        ("guard", 3, "stopped", "not a number"),
+        ("bad", 2, "failed", "data: shrank"),
+        ("stopped", 130, "interrupted", "at step 1"),
+        ("fault", 1, "failed", "ZeroDivisionError: division by zero"),
+        ("killed", 1, "failed", "the stage's process was killed by SIGKILL; the machine may have run out of memory"),
+        ("silent", 1, "failed", "the stage's process ended with code 0 and no summary"),
+    ],
+)
+def test_every_end_has_its_code_and_summary(run, capfd, how: str, code: int, status: str, reason: str) -> None:
+    outcome = run(how)
+    summary = json.loads((outcome.directory / "summary.json").read_text())
+    assert outcome.code == code and outcome.summary == summary
+    assert (summary["stage"], summary["status"], summary["reason"]) == ("evaluate", status, reason)
+    assert set(summary) == {"stage", "status", "reason", "steps", "seconds", "before", "after", "metrics"}
+    assert (outcome.directory / "report.html").is_file()
+    said = capfd.readouterr()
+    assert reason in said.err
+    if how == "fault":
+        assert "ZeroDivisionError" in said.err and "log.txt" in said.err
+
+
+def test_a_finished_run_tells_what_it_measured(run, capfd) -> None:
+    summary = run("done").summary
+    assert summary["steps"] == 2 and summary["after"]["pass_at_1"]["n"] == 10
+    assert summary["metrics"] == {"loss": None}, "strict JSON has no NaN"
+    assert "pass_at_1: 50.0% -> 50.0% [40.0%, 60.0%], 10 tasks" in capfd.readouterr().out
+
+
+def test_a_stopped_run_keeps_what_it_had_measured(run) -> None:
+    summary = run("guard").summary
+    assert summary["steps"] == 1 and summary["before"]["pass_at_1"]["value"] == 0.5
+
+
+def test_the_directory_says_what_ran(run) -> None:
+    outcome = run("done")
+    assert yaml.safe_load((outcome.directory / "config.yaml").read_text())["seed"] == 4
+    manifest = json.loads((outcome.directory / "manifest.json").read_text())
+    assert manifest["command"] == COMMAND and manifest["seed"] == 4 and manifest["stage"] == "evaluate"
+    assert (
+        manifest["versions"]["hydra-core"]
+        and manifest["hardware"]["cores"] >= 1
+        and len(manifest["git"]["commit"]) == 40
+    )
+    update(outcome.directory, data={"fingerprint": "abc"})
+    extended = json.loads((outcome.directory / "manifest.json").read_text())
+    assert extended == manifest | {"data": {"fingerprint": "abc"}}
+    assert not list(outcome.directory.rglob("*.tmp"))
+
+
+def test_a_directory_is_used_once(run, tmp_path: Path) -> None:
+    before = run("guard").summary
+    with pytest.raises(InputError, match="holds another run"):
+        run("done")
+    kept = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert kept == before and kept["status"] == "stopped"
+
+
+def test_inline_runs_in_this_process(tmp_path: Path) -> None:
+    seen: list[tuple[int, RunContext]] = []
+
+    def inline(config, context: RunContext) -> int:
+        from rlvr_exp.records.context import StageResult
+        from rlvr_exp.records.summary import write_summary
+
+        seen.append((os.getpid(), context))
+        context.progress(kind="note", text="here")
+        write_summary(context.directory, config.stage, 0, 1.0, StageResult())
+        return 0
+
+    outcome = execute(compose(["+stage=evaluate"]), COMMAND, tmp_path / "run", inline)
+    assert outcome.code == 0 and seen[0][0] == os.getpid() and not (outcome.directory / "log.txt").exists()
+
+
+def test_an_interrupted_phase_ends_the_stage(tmp_path: Path) -> None:
+    from rlvr_exp.core.errors import Interrupted
+
+    context = RunContext(tmp_path, lambda event: None)
+    context.progress(kind="phase", name="evaluate before", done=1, total=2)
+    context.interrupted = True
+    context.progress(kind="step", step=3)
+    with pytest.raises(Interrupted, match="evaluate before"):
+        context.progress(kind="phase", name="evaluate before", done=2, total=2)
+    assert context.steps == 3
+
+
+@pytest.mark.parametrize(
+    ("returncode", "asked", "code"),
+    [(0, False, 0), (3, True, 3), (-15, True, 130), (-9, True, 130), (-9, False, 1), (77, False, 1)],
+)
+def test_a_childs_end_becomes_an_exit_code(returncode: int, asked: bool, code: int) -> None:
+    assert module.exit_code(Ended(returncode, asked)) == code

@@ -1,0 +1,96 @@
+"""Progress: rare plain lines without control characters, a bar with the figures on a terminal."""
+
+import io
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rlvr_exp.launch.progress import Plain, Progress
+
+STEP = {"kind": "step", "total": 150, "reward": 0.31, "success": 0.25, "phases": {"generate": 0.8, "verify": 0.1}}
+
+
+def plain(events, total=150):
+    out = io.StringIO()
+    progress = Progress(total, "grpo", tty=False, out=out)
+    for event in events:
+        progress.event(event)
+    progress.close()
+    return out.getvalue().splitlines()
+
+
+def test_fast_steps_give_one_line_a_tenth():
+    lines = plain({**STEP, "step": step} for step in range(1, 151))
+    assert [line.split()[2] for line in lines] == ["1/150", *(f"{step}/150" for step in range(16, 151, 15)), "150/150"]
+    assert lines[0].startswith("grpo step 1/150  reward 0.310  success 25.0%  generate 0.8s  verify 0.1s  [0:0")
+
+
+def test_slow_steps_give_a_line_every_ten_seconds():
+    out, now = io.StringIO(), [0.0]
+    view = Plain(out, lambda: now[0])
+    for step in range(1, 41):
+        now[0] = step * 3.0
+        view.work("grpo step", step, 10_000, "")
+    shown = [int(line.split()[2].split("/")[0]) for line in out.getvalue().splitlines()]
+    assert shown == [1, 5, 9, 13, 17, 21, 25, 29, 33, 37]
+    assert out.getvalue().splitlines()[-1].endswith("[1:51]")
+
+
+def test_every_phase_shows_its_start_and_its_end():
+    phases = [("evaluate before", done) for done in (0, 1, 400)] + [("evaluate after", 0)]
+    lines = plain({"kind": "phase", "name": name, "done": done, "total": 400} for name, done in phases)
+    assert [line.rsplit("  ", 1)[0] for line in lines] == [
+        "evaluate before 0/400", "evaluate before 400/400", "evaluate after 0/400"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("tty", [False, True])
+def test_an_unknown_kind_is_refused(tty):
+    progress = Progress(1, "grpo", tty, io.StringIO())
+    with pytest.raises(ValueError, match="got kind 'stepp', allowed step, phase, note"):
+        progress.event({"kind": "stepp", "step": 1})
+    progress.close()
+
+
+@settings(deadline=None)
+@given(st.text())
+def test_plain_lines_hold_no_control_characters(text):
+    lines = plain([{"kind": "note", "text": text}, {"kind": "phase", "name": text, "done": 0, "total": 2}])
+    assert all(line.isprintable() for line in lines)
+
+
+def test_a_table_in_a_note_keeps_its_lines():
+    assert plain([{"kind": "note", "text": "a  b\n1  2"}]) == ["a  b", "1  2"]
+
+
+def test_an_alarm_goes_to_standard_error_and_a_reason_is_kept(capsys):
+    out = io.StringIO()
+    progress = Progress(1, "grpo", False, out)
+    progress.event({"kind": "alarm", "text": "stuck\nhere \x1b[31m"})
+    progress.event({"kind": "reason", "text": "no room"})
+    assert capsys.readouterr().err == "stuck\nhere  [31m\n" and out.getvalue() == "" and progress.reason == "no room"
+
+
+def test_a_stage_without_rewards_or_steps_is_shown_too():
+    (line,) = plain([{"kind": "step", "step": 0, "loss": 2.5}], total=0)
+    assert line.startswith("grpo step 0/0  loss 2.5000  [")
+
+
+def test_the_bar_shows_the_figures_and_notes_are_not_markup():
+    out = io.StringIO()
+    progress = Progress(150, "grpo", tty=True, out=out)
+    progress.event({**STEP, "step": 3})
+    progress.event({"kind": "note", "text": "[bold]kept[/bold] \x1b[31m"})
+    progress.close()
+    for shown in ("3/150", "reward 0.310  success 25.0%  generate 0.8s", "[bold]kept[/bold]"):
+        assert shown in out.getvalue()
+    assert "\x1b[31m" not in out.getvalue()
+
+
+def test_plain_lines_never_import_rich():
+    code = "import sys; from rlvr_exp.launch.progress import Progress; progress = Progress(1, 's', False);"
+    code += "progress.event({'kind': 'note', 'text': 'x'}); sys.exit('rich' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,105 @@
+"""The estimate compared with torch's allocations: the real code of an update, on tensors that have a shape and no
+data."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+import torch
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from rlvr_exp.algorithms import packing_attention
+from rlvr_exp.algorithms.packing_attention import SDPA_PACKED
+from rlvr_exp.config import compose
+from rlvr_exp.memory import counts, measure, phases
+from rlvr_exp.memory.peak import Peak
+from rlvr_exp.memory.reading import workload_of
+
+QWEN = ["model=qwen14b_lora", "parallel=single", "model.architecture.layers=2", "model.architecture.vocabulary=2048"]
+"""The 14B's layers, two of them; a head small enough to be held at once, since tiles on a CPU are not a GPU's."""
+LLAMA = ["model=llama8b", "model.architecture.layers=2", "model.architecture.vocabulary=2048"]
+WHOLE = ["model.adapter.kind=none", "optimizer.lr=1e-6"]
+
+
+@contextmanager
+def shapes_alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[Peak]:
+    """No tensor has data. Modules are created on their device, and masks without their contents."""
+    made: dict[object, list[torch.Tensor]] = {}
+
+    def masks(layout, dtype: torch.dtype, device: torch.device) -> list[torch.Tensor]:
+        sizes = [
+            (1, 1, sum(own), prefix + sum(own)) for prefix, own in zip(layout.prefixes, layout.segments, strict=True)
+        ]
+        return made.setdefault(layout, [torch.empty(size, dtype=dtype) for size in sizes])
+
+    monkeypatch.setattr(nn.Module, "to", lambda self, *_, **__: self)
+    monkeypatch.setattr(packing_attention, "segment_masks", masks)
+    with FakeTensorMode(allow_non_fake_inputs=True), Peak() as peak:
+        yield peak
+
+
+def highest(peak: Peak, work) -> float:
+    peak.restart()
+    work()
+    return peak.highest
+
+
+def compared(words: list[str], monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[float, float]]:
+    """(estimate, measured) bytes of each phase of an update."""
+    config = compose(["+stage=grpo", *words]).config
+    workload = workload_of(config)
+    with shapes_alone(monkeypatch) as peak:
+        model = measure.random_model(config, workload, "cpu")
+        found = {"load": (sum(phases.load(workload).values()), float(peak.now))}
+        update = measure.Update(config, workload, model, "cpu", SDPA_PACKED)
+        update.backward()
+        update.update()
+        for name, work in (("log-probs", update.score), ("backward", update.backward)):
+            model.zero_grad() if name == "log-probs" else None
+            if name == "backward" and workload.accumulates:
+                update.backward()
+            found[name] = sum(phases.PHASES[name](workload).values()), highest(peak, work)
+    return found
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        QWEN,
+        [*QWEN, "model.gradient_checkpointing=false"],
+        [*QWEN, *WHOLE],
+        [*LLAMA, *WHOLE, "model.gradient_checkpointing=false"],
+        [*LLAMA, "model.dtype=float32"],
+    ],
+    ids=["adapter", "adapter, all kept", "whole", "whole, all kept", "float32 adapter"],
+)
+def test_estimate_of_an_update_is_within_a_tenth(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for phase, (expected, measured) in compared(words, monkeypatch).items():
+        assert expected == pytest.approx(measured, rel=0.1), phase
+
+
+SHAPE = {"layers": 4, "hidden": 256, "heads": 4, "kv_heads": 2, "head_dim": 64, "intermediate": 768, "vocabulary": 4096}
+SMALL = [
+    "model=llama8b",
+    "model.dtype=float32",
+    *(f"model.architecture.{name}={value}" for name, value in SHAPE.items()),
+    "model.max_prompt_tokens=500",
+    "model.max_completion_tokens=8",
+    "algorithm.prompts_per_step=3",
+    "algorithm.group_size=4",
+    "algorithm.max_tokens_per_device=1100",
+    "evaluation.batch_size=12",
+]
+"""A model of 4 million parameters, with data: the sampled tokens determine what follows."""
+
+
+@pytest.mark.parametrize("words", [WHOLE, []], ids=["whole", "adapter"])
+def test_estimate_of_every_phase_is_within_a_tenth_of_a_run(words: list[str]) -> None:
+    config = compose(["+stage=grpo", *SMALL, *words]).config
+    workload = workload_of(config)
+    for phase, measured in measure.peaks(config, workload, "cpu").items():
+        expected = sum(phases.PHASES[phase](workload).values())
+        if phase == "optimizer":  # On a CPU torch updates one tensor after the other, with two more of its size.
+            expected += 2 * 4 * counts.largest_trained(workload) - counts.update(workload)
+        assert expected == pytest.approx(measured, rel=0.1), phase

@@ -1,0 +1,167 @@
+"""Metrics files: complete, readable by strict readers at any time, equal after a resume."""
+
+import csv
+import json
+import math
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rlvr_exp.core.errors import InputError
+from rlvr_exp.records.tracking import Files, TensorBoard, Tracker, WandB, read_metrics
+
+NAMES = st.sampled_from(["reward/mean", "loss", "kl", "verdict/passed", "time/generate", 'odd,"name"'])
+RUNS = st.lists(st.dictionaries(NAMES, st.floats(width=32) | st.integers(-5, 5), max_size=5), max_size=8)
+
+
+def strict_rows(directory):
+    def refuse(constant):
+        raise ValueError(constant)
+
+    text = (directory / "metrics.jsonl").read_text()
+    return [json.loads(line, parse_constant=refuse) for line in text.splitlines()]
+
+
+def csv_rows(directory):
+    with open(directory / "metrics.csv", newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
+@pytest.mark.property(25)
+@settings(deadline=None, max_examples=40)
+@given(RUNS)
+def test_every_logged_number_is_in_both_files(tmp_path_factory, run):
+    directory = tmp_path_factory.mktemp("run")
+    tracker = Tracker(directory, Files())
+    for step, metrics in enumerate(run):
+        tracker.log(step, metrics)
+        assert_complete(directory, run[: step + 1])
+    tracker.close()
+    assert_complete(directory, run)
+
+
+def assert_complete(directory, run):
+    rows, table = strict_rows(directory), csv_rows(directory)
+    assert len(rows) == len(table) == len(run)
+    for step, (metrics, row, cells) in enumerate(zip(run, rows, table, strict=True)):
+        expected = {name: value if math.isfinite(value) else None for name, value in metrics.items()}
+        assert row == {"step": step, **expected}
+        named = {name: None if value == "" else float(value) for name, value in cells.items()}
+        assert named == {**dict.fromkeys(cells), "step": step, **expected}
+
+
+def test_rows_are_readable_before_close_and_columns_may_grow(tmp_path):
+    tracker = Tracker(tmp_path, Files())
+    tracker.log(1, {"loss": 2.0})
+    tracker.log(2, {"reward/mean": 0.5})
+    assert tracker.last == {"reward/mean": 0.5}
+    assert (tmp_path / "metrics.csv").read_text() == "step,loss,reward/mean\n1,2.0,\n2,,0.5\n"
+    tracker.log(3, {"loss": 1.0})
+    assert (tmp_path / "metrics.csv").read_text().endswith("3,1.0,\n")
+
+
+@settings(deadline=None, max_examples=20)
+@given(RUNS, st.integers(0, 3))
+def test_what_is_logged_for_a_step_at_several_times_shares_its_row(tmp_path_factory, run, resume_step):
+    directory = tmp_path_factory.mktemp("run")
+    for start, resume in ((0, None), (resume_step + 1, resume_step)):
+        with Tracker(directory, Files(), resume) as tracker:
+            for step, metrics in list(enumerate(run))[start:]:
+                tracker.log(step, {})
+                for name, value in metrics.items():
+                    tracker.log(step, {name: value})
+        assert_complete(directory, run)
+    if run:
+        with Tracker(directory, Files(), len(run) - 1) as tracker:
+            tracker.log(len(run) - 1, {"held_out/loss": 0.5})
+        assert_complete(directory, [*run[:-1], run[-1] | {"held_out/loss": 0.5}])
+
+
+def test_resuming_gives_the_files_of_an_uninterrupted_run(tmp_path):
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    metrics = [{"loss": 1 / (step + 1)} | ({"eval": 0.5} if step == 4 else {}) for step in range(8)]
+    for directory, steps in ((whole, range(8)), (cut, range(6))):
+        directory.mkdir()
+        with Tracker(directory, Files()) as tracker:
+            for step in steps:
+                tracker.log(step, metrics[step])
+    with open(cut / "metrics.jsonl", "a") as torn:
+        torn.write('{"step": 6, "lo')
+    with Tracker(cut, Files(), resume_step=3) as tracker:
+        for step in range(4, 8):
+            tracker.log(step, metrics[step])
+    for name in ("metrics.jsonl", "metrics.csv"):
+        assert (cut / name).read_bytes() == (whole / name).read_bytes()
+
+
+def test_a_second_run_in_one_directory_is_refused_not_mixed(tmp_path):
+    with Tracker(tmp_path, Files()) as tracker:
+        tracker.log(1, {"loss": 1.0})
+    with pytest.raises(ValueError, match="holds rows already"):
+        Tracker(tmp_path, Files())
+    assert read_metrics(tmp_path) == [{"step": 1, "loss": 1.0}]
+
+
+@pytest.mark.parametrize(
+    "step, metrics, message",
+    [
+        (4, {"kl": 0.0}, "step 4 after step 5"),
+        (5, {"loss": 1.0}, "loss logged twice for step 5"),
+        (6, {"step": 1}, "'step'"),
+    ],
+)
+def test_a_row_that_would_confuse_readers_is_refused(tmp_path, step, metrics, message):
+    tracker = Tracker(tmp_path, Files())
+    tracker.log(5, {"loss": 1.0})
+    with pytest.raises(ValueError, match=message):
+        tracker.log(step, metrics)
+    assert len(strict_rows(tmp_path)) == 1
+
+
+@pytest.mark.parametrize("package, build", [("tensorboard", TensorBoard), ("wandb", lambda: WandB("p", "offline"))])
+def test_a_missing_package_is_refused_with_the_remedy(monkeypatch, package, build):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(InputError, match=f"pip install {package}, or choose tracking=files"):
+        build()
+
+
+def test_building_a_viewer_imports_no_package():
+    code = "import sys; from rlvr_exp.records.tracking import TensorBoard, WandB; TensorBoard(), WandB('p', 'offline');"
+    code += "sys.exit(bool({'tensorboard', 'wandb', 'torch'} & set(sys.modules)))"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_logging_after_close_is_refused(tmp_path):
+    tracker = Tracker(tmp_path, Files())
+    assert tracker.last == {}
+    tracker.close()
+    tracker.close()
+    with pytest.raises(ValueError, match="closed already"):
+        tracker.log(1, {})
+
+
+def test_tensorboard_events_are_read_back_and_a_resume_hides_what_it_repeats(tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    with Tracker(tmp_path, TensorBoard()) as tracker:
+        for step in (1, 2, 3):
+            tracker.log(step, {"reward/mean": step / 4, "kl": math.nan})
+    with Tracker(tmp_path, TensorBoard(), resume_step=2) as tracker:
+        tracker.log(3, {"reward/mean": 1.0})
+    events = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
+    assert events.Tags()["scalars"] == ["reward/mean"]
+    assert [(event.step, event.value) for event in events.Scalars("reward/mean")] == [(1, 0.25), (2, 0.5), (3, 1.0)]
+
+
+def test_wandb_runs_offline_under_the_run_directory(tmp_path, monkeypatch):
+    for name in ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / "home"))
+    directory = tmp_path / "run"
+    with Tracker(directory, WandB("rlvr_exp", "offline")) as tracker:
+        tracker.log(1, {"reward/mean": 0.25})
+    (written,) = (directory / "wandb").glob("offline-run-*/run-*.wandb")
+    assert b"reward/mean" in written.read_bytes()
+    assert strict_rows(directory) == [{"step": 1, "reward/mean": 0.25}]

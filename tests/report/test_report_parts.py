@@ -1,0 +1,137 @@
+"""Parts of the report: old and running runs, intervals, options, golds, logs, runs side by side."""
+
+import fcntl
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from report_pages import Page, coordinates, log, report, whole_run
+
+from rlvr_exp.config import compose, to_yaml
+from rlvr_exp.config.load import resolved
+from rlvr_exp.records.tracking import Files, Tracker
+from rlvr_exp.report import nbest, task_index, write_report
+from rlvr_exp.report.differences import differences
+from rlvr_exp.tasks.arc.domain import Arc
+
+
+@pytest.fixture
+def whole(tmp_path):
+    return whole_run(tmp_path)
+
+
+def test_a_running_run_and_a_killed_one_are_told_apart(whole):
+    (whole / "summary.json").unlink()
+    (whole / ".lock").touch()
+    assert "running" not in [text for tag, text in report(whole).texts if tag == "dd"]
+    with open(whole / ".lock") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert "running" in [text for tag, text in report(whole).texts if tag == "dd"]
+
+
+def test_a_killed_run_whose_last_row_is_torn(whole):
+    (whole / "summary.json").unlink()
+    (whole / "report.html").unlink(missing_ok=True)
+    with open(whole / "metrics.jsonl", "a", encoding="utf-8") as metrics:
+        metrics.write('{"step": 41, "reward/me')
+    page = report(whole)
+    assert ("span", "not finished") in page.texts and next(iter(page.charts.values()))["x"][-1] == 40
+
+
+def test_only_the_page_is_written(whole):
+    def files():
+        return {path: path.read_bytes() for path in whole.rglob("*") if path.is_file() and path.name != "report.html"}
+
+    before = files()
+    report(whole)
+    assert files() == before
+
+
+def test_curves_of_samples_have_intervals(whole):
+    page = report(whole)
+    reward = next(chart for name, chart in page.charts.items() if name.startswith("Reward"))
+    (band,) = [path for path in reward["paths"] if "band" in path["class"]]
+    ends = [reward["low"] + (1 - y / 1000) * (reward["high"] - reward["low"]) for _, y in coordinates(band)]
+    # Two groups a step, both of mean reward 0.15: the interval of equal means is that mean.
+    assert len(ends) == 80 and ends == pytest.approx([0.15] * 80, abs=1e-3)
+
+
+def test_options_that_differ_are_shown_with_their_defaults():
+    given = {
+        "stage": "grpo",
+        "seed": 3,
+        "algorithm": {"_target_": "rlvr_exp.algorithms.dapo.DAPO", "clip_high": 0.3, "clip_low": 0.2},
+    }
+    found = differences(given)
+    assert found["seed"] == (3, 0) and found["algorithm.clip_high"] == (0.3, 0.28)
+    assert found["algorithm._target_"][1] == "rlvr_exp.algorithms.grpo.GRPO"
+    assert "algorithm.clip_low" not in found, "held against the defaults of its own class"
+
+
+def test_the_defaults_do_not_differ():
+    for stage in ("grpo", "ppo", "sft", "evaluate"):
+        assert differences(resolved(compose([f"+stage={stage}"]))) == {}
+
+
+def test_answers_are_held_against_the_gold(whole, monkeypatch):
+    gold = "def solve(g):\n    return g[::-1]\n"
+    found = {f"t{i}": task_index.TaskInfo(i / 12, gold) for i in range(12)}
+    monkeypatch.setattr("rlvr_exp.report.load_task_index", lambda directory, prompts: found)
+    page = report(whole)
+    minus = [text for tag, text in page.texts if tag == "span" and text.startswith("-def solve")]
+    plus = [text for tag, text in page.texts if tag == "span" and text.startswith("+after answer of")]
+    assert len(minus) == len(plus) == 4, "two tasks that always fail, two that always pass"
+    assert page.text.count("gold against the most frequent answer") == 4
+    names = [named.get("title") for tag, named in page.tags if tag == "span"]
+    assert "0 to 0.0833" in names and "0.75 to 0.917" in names, "fifths of the tasks by difficulty"
+
+
+@given(st.text(max_size=60), st.text(max_size=60))
+def test_a_difference_says_equal_or_shows_what_differs(gold, answer):
+    drawn = nbest.difference(gold, answer)
+    assert ("equal to the gold" in drawn) == (gold.strip() == answer.strip())
+    assert "<script" not in drawn
+
+
+def test_tasks_are_known_by_the_run_s_own_data(tmp_path):
+    (tmp_path / "config.yaml").write_text(to_yaml(compose(["+stage=grpo", "data.limit=20"])))
+    domain = Arc(limit=20)
+    task, other = domain.splits()["test"][:2]
+    wanted = {task.id: task_index.TaskInfo(task.difficulty, task.gold)}
+    prompts = {task.id: domain.prompt(task), other.id: "another prompt", "gone": ""}
+    assert task_index.load_task_index(tmp_path, prompts) == wanted
+    task_index.save_task_index(tmp_path, [task])
+    assert task_index.load_task_index(tmp_path, {}) == wanted, "noted by the run itself"
+
+
+def test_logs_are_counted_by_their_first_line(whole):
+    text = re.sub(
+        "<.*?>",
+        " ",
+        re.search(
+            r"<h2>Verifier logs</h2>(.*?)</section>", report(whole) and (whole / "report.html").read_text(), re.DOTALL
+        )[1],
+    )
+    # 24 of the 40 files are kept whole, each with two timeouts and two that ran out of memory.
+    assert re.search(r"timeout\s+\d+\s+a log", text) and re.search(r"memory\s+\d+\s+a log", text)
+
+
+def test_runs_are_drawn_beside_each_other(whole, tmp_path_factory):
+    other = tmp_path_factory.mktemp("other")
+    log(other, steps=20)
+    page = Page(write_report(whole, [other]).path.read_text())
+    assert "Beside other runs" in page.text
+    both = page.charts["Reward, all runs"]
+    assert both["series"][other.name][20:] == [None] * 20 and len(both["series"][whole.name]) == 40
+
+
+def test_seconds_per_step_hold_no_rates(tmp_path):
+    with Tracker(tmp_path, Files()) as tracker:
+        for step in (1, 2):
+            tracker.log(step, {"time/generate": 0.8, "time/tokens_per_second": 2300.0, "system/rss_mb": 900.0})
+    charts = report(tmp_path).charts
+    (seconds,) = [chart for name, chart in charts.items() if name.startswith("Seconds")]
+    assert list(seconds["series"]) == ["generate"]
+    assert any(name.startswith("Tokens generated per second") for name in charts)
+    assert any(name.startswith("Resident memory") for name in charts)
