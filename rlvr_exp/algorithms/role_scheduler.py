@@ -196,7 +196,7 @@ class _Turns(TrainerCallback):
             self._make(self).train(resume_from_checkpoint=self._resume)
         except _Ended:
             pass
-        except BaseException as failure:  # noqa: BLE001 - handed to the thread that waits, which raises it
+        except BaseException as failure:  # Handed to the thread that waits, which raises it.
             self._failure = failure
         finally:
             self._finished = True

@@ -27,7 +27,7 @@ class _Brief(reprlib.Repr):
 
     def repr_Pairs(self, value: Pairs, level: int) -> str:
         pairs = (f"{self.repr1(key, level - 1)}: {self.repr1(item, level - 1)}" for key, item in value.items[:60])
-        return "{%s}" % ", ".join(pairs) if level > 0 else "{...}"
+        return f"{{{', '.join(pairs)}}}" if level > 0 else "{...}"
 
     def repr_Bag(self, value: Bag, level: int) -> str:
         items = ", ".join(self.repr1(item, level - 1) for item in value.items[:60]) if level > 0 else "..."

@@ -22,7 +22,7 @@ def test_weighted_sums_are_the_papers_averages(lengths, random):
     rows = [losses[i, :n].tolist() for i, n in enumerate(lengths)]
     live = [row for row in rows if row]
     tokens = [loss for row in live for loss in row]
-    prompts = [sum(rows[i : i + SIZE], []) for i in range(0, len(rows), SIZE)]
+    prompts = [[loss for row in rows[i : i + SIZE] for loss in row] for i in range(0, len(rows), SIZE)]
     means = [sum(row) / len(row) for row in prompts if row]
     naive = {
         "grpo": sum(sum(row) / len(row) for row in live) / len(live),

@@ -33,7 +33,7 @@ def naive(row: list[tuple[float, float]], gamma: float, lam: float) -> list[floa
     """Eq. 16 of the paper: A_t is the sum of (gamma lambda)^l delta_t+l; V after the last token is zero."""
     values = [value for _, value in row] + [0.0]
     delta = [reward + gamma * values[t + 1] - values[t] for t, (reward, _) in enumerate(row)]
-    return [math.fsum((gamma * lam) ** l * delta[t + l] for l in range(len(row) - t)) for t in range(len(row))]
+    return [math.fsum((gamma * lam) ** k * delta[t + k] for k in range(len(row) - t)) for t in range(len(row))]
 
 
 @pytest.mark.property(13)
@@ -55,7 +55,7 @@ def test_at_lambda_one_returns_are_discounted_rewards_whatever_the_value_says(ba
     rows, rewards, values, mask = batch
     _, returns = gae(rewards, values, mask, gamma, 1.0)
     for i, row in enumerate(rows):
-        wanted = [math.fsum(gamma**l * row[t + l][0] for l in range(len(row) - t)) for t in range(len(row))]
+        wanted = [math.fsum(gamma**k * row[t + k][0] for k in range(len(row) - t)) for t in range(len(row))]
         assert returns[i, : len(row)].tolist() == pytest.approx(wanted, abs=1e-9)
 
 

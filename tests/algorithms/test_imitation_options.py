@@ -53,9 +53,11 @@ def run(folder: Path, options: dict[str, Any]) -> tuple:
     args = trainer_arguments(parts, config, who, folder / "scratch")
     descent = torch.optim.SGD(policy.model.parameters(), lr=1e-12)
     made = ImitationTrainer(policy, args, descent, rows, rows, [seen])
-    with mock.patch.object(seen, "on_evaluate", wraps=seen.on_evaluate) as evaluated:
-        with mock.patch.object(made, "training_step", wraps=made.training_step) as passes:
-            made.train()
+    with (
+        mock.patch.object(seen, "on_evaluate", wraps=seen.on_evaluate) as evaluated,
+        mock.patch.object(made, "training_step", wraps=made.training_step) as passes,
+    ):
+        made.train()
     return len(rows), passes.call_count, evaluated.call_count, made.state.global_step
 
 

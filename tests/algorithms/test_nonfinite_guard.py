@@ -75,7 +75,7 @@ def flat(state) -> str:
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_a_skipped_update_leaves_weights_and_optimizer_untouched(optimizer: str, fault: str) -> None:
     model = tiny_language_model() if optimizer == "muon" else None
-    callback, rows = run({3: fault}, f"optimizer={optimizer}", "scheduler=cosine", model=model)
+    callback, _ = run({3: fault}, f"optimizer={optimizer}", "scheduler=cosine", model=model)
     weights, states = zip(*callback.after, strict=True)
     assert flat(weights[2]) == flat(weights[1]) and flat(states[2]) == flat(states[1])
     assert flat(weights[1]) != flat(weights[0]) and flat(weights[3]) != flat(weights[2]), "the others move"

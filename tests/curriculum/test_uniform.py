@@ -13,7 +13,7 @@ names = st.integers(1, 20).map(lambda count: [f"task{index}" for index in range(
 @given(names, st.integers(1, 7), st.integers(0, 3))
 def test_after_any_number_of_steps_counts_differ_by_at_most_one(tasks, count, seed):
     curriculum = Uniform(tasks, seed)
-    seen = Counter({task: 0 for task in tasks})
+    seen = Counter(dict.fromkeys(tasks, 0))
     for step in range(12):
         seen.update(curriculum.pick(step * count, count))
         assert max(seen.values()) - min(seen.values()) <= 1

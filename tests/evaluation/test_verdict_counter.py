@@ -21,8 +21,15 @@ def test_a_tally_counts_outcomes_with_their_reasons():
     tally.add(row("rejected", rule="spec-changed"))
     assert tally.text() == "6 rows: 1 passed, 3 failed (parse 2, timeout 1), 1 rejected (spec-changed 1), 1 no_verdict"
     assert tally.metrics() == {
-        **{"rows": 6, "outcome/passed": 1, "outcome/failed": 3, "outcome/rejected": 1, "outcome/no_verdict": 1},
-        **{"bucket/parse": 2, "bucket/timeout": 1, "rule/spec-changed": 1, "time/candidates_cpu": 3.0},
+        "rows": 6,
+        "outcome/passed": 1,
+        "outcome/failed": 3,
+        "outcome/rejected": 1,
+        "outcome/no_verdict": 1,
+        "bucket/parse": 2,
+        "bucket/timeout": 1,
+        "rule/spec-changed": 1,
+        "time/candidates_cpu": 3.0,
     }
     rate = {**wilson(1, 5)._asdict(), "n": 5, "samples": 1}
     assert tally.passed()["passed"] == rate, "what has no verdict is in no rate"

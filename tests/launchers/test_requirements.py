@@ -42,7 +42,7 @@ def test_nothing_that_a_pin_needs_is_left_open() -> None:
     for name in held:
         for requirement in map(Requirement, metadata.requires(name) or []):
             needed = canonicalize_name(requirement.name)
-            if PLATFORM_ONLY.match(needed) or requirement.marker and not requirement.marker.evaluate({"extra": ""}):
+            if PLATFORM_ONLY.match(needed) or (requirement.marker and not requirement.marker.evaluate({"extra": ""})):
                 continue
             assert needed in held, f"{name} needs {needed}, which is not pinned"
 

@@ -29,7 +29,7 @@ def written(folder: Path, seed: int = 0, hidden: int = 64, layers: int = 2, voca
         initializer_range=0.1,
     )
     network = Qwen3ForCausalLM(config).to(more.get("dtype", torch.float32))
-    for name, value in network.named_parameters():
+    for value in network.parameters():
         if value.ndim == 1:  # Norms as training leaves them: no two models have the same.
             value.data.add_(0.1 * torch.randn_like(value))
     network.save_pretrained(folder)

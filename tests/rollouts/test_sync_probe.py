@@ -127,4 +127,4 @@ def test_weights_that_are_not_numbers_do_not_pass():
 def test_sequences_depend_on_the_prompts_alone_and_fit_short_ones():
     assert Sequences.of([[5, 6, 7]]) == Sequences.of([[5, 6, 7]])
     assert Sequences.of([[5]]).completions[0][0] == (5,) * 12
-    assert len({answer for answer in Sequences.of([list(range(100))]).completions[0]}) == 4
+    assert len(set(Sequences.of([list(range(100))]).completions[0])) == 4

@@ -161,7 +161,7 @@ def test_verdicts_do_not_depend_on_workers_or_order():
     def seen(workers: int, order: list[int]) -> dict[int, tuple]:
         with pool_of(workers) as pool:
             results = pool.run([job(codes[i]) for i in order])
-        return {i: (result.end, result.status, result.records) for i, result in zip(order, results)}
+        return {i: (result.end, result.status, result.records) for i, result in zip(order, results, strict=True)}
 
     order = list(range(len(codes)))
     shuffled = random.Random(1).sample(order, len(order))

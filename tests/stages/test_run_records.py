@@ -163,7 +163,7 @@ def test_it_goes_on_after_a_kill_in_the_middle_of_a_line(made: Path, rescored: P
     half = len(lines) // 2
     output.write_bytes(b"".join(lines[:half]) + lines[half][:20])
     (tmp_path / "out.jsonl.made.json").write_bytes((rescored / "rescored.jsonl.made.json").read_bytes())
-    context, events = context_in(tmp_path / "run", "rescore")
+    context, _ = context_in(tmp_path / "run", "rescore")
     result = rescore.run(compose(["+stage=rescore", f"rescore.run={made}", f"rescore.output={output}"]).config, context)
     assert output.read_bytes() == whole and result.metrics["system/rows_from_before"] == half
     assert result.metrics["completions"] == len([row for row in map(json.loads, lines) if not row["waited"]])

@@ -160,9 +160,10 @@ def test_the_stages_with_a_policy_refuse_it_too(tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr(components, "load_policy", lambda *_: None)
     config = compose(["+stage=evaluate", "verifier=pytest", "data.limit=1", "sandbox.workers=1"]).config
-    with pytest.raises(InputError, match="does not judge the problems of this data"):
-        with components.build_components(config, RunContext(tmp_path, lambda event: None)):
-            pass
+    context = RunContext(tmp_path, lambda event: None)
+    refused = pytest.raises(InputError, match="does not judge the problems of this data")
+    with refused, components.build_components(config, context):
+        pass
 
 
 def test_the_command_validates_the_embedded_corpus(tmp_path: Path) -> None:

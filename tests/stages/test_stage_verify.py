@@ -137,8 +137,8 @@ def test_every_row_is_answered_in_order_with_exactly_the_keys(start, tmp_path):
     rows = out(tmp_path)
     assert [tuple(one) for one in rows] == [KEYS] * 4 and [one["id"] for one in rows] == ["slow", 2, "c", "d"]
     assert rows[1] == {
-        **{"id": 2, "outcome": "failed", "bucket": "verify", "rule": None, "score": 0.5, "passed": 1, "total": 2},
-        **{"seconds": 0.5, "cached": False, "log": "why"},
+        "id": 2, "outcome": "failed", "bucket": "verify", "rule": None, "score": 0.5, "passed": 1, "total": 2,
+        "seconds": 0.5, "cached": False, "log": "why",
     }
     assert rows[2]["rule"] == "spec-changed" and rows[2]["bucket"] is None
     assert result.after["passed"] | {"low": 0, "high": 0} == {"value": 0.5, "low": 0, "high": 0, "n": 4, "samples": 1}
@@ -287,7 +287,7 @@ def test_a_damaged_line_is_named(start, tmp_path):
 def test_a_full_disk_stops_with_what_to_do_and_leaves_what_is_there(tmp_path):
     with VerdictFile(tmp_path / "out.jsonl", {"input": 1}) as file:
         file.write(ANSWER)
-        kept, file._file = file._file, open("/dev/full", "wb", buffering=0)  # noqa: SIM115
+        kept, file._file = file._file, open("/dev/full", "wb", buffering=0)
         with pytest.raises(GuardStop, match="No space left on device.* after the 1 rows"):
             file.write(ANSWER)
         kept.close()

@@ -128,7 +128,8 @@ def test_verdicts_are_the_same_with_one_worker_and_four_shuffled():
         with make(workers) as verifier:
             verdicts = verify(verifier, *order)
         return {
-            code: (v.outcome, v.bucket, v.passed, v.bucket == "timeout" or v.log) for code, v in zip(order, verdicts)
+            code: (v.outcome, v.bucket, v.passed, v.bucket == "timeout" or v.log)
+            for code, v in zip(order, verdicts, strict=True)
         }
 
     assert seen(1, codes) == seen(4, shuffled)

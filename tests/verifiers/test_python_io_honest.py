@@ -153,7 +153,7 @@ def test_every_text_keeps_its_length_and_equals_itself_alone(verifier, text):
     echo = "def f(x): return [x, len(x), {x: {x}}]"
     assert judge(verifier, echo, Case((text,), [text, len(text), {text: {text}}])).outcome == "passed"
     for other in ODD + ["?", "\ufffd", "\U0001f600", ""]:
-        verdict = judge(verifier, f"def f(): return {ascii(other)}", Case((), text))
+        verdict = judge(verifier, f"def f(): return {other!a}", Case((), text))
         assert (verdict.outcome == "passed") == (other == text), (other, verdict.log)
 
 
@@ -169,7 +169,7 @@ def test_programs_read_and_write_every_text(verifier, text):
     for code in ECHOES.values():
         assert judge(verifier, code, StdinCase(text, text), entry_point="").outcome == "passed"
     for other in ODD + ["?", "\ufffd", "\U0001f600"]:
-        verdict = judge(verifier, f"print({ascii(other)}, end='')", StdinCase("", text), entry_point="")
+        verdict = judge(verifier, f"print({other!a}, end='')", StdinCase("", text), entry_point="")
         assert (verdict.outcome == "passed") == (other == text), (other, verdict.log)
 
 
@@ -182,5 +182,5 @@ def test_bytes_that_are_no_text_equal_no_text(verifier):
 
 def test_printing_odd_text_costs_no_verdict(verifier):
     assert (
-        judge(verifier, f"def f(x):\n    print({ascii(PAIR)}, x)\n    return x", Case(("\ud800",), "\ud800")).score == 1
+        judge(verifier, f"def f(x):\n    print({PAIR!a}, x)\n    return x", Case(("\ud800",), "\ud800")).score == 1
     )

@@ -62,7 +62,7 @@ def test_answers_do_what_their_names_say(verifier: PythonIO) -> None:
     constant = PythonProblem("double", (Case((2,), 4),))
     naive: dict[str, object] = {}
     exec(answers["liar"], naive)
-    assert naive["double"](2) == 4 and not naive["double"](2) != 4  # type: ignore[operator]
+    assert naive["double"](2) == 4 and not naive["double"](2) != 4  # type: ignore[operator]  # noqa: SIM202
     assert verifier.verify([Request(constant, Candidate(answers["liar"]))])[0].outcome == "failed"
 
 

@@ -104,7 +104,8 @@ def _ranked(rng: Random, h: int, w: int, palette: Palette) -> Grid:
     """No tie for the most common colour, nor for the rarest."""
     while True:
         cells = _dense(rng, h, w, palette)
-        counts = sorted(sum(cells, []).count(v) for v in set(sum(cells, [])))
+        values = [v for row in cells for v in row]
+        counts = sorted(values.count(v) for v in set(values))
         if len(counts) > 1 and counts[0] < counts[1] and counts[-2] < counts[-1]:
             return cells
 

@@ -112,7 +112,7 @@ def _worthy(grid: Grid) -> bool:
     low, high = mixture.OUTPUT_AREA
     if len(grid) < 2 or len(grid[0]) < 2 or not low <= len(grid) * len(grid[0]) <= high:
         return False
-    values = set(sum(grid, []))
+    values = {v for row in grid for v in row}
     return len(values) > 1 and all(0 <= v <= 9 for v in values)
 
 

@@ -164,7 +164,7 @@ class Walker:
             state.close("comprehension")
         if token == "case" and state.matches:
             state.matches -= 1
-        if is_name(token) and token not in _INFIX_WORDS or token[0] in "0123456789\"'":
+        if (is_name(token) and token not in _INFIX_WORDS) or token[0] in "0123456789\"'":
             return None
         state.due = True
         return index + 1

@@ -5,6 +5,7 @@ Which part a group falls to follows the hash of its content (rlvr_exp/tasks/spli
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
 
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.tasks.dafny.example import DafnyExample
@@ -89,7 +90,7 @@ def constructs(example: DafnyExample) -> list[str]:
 
 
 def _calls(body: Sequence[str], name: str) -> bool:
-    return any(token == name and following == "(" for token, following in zip(body, body[1:], strict=False))
+    return any(token == name and following == "(" for token, following in pairwise(body))
 
 
 def _name(head: Sequence[str]) -> str:

@@ -163,7 +163,7 @@ def _unusual(verifier: AstGrep, entry: dict[str, Any]) -> Iterator[RuleCheck]:
     name, documented = _name(entry), entry["check"]
     actions = [{"cli": command} for command in entry["commands"]] if documented == "no-yaml" else [None]
     for action in actions:
-        if entry["diff_before"] and entry["has_fix"] or action and entry["diff_before"]:
+        if (entry["diff_before"] and entry["has_fix"]) or (action and entry["diff_before"]):
             verdict = _rewritten(verifier, entry, action)
             yield RuleCheck(f"{documented}, {_said(verdict)}", name, verdict.log.replace("\n", " ") or "as documented")
         elif entry["rule"]:

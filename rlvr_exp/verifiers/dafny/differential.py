@@ -167,7 +167,7 @@ def _words(one: Declaration) -> Iterator[str]:
     words = [word for token in one.everything() for word in (token.split(" ") if is_name(token) else [token])]
     left_out = _sizes(words)
     for index, word in enumerate(words):
-        if index in left_out or word in _REPRINTED or words[max(index - 1, 0)] == "!" and word == "new":
+        if index in left_out or word in _REPRINTED or (words[max(index - 1, 0)] == "!" and word == "new"):
             continue
         if word[0] in "0123456789":
             yield str(int(word, 0)) if word[:2] == "0x" else word.replace("_", "")

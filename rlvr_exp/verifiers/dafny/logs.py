@@ -135,7 +135,7 @@ def _declared(name: str) -> str:
 def _faults(lines: list[str], stage: str) -> Iterable[Fault]:
     for index, line in enumerate(lines):
         found = _FAULT.match(line)
-        if found is None or found[2] not in ("Error",):
+        if found is None or found[2] != "Error":
             continue
         text = found[3].lstrip(": ").strip()
         related = _RELATED.match(lines[index + 1]) if index + 1 < len(lines) else None

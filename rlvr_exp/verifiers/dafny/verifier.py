@@ -12,7 +12,7 @@ counts as one more procedure. So proving helpers does not raise the score.
 Not covered: unsoundness of Dafny, Boogie or z3 themselves, and a specification that says too little.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import astuple, dataclass
 from queue import SimpleQueue
@@ -108,12 +108,10 @@ class DafnyVerifier(CachedVerifier):
         self._read = options.reader(self._tool)
         words = options.words(self._tool, rlimit)
         warmed = warm and bool(self._tool.library) and sandbox.level != "strict"
-        make: Callable[[], Warm | ResolveThenVerify] = lambda: (Warm if warmed else ResolveThenVerify)(
-            self._tool, words
-        )
+        make = Warm if warmed else ResolveThenVerify
         self._size = sandbox.workers or usable()
         self._runners: SimpleQueue[Warm | ResolveThenVerify] = SimpleQueue()
-        self._all = [make() for _ in range(self._size)]
+        self._all = [make(self._tool, words) for _ in range(self._size)]
         for runner in self._all:
             self._runners.put(runner)
         self._threads = ThreadPoolExecutor(self._size, thread_name_prefix="dafny")

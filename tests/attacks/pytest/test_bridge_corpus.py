@@ -57,7 +57,7 @@ def test_attack_never_passes(attacks, at):
 
 @pytest.mark.parametrize("row", [pytest.param(row, id=row[0]) for row in bridge_attacks_places.ATTACKS])
 def test_object_in_the_wrong_place_never_passes(verifier, row):
-    name, code, suite, reference = row
+    _, code, suite, reference = row
     verdicts = [judge_all(verifier, [(code, suite, {})], known)[0].outcome for known in ("", reference)]
     assert verdicts == ["failed", "failed"]
     assert judge_all(verifier, [(reference, suite, {})], reference)[0].outcome == "passed"

@@ -1,5 +1,7 @@
 """Small Dafny programs written for these tests, and programs put together at random from their parts."""
 
+from functools import partial
+
 from hypothesis import strategies as st
 
 SUM = """// adds up { not a brace }
@@ -79,7 +81,7 @@ STATEMENTS = st.sampled_from(
 @st.composite
 def programs(draw: st.DrawFn) -> str:
     """A program of a few declarations, with blanks and comments wherever they are allowed."""
-    gap = lambda: draw(BLANKS)
+    gap = partial(draw, BLANKS)
     parts = [draw(st.sampled_from(("", "\ufeff"))), draw(st.sampled_from(("", gap())))]
     for number in range(draw(st.integers(0, 3))):
         one = _declaration(draw, number)
@@ -91,8 +93,8 @@ def programs(draw: st.DrawFn) -> str:
 
 
 def _declaration(draw: st.DrawFn, number: int) -> str:
-    gap = lambda: draw(BLANKS)
-    name, expression = f"{draw(NAMES)}{number}", lambda: draw(EXPRESSIONS)
+    gap = partial(draw, BLANKS)
+    name, expression = f"{draw(NAMES)}{number}", partial(draw, EXPRESSIONS)
     clauses = "".join(
         f"{gap()}{draw(st.sampled_from(('requires', 'ensures')))} {expression()}{draw(st.sampled_from(('', ';')))}"
         for _ in range(draw(st.integers(0, 2)))

@@ -81,7 +81,7 @@ def _is_plain(parts: dict[str, Any], text: str) -> bool:
 
 def _names_kinds(rule: dict[str, Any]) -> bool:
     """Whether it is certain that only some kinds of node match: the program refuses a rule that may match all."""
-    if "kind" in rule or "all" in rule and any(map(_names_kinds, rule["all"])):
+    if "kind" in rule or ("all" in rule and any(map(_names_kinds, rule["all"]))):
         return True
     if "any" in rule and all(map(_names_kinds, rule["any"])):
         return True

@@ -12,14 +12,18 @@ import ast
 import hashlib
 import re
 import warnings
+from itertools import pairwise
 
 from ast_grep_py import SgNode, SgRoot
 
 _AS_WRITTEN = re.compile(r"string|str_|char|regex|scalar|template|heredoc|text|inline|comment|raw")
-_SCRIPTS = dict.fromkeys(
-    ("javascript", "typescript", "tsx"), {"throw_statement", "abstract_class_declaration", "class_body"}
-)
-_BREAKS: dict[str, set[str]] = _SCRIPTS | {"kotlin": {"call_expression"}, "hcl": {"body"}, "swift": {"call_expression"}}
+_SCRIPT = {"throw_statement", "abstract_class_declaration", "class_body"}
+_BREAKS: dict[str, set[str]] = {
+    **dict.fromkeys(("javascript", "typescript", "tsx"), _SCRIPT),
+    "kotlin": {"call_expression"},
+    "hcl": {"body"},
+    "swift": {"call_expression"},
+}
 """Kinds of nodes, by language, within which a line break between two children can end a statement."""
 
 
@@ -93,7 +97,7 @@ def _gap(text: str, breaks: bool) -> list[SgNode | str]:
 def _lopsided(children: list[SgNode]) -> str:
     """Swift tells a prefix from a binary operator by the blanks on its sides: whether they are on one side alone."""
     reaches = [child.range() for child in children]
-    gaps = [one.end.index < other.start.index for one, other in zip(reaches, reaches[1:], strict=False)]
+    gaps = [one.end.index < other.start.index for one, other in pairwise(reaches)]
     if len(gaps) == 1 and not children[1].is_named():
         return "apart" if gaps[0] else ""
     if len(gaps) == 2 and not children[1].is_named() and not re.match(r"[\w({[:,.]", children[1].text()):

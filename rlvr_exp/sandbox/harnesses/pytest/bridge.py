@@ -122,5 +122,5 @@ def _try_import(name: str) -> None:
     """Import a module in advance; where that fails, the suite's own import will fail."""
     try:
         importlib.import_module(name)
-    except BaseException:  # noqa: S110, BLE001  some modules end the interpreter that imports them
+    except BaseException:  # Some modules end the interpreter that imports them.
         return

@@ -314,7 +314,7 @@ def _is_method(name: str, part: Any) -> bool:
 
 def _checks(kind: type) -> bool:
     meta = type(kind)
-    return getattr(kind, "_is_protocol", False) or meta.__instancecheck__ not in (type.__instancecheck__,)
+    return getattr(kind, "_is_protocol", False) or meta.__instancecheck__ is not type.__instancecheck__
 
 
 def _shadow(described: dict[str, Any], bases: tuple[type, ...]) -> type | None:
