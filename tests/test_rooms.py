@@ -79,6 +79,15 @@ def test_imports_point_downward() -> None:
     assert len(found) > 400 and {file: names for file, names in found.items() if names} == {}
 
 
+def test_a_run_loads_no_maker_of_corpora() -> None:
+    """No other room imports the makers; +stage=prepare finds them by the target of its node."""
+    others = [file for file in FILES if room_of(file) != "corpora"]
+    names = {
+        file: set(imported(file.read_text(), ("rlvr_exp", *file.relative_to(PACKAGE).parts[:-1]))) for file in others
+    }
+    assert [file for file in others if any(name.startswith("rlvr_exp.corpora") for name in names[file])] == []
+
+
 @pytest.mark.parametrize(
     ("room", "source"),
     [

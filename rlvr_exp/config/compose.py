@@ -32,7 +32,7 @@ from rlvr_exp.config.paths import conf_directory
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import STAGES
 from rlvr_exp.config.tree import Tree
-from rlvr_exp.config.typed_config import Checked, check, chosen_benchmark
+from rlvr_exp.config.typed_config import Checked, check, given_choice
 from rlvr_exp.core.errors import InputError, InputProblem
 
 
@@ -63,7 +63,7 @@ def compose_lenient(words: Sequence[str]) -> Checked:
     if parsed.searchpath:
         tree.put(("run", "searchpath"), [str(folder) for folder in parsed.searchpath], "command line")
     checked = check(tree)
-    effects = no_effect([*choices, *values], tree.values.get("stage"), chosen_benchmark(tree))
+    effects = no_effect([*choices, *values], tree.values.get("stage"), given_choice(tree))
     return Checked(checked.config, tree, checked.secrets, _distinct([*parsed.problems, *effects, *checked.problems]))
 
 
@@ -213,14 +213,13 @@ class Groups:
         ranks = {"stage": 0, "experiment": 2}
         ordered = sorted(choices, key=lambda choice: ranks.get(choice.key_or_group, 1))
         overrides = Overrides(self._repository, ordered)
-        # Hydra expands the last choice first; an experiment's `${stage}` and `${benchmark}` have to be known by then.
-        for name in ("stage", "benchmark"):
+        # Hydra expands the last choice first; what an experiment interpolates has to be known by then. All but the stage
+        # under a separate name: a preset may choose other data, and Hydra takes one value for a group's name.
+        for name in ("stage", "data", "benchmark", "prepare"):
             given = (choice.value() for choice in choices if choice.key_or_group == name)
-            if isinstance(chosen := next(given, self.default.get(name)), str):
-                overrides.known_choices[name] = chosen
-        # Under a separate name: a stage's preset may choose other data, and Hydra takes one value for a group's name.
-        named = (choice.value() for choice in choices if choice.key_or_group == "data")
-        overrides.known_choices["chosen_data"] = str(next(named, self.default.get("data")))
+            overrides.known_choices["stage" if name == "stage" else f"chosen_{name}"] = str(
+                next(given, self.default.get(name))
+            )
         found, _ = _create_defaults_list(self._repository, "config", overrides, prepend_hydra=False, skip_missing=False)
         overrides.ensure_overrides_used()
         overrides.ensure_deletions_used()

@@ -11,6 +11,7 @@ from hydra.utils import instantiate
 
 from rlvr_exp.config.options import allowed_of
 from rlvr_exp.config.schema import Config
+from rlvr_exp.config.stages import choice
 from rlvr_exp.config.tree import Tree
 from rlvr_exp.config.typed_config import Checked, check, present_nodes
 from rlvr_exp.core.errors import InputError, InputProblem
@@ -43,7 +44,7 @@ def load(path: Path) -> Config:
 
 def resolved(checked: Checked) -> dict[str, Any]:
     """What the stage reads, as nested plain values with every interpolation followed except those of secrets."""
-    present = present_nodes(checked.config.stage, getattr(checked.config.benchmark, "_target_", None))
+    present = present_nodes(checked.config.stage, choice(checked.config))
     values = {name: _plain(node) for name, node in asdict(checked.config).items() if name in present}
     for path, interpolation in checked.secrets.items():
         node = values

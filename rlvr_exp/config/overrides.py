@@ -106,11 +106,11 @@ def _by_target(tree: Tree, at: Path) -> type | None:
         return None
 
 
-def no_effect(overrides: Sequence[Override], stage: Any, benchmark: Any = None) -> list[InputProblem]:
-    """Explicit words about nodes that the stage, with the benchmark of this target, does not read."""
+def no_effect(overrides: Sequence[Override], stage: Any, choice: Any = None) -> list[InputProblem]:
+    """Explicit words about nodes that the stage, with the choice of this target in its own group, does not read."""
     if stage not in STAGES:
         return []
-    readable = ", ".join(name for name in field_types(Config) if name in nodes(stage, benchmark))
+    readable = ", ".join(name for name in field_types(Config) if name in nodes(stage, choice))
     return [
         InputProblem(
             override.input_line or "", f"has no effect under +stage={stage}", "", f"options of {readable}", "", "drop it"
@@ -118,5 +118,5 @@ def no_effect(overrides: Sequence[Override], stage: Any, benchmark: Any = None) 
         for override in overrides
         if (node := override.key_or_group.split(".")[0].split("/")[0]) in field_types(Config)
         and node not in STAGE_NODES
-        and node not in nodes(stage, benchmark)
+        and node not in nodes(stage, choice)
     ]

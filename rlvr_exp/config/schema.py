@@ -14,6 +14,7 @@ from rlvr_exp.config.model import Model
 from rlvr_exp.config.optimizer import Optimizer
 from rlvr_exp.config.options import node, option
 from rlvr_exp.config.parallel import Parallel
+from rlvr_exp.config.prepare import Prepare
 from rlvr_exp.config.report import Report
 from rlvr_exp.config.rescore import Replay, Rescore
 from rlvr_exp.config.run import Compare, Evaluate, Evaluation, Run, Validate, Verify
@@ -45,6 +46,7 @@ class Config:
     parallel: Parallel = field(default_factory=Parallel)
     tracking: Any = node()
     benchmark: Any = node(base=Benchmark)
+    prepare: Any = node(base=Prepare)
     evaluation: Evaluation = field(default_factory=Evaluation)
     run: Run = field(default_factory=Run)
     evaluate: Evaluate | None = None

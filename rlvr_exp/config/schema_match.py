@@ -13,6 +13,7 @@ from typing import Any
 
 from rlvr_exp.config.names import suggest
 from rlvr_exp.config.options import Allowed, allowed_of
+from rlvr_exp.config.paths import conf_directory
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.targets import NoSchema, find_schema
 from rlvr_exp.config.tree import Path, Tree, dotted
@@ -135,6 +136,10 @@ class SchemaMatcher:
         return node
 
     def _target(self, path: Path, allowed: Allowed, values: Any) -> SchemaNode | None:
+        if values == {} and (conf_directory() / path[-1]).is_dir():
+            options = sorted(file.stem for file in (conf_directory() / path[-1]).glob("*.yaml"))
+            self._report(path, "not chosen", ", ".join(options))
+            return None
         if not isinstance(values, dict) or "_target_" not in values:
             self._report((*path, "_target_"), "missing: it names the class of this node", "package.module.Class")
             return None

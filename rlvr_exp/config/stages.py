@@ -59,14 +59,17 @@ STAGES: dict[str, Stage] = {
     ),
     "compare": Stage("lay runs side by side: differing options and metrics", ("compare",)),
     "report": Stage("rewrite a run's report.html, with its diagnosis; of a killed run too", ("report",)),
-    "benchmark": Stage("measure speed in pairs with what people use today", ("benchmark", "sandbox")),
+    "prepare": Stage("make data: embedded corpora, rows, checked and translated sets", ("prepare",)),
+    "benchmark": Stage("measure speed in pairs with what people use today", ("benchmark",)),
 }
 
 
-MEASURED: dict[str, tuple[str, ...]] = {
+CHOSEN: dict[str, tuple[str, ...]] = {
     "rlvr_exp.benchmarks.training.Training": (*_ANSWERS, *_UPDATES, "reward", "curriculum"),
+    "rlvr_exp.benchmarks.verifiers.Verifiers": ("sandbox",),
+    "rlvr_exp.corpora.dafny.proving.make": _JUDGES,
 }
-"""Target of a benchmark -> the nodes that it reads next to its own: the benchmark of training runs a training."""
+"""Target of a stage's own group -> the nodes that it reads next to its own: the benchmark of training runs a training."""
 
 
 STAGE_NODES = frozenset(STAGES) & {spec.name for spec in fields(Config) if not allowed_of(spec).node}
@@ -74,10 +77,13 @@ STAGE_NODES = frozenset(STAGES) & {spec.name for spec in fields(Config) if not a
 
 
 def reads(of: str | Config, node: str) -> bool:
-    """Whether a stage, or the stage of a configuration with its choice of benchmark, reads a node."""
-    if isinstance(of, str):
-        return node in nodes(of)
-    return node in nodes(of.stage, getattr(of.benchmark, "_target_", None))
+    """Whether a stage, or the stage of a configuration with the choice in its own group, reads a node."""
+    return node in (nodes(of) if isinstance(of, str) else nodes(of.stage, choice(of)))
+
+
+def choice(config: Config) -> Any:
+    """The target of the stage's own group, such as `benchmark`; None for stages without one."""
+    return getattr(getattr(config, str(config.stage), None), "_target_", None)
 
 
 def trains(stage: str) -> bool:
@@ -85,7 +91,6 @@ def trains(stage: str) -> bool:
     return stage in STAGES and "optimizer" in STAGES[stage].reads
 
 
-def nodes(stage: str, benchmark: Any = None) -> frozenset[str]:
-    """The nodes that a stage reads; `benchmark` is the target of that node."""
-    measured = MEASURED.get(str(benchmark), ()) if stage == "benchmark" else ()
-    return frozenset((*ALWAYS, *STAGES[stage].reads, *measured))
+def nodes(stage: str, choice: Any = None) -> frozenset[str]:
+    """The nodes that a stage reads; `choice` is the target of its own group."""
+    return frozenset((*ALWAYS, *STAGES[stage].reads, *CHOSEN.get(str(choice), ())))

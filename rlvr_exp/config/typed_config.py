@@ -40,7 +40,7 @@ def check(tree: Tree) -> Checked:
     """Type, resolve and cross-check everything, for the stage that the tree names."""
     stage = tree.values.get("stage")
     matcher = SchemaMatcher(tree)
-    root = matcher.root(present_nodes(stage, chosen_benchmark(tree)))
+    root = matcher.root(present_nodes(stage, given_choice(tree)))
     builder = TypedBuilder(root, tree, [*matcher.problems, *_foreign_nodes(tree, stage)])
     config = builder.make(root)
     for name, node in vars(config).items():
@@ -50,20 +50,20 @@ def check(tree: Tree) -> Checked:
     return Checked(config, tree, builder.secrets, tuple(builder.problems))
 
 
-def chosen_benchmark(tree: Tree) -> Any:
-    """The target of the `benchmark` node, as given."""
-    node = tree.values.get("benchmark")
+def given_choice(tree: Tree) -> Any:
+    """The target of the stage's own group, as given."""
+    node = tree.values.get(str(tree.values.get("stage")))
     return node.get("_target_") if isinstance(node, dict) else None
 
 
-def present_nodes(stage: Any, benchmark: Any = None) -> set[str]:
+def present_nodes(stage: Any, choice: Any = None) -> set[str]:
     """Nodes that a configuration of the stage has: those it reads; all that are common where the stage is unknown.
 
     Args:
-        benchmark: the target of that node.
+        choice: the target of the stage's own group.
     """
     names = {spec.name for spec in fields(Config)}
-    return names - (STAGE_NODES - {stage}) if stage not in STAGES else names & nodes(stage, benchmark)
+    return names - STAGES.keys() if stage not in STAGES else names & nodes(stage, choice)
 
 
 def _foreign_nodes(tree: Tree, stage: Any) -> list[InputProblem]:

@@ -142,6 +142,8 @@ def _written(config: Config) -> Iterator[str]:
             yield "input.jsonl"
     if config.validate is not None:
         yield "validate.jsonl, validate.md"
+    if config.prepare is not None:
+        yield f"prepare.txt, {config.prepare.output or 'what is made'}"
     if reads(config, "benchmark"):
         yield "benchmark.json, benchmark.md"
         return

@@ -82,6 +82,8 @@ def has_reader(path: str, schema: type, spec: dataclasses.Field) -> bool:
     if path in SCHEMAS and not allowed_of(spec).outside:
         module, _, name = path.rpartition(".")
         cls = getattr(importlib.import_module(module), name)
+        if inspect.isfunction(cls):  # It is given the configuration, and reads its options off the node.
+            return spec.name in read_anywhere()
         taken = spec.name in inspect.signature(cls).parameters
         by_itself = any(spec.name in reads(file).own | reads(file).names for file in files_of(cls))
         return taken and (by_itself or spec.name in read_anywhere())

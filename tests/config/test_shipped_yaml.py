@@ -13,9 +13,10 @@ FILES = sorted(path.relative_to(CONF).with_suffix("").as_posix() for path in CON
 STAGE_OF = {
     "algorithm": lambda option: option if option in STAGES else "grpo",
     "benchmark": lambda option: "benchmark",
+    "prepare": lambda option: "prepare",
 }
 """Which stage takes a group's option, where not all do."""
-NEEDED = {"compare": ["compare.runs=[a,b]"], "data/code": ["data.path=x"]}
+NEEDED = {"compare": ["compare.runs=[a,b]"], "data/code": ["data.path=x"], "prepare": ["prepare=arc"]}
 
 
 MADE_FOR = {"tiny_base": ("sft",), "tiny_dafny": ("sft",)}
@@ -38,7 +39,7 @@ def words_for(file: str) -> list[list[str]]:
         _, experiment, stage = group.split("/")
         return [[f"+stage={stage}", f"{stage}={option}", f"+experiment={experiment}"]]
     if group.startswith("experiment/"):  # What an experiment says about one stage.
-        return [[f"+stage={option}", f"+experiment={group.partition('/')[2]}"]]
+        return [[f"+stage={option}", f"+experiment={group.partition('/')[2]}", *NEEDED.get(option, [])]]
     needed = ["data=dafny"] if group == "role" else NEEDED.get(file, [])
     return [[f"+stage={STAGE_OF.get(group, lambda _: 'grpo')(option)}", f"{group}={option}", *needed]]
 

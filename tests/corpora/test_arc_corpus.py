@@ -4,11 +4,12 @@ import pytest
 
 from rlvr_exp.core import seeds
 from rlvr_exp.corpora.arc import mixture
-from rlvr_exp.corpora.arc.build import build_splits, text_of
+from rlvr_exp.corpora.arc.build import build_splits
 from rlvr_exp.corpora.arc.catalogue import FAMILIES
 from rlvr_exp.corpora.arc.compose import load, render, size_names
 from rlvr_exp.corpora.arc.sampling import Draw
 from rlvr_exp.corpora.arc.task import Trace, build, shape, unambiguous
+from rlvr_exp.corpora.splits import text_of
 
 FLIP = "[[g[r][w - 1 - c] for c in range(w)] for r in range(h)]"
 

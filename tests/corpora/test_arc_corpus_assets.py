@@ -13,20 +13,22 @@ from random import Random
 import pytest
 
 from rlvr_exp.corpora.arc import mixture
-from rlvr_exp.corpora.arc.build import ASSETS, MANIFEST, fingerprint
 from rlvr_exp.corpora.arc.compose import load
+from rlvr_exp.corpora.splits import fingerprint
+from rlvr_exp.tasks.arc.domain import EMBEDDED
 
 REBUILD = """
+from rlvr_exp.corpora import splits
 from rlvr_exp.corpora.arc import build, mixture
 sizes = {name: size for name, size in mixture.SPLITS.items() if name != "train"}
 for name, rows in build.build_splits(sizes).items():
-    print(name, build.fingerprint(build.text_of(rows).encode()))
+    print(name, splits.fingerprint(splits.text_of(rows).encode()))
 """
 
 
 @cache
 def content(split):
-    return lzma.decompress((ASSETS / f"{split}.jsonl.xz").read_bytes())
+    return lzma.decompress((EMBEDDED / f"{split}.jsonl.xz").read_bytes())
 
 
 @cache
@@ -40,12 +42,12 @@ def grids(split):
 
 @cache
 def manifest():
-    return json.loads(MANIFEST.read_text())["splits"]
+    return json.loads(EMBEDDED.with_suffix(".manifest.json").read_text())["splits"]
 
 
 @pytest.mark.parametrize("split", mixture.SPLITS)
 def test_files_match_their_fingerprints_and_counts(split):
-    packed = (ASSETS / f"{split}.jsonl.xz").read_bytes()
+    packed = (EMBEDDED / f"{split}.jsonl.xz").read_bytes()
     recorded = manifest()[split]
     assert fingerprint(packed) == recorded["file_sha256"]
     assert fingerprint(content(split)) == recorded["content_sha256"]

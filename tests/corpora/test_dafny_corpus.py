@@ -7,11 +7,12 @@ import pytest
 
 from rlvr_exp.core import seeds
 from rlvr_exp.corpora.dafny import mixture
-from rlvr_exp.corpora.dafny.build import build_splits, side, text_of
+from rlvr_exp.corpora.dafny.build import build_splits, side
 from rlvr_exp.corpora.dafny.catalogue import FAMILIES
 from rlvr_exp.corpora.dafny.layout import body, lay
 from rlvr_exp.corpora.dafny.mutate import mutant
 from rlvr_exp.corpora.dafny.row import build, canonical
+from rlvr_exp.corpora.splits import text_of
 from rlvr_exp.tasks.dafny.strip import erased
 from rlvr_exp.tasks.dafny.tokens import tokens
 

@@ -9,14 +9,15 @@ from itertools import combinations
 import pytest
 
 from rlvr_exp.corpora.dafny import mixture
-from rlvr_exp.corpora.dafny.build import ASSETS, MANIFEST, build_splits, fingerprint, side
+from rlvr_exp.corpora.dafny.build import build_splits, side
 from rlvr_exp.corpora.dafny.row import canonical
-from rlvr_exp.tasks.dafny.domain import DafnyDomain
+from rlvr_exp.corpora.splits import fingerprint
+from rlvr_exp.tasks.dafny.domain import EMBEDDED, DafnyDomain
 
 
 @cache
 def content(split):
-    return lzma.decompress((ASSETS / f"{split}.jsonl.xz").read_bytes())
+    return lzma.decompress((EMBEDDED / f"{split}.jsonl.xz").read_bytes())
 
 
 @cache
@@ -26,7 +27,7 @@ def rows(split):
 
 @cache
 def manifest():
-    return json.loads(MANIFEST.read_text())
+    return json.loads(EMBEDDED.with_suffix(".manifest.json").read_text())
 
 
 def key(row):
@@ -35,7 +36,7 @@ def key(row):
 
 @pytest.mark.parametrize("split", mixture.SPLITS)
 def test_files_match_their_fingerprints_and_counts(split):
-    packed = (ASSETS / f"{split}.jsonl.xz").read_bytes()
+    packed = (EMBEDDED / f"{split}.jsonl.xz").read_bytes()
     recorded = manifest()["splits"][split]
     assert fingerprint(packed) == recorded["file_sha256"]
     assert fingerprint(content(split)) == recorded["content_sha256"]
@@ -82,7 +83,9 @@ def test_held_out_specifications_are_distinct():
 def test_unseen_families_are_in_no_other_split_and_the_others_in_all_that_is_learned_from():
     families = {split: Counter(row["family"] for row in rows(split)) for split in mixture.SPLITS}
     assert families["test_unseen"].keys() == set(mixture.UNSEEN_FAMILIES)
-    assert all(families["test_unseen"].keys().isdisjoint(families[split]) for split in mixture.SPLITS if split != "test_unseen")
+    assert all(
+        families["test_unseen"].keys().isdisjoint(families[split]) for split in mixture.SPLITS if split != "test_unseen"
+    )
     for split in ("train", "practice"):
         assert families[split].keys() == families["test"].keys() and len(families[split]) >= 40
         assert max(families[split].values()) - min(families[split].values()) <= 1

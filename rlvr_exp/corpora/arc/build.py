@@ -1,34 +1,31 @@
-"""Rewrites the frozen splits: `python -m rlvr_exp.corpora.arc.build`. Equal code gives equal bytes.
+"""Draws the ARC corpus and writes its splits. Equal code gives equal bytes.
 
-The small splits are drawn first, `train` last: no grid, input or output, is in two splits. The manifest next to
-their folder holds counts and fingerprints.
+The small splits are drawn first, `train` last: no grid, input or output, is in two splits.
 """
 
-import hashlib
-import json
-import lzma
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.core import files, seeds
+from rlvr_exp.config import Config
+from rlvr_exp.core import seeds
 from rlvr_exp.corpora.arc import mixture
 from rlvr_exp.corpora.arc.catalogue import FAMILIES
 from rlvr_exp.corpora.arc.task import Built, build, compositions
+from rlvr_exp.corpora.splits import Row, sizes, tally, write
+from rlvr_exp.records.context import RunContext
 
-ASSETS = Path(__file__).parents[2] / "assets" / "arc"
-MANIFEST = ASSETS.with_suffix(".manifest.json")
-"""Next to the folder and not in it: every JSON file in a folder of tasks is a task."""
 ATTEMPTS = 3000
 PROBES = 30
-Row = dict[str, Any]
 Steps = tuple[str, ...]
 
 
-def main() -> None:
-    write(build_splits(mixture.SPLITS), ASSETS, MANIFEST)
+def make(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
+    """Draw the splits and write them."""
+    folder = Path(config.prepare.output or context.directory / "arc")
+    splits = build_splits(sizes(config.prepare, mixture.SPLITS))
+    return write(folder, splits, _counts, preset=6, seed=mixture.SEED)
 
 
 def build_splits(sizes: Mapping[str, int]) -> dict[str, list[Row]]:
@@ -87,33 +84,5 @@ def _row(name: str, task: Built) -> Row:
     return head | {"train": pairs[:-1], "test": pairs[-1:]}
 
 
-def text_of(rows: Sequence[Row]) -> str:
-    return "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows)
-
-
-def fingerprint(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
-
-
-def write(splits: Mapping[str, Sequence[Row]], folder: Path, summary: Path) -> None:
-    """Write each split and the manifest. The content's fingerprint outlives a change of the compressor's version."""
-    manifest = {}
-    for split, rows in splits.items():
-        text = text_of(rows).encode()
-        packed = lzma.compress(text, preset=6)
-        with files.replacing(folder / f"{split}.jsonl.xz") as temporary:
-            temporary.write_bytes(packed)
-        manifest[split] = {"file_sha256": fingerprint(packed), "content_sha256": fingerprint(text), **_counts(rows)}
-    files.write_json(summary, {"seed": mixture.SEED, "splits": manifest})
-
-
 def _counts(rows: Sequence[Row]) -> dict[str, Any]:
-    return {
-        "tasks": len(rows),
-        "styles": dict(sorted(Counter(row["style"] for row in rows).items())),
-        "families": dict(sorted(Counter(row["family"] for row in rows).items())),
-    }
-
-
-if __name__ == "__main__":
-    main()
+    return {"tasks": len(rows), "styles": tally(rows, "style"), "families": tally(rows, "family")}

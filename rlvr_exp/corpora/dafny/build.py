@@ -1,30 +1,25 @@
 """The frozen splits: which methods are drawn, which of their bodies the prover checks, and what is kept.
 
-`rlvr_exp.corpora.dafny.proving` provides the prover. Equal code and an equal prover give equal
-bytes. A method that is not proved is dropped, counted and redrawn. The small splits are drawn first.
+`rlvr_exp.corpora.dafny.proving` provides the prover. Equal code and an equal prover give equal bytes. A method that is
+not proved is dropped, counted and redrawn. The small splits are drawn first.
 """
 
-import hashlib
-import json
-import lzma
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.core import files, seeds
+from rlvr_exp.core import seeds
 from rlvr_exp.corpora.dafny import mixture
 from rlvr_exp.corpora.dafny.catalogue import FAMILIES
 from rlvr_exp.corpora.dafny.mutate import mutant
 from rlvr_exp.corpora.dafny.row import Built, build
+from rlvr_exp.corpora.splits import Row, tally, write
 
-ASSETS = Path(__file__).parents[2] / "assets" / "dafny"
-MANIFEST = ASSETS.with_suffix(".manifest.json")
 ATTEMPTS = 2000
 Judge = Callable[[Sequence[tuple[Built, str]]], Sequence[str]]
 """The result for each (method, annotated body): `proved`, `refused` (an obligation does not hold), or a reason."""
-Row = dict[str, Any]
 
 
 @dataclass
@@ -155,38 +150,16 @@ def _kinds(split: str, number: int, built: Built) -> list[str]:
     return able[: mixture.MUTANTS[split]]
 
 
-def text_of(rows: Sequence[Row]) -> str:
-    return "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows)
-
-
-def fingerprint(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
-
-
-def write(
-    splits: Mapping[str, Sequence[Row]],
-    counts: ProverCounts,
-    tool: Mapping[str, str],
-    folder: Path = ASSETS,
-    summary: Path = MANIFEST,
-) -> None:
-    """Write each split and the manifest. The content's fingerprint outlives a change of the compressor's version."""
-    manifest = {}
-    for split, rows in splits.items():
-        text = text_of(rows).encode()
-        packed = lzma.compress(text, preset=9)
-        with files.replacing(folder / f"{split}.jsonl.xz") as temporary:
-            temporary.write_bytes(packed)
-        manifest[split] = {"file_sha256": fingerprint(packed), "content_sha256": fingerprint(text), **_counts(rows)}
+def written(
+    folder: Path, splits: Mapping[str, Sequence[Row]], counts: ProverCounts, tool: Mapping[str, str]
+) -> tuple[str, dict[str, int]]:
+    """Write each split, and the manifest with the prover's results; returns a report and the rows of each split."""
     words = {kind: dict(sorted(count.items())) for kind, count in sorted(counts.mutants.items())}
     head = {"seed": mixture.SEED, "tool": dict(tool), "dropped": dict(sorted(counts.dropped.items())), "mutants": words}
-    files.write_json(summary, head | {"splits": manifest})
+    return write(folder, splits, _counts, preset=9, **head)
 
 
 def _counts(rows: Sequence[Row]) -> dict[str, Any]:
-    return {
-        "rows": len(rows),
-        "mutants": sum(len(row["mutants"]) for row in rows),
-        **{f"{name}s": dict(sorted(Counter(row[name] for row in rows).items())) for name in ("kind", "style")},
-        "families": dict(sorted(Counter(row["family"] for row in rows).items())),
-    }
+    mutants = sum(len(row["mutants"]) for row in rows)
+    tallied = {f"{name}s": tally(rows, name) for name in ("kind", "style")}
+    return {"rows": len(rows), "mutants": mutants, **tallied, "families": tally(rows, "family")}

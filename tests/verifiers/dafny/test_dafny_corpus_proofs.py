@@ -6,10 +6,10 @@ from random import Random
 
 import pytest
 
+from rlvr_exp.config import compose
 from rlvr_exp.config.verifier import Sandbox
-from rlvr_exp.corpora.dafny.build import ASSETS
-from rlvr_exp.corpora.dafny.proving import RLIMIT
 from rlvr_exp.tasks.base import Candidate
+from rlvr_exp.tasks.dafny.domain import EMBEDDED
 from rlvr_exp.tasks.problems import DafnyProblem
 from rlvr_exp.verifiers.base import Request
 from rlvr_exp.verifiers.dafny.tool import Tool
@@ -18,14 +18,15 @@ from rlvr_exp.verifiers.dafny.verifier import DafnyVerifier
 
 @pytest.fixture(scope="module")
 def verdicts(warm_dafny: Tool):
-    lines = lzma.decompress((ASSETS / "dev.jsonl.xz").read_bytes()).splitlines()
+    lines = lzma.decompress((EMBEDDED / "dev.jsonl.xz").read_bytes()).splitlines()
     rows = Random(0).sample([row for row in map(json.loads, lines) if row["mutants"]], 10)
     asked = [
         (row, text, text == row["annotated_body"])
         for row in rows
         for text in (row["annotated_body"], row["mutants"][0])
     ]
-    with DafnyVerifier(Sandbox(workers=1), rlimit=RLIMIT, cpu_s=60, wall_s=300, memory_mb=2048) as verifier:
+    rlimit = compose(["+stage=prepare", "prepare=dafny"]).config.verifier.rlimit
+    with DafnyVerifier(Sandbox(workers=1), rlimit=rlimit, cpu_s=60, wall_s=300, memory_mb=2048) as verifier:
         heads = [row["before"] + row["header"] + row["spec"] for row, _, _ in asked]
         requests = [
             Request(DafnyProblem(head + "\n"), Candidate(head + text + "\n"))
