@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.sandbox import process_tree
+from rlvr_exp.sandbox.isolation import process_tree
 from rlvr_exp.verifiers.dafny import options
 from rlvr_exp.verifiers.dafny.tool import find
 

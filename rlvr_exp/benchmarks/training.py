@@ -13,7 +13,7 @@ from rlvr_exp.benchmarks.clock import Lap
 from rlvr_exp.benchmarks.contest import Progress
 from rlvr_exp.benchmarks.training_table import Pairs
 from rlvr_exp.core.errors import GuardStop
-from rlvr_exp.sandbox.cpu_budget import usable
+from rlvr_exp.sandbox.pool.cpu_budget import usable
 
 ALIKE = 1e-4
 """Norm of the gradients' difference over that of stock's, up to which the sides compute the same."""

@@ -14,7 +14,7 @@ from rlvr_exp.benchmarks.contest import Outcome, Progress, Side, in_turns, one_b
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.seeds import uniform
-from rlvr_exp.sandbox.cpu_budget import usable
+from rlvr_exp.sandbox.pool.cpu_budget import usable
 from rlvr_exp.verifiers.base import Request, Verifier
 from rlvr_exp.verifiers.dafny.verifier import DafnyVerifier
 from rlvr_exp.verifiers.python_io import PythonIO

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from rlvr_exp.config.options import configures, option
 
 LEVELS = ("strict", "namespaces", "user", "process")
-"""Levels of isolation, strongest first, defined in rlvr_exp/sandbox/isolate.py."""
+"""Levels of isolation, strongest first, defined in rlvr_exp/sandbox/isolation/isolate.py."""
 
 
 @dataclass

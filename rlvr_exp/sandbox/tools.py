@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.sandbox import kernel
-from rlvr_exp.sandbox.kernel import Refused
+from rlvr_exp.sandbox.isolation import kernel
+from rlvr_exp.sandbox.isolation.kernel import Refused
 
 _ROOT = str(Path(__file__).resolve().parents[2])
 _BOOT = "import sys; sys.path.insert(0, {root!r}); from rlvr_exp.sandbox import tools; tools.supervise({order!r})"

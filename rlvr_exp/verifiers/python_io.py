@@ -7,9 +7,9 @@ executed module; `passed` requires a right answer to every case, the harness's r
 
 Not covered: the harness shares the candidate's process, so a candidate can send any values it likes, those of later
 cases included, and can read the inputs of all its cases; values are compared with expected values that it does not
-know. What is not restored between cases is listed in rlvr_exp/sandbox/state_reset.py. An object of an installed package
-is not plain data and equals nothing, but for numpy's scalars. A verdict at the CPU limit is cached, though it may be
-chance for a candidate that needs just about that much.
+know. What is not restored between cases is listed in rlvr_exp/sandbox/harnesses/python/state_reset.py. An object of an
+installed package is not plain data and equals nothing, but for numpy's scalars. A verdict at the CPU limit is cached,
+though it may be chance for a candidate that needs just about that much.
 """
 
 import math
@@ -24,16 +24,18 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
 
-from rlvr_exp.sandbox import calls, packages, wire
-from rlvr_exp.sandbox.jobs import Job, JobLimits, JobResult
-from rlvr_exp.sandbox.pool import Pool, SandboxOptions
+from rlvr_exp.sandbox import wire
+from rlvr_exp.sandbox.harnesses.python import calls
+from rlvr_exp.sandbox.pool import packages
+from rlvr_exp.sandbox.pool.jobs import Job, JobLimits, JobResult
+from rlvr_exp.sandbox.pool.pool import Pool, SandboxOptions
 from rlvr_exp.tasks.problems import Case, PythonProblem, StdinCase
 from rlvr_exp.verifiers.base import Request, Verdict
 from rlvr_exp.verifiers.cache import CacheOptions
 from rlvr_exp.verifiers.case_records import CaseRecords
 from rlvr_exp.verifiers.engine import CachedVerifier, Judgement, VerificationJob
 
-HARNESS = "rlvr_exp.sandbox.calls"
+HARNESS = "rlvr_exp.sandbox.harnesses.python.calls"
 _BUCKET_OF_END = {
     "cpu": "timeout",
     "wall": "timeout",

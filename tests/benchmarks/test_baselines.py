@@ -9,7 +9,7 @@ import pytest
 
 from rlvr_exp.benchmarks import baselines
 from rlvr_exp.benchmarks.samples import functions, proofs, unreadable
-from rlvr_exp.sandbox.process_tree import Processes
+from rlvr_exp.sandbox.isolation.process_tree import Processes
 
 RIGHT = ("def f(x):\n    return [x, 2 * x]\n", "f", [3], [3, 6])
 WRONG = ("def f(x):\n    return x\n", "f", [3], [3, 6])

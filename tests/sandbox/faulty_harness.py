@@ -6,8 +6,9 @@ import os
 
 from exec_harness import run, serve  # noqa: F401
 
-from rlvr_exp.sandbox import isolate, process_tree, scratch, zygote
-from rlvr_exp.sandbox.kernel import Refused
+from rlvr_exp.sandbox.isolation import isolate, process_tree, scratch
+from rlvr_exp.sandbox.isolation.kernel import Refused
+from rlvr_exp.sandbox.worker import zygote
 
 
 def _watch() -> None:

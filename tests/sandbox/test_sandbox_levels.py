@@ -13,9 +13,9 @@ from pools import HARNESS, answer, job, pool_at, pool_of, told
 
 from rlvr_exp.config import verifier as options
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.sandbox import landlock
-from rlvr_exp.sandbox.levels import LEVELS
-from rlvr_exp.sandbox.pool import Pool
+from rlvr_exp.sandbox.isolation import landlock
+from rlvr_exp.sandbox.isolation.levels import LEVELS
+from rlvr_exp.sandbox.pool.pool import Pool
 
 FOLDERS = "rlvr-sandbox-"
 HERE, ROOT = Path(__file__).parent, Path(__file__).parents[2]

@@ -11,8 +11,8 @@ from memory_harness import hidden
 from pools import Job, JobLimits, job, pool_at, pool_of, told
 
 import rlvr_exp
-from rlvr_exp.sandbox import root
-from rlvr_exp.sandbox.levels import LEVELS
+from rlvr_exp.sandbox.isolation import root
+from rlvr_exp.sandbox.isolation.levels import LEVELS
 
 LIMITS = JobLimits(cpu_s=2, wall_s=10)
 TRY = "def can(f, *a, **k):\n    try: f(*a, **k); return True\n    except OSError: return False\n"
@@ -213,7 +213,7 @@ def test_the_environment_is_empty_and_the_hash_seed_fixed(pool):
 
 def test_the_project_and_the_harness_cannot_be_imported(pool):
     code = "def can_import(n):\n    try: __import__(n); return True\n    except ImportError: return False\n"
-    names = ("rlvr_exp", "rlvr_exp.sandbox.worker", "exec_harness", "pools", "pytest", "numpy")
+    names = ("rlvr_exp", "rlvr_exp.sandbox.worker.worker", "exec_harness", "pools", "pytest", "numpy")
     assert ask(pool, f"{code}tell([can_import(n) for n in {names!r}])") == str([False] * len(names))
 
 

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("ast_grep_py")
 
 from rlvr_exp.config.verifier import LEVELS, Sandbox
-from rlvr_exp.sandbox.jobs import Job
+from rlvr_exp.sandbox.pool.jobs import Job
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.problems import AstGrepProblem, Limits, PythonProblem
 from rlvr_exp.verifiers.ast_grep import AstGrep

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.sandbox.levels import LEVELS
+from rlvr_exp.sandbox.isolation.levels import LEVELS
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.problems import Case, PythonProblem, StdinCase
 from rlvr_exp.verifiers.base import Request, Verdict

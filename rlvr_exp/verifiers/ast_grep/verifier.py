@@ -25,8 +25,8 @@ from rlvr_exp.config.verifier import PytestSuite as TestLimits
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.sandbox import wire
 from rlvr_exp.sandbox.harnesses.ast_grep.job import pack
-from rlvr_exp.sandbox.jobs import Job, JobLimits, JobResult, frames
-from rlvr_exp.sandbox.pool import Pool, SandboxOptions
+from rlvr_exp.sandbox.pool.jobs import Job, JobLimits, JobResult, frames
+from rlvr_exp.sandbox.pool.pool import Pool, SandboxOptions
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.edits.action import Action, parse_action
 from rlvr_exp.tasks.edits.faults import ActionFault

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.sandbox import wire
-from rlvr_exp.sandbox.cpu_budget import usable
+from rlvr_exp.sandbox.pool.cpu_budget import usable
 from rlvr_exp.tasks.dafny.syntax import Unreadable
 from rlvr_exp.tasks.dafny.tokens import has_directive, plain, printed
 from rlvr_exp.tasks.problems import DafnyProblem, Protect

@@ -21,9 +21,10 @@ from importlib.util import find_spec
 from typing import Any
 
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.sandbox import packages, wire
-from rlvr_exp.sandbox.jobs import Job, JobLimits
-from rlvr_exp.sandbox.pool import Pool, SandboxOptions
+from rlvr_exp.sandbox import wire
+from rlvr_exp.sandbox.pool import packages
+from rlvr_exp.sandbox.pool.jobs import Job, JobLimits
+from rlvr_exp.sandbox.pool.pool import Pool, SandboxOptions
 from rlvr_exp.tasks.problems import PytestProblem
 from rlvr_exp.verifiers.base import Request, Verdict
 from rlvr_exp.verifiers.cache import CacheOptions

@@ -14,9 +14,9 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.sandbox import root
 from rlvr_exp.sandbox.harnesses.ast_grep.inline import RuleFault
 from rlvr_exp.sandbox.harnesses.ast_grep.job import find_program
+from rlvr_exp.sandbox.isolation import root
 
 _PROGRAM = find_program()
 if _PROGRAM is not None:

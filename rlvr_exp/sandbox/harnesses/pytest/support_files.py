@@ -12,7 +12,7 @@ from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_loader
 from types import ModuleType
 
-from rlvr_exp.sandbox.imports import fit_imports
+from rlvr_exp.sandbox.harnesses.python.imports import fit_imports
 
 
 def settle(folder: str, importing: bool) -> None:

@@ -14,7 +14,7 @@ from importlib import _bootstrap
 from types import ModuleType
 from typing import Any
 
-from rlvr_exp.sandbox.semaphores import serve_threads
+from rlvr_exp.sandbox.harnesses.python.semaphores import serve_threads
 
 _SEED = 0
 _OWN = ("__main__", "candidate")

@@ -19,8 +19,9 @@ import threading
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
-from rlvr_exp.sandbox import state_reset, wire
-from rlvr_exp.sandbox.reporter import CaseTimeout, Reporter
+from rlvr_exp.sandbox import wire
+from rlvr_exp.sandbox.harnesses.python import state_reset
+from rlvr_exp.sandbox.harnesses.python.reporter import CaseTimeout, Reporter
 
 _OWN_STDIN = sys.stdin
 _open_file, _open_descriptor, _stat_path = open, os.open, os.stat

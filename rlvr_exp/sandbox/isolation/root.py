@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rlvr_exp.sandbox import kernel
+from rlvr_exp.sandbox.isolation import kernel
 
 DEVICES = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom"))
 PLACES = ("/scratch/own", "/scratch/pair")

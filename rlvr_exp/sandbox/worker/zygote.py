@@ -18,11 +18,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from rlvr_exp.sandbox import confine, isolate, kernel, process_tree
-from rlvr_exp.sandbox.isolate import Jail
-from rlvr_exp.sandbox.process_tree import Usage
-from rlvr_exp.sandbox.protocol import ANSWER, ENDS, EVENT, GREETING, INLINE, REFUSED_EXIT, REQUEST, TAKEN
-from rlvr_exp.sandbox.watch import Bounds, Outbox, Stream, Watch, private_memory
+from rlvr_exp.sandbox.isolation import confine, isolate, kernel, process_tree
+from rlvr_exp.sandbox.isolation.jail import Jail
+from rlvr_exp.sandbox.isolation.process_tree import Usage
+from rlvr_exp.sandbox.worker.protocol import ANSWER, ENDS, EVENT, GREETING, INLINE, REFUSED_EXIT, REQUEST, TAKEN
+from rlvr_exp.sandbox.worker.watch import Bounds, Outbox, Stream, Watch, private_memory
 
 _LENGTH = struct.Struct("!I")
 _exit, _write = os._exit, os.write

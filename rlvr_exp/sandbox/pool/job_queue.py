@@ -6,8 +6,8 @@ import os
 import socket
 import termios
 
-from rlvr_exp.sandbox.jobs import Job
-from rlvr_exp.sandbox.protocol import INLINE, REQUEST
+from rlvr_exp.sandbox.pool.jobs import Job
+from rlvr_exp.sandbox.worker.protocol import INLINE, REQUEST
 
 
 def message(number: int, job: Job) -> bytes:

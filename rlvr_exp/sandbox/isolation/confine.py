@@ -7,13 +7,10 @@ for libraries of installed packages: they are mapped, not held.
 import _thread
 import os
 import resource
-from typing import TYPE_CHECKING
 
-from rlvr_exp.sandbox import kernel
-from rlvr_exp.sandbox.scratch import SCRATCH_MB
-
-if TYPE_CHECKING:
-    from rlvr_exp.sandbox.isolate import Jail
+from rlvr_exp.sandbox.isolation import kernel
+from rlvr_exp.sandbox.isolation.jail import Jail
+from rlvr_exp.sandbox.isolation.scratch import SCRATCH_MB
 
 _OWN = kernel.NEWNS | kernel.NEWUTS | kernel.NEWIPC | kernel.NEWNET
 _SIGKILL = 9
@@ -40,7 +37,7 @@ _COUNTED_PER_NAMESPACE = (5, 14)
 """Linux from which on a user's processes outside the namespace do not count."""
 
 
-def confine(jail: "Jail", paired: bool, memory_mb: int, cpu_s: float) -> None:
+def confine(jail: Jail, paired: bool, memory_mb: int, cpu_s: float) -> None:
     """Its own namespaces where the level has them, limits, another user id, and then no privilege at all.
 
     `paired`: one of two processes that work on one candidate, in one folder.
@@ -66,7 +63,7 @@ def confine(jail: "Jail", paired: bool, memory_mb: int, cpu_s: float) -> None:
         jail.filter.install()
 
 
-def _limit(jail: "Jail", memory_mb: int, cpu_s: float) -> None:
+def _limit(jail: Jail, memory_mb: int, cpu_s: float) -> None:
     limits = (
         (resource.RLIMIT_CPU, int(cpu_s) + 2),  # the zygote watches the exact limit; this is the floor below it
         (resource.RLIMIT_DATA, jail.base_data + (memory_mb << 20)),
@@ -94,7 +91,7 @@ def limit_forks() -> None:
     resource.setrlimit(resource.RLIMIT_STACK, (_at_most(resource.RLIMIT_STACK, _STACK), hard))
 
 
-def _tasks(jail: "Jail") -> int:
+def _tasks(jail: Jail) -> int:
     """Limit on tasks. Where the user id is the run's and counts beyond the namespace, the user's others count, too."""
     own = TASKS + jail.processes
     if jail.uid is not None or (jail.owns_pids and _kernel() >= _COUNTED_PER_NAMESPACE):

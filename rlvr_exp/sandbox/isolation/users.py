@@ -6,8 +6,8 @@ import stat
 import sys
 from collections.abc import Callable, Sequence
 
-from rlvr_exp.sandbox import kernel
-from rlvr_exp.sandbox.kernel import Refused
+from rlvr_exp.sandbox.isolation import kernel
+from rlvr_exp.sandbox.isolation.kernel import Refused
 
 LIBRARY = ".library"
 """Name of the copy of the standard library inside a worker's folder."""

@@ -5,7 +5,7 @@ import os
 import stat
 import time
 
-from rlvr_exp.sandbox import kernel
+from rlvr_exp.sandbox.isolation import kernel
 
 SCRATCH_MB = 64
 """Size of a candidate's folder where it can be bounded; of a single file everywhere."""

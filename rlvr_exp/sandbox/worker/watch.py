@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rlvr_exp.sandbox.process_tree import Usage
-from rlvr_exp.sandbox.protocol import EVENT
+from rlvr_exp.sandbox.isolation.process_tree import Usage
+from rlvr_exp.sandbox.worker.protocol import EVENT
 
 _TICK_S, _QUICK_MS = 0.05, 4
 _CHUNK = 1 << 16

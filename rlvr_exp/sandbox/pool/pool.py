@@ -12,12 +12,12 @@ from concurrent.futures import Future
 from typing import Any, Protocol
 
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.sandbox.cpu_budget import usable
-from rlvr_exp.sandbox.dispatcher import Dispatcher
-from rlvr_exp.sandbox.job_queue import message
-from rlvr_exp.sandbox.jobs import Job, JobResult, LimitOptions
-from rlvr_exp.sandbox.link import Program, Unavailable
-from rlvr_exp.sandbox.worker_manager import IsolationRequest, isolation_facts
+from rlvr_exp.sandbox.pool.cpu_budget import usable
+from rlvr_exp.sandbox.pool.dispatcher import Dispatcher
+from rlvr_exp.sandbox.pool.job_queue import message
+from rlvr_exp.sandbox.pool.jobs import Job, JobResult, LimitOptions
+from rlvr_exp.sandbox.pool.link import Program, Unavailable
+from rlvr_exp.sandbox.pool.worker_manager import IsolationRequest, isolation_facts
 
 
 class SandboxOptions(LimitOptions, Protocol):
@@ -45,7 +45,7 @@ class Pool:
     def __init__(
         self,
         workers: int = 0,
-        harness: str = "rlvr_exp.sandbox.calls",
+        harness: str = "rlvr_exp.sandbox.harnesses.python.calls",
         packages: bool = False,
         processes: int = 0,
         level: str = "auto",

@@ -11,10 +11,11 @@ import sys
 import types
 from collections.abc import Sequence
 
-from rlvr_exp.sandbox import isolate, root, scratch
-from rlvr_exp.sandbox.process_tree import Processes, kill_below
-from rlvr_exp.sandbox.protocol import REFUSED_EXIT
-from rlvr_exp.sandbox.zygote import Zygote
+from rlvr_exp.sandbox.isolation import isolate, root, scratch
+from rlvr_exp.sandbox.isolation.jail import Jail
+from rlvr_exp.sandbox.isolation.process_tree import Processes, kill_below
+from rlvr_exp.sandbox.worker.protocol import REFUSED_EXIT
+from rlvr_exp.sandbox.worker.zygote import Zygote
 
 _KEPT = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -62,7 +63,7 @@ def _load(harness: str, packages: Sequence[str], roots: Sequence[str]) -> types.
     return program
 
 
-def _supervise(zygote: int, trainer: int, jail: isolate.Jail) -> None:
+def _supervise(zygote: int, trainer: int, jail: Jail) -> None:
     """Exit with the zygote; end it on request or when the trainer is gone. Polling, since a death signal would follow
     the trainer's thread, not its process."""
     while True:

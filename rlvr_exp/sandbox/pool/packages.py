@@ -7,7 +7,7 @@ import os
 from functools import cache
 from hashlib import blake2b
 
-from rlvr_exp.sandbox import link
+from rlvr_exp.sandbox.pool import link
 
 _KINDS = (".dist-info", ".egg-info")
 _PROJECT = "rlvr_exp-"

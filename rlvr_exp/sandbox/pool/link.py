@@ -15,14 +15,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.sandbox.job_queue import JobQueue
-from rlvr_exp.sandbox.jobs import JobResult
-from rlvr_exp.sandbox.protocol import ANSWER, ENDS, EVENT, GREETING, REFUSED_EXIT, TAKEN
+from rlvr_exp.sandbox.pool.job_queue import JobQueue
+from rlvr_exp.sandbox.pool.jobs import JobResult
+from rlvr_exp.sandbox.worker.protocol import ANSWER, ENDS, EVENT, GREETING, REFUSED_EXIT, TAKEN
 
-_ROOT = str(Path(__file__).resolve().parents[2])
+_ROOT = str(Path(__file__).resolve().parents[3])
 _START_S, _END_S = 60.0, 5.0
 _BOOT = (
-    "import sys; sys.path[:0] = {roots!r}; from rlvr_exp.sandbox import worker; "
+    "import sys; sys.path[:0] = {roots!r}; from rlvr_exp.sandbox.worker import worker; "
     "worker.main({harness!r}, {level!r}, {packages!r}, {processes!r}, {roots!r}, {temporary!r})"
 )
 _THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")

@@ -34,9 +34,9 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from rlvr_exp.sandbox.imports import Attributes, Imports, fit_imports
-from rlvr_exp.sandbox.output_cap import OutputCap
-from rlvr_exp.sandbox.reporter import SOURCE
+from rlvr_exp.sandbox.harnesses.python.imports import Attributes, Imports, fit_imports
+from rlvr_exp.sandbox.harnesses.python.output_cap import OutputCap
+from rlvr_exp.sandbox.harnesses.python.reporter import SOURCE
 
 _WATCHED = [
     importlib.import_module(name)

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from rlvr_exp.sandbox import calls, state_reset, wire
-from rlvr_exp.sandbox.output_cap import OutputCap
-from rlvr_exp.sandbox.reporter import Reporter
+from rlvr_exp.sandbox import wire
+from rlvr_exp.sandbox.harnesses.python import calls, state_reset
+from rlvr_exp.sandbox.harnesses.python.output_cap import OutputCap
+from rlvr_exp.sandbox.harnesses.python.reporter import Reporter
 
 
 @pytest.fixture
@@ -56,7 +57,8 @@ def test_a_case_past_its_time_before_its_record_is_a_timeout(timer):
 
 REHEARSAL = """
 import builtins, json, sys
-from rlvr_exp.sandbox import calls, wire
+from rlvr_exp.sandbox import wire
+from rlvr_exp.sandbox.harnesses.python import calls
 main, out, sent = sys.modules["__main__"], sys.stdout, []
 if sys.argv[1] == "rehearsed":
     calls.rehearse()

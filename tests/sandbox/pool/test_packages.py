@@ -2,7 +2,7 @@
 
 import pytest
 
-from rlvr_exp.sandbox import link, packages
+from rlvr_exp.sandbox.pool import link, packages
 
 
 @pytest.fixture

@@ -14,10 +14,11 @@ from collections.abc import Callable, Sequence
 from types import CodeType
 from typing import Any
 
-from rlvr_exp.sandbox import numpy_scalars, programs, state_reset, wire
-from rlvr_exp.sandbox.output_cap import OutputCap
-from rlvr_exp.sandbox.reporter import LOADING, SOURCE, CaseTimeout, Reporter, Send, not_plain
-from rlvr_exp.sandbox.side_effects import has_side_effects
+from rlvr_exp.sandbox import wire
+from rlvr_exp.sandbox.harnesses.python import numpy_scalars, programs, state_reset
+from rlvr_exp.sandbox.harnesses.python.output_cap import OutputCap
+from rlvr_exp.sandbox.harnesses.python.reporter import LOADING, SOURCE, CaseTimeout, Reporter, Send, not_plain
+from rlvr_exp.sandbox.harnesses.python.side_effects import has_side_effects
 
 _exit = os._exit
 MODULE = "candidate"

@@ -13,50 +13,18 @@ Landlock: files outside the list of `root` cannot be opened, signals and sockets
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
-from rlvr_exp.sandbox import confine, kernel, landlock, root, users
-from rlvr_exp.sandbox.filter import Filter
-from rlvr_exp.sandbox.kernel import Refused
-from rlvr_exp.sandbox.levels import MOUNTING
-from rlvr_exp.sandbox.process_tree import Processes
-from rlvr_exp.sandbox.scratch import Folder, Mounted, make_parent, open_to_others
+from rlvr_exp.sandbox.isolation import confine, kernel, landlock, root, users
+from rlvr_exp.sandbox.isolation.filter import Filter
+from rlvr_exp.sandbox.isolation.jail import Jail
+from rlvr_exp.sandbox.isolation.kernel import Refused
+from rlvr_exp.sandbox.isolation.levels import MOUNTING
+from rlvr_exp.sandbox.isolation.process_tree import Processes
+from rlvr_exp.sandbox.isolation.scratch import Folder, Mounted, make_parent, open_to_others
 
 _ALL_NAMESPACES = kernel.NEWNS | kernel.NEWUTS | kernel.NEWIPC | kernel.NEWUSER | kernel.NEWPID | kernel.NEWNET
 _NESTABLE = ("user", "pid", "net", "mnt", "ipc", "uts")
 _SIGKILL = 9
-
-
-@dataclass
-class Jail:
-    """How a worker's candidates are confined. `uid` is None where they keep the worker's user id."""
-
-    level: str
-    uid: int | None
-    processes: int
-    """How many processes a candidate may start besides its own."""
-    facts: dict[str, bool] = field(default_factory=dict)
-    parent: str = ""
-    """Folder on disk that holds the scratch, where nothing can be mounted."""
-    lock: int | None = None
-    packages: bool = False
-    """Whether the installed packages are visible."""
-    base_bytes: int = 0
-    base_data: int = 0
-    """Initial address space of a fork, and its private writable part; limits count from there."""
-    filter: Filter | None = None
-    rules: tuple[landlock.Rules | None, ...] = (None, None)
-    """The rules for a single candidate, and for a pair."""
-    scratch: tuple[Mounted | Folder, ...] = ()
-    """The folders of a single candidate, and of a pair."""
-    tree: Processes | None = None
-    own_pids: int | None = None
-    """The zygote's pid namespace, to return to; only where each candidate gets its own."""
-
-    @property
-    def owns_pids(self) -> bool:
-        """Whether the zygote is the first process of a pid namespace: one kill ends everything else in it."""
-        return self.level in MOUNTING
 
 
 def enter(level: str, processes: int, temporary: str) -> Jail:

@@ -10,7 +10,7 @@ import errno
 import os
 import struct
 
-from rlvr_exp.sandbox.syscalls import GROUPS, MACHINES, METADATA, RULED, allowed
+from rlvr_exp.sandbox.isolation.syscalls import GROUPS, MACHINES, METADATA, RULED, allowed
 
 _LOAD, _JUMP, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x05, 0x15, 0x35, 0x45, 0x06
 _NUMBER, _ARCH, _ARGUMENTS = 0, 4, 16

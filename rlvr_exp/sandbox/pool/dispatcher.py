@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.sandbox.job_queue import JobQueue
-from rlvr_exp.sandbox.jobs import Job, JobResult
-from rlvr_exp.sandbox.link import Event, Link, Program, Unavailable
-from rlvr_exp.sandbox.worker_manager import IsolationRequest, WorkerManager
+from rlvr_exp.sandbox.pool.job_queue import JobQueue
+from rlvr_exp.sandbox.pool.jobs import Job, JobResult
+from rlvr_exp.sandbox.pool.link import Event, Link, Program, Unavailable
+from rlvr_exp.sandbox.pool.worker_manager import IsolationRequest, WorkerManager
 
 _GRACE_S = 10.0
 """A worker that has not answered this long after a job's wall limit is itself at fault."""

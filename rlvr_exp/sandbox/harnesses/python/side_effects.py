@@ -2,8 +2,7 @@
 
 Decided from the compiled code: no import, no attribute or global written, no name that begins with an underscore, and
 of the builtins only those that compute. A wrong "no" would keep state for the next case of the same candidate, which
-does not affect the verdict (rlvr_exp.sandbox.state_reset explains why); so this decides speed alone. Standard library
-only.
+does not affect the verdict (state_reset explains why); so this decides speed alone. Standard library only.
 """
 
 import builtins

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.sandbox.job_queue import JobQueue
-from rlvr_exp.sandbox.levels import AUTO, LEVELS, OPEN_AT
-from rlvr_exp.sandbox.link import Broken, LevelRefused, Link, Program, Unavailable
+from rlvr_exp.sandbox.isolation.levels import AUTO, LEVELS, OPEN_AT
+from rlvr_exp.sandbox.pool.job_queue import JobQueue
+from rlvr_exp.sandbox.pool.link import Broken, LevelRefused, Link, Program, Unavailable
 
 _REMEDY = (
     "rlvr_exp/docs/sandbox.md, 'In containers', names what to allow; or set sandbox.require and sandbox.level weaker "

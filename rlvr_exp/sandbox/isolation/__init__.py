@@ -1,0 +1,1 @@
+"""What the kernel isolates and limits, level by level. Standard library only."""

@@ -1,0 +1,1 @@
+"""The side of the trusted parent: jobs, their queue, and the workers that run them."""
