@@ -5,6 +5,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,27 @@ def test_a_run_loads_no_maker_of_corpora() -> None:
         file: set(imported(file.read_text(), ("rlvr_exp", *file.relative_to(PACKAGE).parts[:-1]))) for file in others
     }
     assert [file for file in others if any(name.startswith("rlvr_exp.corpora") for name in names[file])] == []
+
+
+def file_of(name: str) -> Path | None:
+    """The file of this package that an imported name is in."""
+    parts = name.split(".")[1:]
+    places = [PACKAGE.joinpath(*parts[:count]) for count in range(len(parts), -1, -1)]
+    found = (file for place in places for file in (place.with_suffix(".py"), place / "__init__.py") if file.is_file())
+    return next(found, None) if name.partition(".")[0] == "rlvr_exp" else None
+
+
+def test_no_circle_between_files() -> None:
+    """Imports inside functions and those for types alone count, too."""
+    graph = {
+        file: {
+            file_of(name) for name in imported(file.read_text(), ("rlvr_exp", *file.relative_to(PACKAGE).parts[:-1]))
+        }
+        - {file, None}
+        for file in FILES
+    }
+    assert sum(map(len, graph.values())) > 1000
+    TopologicalSorter(graph).prepare()  # Raises CycleError with the files of a circle.
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Options of `model.adapter`, and every combination with an adapter or with quantized weights that cannot work.
+"""Options of `model.adapter`, and what the folder of a saved adapter says.
 
 An adapter is new (`kind`), or a saved adapter is trained further: that of `path` over the base of the model node, or a
 `model.path` that is itself an adapter's folder and names its base. Such a folder's JSON alone is read here, so that a
@@ -9,13 +9,10 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rlvr_exp.config.options import option
 from rlvr_exp.core.errors import InputProblem
-
-if TYPE_CHECKING:
-    from rlvr_exp.config.model import Model
 
 FILE = "adapter_config.json"
 BASE = "base.json"
@@ -55,22 +52,6 @@ def is_adapter(folder: str) -> bool:
     return bool(folder) and (Path(folder) / FILE).is_file()
 
 
-def continued(model: "Model") -> str:
-    """Folder of the adapter to load; empty: none."""
-    return model.adapter.path or (model.path if is_adapter(model.path) else "")
-
-
-def has_adapter(model: "Model") -> bool:
-    return model.adapter.kind != "none" or bool(continued(model))
-
-
-def base(model: "Model") -> str:
-    """Where the weights below any adapter are: a folder or a hub name; empty: the embedded model."""
-    if is_adapter(model.path):
-        return recorded_base(model.path)
-    return model.path or model.name
-
-
 def described(folder: str) -> dict[str, Any]:
     """The configuration in an adapter's folder; empty when it cannot be read."""
     return _read(Path(folder) / FILE)
@@ -95,42 +76,12 @@ def recorded_base(folder: str) -> str:
     return str(described(folder).get("base_model_name_or_path") or "")
 
 
-def adapter_problems(model: "Model") -> Iterator[InputProblem]:
-    """Problems of a `model` node, with paths below it."""
-    adapter = model.adapter
-    if model.from_scratch and has_adapter(model):
-        what = "random weights are no base: an adapter's checkpoint names a base that can be loaded"
-        yield InputProblem("from_scratch", what, "true", remedy="drop it, or model.adapter.kind=none")
-    if model.from_scratch and model.quantization != "none":
-        yield InputProblem("quantization", "random weights are not quantized", model.quantization, remedy="drop it")
-    if model.quantization == "8bit" and (adapter.kind == "dora" or described(continued(model)).get("use_dora")):
-        what = "DoRA over 8-bit weights is not sound in the library"
-        yield InputProblem(
-            "quantization", what, "8bit", "none, 4bit", "", "model.quantization=4bit, or model.adapter.kind=lora"
-        )
-    if model.freeze and has_adapter(model):
-        remedy = "drop it; model.adapter.targets chooses the layers that learn"
-        yield InputProblem("freeze", "an adapter trains nothing of its base", str(model.freeze), remedy=remedy)
-    if any(target.rpartition(".")[2] == "lm_head" for target in adapter.targets):
-        what = "log-probabilities are computed from the head's own weights, so an adapter there would never learn"
-        yield InputProblem("adapter.targets", what, str(adapter.targets), remedy="leave lm_head out")
-    if adapter.path and is_adapter(model.path):
-        remedy = "model.path=BASE, or one of the two alone"
-        yield InputProblem(
-            "adapter.path", "model.path is an adapter too", f"{model.path} and {adapter.path}", remedy=remedy
-        )
-    elif continued(model):
-        yield from _of_another_form(adapter, continued(model))
-    elif adapter.kind == "none" and (given := _given(adapter)):
-        yield InputProblem("adapter.kind", "no adapter is created", f"none, with {', '.join(given)}", "lora, dora")
-
-
-def _given(adapter: Adapter) -> list[str]:
+def new_options(adapter: Adapter) -> list[str]:
     """Options of a new adapter that were set."""
     return [name for name in ("rank", "alpha", "dropout", "targets") if getattr(adapter, name)]
 
 
-def _of_another_form(adapter: Adapter, folder: str) -> Iterator[InputProblem]:
+def problems_of_loaded(adapter: Adapter, folder: str) -> Iterator[InputProblem]:
     """A loaded adapter keeps its form; a different option would be ignored."""
     fields = described(folder)
     if not fields:

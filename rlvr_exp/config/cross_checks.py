@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from rlvr_exp.config.adapter import continued, has_adapter, recorded
+from rlvr_exp.config.adapter import recorded
+from rlvr_exp.config.model import continued, has_adapter
 from rlvr_exp.config.prepare import Proved
 from rlvr_exp.config.ranks import of_ranks
 from rlvr_exp.config.scheduler import schedule_problems

@@ -1,8 +1,10 @@
-"""Options of the `model` group: which policy answers and how it is loaded."""
+"""Options of the `model` group: which policy answers and how it is loaded, and every combination with an adapter or with
+quantized weights that cannot work."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from rlvr_exp.config.adapter import Adapter, adapter_problems
+from rlvr_exp.config.adapter import Adapter, described, is_adapter, new_options, problems_of_loaded, recorded_base
 from rlvr_exp.config.architecture import Architecture
 from rlvr_exp.config.options import option
 from rlvr_exp.core.errors import InputProblem
@@ -53,7 +55,7 @@ class Model:
         return not self.path and not self.name
 
     def problems(self) -> list[InputProblem]:
-        found = list(adapter_problems(self))
+        found = list(_adapter_problems(self))
         if self.from_scratch and not self.is_embedded:
             found.append(
                 InputProblem(
@@ -61,3 +63,49 @@ class Model:
                 )
             )
         return found
+
+
+def continued(model: Model) -> str:
+    """Folder of the adapter to load; empty: none."""
+    return model.adapter.path or (model.path if is_adapter(model.path) else "")
+
+
+def has_adapter(model: Model) -> bool:
+    return model.adapter.kind != "none" or bool(continued(model))
+
+
+def base(model: Model) -> str:
+    """Where the weights below any adapter are: a folder or a hub name; empty: the embedded model."""
+    if is_adapter(model.path):
+        return recorded_base(model.path)
+    return model.path or model.name
+
+
+def _adapter_problems(model: Model) -> Iterator[InputProblem]:
+    """Problems of a `model` node, with paths below it."""
+    adapter = model.adapter
+    if model.from_scratch and has_adapter(model):
+        what = "random weights are no base: an adapter's checkpoint names a base that can be loaded"
+        yield InputProblem("from_scratch", what, "true", remedy="drop it, or model.adapter.kind=none")
+    if model.from_scratch and model.quantization != "none":
+        yield InputProblem("quantization", "random weights are not quantized", model.quantization, remedy="drop it")
+    if model.quantization == "8bit" and (adapter.kind == "dora" or described(continued(model)).get("use_dora")):
+        what = "DoRA over 8-bit weights is not sound in the library"
+        yield InputProblem(
+            "quantization", what, "8bit", "none, 4bit", "", "model.quantization=4bit, or model.adapter.kind=lora"
+        )
+    if model.freeze and has_adapter(model):
+        remedy = "drop it; model.adapter.targets chooses the layers that learn"
+        yield InputProblem("freeze", "an adapter trains nothing of its base", str(model.freeze), remedy=remedy)
+    if any(target.rpartition(".")[2] == "lm_head" for target in adapter.targets):
+        what = "log-probabilities are computed from the head's own weights, so an adapter there would never learn"
+        yield InputProblem("adapter.targets", what, str(adapter.targets), remedy="leave lm_head out")
+    if adapter.path and is_adapter(model.path):
+        remedy = "model.path=BASE, or one of the two alone"
+        yield InputProblem(
+            "adapter.path", "model.path is an adapter too", f"{model.path} and {adapter.path}", remedy=remedy
+        )
+    elif continued(model):
+        yield from problems_of_loaded(adapter, continued(model))
+    elif adapter.kind == "none" and (given := new_options(adapter)):
+        yield InputProblem("adapter.kind", "no adapter is created", f"none, with {', '.join(given)}", "lora, dora")

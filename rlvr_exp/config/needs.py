@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from rlvr_exp.config.adapter import base, is_adapter
+from rlvr_exp.config.adapter import is_adapter
 from rlvr_exp.config.cascade import of_cascade, starts_missing
 from rlvr_exp.config.infer import STDIN, Infer
-from rlvr_exp.config.model import Model
+from rlvr_exp.config.model import Model, base
 from rlvr_exp.config.optimizer import AdamW8bit
 from rlvr_exp.config.paths import PACKAGE
 from rlvr_exp.config.run import SAMPLES, Verify

@@ -3,11 +3,11 @@
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from rlvr_exp.config.adapter import base, continued, described, has_adapter
+from rlvr_exp.config.adapter import described
 from rlvr_exp.config.algorithm import SFT, ReinforcementLearning
 from rlvr_exp.config.architecture import Architecture, read_architecture
 from rlvr_exp.config.cascade import starts
-from rlvr_exp.config.model import Model
+from rlvr_exp.config.model import Model, base, continued, has_adapter
 from rlvr_exp.config.needs import EMBEDDED_MODELS, snapshots
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import reads

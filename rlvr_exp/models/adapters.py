@@ -17,7 +17,8 @@ from torch import nn
 from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
-from rlvr_exp.config.adapter import Adapter, continued, recorded
+from rlvr_exp.config.adapter import Adapter, recorded
+from rlvr_exp.config.model import continued
 from rlvr_exp.config.names import suggest
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.hashing import content_hash

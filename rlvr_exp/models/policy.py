@@ -14,7 +14,8 @@ import torch
 from peft import PeftModel
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
-from rlvr_exp.config.adapter import Adapter, base, continued, has_adapter
+from rlvr_exp.config.adapter import Adapter
+from rlvr_exp.config.model import base, continued, has_adapter
 from rlvr_exp.core.sealed import check_if_ours
 from rlvr_exp.models.adapters import new_adapter, with_adapter
 from rlvr_exp.models.embedded import embedded_folder

@@ -7,9 +7,8 @@ tokenizer and as the code of `trust_remote_code`, none of which a checkpoint con
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from rlvr_exp.config.adapter import base, continued
 from rlvr_exp.config.cascade import starts
-from rlvr_exp.config.model import Model
+from rlvr_exp.config.model import Model, base, continued
 from rlvr_exp.config.needs import EMBEDDED_MODELS, WEIGHTS, snapshots
 from rlvr_exp.config.schema import Config
 from rlvr_exp.core import sealed

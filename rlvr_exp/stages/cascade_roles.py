@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
@@ -27,9 +27,6 @@ from rlvr_exp.stages.reinforcement import trainer_arguments
 from rlvr_exp.training.callbacks import MetricsLogger
 from rlvr_exp.training.guards import Guards
 from rlvr_exp.training.step_log import StepLog
-
-if TYPE_CHECKING:
-    from rlvr_exp.stages.cascade_learning import CascadeSteps
 
 
 def of_role(config, role: str):
@@ -59,9 +56,9 @@ class RoleGuards(Guards):
 
 
 class Learner:
-    """A role that is trained."""
+    """A role that is trained, in the steps of rlvr_exp.stages.cascade_learning."""
 
-    def __init__(self, role: str, components: CascadeComponents, config, steps: "CascadeSteps", scratch: Path):
+    def __init__(self, role: str, components: CascadeComponents, config, steps, scratch: Path):
         self.role, self._steps, self.policy = role, steps, components.policies[role]
         self.algorithm, config = algorithm_of(config, role), of_role(config, role)
         self.guards = RoleGuards(config.run.guards, steps.context)
@@ -146,7 +143,7 @@ class Learners:
 class _Named:
     """The tracker from a role's side: its metrics under its name, in the row of the run's step."""
 
-    def __init__(self, role: str, steps: "CascadeSteps"):
+    def __init__(self, role: str, steps):
         self._role, self._steps = role, steps
 
     def log(self, _: int, metrics: Mapping[str, float]) -> None:
