@@ -18,9 +18,9 @@ from rlvr_exp.core.files import write_text
 from rlvr_exp.records.guards_disk import writing
 from rlvr_exp.records.rollout_files import VerifiedCompletion
 from rlvr_exp.records.tracking_samples import table
-from rlvr_exp.records.tracking_sinks import Files, Sink, TensorBoard, WandB
+from rlvr_exp.records.tracking_sinks import Files, Sink, WandB
 
-__all__ = ["Files", "Sink", "TensorBoard", "Tracker", "WandB", "read_metrics"]
+__all__ = ["Files", "Sink", "Tracker", "WandB", "read_metrics"]
 
 Row = dict[str, float | int | None]
 

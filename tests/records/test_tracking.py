@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.records.tracking import Files, TensorBoard, Tracker, WandB, read_metrics
+from rlvr_exp.records.tracking import Files, Tracker, WandB, read_metrics
 
 NAMES = st.sampled_from(["reward/mean", "loss", "kl", "verdict/passed", "time/generate", 'odd,"name"'])
 RUNS = st.lists(st.dictionaries(NAMES, st.floats(width=32) | st.integers(-5, 5), max_size=5), max_size=8)
@@ -121,16 +121,15 @@ def test_a_row_that_would_confuse_readers_is_refused(tmp_path, step, metrics, me
     assert len(strict_rows(tmp_path)) == 1
 
 
-@pytest.mark.parametrize("package, build", [("tensorboard", TensorBoard), ("wandb", lambda: WandB("p", "offline"))])
-def test_a_missing_package_is_refused_with_the_remedy(monkeypatch, package, build):
-    monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(InputError, match=f"pip install {package}, or choose tracking=files"):
-        build()
+def test_a_missing_package_is_refused_with_the_remedy(monkeypatch):
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    with pytest.raises(InputError, match="pip install wandb, or choose tracking=files"):
+        WandB("p", "offline")
 
 
-def test_building_a_viewer_imports_no_package():
-    code = "import sys; from rlvr_exp.records.tracking import TensorBoard, WandB; TensorBoard(), WandB('p', 'offline');"
-    code += "sys.exit(bool({'tensorboard', 'wandb', 'torch'} & set(sys.modules)))"
+def test_building_it_imports_no_package():
+    code = "import sys; from rlvr_exp.records.tracking import WandB; WandB('p', 'offline');"
+    code += "sys.exit(bool({'wandb', 'torch'} & set(sys.modules)))"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -141,19 +140,6 @@ def test_logging_after_close_is_refused(tmp_path):
     tracker.close()
     with pytest.raises(ValueError, match="closed already"):
         tracker.log(1, {})
-
-
-def test_tensorboard_events_are_read_back_and_a_resume_hides_what_it_repeats(tmp_path):
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    with Tracker(tmp_path, TensorBoard()) as tracker:
-        for step in (1, 2, 3):
-            tracker.log(step, {"reward/mean": step / 4, "kl": math.nan})
-    with Tracker(tmp_path, TensorBoard(), resume_step=2) as tracker:
-        tracker.log(3, {"reward/mean": 1.0})
-    events = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
-    assert events.Tags()["scalars"] == ["reward/mean"]
-    assert [(event.step, event.value) for event in events.Scalars("reward/mean")] == [(1, 0.25), (2, 0.5), (3, 1.0)]
 
 
 def test_wandb_runs_offline_under_the_run_directory(tmp_path, monkeypatch):

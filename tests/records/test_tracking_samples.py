@@ -2,12 +2,11 @@
 
 from dataclasses import replace
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlvr_exp.records.rollout_files import VerifiedCompletion
-from rlvr_exp.records.tracking import Files, TensorBoard, Tracker
+from rlvr_exp.records.tracking import Files, Tracker
 from rlvr_exp.records.tracking_samples import COLUMNS, MOST_TEXT, chosen, table
 
 ROW = VerifiedCompletion(
@@ -53,19 +52,3 @@ def test_samples_of_a_step_that_was_not_logged_are_not_shown(tmp_path):
         tracker.samples([replace(ROW, step=2)], 0)
         tracker.samples([], 0)
     assert Taken.tables == [(1, 2)]
-
-
-def test_tensorboard_has_texts_beside_its_scalars(tmp_path):
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    (tmp_path / "config.yaml").write_text("seed: 4\n")
-    with Tracker(tmp_path, TensorBoard(samples=2)) as tracker:
-        tracker.log(1, {"reward/mean": 0.4})
-        tracker.samples(rows([0.1, 0.9]), 0)
-    events = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
-    texts = {tag: events.Tensors(tag)[0].tensor_proto.string_val[0].decode() for tag in events.Tags()["tensors"]}
-    assert "seed: 4" in texts["config"] and str(tmp_path / "checkpoints") in texts["paths"]
-    lines = texts["samples"].splitlines()
-    assert len(lines) == 4 and lines[0].count("|") == lines[2].count("|") == len(COLUMNS) + 1
-    assert "case 2 &#124; expected<br>&lt;b>1&lt;/b>" in lines[2]
-    assert events.Scalars("reward/mean")[0].value == pytest.approx(0.4)

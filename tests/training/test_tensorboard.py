@@ -1,0 +1,63 @@
+"""TensorBoard's files are read back by its own reader: scalars, texts, and what a resume hides."""
+
+import math
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from rlvr_exp.core.errors import InputError
+from rlvr_exp.records.rollout_files import VerifiedCompletion
+from rlvr_exp.records.tracking import Tracker
+from rlvr_exp.records.tracking_samples import COLUMNS
+from rlvr_exp.training.tensorboard import TensorBoard
+
+ROW = VerifiedCompletion(
+    step=1, task="rotate-1", family="rotate", group=0, sample=0, prompt="1 2", completion="return g", tokens=7,
+    truncated=False, outcome="failed", bucket="wrong_answer", rule=None, passed=1, total=3, reward=0.4,
+    terms={}, advantage=-0.5, log="case 2 | expected\n<b>1</b>",
+)  # fmt: skip
+
+
+def test_a_missing_package_is_refused_with_the_remedy(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorboard", None)
+    with pytest.raises(InputError, match="pip install tensorboard, or choose tracking=files"):
+        TensorBoard()
+
+
+def test_building_it_imports_no_package():
+    code = "import sys; from rlvr_exp.training.tensorboard import TensorBoard; TensorBoard();"
+    code += "sys.exit(bool({'tensorboard', 'torch'} & set(sys.modules)))"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_tensorboard_events_are_read_back_and_a_resume_hides_what_it_repeats(tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    with Tracker(tmp_path, TensorBoard()) as tracker:
+        for step in (1, 2, 3):
+            tracker.log(step, {"reward/mean": step / 4, "kl": math.nan})
+    with Tracker(tmp_path, TensorBoard(), resume_step=2) as tracker:
+        tracker.log(3, {"reward/mean": 1.0})
+    events = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
+    assert events.Tags()["scalars"] == ["reward/mean"]
+    assert [(event.step, event.value) for event in events.Scalars("reward/mean")] == [(1, 0.25), (2, 0.5), (3, 1.0)]
+
+
+def test_tensorboard_has_texts_beside_its_scalars(tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    (tmp_path / "config.yaml").write_text("seed: 4\n")
+    with Tracker(tmp_path, TensorBoard(samples=2)) as tracker:
+        tracker.log(1, {"reward/mean": 0.4})
+        tracker.samples(
+            [replace(ROW, sample=0, reward=0.1), replace(ROW, sample=1, reward=0.9, completion="\ud800")], 0
+        )
+    events = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
+    texts = {tag: events.Tensors(tag)[0].tensor_proto.string_val[0].decode() for tag in events.Tags()["tensors"]}
+    assert "seed: 4" in texts["config/text_summary"] and str(tmp_path / "checkpoints") in texts["paths/text_summary"]
+    lines = texts["samples/text_summary"].splitlines()
+    assert len(lines) == 4 and lines[0].count("|") == lines[2].count("|") == len(COLUMNS) + 1
+    assert "case 2 &#124; expected<br>&lt;b>1&lt;/b>" in lines[2]
+    assert events.Scalars("reward/mean")[0].value == pytest.approx(0.4)
