@@ -10,6 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 CACHE = tempfile.mkdtemp(prefix="cache-of-tests-")
@@ -37,3 +38,23 @@ def pytest_report_header() -> str:
     import drawn
 
     return drawn.told()
+
+
+@pytest.fixture(scope="session")
+def dafny():
+    """The Dafny of this machine; without it the tests that need it are skipped, with the command that installs it."""
+    from rlvr_exp.config.verifier import INSTALL_DAFNY
+    from rlvr_exp.core.errors import InputError
+    from rlvr_exp.verifiers.dafny.tool import find
+
+    try:
+        return find()
+    except InputError:
+        pytest.skip(f"NO DAFNY: nothing is proved here; {INSTALL_DAFNY}")
+
+
+@pytest.fixture(scope="session")
+def warm_dafny(dafny):
+    if not dafny.library:
+        pytest.skip("this Dafny cannot be kept warm: not 2.3, or no mono compiler beside it")
+    return dafny

@@ -64,6 +64,9 @@ def _missing_artifacts(config: Config) -> Iterator[MissingArtifact]:
         yield from _rows(config.verify)
     if config.infer is not None:
         yield from _questions(config.infer)
+    if (path := getattr(config.prepare, "path", "")) and not Path(path).exists():
+        what, allowed = "nothing is there", "an existing folder or file"
+        yield MissingArtifact(InputProblem("prepare.path", what, path, allowed, "", "correct the path"), "")
     if config.rescore is not None:
         yield from _rollouts("rescore.run", config.rescore.run)
         yield from _output("rescore.output", config.rescore.output)

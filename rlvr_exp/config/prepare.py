@@ -1,8 +1,9 @@
-"""Options of the `prepare` group: what +stage=prepare makes, and where."""
+"""Options of the `prepare` group: what +stage=prepare makes, from what, and where it goes."""
 
 from dataclasses import dataclass
 
 from rlvr_exp.config.options import configures, option
+from rlvr_exp.core.errors import InputProblem
 
 
 @dataclass
@@ -10,28 +11,124 @@ class Prepare:
     """What is made; nothing of it is trained or measured."""
 
 
-@configures("rlvr_exp.corpora.arc.build.make")
 @dataclass
-class ArcCorpus(Prepare):
-    """The embedded ARC corpus. Equal code makes equal files."""
+class Corpus(Prepare):
+    """An embedded corpus, drawn by families from a seed of its own."""
 
     output: str = ""
-    """Folder of the splits, with a manifest beside it; empty: `arc` in the run directory."""
+    """Folder of the splits, with a manifest beside it; empty: of the corpus' name in the run directory."""
     rows: int = option(0, low=0)
-    """Most tasks of a split; 0: the sizes of the embedded corpus."""
+    """Most rows of a split; 0: the sizes of the embedded corpus."""
 
 
+@configures("rlvr_exp.corpora.arc.build.make")
 @dataclass
-class Proved(Prepare):
-    """What the Dafny verifier of the `verifier` node proves."""
+class ArcCorpus(Corpus):
+    """The embedded ARC corpus. Equal code makes equal files."""
 
 
 @configures("rlvr_exp.corpora.dafny.proving.make")
 @dataclass
-class DafnyCorpus(Proved):
+class DafnyCorpus(Corpus):
     """The embedded Dafny corpus, every row of it proved. Equal code and an equal prover make equal files."""
 
+
+@configures("rlvr_exp.corpora.arc.check.make")
+@dataclass
+class ArcCheck(Prepare):
+    """ARC data checked before a run: every prompt is read back, and counted."""
+
+    path: str = ""
+    """Folder or file of ARC tasks; empty: the embedded corpus."""
+
+
+@dataclass
+class FromPath(Prepare):
+    """What is made of files that are there."""
+
+    path: str = ""
+    """Folder or file that is read."""
+
+    def problems(self) -> list[InputProblem]:
+        if self.path:
+            return []
+        return [InputProblem("path", "not given", "nothing", "an existing folder or file", "", "prepare.path=PATH")]
+
+
+@configures("rlvr_exp.corpora.dafny.check.make")
+@dataclass
+class DafnyCheck(FromPath):
+    """Dafny data checked before a run: programs are cut and reassembled, pairs counted with what is left out."""
+
+
+@configures("rlvr_exp.corpora.dafny.backport.make")
+@dataclass
+class DafnyBackport(FromPath):
+    """Programs for Dafny 3 or 4 translated to Dafny 2.3, as far as that is mechanical."""
+
     output: str = ""
-    """Folder of the splits, with a manifest beside it; empty: `dafny` in the run directory."""
-    rows: int = option(0, low=0)
-    """Most rows of a split; 0: the sizes of the embedded corpus."""
+    """File of the programs, a row each; empty: programs.jsonl in the run directory."""
+
+
+@configures("rlvr_exp.corpora.dafny.usable_examples.make")
+@dataclass
+class DafnyUsable(FromPath):
+    """Examples of a data set that can be trained on, according to Dafny."""
+
+    output: str = ""
+    """File of the usable examples, a `data.path`; empty: examples.jsonl in the run directory."""
+    role: str = option("both", choices=("writer", "annotator", "both"))
+    """The role that examples must be usable for."""
+
+
+@configures("rlvr_exp.corpora.dafny.rows.make")
+@dataclass
+class DafnyRows(FromPath):
+    """A published set of Dafny programs as rows of +stage=verify."""
+
+    output: str = ""
+    """File of the rows; empty: rows.jsonl in the run directory."""
+    variant: str = option("ground_truth", choices=("ground_truth", "hints_removed", "pairs", "wrong", "tests"))
+    """DafnyBench: each ground truth, or program without hints, against itself, or the two as pairs. CloverBench: wrong
+    variants as answers. MBPP-DFY: programs with their tests as answers."""
+
+
+@configures("rlvr_exp.corpora.rows.make")
+@dataclass
+class Rows(Prepare):
+    """The tasks of the `data` node, in Python, as rows of +stage=verify."""
+
+    output: str = ""
+    """File of the rows; empty: rows.jsonl in the run directory."""
+    candidates: list[str] = option(["gold"], choices=("gold", "wrong", "hollow", "mutants"))
+    """Kinds of candidates: golds, the data's wrong programs, stubs that compute nothing, mutants of golds."""
+    mutants: int = option(4, low=0)
+    """Mutants of each gold."""
+
+
+@configures("rlvr_exp.corpora.policy.make")
+@dataclass
+class EmbeddedPolicy(Prepare):
+    """The files of an embedded policy: tokenizer and architecture, or a checkpoint's weights."""
+
+    name: str = option("tiny", choices=("tiny", "tiny_dafny"))
+    """Which policy: of grid puzzles, or of Dafny methods."""
+    path: str = ""
+    """Checkpoint whose weights are written; empty: tokenizer and architecture are, from the embedded train split."""
+    output: str = ""
+    """Folder; empty: of the policy's name in the run directory."""
+
+
+@configures("rlvr_exp.corpora.merge.make")
+@dataclass
+class Merge(FromPath):
+    """An adapter, such as RUN/checkpoints/best, merged with its base into a full checkpoint."""
+
+    output: str = ""
+    """New or empty folder; empty: merged in the run directory."""
+    base: str = ""
+    """Where the base is now; empty: where the adapter places it."""
+    dtype: str = option("", choices=("", "auto", "float32", "bfloat16"))
+    """Type of the weights; empty: that of training."""
+    stored: bool = False
+    """Take the base's weights as stored, not as quantized in training."""

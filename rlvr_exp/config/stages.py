@@ -68,6 +68,8 @@ CHOSEN: dict[str, tuple[str, ...]] = {
     "rlvr_exp.benchmarks.training.Training": (*_ANSWERS, *_UPDATES, "reward", "curriculum"),
     "rlvr_exp.benchmarks.verifiers.Verifiers": ("sandbox",),
     "rlvr_exp.corpora.dafny.proving.make": _JUDGES,
+    "rlvr_exp.corpora.dafny.usable_examples.make": _JUDGES,
+    "rlvr_exp.corpora.rows.make": ("data", "verifier"),
 }
 """Target of a stage's own group -> the nodes that it reads next to its own: the benchmark of training runs a training."""
 

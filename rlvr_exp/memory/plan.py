@@ -117,6 +117,8 @@ def _read(config: Config) -> Iterator[str]:
         yield from config.compare.runs
     if config.verify is not None:
         yield config.verify.input
+    if path := getattr(config.prepare, "path", ""):
+        yield path
     for options in (config.rescore, config.replay):
         if options is not None:
             yield f"{options.run}/rollouts"
@@ -143,7 +145,7 @@ def _written(config: Config) -> Iterator[str]:
     if config.validate is not None:
         yield "validate.jsonl, validate.md"
     if config.prepare is not None:
-        yield f"prepare.txt, {config.prepare.output or 'what is made'}"
+        yield ", ".join(filter(None, ("prepare.txt", getattr(config.prepare, "output", ""))))
     if reads(config, "benchmark"):
         yield "benchmark.json, benchmark.md"
         return

@@ -16,9 +16,9 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTra
 
 from rlvr_exp.config.adapter import Adapter
 from rlvr_exp.config.model import base, continued, has_adapter
+from rlvr_exp.config.needs import EMBEDDED_MODELS
 from rlvr_exp.core.sealed import check_if_ours
 from rlvr_exp.models.adapters import new_adapter, with_adapter
-from rlvr_exp.models.embedded import embedded_folder
 from rlvr_exp.models.freezing import freeze
 from rlvr_exp.models.quantization import quantizer, settle
 
@@ -77,7 +77,7 @@ class Policy:
 
 def source(model) -> str:
     """Where the weights of a `model` configuration node are, below any adapter: a folder or a name on the hub."""
-    place = base(model) or str(embedded_folder(model.embedded))
+    place = base(model) or str(EMBEDDED_MODELS / model.embedded)
     return str(Path(place).resolve()) if Path(place).is_dir() else place
 
 

@@ -15,7 +15,9 @@ COMMANDS = re.findall(r"^    python -m rlvr_exp (\+stage=[^#\n]*)", PAGE, re.MUL
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_of_the_page_composes(command: str) -> None:
-    assert compose(shlex.split(command)).config.data._target_ == "rlvr_exp.tasks.dafny.domain.DafnyDomain"
+    config = compose(shlex.split(command)).config
+    read = config.data if config.prepare is None else config.prepare
+    assert read._target_.startswith(("rlvr_exp.tasks.dafny.domain.DafnyDomain", "rlvr_exp.corpora.dafny."))
 
 
 def test_the_page_shows_commands() -> None:

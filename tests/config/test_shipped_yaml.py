@@ -17,6 +17,8 @@ STAGE_OF = {
 }
 """Which stage takes a group's option, where not all do."""
 NEEDED = {"compare": ["compare.runs=[a,b]"], "data/code": ["data.path=x"], "prepare": ["prepare=arc"]}
+FROM_PATH = ("dafny_backport", "dafny_check", "dafny_rows", "dafny_usable", "merge")
+NEEDED |= {f"prepare/{maker}": ["prepare.path=x"] for maker in FROM_PATH}
 
 
 MADE_FOR = {"tiny_base": ("sft",), "tiny_dafny": ("sft",)}

@@ -63,7 +63,9 @@ def test_tasks_are_visible_in_bounds_and_solved_by_their_program(name):
         assert [load(task.program)(before) for before, _ in task.pairs] == outputs
         assert sum(before != after for before, after in task.pairs[:-1]) >= 2
         assert all(2 <= len(before) <= 6 and 2 <= len(before[0]) <= 6 for before, _ in task.pairs)
-        assert all(4 <= len(after) * len(after[0]) <= 48 and len({v for row in after for v in row}) > 1 for after in outputs)
+        assert all(
+            4 <= len(after) * len(after[0]) <= 48 and len({v for row in after for v in row}) > 1 for after in outputs
+        )
         assert len({str(before) for before, _ in task.pairs}) == mixture.PAIRS
 
 

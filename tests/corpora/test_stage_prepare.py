@@ -2,13 +2,18 @@
 
 import json
 import lzma
+import re
+import shlex
 import subprocess
 from pathlib import Path
 
 import pytest
 from program import ENVIRONMENT, PROGRAM
 
-from rlvr_exp.corpora.arc.build import build_splits
+from rlvr_exp.config import compose
+from rlvr_exp.config.paths import PACKAGE, conf_directory
+from rlvr_exp.corpora.arc import mixture
+from rlvr_exp.corpora.splits import fingerprint
 from rlvr_exp.main import main
 from rlvr_exp.tasks.arc.domain import Arc
 
@@ -22,14 +27,15 @@ def prepare(cwd: Path, *words: str) -> tuple[int, str]:
 def test_a_small_corpus_is_drawn_and_loads(tmp_path: Path) -> None:
     code, printed = prepare(tmp_path, "prepare=arc", "prepare.rows=2", "run.dir=run", "prepare.output=made/arc")
     assert code == 0, printed
-    drawn = build_splits({"test": 2, "dev": 2, "test_unseen": 2, "train": 2})
     made, run = tmp_path / "made", tmp_path / "run"
-    packed = {name: (made / "arc" / f"{name}.jsonl.xz").read_bytes() for name in drawn}
-    assert {name: [*map(json.loads, lzma.decompress(text).splitlines())] for name, text in packed.items()} == drawn
-    assert {name: len(tasks) for name, tasks in Arc(str(made / "arc")).splits().items()} == dict.fromkeys(drawn, 2)
-    assert set(json.loads((made / "arc.manifest.json").read_text())["splits"]) == set(drawn)
+    found = {name: len(tasks) for name, tasks in Arc(str(made / "arc")).splits().items()}
+    assert found == dict.fromkeys(mixture.SPLITS, 2)
+    splits = json.loads((made / "arc.manifest.json").read_text())["splits"]
+    for name in found:
+        packed = (made / "arc" / f"{name}.jsonl.xz").read_bytes()
+        assert splits[name]["tasks"] == 2 and splits[name]["content_sha256"] == fingerprint(lzma.decompress(packed))
     summary = json.loads((run / "summary.json").read_text())
-    assert (summary["status"], summary["metrics"]) == ("completed", {f"rows/{name}": 2 for name in drawn})
+    assert (summary["status"], summary["metrics"]) == ("completed", {f"rows/{name}": 2 for name in found})
     assert "rows/train: 2" in printed and (run / "prepare.txt").read_text() in printed + "\n"
 
 
@@ -47,3 +53,10 @@ def test_what_a_maker_does_not_read_is_refused(
 ) -> None:
     assert main(["+stage=prepare", *words, f"run.dir={tmp_path}/run"]) == 2
     assert message in capsys.readouterr().err and not (tmp_path / "run").exists()
+
+
+def test_every_command_of_the_pages_composes() -> None:
+    pages = "".join(page.read_text(encoding="utf-8") for page in (PACKAGE / "docs").glob("*.md")).replace("\\\n", " ")
+    commands = re.findall(r"^    python -m rlvr_exp (\+stage=prepare prepare=[a-z][^#\n]*)", pages, re.MULTILINE)
+    makers = {compose(shlex.split(command)).config.prepare._target_ for command in commands}
+    assert len(commands) > 10 and len(makers) == len(list((conf_directory() / "prepare").glob("*.yaml")))

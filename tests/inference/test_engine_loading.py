@@ -7,10 +7,10 @@ from input_rows import puzzle
 
 from rlvr_exp.config import compose, to_yaml
 from rlvr_exp.config.infer import Infer
+from rlvr_exp.config.needs import EMBEDDED_MODEL
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.sealed import seal
 from rlvr_exp.inference import load
-from rlvr_exp.models.embedded import EMBEDDED
 from rlvr_exp.models.identity import weights_hash
 from rlvr_exp.rollouts.completion import TRUNCATED
 from rlvr_exp.verifiers.base import Direct
@@ -24,7 +24,7 @@ class Silent(Direct):
 
 
 def test_a_plain_folder_answers_as_the_embedded_policy(tmp_path):
-    shutil.copytree(EMBEDDED, tmp_path / "copy")
+    shutil.copytree(EMBEDDED_MODEL, tmp_path / "copy")
     asked = puzzle("a")
     assert load(tmp_path / "copy", model=compose(["+stage=infer"]).config.model).solve(asked) == load().solve(asked)
     assert load(tmp_path / "copy").solve(asked).text
@@ -33,7 +33,7 @@ def test_a_plain_folder_answers_as_the_embedded_policy(tmp_path):
 def test_a_checkpoint_of_a_run_is_loaded_as_the_run_had_it(tmp_path):
     (tmp_path / "config.yaml").write_text(to_yaml(compose(["+stage=sft", "model.max_completion_tokens=7"])))
     folder = tmp_path / "checkpoints" / "last"
-    shutil.copytree(EMBEDDED, folder)
+    shutil.copytree(EMBEDDED_MODEL, folder)
     found = load(folder).solve(puzzle("a"))
     assert found.tokens <= 7
 
@@ -54,7 +54,7 @@ def test_what_cannot_work_is_refused(path, options, told):
 
 def test_a_damaged_checkpoint_is_named_and_refused(tmp_path):
     folder = tmp_path / "step_000001"
-    shutil.copytree(EMBEDDED, folder)
+    shutil.copytree(EMBEDDED_MODEL, folder)
     seal(folder, {"step": 1})
     assert load(folder).solve(puzzle("a")).text
     weights = min(folder.glob("*.safetensors"))

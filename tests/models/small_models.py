@@ -7,7 +7,7 @@ from transformers import AutoTokenizer, Qwen3Config, Qwen3ForCausalLM
 
 from rlvr_exp.config.adapter import Adapter
 from rlvr_exp.config.model import Model
-from rlvr_exp.models.embedded import EMBEDDED
+from rlvr_exp.config.needs import EMBEDDED_MODEL
 from rlvr_exp.models.policy import Policy, load_policy
 
 IDS = torch.tensor([[5, 9, 300, 7, 11, 40, 2, 77]])
@@ -33,7 +33,7 @@ def written(folder: Path, seed: int = 0, hidden: int = 64, layers: int = 2, voca
         if value.ndim == 1:  # Norms as training leaves them: no two models have the same.
             value.data.add_(0.1 * torch.randn_like(value))
     network.save_pretrained(folder)
-    AutoTokenizer.from_pretrained(EMBEDDED).save_pretrained(folder)
+    AutoTokenizer.from_pretrained(EMBEDDED_MODEL).save_pretrained(folder)
     return folder
 
 

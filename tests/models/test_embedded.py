@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
 from rlvr_exp.config.model import Model
-from rlvr_exp.models.embedded import embedded_folder
+from rlvr_exp.config.needs import EMBEDDED_MODELS
 from rlvr_exp.models.policy import load_policy
 
-TOKENIZERS = {name: AutoTokenizer.from_pretrained(embedded_folder(name)) for name in ("tiny", "tiny_dafny")}
+TOKENIZERS = {name: AutoTokenizer.from_pretrained(EMBEDDED_MODELS / name) for name in ("tiny", "tiny_dafny")}
 
 
 @pytest.mark.parametrize("name", TOKENIZERS)

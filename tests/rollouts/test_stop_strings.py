@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from rollout_models import EOS, keys, prompts, tiny_model
 from transformers import AutoTokenizer
 
-from rlvr_exp.models.embedded import EMBEDDED
+from rlvr_exp.config.needs import EMBEDDED_MODEL
 from rlvr_exp.rollouts.draw import LogitFilters
 from rlvr_exp.rollouts.sampler import SamplingParams, sample_groups
 from rlvr_exp.rollouts.stopping import CompletionCheck, StopStringMatcher
 
-TOKENIZER = AutoTokenizer.from_pretrained(EMBEDDED)
+TOKENIZER = AutoTokenizer.from_pretrained(EMBEDDED_MODEL)
 BYTES = [TOKENIZER.convert_tokens_to_ids(token) for token in TOKENIZER.backend_tokenizer.pre_tokenizer.pre_tokenize_str("é→")[0][0]]
 """Tokens of single bytes, parts of characters."""
 ANY = st.integers(2, len(TOKENIZER) - 1)

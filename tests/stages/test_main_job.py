@@ -82,14 +82,14 @@ def test_training_changed_the_weights_and_they_load_plainly(run):
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    from rlvr_exp.models.embedded import EMBEDDED
+    from rlvr_exp.config.needs import EMBEDDED_MODEL
 
     latest = run / "checkpoints" / "latest"
     assert latest.resolve().name == "step_000003"
     trained = AutoModelForCausalLM.from_pretrained(latest, dtype=torch.float32).state_dict()
-    base = AutoModelForCausalLM.from_pretrained(EMBEDDED, dtype=torch.float32).state_dict()
+    base = AutoModelForCausalLM.from_pretrained(EMBEDDED_MODEL, dtype=torch.float32).state_dict()
     assert any(not torch.equal(trained[name], base[name]) for name in base)
-    assert AutoTokenizer.from_pretrained(latest)("I\n1\n").input_ids == AutoTokenizer.from_pretrained(EMBEDDED)("I\n1\n").input_ids
+    assert AutoTokenizer.from_pretrained(latest)("I\n1\n").input_ids == AutoTokenizer.from_pretrained(EMBEDDED_MODEL)("I\n1\n").input_ids
 
 
 def test_the_manifest_names_data_versions_and_isolation(run):

@@ -1,6 +1,5 @@
-"""The verifier: verdicts, scores, limits, the prover's resource count, the vacuity probe, the rows."""
+"""The verifier: verdicts, scores, limits, the prover's resource count, the vacuity probe."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,6 @@ from rlvr_exp.core.errors import InputError
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.problems import DafnyProblem, Limits, PythonProblem
 from rlvr_exp.verifiers.base import Request, Verdict
-from rlvr_exp.verifiers.dafny import rows
 from rlvr_exp.verifiers.dafny.tool import Tool, find
 from rlvr_exp.verifiers.dafny.vacuity import probed
 from rlvr_exp.verifiers.dafny.verifier import DafnyVerifier
@@ -120,16 +118,3 @@ def test_missing_tool_is_told_before_any_work(tmp_path: Path) -> None:
 
 def test_manifest_names_the_tool_and_the_prover(verifier: DafnyVerifier) -> None:
     assert "Dafny" in verifier.tool()["dafny"] or verifier.tool()["dafny"][0].isdigit()
-
-
-def test_rows_pair_ground_truth_with_what_has_no_hints(tmp_path: Path) -> None:
-    for folder, name in (("ground_truth", "a.dfy"), ("ground_truth", "b.dfy"), ("hints_removed", "a_no_hints.dfy")):
-        path = tmp_path / "DafnyBench" / "dataset" / folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"// {folder}\r\n", newline="")
-    out = tmp_path / "out.jsonl"
-    assert rows.main([str(tmp_path), "pairs", str(out)]) == 0
-    (row,) = map(json.loads, out.read_text().splitlines())
-    assert row == {"id": "a", "program": "// hints_removed\r\n", "candidate": "// ground_truth\r\n"}
-    assert [row["id"] for row in rows.rows(tmp_path, "ground_truth")] == ["a", "b"]
-    assert rows.main([str(tmp_path), "nothing", str(out)]) == 2

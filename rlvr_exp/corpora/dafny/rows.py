@@ -1,38 +1,35 @@
 """DafnyBench, CloverBench's wrong variants and MBPP-DFY's tests, as rows for `+stage=verify verifier=dafny`.
 
-    python -m rlvr_exp.verifiers.dafny.rows DIR ground_truth OUT.jsonl      each ground truth against itself python -m
-    rlvr_exp.verifiers.dafny.rows DIR hints_removed OUT.jsonl     each program without its hints, likewise python -m
-    rlvr_exp.verifiers.dafny.rows DIR pairs OUT.jsonl             ground truth as the answer to hints_removed python -m
-    rlvr_exp.verifiers.dafny.rows DIR wrong OUT.jsonl             CloverBench: wrong variants as answers python -m
-    rlvr_exp.verifiers.dafny.rows DIR tests OUT.jsonl             MBPP-DFY: programs with their tests as answers
+    ground_truth     each ground truth against itself
+    hints_removed    each program without its hints, likewise
+    pairs            ground truth as the answer to hints_removed
+    wrong            CloverBench: wrong variants as answers
+    tests            MBPP-DFY: programs with their tests as answers
 
-DIR is the data set's folder, which holds DafnyBench/dataset, CloverBench or MBPP-DFY-153. Only pairs leave out
+The folder is the data set's, which holds DafnyBench/dataset, CloverBench or MBPP-DFY-153. Only pairs leave out
 programs without a version without hints. Rows of `wrong` also have `weakened`: whether the variant's specification
 differs from the given specification. A row of `tests` passes where the program's specification proves what its tests
 assert: then so does every body that is proved against it. Tests that `expect`, or only print, are left out: they would
 have to be run, and nothing is run here.
 """
 
-import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from rlvr_exp.config import Config
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.tasks.dafny.clover import variants
+from rlvr_exp.corpora.dafny.clover import variants
+from rlvr_exp.corpora.row_files import write_rows
+from rlvr_exp.records.context import RunContext
 from rlvr_exp.tasks.dafny.tokens import plain, tokens
-
-VARIANTS = ("ground_truth", "hints_removed", "pairs", "wrong", "tests")
 
 
 def rows(folder: Path, variant: str) -> Iterator[dict[str, str | bool]]:
     """Rows {"id", "program", "candidate"}, in the order of their names.
 
     Raises:
-        InputError: an unknown variant, or no data set there.
+        InputError: no data set there.
     """
-    if variant not in VARIANTS:
-        raise InputError(InputProblem("variant", "unknown", got=variant, allowed=", ".join(VARIANTS)))
     if variant == "wrong":
         yield from _wrong(folder)
         return
@@ -76,19 +73,9 @@ def _text(path: Path) -> str:
     return path.read_bytes().decode("utf-8")
 
 
-def main(words: list[str]) -> int:
-    """The command line. Exit codes as everywhere: 0, 2."""
-    if len(words) != 3:
-        print(__doc__, file=sys.stderr)
-        return 2
-    try:
-        lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows(Path(words[0]), words[1])]
-    except InputError as fault:
-        print(fault, file=sys.stderr)
-        return fault.exit_code
-    Path(words[2]).write_text("".join(lines), encoding="utf-8", newline="")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+def make(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
+    """Write the rows."""
+    options = config.prepare
+    output = Path(options.output or context.directory / "rows.jsonl")
+    count = write_rows(output, rows(Path(options.path), options.variant))
+    return f"{count} rows: {output}", {"rows": count}

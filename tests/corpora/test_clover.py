@@ -6,7 +6,7 @@ import pytest
 from surface_programs import MAX
 
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.tasks.dafny.clover import variants
+from rlvr_exp.corpora.dafny.clover import variants
 
 WEAK = MAX.replace("m >= a && m >= b", "m >= a")
 FILES = {

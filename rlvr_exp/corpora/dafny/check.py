@@ -1,16 +1,12 @@
-"""Check Dafny data before a run: `python -m rlvr_exp.tasks.dafny.check PATH`.
+"""Checks Dafny data before a run: reads all of it, cuts every program into its methods, reassembles each, builds the
+pairings of both roles, splits, and counts with reasons. Nothing is proved: usable_examples does that."""
 
-Reads all of it, cuts every program into its methods, reassembles each, builds the pairings of both roles, splits, and
-prints counts with reasons. Nothing is proved here: rlvr_exp.verifiers.dafny.usable_examples does that. Ends with 0,
-with 2 where the data are at fault (file, key and fault printed), with 1 where a reassembled program is not equal byte
-for byte.
-"""
-
-import argparse
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from rlvr_exp.core.errors import BAD_INPUT, DONE, FAULT, InputError
+from rlvr_exp.config import Config
+from rlvr_exp.core.errors import GuardStop
+from rlvr_exp.records.context import RunContext
 from rlvr_exp.tasks.dafny.example import DafnyExample
 from rlvr_exp.tasks.dafny.load import Survey, survey
 from rlvr_exp.tasks.dafny.pairs import Pairings, build_pairings_for_annotator, build_pairings_for_writer
@@ -22,18 +18,15 @@ from rlvr_exp.tasks.dafny.tokens import ERROR, plain, tokens
 _SHOWN = 20
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m rlvr_exp.tasks.dafny.check", description="Check Dafny data.")
-    parser.add_argument("path", help="folder or file of Dafny programs or examples")
-    path = parser.parse_args(arguments).path
-    try:
-        found = survey(path)
-    except InputError as error:
-        print(f"{error}\nfaults: {len(error.problems)}")
-        return BAD_INPUT
+def make(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
+    """The counts. Raises InputError for faults of the data, GuardStop where a reassembled program is another."""
+    path = config.prepare.path
+    found = survey(path)
     lost = [*changed(found), *other_text(found)]
-    print(f"path: {path}\n{report(found, lost)}")
-    return FAULT if lost else DONE
+    text = f"path: {path}\n{report(found, lost)}"
+    if lost:
+        raise GuardStop(text)
+    return text, {"programs": len(found.programs), "examples": len(found.examples)}
 
 
 def changed(found: Survey) -> list[str]:
@@ -100,7 +93,3 @@ def _splits(examples: Sequence[DafnyExample]) -> Iterable[str]:
 
 def _counted(counts: Counter[str]) -> str:
     return ", ".join(f"{count} {name}" for name, count in counts.most_common()) or "none"
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -1,26 +1,29 @@
-"""The check of Dafny data: its counts, and its exit codes."""
+"""The check of Dafny data: its counts, and what is at fault."""
 
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from makers import made
 from surface_programs import GHOSTS, MAX, SUM
 
-from rlvr_exp.tasks.dafny import check
+from rlvr_exp.core.errors import GuardStop, InputError
+from rlvr_exp.corpora.dafny import check
 from rlvr_exp.tasks.dafny.load import survey
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     texts = {"sum": SUM, "max": MAX, "ghosts": GHOSTS, "broken": "method {", "odd": "method M() { § }"}
+    (tmp_path / "data").mkdir()
     for name, text in texts.items():
-        (tmp_path / f"{name}.dfy").write_text(text, encoding="utf-8")
-    return tmp_path
+        (tmp_path / "data" / f"{name}.dfy").write_text(text, encoding="utf-8")
+    return tmp_path / "data"
 
 
-def test_counts_programs_examples_pairs_and_reasons(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert check.main([str(folder)]) == 0
-    said = capsys.readouterr().out
+def test_counts_programs_examples_pairs_and_reasons(folder: Path) -> None:
+    said, counts = made(folder.parent, "dafny_check", f"prepare.path={folder}")
+    assert counts == {"programs": 5, "examples": 5}
     for line in (
         "programs: 5, that lex: 4, without an example: 2 cannot be read",
         "put together otherwise than given: 0\n",
@@ -39,6 +42,14 @@ def test_examples_that_are_not_their_program_are_told(folder: Path) -> None:
     assert check.other_text(found) == [found.examples[0].id]
 
 
-def test_bad_data_end_with_two(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_program_that_is_put_together_otherwise_stops_the_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check, "changed", lambda found: ["sum"])
+    with pytest.raises(GuardStop, match="put together otherwise than given: 1\n    sum"):
+        made(folder.parent, "dafny_check", f"prepare.path={folder}")
+
+
+def test_bad_data_are_bad_input(tmp_path: Path) -> None:
     (tmp_path / "r.jsonl").write_text("{}\n{\n")
-    assert check.main([str(tmp_path)]) == 2 and "faults: 2" in capsys.readouterr().out
+    with pytest.raises(InputError) as found:
+        made(tmp_path, "dafny_check", f"prepare.path={tmp_path}")
+    assert len(found.value.problems) == 2

@@ -4,9 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
+from makers import made
 from surface_programs import MAX, PROGRAMS
 
-from rlvr_exp.tasks.dafny.backport import main, port, ported
+from rlvr_exp.corpora.dafny.backport import port, ported
 from rlvr_exp.tasks.dafny.load import load
 from rlvr_exp.tasks.dafny.program import Program
 
@@ -74,11 +75,12 @@ def test_what_is_not_newer_stays_byte_for_byte(name: str) -> None:
     assert port(program) == program
 
 
-def test_the_command_writes_rows_whose_family_names_what_was_changed(tmp_path: Path) -> None:
+def test_the_maker_writes_rows_whose_family_names_what_was_changed(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "max.dfy").write_text(MAX)
     (tmp_path / "in" / "new.dfy").write_text("ghost function F(): int { 1 }\n" + MAX)
-    assert main([str(tmp_path / "in"), str(tmp_path / "out.jsonl")]) == 0
+    words = (f"prepare.path={tmp_path}/in", f"prepare.output={tmp_path}/out.jsonl")
+    assert made(tmp_path, "dafny_backport", *words)[1] == {"programs": 2, "changed": 1}
     found = load(tmp_path / "out.jsonl")
     assert [(one.id, one.family) for one in found] == [
         ("max/Max", "programs"),

@@ -1,30 +1,26 @@
-"""Which examples of a data set can be trained on, according to the installed Dafny.
-
-    python -m rlvr_exp.verifiers.dafny.usable_examples PATH [--examples OUT.jsonl [--role ROLE]] [--reasons OUT.jsonl]
-    ...
+"""Which examples of a data set can be trained on, according to Dafny.
 
 An example is usable for a role where its texts fit (rlvr_exp/tasks/dafny/pairs.py), its program is proved, the guards
 accept it as an answer to the program with a hole (an annotator's also to the program with the body), and the program
 with the body alone resolves. Each program is proved once, whatever the number of its methods; verdicts are cached, so a
-second run takes seconds. `--examples` writes the usable examples as rows that `data.path` takes;
-`--reasons` a row an example: {"id", "writer", "annotator"}, each the reason why not, or empty. Exit codes: 0, 1, 2.
+second run takes seconds. A row of `reasons.jsonl` is an example: {"id", "writer", "annotator"}, each the reason why
+not, or empty.
 """
 
-import argparse
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
-from rlvr_exp.config.verifier import Cache, Sandbox
-from rlvr_exp.config.verifier import DafnyVerifierOptions as DafnyOptions
-from rlvr_exp.core.errors import BAD_INPUT, DONE, FAULT, InputError
+from rlvr_exp.config import Config, build
+from rlvr_exp.core.errors import RlvrError
+from rlvr_exp.corpora.dafny.resolve import Resolver
+from rlvr_exp.corpora.row_files import write_rows
+from rlvr_exp.records.context import RunContext
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.dafny.example import DafnyExample
 from rlvr_exp.tasks.dafny.example_rows import row_of
 from rlvr_exp.tasks.dafny.load import survey
 from rlvr_exp.tasks.dafny.pairs import Pairings, build_pairings_for_annotator, build_pairings_for_writer
-from rlvr_exp.tasks.dafny.role_examples import ROLES, Role
+from rlvr_exp.tasks.dafny.role_examples import Role
 from rlvr_exp.tasks.dafny.syntax import Unreadable
 from rlvr_exp.tasks.dafny.tokens import plain
 from rlvr_exp.tasks.problems import DafnyProblem
@@ -32,7 +28,6 @@ from rlvr_exp.verifiers.base import Request, Verdict
 from rlvr_exp.verifiers.dafny import guards
 from rlvr_exp.verifiers.dafny.declarations import read_declarations
 from rlvr_exp.verifiers.dafny.guards import Protect
-from rlvr_exp.verifiers.dafny.resolve import Resolver
 from rlvr_exp.verifiers.dafny.run import Lost
 from rlvr_exp.verifiers.dafny.soundness_rules import without_limits
 from rlvr_exp.verifiers.dafny.verifier import DafnyVerifier
@@ -90,55 +85,38 @@ def _refused(given: str, gold: str, protect: Protect) -> str:
     return violation.rule if violation is not None else ""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m rlvr_exp.verifiers.dafny.usable_examples", description="Usable examples."
-    )
-    parser.add_argument("path", help="folder or file of Dafny programs or examples")
-    parser.add_argument("--examples", default="", help="a file for the usable examples: a data.path")
-    parser.add_argument("--role", default="both", choices=(*ROLES, "both"), help="the role that they must be usable for")
-    parser.add_argument("--reasons", default="", help="a file for the reasons, a row an example")
-    parser.add_argument("--workers", type=int, default=0, help="provers in parallel; 0: one a core")
-    parser.add_argument("--wall-s", type=float, default=DafnyOptions.wall_s, help="wall-clock seconds of one program")
-    chosen = parser.parse_args(arguments)
+def make(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
+    """Write the usable examples as rows that `data.path` takes, and `reasons.jsonl` into the run directory.
+
+    Raises:
+        RlvrError: Dafny broke down; what is proved by then is cached.
+    """
+    options, found = config.prepare, survey(config.prepare.path)
     try:
-        found = survey(chosen.path)
-        pairings = _pairings(found.examples, chosen.workers, chosen.wall_s)
-    except InputError as error:
-        print(error)
-        return BAD_INPUT
+        pairings = _pairings(found.examples, config)
     except Lost as fault:
-        print(f"{fault}: run the command again, what is proved by now is remembered")
-        return FAULT
-    if chosen.reasons:
-        reasons = ({of.role: of.left_out.get(one.id, "") for of in pairings} for one in found.examples)
-        _write(chosen.reasons, ({"id": one.id, **why} for one, why in zip(found.examples, reasons, strict=True)))
-    if chosen.examples:
-        unfit = {name for of in pairings if chosen.role in (of.role, "both") for name in of.left_out}
-        _write(chosen.examples, (row_of(one) for one in found.examples if one.id not in unfit))
-    print(f"path: {chosen.path}\nprograms: {len(found.programs)}, examples: {len(found.examples)}")
-    print("\n".join(map(_summary, pairings)))
-    return DONE
+        raise RlvrError(f"{fault}: run the command again, what is proved by now is cached") from fault
+    reasons = ({of.role: of.left_out.get(one.id, "") for of in pairings} for one in found.examples)
+    rows = ({"id": one.id, **why} for one, why in zip(found.examples, reasons, strict=True))
+    write_rows(context.directory / "reasons.jsonl", rows)
+    unfit = {name for of in pairings if options.role in (of.role, "both") for name in of.left_out}
+    output = Path(options.output or context.directory / "examples.jsonl")
+    usable = write_rows(output, (row_of(one) for one in found.examples if one.id not in unfit))
+    head = f"path: {options.path}\nprograms: {len(found.programs)}, examples: {len(found.examples)}"
+    counts = {"examples": len(found.examples), "usable": usable}
+    return "\n".join([head, *map(_summary, pairings)]), counts | {of.role: len(of) for of in pairings}
 
 
-def _pairings(examples: Sequence[DafnyExample], workers: int, wall_s: float) -> list[Pairings]:
-    options = DafnyOptions()
-    limits = {"rlimit": options.rlimit, "cpu_s": options.cpu_s, "wall_s": wall_s, "memory_mb": options.memory_mb}
-    with DafnyVerifier(Sandbox(workers=workers), Cache(), **limits) as verifier, Resolver() as resolver:
+def _pairings(examples: Sequence[DafnyExample], config: Config) -> list[Pairings]:
+    with (
+        build(config.verifier, sandbox=config.sandbox, cache=config.cache) as verifier,
+        Resolver(config.verifier.path, config.verifier.image) as resolver,
+    ):
         usable = UsableCheck(verifier, resolver)
         usable.ask(example.gold for example in examples)
-        return [build(examples, usable) for build in (build_pairings_for_writer, build_pairings_for_annotator)]
-
-
-def _write(path: str, rows: Iterable[Mapping[str, Any]]) -> None:
-    Path(path).write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+        return [pair(examples, usable) for pair in (build_pairings_for_writer, build_pairings_for_annotator)]
 
 
 def _summary(pairings: Pairings) -> str:
     left = "".join(f"\n    {count} {reason}" for reason, count in pairings.reasons().items())
     return f"usable {pairings.role} pairs: {len(pairings)}, left out: {len(pairings.left_out)}{left}"
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

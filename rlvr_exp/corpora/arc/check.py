@@ -1,14 +1,12 @@
-"""Check ARC data before a run: `python -m rlvr_exp.tasks.arc.check [PATH]`, the embedded corpus without a path.
+"""Checks ARC data before a run: loads every task, words it in every prompt and grid style, reads each prompt back, and
+counts."""
 
-Loads every task, words it in every prompt and grid style, reads each prompt back, and prints counts. Ends with 0, with
-2 where the data are at fault (file, key and fault printed), with 1 where a prompt does not read back as its puzzle.
-"""
-
-import argparse
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from rlvr_exp.core.errors import BAD_INPUT, DONE, FAULT, InputError
+from rlvr_exp.config import Config
+from rlvr_exp.core.errors import GuardStop, InputError
+from rlvr_exp.records.context import RunContext
 from rlvr_exp.tasks.arc import prompt as wording
 from rlvr_exp.tasks.arc.domain import Arc
 from rlvr_exp.tasks.arc.grid import STYLES as GRID_STYLES
@@ -17,19 +15,17 @@ from rlvr_exp.tasks.arc.puzzle import ArcPuzzle
 from rlvr_exp.tasks.base import Task
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m rlvr_exp.tasks.arc.check", description="Check ARC data.")
-    parser.add_argument("path", nargs="?", default="", help="folder or file of ARC tasks; without, the embedded corpus")
-    path = parser.parse_args(arguments).path
-    try:
-        splits = Arc(path).splits()
-    except InputError as error:
-        print(f"{error}\nfaults: {len(error.problems)}")
-        return BAD_INPUT
+def make(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
+    """The counts. Raises InputError for faults of the data, GuardStop where a prompt does not read back."""
+    path = config.prepare.path
+    splits = Arc(path).splits()
     tasks = [task for members in splits.values() for task in members]
     lost = [task.id for task in tasks if not reads_back(task.inputs)]
-    print(report(path or "embedded", {name: len(members) for name, members in splits.items()}, tasks, lost))
-    return FAULT if lost else DONE
+    counts = {name: len(members) for name, members in splits.items()}
+    text = report(path or "embedded", counts, tasks, lost)
+    if lost:
+        raise GuardStop(text)
+    return text, {f"tasks/{name}": count for name, count in counts.items()}
 
 
 def reads_back(puzzle: ArcPuzzle) -> bool:
@@ -59,7 +55,6 @@ def report(path: str, splits: dict[str, int], tasks: Sequence[Task], lost: Seque
         f"largest grid: {max(map(len, grids))} rows, {max(len(grid[0]) for grid in grids)} columns",
         f"difficulty: {hardest[0]:.2f} to {hardest[-1]:.2f}, median {hardest[len(hardest) // 2]:.2f}",
         f"prompts that do not read back: {len(lost)}" + "".join(f"\n    {name}" for name in lost[:20]),
-        "faults: 0",
     ]
     return "\n".join(lines)
 
@@ -67,7 +62,3 @@ def report(path: str, splits: dict[str, int], tasks: Sequence[Task], lost: Seque
 def _grids(puzzle: ArcPuzzle) -> Iterable[Grid]:
     """Every grid that a prompt shows."""
     return [*(grid for pair in puzzle.train for grid in pair), *puzzle.test]
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

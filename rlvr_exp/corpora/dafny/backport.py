@@ -1,24 +1,21 @@
 """Programs for Dafny 3 or 4 translated to Dafny 2.3, as far as that is mechanical.
 
-    python -m rlvr_exp.tasks.dafny.backport PATH OUT.jsonl
-
     function F, predicate P     `function method`, `predicate method` where code calls them, directly or through others
     ghost function, predicate   without `ghost`, which 2.3 means without a word
     for i := a to b { S }       { var i := a; while i < b invariant a <= i <= b { S i := i + 1; } }, and so downto
 
-OUT holds a program a row, with its version without hints where the set has it. A changed program has the family
+A row holds a program, with its version without hints where the set has it. A changed program has the family
 `SET, back-ported to 2.3`, and so has its own row in every table by family. Programs that use `function method` are
-older and stay. Whether a ported program verifies is for Dafny to decide: rlvr_exp.verifiers.dafny.usable_examples
-takes OUT.
+older and stay. Whether a ported program verifies is for Dafny to decide: usable_examples takes the rows.
 """
 
-import argparse
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rlvr_exp.core.errors import BAD_INPUT, DONE, InputError
+from rlvr_exp.config import Config
+from rlvr_exp.corpora.row_files import write_rows
+from rlvr_exp.records.context import RunContext
 from rlvr_exp.tasks.dafny import erase
 from rlvr_exp.tasks.dafny.expressions import Walker, is_name, partners
 from rlvr_exp.tasks.dafny.load import survey
@@ -159,25 +156,14 @@ def _past_clauses(walk: Walker, index: int) -> int:
     return index
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line. Exit codes as everywhere: 0, 2."""
-    parser = argparse.ArgumentParser(prog="python -m rlvr_exp.tasks.dafny.backport", description="Dafny 4 to 2.3.")
-    parser.add_argument("path", help="folder or file of Dafny programs")
-    parser.add_argument("output", help="a file for the programs, a row each")
-    chosen = parser.parse_args(arguments)
-    try:
-        programs = [port(program) for program in survey(chosen.path).programs]
-    except InputError as error:
-        print(error)
-        return BAD_INPUT
-    rows = (
-        {"id": one.id, "program": one.text, "hints_removed": one.stripped, "family": one.family} for one in programs
-    )
-    text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    Path(chosen.output).write_text(text, encoding="utf-8")
-    print(f"programs: {len(programs)}, changed: {sum(one.family.endswith(PORTED) for one in programs)}")
-    return DONE
+def make(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
+    """Write the programs, a row each."""
+    programs = [port(program) for program in survey(config.prepare.path).programs]
+    changed = sum(one.family.endswith(PORTED) for one in programs)
+    output = Path(config.prepare.output or context.directory / "programs.jsonl")
+    write_rows(output, map(_row, programs))
+    return f"programs: {len(programs)}, changed: {changed}", {"programs": len(programs), "changed": changed}
 
 
-if __name__ == "__main__":
-    raise SystemExit(main())
+def _row(one: Program) -> dict[str, str]:
+    return {"id": one.id, "program": one.text, "hints_removed": one.stripped, "family": one.family}

@@ -1,0 +1,61 @@
+"""Tasks in Python as rows of `+stage=verify`.
+
+One row a candidate, in the format that the problem takes; an id is TASK#KIND, followed by the variant. The same problems,
+golds, wrong programs and mutants that `+stage=validate` judges.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from rlvr_exp.config import Config, build
+from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.corpora.row_files import write_rows
+from rlvr_exp.records.context import RunContext
+from rlvr_exp.tasks.base import Domain, Task
+from rlvr_exp.tasks.code.literals import is_json, written
+from rlvr_exp.tasks.mutants import chosen, stub_programs
+from rlvr_exp.tasks.problems import Case, PytestProblem, PythonProblem
+
+
+def make(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
+    """Write the rows of all tasks. Raises InputError for data whose problems are no Python's."""
+    options, domain = config.prepare, build(config.data)
+    tasks = [task for found in domain.splits().values() for task in found]
+    if not all(isinstance(task.problem, PytestProblem | PythonProblem) for task in tasks):
+        raise InputError(InputProblem("data", "rows are made of tasks in Python", domain.name, "code, arc"))
+    output = Path(options.output or context.directory / "rows.jsonl")
+    rows = (row for task in tasks for row in rows_of(domain, task, options.candidates, options.mutants))
+    count, left_out = write_rows(output, rows), len(domain.left_out())
+    text = f"{count} rows of {len(tasks)} tasks, {left_out} tasks left out: {output}"
+    return text, {"rows": count, "tasks": len(tasks), "left_out": left_out}
+
+
+def rows_of(domain: Domain, task: Task, candidates: Sequence[str], mutants: int) -> Iterator[dict[str, Any]]:
+    """The rows of one task, the golds and wrong programs as the domain parses them from a completion."""
+    gold = domain.parse(task.gold or "", task).text or ""
+    if "gold" in candidates:
+        yield row_of(f"{task.id}#gold", task.problem, gold)
+    for number, text in enumerate(task.negatives if "wrong" in candidates else ()):
+        yield row_of(f"{task.id}#wrong-{number}", task.problem, domain.parse(text, task).text)
+    for one in stub_programs(gold) if "hollow" in candidates else ():
+        yield row_of(f"{task.id}#hollow-{one.kind}", task.problem, one.code)
+    for number, one in enumerate(chosen(gold, mutants, task.id) if "mutants" in candidates else ()):
+        yield row_of(f"{task.id}#mutant-{number}-{one.kind}", task.problem, one.code)
+
+
+def row_of(name: str, problem: PytestProblem | PythonProblem, code: str | None) -> dict[str, Any]:
+    """One candidate as a row; null code stands for a completion without a program."""
+    if isinstance(problem, PytestProblem):
+        row = {"id": name, "code": code, "tests": problem.tests}
+        row |= {"files": dict(problem.files)} if problem.files else {}
+        return row | ({"reference": problem.reference} if problem.reference else {})
+    cases = [_case(case, problem.strict) for case in problem.cases if isinstance(case, Case)]
+    row = {"id": name, "code": code, "entry_point": problem.entry_point, "cases": cases}
+    return row | ({"atol": problem.atol} if problem.atol else {})
+
+
+def _case(case: Case, strict: bool) -> dict[str, Any]:
+    args = {"args": list(case.args)} if is_json(list(case.args)) else {"args_py": written(case.args)}
+    expected = {"expected_py": written(case.expected)} if strict else {"expected": case.expected}
+    return args | expected
