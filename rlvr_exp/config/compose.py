@@ -107,7 +107,7 @@ def _hydra(parsed: ParsedOverrides, override: Override) -> None:
         remedy = "drop it; run.dir and run.* decide what a run writes"
         parsed.problems.append(
             InputProblem(
-                override.input_line, "Hydra's own options are not used", "", "hydra.searchpath=[DIR,...]", "", remedy
+                override.input_line or "", "Hydra's own options are not used", "", "hydra.searchpath=[DIR,...]", "", remedy
             )
         )
         return
@@ -144,7 +144,7 @@ class Groups:
         self._loader = ConfigLoaderImpl(path)
         self._repository = CachingConfigRepository(self._loader.repository)
         self._sources = {source.provider: source.path for source in self._loader.get_sources()}
-        main = self._repository.load_config("config")
+        main: Any = self._repository.load_config("config")
         self.default: dict[str, str] = {
             str(entry.group): str(entry.value) for entry in main.defaults_list if hasattr(entry, "value")
         }
@@ -174,7 +174,8 @@ class Groups:
         if name == "stage" and not isinstance(override.value(), str):
             return InputProblem(name, "one stage for one run", word, ", ".join(self.options(name)), "", "+stage=NAME")
         if not override.is_delete():
-            for option in override.value() if isinstance(override.value(), list) else [override.value()]:
+            chosen = override.value()
+            for option in chosen if isinstance(chosen, list) else [chosen]:
                 if not self._repository.config_exists(f"{name}/{option}"):
                     near = suggest(str(option), self.options(name))
                     allowed = ", ".join(self.options(name)) or "nothing"

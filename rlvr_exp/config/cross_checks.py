@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from rlvr_exp.config.adapter import recorded
+from rlvr_exp.config.cascade import Cascade
 from rlvr_exp.config.model import continued, has_adapter
 from rlvr_exp.config.prepare import DafnyCorpus, DafnyUsable
 from rlvr_exp.config.ranks import of_ranks
@@ -40,7 +41,7 @@ def cross_check(config: Config) -> Iterator[InputProblem]:
         yield InputProblem("verifier.process", what, "shared", "bridged in stages that train", "", "drop it")
     yield from schedule_problems(config.scheduler, getattr(config.algorithm, "max_steps", 0))
     if config.cascade is not None and config.algorithm is not None:
-        yield from _of_cascade(config)
+        yield from _of_cascade(config, config.cascade)
     model = config.model
     if model.quantization != "none" and not has_adapter(model):
         what = "quantized weights take no gradient"
@@ -52,9 +53,9 @@ def cross_check(config: Config) -> Iterator[InputProblem]:
         yield InputProblem("algorithm.reference_sync_steps", what, str(sync), "0 with an adapter", "", "drop it")
 
 
-def _of_cascade(config: Config) -> Iterator[InputProblem]:
+def _of_cascade(config: Config, cascade: Cascade) -> Iterator[InputProblem]:
     """Combinations that two roles learning from the same cascades rule out."""
-    cascade, algorithm = config.cascade, config.algorithm
+    algorithm = config.algorithm
     if not getattr(config.data, "_target_", "").endswith("dafny.domain.DafnyDomain"):
         yield InputProblem(
             "data", "a cascade writes and annotates Dafny", config.data._target_, "data=dafny", "", "data=dafny"

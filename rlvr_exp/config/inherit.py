@@ -32,7 +32,7 @@ def inherit_run_config(tree: Tree, choices: Collection[Override], values: Sequen
     Returns:
         Folders with the run's own classes, which can be imported now.
     """
-    stage = tree.values.get("stage")
+    stage = str(tree.values.get("stage"))
     named = [str(value.value()) for value in values if value.key_or_group == f"{stage}.run"]
     if stage not in INHERITED_NODES or not named:
         return []

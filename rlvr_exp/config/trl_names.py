@@ -183,7 +183,7 @@ def _problems(cls: str, name: str, value: Any) -> Iterator[InputProblem]:
 
 def _fits(value: Any, annotation: str) -> bool:
     """Whether a plain value is of the annotated type; types that YAML cannot write are left to TRL itself."""
-    plain = {
+    plain: dict[str, Any] = {
         "bool": bool,
         "int": int,
         "float": (int, float),

@@ -127,13 +127,14 @@ class TypedBuilder:
         path, hint, given = (*node.path, name), field_types(node.schema)[name], node.given[name]
         if given == "???":
             self._reject(path, "mandatory and not given", words(hint, allowed), "", f"{dotted(path)}=VALUE")
-        holder = DictConfig({}, key_type=str, element_type=hint)
+        holder: Any = DictConfig({}, key_type=str, element_type=hint)
         try:
             holder[name] = self._resolved(path, given)
         except OmegaConfBaseException as fault:
             what = f"cannot be resolved: {str(fault).splitlines()[0]}" if "${" in str(given) else "wrong type"
             self._reject(path, what, words(hint, allowed))
-        value = OmegaConf.to_container(holder)[name]
+        container: Any = OmegaConf.to_container(holder)
+        value = container[name]
         for item in value if isinstance(value, list) else [value]:
             if item is not None and not allowed.permits(item):
                 self._reject(path, "not allowed", words(hint, allowed), suggest(str(item), map(str, allowed.choices)))

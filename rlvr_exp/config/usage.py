@@ -1,6 +1,6 @@
 """The two pages of help: the overview that a bare command prints, and --help. Needs no composed configuration."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from rlvr_exp.config.describe import group_options
 from rlvr_exp.config.stages import STAGES
@@ -59,7 +59,7 @@ def usage(flags: Mapping[str, str]) -> str:
     return "\n\n".join([head, *(f"{title}:\n{_table(rows)}" for title, rows in sections)])
 
 
-def _table(rows) -> str:
+def _table(rows: Iterable[tuple[str, str]]) -> str:
     rows = list(rows)
     width = max(len(name) for name, _ in rows)
     return "\n".join(f"  {name:<{width}}  {about}".rstrip() for name, about in rows)

@@ -47,7 +47,7 @@ def rows_of(domain: Domain, task: Task, candidates: Sequence[str], mutants: int)
 def row_of(name: str, problem: PytestProblem | PythonProblem, code: str | None) -> dict[str, Any]:
     """One candidate as a row; null code stands for a completion without a program."""
     if isinstance(problem, PytestProblem):
-        row = {"id": name, "code": code, "tests": problem.tests}
+        row: dict[str, Any] = {"id": name, "code": code, "tests": problem.tests}
         row |= {"files": dict(problem.files)} if problem.files else {}
         return row | ({"reference": problem.reference} if problem.reference else {})
     cases = [_case(case, problem.strict) for case in problem.cases if isinstance(case, Case)]

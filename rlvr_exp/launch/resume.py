@@ -132,10 +132,11 @@ def _restart(checked: Checked, root: Path) -> Start:
     if checked.config.run.resume != AUTO:
         remedy = f"run.resume=auto run.dir={root} starts over"
         raise InputError(InputProblem("run.resume", "holds no checkpoint", str(root), "a run with one", "", remedy))
-    if problem_with(root) is None:
+    problem = problem_with(root)
+    if problem is None:
         return Start(notes=("no checkpoint is there: the run begins",))
     if not (root / "config.yaml").is_file():
-        raise InputError(problem_with(root))
+        raise InputError(problem)
     theirs, ours = trajectory_options(_written(root)), trajectory_options(resolved(checked))
     if found := list(differences(theirs, ours)):
         raise InputError(*found)

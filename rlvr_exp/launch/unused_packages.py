@@ -6,7 +6,7 @@ stage's first line. Never imports torch.
 
 import sys
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 from rlvr_exp.config import Config
 from rlvr_exp.config.parallel import SHARDING
@@ -18,7 +18,7 @@ _OURS = "rlvr_exp."
 def hide_unused_packages(config: Config, options: Mapping[str, Any]) -> None:
     """For the rest of this process. `options`: the configuration's leaves by their dotted paths."""
     for package in unused_packages(config, options):
-        sys.modules.setdefault(package, None)  # What the import system, and any search for it, takes as absent.
+        cast(dict[str, Any], sys.modules).setdefault(package, None)  # What the import system, and any search for it, takes as absent.
 
 
 def unused_packages(config: Config, options: Mapping[str, Any]) -> Iterator[str]:

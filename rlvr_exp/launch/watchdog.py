@@ -59,7 +59,7 @@ class Watchdog:
         """A heartbeat: the deadline starts over."""
         self._last_sign, self._reported = time.monotonic(), False
         # Standard error of a child is its log.
-        faulthandler.dump_traceback_later(self._deadline + LATER_S, exit=self._ends, file=sys.__stderr__)
+        faulthandler.dump_traceback_later(self._deadline + LATER_S, exit=self._ends, file=sys.__stderr__ or sys.stderr)
 
     def _watch(self) -> None:
         while not self._over.wait(min(5.0, self._deadline / LOOKS)):

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from rlvr_exp.core.errors import GuardStop
 
@@ -44,7 +45,7 @@ def unwritable(fault: BaseException, run_dir: Path) -> Unwritable | None:
     """The stop for a failure that came from anywhere in a run, where it is a failure of the disk; None for any
     other."""
     reason = _reason(fault)
-    named = getattr(fault, "filename", None)
+    named: Any = getattr(fault, "filename", None)
     inside = isinstance(named, str | Path) and Path(named).absolute().is_relative_to(run_dir.absolute())
     if reason is None or (getattr(fault, "errno", None) in DENIED and not inside):
         return None

@@ -22,7 +22,8 @@ from rlvr_exp.records.tracking_sinks import Files, Sink, WandB
 
 __all__ = ["Files", "Sink", "Tracker", "WandB", "read_metrics"]
 
-Row = dict[str, float | int | None]
+Row = dict[str, Any]
+"""Metrics of a step: its `step`, an integer, and numbers, None for what is not finite."""
 
 
 class Tracker:
@@ -69,6 +70,9 @@ class Tracker:
             ValueError: the step is before the last one, a metric is in its row already or is named `step`, or the
                 tracker is closed.
         """
+        sink = self._sink
+        if sink is None:
+            raise ValueError("Tracker.log: closed already; log before close")
         self._refuse(step, metrics)
         added = {name: _finite(value) for name, value in metrics.items()}
         with writing(self._jsonl):
@@ -76,7 +80,7 @@ class Tracker:
                 self._replace_last(added)
             else:
                 self._append({"step": int(step), **added})
-        self._sink.log(step, {name: value for name, value in added.items() if value is not None})
+        sink.log(step, {name: value for name, value in added.items() if value is not None})
 
     def samples(self, rows: Sequence[VerifiedCompletion], seed: int) -> None:
         """Send the viewer a few of a step's samples; they are skipped where the step has no row yet."""
@@ -86,8 +90,6 @@ class Tracker:
             sink.table(rows[0].step, table(rows, wanted, seed))
 
     def _refuse(self, step: int, metrics: Mapping[str, float]) -> None:
-        if self._sink is None:
-            raise ValueError("Tracker.log: closed already; log before close")
         last: Row = self._rows[-1] if self._rows else {"step": -1}
         if step < last["step"]:
             raise ValueError(f"Tracker.log: got step {step} after step {last['step']}; log in rising order")

@@ -9,7 +9,7 @@ missing package is refused before a run starts; `start` imports it. TensorBoard'
 import importlib.util
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import yaml
 
@@ -70,13 +70,13 @@ class WandB:
     def __init__(self, project: str, mode: str, entity: str = "", samples: int = 0):
         require_package("wandb")
         self.samples = samples
-        self._options = {"project": project, "mode": mode, "entity": entity or None}
+        self._options: dict[str, Any] = {"project": project, "mode": mode, "entity": entity or None}
 
     def start(self, directory: Path, resume_step: int | None) -> None:
         import wandb
 
         settings = wandb.Settings(console="off", silent=True)
-        named = {"name": directory.name, "group": directory.name}
+        named: dict[str, Any] = {"name": directory.name, "group": directory.name}
         config = {**(yaml.safe_load(configuration(directory)) or {}), "paths": paths(directory)}
         self._run = wandb.init(dir=str(directory), settings=settings, config=config, **named, **self._options)
 

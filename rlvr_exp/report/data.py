@@ -14,6 +14,7 @@ import yaml
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.records.rollout_files import (
     VerifiedCompletion,
+    When,
     evaluation_path,
     read_evaluation,
     read_rollouts,
@@ -23,7 +24,7 @@ from rlvr_exp.records.tracking import Row, read_metrics
 from rlvr_exp.report.evidence import Evidence, Share
 from rlvr_exp.report.step_counts import StepCounts, as_rollouts, count_step
 
-WHENS = ("before", "after")
+WHENS: tuple[When, ...] = ("before", "after")
 MOST_FILES, MOST_BYTES, MOST_KEPT = 300, 64 << 20, 24
 """Most rollout files that are counted, their most compressed bytes, and the most files whose rows are kept too; of
 more, equally spaced ones including the first and the last, so that the report of a long run takes seconds and bounded

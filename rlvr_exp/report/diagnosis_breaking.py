@@ -100,7 +100,7 @@ def _decay(seen: Evidence, broken: bool) -> str:
 
 def _not_finite(seen: Evidence) -> tuple[int, str] | None:
     """The first step with a loss or gradient that is no number; the row has the metric, and null in its place."""
-    rows = [
+    rows: list[tuple[int, str]] = [
         (int(row["step"] or 0), name)
         for row in seen.metrics
         for name in ("loss", "grad_norm")

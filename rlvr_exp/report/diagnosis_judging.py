@@ -4,6 +4,7 @@ verdicts contradict each other."""
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from operator import methodcaller
 
 from rlvr_exp.records.rollout_files import VerifiedCompletion
 from rlvr_exp.report.evidence import Evidence, Share, onset, recent, share, some
@@ -135,10 +136,9 @@ def _unparsed(seen: Evidence) -> Iterator[Finding]:
 
 def _is_program(text: str) -> bool:
     """Whether a completion contains Python beyond a bare expression."""
-    found = whole_program(text).text
-    return bool(found and re.search(r"^\s*(def|class|import|from|return|for|while|if)\b", found, re.MULTILINE)) and (
-        syntax_fault(found) is None
-    )
+    found = whole_program(text).text or ""
+    words = re.search(r"^\s*(def|class|import|from|return|for|while|if)\b", found, re.MULTILINE)
+    return words is not None and syntax_fault(found) is None
 
 
 def _silent(seen: Evidence) -> Iterator[Finding]:
@@ -191,7 +191,7 @@ def _rejected(seen: Evidence) -> Iterator[Finding]:
 def _alike(seen: Evidence) -> Iterator[Finding]:
     """Most answers are in a bucket that is not about right or wrong: the environment fails, not the answers."""
     for bucket, limit in LIMITS.items():
-        found = share(recent(seen.series), lambda one, bucket=bucket: one.met(bucket))
+        found = share(recent(seen.series), methodcaller("met", bucket))
         weight = weigh(found.low, *ALIKE)
         if weight is None:
             continue
@@ -204,7 +204,7 @@ def _alike(seen: Evidence) -> Iterator[Finding]:
             f"Whether an answer is right is not what decides.{same}",
             f"Look at {limit}, and whether gold answers pass (+stage=validate).",
             weight,
-            onset(seen.series, lambda one, bucket=bucket: one.met(bucket), ALIKE[1]),
+            onset(seen.series, methodcaller("met", bucket), ALIKE[1]),
             some(rows),
         )
 

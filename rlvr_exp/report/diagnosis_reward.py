@@ -2,7 +2,7 @@
 verifier; groups with nothing to compare."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from statistics import fmean
 
 from rlvr_exp.records.rollout_files import VerifiedCompletion
@@ -121,7 +121,7 @@ def _hacked(seen: Evidence) -> Iterator[Finding]:
     if weight is None and not risen:
         return
     facts = []
-    if risen:
+    if risen and reward and success:
         facts.append(
             f"Reward went from {reward.first:.3g} to {reward.last:.3g}, verified success from {success.first:.1%} to "
             f"{success.last:.1%}.{_terms(seen.rollouts)}"
@@ -313,7 +313,7 @@ def _moves_oppositely(rows: Sequence[VerifiedCompletion]) -> bool:
     return sum(((row.reward or 0.0) - mean) * (row.advantage or 0.0) for row in rows) < -EQUAL * EQUAL
 
 
-def _of_mixed(rows: Sequence[VerifiedCompletion], holds) -> tuple[VerifiedCompletion, ...]:
+def _of_mixed(rows: Sequence[VerifiedCompletion], holds: Callable[..., bool]) -> tuple[VerifiedCompletion, ...]:
     """Rows of a group with right and wrong answers whose rewards meet a condition: a right and a wrong one first."""
     groups: dict[tuple[int, int], list[VerifiedCompletion]] = defaultdict(list)
     for row in rows:

@@ -52,7 +52,7 @@ def _rate(values: Mapping[str, float], tasks: Sequence[str]) -> dict[str, float]
     return {**mean_interval(of_part)._asdict(), "n": len(of_part)} if of_part else None
 
 
-def _line(name: str, rates: Mapping[str, Any]) -> str:
+def _line(name: str, rates: Mapping[Any, Any]) -> str:
     both = " &rarr; ".join(f"{100 * rates[when]['value']:.0f}%" for when in WHENS if rates[when])
     count = max(rates[when]["n"] for when in WHENS if rates[when])
     return (

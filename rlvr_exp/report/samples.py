@@ -43,7 +43,7 @@ def held_out_samples(run: RunData) -> str:
 def training_samples(run: RunData) -> str:
     """Completions of the last step: highest and lowest reward, and some at random; '' without rollouts."""
     rows = sorted(run.last_rollouts, key=lambda row: derive(_seed(run), "report", row.group, row.sample))
-    paid = sorted((row for row in rows if row.reward is not None), key=lambda row: row.reward)
+    paid = sorted((row for row in rows if row.reward is not None), key=lambda row: row.reward or 0.0)
     chosen: list[tuple[str, VerifiedCompletion]] = []
     for title, some in (("best", paid[::-1]), ("worst", paid), ("random", rows)):
         taken = [row for _, row in chosen]

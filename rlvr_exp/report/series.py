@@ -1,7 +1,7 @@
 """Prepares numbers for charts: round axes, running means, bins. Pure functions; knows no HTML."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -61,7 +61,7 @@ def running_mean(values: Values) -> list[float | None]:
     smooth: list[float | None] = []
     for i, value in enumerate(values):
         window = range(max(0, i - reach), min(len(values), i + reach + 1))
-        near = [(reach + 1 - abs(k - i), values[k]) for k in window if values[k] is not None]
+        near = [(reach + 1 - abs(k - i), other) for k in window if (other := values[k]) is not None]
         weight = sum(weight for weight, _ in near)
         smooth.append(None if value is None else sum(weight * v for weight, v in near) / weight)
     return smooth
@@ -93,7 +93,7 @@ def thinned(steps: Sequence[int], columns: Mapping[str, Values]) -> tuple[list[i
     return middles, {name: [_mean(values[i] for i in part) for part in parts] for name, values in columns.items()}
 
 
-def _mean(values: object) -> float | None:
+def _mean(values: Iterable[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return fmean(known) if known else None
 

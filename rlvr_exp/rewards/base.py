@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 from rlvr_exp.tasks.base import Candidate, Task
 from rlvr_exp.verifiers.base import Verdict
@@ -38,9 +39,9 @@ class Term(ABC):
     """A named part of a reward, multiplied by `weight`. A weight of 0 switches the term off: it is not computed."""
 
     weight: float
-    when_correct: ValueRange
+    when_correct: ClassVar[ValueRange]
     """The range of the unweighted value for a correct completion."""
-    when_wrong: ValueRange
+    when_wrong: ClassVar[ValueRange]
     """The range of the unweighted value for a failed or rejected completion."""
 
     @abstractmethod

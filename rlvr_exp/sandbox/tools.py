@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 from rlvr_exp.sandbox.isolation import kernel
 from rlvr_exp.sandbox.isolation.kernel import Refused
@@ -64,7 +64,8 @@ class Program:
             cwd=self.folder,
             start_new_session=True,
         )
-        self.input, self.output = self._process.stdin, self._process.stdout
+        self.input = cast(IO[bytes], self._process.stdin)
+        self.output = cast(IO[bytes], self._process.stdout)
 
     @property
     def pid(self) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO
 
 from rlvr_exp.core.errors import InputError, InputProblem
 
@@ -69,7 +69,7 @@ def lines(path: Path, longest: int, option: str = "verify.input") -> Iterator[Ro
 
 
 @contextmanager
-def opened(path: Path, option: str) -> Iterator[BinaryIO]:
+def opened(path: Path, option: str) -> Iterator[IO[bytes] | gzip.GzipFile]:
     """The file's content, unpacked. Raises InputError for what goes wrong with the file while it is read."""
     try:
         with open(path, "rb") as plain:

@@ -8,7 +8,7 @@ import ast
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.problems import (
@@ -101,7 +101,7 @@ def _python_io(fields: Fields) -> tuple[PythonProblem, Candidate]:
     if len(set(strict)) > 1:
         raise Fault("cases: some have expected and some expected_py; use one of the two in all of a row's cases")
     limits, atol = _limits(fields), _atol(fields)
-    problem = PythonProblem(entry_point, tuple(case for case, _ in cases), atol, strict[0], limits)
+    problem = PythonProblem(entry_point, cast(Any, tuple(case for case, _ in cases)), atol, strict[0], limits)
     return problem, _candidate(fields, "code")
 
 

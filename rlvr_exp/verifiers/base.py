@@ -103,7 +103,7 @@ class Verifier(ABC):
         ready: SimpleQueue[tuple[int, Future[Verdict]]] = SimpleQueue()
         waiting = 0
         for index, request in enumerate(requests):
-            self.submit(request).add_done_callback(lambda done, index=index: ready.put((index, done)))
+            self.submit(request).add_done_callback(lambda done, index=index: ready.put((index, done)))  # type: ignore[misc]
             waiting += 1
             while waiting >= window or (waiting and not ready.empty()):
                 done_index, done = ready.get()

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-Got, Next = TypeVar("Got"), TypeVar("Next")
+Got = TypeVar("Got")
+Next = TypeVar("Next")
 
 
 def then(first: Future[Got], continuation: "Callable[[Got], Next | Future[Next]]") -> Future[Next]:

@@ -46,8 +46,8 @@ def _plan() -> tuple[dict[bool, list[Steps]], dict[bool, list[Steps]]]:
     """Families, and compositions, for seen (False) and unseen (True) splits."""
     seen = [name for name in FAMILIES if name not in mixture.UNSEEN_FAMILIES]
     candidates = compositions(seen, seeds.stream("arc", mixture.SEED, "compositions"))
-    works = list(islice(filter(_works, candidates), mixture.COMPOSITIONS + mixture.UNSEEN_COMPOSITIONS))
-    singles = {False: [(name,) for name in seen], True: [(name,) for name in mixture.UNSEEN_FAMILIES]}
+    works: list[Steps] = list(islice(filter(_works, candidates), mixture.COMPOSITIONS + mixture.UNSEEN_COMPOSITIONS))
+    singles: dict[bool, list[Steps]] = {False: [(name,) for name in seen], True: [(name,) for name in mixture.UNSEEN_FAMILIES]}
     return singles, {False: works[: mixture.COMPOSITIONS], True: works[mixture.COMPOSITIONS :]}
 
 

@@ -18,7 +18,8 @@ def size_names(body: str) -> list[str]:
 
 def render(bodies: Sequence[str], shapes: Sequence[Shape] | None = None) -> str:
     """The program of one or more steps; `shapes`, one for each step, writes sizes as numbers in place of `len`."""
-    lines, known = ["def solve(g):"], {}
+    lines = ["def solve(g):"]
+    known: dict[str, str] = {}
     for step, body in enumerate(bodies):
         values = SIZES if shapes is None else {name: str(n) for name, n in zip(SIZES, shapes[step], strict=True)}
         stale = [name for name in size_names(body) if shapes is None or known.get(name) != values[name]]

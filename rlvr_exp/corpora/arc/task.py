@@ -69,7 +69,8 @@ def _pairs(
 ) -> list[Trace] | None:
     runs = [load(_general([body])) for body in bodies]
     one_shape = rng.random() < mixture.ONE_SHAPE_SHARE
-    size, pairs = _shape(families[0], rng), []
+    size = _shape(families[0], rng)
+    pairs: list[Trace] = []
     while len(pairs) < mixture.PAIRS:
         pair = _trace(families, runs, source, palette, size if one_shape else None, rng)
         if pair is None:

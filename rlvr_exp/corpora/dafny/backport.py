@@ -44,7 +44,8 @@ def ported(text: str) -> str:
     walk = Walker(found := tokens(plain(text)), partners(found))
     spans = places(text)
     edits = sorted([*_declarations(walk, whole, spans), *_loops(walk, spans, text)], key=lambda edit: edit.start)
-    parts, at = [], 0
+    parts: list[str] = []
+    at = 0
     for edit in edits:
         parts += (text[at : edit.start], edit.text)
         at = edit.stop

@@ -42,7 +42,7 @@ def lay(notation: str) -> tuple[BodyLine, ...]:
     return tuple(lines)
 
 
-def body(lines: Sequence[BodyLine], marks: Collection[Mark] = ("", "@", "~")) -> str:
+def body(lines: Sequence[BodyLine], marks: Collection[str] = ("", "@", "~")) -> str:
     """The body with its braces, from the lines with these marks alone."""
     return "\n".join(["{", *(line.text for line in lines if line.mark in marks), "}"])
 

@@ -19,9 +19,14 @@ class LimitOptions(Protocol):
 class NamedLimits(Protocol):
     """Limits that a problem names; 0 where it names none."""
 
-    cpu_s: float
-    wall_s: float
-    memory_mb: int
+    @property
+    def cpu_s(self) -> float: ...
+
+    @property
+    def wall_s(self) -> float: ...
+
+    @property
+    def memory_mb(self) -> int: ...
 
 
 @dataclass(frozen=True)

@@ -39,9 +39,9 @@ class Row:
     def rows(self, key: str) -> list[list[Any]]:
         """A list of argument lists."""
         value = self.values.get(key)
-        if not isinstance(value, list) or not all(isinstance(part, list) for part in value):
-            self._refuse(key, "a list of argument lists")
-        return value
+        if isinstance(value, list) and all(isinstance(part, list) for part in value):
+            return value
+        return self._refuse(key, "a list of argument lists")
 
     def _refuse(self, key: str, allowed: str) -> Any:
         got = repr(self.values[key])[:60] if key in self.values else "nothing"

@@ -26,7 +26,8 @@ Fields = Mapping[str, Any]
 
 def items(file: Path, source: str) -> Iterator[Program | DafnyExample]:
     """The programs and examples in the rows of a file, in their order. Raises InputError."""
-    found, faults = [], []
+    found: list[Program | DafnyExample] = []
+    faults: list[InputProblem] = []
     for number, line in enumerate(_lines(file), 1):
         if not line.strip():
             continue
@@ -76,8 +77,9 @@ def _item(row: Fields, where: str, source: str, number: int) -> Program | DafnyE
     name = str(name).removesuffix(".dfy")
     family = _text(row, "family", where, "")
     if any(key in row for key in ("annotated_body", "header")):
-        texts = [_text(row, key, where) for key in _TEXTS] + [_text(row, key, where, "") for key in ("before", "after")]
-        return DafnyExample(name, *texts, family, source, _mutants(row, where))
+        texts = {key: _text(row, key, where) for key in _TEXTS}
+        texts |= {key: _text(row, key, where, "") for key in ("before", "after")}
+        return DafnyExample(name, **texts, family=family, source=source, mutants=_mutants(row, where))
     key = next((key for key in _PROGRAM_KEYS if key in row), None)
     if key is None:
         allowed = f"{', '.join(_TEXTS)}; or one of {', '.join(_PROGRAM_KEYS)}"

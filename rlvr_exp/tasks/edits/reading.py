@@ -151,9 +151,10 @@ class _Builder:
     def _alias(self, anchor: str) -> Any:
         if anchor not in self._anchors:
             raise ActionFault(f"the alias {short('*' + anchor)} refers to nothing; quote text that begins with *")
-        if self._anchors[anchor] is None:
+        known = self._anchors[anchor]
+        if known is None:
             raise cheat("yaml-bomb", f"the alias {short('*' + anchor)} refers to what it is a part of")
-        value, size = self._anchors[anchor]
+        value, size = known
         self._count(size, aliased=True)
         return value
 

@@ -38,14 +38,14 @@ def key(value: Any) -> str:
         return f"complex {key(value.real)} {key(value.imag)}"
     if isinstance(value, float):
         return f"float {value + 0.0!r}"  # 0.0 for -0.0
-    for base in (bool, int, str, bytes):
-        if isinstance(value, base):
-            return f"{base.__name__} {base.__repr__(value)}"
+    for plain in (bool, int, str, bytes):
+        if isinstance(value, plain):
+            return f"{plain.__name__} {plain.__repr__(value)}"
     if value is None:
         return "None"
     for base in (list, tuple):
         if isinstance(value, base):
-            return f"{base.__name__} [{', '.join(map(key, base.__iter__(value)))}]"
+            return f"{base.__name__} [{', '.join(map(key, base.__iter__(value)))}]"  # type: ignore[arg-type]
     if isinstance(value, dict):
         return f"dict {sorted((key(one), key(other)) for one, other in dict.items(value))}"
     if isinstance(value, set | frozenset):

@@ -98,9 +98,8 @@ class AstGrep(CachedVerifier):
 
     def prepare(self, request: Request) -> Verdict | VerificationJob:
         problem, candidate = request.problem, request.candidate
-        fault = _fault_of(problem)
-        if fault:
-            return Verdict("no_verdict", log=fault)
+        if broken := _fault_of(problem):
+            return Verdict("no_verdict", log=broken)
         if candidate.text is None:
             return _failed("parse", candidate.fault or "no action in the answer")
         try:
@@ -201,8 +200,8 @@ def _edited(result: JobResult) -> tuple[str, int, str] | Verdict:
     if result.end != "exit":
         return _failed(_BUCKET_OF_END[result.end], f"applying the rule was ended by its limit: {result.end}", seconds)
     try:
-        record = [wire.decode(frame) for frame in frames(result.records)]
-        record = record[0] if len(record) == 1 else None
+        records = [wire.decode(frame) for frame in frames(result.records)]
+        record = records[0] if len(records) == 1 else None
     except ValueError:
         record = None
     match record:

@@ -7,7 +7,7 @@ of a given body, or of a new body that requires nothing, the proof means nothing
 no fault of the candidate. Decides nothing about declarations: the guards do.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rlvr_exp.verifiers.dafny import vacuity
@@ -54,7 +54,7 @@ class Proof:
         found = self._vacuous(vacuity.proved(report, labels), probing)
         return Violation("vacuous", f"`assert false` is proved at the end of {found}") if found else None
 
-    def _unheard(self, report: Report, labels: Sequence[str] | dict[str, int], silent: frozenset[str]) -> str:
+    def _unheard(self, report: Report, labels: Mapping[str, int], silent: frozenset[str]) -> str:
         """A body whose probe is in no line of the log, or is no error though the log had no line before."""
         if not self.named:
             return ""

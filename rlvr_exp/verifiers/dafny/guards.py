@@ -105,7 +105,7 @@ def _is_hole(one: Declaration) -> bool:
 
 def _is_called(name: str, declarations: Sequence[Declaration]) -> bool:
     callers = (one for one in every(declarations) if one.kind in CALLABLES and one.body)
-    return any(name in one.body for one in callers if one.name != "Main" and not one.name.lower().startswith("test"))
+    return any(name in (one.body or ()) for one in callers if one.name != "Main" and not one.name.lower().startswith("test"))
 
 
 def _paths(
@@ -213,7 +213,7 @@ class _Comparison:
             others = (other for other in every(self._given.declarations) if other is not given)
             if not promises or any(given.name in set(speaks_of(other)) for other in others):
                 raise ViolationError("spec-changed", f"{_title(given)} is left open by the given program")
-        elif self._empty == "kept" and not given.ghost and self._code(one.body):
+        elif self._empty == "kept" and not given.ghost and self._code(one.body or ()):
             raise ViolationError("program-changed", f"{_title(given)} has no code to keep")
 
     def _risks(self, given: Declaration | None, one: Declaration) -> None:

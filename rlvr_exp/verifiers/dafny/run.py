@@ -17,6 +17,7 @@ from rlvr_exp.sandbox.tools import Program, Usage
 from rlvr_exp.verifiers.dafny.tool import ENVIRONMENT, Tool, build
 
 End = Literal["done", "stopped", "cpu", "wall", "memory", "crash"]
+_ENDS: dict[int, End] = {98: "stopped", 99: "crash"}
 FILE = "candidate.dfy"
 """The program's file name in every run: names reach the prover, so they must not differ."""
 
@@ -107,9 +108,7 @@ class Warm:
         Raises:
             Lost: no process starts.
         """
-        if self._program is None:
-            self._start()
-        run = self._judge(text, extra, limits, may_prove)
+        run = self._judge(self._program or self._start(), text, extra, limits, may_prove)
         broken = run.end in ("crash", "cpu", "wall", "memory")
         if broken or self._count >= _MOST_PROGRAMS or self._idle.memory_mb > _MOST_MB:
             self.close()
@@ -117,53 +116,52 @@ class Warm:
 
     def isolated(self) -> list[str]:
         """What the process is isolated from. Raises Lost: no process starts."""
-        if self._program is None:
-            self._start()
-        return self._program.isolated()
+        return (self._program or self._start()).isolated()
 
     def close(self) -> None:
         if self._program is not None:
             self._program.end()
             self._program = None
 
-    def _start(self) -> None:
+    def _start(self) -> Program:
         """Start a process, with a second attempt of twice the seconds: a machine under load is slow and not broken, and
         a process that was killed for another's memory starts the next time."""
         faults = []
         for start_s in (self._start_s, 2 * self._start_s):
-            fault = self._fault_of_start(start_s)
-            if not fault:
-                return
-            faults.append(fault)
+            started = self._started(start_s)
+            if not isinstance(started, str):
+                return started
+            faults.append(started)
         raise Lost(f"the warm Dafny did not start: {faults[0]}; then {faults[1]}")
 
-    def _fault_of_start(self, start_s: float) -> str:
-        """Start a process; returns why it is not ready, or nothing."""
+    def _started(self, start_s: float) -> Program | str:
+        """A process that is ready, or why it is not."""
         words = "\t".join([*self._options, "/trace", FILE])
         environment = {**ENVIRONMENT, "MONO_PATH": self._tool.library}
         command = ["mono", str(self._built), self._tool.library, words]
-        self._program = Program(command, environment, {FILE: _WARM_UP})
+        program = self._program = Program(command, environment, {FILE: _WARM_UP})
         self._count, self._buffer = 0, bytearray()
-        head = self._frame(_Watch(self._program, RunLimits(start_s, start_s, 1 << 20), Usage(0.0, 0.0)))
+        head = self._frame(program, _Watch(program, RunLimits(start_s, start_s, 1 << 20), Usage(0.0, 0.0)))
         if not isinstance(head, str) and head[0] == ["ready"]:
-            self._idle = self._program.usage()
-            return ""
+            self._idle = program.usage()
+            return program
         output = self._buffer[:_MOST_MESSAGE].decode(errors="replace").strip()
         self.close()
         spent = {"wall": f"it was not ready after {start_s:g} s", "cpu": f"it was not ready after {start_s:g} s of CPU time"}
         return spent.get(str(head), "it broke down before it was ready") + (f" and said {output!r}" if output else "")
 
-    def _judge(self, text: str, extra: Sequence[str], limits: RunLimits, may_prove: Callable[[], bool]) -> Run:
-        program = self._program
+    def _judge(
+        self, program: Program, text: str, extra: Sequence[str], limits: RunLimits, may_prove: Callable[[], bool]
+    ) -> Run:
         (program.folder / FILE).write_bytes(text.encode())
         watch = _Watch(program, limits, self._idle)
         self._count += 1
         try:
-            self._send("\t".join([*self._options, *extra, "/trace", FILE]))
-            frame = self._frame(watch)
+            _send(program, "\t".join([*self._options, *extra, "/trace", FILE]))
+            frame = self._frame(program, watch)
             if not isinstance(frame, str) and frame[0] == ["resolved"]:
-                self._send("go" if may_prove() else "stop")
-                frame = self._frame(watch)
+                _send(program, "go" if may_prove() else "stop")
+                frame = self._frame(program, watch)
         except OSError:  # its end of the pipe is gone
             frame = "crash"
         if isinstance(frame, str):
@@ -172,12 +170,9 @@ class Warm:
         watch.tick()
         self._idle = program.usage()
         code = int(words[1])
-        return Run({98: "stopped", 99: "crash"}.get(code, "done"), output, code, watch.cpu_s)
+        return Run(_ENDS.get(code, "done"), output, code, watch.cpu_s)
 
-    def _send(self, line: str) -> None:
-        self._program.input.write(line.encode() + b"\n")
-
-    def _frame(self, watch: _Watch) -> tuple[list[str], str] | End:
+    def _frame(self, program: Program, watch: _Watch) -> tuple[list[str], str] | End:
         """The next frame: its words and its text; or why there is none. Other output is the message of a crash."""
         while True:
             head, newline, rest = bytes(self._buffer).partition(b"\n")
@@ -188,12 +183,12 @@ class Warm:
                 if len(rest) >= int(size):
                     del self._buffer[: len(head) + 1 + int(size)]
                     return words, rest[: int(size)].decode(errors="replace")
-            if not _readable(self._program.output.fileno()):
+            if not _readable(program.output.fileno()):
                 ended = watch.tick()
                 if ended:
                     return ended
                 continue
-            data = self._program.output.read(1 << 16)
+            data = program.output.read(1 << 16)
             if not data:
                 return "crash"
             self._buffer += data
@@ -242,6 +237,10 @@ class Cold:
                 output += data
         code = program.wait()
         return Run("crash" if code >= 126 else "done", output.decode(errors="replace"), code, watch.cpu_s)
+
+
+def _send(program: Program, line: str) -> None:
+    program.input.write(line.encode() + b"\n")
 
 
 def _readable(fd: int) -> bool:

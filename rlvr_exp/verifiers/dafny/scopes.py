@@ -99,7 +99,7 @@ def _let(tokens: Sequence[str], closes: dict[int, int], index: int) -> _Scope | 
 def _subset(tokens: Sequence[str], closes: dict[int, int], index: int) -> _Scope | None:
     equals = _next(tokens, closes, index + 1, ("=",))
     bar = _next(tokens, closes, equals + 1, ("|",)) if equals is not None else None
-    if bar is None:
+    if equals is None or bar is None:
         return None
     return _scope(tokens, closes, (equals, bar), bar, bar + 1)
 

@@ -6,6 +6,7 @@ candidate adds. Nothing is compared here.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rlvr_exp.tasks.dafny.expressions import CLAUSES, Walker, partners
 from rlvr_exp.tasks.dafny.tokens import pieces
@@ -60,7 +61,7 @@ def without_limits(text: str) -> str:
     """The program with its own limits of proofs blanked out, every other character in its place."""
     if not any(name in text for name in LIMITS):
         return text
-    parts = [[piece.text, piece.token] for piece in pieces(text)]
+    parts: list[list[Any]] = [[piece.text, piece.token] for piece in pieces(text)]
     found = [part for part in parts if part[1]]
     for index, part in enumerate(found):
         five = found[index : index + 5]
@@ -128,7 +129,8 @@ def _until_end(walk: Walker, index: int) -> str:
 def _starred(walk: Walker, index: int) -> bool:
     """Whether one of the comma-separated expressions from `index` on is a lone star."""
     stop = walk.past_expression(index)
-    parts, depth = [[]], 0
+    parts: list[list[str]] = [[]]
+    depth = 0
     for token in walk.tokens[index:stop]:
         depth += (token in ("(", "[", "{")) - (token in (")", "]", "}"))
         if token == "," and depth == 0:

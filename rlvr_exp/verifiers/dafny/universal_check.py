@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import Any
 
 from rlvr_exp.config.verifier import Cache, Sandbox
 from rlvr_exp.config.verifier import DafnyVerifierOptions as Options
@@ -97,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--workers", type=int, default=0, help="provers in parallel; 0: one a core")
     chosen = parser.parse_args(arguments)
     options = Options()
-    limits = {"rlimit": options.rlimit, "cpu_s": options.cpu_s, "wall_s": 300.0, "memory_mb": options.memory_mb}
+    limits: dict[str, Any] = {"rlimit": options.rlimit, "cpu_s": options.cpu_s, "wall_s": 300.0, "memory_mb": options.memory_mb}
     try:
         problems = problems_of(chosen.path, chosen.tasks)
         with DafnyVerifier(Sandbox(workers=chosen.workers), Cache(), **limits) as verifier:

@@ -243,7 +243,7 @@ class _CandidateRun:
         given = case.given
         extra = options.careful(self._own._tool) if given is not None and not given.assumes else ()
         run = self._run_with_retry(case.text, extra)
-        if run.end == "stopped":
+        if run.end == "stopped" and self._violation is not None:
             return Judgement(self._rejected(self._violation))
         if run.end != "done":
             return Judgement(self._ended(run), cacheable=run.end != "wall")

@@ -71,7 +71,7 @@ def judge(shape: Shape, run: Run) -> Verdict:
     total = max(len(names), sum(test.counted for test in shape.tests))
     fault = _fault(shape, run, names, result)
     own, held = run.decided
-    counts = {"total": total, "seconds": result.cpu_s, "assertions": held, "own_assertions": own}
+    counts: dict[str, Any] = {"total": total, "seconds": result.cpu_s, "assertions": held, "own_assertions": own}
     if fault is None:
         return Verdict("passed", passed=passed, **counts)
     bucket, log = fault

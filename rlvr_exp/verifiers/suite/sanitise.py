@@ -127,7 +127,7 @@ def _edited(code: str, tree: ast.Module, drop: dict[ast.stmt, str], imports: Seq
         text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and number == 0
         if not (future or text):
             break
-        at = node.end_lineno
+        at = node.end_lineno or at
     lines[at:at] = imports
     return "\n".join(lines).strip("\n") + "\n"
 

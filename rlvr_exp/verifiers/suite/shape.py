@@ -11,9 +11,10 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 _PATCHING = ("monkeypatch", "mock", "patch", "setattr", "mocker")
-_FACTS = {
+_FACTS: dict[str, Any] = {
     "sys.version_info": tuple(sys.version_info),
     "sys.platform": sys.platform,
     "os.name": os.name,
@@ -73,7 +74,7 @@ def _tests(tree: ast.Module, file: str) -> list[Test]:
     return list(found.values())
 
 
-def _functions(node: ast.stmt, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], ast.FunctionDef, list]]:
+def _functions(node: ast.stmt, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], ast.FunctionDef | ast.AsyncFunctionDef, list[ast.expr]]]:
     """The test functions that a statement surely defines, with the marks of their classes."""
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         if node.name.startswith("test") and not any(_called(mark).endswith("fixture") for mark in node.decorator_list):

@@ -81,14 +81,16 @@ def _given(node: ast.AST) -> Iterator[tuple[str, ast.Call]]:
     pairs: list[tuple[ast.AST | None, ast.AST | None]] = []
     if isinstance(node, ast.Assign):
         for target in node.targets:
-            both = isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple)
-            pairs += zip(target.elts, node.value.elts) if both else [(target, node.value)]  # noqa: B905  of one length
+            if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+                pairs += zip(target.elts, node.value.elts)  # noqa: B905  of one length
+            else:
+                pairs.append((target, node.value))
     elif isinstance(node, ast.FunctionDef) and _is_fixture(node):
         parts = (part.value for part in ast.walk(node) if isinstance(part, (ast.Return, ast.Yield)))
         pairs = [(ast.Name(node.name), part) for part in parts]
-    for target, value in pairs:
-        if (call := _construction(value, {})) and _target(target):
-            yield _target(target), call
+    for name, value in pairs:
+        if (call := _construction(value, {})) and _target(name):
+            yield _target(name), call
 
 
 def _named(node: ast.AST) -> Iterator[str]:

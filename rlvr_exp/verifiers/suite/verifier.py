@@ -137,7 +137,7 @@ class PytestSuite(CachedVerifier):
             return known
 
     def _run(
-        self, suite: _Suite, text: str, sites: dict[str, int] | None = None, recording: bool = False
+        self, suite: _Suite, text: str | None, sites: dict[str, int] | None = None, recording: bool = False
     ) -> Future[Run]:
         """One solution under one suite."""
         uses = suite.uses
@@ -176,7 +176,8 @@ class PytestSuite(CachedVerifier):
 
 def _parted(problem: PytestProblem) -> tuple[dict[str, str], dict[str, str]]:
     """The suite's own files, which are never written to disk, and its support files."""
-    tests, files = {}, {}
+    tests: dict[str, str] = {}
+    files: dict[str, str] = {}
     for name, text in problem.files:
         (tests if is_of_the_suite(name) else files)[name] = text
     return {**tests, SUITE: problem.tests}, files

@@ -70,14 +70,14 @@ def _close(got, wanted, atol):
 def read(row: Row) -> CodeRecord:
     header, entry, atol = row.text("prompt"), row.text("entry_point"), row.values.get("atol", 0)
     gold = header + row.text("canonical_solution")
-    inputs = row.rows("base_input") + row.rows("plus_input")
+    given = row.rows("base_input") + row.rows("plus_input")
     if entry in BY_POLYNOMIAL:
         head = f"{given_by(header, entry)}\n\nfrom copy import deepcopy"
         judged = f"assert abs(poly(*deepcopy(given), {entry}(*deepcopy(given)))) <= {atol!r}"
     else:
         head = f"{CLOSE}\n\ndef _reference():\n{indent(ast.unparse(tree(gold)), '    ')}\n    return {entry}"
         judged = f"assert _close({entry}(*deepcopy(given)), _reference()(*deepcopy(given)), {atol!r})"
-    program = f"for given in {inputs!r}:\n    {judged}\n"
+    program = f"for given in {given!r}:\n    {judged}\n"
     tests = test_file([program], gold, head, entry)
     why = "its expected values are given by a program alone"
     inputs = CodeInputs(ASK, given=header)
