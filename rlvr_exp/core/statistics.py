@@ -6,10 +6,12 @@ them first. scipy is loaded by the first call, so that importing this module cos
 
 import math
 from collections.abc import Callable, Sequence
-from statistics import fmean, median
+from statistics import NormalDist, fmean, median
 from typing import NamedTuple
 
 CONFIDENCE = 0.95
+NORMAL = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+"""Standard errors from a mean to either end of its normal interval."""
 
 
 class Estimate(NamedTuple):

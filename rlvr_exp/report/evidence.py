@@ -7,16 +7,14 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from statistics import NormalDist, fmean, median
+from statistics import fmean, median
 from typing import Any
 
 from rlvr_exp.config.stages import trains
-from rlvr_exp.core.statistics import CONFIDENCE, difference_error, wilson
+from rlvr_exp.core.statistics import NORMAL, difference_error, wilson
 from rlvr_exp.records.rollout_files import VerifiedCompletion
 from rlvr_exp.records.tracking import Row
 from rlvr_exp.report.step_counts import StepCounts
-
-_Z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 
 
 @dataclass(frozen=True)
@@ -165,7 +163,7 @@ class Trend:
     @property
     def low(self) -> float:
         """The low end of the rise's normal 95% interval."""
-        return self.rise - _Z * self.error
+        return self.rise - NORMAL * self.error
 
     @property
     def rose(self) -> bool:
