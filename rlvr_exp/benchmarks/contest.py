@@ -60,9 +60,7 @@ def in_turns(
         other.append(timed[theirs][0])
         count += len(chosen)
         differing += sum(a != b for a, b in zip(timed[ours][1], timed[theirs][1], strict=True))
-    return Outcome(
-        name, against, count / sum(own), count / sum(other), of_rounds(own, other), floor, differing
-    )
+    return Outcome(name, against, count / sum(own), count / sum(other), of_rounds(own, other), floor, differing)
 
 
 def one_by_one(
@@ -155,7 +153,10 @@ def table(outcomes: Sequence[Outcome]) -> str:
         for outcome in outcomes
     ]
     widths = [max(len(row[column]) for row in (heads, *rows)) for column in range(len(heads))]
-    lines = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in (heads, *rows)]
+    lines = [
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
+        for row in (heads, *rows)
+    ]
     rule = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
     notes = [f"{outcome.name}: {outcome.note}" for outcome in outcomes if outcome.note]
     return "\n".join([lines[0], rule, *lines[1:], *notes])

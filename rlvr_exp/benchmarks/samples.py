@@ -15,7 +15,12 @@ Suite = tuple[str, str]
 def functions(turn: int, count: int) -> list[Function]:
     """One case each; every fourth is wrong."""
     return [
-        (f"def add(x, y):\n    return x + y + {int(index % 4 == 3)}  # {turn}, {index}\n", "add", [turn, index], turn + index)
+        (
+            f"def add(x, y):\n    return x + y + {int(index % 4 == 3)}  # {turn}, {index}\n",
+            "add",
+            [turn, index],
+            turn + index,
+        )
         for index in range(count)
     ]
 

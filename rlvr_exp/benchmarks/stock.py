@@ -163,7 +163,9 @@ class RewardFunction:
         texts = [one if isinstance(one, str) else one[0]["content"] for one in completions]
         ended = [any(token in self._policy.eos_ids for token in ids) for ids in completion_ids]
         candidates = [self._domain.parse(text, task) for text, task in zip(texts, tasks, strict=True)]
-        requests = [Request(task.problem, one) for task, one, whole in zip(tasks, candidates, ended, strict=True) if whole]
+        requests = [
+            Request(task.problem, one) for task, one, whole in zip(tasks, candidates, ended, strict=True) if whole
+        ]
         verdicts = iter(self._verifier.verify(requests))
         judged = [
             RewardInput(task, text, len(ids), not whole, candidate, next(verdicts) if whole else TRUNCATED)

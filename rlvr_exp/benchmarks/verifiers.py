@@ -132,7 +132,9 @@ class Verifiers:
     ) -> Outcome:
         with kind() as verifier:
             side = _side(verifier, request, make(-1, self._workers))
-            return remembered(f"{name}, second pass", side, lambda turn: make(turn, count), self._rounds, floor, progress)
+            return remembered(
+                f"{name}, second pass", side, lambda turn: make(turn, count), self._rounds, floor, progress
+            )
 
     def _maker(self, make: Callable[[int, int], Sequence[Any]], lighter: int) -> Callable[[int], Sequence[Any]]:
         return lambda turn: make(turn, max(4, self._candidates // lighter))

@@ -3,13 +3,19 @@
 from dataclasses import dataclass, field
 
 from rlvr_exp.config.options import configures, option
+from rlvr_exp.core.errors import InputProblem
 
 CONTESTS = ("python_io", "python_io_strict", "human_eval", "pytest", "dafny", "cache")
 
 
 @dataclass
 class Benchmark:
-    """What every benchmark has."""
+    """What is measured."""
+
+
+@dataclass
+class Paired(Benchmark):
+    """What is measured in pairs with what people use today."""
 
     rounds: int = option(5, low=2)
     """Pairs of measurements of each contest, interleaved; the interval is over them."""
@@ -17,7 +23,7 @@ class Benchmark:
 
 @configures("rlvr_exp.benchmarks.verifiers.Verifiers")
 @dataclass
-class Verifiers(Benchmark):
+class Verifiers(Paired):
     """Verdicts a second against one process a candidate and against published tools, in one run."""
 
     contests: list[str] = field(default_factory=lambda: list(CONTESTS), metadata=option([], choices=CONTESTS).metadata)
@@ -32,9 +38,83 @@ class Verifiers(Benchmark):
 
 @configures("rlvr_exp.benchmarks.training.Training")
 @dataclass
-class Training(Benchmark):
+class Training(Paired):
     """Rollouts, verdicts, updates and full steps a second against trl.GRPOTrainer, with the run's own model and
     data."""
 
     steps: int = option(2, low=1)
     """Steps that are timed in each turn of a side, after a warm-up step."""
+
+
+@configures("rlvr_exp.benchmarks.memory.measure")
+@dataclass
+class Memory(Benchmark):
+    """The memory of each phase of the configured run against its estimate, with random weights of the model's shape."""
+
+
+@configures("rlvr_exp.benchmarks.quantization.measure")
+@dataclass
+class Quantization(Benchmark):
+    """The bytes of one random model in bfloat16, 8 bits and 4 bits."""
+
+    hidden: int = option(1024, low=128)
+    """Width of the model, in heads of 128."""
+    layers: int = option(12, low=1)
+    """Layers of the model."""
+    vocabulary: int = option(8192, low=1)
+    """Tokens of the model."""
+
+
+@configures("rlvr_exp.benchmarks.agreement.measure.measure")
+@dataclass
+class Agreement(Benchmark):
+    """Verdicts on random pairs of an honest and a wrong program against plain Python, by the run's seed."""
+
+    pairs: int = option(300, low=1)
+    """Pairs of programs."""
+
+
+@dataclass
+class FromPath(Benchmark):
+    """What is measured on files that are there."""
+
+    path: str = ""
+    """Folder or file that is read."""
+
+    def problems(self) -> list[InputProblem]:
+        if self.path:
+            return []
+        return [InputProblem("path", "not given", "nothing", "an existing folder or file", "", "benchmark.path=PATH")]
+
+
+@configures("rlvr_exp.benchmarks.ast_grep_rules.measure")
+@dataclass
+class AstGrepRules(FromPath):
+    """Rules of a public collection against what the collection says of them."""
+
+    collection: str = option("catalog", choices=("catalog", "essentials", "antislop", "schema"))
+    """Which collection the folder is."""
+
+
+@configures("rlvr_exp.benchmarks.dafny_differential.measure")
+@dataclass
+class DafnyDifferential(FromPath):
+    """Our reading of Dafny programs against Dafny's own."""
+
+    mutate: bool = False
+    """Mutated programs too."""
+    every: int = option(1, low=1)
+    """Each N-th program."""
+
+
+@configures("rlvr_exp.benchmarks.dafny_universal.measure")
+@dataclass
+class DafnyUniversal(Benchmark):
+    """Fixed answers that fit every Dafny program and prove nothing: none may pass."""
+
+    path: str = ""
+    """Folder or file of Dafny programs or examples; empty: the embedded corpus."""
+    tasks: int = option(0, low=0)
+    """Tasks of each role, drawn by a fixed seed; 0: all."""
+    proved: int = option(0, low=0)
+    """Tasks of each answer that Dafny judges where the guards do not refuse it; 0: all."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from rlvr_exp.config.adapter import recorded
+from rlvr_exp.config.benchmark import DafnyUniversal
 from rlvr_exp.config.cascade import Cascade
 from rlvr_exp.config.model import continued, has_adapter
 from rlvr_exp.config.prepare import DafnyCorpus, DafnyUsable
@@ -31,7 +32,8 @@ def cross_check(config: Config) -> Iterator[InputProblem]:
     if config.replay is not None and config.replay.breakpoint and not config.run.inline:
         what = "a debugger needs the terminal, which a run's own process has not"
         yield InputProblem("replay.breakpoint", what, "true", "with run.inline=true", "", "run.inline=true")
-    if isinstance(config.prepare, DafnyCorpus | DafnyUsable) and not isinstance(config.verifier, DafnyVerifierOptions):
+    proves = isinstance(config.prepare, DafnyCorpus | DafnyUsable) or isinstance(config.benchmark, DafnyUniversal)
+    if proves and not isinstance(config.verifier, DafnyVerifierOptions):
         target = getattr(config.verifier, "_target_", "")
         yield InputProblem("verifier", "proves no Dafny program", target, "dafny", "", "verifier=dafny, or drop it")
     if not reads(config, "optimizer"):

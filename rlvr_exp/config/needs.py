@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from rlvr_exp.config.adapter import is_adapter
+from rlvr_exp.config.benchmark import Memory
 from rlvr_exp.config.cascade import of_cascade, starts_missing
 from rlvr_exp.config.infer import STDIN, Infer
 from rlvr_exp.config.model import Model, base
@@ -40,7 +41,7 @@ def missing_artifacts(config: Config) -> list[MissingArtifact]:
 
 
 def _missing_artifacts(config: Config) -> Iterator[MissingArtifact]:
-    if reads(config, "model") and config.replay is None:
+    if loads_weights(config):
         yield from weights_missing(config.model)
     if reads(config, "data") and config.data.path and not Path(config.data.path).exists():
         remedy = "correct the path, or leave it out for the embedded tasks"
@@ -64,9 +65,10 @@ def _missing_artifacts(config: Config) -> Iterator[MissingArtifact]:
         yield from _rows(config.verify)
     if config.infer is not None:
         yield from _questions(config.infer)
-    if (path := getattr(config.prepare, "path", "")) and not Path(path).exists():
-        what, allowed = "nothing is there", "an existing folder or file"
-        yield MissingArtifact(InputProblem("prepare.path", what, path, allowed, "", "correct the path"), "")
+    for name in ("prepare", "benchmark"):
+        if (path := getattr(getattr(config, name), "path", "")) and not Path(path).exists():
+            allowed = "an existing folder or file"
+            yield MissingArtifact(InputProblem(f"{name}.path", "not there", path, allowed, "", "correct the path"), "")
     if config.rescore is not None:
         yield from _rollouts("rescore.run", config.rescore.run)
         yield from _output("rescore.output", config.rescore.output)
@@ -83,6 +85,11 @@ def _missing_artifacts(config: Config) -> Iterator[MissingArtifact]:
             )
         for run in config.report.beside:
             yield from _run("report.beside", run)
+
+
+def loads_weights(config: Config) -> bool:
+    """Whether the weights of the `model` node are loaded from the start."""
+    return reads(config, "model") and config.replay is None and not isinstance(config.benchmark, Memory)
 
 
 def dafny_missing(verifier: DafnyVerifierOptions) -> Iterator[MissingArtifact]:

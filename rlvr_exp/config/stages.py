@@ -60,13 +60,17 @@ STAGES: dict[str, Stage] = {
     "compare": Stage("lay runs side by side: differing options and metrics", ("compare",)),
     "report": Stage("rewrite a run's report.html, with its diagnosis; of a killed run too", ("report",)),
     "prepare": Stage("make data: embedded corpora, rows, checked and translated sets", ("prepare",)),
-    "benchmark": Stage("measure speed in pairs with what people use today", ("benchmark",)),
+    "benchmark": Stage("measure against what people use today: speed, memory, verdicts", ("benchmark",)),
 }
 
 
 CHOSEN: dict[str, tuple[str, ...]] = {
     "rlvr_exp.benchmarks.training.Training": (*_ANSWERS, *_UPDATES, "reward", "curriculum"),
+    "rlvr_exp.benchmarks.memory.measure": (*_ANSWERS, *_UPDATES, "reward", "curriculum"),
     "rlvr_exp.benchmarks.verifiers.Verifiers": ("sandbox",),
+    "rlvr_exp.benchmarks.ast_grep_rules.measure": ("sandbox",),
+    "rlvr_exp.benchmarks.agreement.measure.measure": _JUDGES,
+    "rlvr_exp.benchmarks.dafny_universal.measure": _JUDGES,
     "rlvr_exp.corpora.dafny.proving.make": _JUDGES,
     "rlvr_exp.corpora.dafny.usable_examples.make": _JUDGES,
     "rlvr_exp.corpora.rows.make": ("data", "verifier"),

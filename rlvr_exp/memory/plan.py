@@ -7,7 +7,7 @@ from rlvr_exp.config.algorithm import SFT, ReinforcementLearning
 from rlvr_exp.config.batching import derive, micro_batches, pieces
 from rlvr_exp.config.infer import STDIN
 from rlvr_exp.config.model import Model
-from rlvr_exp.config.needs import EMBEDDED_MODELS, MissingArtifact
+from rlvr_exp.config.needs import EMBEDDED_MODELS, MissingArtifact, loads_weights
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import STAGES, reads
 from rlvr_exp.launch.resume import directory_of, steps_of
@@ -105,7 +105,7 @@ def _inference(config: Config) -> Iterator[tuple[str, str]]:
 
 
 def _read(config: Config) -> Iterator[str]:
-    if reads(config, "model") and config.replay is None:
+    if loads_weights(config):
         yield _model_source(config.model)
     if config.infer is not None and config.infer.input:
         yield "standard input" if config.infer.input == STDIN else config.infer.input
@@ -117,8 +117,9 @@ def _read(config: Config) -> Iterator[str]:
         yield from config.compare.runs
     if config.verify is not None:
         yield config.verify.input
-    if path := getattr(config.prepare, "path", ""):
-        yield path
+    for options in (config.prepare, config.benchmark):
+        if path := getattr(options, "path", ""):
+            yield path
     for options in (config.rescore, config.replay):
         if options is not None:
             yield f"{options.run}/rollouts"

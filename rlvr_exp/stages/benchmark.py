@@ -1,24 +1,36 @@
-"""Measure the project's speed on this machine, paired with the tools that people use today; a table of ratios."""
+"""Measure the project on this machine against the tools that people use today, and its estimates against what is so.
+
+Speed is measured in pairs, with a table of ratios. Any other benchmark is a function of rlvr_exp.benchmarks that takes the
+configuration and the context and returns its report with its counts; a difference that must not be is a GuardStop.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
+from hydra.utils import get_method
+
 from rlvr_exp.benchmarks.contest import Outcome, table
 from rlvr_exp.config import build
+from rlvr_exp.config.benchmark import Paired
 from rlvr_exp.config.stages import reads
 from rlvr_exp.core.files import write_json, write_text
 from rlvr_exp.records.context import RunContext, StageResult
 
 
 def run(config: Any, context: RunContext) -> StageResult:
-    # Benchmarks of verifiers alone run in a process without torch, as verifiers do.
-    data, text, ratios = _training(config, context) if reads(config, "model") else _verdicts(config, context)
+    if isinstance(config.benchmark, Paired):
+        # Benchmarks of verifiers alone run in a process without torch, as verifiers do.
+        data, text, ratios = _training(config, context) if reads(config, "model") else _verdicts(config, context)
+        metrics = {f"ratio/{name}": asdict(ratio) for name, ratio in ratios.items()}
+    else:
+        text, metrics = get_method(config.benchmark._target_)(config, context)
+        data = metrics
     write_json(context.directory / "benchmark.json", data)
     write_text(context.directory / "benchmark.md", text + "\n")
     context.progress(kind="note", text=text)
-    return StageResult(metrics={f"ratio/{name}": asdict(ratio) for name, ratio in ratios.items()})
+    return StageResult(metrics=metrics)
 
 
 def _verdicts(config: Any, context: RunContext) -> tuple[Any, str, dict[str, Any]]:

@@ -19,6 +19,7 @@ STAGE_OF = {
 NEEDED = {"compare": ["compare.runs=[a,b]"], "data/code": ["data.path=x"], "prepare": ["prepare=arc"]}
 FROM_PATH = ("dafny_backport", "dafny_check", "dafny_rows", "dafny_usable", "merge")
 NEEDED |= {f"prepare/{maker}": ["prepare.path=x"] for maker in FROM_PATH}
+NEEDED |= {f"benchmark/{name}": ["benchmark.path=x"] for name in ("ast_grep", "dafny_differential")}
 
 
 MADE_FOR = {"tiny_base": ("sft",), "tiny_dafny": ("sft",)}

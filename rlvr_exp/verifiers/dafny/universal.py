@@ -3,7 +3,7 @@
 Each takes the given program and gives a candidate, whatever the program is about. Those of `PREFIXES` and `HELPERS`
 are put at the beginning of every method's and lemma's body, before `assert false`, so that only the cheat can pass; the
 declarations they need follow the program, and a missing body is added. Which of them Dafny 2.3 proves by itself is in
-rlvr_exp/docs/dafny.md. Judges nothing: `universal_check` does.
+rlvr_exp/docs/dafny.md. Judges nothing: `benchmark=dafny_universal` does.
 """
 
 from collections.abc import Callable

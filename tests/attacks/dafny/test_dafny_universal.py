@@ -5,13 +5,13 @@ import pytest
 from dafny_judge import Judge
 from dafny_programs import EXTENDED, HOLE, LEMMAS, SORT, STACK
 
+from rlvr_exp.benchmarks.dafny_universal import check, problems_of, refused
 from rlvr_exp.tasks.dafny.tokens import plain, printed
 from rlvr_exp.tasks.problems import DafnyProblem
 from rlvr_exp.verifiers.dafny import options
 from rlvr_exp.verifiers.dafny.run import RunLimits, Warm
 from rlvr_exp.verifiers.dafny.tool import find
 from rlvr_exp.verifiers.dafny.universal import ANSWERS, HELPERS, bodies
-from rlvr_exp.verifiers.dafny.universal_check import check, problems_of, refused
 
 PROVED_BY_DAFNY = (
     "unverified lemma",

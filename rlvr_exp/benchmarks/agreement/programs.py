@@ -3,7 +3,7 @@
 import random
 from collections.abc import Callable
 
-from rlvr_exp.verifiers.agreement.values import value, written
+from rlvr_exp.benchmarks.agreement.values import value, written
 
 HEAD = """
 import collections, contextlib, dataclasses, functools, itertools, math

@@ -1,23 +1,17 @@
-"""Judge the fixed answers of `universal` on all tasks of a data set:
+"""`benchmark=dafny_universal`: the fixed answers of `rlvr_exp.verifiers.dafny.universal` on all tasks of a data set.
 
-    python -m rlvr_exp.verifiers.dafny.universal_check [PATH] [--tasks N] [--proved N]
-
-PATH is a data.path of Dafny programs or examples; the embedded corpus without it. `--tasks` takes that many tasks of
-each role. Candidates that the guards refuse are not proved, since they cannot pass; of the others, `--proved` judges
-that many tasks of each answer. 0: all; fewer are drawn by a fixed seed. A row an answer: passes, tasks, and the rules
-and buckets that stopped it. Exit codes: 0 without a pass, 1 with one, 2 for data at fault.
+Candidates that the guards refuse are not proved, since they cannot pass. A row an answer: passes, tasks, and the rules and
+buckets that stopped it.
 """
 
-import argparse
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any
 
-from rlvr_exp.config.verifier import Cache, Sandbox
-from rlvr_exp.config.verifier import DafnyVerifierOptions as Options
-from rlvr_exp.core.errors import BAD_INPUT, DONE, FAULT, InputError
+from rlvr_exp.config import Config, build
+from rlvr_exp.core.errors import GuardStop
+from rlvr_exp.records.context import RunContext
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.dafny.domain import DafnyDomain
 from rlvr_exp.tasks.dafny.role_examples import ROLES
@@ -81,7 +75,7 @@ def refused(problem: DafnyProblem, text: str) -> str:
 
 
 def problems_of(path: str, most: int = 0) -> list[tuple[str, DafnyProblem]]:
-    """The tasks of both roles, at most `count` of each (0: all). Raises InputError."""
+    """The tasks of both roles, at most `most` of each (0: all). Raises InputError."""
     splits = DafnyDomain(path, role="both", dev_fraction=0, test_fraction=0).splits()
     tasks = [task for found in splits.values() for task in found]
     roles = [[task for task in tasks if task.inputs.role == role] for role in ROLES]
@@ -89,33 +83,19 @@ def problems_of(path: str, most: int = 0) -> list[tuple[str, DafnyProblem]]:
     return [(task.id, task.problem) for found in drawn for task in found]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m rlvr_exp.verifiers.dafny.universal_check", description=__doc__)
-    parser.add_argument("path", nargs="?", default="", help="a data.path; empty: the embedded corpus")
-    parser.add_argument("--tasks", type=int, default=0, help="tasks of each role; 0: all")
-    parser.add_argument("--proved", type=int, default=0, help="tasks of each answer that Dafny judges; 0: all")
-    parser.add_argument("--workers", type=int, default=0, help="provers in parallel; 0: one a core")
-    chosen = parser.parse_args(arguments)
-    options = Options()
-    limits: dict[str, Any] = {"rlimit": options.rlimit, "cpu_s": options.cpu_s, "wall_s": 300.0, "memory_mb": options.memory_mb}
-    try:
-        problems = problems_of(chosen.path, chosen.tasks)
-        with DafnyVerifier(Sandbox(workers=chosen.workers), Cache(), **limits) as verifier:
-            rows = [_shown(row) for row in check(problems, verifier, chosen.proved)]
-    except InputError as error:
-        print(error)
-        return BAD_INPUT
-    passes = sum(len(row.passed) for row in rows)
-    print(f"answers: {len(rows)}, tasks: {len(problems)}, passes: {passes} of {len(rows) * len(problems)}")
-    return FAULT if passes else DONE
-
-
-def _shown(row: Row) -> Row:
-    held = ", ".join(f"{count} {what}" for what, count in row.held.most_common())
-    print(f"{len(row.passed)} of {row.tasks}  {row.name}: {held}", flush=True)
-    return row
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())
+def measure(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
+    """A row an answer. Raises InputError for faults of the data, GuardStop where an answer passes."""
+    options, lines = config.benchmark, list[str]()
+    problems = problems_of(options.path, options.tasks)
+    passes = 0
+    with build(config.verifier, sandbox=config.sandbox, cache=config.cache) as verifier:
+        for done, row in enumerate(check(problems, verifier, options.proved), 1):
+            held = ", ".join(f"{count} {what}" for what, count in row.held.most_common())
+            lines.append(f"{len(row.passed)} of {row.tasks}  {row.name}: {held}")
+            passes += len(row.passed)
+            context.progress(kind="phase", name="answers", done=done, total=len(ANSWERS))
+    total = len(ANSWERS) * len(problems)
+    text = "\n".join([*lines, f"answers: {len(ANSWERS)}, tasks: {len(problems)}, passes: {passes} of {total}"])
+    if passes:
+        raise GuardStop(text)
+    return text, {"answers": len(ANSWERS), "tasks": len(problems), "passes": passes}

@@ -1,13 +1,10 @@
-"""Measured peaks beside the estimate: every phase of a run with random weights of its shape, on one device.
+"""`benchmark=memory`: measured peaks beside the estimate, in every phase of a run with random weights of its shape.
 
-    python -m rlvr_exp.memory.measure +stage=grpo model=qwen14b_lora parallel=single
-
-takes the words of a run. On a CUDA device peaks are the allocator's; elsewhere they are counted from torch's operations,
-and the model has to fit into the machine's memory. Needs no weights and no data. Measures what one process does alone:
-what ZeRO partitions and gathers is not seen.
+On a CUDA device peaks are the allocator's; elsewhere they are counted from torch's operations, and the model has to fit
+into the machine's memory. Needs no weights and no data. Measures what one process does alone: what ZeRO partitions and
+gathers is not seen.
 """
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 
@@ -20,12 +17,14 @@ from rlvr_exp.algorithms.logprobs import score
 from rlvr_exp.algorithms.packing import packed
 from rlvr_exp.algorithms.packing_attention import attending
 from rlvr_exp.algorithms.packing_probe import choose
-from rlvr_exp.config import Config, build, compose
+from rlvr_exp.config import Config, build
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.memory import phases
 from rlvr_exp.memory.peak import Peak
 from rlvr_exp.memory.reading import workload_of
 from rlvr_exp.memory.workload import GIB, Workload
 from rlvr_exp.models.adapters import new_adapter
+from rlvr_exp.records.context import RunContext
 from rlvr_exp.rollouts.draw import LogitFilters
 from rlvr_exp.rollouts.sampler import SamplingParams, sample_groups
 
@@ -189,18 +188,17 @@ def _on_cuda(work: Callable[[], object]) -> float:
     return float(torch.cuda.max_memory_allocated())
 
 
-def main(words: list[str]) -> None:
-    config = compose(words).config
+def measure(config: Config, context: RunContext) -> tuple[str, dict[str, float]]:
+    """Estimate over measured, for each phase. Raises InputError where the model's shape is unknown."""
     workload = workload_of(config)
     if workload is None:
-        raise SystemExit("the model's shape is unknown: set model.architecture.*")
+        raise InputError(InputProblem("model.architecture", "the model's shape is unknown", remedy="set its numbers"))
     device = "cuda" if torch.cuda.is_available() else "cpu"
     found = peaks(config, workload, device)
-    print(f"{'phase':<12}{'estimate':>12}{'measured':>12}{'ratio':>8}   GiB on {device}, tensors alone")
+    lines = [f"{'phase':<12}{'estimate':>12}{'measured':>12}{'ratio':>8}   GiB on {device}, tensors alone"]
+    ratios = {}
     for name, measured in found.items():
         expected = sum(phases.PHASES[name](workload).values())
-        print(f"{name:<12}{expected / GIB:>12.3f}{measured / GIB:>12.3f}{expected / measured:>8.2f}")
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
+        ratios[f"estimate_over_measured/{name}"] = expected / measured
+        lines.append(f"{name:<12}{expected / GIB:>12.3f}{measured / GIB:>12.3f}{expected / measured:>8.2f}")
+    return "\n".join(lines), ratios

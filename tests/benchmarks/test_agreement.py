@@ -1,15 +1,17 @@
 """Verdicts agree with plain Python on random pairs, and a verifier that does not agree is detected."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from functions import measured
 
+from rlvr_exp.benchmarks.agreement import measure, naive
+from rlvr_exp.benchmarks.agreement.pairs import pytest_pairs, python_io_pairs, with_verdicts
+from rlvr_exp.benchmarks.agreement.values import value, written
 from rlvr_exp.config.verifier import Sandbox
+from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.verifiers.agreement import __main__ as command
-from rlvr_exp.verifiers.agreement import naive
-from rlvr_exp.verifiers.agreement.pairs import pytest_pairs, python_io_pairs, with_verdicts
-from rlvr_exp.verifiers.agreement.values import value, written
 from rlvr_exp.verifiers.python_io import PythonIO
 from rlvr_exp.verifiers.suite.verifier import PytestSuite
 
@@ -36,17 +38,17 @@ def test_pairs_follow_from_the_seed() -> None:
     assert len({j.request.candidate for j in one}) == 6
 
 
-def test_a_disagreement_is_printed_and_is_the_exit_code(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+def test_a_disagreement_is_reported_and_stops_the_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pair = next(one for one in python_io_pairs(3, seed=1) if one.plain)
     broken = replace(
         pair, request=replace(pair.request, candidate=Candidate("def f(a, b): return 'nobody expects this'"))
     )
-    monkeypatch.setattr(command, "python_io_pairs", lambda count, seed: [pair, broken])
-    assert command.main(["--pairs", "2", "--workers", "1"]) == 1
-    printed = capsys.readouterr().out
-    assert "passes under plain Python, failed: case 0" in printed and "1 disagreements" in printed
-    monkeypatch.setattr(command, "python_io_pairs", lambda count, seed: [pair])
-    assert command.main(["--workers", "1"]) == 0
+    monkeypatch.setattr(measure, "python_io_pairs", lambda count, seed: [pair, broken])
+    with pytest.raises(GuardStop, match="1 disagreements") as found:
+        measured(tmp_path, "agreement", "sandbox.workers=1")
+    assert "passes under plain Python, failed: case 0" in str(found.value)
+    monkeypatch.setattr(measure, "python_io_pairs", lambda count, seed: [pair])
+    assert measured(tmp_path, "agreement", "sandbox.workers=1")[1] == {"programs": 1, "disagreements": 0}
 
 
 def test_what_is_written_gives_the_value() -> None:

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
+from rlvr_exp.benchmarks.agreement import naive
+from rlvr_exp.benchmarks.agreement.programs import HEAD, function
+from rlvr_exp.benchmarks.agreement.values import value, written
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.mutants import chosen
 from rlvr_exp.tasks.problems import Case, PytestProblem, PythonProblem
-from rlvr_exp.verifiers.agreement import naive
-from rlvr_exp.verifiers.agreement.programs import HEAD, function
-from rlvr_exp.verifiers.agreement.values import value, written
 from rlvr_exp.verifiers.base import Request, Verifier
 
 

@@ -11,8 +11,9 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from rlvr_exp.algorithms import packing_attention
 from rlvr_exp.algorithms.packing_attention import SDPA_PACKED
+from rlvr_exp.benchmarks import memory
 from rlvr_exp.config import compose
-from rlvr_exp.memory import counts, measure, phases
+from rlvr_exp.memory import counts, phases
 from rlvr_exp.memory.peak import Peak
 from rlvr_exp.memory.reading import workload_of
 
@@ -50,9 +51,9 @@ def compared(words: list[str], monkeypatch: pytest.MonkeyPatch) -> dict[str, tup
     config = compose(["+stage=grpo", *words]).config
     workload = workload_of(config)
     with shapes_alone(monkeypatch) as peak:
-        model = measure.random_model(config, workload, "cpu")
+        model = memory.random_model(config, workload, "cpu")
         found = {"load": (sum(phases.load(workload).values()), float(peak.now))}
-        update = measure.Update(config, workload, model, "cpu", SDPA_PACKED)
+        update = memory.Update(config, workload, model, "cpu", SDPA_PACKED)
         update.backward()
         update.update()
         for name, work in (("log-probs", update.score), ("backward", update.backward)):
@@ -98,7 +99,7 @@ SMALL = [
 def test_estimate_of_every_phase_is_within_a_tenth_of_a_run(words: list[str]) -> None:
     config = compose(["+stage=grpo", *SMALL, *words]).config
     workload = workload_of(config)
-    for phase, measured in measure.peaks(config, workload, "cpu").items():
+    for phase, measured in memory.peaks(config, workload, "cpu").items():
         expected = sum(phases.PHASES[phase](workload).values())
         if phase == "optimizer":  # On a CPU torch updates one tensor after the other, with two more of its size.
             expected += 2 * 4 * counts.largest_trained(workload) - counts.update(workload)

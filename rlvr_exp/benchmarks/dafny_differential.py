@@ -1,21 +1,20 @@
-r"""Compares our parser with Dafny's print of the program (2.3, /dprint), on real and on mutated programs:
+"""`benchmark=dafny_differential`: our parser against Dafny's print of the program (2.3, /dprint), on real and on mutated
+programs.
 
-    python -m rlvr_exp.verifiers.dafny.differential PATH ... [--mutate] [--every N]
-
-Reads every .dfy file below each PATH; `--mutate` puts directives, comments, strings and characters that are hard to
-read into each as well; `--every` takes each N-th program. Dafny prints each text unchanged and in the verifier's form,
-comments blanked out: both prints must be equal, and must declare what our parser found: the same declarations, with the
-same names and literals in each. A text with a line that begins with `#` is refused before it is parsed. Exit codes: 0,
-1 with a difference, 2 without programs.
+Mutated programs have directives, comments, strings and characters that are hard to read put into them. Dafny prints each
+text unchanged and in the verifier's form, comments blanked out: both prints must be equal, and must declare what our
+parser found: the same declarations, with the same names and literals in each. A text with a line that begins with `#` is
+refused before it is parsed.
 """
 
-import argparse
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
 
-from rlvr_exp.core.errors import BAD_INPUT, DONE, FAULT
+from rlvr_exp.config import Config
+from rlvr_exp.core.errors import GuardStop, InputError, InputProblem
+from rlvr_exp.records.context import RunContext
 from rlvr_exp.tasks.dafny.expressions import is_name, partners
 from rlvr_exp.tasks.dafny.split import qualified
 from rlvr_exp.tasks.dafny.syntax import Declaration, Unreadable, parse
@@ -209,29 +208,20 @@ def check(
     return counts
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m rlvr_exp.verifiers.dafny.differential", description=__doc__)
-    parser.add_argument("path", nargs="+", help="folders or files of Dafny programs")
-    parser.add_argument("--mutate", action="store_true", help="mutated programs too")
-    parser.add_argument("--every", type=int, default=1, help="each N-th program")
-    chosen = parser.parse_args(arguments)
-    files = [
-        file for path in map(Path, chosen.path) for file in ([path] if path.is_file() else sorted(path.rglob("*.dfy")))
-    ]
-    programs = [(file.name, file.read_bytes().decode("utf-8", "replace")) for file in files[:: chosen.every]]
+def measure(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
+    """The counts. Raises InputError where there are no programs, GuardStop where a reading differs."""
+    options, path = config.benchmark, Path(config.benchmark.path)
+    files = [path] if path.is_file() else sorted(path.rglob("*.dfy"))
+    programs = [(file.name, file.read_bytes().decode("utf-8", "replace")) for file in files[:: options.every]]
     if not programs:
-        print(f"no .dfy files below {' '.join(chosen.path)}")
-        return BAD_INPUT
-    reader = Reader(find())
+        raise InputError(InputProblem("benchmark.path", "no .dfy files below it", options.path))
+    reader, lines = Reader(find()), list[str]()
     try:
-        counts = check(reader, programs, chosen.mutate, print)
+        counts = check(reader, programs, options.mutate, lines.append)
     finally:
         reader.close()
-    print(f"programs: {len(programs)}, texts: {counts.total()}")
-    print("\n".join(f"  {count} {what}" for what, count in counts.most_common()))
-    return FAULT if counts["differs"] else DONE
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())
+    lines += [f"programs: {len(programs)}, texts: {counts.total()}"]
+    text = "\n".join([*lines, *(f"  {count} {what}" for what, count in counts.most_common())])
+    if counts["differs"]:
+        raise GuardStop(text)
+    return text, dict(counts)

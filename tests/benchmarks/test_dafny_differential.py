@@ -1,13 +1,15 @@
-"""Our parser and Dafny's agree: on small programs of every kind and on mutated programs; and the command finds a
-fault."""
+"""Our parser and Dafny's agree: on small programs of every kind and on mutated programs; and a fault is
+found."""
 
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from functions import measured
 
-from rlvr_exp.verifiers.dafny import differential
-from rlvr_exp.verifiers.dafny.differential import AGREES, NO_PARSE, REFUSED, UNREADABLE, Reader, compare, mutants
+from rlvr_exp.benchmarks import dafny_differential as differential
+from rlvr_exp.benchmarks.dafny_differential import AGREES, NO_PARSE, REFUSED, UNREADABLE, Reader, compare, mutants
+from rlvr_exp.core.errors import GuardStop, InputError
 from rlvr_exp.verifiers.dafny.tool import Tool
 
 PROGRAMS = {
@@ -74,13 +76,13 @@ def test_text_that_only_dafny_reads_is_found(reader: Reader, monkeypatch: pytest
     assert compare(reader, hidden) == "differs: Dafny reads the text otherwise with its comments"
 
 
-def test_the_command_counts_and_ends_with_its_codes(
-    warm_dafny: Tool, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert differential.main([str(tmp_path)]) == 2
+def test_it_counts_and_stops_at_a_difference(warm_dafny: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match="no .dfy files"):
+        measured(tmp_path, "dafny_differential", f"benchmark.path={tmp_path}")
     (tmp_path / "a.dfy").write_text(PROGRAMS["method"])
     (tmp_path / "b.dfy").write_text("method {")
-    assert differential.main([str(tmp_path)]) == 0
-    assert "1 agrees" in capsys.readouterr().out
+    text, counts = measured(tmp_path, "dafny_differential", f"benchmark.path={tmp_path}")
+    assert counts[AGREES] == 1 and "  1 agrees" in text
     monkeypatch.setattr(differential, "_as_bytes", lambda found: {name: Counter({"x": 1}) for name in found})
-    assert differential.main([str(tmp_path)]) == 1
+    with pytest.raises(GuardStop, match="a.dfy : differs"):
+        measured(tmp_path, "dafny_differential", f"benchmark.path={tmp_path}")

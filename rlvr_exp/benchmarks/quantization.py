@@ -1,14 +1,10 @@
-"""Measures what quantization saves: the same random model held in bfloat16, 8 bits and 4 bits.
-
-    python -m rlvr_exp.models.quantization_size [--hidden 1024] [--layers 12] [--vocabulary 8192]
+"""`benchmark=quantization`: the same random model held in bfloat16, 8 bits and 4 bits.
 
 The defaults make a Qwen3 of 197 million parameters, 96% of them in linear layers, which are what is quantized. A model
 whose embeddings weigh more, such as the embedded model, saves less.
 """
 
-import argparse
 import gc
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,9 +12,11 @@ from tempfile import TemporaryDirectory
 import torch
 from transformers import AutoModelForCausalLM, Qwen3Config
 
+from rlvr_exp.config import Config
 from rlvr_exp.config.model import Model
 from rlvr_exp.models.policy import load_network
 from rlvr_exp.models.quantization import weight_bytes
+from rlvr_exp.records.context import RunContext
 
 BITS = ("none", "8bit", "4bit")
 
@@ -49,20 +47,12 @@ def _held(model: Model) -> int:
     return torch.cuda.memory_allocated() - before if torch.cuda.is_available() else weight_bytes(network)
 
 
-def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m rlvr_exp.models.quantization_size", description=__doc__.splitlines()[0]
-    )
-    for name, default in (("hidden", 1024), ("layers", 12), ("vocabulary", 8192)):
-        parser.add_argument(f"--{name}", type=int, default=default)
+def measure(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
+    """The bytes of the model in each number of bits, and their share of those in bfloat16."""
+    options = config.benchmark
     with TemporaryDirectory() as folder:
-        random_model(Path(folder), **vars(parser.parse_args(arguments)))
+        random_model(Path(folder), options.hidden, options.layers, options.vocabulary)
         held = measure_sizes(Path(folder))
-    for bits, size in held.items():
-        name = "bfloat16" if bits == "none" else bits
-        print(f"{name:<9} {size / 2**20:9.1f} MiB  {size / held['none']:.3f}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    names = {bits: "bfloat16" if bits == "none" else bits for bits in held}
+    lines = (f"{names[bits]:<9} {size / 2**20:9.1f} MiB  {size / held['none']:.3f}" for bits, size in held.items())
+    return "\n".join(lines), {f"bytes/{names[bits]}": size for bits, size in held.items()}

@@ -1,18 +1,10 @@
-"""Compares the verifier with ast-grep's public rule collections, and reports what does not come out as documented.
+"""`benchmark=ast_grep`: the verifier against ast-grep's public rule collections, and what does not come out as they say.
 
-    python -m rlvr_exp.verifiers.ast_grep.check catalog DIR [--rows OUT.jsonl]
-    python -m rlvr_exp.verifiers.ast_grep.check essentials DIR
-    python -m rlvr_exp.verifiers.ast_grep.check antislop DIR
-    python -m rlvr_exp.verifiers.ast_grep.check schema DIR
-
-DIR is a folder of the collection (docs/ast_grep.md names them). Prints one line for each exception and the counts;
-exits with 1 where a rule that ast-grep takes does not do what its collection says. A rule that only searches is tried
-with a fix added: where the text stays unchanged, nothing matched.
+A collection is a folder (docs/ast_grep.md names them). A rule that only searches is tried with a fix added: where the
+text stays unchanged, nothing matched.
 """
 
-import argparse
 import json
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -21,7 +13,11 @@ from typing import Any
 
 import yaml
 
+from rlvr_exp.config import Config
 from rlvr_exp.config.verifier import Sandbox
+from rlvr_exp.core.errors import GuardStop
+from rlvr_exp.core.files import write_text
+from rlvr_exp.records.context import RunContext
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.edits import schema
 from rlvr_exp.tasks.edits.faults import ActionFault
@@ -45,25 +41,27 @@ class RuleCheck:
     fault: bool = False
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """The exit code."""
-    parser = argparse.ArgumentParser(prog="python -m rlvr_exp.verifiers.ast_grep.check", description=__doc__)
-    parser.add_argument("collection", choices=tuple(_CHECKS))
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--rows", type=Path, help="write the catalog's rewrites as rows for +stage=verify instead")
-    given = parser.parse_args(arguments)
-    if given.rows:
-        rows = list(catalog_rows(given.folder))
-        given.rows.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
-        print(f"{len(rows)} rows")
-        return 0
-    findings = list(_CHECKS[given.collection](given.folder))
-    for found in findings:
-        if found.detail:
-            print(f"{'FAULT ' if found.fault else ''}{found.kind}: {found.name}: {found.detail}")
-    for kind, count in sorted(Counter(found.kind for found in findings).items()):
-        print(f"{count:5} {kind}")
-    return int(any(found.fault for found in findings))
+def measure(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
+    """The exceptions, a line each, and the counts; the catalogue's rewrites become `rows.jsonl` for +stage=verify.
+
+    Raises:
+        GuardStop: a rule that ast-grep takes does not do what its collection says.
+    """
+    collection, folder = config.benchmark.collection, Path(config.benchmark.path)
+    if collection == "catalog":
+        lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in catalog_rows(folder))
+        write_text(context.directory / "rows.jsonl", "".join(lines))
+    findings = list(_CHECKS[collection](folder, config.sandbox))
+    counts = dict(sorted(Counter(found.kind for found in findings).items()))
+    shown = [
+        f"{'FAULT ' if found.fault else ''}{found.kind}: {found.name}: {found.detail}"
+        for found in findings
+        if found.detail
+    ]
+    text = "\n".join([*shown, *(f"{count:5} {kind}" for kind, count in counts.items())])
+    if any(found.fault for found in findings):
+        raise GuardStop(text)
+    return text, counts
 
 
 def catalog_rows(folder: Path) -> Iterator[dict[str, Any]]:
@@ -74,9 +72,9 @@ def catalog_rows(folder: Path) -> Iterator[dict[str, Any]]:
             yield {"id": _name(entry), "language": entry["language"], **texts, "action": {"rule_yaml": entry["rule"]}}
 
 
-def check_catalog(folder: Path) -> Iterator[RuleCheck]:
+def check_catalog(folder: Path, sandbox: Sandbox) -> Iterator[RuleCheck]:
     """Each rule's documented result: its fix, or that it matches its example."""
-    with AstGrep(Sandbox()) as exact, AstGrep(Sandbox(), compare="syntax") as by_tree:
+    with AstGrep(sandbox) as exact, AstGrep(sandbox, compare="syntax") as by_tree:
         for entry in _catalog(folder):
             name, documented = _name(entry), entry["check"]
             if documented in ("fix-exact", "fix-same-but-blanks"):
@@ -89,10 +87,10 @@ def check_catalog(folder: Path) -> Iterator[RuleCheck]:
                 yield from _unusual(exact, entry)
 
 
-def check_essentials(folder: Path) -> Iterator[RuleCheck]:
+def check_essentials(folder: Path, sandbox: Sandbox) -> Iterator[RuleCheck]:
     """Every rule matches its invalid snippets and none of its valid ones."""
     cases = {case["id"]: case for case in map(_plain_yaml, sorted(folder.glob("tests/*/*.yml")))}
-    with AstGrep(Sandbox()) as verifier:
+    with AstGrep(sandbox) as verifier:
         for file in sorted(folder.glob("rules/**/*.yml")):
             for config in read_yaml(file.read_text(encoding="utf-8")):
                 config.pop("ast-grep-essentials", None)
@@ -101,9 +99,9 @@ def check_essentials(folder: Path) -> Iterator[RuleCheck]:
                 yield _rule_on_texts(verifier, config, config["id"], texts)
 
 
-def check_antislop(folder: Path) -> Iterator[RuleCheck]:
+def check_antislop(folder: Path, sandbox: Sandbox) -> Iterator[RuleCheck]:
     """Every sample is matched by a rule of its name and language, every valid sample by none."""
-    with AstGrep(Sandbox()) as verifier:
+    with AstGrep(sandbox) as verifier:
         for file in sorted(folder.glob("rules/*.yml")):
             configs = read_yaml(file.read_text(encoding="utf-8"))
             for config in configs:
@@ -114,7 +112,7 @@ def check_antislop(folder: Path) -> Iterator[RuleCheck]:
                 yield _sample(verifier, configs, sample, folder)
 
 
-def check_schema(folder: Path) -> Iterator[RuleCheck]:
+def check_schema(folder: Path, sandbox: Sandbox) -> Iterator[RuleCheck]:
     """Our table of keys against ast-grep's published rule schema, `schemas/rule.json`."""
     published = json.loads((folder / "schemas" / "rule.json").read_text(encoding="utf-8"))
     parts = published["$defs"]
@@ -231,12 +229,9 @@ def _plain_yaml(file: Path) -> dict[str, Any]:
     return yaml.load(file.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
 
 
-_CHECKS: dict[str, Callable[[Path], Iterator[RuleCheck]]] = {
+_CHECKS: dict[str, Callable[[Path, Sandbox], Iterator[RuleCheck]]] = {
     "catalog": check_catalog,
     "essentials": check_essentials,
     "antislop": check_antislop,
     "schema": check_schema,
 }
-
-if __name__ == "__main__":
-    sys.exit(main())
