@@ -121,6 +121,13 @@ def test_the_scan_sees_every_kind_of_import(room: str, source: str) -> None:
     assert len(faults(source, ("rlvr_exp", room), room)) == 1
 
 
+def test_there_is_one_command_line() -> None:
+    """The other programs are children of a run, started by their parents."""
+    programs = {str(file.relative_to(PACKAGE)) for file in FILES if '\nif __name__ == "__main__":' in file.read_text()}
+    assert programs == {"__main__.py", "stages/launch.py", "benchmarks/agreement/naive.py"}
+    assert not [file for file in FILES if "import argparse\n" in file.read_text()]
+
+
 def test_what_is_below_or_allowed_is_no_fault() -> None:
     source = "import json\nimport torch\nfrom rlvr_exp.core.errors import X\nfrom ..tasks import base\nfrom . import y"
     assert faults(source, ("rlvr_exp", "rollouts"), "rollouts") == []

@@ -12,9 +12,9 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from rlvr_exp.algorithms import packing_attention
 from rlvr_exp.algorithms.packing_attention import SDPA_PACKED
 from rlvr_exp.benchmarks import memory
+from rlvr_exp.benchmarks.peak import Peak
 from rlvr_exp.config import compose
 from rlvr_exp.memory import counts, phases
-from rlvr_exp.memory.peak import Peak
 from rlvr_exp.memory.reading import workload_of
 
 QWEN = ["model=qwen14b_lora", "parallel=single", "model.architecture.layers=2", "model.architecture.vocabulary=2048"]
