@@ -6,14 +6,14 @@ chooses tasks.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from transformers import TrainerCallback
 from trl import GRPOConfig
 
+from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.config.batching import BatchLimits
@@ -21,8 +21,6 @@ from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.collect import BatchPlan
 from rlvr_exp.rollouts.group_filter import GroupFilter
 from rlvr_exp.rollouts.groups import Groups
-
-Collect = Callable[[int], TrainingBatch]
 
 
 @dataclass(frozen=True)
@@ -78,9 +76,8 @@ class Algorithm(ABC):
         policy: Policy,
         args: GRPOConfig,
         optimizer: torch.optim.Optimizer,
-        collect: Collect,
-        callbacks: Sequence[TrainerCallback],
+        guard: NonFiniteGuard,
         limits: BatchLimits,
     ) -> PolicyTrainer:
-        """The trainer that updates `policy` on what `collect(step)` returns."""
-        return PolicyTrainer(policy, args, optimizer, 0.0, collect, callbacks, limits)
+        """The trainer that updates `policy` on the batches of `experience`."""
+        return PolicyTrainer(policy, args, optimizer, 0.0, guard, limits)

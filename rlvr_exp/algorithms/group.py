@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from transformers import TrainerCallback
 from trl import GRPOConfig
 
-from rlvr_exp.algorithms.base import Algorithm, Collect
+from rlvr_exp.algorithms.base import Algorithm
+from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.algorithms.training_batch import TrainingBatch, collate, completion_mask, rewards_of
 from rlvr_exp.config.batching import BatchLimits
@@ -101,8 +101,7 @@ class RatioAlgorithm(GroupAlgorithm):
         policy: Policy,
         args: GRPOConfig,
         optimizer: torch.optim.Optimizer,
-        collect: Collect,
-        callbacks: Sequence[TrainerCallback],
+        guard: NonFiniteGuard,
         limits: BatchLimits,
     ) -> PolicyTrainer:
-        return PolicyTrainer(policy, args, optimizer, self.entropy_coef, collect, callbacks, limits)
+        return PolicyTrainer(policy, args, optimizer, self.entropy_coef, guard, limits)

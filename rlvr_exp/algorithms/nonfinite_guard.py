@@ -12,8 +12,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from accelerate.utils import DistributedType
-from torch import nn
 
 from rlvr_exp.core.errors import GuardStop, InputError, InputProblem
 from rlvr_exp.rollouts.distributed import any_rank
@@ -37,19 +35,34 @@ class NonFiniteGuard:
         self._row: Counter[str] = Counter()
         """Counts of the steps since the last row of metrics."""
         self._rewards: tuple[str, ...] = ()
+        self._losses: list[torch.Tensor] = []
+        """Losses of this update's passes; read only when it is skipped, to avoid synchronising the device."""
 
     def rewards(self, nonfinite: Sequence[str]) -> None:
         """Set the descriptions of the next batch's rewards that are not finite. Empty: all are finite."""
         self._rewards = tuple(nonfinite)
 
-    @property
-    def nonfinite_reward(self) -> bool:
-        """The current batch has a reward that is not finite: no update on it may be applied."""
-        return bool(self._rewards)
+    def poisoned(self, loss: torch.Tensor) -> torch.Tensor:
+        """The loss of a pass; where it or a reward is not finite, its gradient is NaN."""
+        self._losses.append(loss.detach())
+        sound = torch.isfinite(loss.detach()) & (not self._rewards)
+        # A factor, not a sum or a branch: it reaches every gradient, and a factor of 1 leaves each unchanged.
+        return loss * torch.where(sound, 1.0, torch.nan).to(loss.dtype)
 
-    def applied(self) -> None:
-        """An update was applied."""
-        self._in_a_row = 0
+    def applies(self, step: int, norm: float) -> bool:
+        """Whether an update is applied. All ranks call this with the same norm.
+
+        Args:
+            step: its number, counted from 1.
+            norm: of its gradient, over all ranks.
+        """
+        finite = math.isfinite(norm)
+        if finite:
+            self._in_a_row = 0
+        else:
+            self.skipped(step, self._broken_loss(), norm)
+        self._losses = []
+        return finite
 
     def skipped(self, step: int, loss: str, norm: float) -> None:
         """An update was skipped.
@@ -67,6 +80,12 @@ class NonFiniteGuard:
         self._in_a_row += 1
         self._skipped += 1
         self._row.update((cause, "skipped"))
+
+    def _broken_loss(self) -> str:
+        """The first loss of the update that is not finite, here or on another rank; empty where all are finite."""
+        own = next((str(value) for one in self._losses if not math.isfinite(value := one.item())), "")
+        somewhere = any_rank(bool(own))  # Collective: all ranks call it, even those with a non-finite loss.
+        return own or ("no finite number on another process" if somewhere else "")
 
     def check(self, steps: int, ended: bool = False) -> None:
         """Raises GuardStop after too many consecutive skipped updates, or at the end of a run that applied none.
@@ -97,78 +116,8 @@ class NonFiniteGuard:
         """Raises InputError for unknown or missing keys."""
         if set(state) != set(self.state_dict()):
             got = ", ".join(sorted(state)) or "no keys"
-            raise InputError(InputProblem("state of NonFiniteGuard", "has other keys", got, ", ".join(self.state_dict())))
+            raise InputError(
+                InputProblem("state of NonFiniteGuard", "has other keys", got, ", ".join(self.state_dict()))
+            )
         self._in_a_row, self._skipped, self._first = state["in_a_row"], state["skipped"], state["first"]
         self._description, self._row, self._rewards = state["told"], Counter(state["row"]), tuple(state["rewards"])
-
-
-class SkipNonFiniteUpdates:
-    """Mixin before a Transformers Trainer and before GradNormMetrics.
-
-    Seams of the pinned Transformers: `compute_loss` computes the loss of each pass, `training_step` its gradient,
-    `_tr_loss` sums losses for the log, and `_clip_grad_norm(model)`, called once per update before the optimizer's step,
-    returns the gradient norm over all ranks. Of Accelerate: an optimizer's `_is_overflow` holds the schedule back.
-    """
-
-    guard: NonFiniteGuard
-    """Set by the code that builds the trainer; otherwise the default."""
-
-    def __init__(self, *args: Any, **kwargs: Any):
-        self.guard = NonFiniteGuard()
-        self._losses: list[torch.Tensor] = []
-        """Losses of this update's passes; read only when it is skipped, to avoid synchronising the device."""
-        self._loss_before: torch.Tensor | None = None
-        self._of_row: Counter[str] = Counter()
-        """Updates applied and skipped since a loss was logged; rlvr_exp.algorithms.resumable saves it."""
-        super().__init__(*args, **kwargs)
-
-    def compute_loss(self, model, *args, **kwargs):
-        found = super().compute_loss(model, *args, **kwargs)
-        if not model.training:
-            return found
-        loss, *rest = found if isinstance(found, tuple) else (found,)
-        self._losses.append(loss.detach())
-        sound = torch.isfinite(loss.detach()) & (not self.guard.nonfinite_reward)
-        # A factor, not a sum or a branch: it reaches every gradient, and a factor of 1 leaves each unchanged.
-        loss = loss * torch.where(sound, 1.0, torch.nan).to(loss.dtype)
-        return (loss, *rest) if rest else loss
-
-    def training_step(self, *args, **kwargs):
-        if self._loss_before is None:
-            self._loss_before = self._tr_loss.clone()
-        return super().training_step(*args, **kwargs)
-
-    def _clip_grad_norm(self, model: nn.Module):
-        norm = super()._clip_grad_norm(model)
-        applied = math.isfinite(float(norm))
-        if applied:
-            self.guard.applied()
-        else:
-            self.guard.skipped(self.state.global_step + 1, self._broken_loss(), float(norm))
-            self._tr_loss.copy_(self._loss_before)
-        self._of_row["taken" if applied else "skipped"] += 1
-        if self.accelerator.distributed_type != DistributedType.DEEPSPEED:
-            self.optimizer._is_overflow = not applied
-            if not applied:
-                _drop_gradients(model)
-        self._losses, self._loss_before = [], None
-        return norm
-
-    def _broken_loss(self) -> str:
-        """The first loss of the update that is not finite, here or on another rank; empty where all are finite."""
-        own = next((str(value) for one in self._losses if not math.isfinite(value := one.item())), "")
-        somewhere = any_rank(bool(own))  # Collective: all ranks call it, even those with a non-finite loss.
-        return own or ("no finite number on another process" if somewhere else "")
-
-    def log(self, logs: dict[str, float], *args, **kwargs) -> None:
-        if "loss" in logs:
-            applied, steps = self._of_row["taken"], self._of_row.total()
-            self._of_row.clear()
-            if applied < steps:
-                logs = {**logs, "loss": logs["loss"] * steps / applied if applied else math.nan}
-        super().log(logs, *args, **kwargs)
-
-
-def _drop_gradients(model: nn.Module) -> None:
-    for value in model.parameters():
-        value.grad = None

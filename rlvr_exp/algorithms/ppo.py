@@ -21,16 +21,16 @@ later tokens (no V-trace). A sample without a verdict leaves the loss. The basel
 several completions of each prompt serves speed, not the baseline.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import TrainerCallback
 from trl import GRPOConfig
 
-from rlvr_exp.algorithms.base import Algorithm, Collect
+from rlvr_exp.algorithms.base import Algorithm
+from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.ppo_trainer import PPOTrainer
 from rlvr_exp.algorithms.replay_buffer import Recent, ReplayBuffer
 from rlvr_exp.algorithms.training_batch import sampled
@@ -99,8 +99,7 @@ class PPO(Algorithm):
         policy: Policy,
         args: GRPOConfig,
         optimizer: torch.optim.Optimizer,
-        collect: Collect,
-        callbacks: Sequence[TrainerCallback],
+        guard: NonFiniteGuard,
         limits: BatchLimits,
     ) -> PPOTrainer:
         """The trainer of the policy and its value, whose weights join the optimizer's."""
@@ -109,7 +108,7 @@ class PPO(Algorithm):
             critic.value.load(Path(self.checkpoint))
         add_value_weights(optimizer, critic, self.value_lr)
         replay = ReplayBuffer(self.replay_steps, self.replay_prompts, args.seed) if self.replay_steps else None
-        common = {"args": args, "optimizer": optimizer, "collect": collect, "callbacks": callbacks, "limits": limits}
+        common = {"args": args, "optimizer": optimizer, "guard": guard, "limits": limits}
         return PPOTrainer(self, critic, replay, policy=policy, **common)
 
 

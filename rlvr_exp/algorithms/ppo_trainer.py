@@ -99,10 +99,10 @@ class PPOTrainer(PolicyTrainer):
         part = experience.select(groups)
         return inputs | {name: getattr(part, name).to(self.accelerator.device) for name in ESTIMATES}
 
-    def training_step(self, model, inputs, num_items_in_batch=None):
+    def gradient(self) -> torch.Tensor:
         """While the value warms up, only its own weights take a gradient."""
         warming = self._critic.value_alone = self.state.global_step < self._ppo.value_warmup_steps
-        loss = super().training_step(model, inputs, num_items_in_batch)
+        loss = super().gradient()
         if warming:
             for weight in self._critic.policy.parameters():
                 weight.grad = None
@@ -121,7 +121,11 @@ class PPOTrainer(PolicyTrainer):
         value = ppo_loss.value_loss(values, inputs["old_values"], inputs["returns"], ppo.value_clip)
         self._token_means.add(
             inputs["tool_mask"] / inputs["num_items_in_batch"],
-            {"policy/loss": policy, "value/loss": value, **ppo_loss.token_metrics(logprobs, values, reference, inputs, ppo)},
+            {
+                "policy/loss": policy,
+                "value/loss": value,
+                **ppo_loss.token_metrics(logprobs, values, reference, inputs, ppo),
+            },
         )
         # A factor of zero, not a branch: every weight takes part in every pass, as parallel strategies require.
         loss = (0.0 if self._critic.value_alone else 1.0) * policy + ppo.value_coef * value

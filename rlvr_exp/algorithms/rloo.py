@@ -11,18 +11,17 @@ Differences from the paper:
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from transformers import TrainerCallback
 from trl import GRPOConfig
 
 from rlvr_exp.algorithms.advantages import leave_one_out
 from rlvr_exp.algorithms.aggregate import token_weights
-from rlvr_exp.algorithms.base import Collect
 from rlvr_exp.algorithms.group import GroupAlgorithm
+from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.config.batching import BatchLimits
@@ -54,11 +53,10 @@ class RLOO(GroupAlgorithm):
         policy: Policy,
         args: GRPOConfig,
         optimizer: torch.optim.Optimizer,
-        collect: Collect,
-        callbacks: Sequence[TrainerCallback],
+        guard: NonFiniteGuard,
         limits: BatchLimits,
     ) -> PolicyTrainer:
-        return RewardKLTrainer(self.kl_coef, policy, args, optimizer, 0.0, collect, callbacks, limits)
+        return RewardKLTrainer(self.kl_coef, policy, args, optimizer, 0.0, guard, limits)
 
 
 class RewardKLTrainer(PolicyTrainer):

@@ -6,14 +6,11 @@ from typing import Any
 
 import torch
 from datasets import Dataset
-from transformers import PrinterCallback, TrainerCallback
 from trl import SFTConfig, SFTTrainer
 from trl.trainer.sft_trainer import DataCollatorForLanguageModeling
 
-from rlvr_exp.algorithms.clipping import GradNormMetrics
-from rlvr_exp.algorithms.nonfinite_guard import SkipNonFiniteUpdates
-from rlvr_exp.algorithms.resumable import Resumable
-from rlvr_exp.algorithms.under_deepspeed import UnderDeepSpeed
+from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
+from rlvr_exp.algorithms.stepped import Stepped
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.models.adapters import kept_precise
 from rlvr_exp.models.policy import Policy
@@ -58,14 +55,16 @@ class SFT:
         return {
             "max_steps": self.max_steps,
             "max_length": None,
-            "eval_strategy": "steps",
-            "eval_steps": self.eval_every_steps,
             **self.trl,
         }
 
 
-class ImitationTrainer(Resumable, SkipNonFiniteUpdates, GradNormMetrics, UnderDeepSpeed, SFTTrainer):
-    """Imitates tokenised examples."""
+class ImitationTrainer(Stepped, SFTTrainer):
+    """Imitates tokenised examples, given by their indices in `train`.
+
+    Args:
+        args: an update's examples on this process are cut into passes of `per_device_train_batch_size`.
+    """
 
     def __init__(
         self,
@@ -74,7 +73,7 @@ class ImitationTrainer(Resumable, SkipNonFiniteUpdates, GradNormMetrics, UnderDe
         optimizer: torch.optim.Optimizer,
         train: Dataset,
         held_out: Dataset,
-        callbacks: Sequence[TrainerCallback],
+        guard: NonFiniteGuard,
     ):
         with kept_precise(policy.model):
             super().__init__(
@@ -84,7 +83,25 @@ class ImitationTrainer(Resumable, SkipNonFiniteUpdates, GradNormMetrics, UnderDe
                 eval_dataset=held_out,
                 processing_class=policy.tokenizer,
                 data_collator=DataCollatorForLanguageModeling(pad_token_id=policy.pad_id),
-                callbacks=list(callbacks),
-                optimizers=(optimizer, None),
+                optimizer=optimizer,
+                guard=guard,
             )
-        self.remove_callback(PrinterCallback)
+        self._examples: Sequence[int] = ()
+
+    def take(self, examples: Sequence[int]) -> Sequence[int]:
+        self._examples = examples
+        return examples
+
+    def passes(self) -> tuple[list[Mapping[str, Any]], Any]:
+        size = self.args.per_device_train_batch_size
+        parts = [self._examples[start : start + size] for start in range(0, len(self._examples), size)]
+        batches = (self.data_collator([self.train_dataset[index] for index in part]) for part in parts)
+        inputs, items = self.get_batch_samples(batches, len(parts), self.args.device)
+        self.current_gradient_accumulation_steps = len(parts)
+        return inputs, items
+
+    def trainer_state(self) -> Mapping[str, Any]:
+        return {"tokens": self._total_train_tokens}
+
+    def load_trainer_state(self, state: Mapping[str, Any]) -> None:
+        self._total_train_tokens = state["tokens"]

@@ -1,7 +1,7 @@
-"""The trainer of every RL stage: TRL's GRPOTrainer, fed by a call that returns a step's training batch.
+"""The trainer of every RL stage: TRL's GRPOTrainer, given each step's training batch.
 
-A step is a single `training_step` of TRL's parent; it runs as many forward and backward passes as the step's real lengths
-require (config.batching), and the sum of their losses is the step's. Samples whose gradient is exactly zero are skipped.
+An update runs as many forward and backward passes as the real lengths require (config.batching), and the sum of their
+losses is the update's. Samples whose gradient is exactly zero are skipped.
 
 Seams used of the pinned TRL (private methods; tests/algorithms hold them):
 - `_prepare_inputs` receives each micro-batch ready;
@@ -16,23 +16,19 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
-from accelerate.utils import DistributedType
 from datasets import Dataset
-from transformers import PrinterCallback, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
-from rlvr_exp.algorithms.clipping import GradNormMetrics
 from rlvr_exp.algorithms.logprobs import Scores, score
 from rlvr_exp.algorithms.metric_gather import skip_metric_gather
-from rlvr_exp.algorithms.nonfinite_guard import SkipNonFiniteUpdates
+from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.packing import ModelRows, packed, row_by_row
 from rlvr_exp.algorithms.packing_attention import attending
 from rlvr_exp.algorithms.packing_probe import Choice, choose
 from rlvr_exp.algorithms.reference import Reference
-from rlvr_exp.algorithms.resumable import Resumable
 from rlvr_exp.algorithms.saved_updates import as_plain, from_plain
+from rlvr_exp.algorithms.stepped import Stepped
 from rlvr_exp.algorithms.training_batch import TrainingBatch
-from rlvr_exp.algorithms.under_deepspeed import UnderDeepSpeed
 from rlvr_exp.algorithms.warm_up import longest_part, warm_up
 from rlvr_exp.config.batching import BatchLimits, Piece, micro_batches, pieces
 from rlvr_exp.models.adapters import adapters_off, kept_precise, reference_is_base
@@ -40,14 +36,14 @@ from rlvr_exp.models.onednn_linear import onednn_training
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.models.zero3 import copy_weights
 
-Collect = Callable[[int], TrainingBatch]
 _LOG = logging.getLogger(__name__)
 
 
-class PolicyTrainer(Resumable, SkipNonFiniteUpdates, GradNormMetrics, UnderDeepSpeed, GRPOTrainer):
-    """Updates `policy` on the batch that `collect(step)` returns, step counted from 0.
+class PolicyTrainer(Stepped, GRPOTrainer):
+    """Updates `policy` on training batches.
 
     Args:
+        guard: counts updates that are not applied.
         limits: tokens of a pass, and the longest possible prompt.
     """
 
@@ -57,29 +53,24 @@ class PolicyTrainer(Resumable, SkipNonFiniteUpdates, GradNormMetrics, UnderDeepS
         args: GRPOConfig,
         optimizer: torch.optim.Optimizer,
         entropy_coef: float,
-        collect: Collect,
-        callbacks: Sequence[TrainerCallback],
+        guard: NonFiniteGuard,
         limits: BatchLimits,
     ):
-        prompts = args.generation_batch_size // args.num_generations
         with kept_precise(policy.model), reference_is_base(policy.model, args):
             super().__init__(
                 model=policy.model,
                 reward_funcs=[_judged_elsewhere],
                 args=args,
-                # The curriculum chooses tasks; this dataset only has the length that TRL's sampler needs.
-                train_dataset=Dataset.from_dict({"prompt": [""] * prompts}),
+                train_dataset=Dataset.from_dict({"prompt": [""]}),  # TRL demands one; it is never read.
                 processing_class=policy.tokenizer,
-                callbacks=list(callbacks),
-                optimizers=(optimizer, None),
+                optimizer=optimizer,
+                guard=guard,
             )
         self.beta = args.beta
-        self.remove_callback(PrinterCallback)
         if self.ref_model is not None:
             # The reference is the initial policy, wherever its weights came from; TRL would load it by name.
             copy_weights(self.model, self.accelerator.unwrap_model(self.ref_model))
         self._entropy_coef = entropy_coef
-        self._collect = collect
         self._limits = limits
         self._choice: Choice | None = None
         self._chosen_before: Choice | None = None
@@ -89,24 +80,23 @@ class PolicyTrainer(Resumable, SkipNonFiniteUpdates, GradNormMetrics, UnderDeepS
         self._pass: dict = {}
         self._scores: Scores | None = None
         """Scores of the last forward pass, with the model's own output."""
-        self.on_batch: Callable[[TrainingBatch], None] = lambda experience: None
-        """Called with each training batch before its first update."""
 
-    def training_step(self, model, inputs, num_items_in_batch=None):
-        """Run all passes of an update; returns the sum of their losses."""
+    @property
+    def needs_batch(self) -> bool:
+        return self.state.global_step % self._steps_per_experience == 0 or not self._updates
+
+    def take(self, experience: TrainingBatch) -> TrainingBatch:
         if self._choice is None:
-            self._begin(model)
-        place = self.state.global_step % self._steps_per_experience
-        if place == 0 or not self._updates:
-            experience = self._prepared(self._collect(self.state.global_step))
-            self.on_batch(experience)
-            cuts = [self._parts(experience, groups) for groups in self._minibatches(experience)]
-            self._updates = [[self._micro_batch(experience, part) for part in parts] for parts in cuts]
-        losses, passes = [], self._updates[place % len(self._updates)]
-        for number, micro_batch in enumerate(passes, 1):
-            with self._passing(model, last=number == len(passes)):
-                losses.append(super().training_step(model, micro_batch, num_items_in_batch))
-        return torch.stack(losses).sum()
+            self._begin(self.model_wrapped)
+        experience = self._prepared(experience)
+        cuts = [self._parts(experience, groups) for groups in self._minibatches(experience)]
+        self._updates = [[self._micro_batch(experience, part) for part in parts] for parts in cuts]
+        return experience
+
+    def passes(self) -> tuple[list[dict], None]:
+        if self._choice is None:  # Resumed between two updates on the same batch.
+            self._begin(self.model_wrapped)
+        return self._updates[self.state.global_step % self._steps_per_experience % len(self._updates)], None
 
     @property
     def checkpoint_parts(self) -> Mapping[str, Any]:
@@ -154,21 +144,14 @@ class PolicyTrainer(Resumable, SkipNonFiniteUpdates, GradNormMetrics, UnderDeepS
             self._limits, self.num_generations, self.max_completion_length, self._shared
         )
         rows = self._model_rows(prompts, completions, owners, self.max_completion_length)
-        with self._passing(model, last=False):
+        with self.passing(last=False):
             warm_up(model, lambda: self._score(model, rows).logprobs.sum(), self.accelerator.backward)
 
     @contextmanager
-    def _passing(self, model, last: bool) -> Iterator[None]:
-        """The context of a pass: only the last exchanges gradients, and recomputed layers use the same attention."""
-        self.accelerator.gradient_state._set_sync_gradients(last)
-        # DeepSpeed itself tracks when a step is complete.
-        alone = last or self.accelerator.distributed_type == DistributedType.DEEPSPEED
+    def passing(self, last: bool) -> Iterator[None]:
+        """Only the last pass exchanges gradients, and recomputed layers use the same attention."""
         way = self._choice.implementation if self._choice else None
-        with (
-            nullcontext() if alone else self.accelerator.no_sync(model),
-            attending(self.model, way) if way else nullcontext(),
-            onednn_training(self.model),
-        ):
+        with super().passing(last), attending(self.model, way) if way else nullcontext(), onednn_training(self.model):
             yield
 
     def _prepare_inputs(self, generation_batch):
@@ -283,13 +266,15 @@ class PolicyTrainer(Resumable, SkipNonFiniteUpdates, GradNormMetrics, UnderDeepS
         """One forward pass. `kept_token_ids`: (samples, T, K) ids that were kept when each token was drawn."""
         kept = None if kept_token_ids is None else rows.chosen(kept_token_ids)
         way = self._choice.implementation if self._choice else None
-        # With a gradient `_passing` has switched it, for the backward pass as well.
+        # With a gradient `passing` has switched it, for the backward pass as well.
         fast = nullcontext() if torch.is_grad_enabled() else onednn_training(model)
         with self.accelerator.autocast(), fast:
             return score(model, rows, self.temperature, kept, entropy, way, **options)
 
     @torch.no_grad()
-    def scored(self, prompts: Sequence[list[int]], completions: Sequence[list[int]], owners: Sequence[int]) -> torch.Tensor:
+    def scored(
+        self, prompts: Sequence[list[int]], completions: Sequence[list[int]], owners: Sequence[int]
+    ) -> torch.Tensor:
         """(samples, T) log-probabilities of completions of equal length, the way that training computes them.
 
         Args:

@@ -1,5 +1,6 @@
 """The parts of both sides of `benchmark=training`, and one turn of each."""
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,10 +11,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
-from transformers import TrainerCallback
 from trl import GRPOConfig
 
 from rlvr_exp.algorithms.base import Algorithm
+from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.benchmarks.clock import Clock, Lap
 from rlvr_exp.benchmarks.stock import RewardFunction, Stock, method
@@ -24,6 +25,7 @@ from rlvr_exp.models.policy import Policy
 from rlvr_exp.rewards.compose import Reward
 from rlvr_exp.rollouts.collect import Collector
 from rlvr_exp.tasks.base import Domain
+from rlvr_exp.training.learner import Learner
 from rlvr_exp.verifiers.base import Verifier
 
 EMPTY: Mapping[str, Any] = {}
@@ -53,15 +55,16 @@ class Bench:
     limits: BatchLimits
 
 
-class Gradient(TrainerCallback):
+class Gradient:
     """The gradient that a step hands to its optimizer, flat and on the CPU."""
 
-    def __init__(self) -> None:
+    def __init__(self, optimizer: torch.optim.Optimizer) -> None:
         self.value = torch.zeros(0)
+        optimizer.register_step_pre_hook(self._keep)
 
-    def on_pre_optimizer_step(self, args, state, control, model=None, **_):
-        parts = [value.grad.detach().float().flatten().cpu() for value in model.parameters() if value.grad is not None]
-        self.value = torch.cat(parts)
+    def _keep(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
+        grads = [value.grad for group in optimizer.param_groups for value in group["params"] if value.grad is not None]
+        self.value = torch.cat([grad.detach().float().flatten().cpu() for grad in grads])
 
 
 class Sides:
@@ -80,7 +83,7 @@ class Sides:
     def ours(self, steps: int, threads: int) -> tuple[list[Lap], list[int]]:
         """A lap for each step, and the positions of its tasks."""
         clock, first = Clock(), self._collected
-        self._run_ours(lambda step: self._collect(clock), steps, threads, [clock])
+        self._run_ours(lambda: self._collect(clock), steps, threads, clock, self._bench.optimizer())
         return clock.laps, self._places(first, steps)
 
     def next_tasks(self, steps: int) -> list[int]:
@@ -90,7 +93,7 @@ class Sides:
     def stock(self, places: Sequence[int], steps: int, threads: int) -> list[Lap]:
         """A lap for each step, on the tasks at these positions."""
         clock = Clock()
-        self._run_stock(places, steps, threads, clock, [clock])
+        self._run_stock(places, steps, threads, clock, self._bench.optimizer())
         return clock.laps
 
     def gradients(self, threads: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -100,7 +103,7 @@ class Sides:
             GuardStop: no batch of the first few had anything to learn from.
         """
         self._restart(threads)
-        seen, stored = (Gradient(), Gradient()), self._collect(Clock())
+        stored = self._collect(Clock())
         while not stored.live().any():
             if self._collected >= TRIES:
                 raise GuardStop(
@@ -109,10 +112,12 @@ class Sides:
                 )
             stored = self._collect(Clock())
         first = self._collected - 1
-        unclipped = {"max_grad_norm": 0.0}
-        self._run_ours(lambda step: stored, 1, threads, [seen[0]], unclipped)
-        self._run_stock(self._places(first, 1), 1, threads, Clock(), [seen[1]], unclipped, stored)
-        return seen[0].value, seen[1].value
+        unclipped = {"max_grad_norm": math.inf}
+        optimizers = self._bench.optimizer(), self._bench.optimizer()
+        ours, stock = map(Gradient, optimizers)
+        self._run_ours(lambda: stored, 1, threads, Clock(), optimizers[0], unclipped)
+        self._run_stock(self._places(first, 1), 1, threads, Clock(), optimizers[1], unclipped, stored)
+        return ours.value, stock.value
 
     def _collect(self, clock: Clock) -> TrainingBatch:
         began = time.perf_counter()
@@ -129,14 +134,31 @@ class Sides:
         prompts = self._bench.options.prompts_per_step
         return list(range(first * prompts, (first + steps) * prompts))
 
-    def _run_ours(self, collect, steps: int, threads: int, callbacks: list, more: Mapping[str, Any] = EMPTY) -> None:
+    def _run_ours(
+        self,
+        collect: Callable[[], TrainingBatch],
+        steps: int,
+        threads: int,
+        clock: Clock,
+        optimizer: torch.optim.Optimizer,
+        more: Mapping[str, Any] = EMPTY,
+    ) -> None:
         bench = self._bench
         self._restart(threads)
         with TemporaryDirectory() as scratch:
             common = {**bench.arguments(Path(scratch)), **bench.algorithm.trl_arguments(), "max_steps": steps, **more}
             size = {"per_device_train_batch_size": bench.options.group_size, "steps_per_generation": 1}
             args = GRPOConfig(**common, **size)
-            bench.algorithm.trainer(bench.policy, args, bench.optimizer(), collect, callbacks, bench.limits).train()
+            learner = Learner(
+                "policy", bench.algorithm.trainer(bench.policy, args, optimizer, NonFiniteGuard(), bench.limits), EMPTY
+            )
+            learner.begin()
+            for _ in range(steps):
+                clock.begin()
+                learner.take(collect())
+                learner.update()
+                clock.end()
+            learner.end()
 
     def _run_stock(
         self,
@@ -144,7 +166,7 @@ class Sides:
         steps: int,
         threads: int,
         clock: Clock,
-        callbacks: list,
+        optimizer: torch.optim.Optimizer,
         more: Mapping[str, Any] = EMPTY,
         stored: TrainingBatch | None = None,
     ) -> None:
@@ -163,9 +185,8 @@ class Sides:
                 reward_function,
                 common,
                 tokens,
-                bench.optimizer(),
+                optimizer,
                 clock,
-                callbacks,
                 stored,
             ).train()
 

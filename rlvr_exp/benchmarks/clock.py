@@ -31,7 +31,7 @@ class Lap:
 
 
 class Clock(TrainerCallback):
-    """A lap for each step, from its begin to the end of its update.
+    """A lap for each step, from its begin to the end of its update; as a callback, of a trainer that runs its own loop.
 
     Collecting is timed by who collects (`collected`), and the parts of it that have a name (`phase`, `add`); all the rest
     of a step is its update.
@@ -39,9 +39,10 @@ class Clock(TrainerCallback):
 
     def __init__(self) -> None:
         self.laps: list[Lap] = []
-        self._reset()
+        self.begin()
 
-    def _reset(self) -> None:
+    def begin(self) -> None:
+        """Start the lap of a step."""
         self._began, self._collecting = time.perf_counter(), 0.0
         self._phases = {"generate": 0.0, "verify": 0.0}
         self._samples = self._tokens = 0
@@ -63,11 +64,15 @@ class Clock(TrainerCallback):
         self._samples += samples
         self._tokens += tokens
 
-    def on_step_begin(self, args, state, control, **_):
-        self._reset()
-
-    def on_step_end(self, args, state, control, **_):
+    def end(self) -> None:
+        """End the lap of a step."""
         whole = time.perf_counter() - self._began
         other = self._collecting - sum(self._phases.values())
         seconds = {**self._phases, "other": other, "update": whole - self._collecting}
         self.laps.append(Lap(seconds, self._samples, self._tokens))
+
+    def on_step_begin(self, args, state, control, **_):
+        self.begin()
+
+    def on_step_end(self, args, state, control, **_):
+        self.end()

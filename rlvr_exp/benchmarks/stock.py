@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 from datasets import Dataset
-from transformers import PrinterCallback, TrainerCallback
+from transformers import PrinterCallback
 from trl import GRPOConfig, GRPOTrainer
 
 from rlvr_exp.algorithms.training_batch import TrainingBatch
@@ -86,7 +86,6 @@ class Stock(GRPOTrainer):
         tokens: int,
         optimizer: torch.optim.Optimizer,
         clock: Clock,
-        callbacks: Sequence[TrainerCallback],
         stored: TrainingBatch | None = None,
     ):
         self._clock, self._stored = clock, stored
@@ -109,7 +108,7 @@ class Stock(GRPOTrainer):
             args=args,
             train_dataset=Dataset.from_dict({"prompt": worded, "place": list(range(len(tasks)))}),
             processing_class=policy.tokenizer,
-            callbacks=list(callbacks),
+            callbacks=[clock],
             optimizers=(optimizer, None),
         )
         self.remove_callback(PrinterCallback)

@@ -2,7 +2,8 @@
 file and of itself.
 
 `seal` closes a folder; `check_sound` finds a file that was cut short, changed, emptied, taken away, put there later or
-exchanged, and names the first. `check_if_ours` lets folders of others pass. Never repairs.
+exchanged, and names the first. `check_if_ours` lets folders of others pass, and of earlier formats, whose weights load as
+ever. Never repairs.
 """
 
 import json
@@ -17,7 +18,9 @@ from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.hashing import content_hash
 
 NAME = "checkpoint.json"
-FORMAT = 2
+FORMAT = 3
+READ_AT = {2: "bafc8b9"}
+"""Earlier formats, and a commit that reads all of them."""
 STEP = re.compile(r"step_(\d{6,})")
 """Name of a checkpoint's folder."""
 MARKS = (NAME, "state.json", "training")
@@ -42,12 +45,24 @@ def seal(folder: Path, about: Mapping[str, Any]) -> None:
         _to_disk(path)
 
 
+class OtherFormat(InputError):
+    """A sound folder of a format that this version does not read."""
+
+
 def check_sound(folder: Path) -> dict[str, Any]:
     """The manifest of a sound folder.
 
     Raises:
+        OtherFormat: another version wrote it.
         InputError: naming the first file that is not as it was written.
     """
+    manifest = _check_files(folder)
+    if manifest["format"] != FORMAT:
+        raise OtherFormat(_other_format(folder / NAME, manifest["format"]))
+    return manifest
+
+
+def _check_files(folder: Path) -> dict[str, Any]:
     manifest = _manifest(folder)
     found = _files(folder)
     for name, size in manifest["bytes"].items():
@@ -63,12 +78,16 @@ def check_sound(folder: Path) -> dict[str, Any]:
 
 
 def check_if_ours(path: str | Path) -> None:
-    """`check_sound` where the path is one of our checkpoints, or a role's folder in one. Raises InputError."""
+    """Every file, where the path is one of our checkpoints of any known format, or a role's folder in one: for those that
+    read weights. Raises InputError."""
     folder = Path(path).resolve()
-    if marks(folder):
-        check_sound(folder)
-    elif marks(folder.parent) > 1:
-        check_sound(folder.parent)
+    if not marks(folder):
+        if marks(folder.parent) < 2:
+            return
+        folder = folder.parent
+    manifest = _check_files(folder)
+    if manifest["format"] not in (FORMAT, *READ_AT):
+        raise OtherFormat(_other_format(folder / NAME, manifest["format"]))
 
 
 def marks(folder: Path) -> int:
@@ -90,10 +109,17 @@ def _manifest(folder: Path) -> dict[str, Any]:
         raise _wrong(path, "empty" if not path.stat().st_size else "damaged: it cannot be read") from fault
     if not intact:
         raise _wrong(path, "damaged: it does not hold what was written")
-    if manifest["format"] != FORMAT:
-        remedy = "use the version of rlvr_exp that wrote it"
-        raise InputError(InputProblem(str(path), "another format", str(manifest["format"]), str(FORMAT), "", remedy))
     return manifest
+
+
+def _other_format(path: Path, found: int) -> InputProblem:
+    if found in READ_AT:
+        what = (
+            f"is of format {found}, which commit {READ_AT[found]} of rlvr_exp reads; model.path still takes its weights"
+        )
+        return InputProblem(str(path), what)
+    remedy = "use the version of rlvr_exp that wrote it"
+    return InputProblem(str(path), "another format", str(found), str(FORMAT), "", remedy)
 
 
 def _length(got: int, written: int) -> str:

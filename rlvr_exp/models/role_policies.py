@@ -1,7 +1,7 @@
 """The policies of several roles: adapters on one base where the model node has an adapter, models of their own otherwise.
 
 A role may start from weights of its own: an adapter's folder over the shared base, or a full checkpoint. Which adapter
-samples is decided here and by rlvr_exp.algorithms.role_scheduler, nowhere else.
+samples is decided here and by rlvr_exp.training.learner, nowhere else.
 """
 
 import dataclasses

@@ -1,37 +1,32 @@
-"""The steps of a cascade's run: each is sampled when the first role requests it, and logged once the roles have been
-trained.
-
-Roles that learn in the same step are trained on the same cascades. rlvr_exp.stages.cascade decides whose turn it is,
-rlvr_exp.stages.cascade_roles trains a role.
-"""
+"""What the roles of a cascade learn from, and what is logged of it."""
 
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from rlvr_exp.algorithms import credit_assignment
 from rlvr_exp.config import build
-from rlvr_exp.core.errors import GuardStop, Interrupted
+from rlvr_exp.core.errors import Interrupted
 from rlvr_exp.evaluation.leakage import check_leakage
 from rlvr_exp.evaluation.metrics import rates_from
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.records.rollout_files import VerifiedCompletion, write_rollouts
-from rlvr_exp.records.tracking import Tracker
 from rlvr_exp.rollouts.cascade import ROLES
 from rlvr_exp.rollouts.cascade_collect import CascadeCollector, Collected, Paid
-from rlvr_exp.rollouts.distributed import all_reduce_counters
 from rlvr_exp.stages.cascade_components import CascadeComponents, score_cascade
-from rlvr_exp.stages.cascade_roles import Learner, algorithm_of
+from rlvr_exp.stages.cascade_roles import algorithm_of
 from rlvr_exp.stages.components import held_out_tasks, rl_split, training_tasks
-from rlvr_exp.stages.fit import SUCCESS
-from rlvr_exp.stages.verifier_setup import system_metrics
-from rlvr_exp.training.guards_trend import ResourceTrends
+from rlvr_exp.stages.fit import SUCCESS, selection_due
+from rlvr_exp.stages.rollout_feed import collection_metrics
+from rlvr_exp.training.loop import Measurement
+from rlvr_exp.training.rl_learner import RLLearner, Rollouts
 from rlvr_exp.training.rollout_rows import rollout_rows
-from rlvr_exp.training.saving import EvalFn
+from rlvr_exp.verifiers.base import Verifier
 
 
 def collector_of(components: CascadeComponents, config, context: RunContext) -> CascadeCollector:
@@ -63,110 +58,50 @@ def _counterfactual(paid: Paid) -> list[float | None]:
     return credit_assignment.counterfactual(paid.others)
 
 
-class CascadeSteps:
-    """The steps of a run: samples each when the first role requests it, and logs its results.
+class CascadeFeed:
+    """The rollouts of a cascade's roles: those that learn in the same step learn from the same cascades."""
 
-    Args:
-        trends: forecasts of the process's resources.
-    """
-
-    def __init__(
-        self,
-        components: CascadeComponents,
-        config,
-        context: RunContext,
-        collector: CascadeCollector,
-        tracker: Tracker,
-        trends: ResourceTrends,
-    ):
-        self._components, self.context, self._collector = components, context, collector
-        self._trends, self._steps = trends, config.algorithm.max_steps
-        self._every = config.run.log_every_steps
-        self.tracker = tracker
-        self.learners: dict[str, Learner] = {}
-        self.now = 0
-        """The current step, counted from 0."""
+    def __init__(self, collector: CascadeCollector, verifier: Verifier, directory: Path):
+        self._collector, self._verifier, self._directory = collector, verifier, directory
         self._collected: Collected | None = None
-        """The cascades of the current step, once it is sampled."""
-        self._shown: list[VerifiedCompletion] = []
-        """Rollouts of the last sampled step."""
-        self._seed = config.seed
-        self._rows: list[dict[str, float]] = []
+        self.rows: Sequence[VerifiedCompletion] = ()
+        self._metrics: list[dict[str, float]] = []
         """Metrics of the steps since the last row was logged."""
 
-    def begin(self, step: int) -> None:
-        self.now, self._collected = step, None
-        for learner in self.learners.values():
-            learner.learned = None
+    def collect(self, step: int) -> Rollouts:
+        self._collected = self._collector.collect(step)
+        self._metrics.append(cascade_metrics(self._collected))
+        return Rollouts(step, self._collected.groups, self._collector.reward.pop_nonfinite())
 
-    def collected(self) -> Collected:
-        if self._collected is None:
-            self._collected = self._collector.collect(self.now)
-            nonfinite = self._collector.reward.pop_nonfinite()
-            for learner in self.learners.values():
-                learner.guards.updates.rewards(nonfinite)
-        return self._collected
-
-    def end(self, seconds: float) -> None:
-        """After the roles' updates: write the rollouts and record the cascades' metrics."""
-        row = {"time/step": seconds}
-        if self._collected is not None:
-            rows = self._rollouts(self._collected)
-            write_rollouts(self.context.directory, self.now + 1, rows)
-            self._shown = rows
-            row |= cascade_metrics(self._collected)
-        self._rows.append(row)
-        for line in self._trends.step(self.now + 1, self._steps):
-            self.context.progress(kind="note", text=line)
-
-    def _rollouts(self, collected: Collected) -> list[VerifiedCompletion]:
-        """Rollouts of both roles, with groups numbered consecutively; those of a role that was not trained are
-        frozen."""
+    def write(self, learners: Mapping[str, RLLearner]) -> None:
+        """Write the rollouts of both roles, with groups numbered consecutively; those of a role that does not learn in
+        the step are frozen."""
         rows: list[VerifiedCompletion] = []
-        for role, groups in collected.groups.items():
-            learner = self.learners.get(role)
-            learned = None if learner is None else learner.learned
-            found = rollout_rows(groups, learned, learner is not None and learner.algorithm.regularised)
+        for role, groups in self._collected.groups.items():
+            learner = learners.get(role)
+            found = rollout_rows(
+                groups, learner and learner.learned, learner is not None and learner.algorithm.regularised
+            )
             first = rows[-1].group + 1 if rows else 0
             rows += [
-                replace(one, group=first + one.group, cascade=about, fate="frozen" if learned is None else one.fate)
-                for one, about in zip(found, collected.about[role], strict=True)
+                replace(one, group=first + one.group, cascade=about, fate="frozen" if learner is None else one.fate)
+                for one, about in zip(found, self._collected.about[role], strict=True)
             ]
-        return rows
+        write_rollouts(self._directory, self._collected.step + 1, rows)
+        self.rows = rows
 
-    def log(self) -> bool:
-        """Log the run's own metrics in the row of the step, where one is due."""
-        step = self.now + 1
-        if step % self._every and step != self._steps:
-            return False
-        names = dict.fromkeys(name for row in self._rows for name in row)
-        row = {name: fmean(one[name] for one in self._rows if name in one) for name in names}
-        collected = {f"collected/{name}": value for name, value in self._collector.metrics().items()}
-        normalizer = {f"reward/normalizer_{name}": value for name, value in self._collector.reward.metrics().items()}
-        counted = all_reduce_counters(system_metrics(self._components.writer.verifier))
-        self.tracker.log(step, {**row, **collected, **normalizer, **self._trends.metrics(), **counted})
-        self.tracker.samples(self._shown, self._seed)
-        self.context.progress(kind="step", step=step, total=self._steps, success=row.get("cascade/success/mean"))
-        self._rows = []
-        return True
-
-    def check(self, done: int, wanted: int) -> None:
-        """Raises GuardStop where no step had anything to learn from, for any role."""
-        if not any(one.log.steps_with_signal for one in self.learners.values()):
-            raise GuardStop(
-                f"{done} of {wanted} steps were done and none had anything to learn from: in every group all rewards were "
-                "equal. Look at rollouts/: a cascade that always fails or always passes needs other tasks, a higher "
-                "algorithm.temperature or policies that were trained on gold answers first"
-            )
+    def metrics(self) -> dict[str, float]:
+        names = dict.fromkeys(name for row in self._metrics for name in row)
+        row = {name: fmean(one[name] for one in self._metrics if name in one) for name in names}
+        self._metrics = []
+        return {**row, **collection_metrics(self._collector, self._verifier)}
 
     def state_dict(self) -> dict[str, Any]:
-        """Plain values: the data of the next row, except for times, which differ between runs."""
-        return {
-            "rows": [{name: one for name, one in row.items() if not name.startswith("time/")} for row in self._rows]
-        }
+        """Plain values: the data of the next row."""
+        return {"rows": list(self._metrics)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        self._rows = list(state["rows"])
+        self._metrics = list(state["rows"])
 
 
 def cascade_metrics(collected: Collected) -> dict[str, float]:
@@ -191,9 +126,8 @@ def cascade_metrics(collected: Collected) -> dict[str, float]:
     return row
 
 
-def held_out_success(components: CascadeComponents, config, context: RunContext) -> EvalFn:
-    """Returns a function that evaluates the cascade on the tasks of `run.select`, which no reported success includes.
-    Writes no file.
+def held_out_success(components: CascadeComponents, config, context: RunContext) -> Measurement:
+    """The cascade's success on the tasks of `run.select`, which no reported success includes. Writes no file.
 
     Raises:
         InputError: there is no such split, or it shares tasks with the reported ones.
@@ -215,4 +149,4 @@ def held_out_success(components: CascadeComponents, config, context: RunContext)
             "time/held_out": time.perf_counter() - start
         }
 
-    return now
+    return Measurement(lambda step: selection_due(config, step), now)

@@ -1,12 +1,13 @@
 """What the training stages share: resuming from a checkpoint, the best step, held-out success during training."""
 
 import time
-from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from rlvr_exp.algorithms.resumable import Resumable
-from rlvr_exp.core.errors import GuardStop, Interrupted
+from rlvr_exp.config import build
+from rlvr_exp.core.errors import Interrupted
 from rlvr_exp.core.phase import EVALUATE, phase
 from rlvr_exp.core.sealed import STEP
 from rlvr_exp.evaluation.evaluate_policy import evaluate_policy
@@ -14,12 +15,101 @@ from rlvr_exp.evaluation.leakage import check_leakage
 from rlvr_exp.evaluation.metrics import rates_from
 from rlvr_exp.models.zero3 import gathered_weights
 from rlvr_exp.records.context import RunContext
+from rlvr_exp.records.fingerprint import run_fingerprint
 from rlvr_exp.records.manifest import resumed_from
+from rlvr_exp.records.tracking import Tracker
 from rlvr_exp.stages.components import RunComponents, held_out_tasks
-from rlvr_exp.training.checkpoints import TRAINING, Checkpoints, restore
-from rlvr_exp.training.saving import BestCheckpoint, EvalFn
+from rlvr_exp.training.checkpoint_weights import Policies, placed
+from rlvr_exp.training.checkpoints import Checkpoints, Contents, restore
+from rlvr_exp.training.guards_trend import ResourceTrends
+from rlvr_exp.training.learner import Learner
+from rlvr_exp.training.loop import Feed, Loop, Measurement
+from rlvr_exp.training.row_log import RowLog
+from rlvr_exp.training.selection import Selection
 
 SUCCESS = ("pass_at_1", "pass_at_1_greedy")
+POLICY = "policy"
+"""The role of a policy that learns alone."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """What a stage trains, and on what."""
+
+    policies: Policies
+    learners: Mapping[str, Learner]
+    learning: Callable[[int], Sequence[str]]
+    """The roles that learn in a step, counted from 0."""
+    feed: Feed
+    measurements: Sequence[Measurement]
+    shared: Callable[[], Mapping[str, float]] = dict
+    """Metrics since the last row that belong to no role."""
+    parts: Mapping[str, Any] = field(default_factory=dict)
+    """Further parts of a checkpoint, by name."""
+
+
+def fit(training: Training, config, context: RunContext) -> tuple[int, dict[str, float]]:
+    """Train from the current step to the last; the policies end at their best step where the selection is active.
+
+    Returns:
+        The steps done, including those before the checkpoint, and the last row of metrics.
+
+    Raises:
+        GuardStop: no metric named by `run.select.metric` was logged, or the run must not go on.
+    """
+    checkpoints = Checkpoints(context.directory, config.run.checkpoint, run_fingerprint(context.directory))
+    tracker = Tracker(context.directory, build(config.tracking), resumed_step(context))
+    selection = Selection(config.run.select, checkpoints, tracker)
+    contents = Contents(training.policies, training.learners, {**training.parts, "select": selection})
+    trends = ResourceTrends(context.directory, config.run.guards.trend_steps)
+
+    def shared() -> dict[str, float]:
+        return {**training.shared(), **trends.metrics()}
+
+    try:
+        done = _begin(checkpoints, contents, config, context)
+        log = RowLog(tracker, context, training.learners, shared, config.run.log_every_steps, done)
+        loop = Loop(
+            context=context,
+            learners=training.learners,
+            learning=training.learning,
+            feed=training.feed,
+            measurements=training.measurements,
+            log=log,
+            tracker=tracker,
+            trends=trends,
+            selection=selection,
+            checkpoints=checkpoints,
+            contents=contents,
+            seed=config.seed,
+        )
+        done = loop.run(done, config.algorithm.max_steps)
+    finally:
+        tracker.close()
+    selection.check()
+    _restore_best(selection, training.policies, config)
+    return done, tracker.last | selection.metrics()
+
+
+def _begin(checkpoints: Checkpoints, contents: Contents, config, context: RunContext) -> int:
+    """Prepare the learners, with the state of the checkpoint where the run is resumed; returns the steps done."""
+    checkpoint = resumed_from(context.directory)
+    if checkpoint is not None:
+        checkpoints.load(checkpoint, contents, config.model.trust_remote_code)
+        context.steps = resumed_step(context) or 0
+    folders = {} if checkpoint is None else contents.training(checkpoint)
+    for role, learner in contents.learners.items():
+        learner.begin(folders.get(role))
+    return context.steps
+
+
+def _restore_best(selection: Selection, policies: Policies, config) -> None:
+    if (best := selection.best_path) is None:
+        return
+    with ExitStack() as stack:
+        for policy, _ in placed(policies, best):
+            stack.enter_context(gathered_weights(policy.model, write=True))
+        restore(policies, best, config.model.trust_remote_code)
 
 
 def resumed_step(context: RunContext) -> int | None:
@@ -28,43 +118,8 @@ def resumed_step(context: RunContext) -> int | None:
     return None if checkpoint is None else int(STEP.fullmatch(checkpoint.name)[1])
 
 
-def fit(
-    trainer: Resumable,
-    checkpoints: Checkpoints,
-    best_checkpoint: BestCheckpoint,
-    components: RunComponents,
-    config,
-    context: RunContext,
-) -> int:
-    """Train from the current step to the last; the policy ends at its best step where the selection is active.
-
-    Returns:
-        The steps done, including those before the checkpoint.
-
-    Raises:
-        GuardStop: steps were left and none was trained, or no metric named by `run.select.metric` was logged.
-    """
-    checkpoints.of(trainer)
-    checkpoint, before, folder = resumed_from(context.directory), resumed_step(context) or 0, None
-    if checkpoint is not None:
-        checkpoints.load(checkpoint, components.policy, config.model.trust_remote_code)
-        folder, context.steps = str(checkpoint / TRAINING), before
-    done, wanted = before, config.algorithm.max_steps
-    if done < wanted and not best_checkpoint.stopped:
-        trainer.train(resume_from_checkpoint=folder)
-        done = trainer.state.global_step
-        if done <= before:
-            raise GuardStop(f"step {before} of {wanted}: steps were left and none was trained; log.txt may say why")
-    best_checkpoint.check()
-    if (best := best_checkpoint.best_path) is not None:
-        with gathered_weights(components.policy.model, write=True):
-            restore(components.policy, best, config.model.trust_remote_code)
-    return done
-
-
-def held_out_success(components: RunComponents, config, context: RunContext) -> EvalFn:
-    """Returns a function that evaluates verified success on the tasks of `run.select`, which no reported success
-    includes. Writes no file.
+def held_out_success(components: RunComponents, config, context: RunContext) -> Measurement:
+    """Verified success on the tasks of `run.select`, which no reported success includes. Writes no file.
 
     Raises:
         InputError: there is no such split, or it shares tasks with the reported ones.
@@ -87,4 +142,10 @@ def held_out_success(components: RunComponents, config, context: RunContext) -> 
             "time/held_out": time.perf_counter() - start
         }
 
-    return now
+    return Measurement(lambda step: selection_due(config, step), now)
+
+
+def selection_due(config, step: int) -> bool:
+    """Whether held-out success is measured after a step."""
+    every = config.run.select.every_steps
+    return bool(every) and (step % every == 0 or step >= config.algorithm.max_steps)

@@ -1,79 +1,54 @@
-"""Feeds a trainer with the rollouts of each step: the step's batch, its rollout file, its row of metrics."""
+"""Feeds a training run with the rollouts of each step: the groups, the rollout file, the metrics of the collection."""
 
-from rlvr_exp.algorithms.base import Algorithm
-from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
-from rlvr_exp.algorithms.training_batch import TrainingBatch
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
 from rlvr_exp.core.errors import GuardStop
-from rlvr_exp.models.adapters import adapter_metrics
-from rlvr_exp.records.context import RunContext
 from rlvr_exp.records.rollout_files import VerifiedCompletion, write_rollouts
 from rlvr_exp.rollouts.collect import Collector
 from rlvr_exp.rollouts.distributed import all_reduce_counters
 from rlvr_exp.rollouts.groups import Groups
-from rlvr_exp.stages.components import RunComponents
+from rlvr_exp.stages.fit import POLICY
 from rlvr_exp.stages.verifier_setup import system_metrics
+from rlvr_exp.training.rl_learner import RLLearner, Rollouts
 from rlvr_exp.training.rollout_rows import rollout_rows
-from rlvr_exp.training.step_log import StepLog
+from rlvr_exp.verifiers.base import Verifier
 
 
 class RolloutFeed:
-    """Connects the collector with the trainer.
+    """The rollouts of a policy that learns alone."""
 
-    Args:
-        guard: receives rewards that no update may use.
-    """
-
-    def __init__(
-        self,
-        components: RunComponents,
-        context: RunContext,
-        algorithm: Algorithm,
-        collector: Collector,
-        guard: NonFiniteGuard,
-    ):
-        self._components, self._directory, self._algorithm, self._collector = (
-            components,
-            context.directory,
-            algorithm,
-            collector,
-        )
-        self._guard = guard
-        self.log = StepLog(algorithm.regularised, algorithm.group_filter().mode != "keep")
+    def __init__(self, collector: Collector, verifier: Verifier, directory: Path):
+        self._collector, self._verifier, self._directory = collector, verifier, directory
         self._groups: Groups | None = None
-        self.rows: list[VerifiedCompletion] = []
-        """Rollouts of the current step."""
+        self.rows: Sequence[VerifiedCompletion] = ()
 
-    def experience(self, step: int) -> TrainingBatch:
-        """The batch of a step, counted from 0. Raises GuardStop where its sample accounting does not add up."""
+    def collect(self, step: int) -> Rollouts:
         self._groups = self._collector.collect(step)
-        self._guard.rewards(self._collector.reward.pop_nonfinite())
-        learned = self._algorithm.experience(self._groups, self._components.policy.pad_id)
-        self.log.record(self._groups, learned)
-        return learned
+        return Rollouts(step, {POLICY: self._groups}, self._collector.reward.pop_nonfinite())
 
-    def on_batch(self, learned: TrainingBatch) -> None:
+    def write(self, learners: Mapping[str, RLLearner]) -> None:
         """Write the rollouts, with the advantages that the update uses: a model may have contributed to them."""
-        self.rows = rollout_rows(self._groups, learned, self._algorithm.regularised)
+        learner = learners[POLICY]
+        self.rows = rollout_rows(self._groups, learner.learned, learner.algorithm.regularised)
         write_rollouts(self._directory, self._groups.step + 1, self.rows)
 
-    def row(self) -> dict[str, float]:
-        """Metrics since the last row."""
-        normalizer = {f"reward/normalizer_{name}": value for name, value in self._collector.reward.metrics().items()}
-        collected = {f"collected/{name}": value for name, value in self._collector.metrics().items()}
-        counted = all_reduce_counters(system_metrics(self._components.verifier))
-        return {
-            **self.log.metrics(),
-            **collected,
-            **normalizer,
-            **adapter_metrics(self._components.policy.model),
-            **counted,
-        }
+    def metrics(self) -> dict[str, float]:
+        return collection_metrics(self._collector, self._verifier)
 
-    def check(self, done: int, wanted: int) -> None:
-        """Raises GuardStop where no step had anything to learn from."""
-        if self.log.steps_with_signal == 0:
-            raise GuardStop(
-                f"{done} of {wanted} steps were done and none had anything to learn from: in every group all rewards were "
-                "equal. Look at rollouts/: a policy that always fails or always passes needs other tasks, a higher "
-                "algorithm.temperature or a reward that tells its answers apart"
-            )
+
+def collection_metrics(collector, verifier: Verifier) -> dict[str, float]:
+    """Metrics of a collector and of the verifier on all ranks, since the last call."""
+    normalizer = {f"reward/normalizer_{name}": value for name, value in collector.reward.metrics().items()}
+    collected = {f"collected/{name}": value for name, value in collector.metrics().items()}
+    return {**collected, **normalizer, **all_reduce_counters(system_metrics(verifier))}
+
+
+def check_signal(learners: Mapping[str, RLLearner], done: int, wanted: int) -> None:
+    """Raises GuardStop where no step had anything to learn from, for any role."""
+    if not any(learner.log.steps_with_signal for learner in learners.values()):
+        raise GuardStop(
+            f"{done} of {wanted} steps were done and none had anything to learn from: in every group all rewards were "
+            "equal. Look at rollouts/: a policy that always fails or always passes needs other tasks, a higher "
+            "algorithm.temperature, a reward that tells its answers apart, or training on gold answers first"
+        )

@@ -7,16 +7,15 @@ from tempfile import TemporaryDirectory
 from trl import SFTConfig
 
 from rlvr_exp.algorithms.arguments import shared_arguments
-from rlvr_exp.algorithms.sft import ImitationTrainer
+from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
+from rlvr_exp.algorithms.sft import SFT, ImitationTrainer
 from rlvr_exp.config import build
-from rlvr_exp.config.batching import derive
+from rlvr_exp.config.batching import Batches, derive
 from rlvr_exp.evaluation.leakage import check_leakage
 from rlvr_exp.evaluation.text_similarity import saved_role_rates
-from rlvr_exp.models.adapters import adapter_metrics
+from rlvr_exp.models.policy import Policy
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext, StageResult
-from rlvr_exp.records.fingerprint import run_fingerprint
-from rlvr_exp.records.tracking import Tracker
 from rlvr_exp.stages.components import (
     RunComponents,
     build_components,
@@ -25,11 +24,9 @@ from rlvr_exp.stages.components import (
     split_tasks,
     training_tasks,
 )
-from rlvr_exp.stages.fit import fit, held_out_success, resumed_step
-from rlvr_exp.training.callbacks import MetricsLogger
-from rlvr_exp.training.checkpoints import Checkpoints
-from rlvr_exp.training.guards import Guards
-from rlvr_exp.training.saving import BestCheckpoint, CheckpointWriter
+from rlvr_exp.stages.fit import POLICY, Training, fit, held_out_success
+from rlvr_exp.training.loop import Measurement
+from rlvr_exp.training.sft_learner import GoldFeed, SFTLearner
 
 
 def run(config, context: RunContext) -> StageResult:
@@ -51,47 +48,38 @@ def train(components: RunComponents, config, context: RunContext) -> tuple[int, 
     manifest.update(
         context.directory, imitation={"examples": len(examples), "held_out": len(held_out), "left_out": left_out}
     )
-    guards = Guards(config.run.guards, context)
-    checkpoints = Checkpoints(context.directory, config.run.checkpoint, run_fingerprint(context.directory))
-    tracker = Tracker(context.directory, build(config.tracking), resumed_step(context))
-    best_checkpoint = BestCheckpoint(
-        config.run.select, checkpoints, tracker, held_out_success(components, config, context)
-    )
-
-    def row() -> dict[str, float]:
-        return {**adapter_metrics(policy.model), **guards.metrics()}
-
-    try:
-        with TemporaryDirectory() as scratch:
-            trainer = ImitationTrainer(
-                policy,
-                trainer_arguments(components, config, algorithm, Path(scratch)),
-                build(config.optimizer).make(policy.model),
-                examples,
-                held_out,
-                [
-                    MetricsLogger(tracker, context, row),
-                    guards,
-                    best_checkpoint,
-                    CheckpointWriter(checkpoints, policy, context, best_checkpoint),
-                ],
-            )
-            trainer.guard = guards.updates
-            trainer.metric_state |= {"clipping": trainer.clipping}
-            checkpoints.add({"guard": guards.updates, "select": best_checkpoint})
-            steps = fit(trainer, checkpoints, best_checkpoint, components, config, context)
-    finally:
-        tracker.close()
-    return steps, tracker.last | best_checkpoint.metrics()
+    plan = batch_plan(config)
+    with TemporaryDirectory() as scratch:
+        trainer = ImitationTrainer(
+            policy,
+            trainer_arguments(policy, config, algorithm, plan, Path(scratch)),
+            build(config.optimizer).make(policy.model),
+            examples,
+            held_out,
+            NonFiniteGuard(config.run.guards.max_skipped),
+        )
+        learner = SFTLearner(POLICY, trainer, algorithm.eval_every_steps)
+        training = Training(
+            policies=policy,
+            learners={POLICY: learner},
+            learning=lambda step: (POLICY,),
+            feed=GoldFeed(len(trainer.train_dataset), plan.sequences * config.parallel.world, config.seed),
+            measurements=[
+                held_out_success(components, config, context),
+                Measurement(learner.due, learner.held_out_loss),
+            ],
+        )
+        return fit(training, config, context)
 
 
-def trainer_arguments(components: RunComponents, config, algorithm, scratch: Path) -> SFTConfig:
-    settings = config.algorithm
-    plan = derive(
-        settings.batch_size, settings.max_sequence_tokens, settings.max_tokens_per_device, config.parallel.world
-    )
+def batch_plan(config) -> Batches:
+    options = config.algorithm
+    return derive(options.batch_size, options.max_sequence_tokens, options.max_tokens_per_device, config.parallel.world)
+
+
+def trainer_arguments(policy: Policy, config, algorithm: SFT, plan: Batches, scratch: Path) -> SFTConfig:
     return SFTConfig(
-        **{**shared_arguments(config, scratch, components.policy.model.dtype), **algorithm.trl_arguments()},
+        **{**shared_arguments(config, scratch, policy.model.dtype), **algorithm.trl_arguments()},
         per_device_train_batch_size=plan.micro_batch,
         per_device_eval_batch_size=plan.micro_batch,
         gradient_accumulation_steps=plan.accumulation,

@@ -2,7 +2,7 @@
 
 `checkpoints/step_000050/` appears by one rename; `latest` and `best` are links to checkpoints, replaced atomically. A
 checkpoint contains the weights, `state.json` (everything that is no tensor), `training/`
-(rlvr_exp.algorithms.resumable) and the manifest `checkpoint.json` (rlvr_exp.core.sealed). docs/checkpoints.md describes
+(rlvr_exp.training.learner) and the manifest `checkpoint.json` (rlvr_exp.core.sealed). docs/checkpoints.md describes
 them.
 """
 
@@ -11,6 +11,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,6 @@ from typing import Any
 import torch
 from torch import nn
 
-from rlvr_exp.algorithms.resumable import Resumable, Stateful
 from rlvr_exp.core.errors import GuardStop, InputError, InputProblem
 from rlvr_exp.core.files import write_json
 from rlvr_exp.core.phase import CHECKPOINT, phase
@@ -27,11 +27,45 @@ from rlvr_exp.models.zero3 import gathered_weights
 from rlvr_exp.records.guards_disk import writing
 from rlvr_exp.rollouts.distributed import broadcast_object, rank
 from rlvr_exp.training.checkpoint_weights import Policies, placed, restore, write_weights
+from rlvr_exp.training.learner import Learner, Stateful
 
 __all__ = ["Checkpoints", "check_sound", "restore"]
 
 STATE = "state.json"
 TRAINING = "training"
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a checkpoint holds."""
+
+    policies: Policies
+    learners: Mapping[str, Learner]
+    """By role."""
+    parts: Mapping[str, Any]
+    """Further parts by name: a module writes its weights by its own `save(folder)` and reads them by `load(folder)`;
+    `state.json` holds the `state_dict()` of every other part."""
+
+    @property
+    def modules(self) -> list[nn.Module]:
+        return [part for part in self._all.values() if isinstance(part, nn.Module)]
+
+    @property
+    def stateful(self) -> dict[str, Stateful]:
+        return {name: part for name, part in self._all.items() if not isinstance(part, nn.Module)}
+
+    @property
+    def _all(self) -> dict[str, Any]:
+        found = dict(self.parts)
+        for role, learner in self.learners.items():
+            prefix = f"{role}/" if len(self.learners) > 1 else ""
+            found |= {prefix + name: part for name, part in learner.checkpoint_parts.items()}
+        return found
+
+    def training(self, checkpoint: Path) -> dict[str, Path]:
+        """The folder of each role's training state inside a checkpoint."""
+        root = checkpoint / TRAINING
+        return {role: root / role if len(self.learners) > 1 else root for role in self.learners}
 
 
 class Checkpoints:
@@ -46,25 +80,12 @@ class Checkpoints:
         self.root = run_dir / "checkpoints"
         self.every_steps, self.keep = settings.every_steps, settings.keep
         self._about = about or {}
-        self._stateful: dict[str, Stateful] = {}
-        self._modules: list[nn.Module] = []
-        self._trainer: Resumable | None = None
-
-    def add(self, parts: Mapping[str, Any]) -> None:
-        """Add parts to every checkpoint: a module writes its weights by its own `save(folder)` and reads them by
-        `load(folder)`; `state.json` holds the `state_dict()` of every other part by name."""
-        self._modules += [part for part in parts.values() if isinstance(part, nn.Module)]
-        self._stateful |= {name: part for name, part in parts.items() if not isinstance(part, nn.Module)}
-
-    def of(self, trainer: Resumable) -> None:
-        """Set the trainer whose state is written too."""
-        self._trainer = trainer
 
     def due(self, step: int) -> bool:
         return step > 0 and step % self.every_steps == 0
 
-    def save(self, step: int, policies: Policies) -> Path:
-        """Write the policy, or those of all roles, as of `step`; an existing checkpoint of the step is kept as it is.
+    def save(self, step: int, contents: Contents) -> Path:
+        """Write the contents as of `step`; an existing checkpoint of the step is kept as it is.
 
         Raises:
             GuardStop: a weight is not a number, or the disk refuses the write. Existing checkpoints are kept.
@@ -72,7 +93,7 @@ class Checkpoints:
         final = self.at(step)
         if broadcast_object(not final.exists()):
             with phase(CHECKPOINT):
-                self._write(step, policies, final)
+                self._write(step, contents, final)
         if rank() == 0:
             self._link("latest", final)
             self._prune()
@@ -94,8 +115,8 @@ class Checkpoints:
         link = self.root / "best"
         return link.resolve() if link.exists() else None
 
-    def load(self, checkpoint: Path, policies: Policies, trust_remote_code: bool = False) -> None:
-        """Restore everything that was written. Training then starts with `resume_from_checkpoint`.
+    def load(self, checkpoint: Path, contents: Contents, trust_remote_code: bool = False) -> None:
+        """Restore everything but the training state of the learners, which begin with it (`Contents.training`).
 
         All files are checked against the manifest first: DeepSpeed's files are pickles, which execute code when opened.
 
@@ -104,57 +125,59 @@ class Checkpoints:
         """
         check_sound(checkpoint)
         with ExitStack() as stack:
-            for policy, _ in placed(policies, checkpoint):
+            for policy, _ in placed(contents.policies, checkpoint):
                 stack.enter_context(gathered_weights(policy.model, write=True))
-            restore(policies, checkpoint, trust_remote_code)
-        for module in self._modules:
+            restore(contents.policies, checkpoint, trust_remote_code)
+        for module in contents.modules:
             with gathered_weights(module, write=True):
                 module.load(checkpoint)
         state = json.loads((checkpoint / STATE).read_text(encoding="utf-8"))
-        if state.keys() != self._stateful.keys():
-            got, allowed = (", ".join(sorted(names)) or "nothing" for names in (state, self._stateful))
+        stateful = contents.stateful
+        if state.keys() != stateful.keys():
+            got, allowed = (", ".join(sorted(names)) or "nothing" for names in (state, stateful))
             raise InputError(
                 InputProblem(str(checkpoint / STATE), "holds the state of other parts", got, allowed, "", OTHER)
             )
-        for name, part in self._stateful.items():
+        for name, part in stateful.items():
             part.load_state_dict(state[name])
-        self._trainer.load_training(checkpoint / TRAINING)
         if rank() == 0:
             self._link("latest", checkpoint)
 
-    def _write(self, step: int, policies: Policies, final: Path) -> None:
+    def _write(self, step: int, contents: Contents, final: Path) -> None:
         """Every rank writes its part into a temporary folder, which is renamed once it is complete."""
         temporary = self.root / f".{final.name}.tmp"
         with ExitStack() as stack:
-            for module in self._models(policies):
+            for module in self._models(contents):
                 stack.enter_context(gathered_weights(module))
-            _by_rank_0(lambda: self._write_weights(step, policies, temporary))
-        if self._trainer is not None:
-            with _or_nothing(temporary):
-                self._trainer.save_training(temporary / TRAINING)
-            broadcast_object(True)  # Wait until every rank has written its part.
+            _by_rank_0(lambda: self._write_weights(step, contents, temporary))
+        with _or_nothing(temporary):
+            for role, folder in contents.training(temporary).items():
+                contents.learners[role].save(folder)
+        broadcast_object(True)  # Wait until every rank has written its part.
         _by_rank_0(lambda: self._close(step, temporary, final))
 
-    def _write_weights(self, step: int, policies: Policies, temporary: Path) -> None:
-        self._refuse_broken(step, policies)
+    def _write_weights(self, step: int, contents: Contents, temporary: Path) -> None:
+        self._refuse_broken(step, contents)
         with _or_nothing(temporary):
             shutil.rmtree(temporary, ignore_errors=True)
             (temporary / TRAINING).mkdir(parents=True)
-            write_weights(policies, temporary)
-            for module in self._modules:
+            for folder in contents.training(temporary).values():
+                folder.mkdir(exist_ok=True)
+            write_weights(contents.policies, temporary)
+            for module in contents.modules:
                 module.save(temporary)
-            write_json(temporary / STATE, {name: part.state_dict() for name, part in self._stateful.items()})
+            write_json(temporary / STATE, {name: part.state_dict() for name, part in contents.stateful.items()})
 
     def _close(self, step: int, temporary: Path, final: Path) -> None:
         with _or_nothing(temporary):
             seal(temporary, {"step": step, **self._about})
             os.replace(temporary, final)
 
-    def _models(self, policies: Policies) -> list[nn.Module]:
-        return [*(policy.model for policy, _ in placed(policies, self.root)), *self._modules]
+    def _models(self, contents: Contents) -> list[nn.Module]:
+        return [*(policy.model for policy, _ in placed(contents.policies, self.root)), *contents.modules]
 
-    def _refuse_broken(self, step: int, policies: Policies) -> None:
-        weights = chain.from_iterable(module.named_parameters() for module in self._models(policies))
+    def _refuse_broken(self, step: int, contents: Contents) -> None:
+        weights = chain.from_iterable(module.named_parameters() for module in self._models(contents))
         # The adapter of an inactive role takes no gradient at the moment.
         trained = ((name, value) for name, value in weights if value.requires_grad or ".lora_" in name)
         broken = [name for name, value in trained if not torch.isfinite(value).all()]

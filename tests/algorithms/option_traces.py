@@ -14,8 +14,10 @@ import fixed_batch
 import torch
 from tokenizers import pre_tokenizers
 from trl import GRPOConfig
+from updating import updated
 
 from rlvr_exp.algorithms.base import Algorithm
+from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.config import build
 from rlvr_exp.config.batching import BatchLimits
@@ -122,9 +124,9 @@ def _trained(options: Any, folder: Path) -> Any:
 
     descent = torch.optim.SGD(policy.model.parameters(), lr=0.5)
     limits = BatchLimits(options.max_tokens_per_device, 4)
-    made = who.trainer(policy, _arguments(who, folder), descent, collect, [], limits)
+    made = who.trainer(policy, _arguments(who, folder), descent, NonFiniteGuard(), limits)
     with mock.patch.object(made, "_compute_loss", wraps=made._compute_loss) as passes:
-        made.train()
+        updated(made, collect)
     return [value.tolist() for value in policy.model.parameters()], passes.call_count
 
 

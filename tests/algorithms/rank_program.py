@@ -13,7 +13,8 @@ from types import SimpleNamespace
 import torch
 from nonfinite_ranks import sick_on_rank_one
 from roles_in_turn import trained
-from test_trainer_seams import EVERYTHING, experience, trainer
+from tiny_step import EVERYTHING, experience, flat, trainer
+from updating import updated
 
 from rlvr_exp.algorithms.parallel_arguments import parallel_arguments
 from rlvr_exp.algorithms.trainer import PolicyTrainer
@@ -37,13 +38,12 @@ TURNS = {
 def trace(parallel: Parallel, fed: str) -> dict[str, list[float]]:
     """Loss and gradient norm of each step, and the weights at the end."""
     dead, tokens = FED[fed]
-    more = {**parallel_arguments(parallel), "max_steps": STEPS, "learning_rate": 0.1, "logging_steps": 1}
+    more = {**parallel_arguments(parallel), "max_steps": STEPS, "learning_rate": 0.1}
     with TemporaryDirectory() as folder:
-        made, who, _ = trainer(folder, experience(dead), tokens, kind=WithAdam, **more)
-        made.train()
-    rows = [row for row in made.state.log_history if "grad_norm" in row]
-    with gathered_weights(who.model), gathered_weights(who.model):  # Nested, like a probe within a rollout.
-        weights = torch.cat([value.detach().flatten() for value in who.model.parameters()])
+        made = trainer(folder, tokens, kind=WithAdam, **more)
+        rows = updated(made, lambda _: experience(dead))
+    with gathered_weights(made.model), gathered_weights(made.model):  # Nested, like a probe within a rollout.
+        weights = flat(made.model)
     return {
         "loss": [row["loss"] for row in rows],
         "grad_norm": [row["grad_norm"] for row in rows],

@@ -7,7 +7,9 @@ import fixed_batch
 import pytest
 import torch
 from trl import GRPOConfig
+from updating import updated
 
+from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.config.adapter import Adapter
@@ -75,7 +77,7 @@ def trainer(folder: Path, who: Policy, **options) -> PolicyTrainer:
     }
     optimizer = torch.optim.SGD([value for value in who.model.parameters() if value.requires_grad], lr=1.0)
     args = GRPOConfig(**{**common, "learning_rate": 1.0, **options})
-    return PolicyTrainer(who, args, optimizer, 0.0, lambda step: experience(), [], BatchLimits(1000, PROMPT))
+    return PolicyTrainer(who, args, optimizer, 0.0, NonFiniteGuard(), BatchLimits(1000, PROMPT))
 
 
 def log_probabilities(who: Policy) -> torch.Tensor:
@@ -105,7 +107,7 @@ def by_hand(who: Policy) -> list[torch.Tensor]:
 def test_one_step_moves_the_adapter_by_its_gradient_and_nothing_else(folder, tmp_path, adapter, options):
     who, wanted = policy(folder, adapter), by_hand(policy(folder, adapter))
     before = {name: value.detach().clone() for name, value in who.model.named_parameters()}
-    trainer(tmp_path, who, **options).train()
+    updated(trainer(tmp_path, who, **options), lambda _: experience())
     assert who.model.get_base_model().is_gradient_checkpointing == bool(options)
     moved = [before[name] - value for name, value in who.model.named_parameters() if value.requires_grad]
     got, wanted = (torch.cat([value.flatten() for value in values]) for values in (moved, wanted))
@@ -120,7 +122,7 @@ def test_the_reference_is_the_base_also_of_a_resumed_adapter(folder, tmp_path):
     made = trainer(tmp_path, who, beta=0.1)
     assert made.ref_model is None and list(who.model.peft_config) == ["default"], "no copy of anything"
     assert made.beta == made.args.beta == 0.1
-    made.train()
+    updated(made, lambda _: experience())
     inputs = made._updates[0][0]
     with torch.no_grad():
         base = log_probabilities(load_like(folder))
@@ -144,7 +146,7 @@ def test_an_adapter_over_quantized_weights_keeps_its_precision(folder, tmp_path,
     before = [value.detach().clone() for value in adapter_parameters(who.model, "default")]
     made = trainer(tmp_path, who)
     assert all(map(torch.equal, adapter_parameters(who.model, "default"), before))
-    made.train()
+    updated(made, lambda _: experience())
     after = adapter_parameters(who.model, "default")
     assert all(value.dtype == torch.float32 for value in after) and not any(map(torch.equal, after, before))
     with adapters_off(who.model), torch.no_grad():

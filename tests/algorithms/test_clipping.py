@@ -1,38 +1,34 @@
 """Gradient norms are tracked exactly, and clipping works as documented."""
 
 import math
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny_update import Bowl, trained
-from transformers import TrainerCallback
+from tiny_update import Bowl, trainer
+from updating import Gradients, updated
 
 from rlvr_exp.algorithms.clipping import Clipping
-
-
-class Gradients(TrainerCallback):
-    """The gradient of each optimizer step."""
-
-    def __init__(self) -> None:
-        self.seen: list[torch.Tensor] = []
-
-    def on_pre_optimizer_step(self, args, state, control, model=None, **_) -> None:
-        self.seen.append(torch.cat([value.grad.flatten() for value in model.parameters()]).double())
+from rlvr_exp.config import compose
 
 
 def stepped(scale: float, limit: float, seed: int, steps: int = 1, every: int = 1):
     """The optimizer's gradients, the logged rows, and the gradient of the first step before clipping."""
-    bowl, seen = Bowl(seed, scale), Gradients()
+    bowl = Bowl(seed, scale)
     bowl(torch.zeros(1))["loss"].backward()
     whole = torch.cat([value.grad.flatten() for value in bowl.parameters()]).double()
     bowl.zero_grad()
-    words = ["optimizer=sgd", "optimizer.lr=1e-6", f"optimizer.max_grad_norm={limit}", f"run.log_every_steps={every}"]
-    _, rows = trained(
-        bowl, *words, "scheduler=constant", "scheduler.warmup_steps=0", f"algorithm.max_steps={steps}", callbacks=[seen]
-    )
-    return seen.seen, [row for row in rows if "grad_norm" in row], whole
+    words = ["optimizer=sgd", "optimizer.lr=1e-6", f"optimizer.max_grad_norm={limit}", f"algorithm.max_steps={steps}"]
+    config = compose(["+stage=grpo", *words, "scheduler=constant", "scheduler.warmup_steps=0"]).config
+    with TemporaryDirectory() as scratch:
+        made = trainer(bowl, config, Path(scratch))
+        gradients = Gradients(made.optimizer)
+        rows = updated(made, lambda _: None, every)
+    return gradients.seen, rows, whole
 
 
 SCALES, LIMITS, SEEDS = st.floats(0.01, 100), st.floats(0.01, 100), st.integers(0, 50)
@@ -62,12 +58,24 @@ def test_clipping_bounds_the_norm_and_keeps_the_direction(scale: float, limit: f
         assert float(after.norm()) == pytest.approx(limit, rel=1e-4)
 
 
+def holding(norm: float, limit: float) -> SimpleNamespace:
+    """A trainer whose gradient has this norm."""
+    model = torch.nn.Linear(1, 1, bias=False).double()
+    model.weight.grad = torch.full_like(model.weight, norm)
+    return SimpleNamespace(
+        args=SimpleNamespace(max_grad_norm=limit),
+        model_wrapped=model,
+        under_deepspeed=False,
+        _clip_grad_norm=lambda _: torch.nn.utils.clip_grad_norm_(model.parameters(), limit),
+    )
+
+
 @pytest.mark.property(47)
 @given(norms=st.lists(st.floats(0, 10), min_size=1, max_size=20), limit=st.floats(0.1, 10))
 def test_a_row_speaks_of_every_step_since_the_last_one(norms: list[float], limit: float) -> None:
     counted = Clipping()
     for norm in norms:
-        counted.record(norm, min(norm, limit), limit)
+        assert counted.clip(holding(norm, limit)) == pytest.approx(norm)
     row = counted.metrics()
     assert row["grad_norm/clipped"] == sum(norm > limit for norm in norms) / len(norms)
     assert math.isclose(row["grad_norm"], math.fsum(norms) / len(norms), abs_tol=1e-12)

@@ -11,13 +11,15 @@ import fixed_batch
 import pytest
 import torch
 from tokenizers import pre_tokenizers
-from transformers import TrainerCallback
+from updating import driven
 
+from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.sft import ImitationTrainer
 from rlvr_exp.config import build, compose
 from rlvr_exp.config.algorithm import SFT
-from rlvr_exp.stages.sft import trainer_arguments
+from rlvr_exp.stages.sft import batch_plan, trainer_arguments
 from rlvr_exp.tasks.base import Task
+from rlvr_exp.training.sft_learner import GoldFeed, SFTLearner
 
 gc.freeze()  # Transformers collects garbage before every run; objects of imports need not be scanned each time.
 
@@ -47,18 +49,16 @@ def run(folder: Path, options: dict[str, Any]) -> tuple:
     config = compose(["+stage=sft", *(f"algorithm.{name}={value}" for name, value in options.items())]).config
     policy = fixed_batch.policy(folder / "policy")
     policy.tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    who, parts = build(config.algorithm), SimpleNamespace(policy=policy)
+    who, plan = build(config.algorithm), batch_plan(config)
     rows, _ = who.examples(policy, SimpleNamespace(prompt=lambda task: task.inputs), TASKS)
-    seen = TrainerCallback()
-    args = trainer_arguments(parts, config, who, folder / "scratch")
+    args = trainer_arguments(policy, config, who, plan, folder / "scratch")
     descent = torch.optim.SGD(policy.model.parameters(), lr=1e-12)
-    made = ImitationTrainer(policy, args, descent, rows, rows, [seen])
-    with (
-        mock.patch.object(seen, "on_evaluate", wraps=seen.on_evaluate) as evaluated,
-        mock.patch.object(made, "training_step", wraps=made.training_step) as passes,
-    ):
-        made.train()
-    return len(rows), passes.call_count, evaluated.call_count, made.state.global_step
+    made = ImitationTrainer(policy, args, descent, rows, rows, NonFiniteGuard())
+    learner, losses = SFTLearner("policy", made, who.eval_every_steps), []
+    feed = GoldFeed(len(rows), plan.sequences, config.seed)
+    with mock.patch.object(made, "training_step", wraps=made.training_step) as passes:
+        driven(learner, feed.collect, after=lambda one: one.due(one.steps) and losses.append(one.held_out_loss()))
+    return len(rows), passes.call_count, len(losses), learner.steps
 
 
 @pytest.fixture(scope="module")

@@ -1,15 +1,15 @@
 """Both roles of Dafny are imitated in the same way: the answer and its end are learned, the prompt and the pads are not."""
 
 import json
-from types import SimpleNamespace
 
 import pytest
 import torch
 
+from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.sft import IGNORED, ImitationTrainer
 from rlvr_exp.config import build, compose
 from rlvr_exp.models.policy import load_policy
-from rlvr_exp.stages.sft import trainer_arguments
+from rlvr_exp.stages.sft import batch_plan, trainer_arguments
 
 ROWS = [
     {
@@ -42,9 +42,9 @@ def batches(policy, tmp_path_factory):
         tasks = domain.splits()["train"]
         rows, left_out = algorithm.examples(policy, domain, tasks)
         assert len(rows) == len(tasks) and not left_out
-        arguments = trainer_arguments(SimpleNamespace(policy=policy), config, algorithm, folder / role)
+        arguments = trainer_arguments(policy, config, algorithm, batch_plan(config), folder / role)
         descent = torch.optim.SGD(policy.model.parameters(), lr=0.1)
-        trainer = ImitationTrainer(policy, arguments, descent, rows, rows, [])
+        trainer = ImitationTrainer(policy, arguments, descent, rows, rows, NonFiniteGuard())
         return domain, tasks, rows, trainer.data_collator(list(rows))
 
     return {role: made(role) for role in ("writer", "annotator", "both")}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from rank_program import FED, STEPS, TURNS, trace
-from roles_in_turn import trained
+from roles_in_turn import Pair, trained
 
 from rlvr_exp.config.parallel import Parallel
 from rlvr_exp.launch.children import child_environment, log_name, run_children
@@ -26,7 +26,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> list[dict]:
     """The findings of each of two ranks."""
     folder = tmp_path_factory.mktemp("ranks")
     shared = child_environment(threads=1)
-    shared["PYTHONPATH"] = os.pathsep.join([str(HERE), shared["PYTHONPATH"]])
+    shared["PYTHONPATH"] = os.pathsep.join([str(HERE), str(HERE.parent), shared["PYTHONPATH"]])
     arguments = [str(folder / "found"), ",".join(STRATEGIES)]
     envs = environments(Parallel(strategy="ddp", processes=2), shared)
     ended = run_children("rank_program", arguments, folder, envs, lambda event: None)
@@ -83,4 +83,19 @@ def test_roles_in_turn_learn_as_if_alone_and_leave_the_idle_role_unchanged(found
     assert in_turn["idle_kept"] and in_turn["learned"] and apart["idle_kept"]
     assert in_turn["steps"] == [2, 1, 4, 4]
     assert in_turn["weights"] == apart["weights"], "optimizer and schedule went on where they were"
+    assert [len(rows) for rows in in_turn["rows"].values()] == [2, 2]
     assert in_turn["weights"]["default"] != in_turn["weights"]["critic"]
+
+
+def test_roles_resumed_between_turns_learn_what_they_would_have_learned(tmp_path: Path) -> None:
+    """Weights and rows, bit for bit, also where a role has not begun."""
+    turns = TURNS["in turn"]
+    whole = vars(trained(Parallel(), turns))
+    for cut in range(1, len(turns)):
+        folder = tmp_path / str(cut)
+        first = Pair(Parallel(), str(tmp_path))
+        first.train(turns[:cut])
+        second = Pair(Parallel(), str(tmp_path), first.save(folder)).train(turns[cut:])
+        assert second.weights == whole["weights"] and second.steps == whole["steps"][cut:]
+        for name, rows in second.rows.items():
+            assert rows == (whole["rows"][name][-len(rows) :] if rows else [])

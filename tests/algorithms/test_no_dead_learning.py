@@ -47,7 +47,7 @@ def trace(group: str, option: str, *words: str) -> tuple[tuple[float, ...], ...]
     ]
     said = {word.partition("=")[0]: word for word in [*STEPS, *still, f"{group}={option}", *beside, *words]}
     _, rows = trained(model, *said.values())
-    return tuple((row["loss"], row["learning_rate"], row["grad_norm/after"]) for row in rows if "learning_rate" in row)
+    return tuple((row["loss"], row["learning_rate"], row["grad_norm/after"]) for row in rows)
 
 
 def others(schema: type, name: str) -> list[Any]:

@@ -3,52 +3,50 @@
 import copy
 import json
 import math
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny_update import Bowl, tiny_language_model, trained
-from transformers import TrainerCallback
+from tiny_update import Bowl, tiny_language_model, trainer
+from updating import updated
 
 from rlvr_exp.algorithms.nonfinite_guard import CAUSES, NonFiniteGuard
+from rlvr_exp.config import compose
 from rlvr_exp.core.errors import GuardStop, InputError
+from rlvr_exp.training.learner import Learner
 
 OPTIMIZERS = ("sgd", "adam", "adamw", "adafactor", "muon")
 FAULTS = ("loss nan", "loss inf", "gradient nan", "gradient inf", "reward")
 CAUSE = {fault: fault.split()[0] for fault in FAULTS}
 
 
-class Sick(TrainerCallback):
-    """Injects faults into chosen steps, records the state after each, and stands for the run's guards."""
+class Sick:
+    """Injects faults into chosen steps, and records the state after each."""
 
-    def __init__(self, faults: dict[int, str], most: int = 5):
-        self.updates = NonFiniteGuard(most)
-        self._faults = faults
+    def __init__(self, faults: dict[int, str], guard: NonFiniteGuard):
+        self._faults, self._guard = faults, guard
         self.fault = ""
         self.after: list[tuple[dict, dict]] = []
-        self.rows: list[dict[str, float]] = []
 
-    def on_step_begin(self, args, state, control, **_):
-        self.updates.check(state.global_step)
-        self.fault = self._faults.get(state.global_step + 1, "")
-        self.updates.rewards(["cases=nan"] if self.fault == "reward" else [])
+    def before(self, step: int) -> None:
+        self.fault = self._faults.get(step + 1, "")
+        self._guard.rewards(["cases=nan"] if self.fault == "reward" else [])
 
-    def on_step_end(self, args, state, control, model=None, optimizer=None, **_):
-        self.after.append(copy.deepcopy((model.state_dict(), optimizer.state_dict())))
-        self.rows.append(self.updates.metrics())
-
-    def on_train_end(self, args, state, control, **_):
-        self.updates.check(state.global_step, ended=True)
+    def note(self, learner: Learner) -> None:
+        trainer = learner.trainer
+        self.after.append(copy.deepcopy((trainer.model.state_dict(), trainer.optimizer.state_dict())))
 
 
-def sick(model, callback: Sick):
+def sick(model, faults: Sick):
     """The model with injected faults; a fault of the gradient leaves the loss finite."""
     plain = type(model).forward
 
     def forward(row):
         loss = plain(model, row)["loss"]
-        what, _, size = callback.fault.partition(" ")
+        what, _, size = faults.fault.partition(" ")
         if what == "loss":
             loss = loss + torch.tensor(float(size))  # Its gradient stays finite: a constant is added.
         elif what == "gradient":
@@ -60,10 +58,14 @@ def sick(model, callback: Sick):
 
 
 def run(faults: dict[int, str], *words: str, model=None, steps: int = 6, most: int = 5):
-    callback = Sick(faults, most)
+    guard = NonFiniteGuard(most)
+    injected = Sick(faults, guard)
     size = [f"algorithm.max_steps={steps}", "scheduler.warmup_steps=0"]
-    _, rows = trained(sick(model or Bowl(), callback), *size, *words, callbacks=[callback])
-    return callback, rows
+    config = compose(["+stage=grpo", *size, *words]).config
+    with TemporaryDirectory() as scratch:
+        made = trainer(sick(model or Bowl(), injected), config, Path(scratch), guard)
+        rows = updated(made, injected.before, config.run.log_every_steps, injected.note)
+    return injected.after, rows
 
 
 def flat(state) -> str:
@@ -75,24 +77,24 @@ def flat(state) -> str:
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_a_skipped_update_leaves_weights_and_optimizer_untouched(optimizer: str, fault: str) -> None:
     model = tiny_language_model() if optimizer == "muon" else None
-    callback, _ = run({3: fault}, f"optimizer={optimizer}", "scheduler=cosine", model=model)
-    weights, states = zip(*callback.after, strict=True)
+    after, rows = run({3: fault}, f"optimizer={optimizer}", "scheduler=cosine", model=model)
+    weights, states = zip(*after, strict=True)
     assert flat(weights[2]) == flat(weights[1]) and flat(states[2]) == flat(states[1])
     assert flat(weights[1]) != flat(weights[0]) and flat(weights[3]) != flat(weights[2]), "the others move"
     assert all(value.isfinite().all() for value in weights[-1].values())
-    assert [row["guard/skipped"] for row in callback.rows] == [0, 0, 1, 0, 0, 0]
-    assert {name for name in CAUSES if callback.rows[2][f"guard/{name}"]} == {CAUSE[fault]}
+    assert [row["guard/skipped"] for row in rows] == [0, 0, 1, 0, 0, 0]
+    assert {name for name in CAUSES if rows[2][f"guard/{name}"]} == {CAUSE[fault]}
 
 
 @settings(deadline=None, max_examples=6)
 @given(st.dictionaries(st.integers(1, 6), st.sampled_from(FAULTS), max_size=4))
 def test_finite_steps_are_those_of_a_run_without_faults(faults: dict[int, str]) -> None:
     """Bit for bit: the schedule and the optimizer's count of steps stand still while an update is skipped."""
-    callback, _ = run(faults, "optimizer=adamw", "scheduler=constant")
-    weights = [flat(weights) for step, (weights, _) in enumerate(callback.after, 1) if step not in faults]
+    after, rows = run(faults, "optimizer=adamw", "scheduler=constant")
+    weights = [flat(weights) for step, (weights, _) in enumerate(after, 1) if step not in faults]
     alone, _ = run({}, "optimizer=adamw", "scheduler=constant", steps=6 - len(faults))
-    assert weights == [flat(weights) for weights, _ in alone.after]
-    assert sum(row["guard/skipped"] for row in callback.rows) == len(faults)
+    assert weights == [flat(weights) for weights, _ in alone]
+    assert sum(row["guard/skipped"] for row in rows) == len(faults)
 
 
 def test_a_row_has_the_mean_loss_of_applied_updates() -> None:
@@ -100,7 +102,7 @@ def test_a_row_has_the_mean_loss_of_applied_updates() -> None:
     _, sound = run({}, *words)
     _, some = run({2: "loss nan"}, *words)
     _, none = run({1: "loss inf", 2: "gradient nan", 3: "reward"}, *words)
-    losses = [[row["loss"] for row in rows if "learning_rate" in row] for rows in (sound, some, none)]
+    losses = [[row["loss"] for row in rows] for rows in (sound, some, none)]
     assert losses[1] == pytest.approx(losses[0], rel=1e-4)
     assert math.isnan(losses[2][0]) and losses[2][1] == pytest.approx(losses[0][1], rel=1e-4), "and none lasts"
 
@@ -121,8 +123,8 @@ def test_too_many_in_a_row_stop_the_run_with_step_figure_and_remedy(most: int, f
 
 
 def test_tolerated_skips_do_not_stop_it_and_applied_updates_reset_the_count() -> None:
-    callback, _ = run({1: "loss nan", 2: "loss nan", 4: "loss nan", 5: "loss nan"}, most=2)
-    assert len(callback.after) == 6
+    after, _ = run({1: "loss nan", 2: "loss nan", 4: "loss nan", 5: "loss nan"}, most=2)
+    assert len(after) == 6
 
 
 def test_a_run_that_applied_no_update_is_stopped_at_its_end() -> None:

@@ -147,10 +147,10 @@ def both(folder, name, formula, drift, on_policy=False, tokens=1000, *words):
     who = batch.algorithm(name, *words)
     recorded = batch.drawn_from(batch.policy(folder / "same").model, drift)
     given = who.experience(batch.groups(who, recorded, sampled_at=1 if on_policy else 0), 0)
-    made = batch.trainer(folder, who, given, tokens)
+    made = batch.trainer(folder, who, tokens)
     paper = Paper(made.model, recorded, made.ref_model)
     wanted = paper.descent(formula(paper))
-    return batch.gradient(made), wanted
+    return batch.gradient(made, given), wanted
 
 
 def close(got, wanted) -> bool:
@@ -191,7 +191,8 @@ def test_a_member_without_a_verdict_is_as_if_it_had_never_been_sampled(tmp_path)
     who = batch.algorithm("dr_grpo")
     recorded = batch.drawn_from(batch.policy(tmp_path / "same").model, 0.4)
     rewards = (REWARDS[0], (0.2, None, 0.4), REWARDS[2])
-    made = batch.trainer(tmp_path, who, who.experience(batch.groups(who, recorded, rewards), 0))
+    given = who.experience(batch.groups(who, recorded, rewards), 0)
+    made = batch.trainer(tmp_path, who)
     paper = Paper(made.model, recorded)
     answers = []
     for q, row in enumerate(rewards):
@@ -200,4 +201,4 @@ def test_a_member_without_a_verdict_is_as_if_it_had_never_been_sampled(tmp_path)
             if reward is not None:
                 ratio = (paper.now[q][i] - paper.old[q][i]).exp()
                 answers.append(sum(clipped(r, reward - fmean(judged), 0.2, 0.2) for r in ratio) / LIMIT)
-    assert close(batch.gradient(made), paper.descent(sum(answers) / len(answers)))
+    assert close(batch.gradient(made, given), paper.descent(sum(answers) / len(answers)))

@@ -7,7 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny_ppo import ANSWER, EVERYTHING, GROUPS, ONCE, SIZE, algorithm, batch, groups, policy, trainer, weights
+from tiny_ppo import ANSWER, EVERYTHING, GROUPS, ONCE, SIZE, algorithm, batch, groups, policy, trained, trainer, weights
 
 from rlvr_exp.algorithms.optimizers import AdamW, Muon
 from rlvr_exp.algorithms.ppo import add_value_weights
@@ -48,11 +48,11 @@ def by_hand(ppo, silent=()) -> torch.Tensor:
     return torch.cat([torch.zeros(w.numel()) if w.grad is None else w.grad.flatten() for w in critic.parameters()])
 
 
-def moved(tmp_path, ppo, **more) -> torch.Tensor:
+def moved(tmp_path, ppo, silent: tuple[int, ...] = (), **more) -> torch.Tensor:
     """The change of the weights by a plain step at rate 1: the gradient."""
     made = trainer(tmp_path, ppo, **more)
     before = weights(made.model)
-    made.train()
+    trained(made, ppo, silent)
     return before - weights(made.model)
 
 
@@ -79,9 +79,10 @@ def test_an_updates_gradient_is_the_papers_in_any_split(tmp_path_factory, tokens
 
 
 def parts_moved(tmp_path, decay: float = 0.0, **options) -> dict[str, bool]:
-    made = trainer(tmp_path, algorithm(**{**ONCE, **options}), lr=0.1, decay=decay)
+    ppo = algorithm(**{**ONCE, **options})
+    made = trainer(tmp_path, ppo, lr=0.1, decay=decay)
     before = {name: value.detach().clone() for name, value in made.model.named_parameters()}
-    made.train()
+    trained(made, ppo)
     changed = {name: not torch.equal(value, before[name]) for name, value in made.model.named_parameters()}
     if trunk := [same for name, same in changed.items() if name.startswith("value.trunk.layers")]:
         assert len(set(trunk)) == 1, changed
@@ -118,11 +119,12 @@ def test_a_batch_without_a_verdict_moves_nothing(tmp_path):
 @pytest.mark.property(14)
 def test_the_values_loss_leaves_a_policy_with_its_own_trunk_as_it_is(tmp_path):
     """With advantages of zero the policy has no loss, whatever the value's loss."""
-    made = trainer(tmp_path, algorithm(**{**ONCE, "value_trunk": OWN, "max_steps": 2, "iterations": 2}), lr=0.1)
+    ppo = algorithm(**{**ONCE, "value_trunk": OWN, "max_steps": 2, "iterations": 2})
+    made = trainer(tmp_path, ppo, lr=0.1)
     given = made._prepared
     made._prepared = lambda experience: silenced(given(experience))
     before, value = weights(made._critic.policy), weights(made._critic.value)
-    made.train()
+    trained(made, ppo)
     assert torch.equal(weights(made._critic.policy), before)
     assert not torch.equal(weights(made._critic.value), value)
 
@@ -132,10 +134,10 @@ def silenced(experience):
 
 
 def test_the_values_rate_is_its_own(tmp_path):
-    usual = trainer(tmp_path, algorithm(**ONCE), lr=0.1)
-    other = trainer(tmp_path, algorithm(**ONCE, value_lr=0.2), lr=0.1)
-    for made in (usual, other):
-        made.train()
+    algorithms = algorithm(**ONCE), algorithm(**ONCE, value_lr=0.2)
+    usual, other = (trainer(tmp_path, ppo, lr=0.1) for ppo in algorithms)
+    for made, ppo in zip((usual, other), algorithms, strict=True):
+        trained(made, ppo)
     assert torch.equal(weights(usual._critic.policy), weights(other._critic.policy))
     assert torch.allclose(2 * weights(usual._critic.value), weights(other._critic.value))
 
@@ -164,12 +166,13 @@ def test_the_values_weights_join_any_optimizer_and_a_trunks_matrices_decay_as_th
 
 
 def test_every_pass_and_minibatch_is_an_update_on_one_batch(tmp_path):
-    made = trainer(tmp_path, algorithm(iterations=3, minibatches=2, kl_coef=0.0, max_steps=12), lr=0.01)
+    ppo = algorithm(iterations=3, minibatches=2, kl_coef=0.0, max_steps=12)
+    made = trainer(tmp_path, ppo, lr=0.01)
     seen = []
     cut = made._minibatches
     made._minibatches = lambda experience: seen.append(cut(experience)) or seen[-1]
-    made.train()
-    assert made.asked == [0, 6] and made.state.global_step == 12
+    _, asked = trained(made, ppo)
+    assert asked == [0, 6] and made.state.global_step == 12
     for parts in seen:
         assert [len(part) for part in parts] == [2, 2] and sorted(parts[0] + parts[1]) == list(range(GROUPS))
     assert seen[0] != seen[1], "another cut for another batch"
@@ -192,18 +195,11 @@ def test_minibatches_add_up_to_the_batch(tmp_path):
 
 
 def test_from_the_second_update_on_clips_hold_back_and_metrics_say_so(tmp_path):
-    made = trainer(
-        tmp_path,
-        algorithm(kl_coef=0.0, value_coef=1.0, max_steps=4, clip_low=0.05, clip_high=0.05),
-        lr=0.3,
-        logging_steps=1,
-    )
-    made.train()
-    rows = [row for row in made.state.log_history if "value/loss" in row]
-    first, *later = rows[:4]
-    assert first["clip_ratio/low_mean"] == first["clip_ratio/high_mean"] == first["value/clipped"] == 0
+    ppo = algorithm(kl_coef=0.0, value_coef=1.0, max_steps=4, clip_low=0.05, clip_high=0.05)
+    (first, *later), _ = trained(trainer(tmp_path, ppo, lr=0.3), ppo)
+    assert first["clip/low"] == first["clip/high"] == first["value/clipped"] == 0
     assert abs(first["kl/old"]) < 1e-9 and all(row["kl/old"] > 0 for row in later)
-    assert any(row["clip_ratio/low_mean"] + row["clip_ratio/high_mean"] > 0 for row in later)
+    assert any(row["clip/low"] + row["clip/high"] > 0 for row in later)
     assert any(row["value/clipped"] > 0 for row in later)
     assert "value/explained_variance" in first and "value/explained_variance" not in later[0], "once a batch"
 
@@ -214,10 +210,10 @@ def test_replayed_groups_are_weighted_by_what_the_policy_of_the_day_thinks_of_th
         whiten_advantages=False,
     )
     made = trainer(tmp_path, ppo, lr=0.05)
-    told = []
-    made.on_batch = told.append
-    made.train()
-    assert [one.groups for one in told] == [GROUPS, GROUPS + 3, GROUPS + 3] and made.asked == [0, 1, 2]
+    told, take = [], made.take
+    made.take = lambda given: told.append(take(given))
+    _, asked = trained(made, ppo)
+    assert [one.groups for one in told] == [GROUPS, GROUPS + 3, GROUPS + 3] and asked == [0, 1, 2]
     last = told[-1]
     fresh, old = slice(None, GROUPS * SIZE), slice(GROUPS * SIZE, None)
     live = last.completion_mask[old] > 0
@@ -257,7 +253,7 @@ def test_one_weight_for_every_token_of_a_batch():
 
 def test_a_value_saved_with_the_policys_checkpoint_is_resumed(tmp_path):
     first = trainer(tmp_path, algorithm(**ONCE), lr=0.1)
-    first.train()
+    trained(first, algorithm(**ONCE))
     first.checkpoint_parts["value"].save(tmp_path)
     again = trainer(tmp_path, algorithm(**ONCE, checkpoint=str(tmp_path)))
     assert weights(again.checkpoint_parts["value"]).abs().sum() > 0
@@ -266,10 +262,11 @@ def test_a_value_saved_with_the_policys_checkpoint_is_resumed(tmp_path):
 
 
 def test_minibatches_beyond_the_groups_are_empty_updates(tmp_path):
-    made = trainer(tmp_path, algorithm(**{**ONCE, "minibatches": GROUPS + 2, "max_steps": GROUPS + 2}), lr=0.1)
+    ppo = algorithm(**{**ONCE, "minibatches": GROUPS + 2, "max_steps": GROUPS + 2})
+    made = trainer(tmp_path, ppo, lr=0.1)
     before = weights(made.model)
-    made.train()
-    assert made.asked == [0] and not torch.equal(weights(made.model), before)
+    _, asked = trained(made, ppo)
+    assert asked == [0] and not torch.equal(weights(made.model), before)
     assert torch.isfinite(weights(made.model)).all()
 
 
@@ -280,10 +277,10 @@ def test_the_reference_of_an_adapter_is_its_base_and_only_adapter_and_value_move
         plain, model=new_adapter(plain.model, Adapter(kind="lora", rank=2, targets=["q_proj", "v_proj"]), seed=0)
     )
     ppo = algorithm(kl_coef=0.1, kl_in=kl_in, iterations=2, max_steps=4)
-    made = trainer(tmp_path, ppo, lr=1.0, who=who, logging_steps=1)
+    made = trainer(tmp_path, ppo, lr=1.0, who=who)
     before = {name: value.detach().clone() for name, value in made.model.named_parameters()}
-    made.train()
+    rows, _ = trained(made, ppo)
     moved = {name for name, value in made.model.named_parameters() if not torch.equal(value, before[name])}
     assert moved and all("lora_" in name or name.startswith("value.") for name in moved)
-    distances = [row["kl"] for row in made.state.log_history if "kl" in row]
+    distances = [row["kl"] for row in rows if "kl" in row]
     assert abs(distances[0]) < 1e-9 and distances[-1] > 1e-7, "from the base, which stays where it is"

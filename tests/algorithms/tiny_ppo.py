@@ -1,7 +1,6 @@
 """PPO on a policy of a few hundred weights and a batch built by hand."""
 
 import math
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,9 @@ import torch
 from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 from trl import GRPOConfig
+from updating import updated
 
+from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.ppo import PPO
 from rlvr_exp.algorithms.ppo_trainer import PPOTrainer
 from rlvr_exp.algorithms.replay_buffer import Recent
@@ -54,7 +55,9 @@ def groups(step: int = 0, silent: tuple[int, ...] = ()) -> list[Recent]:
     made = []
     for number in range(GROUPS):
         places = [number * SIZE + member for member in range(SIZE)]
-        samples = tuple(TokenSample(tokens(1 + place % ANSWER), (-3.0,) * (1 + place % ANSWER), False) for place in places)
+        samples = tuple(
+            TokenSample(tokens(1 + place % ANSWER), (-3.0,) * (1 + place % ANSWER), False) for place in places
+        )
         rewards = tuple(math.nan if place in silent else float(place % 3) for place in places)
         made.append(Recent(step * 100 + number, tokens(PROMPT - number % 2), samples, rewards))
     return made
@@ -69,7 +72,6 @@ def trainer(
     ppo: PPO,
     lr: float = 1.0,
     tokens: int = EVERYTHING,
-    silent: tuple[int, ...] = (),
     who: Policy | None = None,
     decay: float = 0.0,
     **more: Any,
@@ -96,19 +98,13 @@ def trainer(
     optimizer = torch.optim.SGD(
         [value for value in who.model.parameters() if value.requires_grad], lr=lr, weight_decay=decay
     )
+    return ppo.trainer(who, args, optimizer, NonFiniteGuard(), BatchLimits(tokens, PROMPT))
+
+
+def trained(made: PPOTrainer, ppo: PPO, silent: tuple[int, ...] = ()) -> tuple[list[dict[str, float]], list[int]]:
+    """(rows of all updates, steps that needed a batch); the given samples have no verdict."""
     asked: list[int] = []
-
-    def collect(step: int) -> Trajectories:
-        asked.append(step)
-        return batch(ppo, step, silent)
-
-    made = ppo.trainer(who, args, optimizer, collect, [], BatchLimits(tokens, PROMPT))
-    made.asked = asked
-    return made
-
-
-def with_options(ppo: PPO, **options: Any) -> PPO:
-    return replace(ppo, **options)
+    return updated(made, lambda step: asked.append(step) or batch(ppo, step, silent)), asked
 
 
 def weights(module: torch.nn.Module) -> torch.Tensor:

@@ -1,19 +1,19 @@
-"""The smallest real update: our optimizer, schedule and clipping in Transformers' own loop, on a convex loss."""
+"""The smallest real update: our optimizer, schedule and clipping, on a convex loss."""
 
 import gc
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import torch
 from torch import nn
-from torch.utils.data import Dataset
-from transformers import PrinterCallback, Trainer, TrainingArguments
+from transformers import Trainer, TrainingArguments
+from updating import updated
 
 from rlvr_exp.algorithms.arguments import shared_arguments
-from rlvr_exp.algorithms.clipping import GradNormMetrics
-from rlvr_exp.algorithms.nonfinite_guard import SkipNonFiniteUpdates
+from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
+from rlvr_exp.algorithms.stepped import Stepped
 from rlvr_exp.config import build, compose
-from rlvr_exp.training.callbacks import MetricsLogger
 
 gc.freeze()  # Transformers collects garbage before every run; objects of imports need not be scanned each time.
 
@@ -34,54 +34,40 @@ class Bowl(nn.Module):
         return {"loss": self.scale * off / 2}
 
 
-class OneRow(Dataset):
-    def __len__(self) -> int:
-        return 1
+class TinyTrainer(Stepped, Trainer):
+    """Every update is one pass over the loss, which reads no data."""
 
-    def __getitem__(self, index: int) -> dict[str, torch.Tensor]:
-        return {"row": torch.zeros(1)}
+    def __init__(self, **given: Any):
+        super().__init__(**given)
+        self._metrics: dict[str, dict[str, list[float]]] = {"train": {}}
 
+    def take(self, batch: None) -> None: ...
 
-class TinyTrainer(SkipNonFiniteUpdates, GradNormMetrics, Trainer):
-    pass
-
-
-class Rows:
-    """A stand-in for a run's tracker and context."""
-
-    def __init__(self) -> None:
-        self.rows: list[dict[str, float]] = []
-
-    def log(self, step: int, row: dict[str, float]) -> None:
-        self.rows.append({"step": step, **row})
-
-    def progress(self, **_: object) -> None: ...
+    def passes(self) -> tuple[list[dict[str, torch.Tensor]], None]:
+        return [{"row": torch.zeros(1)}], None
 
 
-def trained(model: nn.Module, *words: str, callbacks=()) -> tuple[TinyTrainer, list[dict[str, float]]]:
+def trainer(model: nn.Module, config, scratch: Path, guard: NonFiniteGuard | None = None) -> TinyTrainer:
+    """A trainer with the optimizer, schedule and clipping of a configuration."""
+    arguments = shared_arguments(config, scratch, torch.float32)
+    return TinyTrainer(
+        model=model,
+        args=TrainingArguments(**arguments, max_steps=config.algorithm.max_steps),
+        optimizer=build(config.optimizer).make(model),
+        guard=guard or NonFiniteGuard(),
+    )
+
+
+def trained(model: nn.Module, *words: str) -> tuple[TinyTrainer, list[dict[str, float]]]:
     """The trainer after its last step, and the rows of a run's metrics."""
     config = compose(["+stage=grpo", *words]).config
-    rows = Rows()
     with TemporaryDirectory() as scratch:
-        arguments = shared_arguments(config, Path(scratch), torch.float32)
-        trainer = TinyTrainer(
-            model=model,
-            args=TrainingArguments(**arguments, max_steps=config.algorithm.max_steps, remove_unused_columns=False),
-            train_dataset=OneRow(),
-            callbacks=[MetricsLogger(rows, rows), *callbacks],
-            optimizers=(build(config.optimizer).make(model), None),
-        )
-        trainer.remove_callback(PrinterCallback)
-        for callback in callbacks:
-            if hasattr(callback, "updates"):
-                trainer.guard = callback.updates
-        trainer.train()
-    return trainer, rows.rows
+        made = trainer(model, config, Path(scratch))
+        return made, updated(made, lambda _: None, config.run.log_every_steps)
 
 
 def logged_rows(*words: str) -> list[dict[str, float]]:
-    """Rows with a rate: the last row, of the entire run, has none."""
-    return [row for row in trained(Bowl(), *words)[1] if "learning_rate" in row]
+    return trained(Bowl(), *words)[1]
 
 
 def tiny_language_model() -> nn.Module:

@@ -5,12 +5,10 @@ from pathlib import Path
 import pytest
 import torch
 from makers import made
-from small_models import loaded, logits, updated, written
+from small_models import loaded, logits, saved, updated, written
 
 from rlvr_exp.config.adapter import Adapter
-from rlvr_exp.config.run import Checkpoint
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.training.checkpoints import Checkpoints
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +21,7 @@ def base(tmp_path_factory) -> Path:
 )
 def test_it_answers_as_the_policy_that_was_trained(base: Path, tmp_path: Path, bits: str, kind: str) -> None:
     policy = updated(loaded(base, quantization=bits, adapter=Adapter(kind=kind, rank=4)))
-    adapter = Checkpoints(tmp_path, Checkpoint()).save(1, policy)
+    adapter = saved(tmp_path, policy)
     made(tmp_path, "merge", f"prepare.path={adapter}")
     merged, before = loaded(tmp_path / "merged"), loaded(base, quantization=bits)
     gap = (logits(merged) - logits(policy)).norm() / (logits(before) - logits(policy)).norm()
@@ -33,7 +31,7 @@ def test_it_answers_as_the_policy_that_was_trained(base: Path, tmp_path: Path, b
 
 def test_stored_weights_take_the_place_of_quantized_ones_on_request(base: Path, tmp_path: Path) -> None:
     policy = updated(loaded(base, quantization="4bit", adapter=Adapter(kind="lora", rank=4)))
-    adapter = Checkpoints(tmp_path, Checkpoint()).save(1, policy)
+    adapter = saved(tmp_path, policy)
     made(tmp_path, "merge", f"prepare.path={adapter}", "prepare.stored=true")
     over_stored = logits(loaded(base, adapter=Adapter(path=str(adapter))))
     assert torch.allclose(logits(loaded(tmp_path / "merged")), over_stored, atol=1e-3)
@@ -43,7 +41,7 @@ def test_stored_weights_take_the_place_of_quantized_ones_on_request(base: Path, 
 def test_what_cannot_be_merged_is_refused(base: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no adapter is there"):
         made(tmp_path, "merge", f"prepare.path={base}")
-    adapter = Checkpoints(tmp_path, Checkpoint()).save(1, loaded(base, adapter=Adapter(kind="lora")))
+    adapter = saved(tmp_path, loaded(base, adapter=Adapter(kind="lora")))
     with pytest.raises(InputError, match="holds something"):
         made(tmp_path, "merge", f"prepare.path={adapter}", f"prepare.output={base}")
     with pytest.raises(InputError, match="no checkpoint is there"):

@@ -28,8 +28,8 @@ from rlvr_exp.launch.resume import begin
 from rlvr_exp.main import main
 from rlvr_exp.models.policy import Policy, load_policy
 from rlvr_exp.stages.replay_update import checkpoint_before
-from rlvr_exp.training.checkpoints import Checkpoints, restore
-from rlvr_exp.training.saving import BestCheckpoint
+from rlvr_exp.training.checkpoints import Checkpoints, Contents, restore
+from rlvr_exp.training.selection import Selection
 
 ATTACKS = ("truncated", "one bit", "emptied", "missing", "swapped", "pickled")
 
@@ -73,7 +73,9 @@ class Attacked:
         """(file, attack, way) of everything that loaded silently, or opened a pickle."""
         assert not [way for way, refused in self.ways.items() if refused()], "a sound one is refused"
         silent = []
-        for name in sorted(path.relative_to(self.folder).as_posix() for path in self.folder.rglob("*") if path.is_file()):
+        for name in sorted(
+            path.relative_to(self.folder).as_posix() for path in self.folder.rglob("*") if path.is_file()
+        ):
             self.counts["files"] += 1
             for attack in ATTACKS:
                 silent += [(name, attack, way) for way in self._attack(name, attack)]
@@ -115,7 +117,10 @@ class Attacked:
         """Each returns how it refuses; '' where it does not."""
         named = compose([*self._words, f"run.resume={self.alone}"])
         auto = compose([*self._words, "run.resume=auto", f"run.dir={self.root}"])
-        config = {stage: compose([f"+stage={stage}", f"data.path={data()}", f"model.path={self.folder}"]).config for stage in READ}
+        config = {
+            stage: compose([f"+stage={stage}", f"data.path={data()}", f"model.path={self.folder}"]).config
+            for stage in READ
+        }
         policy, checkpoints = load_policy(config["evaluate"].model, 0), Checkpoints(self.alone, Checkpoint())
         kept = json.loads((self.folder / "state.json").read_text())
         parts = {name: SimpleNamespace(load_state_dict=lambda _: None) for name in kept}
@@ -145,10 +150,10 @@ class Attacked:
         return "" if found == self.root / "checkpoints" / self.newer.name else AnyName()
 
     def _best(self, checkpoints: Checkpoints) -> str:
-        best_checkpoint = BestCheckpoint(Select(metric="reward/mean"), checkpoints, SimpleNamespace(), dict)
+        selection = Selection(Select(metric="reward/mean"), checkpoints, SimpleNamespace())
         step = int(self.newer.name[5:])
-        best_checkpoint.load_state_dict({"by": ["reward/mean", "max"], "value": 1.0, "step": step, "waited": 0, "seen": step})
-        return "" if best_checkpoint.value is not None else AnyName()
+        selection.load_state_dict({"by": ["reward/mean", "max"], "value": 1.0, "step": step, "waited": 0, "seen": step})
+        return "" if selection.value is not None else AnyName()
 
     def by_command(self) -> None:
         """The options that a person types, once each: exit 2, the file named, and nothing is started."""
@@ -183,10 +188,7 @@ class AnyName(str):
 
 def _load(checkpoints: Checkpoints, folder: Path, policy: Policy, parts: Mapping[str, SimpleNamespace]) -> None:
     """Resume from it as a child does, up to where training would start: only refusals count here."""
-    trainer = SimpleNamespace(load_training=lambda _: None)
-    checkpoints.of(trainer)
-    checkpoints.add(parts)
-    checkpoints.load(folder, policy)
+    checkpoints.load(folder, Contents(policy, {}, parts))
 
 
 def _refusal(load: Callable[[], object]) -> str:

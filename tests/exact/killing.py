@@ -64,7 +64,11 @@ def _verification() -> None:
     from rlvr_exp.rollouts import rollout_loop
     from rlvr_exp.rollouts.completion import TRUNCATED
 
-    _replace(rollout_loop._RolloutLoop, "record_verdict", lambda old: _before(old, lambda self, place, verdict: verdict is not TRUNCATED))
+    _replace(
+        rollout_loop._RolloutLoop,
+        "record_verdict",
+        lambda old: _before(old, lambda self, place, verdict: verdict is not TRUNCATED),
+    )
 
 
 def _backward() -> None:
@@ -113,29 +117,20 @@ POINTS: Mapping[str, Callable[[], None]] = {
 }
 
 
-IDLE = "idle"
-"""In place of a point: nothing dies, and training ends where it starts."""
-
-
 def install() -> None:
     """Arm the point that the environment names, if any."""
     if "KILL_POINT" not in os.environ:
         return
-    from transformers import Trainer
-    from transformers.trainer_callback import CallbackHandler
-
-    if os.environ["KILL_POINT"] == IDLE:
-        Trainer.train = lambda self, **_: None
-        return
+    from rlvr_exp.training.loop import Loop
 
     def noting(old: Any) -> Any:
-        def begun(self: Any, args: Any, state: Any, control: Any) -> Any:
-            _at["step"] = state.global_step + 1
-            return old(self, args, state, control)
+        def update(self: Any, step: int) -> Any:
+            _at["step"] = step + 1
+            return old(self, step)
 
-        return begun
+        return update
 
-    _replace(CallbackHandler, "on_step_begin", noting)
+    _replace(Loop, "_update", noting)
     POINTS[os.environ["KILL_POINT"]]()
 
 

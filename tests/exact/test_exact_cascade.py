@@ -40,8 +40,8 @@ WORDS = [
     "optimizer.lr=2e-3",
 ]
 """Annotator in steps 1, 2, 5 and 6, writer in 3, 4 and 7."""
-THIRD = "3"
-"""Of the role's own steps: the annotator's third is step 5 of the run, after the checkpoint of step 4."""
+FIFTH = 5
+"""The annotator's third step, after the checkpoint of step 4."""
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,7 @@ def whole(runner: Runner, tmp_path_factory) -> Path:
     "point", ["generation", *(pytest.param(point, marks=pytest.mark.exact) for point in ("backward", "logging"))]
 )
 def test_roles_in_turn_go_on_as_if_nobody_had_died(point: str, whole: Path, tmp_path: Path, runner: Runner) -> None:
-    assert go(runner, tmp_path, killing.at(point, int(THIRD))) == 1
+    assert go(runner, tmp_path, killing.at(point, FIFTH)) == 1
     written = sorted(path.name for path in (tmp_path / "run" / "checkpoints").glob("step_*"))
     assert written == ["step_000002", "step_000003", "step_000004"], "when due, and at the best step"
     assert go(runner, tmp_path, {}) == 0, said_in(tmp_path)

@@ -145,7 +145,9 @@ def test_another_start_model_under_the_same_path_is_refused_by_its_file(tmp_path
     weights.write_bytes(content)
     with pytest.raises(InputError) as caught:
         begin(checked_options(root, *words), root)
-    assert [problem.what for problem in caught.value.problems] == [f"the start model's model/{weights.name} holds something else"]
+    assert [problem.what for problem in caught.value.problems] == [
+        f"the start model's model/{weights.name} holds something else"
+    ]
 
 
 def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
@@ -158,7 +160,9 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
 def test_a_completed_run_has_nothing_left_unless_more_steps_are_asked(tmp_path: Path, capsys) -> None:
     root = run(tmp_path / "run", steps=(6,), status="completed")
     assert begin(checked_options(root), root).completed
-    assert begin(checked_options(root, "algorithm.max_steps=8"), root) == Start((root / "checkpoints" / "step_000006").resolve(), 6)
+    assert begin(checked_options(root, "algorithm.max_steps=8"), root) == Start(
+        (root / "checkpoints" / "step_000006").resolve(), 6
+    )
     before = {path: path.stat().st_mtime_ns for path in root.rglob("*") if path.name != ".lock"}
     outcome = execute(checked_options(root), ["again"], root)
     assert outcome.code == 0 and outcome.summary["status"] == "completed"

@@ -8,15 +8,14 @@ import pytest
 import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from small_models import IDS, loaded, logits, updated, written
+from small_models import IDS, loaded, logits, saved, updated, written
 
 from rlvr_exp.config.adapter import Adapter
-from rlvr_exp.config.run import Checkpoint
 from rlvr_exp.core.errors import GuardStop, InputError
 from rlvr_exp.models.policy import Policy, add_adapter
 from rlvr_exp.rollouts.draw import LogitFilters
 from rlvr_exp.rollouts.sampler import SamplingParams, TokenSample, sample_groups
-from rlvr_exp.training.checkpoints import Checkpoints, restore
+from rlvr_exp.training.checkpoints import restore
 
 LORA = {"adapter": Adapter(kind="lora", rank=4)}
 FORMS = {
@@ -37,13 +36,11 @@ def base(tmp_path_factory) -> Path:
     return written(tmp_path_factory.mktemp("base"))
 
 
-def saved(run: Path, policy: Policy, step: int = 1) -> Path:
-    return Checkpoints(run, Checkpoint()).save(step, policy)
-
-
 def sampled(policy: Policy) -> TokenSample:
     """A short completion by the engine that rollouts use."""
-    ((one,),) = sample_groups(policy.model, [[5, 6]], [[(0, "draw")]], SamplingParams(LogitFilters(1.0), 4, policy.eos_ids))
+    ((one,),) = sample_groups(
+        policy.model, [[5, 6]], [[(0, "draw")]], SamplingParams(LogitFilters(1.0), 4, policy.eos_ids)
+    )
     return one
 
 
@@ -82,7 +79,10 @@ def test_an_adapters_checkpoint_is_a_plain_folder_of_the_library(base: Path, tmp
     assert wanted <= found and "model.safetensors" not in found and "README.md" not in found
     said = json.loads((folder / "adapter_config.json").read_text())
     assert said["base_model_name_or_path"] == str(base) and said["r"] == 4
-    assert set(json.loads((folder / "checkpoint.json").read_text())["sha256"]) == found - {"checkpoint.json", "training"}
+    assert set(json.loads((folder / "checkpoint.json").read_text())["sha256"]) == found - {
+        "checkpoint.json",
+        "training",
+    }
 
 
 def test_each_of_several_adapters_has_a_folder_of_its_name(base: Path, tmp_path: Path) -> None:
@@ -95,6 +95,15 @@ def test_each_of_several_adapters_has_a_folder_of_its_name(base: Path, tmp_path:
     assert torch.equal(logits(loaded(folder / "writer")), logits(policy))
     sums = json.loads((folder / "checkpoint.json").read_text())["sha256"]
     assert {"writer/adapter_model.safetensors", "annotator/base.json"} <= set(sums)
+
+
+@pytest.mark.parametrize("form", ["full", "lora"])
+def test_weights_of_an_earlier_format_load(base: Path, tmp_path: Path, form: str, monkeypatch) -> None:
+    policy = updated(loaded(base, **FORMS[form]))
+    with monkeypatch.context() as earlier:
+        earlier.setattr("rlvr_exp.core.sealed.FORMAT", 2)
+        folder = saved(tmp_path, policy)
+    assert torch.equal(logits(loaded(folder)), logits(policy))
 
 
 @pytest.mark.parametrize("form", ["full", "lora"])

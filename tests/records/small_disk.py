@@ -8,10 +8,10 @@ from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
 from rlvr_exp.config.run import Checkpoint
 from rlvr_exp.models.policy import Policy
-from rlvr_exp.training.checkpoints import Checkpoints
+from rlvr_exp.training.checkpoints import Checkpoints, Contents
 
 
-def saved_policy(run_dir: Path) -> tuple[Checkpoints, Policy]:
+def saved_policy(run_dir: Path) -> tuple[Checkpoints, Contents]:
     """Its weights take about 100 KB, every other file less than 10."""
     torch.manual_seed(0)
     shape = dict(vocab_size=20, hidden_size=64, intermediate_size=64, num_hidden_layers=1, num_attention_heads=2)
@@ -21,4 +21,4 @@ def saved_policy(run_dir: Path) -> tuple[Checkpoints, Policy]:
         tokenizer_object=Tokenizer(models.WordLevel(words, unk_token="w2")), pad_token="w0", eos_token="w1"
     )
     policy = Policy(Qwen3ForCausalLM(config), tokenizer, (1,), chat=False, thinking=False, max_tokens=64)
-    return Checkpoints(run_dir, Checkpoint()), policy
+    return Checkpoints(run_dir, Checkpoint()), Contents(policy, {}, {})

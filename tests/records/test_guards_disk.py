@@ -50,15 +50,15 @@ def test_rollouts_of_earlier_steps_stay_whole(tmp_path: Path) -> None:
 
 
 def test_the_checkpoint_before_stays_whole_and_nothing_of_the_new_one_is_left(tmp_path: Path) -> None:
-    checkpoints, policy = saved_policy(tmp_path)
-    first = checkpoints.save(1, policy)
+    checkpoints, contents = saved_policy(tmp_path)
+    first = checkpoints.save(1, contents)
     kept = {path: path.read_bytes() for path in first.rglob("*") if path.is_file()}
     with files_of_at_most(20_000), pytest.raises(Unwritable, match="checkpoints.* cannot be written: File too large"):
-        checkpoints.save(2, policy)
+        checkpoints.save(2, contents)
     assert {path: path.read_bytes() for path in first.rglob("*") if path.is_file()} == kept
     assert (tmp_path / "checkpoints" / "latest").resolve() == first.resolve()
     assert [path.name for path in (tmp_path / "checkpoints").glob("*step_000002*")] == []
-    assert checkpoints.save(2, policy).name == "step_000002", "once there is room"
+    assert checkpoints.save(2, contents).name == "step_000002", "once there is room"
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG])

@@ -1,63 +1,100 @@
-"""Training from the current step: nothing trained is no success, and nothing left is no training."""
+"""Training from the current step: nothing left is no training, and the policy ends at its best step."""
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
+import torch
+from fake_training import FakeLearner
+from tiny_step import flat, policy
 
+from rlvr_exp.config import compose, to_yaml
 from rlvr_exp.core.errors import GuardStop
-from rlvr_exp.core.files import write_json
-from rlvr_exp.stages.fit import fit, resumed_step
+from rlvr_exp.models.policy import Policy
+from rlvr_exp.records import manifest
+from rlvr_exp.records.context import RunContext
+from rlvr_exp.records.tracking import read_metrics
+from rlvr_exp.stages.fit import POLICY, Training, fit, resumed_step
+from rlvr_exp.training.loop import Measurement
+
+METRIC = "reward/mean"
 
 
-class Trainer:
-    def __init__(self, reaches: int):
-        self.state, self._reaches = SimpleNamespace(global_step=0), reaches
-        self.began: list[str | None] = []
+class Moving(FakeLearner):
+    """Each of its updates moves the weights."""
 
-    def train(self, resume_from_checkpoint: str | None) -> None:
-        self.began.append(resume_from_checkpoint)
-        self.state.global_step = self._reaches
+    def __init__(self, who: Policy):
+        super().__init__(POLICY)
+        self._who = who
 
-
-class Checkpoints:
-    def __init__(self):
-        self.loaded: list[Path] = []
-
-    def of(self, trainer) -> None: ...
-
-    def load(self, checkpoint: Path, *_) -> None:
-        self.loaded.append(checkpoint)
+    def update(self) -> None:
+        super().update()
+        with torch.no_grad():
+            for value in self._who.model.parameters():
+                value.add_(1.0)
 
 
-def go(place: Path, reaches: int, wanted: int = 6, resumed: int | None = 4, stopped: bool = False) -> tuple:
-    """(steps done, what training began from, what was loaded)."""
-    folder = place / "checkpoints" / f"step_{resumed or 0:06d}"
-    write_json(place / "manifest.json", {"resumed": [{"checkpoint": str(folder)}]} if resumed else {})
-    context = SimpleNamespace(directory=place, steps=0)
-    assert resumed_step(context) == resumed
-    config = SimpleNamespace(
-        algorithm=SimpleNamespace(max_steps=wanted), model=SimpleNamespace(trust_remote_code=False)
-    )
-    trainer, checkpoints = Trainer(reaches), Checkpoints()
-    best_checkpoint = SimpleNamespace(stopped=stopped, best_path=None, check=lambda: None)
-    done = fit(trainer, checkpoints, best_checkpoint, SimpleNamespace(policy=None), config, context)
-    return done, trainer.began, checkpoints.loaded
+class Feed:
+    rows = ()
+
+    def collect(self, step: int) -> int:
+        return step
+
+    def write(self, learners) -> None: ...
+
+
+def directory(place: Path, words: list[str], resumed: Path | None = None) -> RunContext:
+    """A run directory as the parent leaves it to its child."""
+    checked = compose(words)
+    place.mkdir(exist_ok=True)
+    (place / "config.yaml").write_text(to_yaml(checked))
+    if not (place / "manifest.json").exists():
+        manifest.begin(place, "grpo", 0, ["python"], "now")
+        manifest.update(place, data={}, start={})
+    if resumed is not None:
+        manifest.mark_resumed(place, resumed, ["python"], "now")
+    return RunContext(place, lambda event: None)
+
+
+def go(place: Path, steps: int, resumed: int = 0, best: int = 0, *more: str) -> tuple[int, Moving, Policy]:
+    """(steps done, the learner, the policy) of a run resumed after so many steps; rewards are highest at step `best`."""
+    words = ["+stage=grpo", f"algorithm.max_steps={steps}", "run.checkpoint.every_steps=2", *more]
+    context = directory(place, words, place / "checkpoints" / f"step_{resumed:06d}" if resumed else None)
+    assert resumed_step(context) == (resumed or None)
+    who = policy()
+    learner = Moving(who)
+    measured = Measurement(lambda step: best > 0, lambda: {METRIC: -abs(learner.steps - best)})
+    training = Training(who, {POLICY: learner}, lambda step: (POLICY,), Feed(), [measured])
+    done, _ = fit(training, compose(words).config, context)
+    return done, learner, who
+
+
+def moved(who: Policy) -> float:
+    """How many updates the weights show."""
+    return round(float((flat(who.model) - flat(policy().model)).mean()), 3)
 
 
 def test_it_begins_from_the_checkpoint(tmp_path: Path) -> None:
-    folder = tmp_path / "checkpoints" / "step_000004"
-    assert go(tmp_path, 6) == (6, [str(folder / "training")], [folder])
-    assert go(tmp_path, 6, resumed=None) == (6, [None], [])
+    done, learner, who = go(tmp_path, 3)
+    assert (done, learner.steps, moved(who)) == (3, 3, 3.0) and learner.told[0] == "policy begins at 0"
+    done, learner, who = go(tmp_path, 6, resumed=2)
+    assert (done, learner.steps, moved(who)) == (6, 6, 6.0) and learner.told[0] == "policy begins at 2"
+    assert [row["step"] for row in read_metrics(tmp_path)] == [1, 2, 3, 4, 5, 6]
 
 
-@pytest.mark.parametrize("more", [{"wanted": 4}, {"stopped": True}])
-def test_where_nothing_is_left_weights_are_loaded_and_nothing_is_trained(tmp_path: Path, more: dict) -> None:
-    done, began, loaded = go(tmp_path, 9, **more)
-    assert done == 4 and not began and len(loaded) == 1
+def test_where_nothing_is_left_weights_are_loaded_and_nothing_is_trained(tmp_path: Path) -> None:
+    go(tmp_path, 4)
+    done, learner, who = go(tmp_path, 4, resumed=4)
+    assert (done, moved(who)) == (4, 4.0) and learner.told == ["policy begins at 4"]
 
 
-@pytest.mark.parametrize(("reaches", "resumed"), [(4, 4), (0, None)])
-def test_steps_that_were_left_and_not_trained_stop_the_run(tmp_path: Path, reaches: int, resumed: int | None) -> None:
-    with pytest.raises(GuardStop, match="steps were left and none was trained"):
-        go(tmp_path, reaches, resumed=resumed)
+def test_it_ends_with_the_weights_of_its_best_step(tmp_path: Path) -> None:
+    words = [f"run.select.metric={METRIC}", "run.select.patience=2", "run.checkpoint.keep=1"]
+    done, learner, who = go(tmp_path, 9, 0, 3, *words)
+    assert (done, learner.steps, moved(who)) == (5, 5, 3.0), "stopped after two steps without a better one"
+    again, learner, who = go(tmp_path, 9, 5, 3, *words)
+    assert (again, moved(who)) == (5, 3.0) and learner.told == ["policy begins at 5"]
+
+
+def test_a_metric_that_no_row_has_stops_the_run(tmp_path: Path) -> None:
+    with pytest.raises(GuardStop, match="no row of metrics has it"):
+        go(tmp_path, 2, 0, 0, "run.select.metric=reward/none")

@@ -1,18 +1,16 @@
-"""The probe of rlvr_exp.rollouts.sync_probe: run at the start of training, after its first step and every so many steps."""
+"""The probe of rlvr_exp.rollouts.sync_probe: run before training, after its first step and every so many steps."""
 
 from collections.abc import Mapping
 
 import torch
-from transformers import TrainerCallback
 
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.sync_probe import Sequences, SyncProbe
 
 
-class SyncProbeCallback(TrainerCallback):
-    """A trainer callback; `metrics` has `sync/probe_gap` in rows of steps that were probed.
-
+class PeriodicProbe:
+    """
     Args:
         options: the `run.probe` node.
         prompts: token ids of a few prompts, the same before and after a resume.
@@ -26,13 +24,15 @@ class SyncProbeCallback(TrainerCallback):
         )
         self._gap: float | None = None
 
-    def on_train_begin(self, args, state, control, **_):
+    def begin(self, step: int) -> None:
+        """Before the first update of a run, or of its resumption after so many steps."""
         if self._every:
-            self.probe.check(state.global_step)
+            self.probe.check(step)
 
-    def on_step_end(self, args, state, control, **_):
-        if self._every and (state.global_step == 1 or state.global_step % self._every == 0):
-            self._gap = self.probe.check(state.global_step)
+    def after(self, step: int) -> None:
+        """After an update, counted from 1."""
+        if self._every and (step == 1 or step % self._every == 0):
+            self._gap = self.probe.check(step)
 
     def state_dict(self) -> dict[str, float | None]:
         """The gap that the next row must log; the probe itself has no saved state."""

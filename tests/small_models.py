@@ -1,4 +1,4 @@
-"""Small models with random weights, on disk with the embedded tokenizer, and one update of a policy."""
+"""Small models with random weights, on disk with the embedded tokenizer, one update of a policy, and its checkpoint."""
 
 from pathlib import Path
 
@@ -8,7 +8,9 @@ from transformers import AutoTokenizer, Qwen3Config, Qwen3ForCausalLM
 from rlvr_exp.config.adapter import Adapter
 from rlvr_exp.config.model import Model
 from rlvr_exp.config.needs import EMBEDDED_MODEL
+from rlvr_exp.config.run import Checkpoint
 from rlvr_exp.models.policy import Policy, load_policy
+from rlvr_exp.training.checkpoints import Checkpoints, Contents
 
 IDS = torch.tensor([[5, 9, 300, 7, 11, 40, 2, 77]])
 
@@ -58,3 +60,8 @@ def updated(policy: Policy, steps: int = 1, lr: float = 0.05) -> Policy:
         optimizer.step()
         optimizer.zero_grad()
     return policy
+
+
+def saved(run: Path, policy: Policy, step: int = 1) -> Path:
+    """The checkpoint of a policy alone."""
+    return Checkpoints(run, Checkpoint()).save(step, Contents(policy, {}, {}))

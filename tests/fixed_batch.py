@@ -8,9 +8,12 @@ import torch
 from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 from trl import GRPOConfig
+from updating import updated
 
 from rlvr_exp.algorithms.base import Algorithm
+from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.trainer import PolicyTrainer
+from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.config import build, compose
 from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.models.policy import Policy
@@ -85,7 +88,7 @@ def groups(who: Algorithm, recorded, rewards=REWARDS, step: int = 1, sampled_at:
 
 
 def _group(who: Algorithm, place: int, recorded, rewards, step: int) -> Group:
-    task = SimpleNamespace(id=f"task {place}", family="f")
+    task = SimpleNamespace(id=f"task {place}", family="f", difficulty=0.0)
     ids = answers()[place]
     made = [
         Completion(task, s, TokenSample(ids[s], recorded[s], False), "", Candidate(""), _verdict(reward))
@@ -102,9 +105,9 @@ def _verdict(reward: float | None) -> Verdict:
     return Verdict("passed") if reward > 0.5 else Verdict("failed", bucket="wrong_answer")
 
 
-def trainer(folder: Path, who: Algorithm, given, tokens: int = 1000) -> PolicyTrainer:
-    """A step of plain gradient descent at rate 1, so that weights move by the gradient. `given`: the training batch, or a
-    function from a step to a batch. A reference is moved away from the policy, so that its penalty acts."""
+def trainer(folder: Path, who: Algorithm, tokens: int = 1000) -> PolicyTrainer:
+    """A step of plain gradient descent at rate 1, so that weights move by the gradient. A reference is moved away from the
+    policy, so that its penalty acts."""
     player = policy(folder)
     fixed = dict(
         output_dir=str(folder / "scratch"),
@@ -122,9 +125,8 @@ def trainer(folder: Path, who: Algorithm, given, tokens: int = 1000) -> PolicyTr
         lr_scheduler_type="constant",
     )
     args = GRPOConfig(**{**who.trl_arguments(), **fixed})
-    collect = given if callable(given) else lambda _: given
     descent = torch.optim.SGD(player.model.parameters(), lr=1.0)
-    made = who.trainer(player, args, descent, collect, [], BatchLimits(tokens, max(map(len, PROMPTS))))
+    made = who.trainer(player, args, descent, NonFiniteGuard(), BatchLimits(tokens, max(map(len, PROMPTS))))
     if made.ref_model is not None:
         draw = torch.Generator().manual_seed(11)
         for value in made.ref_model.parameters():
@@ -136,8 +138,8 @@ def flat(model) -> torch.Tensor:
     return torch.cat([value.detach().flatten().double() for value in model.parameters()])
 
 
-def gradient(made: PolicyTrainer) -> torch.Tensor:
-    """The gradient that a step passes to its optimizer."""
+def gradient(made: PolicyTrainer, given: TrainingBatch) -> torch.Tensor:
+    """The gradient that a step on the batch passes to its optimizer."""
     start = flat(made.model)
-    made.train()
+    updated(made, lambda _: given)
     return start - flat(made.model)

@@ -1,0 +1,185 @@
+"""The updates of one role: a TRL trainer whose loop is rlvr_exp.training.loop. What an update does is read in
+`Learner.update`, in order.
+
+A subclass may prepare what the role learns from (`take`), and adds to its rows of metrics (`row`).
+"""
+
+import dataclasses
+import math
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from peft import PeftModel
+from transformers.trainer import TRAINER_STATE_NAME
+
+from rlvr_exp.algorithms.clipping import Clipping
+from rlvr_exp.algorithms.stepped import Stepped
+from rlvr_exp.core.seeds import derive
+from rlvr_exp.models.adapters import activate
+from rlvr_exp.training.metric_names import NAMES, OF_MACHINE
+
+
+class Stateful(Protocol):
+    """Anything whose state is part of a checkpoint."""
+
+    def state_dict(self) -> Mapping[str, Any]: ...
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None: ...
+
+
+class Learner:
+    """
+    Args:
+        role: its name; with a `trainer` of several adapters, the adapter that is trained.
+        measured: further parts whose state only rows of metrics depend on, by name.
+    """
+
+    def __init__(self, role: str, trainer: Stepped, measured: Mapping[str, Stateful]):
+        self.role, self.trainer, self.guard = role, trainer, trainer.guard
+        self._clipping = Clipping()
+        self._measured = {"clipping": self._clipping, **measured}
+        self._loss: torch.Tensor | float = 0.0
+        """The sum of the losses of updates applied since the last row."""
+        self._updates = [0, 0]
+        """Updates since the last row: applied, all."""
+        self._rate = 0.0
+        """The learning rate of the last update."""
+        self._began = time.time()
+
+    @property
+    def steps(self) -> int:
+        """Updates done."""
+        return self.trainer.state.global_step
+
+    @property
+    def needs_rollouts(self) -> bool:
+        """Whether `take` comes before the next update."""
+        return self.trainer.needs_batch
+
+    def begin(self, folder: Path | None = None) -> None:
+        """Prepare model, optimizer and schedule for the first update.
+
+        Args:
+            folder: the state that `save` wrote, to resume from; weights are loaded already.
+        """
+        self.activate()
+        if folder is not None:
+            self._load(folder)
+        self.trainer.train(resume_from_checkpoint=None if folder is None else str(folder))
+
+    def take(self, rollouts: Any) -> None:
+        """Prepare the next updates: rollouts, as the trainer takes them."""
+        self.trainer.take(rollouts)
+
+    def update(self) -> None:
+        """One optimizer update.
+
+        Raises:
+            GuardStop: too many updates in a row were skipped.
+        """
+        trainer, step = self.trainer, self.steps + 1
+        self.activate()
+        self.guard.check(self.steps)
+        torch.manual_seed(derive(trainer.args.seed, "update", self.role, step, trainer.args.process_index))
+        loss = trainer.gradient()
+        norm = self._clipping.clip(trainer)
+        applied = self.guard.applies(step, norm)
+        self._note(loss, applied)
+        self._step(applied)
+        trainer.model_wrapped.zero_grad()
+        trainer.state.global_step = step
+        # TRL renews a reference that follows the policy in a callback.
+        trainer.callback_handler.on_step_end(trainer.args, trainer.state, trainer.control)
+
+    def end(self) -> None:
+        """After the last update. Raises GuardStop where none was applied."""
+        self.guard.check(self.steps, ended=True)
+        self.trainer._tr_loss, self.trainer._total_loss_scalar = (
+            torch.tensor(0.0),
+            0.0,
+        )  # Of a summary that nobody reads.
+        self.trainer._finalize_training(None, 0, self._began)
+
+    def row(self) -> dict[str, float]:
+        """Metrics since the last row; empty where there was no update."""
+        if not self._updates[1]:
+            return {}
+        found = {**self._averages(), "loss": self._mean_loss(), "learning_rate": self._rate}
+        row = {NAMES[name]: float(value) for name, value in found.items()}
+        self._loss, self._updates = 0.0, [0, 0]
+        return {**row, **self._clipping.metrics(), **self.guard.metrics()}
+
+    @property
+    def checkpoint_parts(self) -> Mapping[str, Any]:
+        """Objects that belong to a checkpoint besides the policy, by name."""
+        return {"guard": self.guard, **self.trainer.checkpoint_parts}
+
+    def save(self, folder: Path) -> None:
+        """Write the training state into an existing folder. All ranks call this."""
+        trainer = self.trainer
+        self.activate()
+        trainer._save_optimizer_and_scheduler(str(folder))
+        if trainer.args.should_save:
+            bare = dataclasses.replace(trainer.state, log_history=[], stateful_callbacks={})
+            bare.save_to_json(str(folder / TRAINER_STATE_NAME))
+        torch.save(self._state(), self._own_file(folder))
+
+    def activate(self) -> None:
+        """Let a role that shares its model with others train its own adapter: theirs take no gradient meanwhile."""
+        model = self.trainer.accelerator.unwrap_model(self.trainer.model)
+        if isinstance(model, PeftModel) and self.role in model.peft_config:
+            activate(model, self.role)
+
+    def _step(self, applied: bool) -> None:
+        """Apply the update; the schedule stands still with the optimizer. DeepSpeed itself skips a broken update."""
+        trainer = self.trainer
+        if applied or trainer.under_deepspeed:
+            trainer.optimizer.step()
+        self._rate = trainer._get_learning_rate()
+        if applied and not trainer.accelerator.optimizer_step_was_skipped:
+            trainer.lr_scheduler.step()
+
+    def _note(self, loss: torch.Tensor, applied: bool) -> None:
+        self._updates = [self._updates[0] + applied, self._updates[1] + 1]
+        if applied:
+            self._loss = self._loss + loss
+
+    def _mean_loss(self) -> float:
+        """Of the applied updates, over all ranks."""
+        if not self._updates[0]:
+            return math.nan
+        return self.trainer.accelerator.gather(self._loss).mean().item() / self._updates[0]
+
+    def _averages(self) -> dict[str, float]:
+        """TRL's own metrics; values that are not numbers do not count."""
+        values = self.trainer._metrics["train"]
+        numbers = {name: [one for one in values[name] if not math.isnan(one)] for name in values if name in NAMES}
+        values.clear()
+        return {name: sum(each) / len(each) for name, each in numbers.items() if each}
+
+    def _state(self) -> dict[str, Any]:
+        metrics = self.trainer._metrics["train"]
+        return {
+            "loss": self._loss,
+            "updates": self._updates,
+            "metrics": {name: list(values) for name, values in metrics.items() if name not in OF_MACHINE},
+            "measured": {name: dict(part.state_dict()) for name, part in self._measured.items()},
+            "trainer": dict(self.trainer.trainer_state()),
+        }
+
+    def _load(self, folder: Path) -> None:
+        device = self.trainer.args.device
+        # A rank without an accelerator has the device "cpu:0", which torch does not load to.
+        where = device if device.type == "cuda" else device.type
+        state = torch.load(self._own_file(folder), map_location=where, weights_only=True)
+        self._loss, self._updates = state["loss"], list(state["updates"])
+        self.trainer._metrics["train"].update({name: list(values) for name, values in state["metrics"].items()})
+        for name, part in self._measured.items():
+            part.load_state_dict(state["measured"][name])
+        self.trainer.load_trainer_state(state["trainer"])
+
+    def _own_file(self, folder: Path) -> Path:
+        return folder / f"rank_{self.trainer.args.process_index}.pt"

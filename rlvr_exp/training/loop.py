@@ -1,0 +1,122 @@
+"""The training loop of every stage that trains: what a step is can be read here, from top to bottom.
+
+A step is one optimizer update of each role that learns in it. One batch of rollouts may serve several updates, and a
+checkpoint may fall between them.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from rlvr_exp.core.errors import Interrupted
+from rlvr_exp.core.phase import UPDATE, go_over
+from rlvr_exp.records.context import RunContext
+from rlvr_exp.records.rollout_files import VerifiedCompletion
+from rlvr_exp.records.tracking import Tracker
+from rlvr_exp.rollouts.distributed import any_rank
+from rlvr_exp.training.checkpoints import Checkpoints, Contents
+from rlvr_exp.training.guards_trend import ResourceTrends
+from rlvr_exp.training.learner import Learner
+from rlvr_exp.training.row_log import RowLog
+from rlvr_exp.training.selection import Selection
+
+
+class Feed(Protocol):
+    """What the roles learn from."""
+
+    def collect(self, step: int) -> Any:
+        """The rollouts of a step, counted from 0, for every role; for imitation the gold answers."""
+
+    def write(self, learners: Mapping[str, Learner]) -> None:
+        """Log what was collected, once the learners have taken it."""
+
+    @property
+    def rows(self) -> Sequence[VerifiedCompletion]:
+        """Rollouts of the last collected step; empty where none are logged."""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Something measured between steps, beside the rows of metrics."""
+
+    due: Callable[[int], bool]
+    """Whether it is measured after a step, counted from 1."""
+    measure: Callable[[], Mapping[str, float]]
+    """Its metrics, by the names of rows."""
+
+
+@dataclass(frozen=True)
+class Loop:
+    """The collaborators of a training run."""
+
+    context: RunContext
+    learners: Mapping[str, Learner]
+    learning: Callable[[int], Sequence[str]]
+    """The roles that learn in a step, counted from 0."""
+    feed: Feed
+    measurements: Sequence[Measurement]
+    log: RowLog
+    tracker: Tracker
+    trends: ResourceTrends
+    selection: Selection
+    checkpoints: Checkpoints
+    contents: Contents
+    seed: int
+
+    def run(self, done: int, steps: int) -> int:
+        """Train from step `done` to step `steps`, or to where the selection stops; returns the steps done.
+
+        Raises:
+            Interrupted: a stop was requested; a checkpoint is written first.
+            GuardStop: the run must not go on.
+        """
+        for step in range(done, steps):
+            if self.selection.stopped:
+                break
+            self._update(step)
+            done = step + 1
+            self._measure(done, steps)
+            self.selection.consider(done)
+            ended = done == steps or self.selection.stopped
+            if ended or self.log.due(done):
+                self.log.write(done, steps, list(self.feed.rows), self.seed)
+            self.selection.consider(done)
+            self._save(done, steps)
+        return done
+
+    def _update(self, step: int) -> None:
+        """Collect rollouts where a role has used up its last, and update every role that learns in the step."""
+        self.context.heartbeat()
+        go_over(UPDATE)
+        learning = {role: self.learners[role] for role in self.learning(step)}
+        if any(learner.needs_rollouts for learner in learning.values()):
+            rollouts = self.feed.collect(step)
+            for learner in learning.values():
+                learner.take(rollouts)
+            self.feed.write(learning)  # Before the updates: should they fail, what they learned from can be read.
+        for learner in learning.values():
+            learner.update()
+
+    def _measure(self, step: int, steps: int) -> None:
+        for line in self.trends.step(step, steps):
+            self.context.progress(kind="note", text=line)
+        for one in self.measurements:
+            if one.due(step):
+                self.tracker.log(step, one.measure())
+
+    def _save(self, step: int, steps: int) -> None:
+        """Write a checkpoint where one is due, where the step is the best, where a stop was requested, and at the end."""
+        self.context.steps = step  # Rows of metrics may be rarer than steps.
+        ended = step == steps or self.selection.stopped
+        # All ranks stop at the same step, whenever each received the request; after the last step the evaluation stops.
+        stopping = any_rank(self.context.interrupted) and not ended
+        if ended:
+            for learner in self.learners.values():
+                learner.end()
+        best = self.selection.is_best(step)
+        if ended or stopping or best or self.checkpoints.due(step):
+            self.checkpoints.save(step, self.contents)
+        if best:
+            self.checkpoints.mark_best(step)
+        if stopping:
+            raise Interrupted(f"stopped at step {step} of {steps}; a checkpoint was written")

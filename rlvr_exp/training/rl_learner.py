@@ -1,0 +1,93 @@
+"""A role that learns from the verified completions of each step."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from trl import GRPOConfig
+
+from rlvr_exp.algorithms.arguments import shared_arguments
+from rlvr_exp.algorithms.base import Algorithm
+from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
+from rlvr_exp.algorithms.training_batch import TrainingBatch
+from rlvr_exp.config import build
+from rlvr_exp.config.batching import BatchLimits
+from rlvr_exp.models.adapters import adapter_metrics
+from rlvr_exp.models.policy import Policy
+from rlvr_exp.rollouts.groups import Groups
+from rlvr_exp.training.learner import Learner
+from rlvr_exp.training.periodic_probe import PeriodicProbe
+from rlvr_exp.training.step_log import StepLog
+
+
+@dataclass(frozen=True)
+class Rollouts:
+    """The rewarded groups of a step."""
+
+    step: int
+    """Counted from 0."""
+    groups: Mapping[str, Groups]
+    """By role; a role that was not sampled is absent."""
+    nonfinite: Sequence[str] = ()
+    """Descriptions of rewards that are not finite: no update on the step's groups is applied."""
+
+
+class RLLearner(Learner):
+    """
+    Args:
+        config: of the role: its `algorithm` node has the role's own steps and group size.
+        prompts: token ids of a few prompts, for the probe.
+        scratch: a folder that TRL may write to.
+    """
+
+    def __init__(
+        self, role: str, policy: Policy, algorithm: Algorithm, config, prompts: list[list[int]], scratch: Path
+    ):
+        self.policy, self.algorithm = policy, algorithm
+        self.log = StepLog(algorithm.regularised, algorithm.group_filter().mode != "keep")
+        self.learned: TrainingBatch | None = None
+        """The batch of the current step; None where the role takes none in it."""
+        trainer = algorithm.trainer(
+            policy,
+            trainer_arguments(policy, config, algorithm, scratch),
+            build(config.optimizer).make(policy.model),
+            NonFiniteGuard(config.run.guards.max_skipped),
+            BatchLimits(config.algorithm.max_tokens_per_device, config.model.max_prompt_tokens),
+        )
+        self._probe = PeriodicProbe(config.run.probe, trainer, policy, prompts)
+        super().__init__(role, trainer, {"steps": self.log, "probe": self._probe})
+
+    def begin(self, folder: Path | None = None) -> None:
+        super().begin(folder)
+        self._probe.begin(self.steps)
+
+    def take(self, rollouts: Rollouts) -> None:
+        """Raises GuardStop where the step's sample accounting does not add up."""
+        self.activate()
+        groups = rollouts.groups[self.role]
+        self.guard.rewards(rollouts.nonfinite)
+        batch = self.algorithm.experience(groups, self.policy.pad_id)
+        self.log.record(groups, batch)
+        self.learned = self.trainer.take(batch)
+
+    def update(self) -> None:
+        super().update()
+        self.log.updated()
+        self._probe.after(self.steps)
+
+    def row(self) -> dict[str, float]:
+        self.activate()
+        row = super().row()
+        return (
+            {**row, **self.log.metrics(), **adapter_metrics(self.policy.model), **self._probe.metrics()} if row else {}
+        )
+
+
+def trainer_arguments(policy: Policy, config, algorithm: Algorithm, scratch: Path) -> GRPOConfig:
+    """TRL's configuration of the run. Its batch size is a formality: the trainer splits each step's batch itself."""
+    return GRPOConfig(
+        **{**shared_arguments(config, scratch, policy.model.dtype), **algorithm.trl_arguments()},
+        per_device_train_batch_size=config.algorithm.group_size,
+        gradient_accumulation_steps=1,
+        steps_per_generation=1,
+    )
