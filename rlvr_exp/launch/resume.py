@@ -17,7 +17,7 @@ from rlvr_exp.config import Checked, Config, build
 from rlvr_exp.config.load import resolved
 from rlvr_exp.config.run import AUTO
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.core.sealed import STEP, check_sound
+from rlvr_exp.core.sealed import STEP, OtherFormat, check_sound
 from rlvr_exp.launch.ranks import of_node
 from rlvr_exp.records.directory import problem_with
 from rlvr_exp.records.fingerprint import MAX_STEPS, changed_data, differences, flat, trajectory_options
@@ -96,12 +96,15 @@ def newest_sound(root: Path) -> tuple[Path, Mapping[str, Any], list[tuple[Path, 
     """The newest sound checkpoint, its manifest, and the newer checkpoints with the fault of each.
 
     Raises:
+        OtherFormat: another version wrote them.
         InputError: none is sound; with the fault of each.
     """
     damaged: list[tuple[Path, InputError]] = []
     for path in steps_of(root):
         try:
             manifest = check_sound(path)
+        except OtherFormat:
+            raise
         except InputError as fault:
             damaged.append((path, fault))
             continue

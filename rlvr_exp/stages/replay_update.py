@@ -16,7 +16,7 @@ from rlvr_exp.config import build
 from rlvr_exp.config import load as load_config
 from rlvr_exp.config.options import SCHEMAS
 from rlvr_exp.core.errors import InputError, Interrupted
-from rlvr_exp.core.sealed import check_sound
+from rlvr_exp.core.sealed import OtherFormat, check_sound
 from rlvr_exp.launch.resume import steps_of
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext
@@ -92,11 +92,13 @@ def replay_update(run: Path, step: int, context: RunContext) -> UpdateReplay:
 
 
 def checkpoint_before(run: Path, step: int) -> Path | None:
-    """The newest sound checkpoint before the given step."""
+    """The newest sound checkpoint before the given step. Raises OtherFormat where another version wrote it."""
     for path in steps_of(run):
         if int(path.name.partition("_")[2]) < step:
             try:
                 check_sound(path)
+            except OtherFormat:
+                raise
             except InputError:
                 continue
             return path.resolve()

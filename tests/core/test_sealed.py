@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.core.sealed import NAME, check_if_ours, check_sound, seal
+from rlvr_exp.core.sealed import NAME, READ_AT, OtherFormat, check_if_ours, check_sound, seal
 
 FILES = {"config.json": b'{"a": 1}\n', "model.safetensors": bytes(range(256)) * 8, "training/rank_0.pt": b"state " * 50}
 EVERY = [*FILES, NAME]
@@ -112,5 +112,24 @@ def test_a_folder_of_others_passes(tmp_path: Path) -> None:
 def test_another_format_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = made(tmp_path)
     monkeypatch.setattr("rlvr_exp.core.sealed.FORMAT", 99)
-    with pytest.raises(InputError, match="another format"):
+    for check in (check_sound, check_if_ours):
+        with pytest.raises(OtherFormat, match="another format"):
+            check(folder)
+
+
+@pytest.mark.parametrize("number", READ_AT)
+def test_of_an_earlier_format_the_weights_are_read_and_a_line_names_who_reads_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    with monkeypatch.context() as earlier:
+        earlier.setattr("rlvr_exp.core.sealed.FORMAT", number)
+        folder = made(tmp_path)
+    check_if_ours(folder)
+    with pytest.raises(OtherFormat) as caught:
         check_sound(folder)
+    said = str(caught.value)
+    assert caught.value.exit_code == 2 and "\n" not in said
+    assert str(folder) in said and f"commit {READ_AT[number]}" in said and "model.path" in said
+    flip(folder / "model.safetensors", 9)
+    with pytest.raises(InputError, match="checksum"):
+        check_if_ours(folder)

@@ -12,9 +12,10 @@ from rlvr_exp.config import build, compose, to_yaml
 from rlvr_exp.config.needs import EMBEDDED_MODEL
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.files import write_json
-from rlvr_exp.core.sealed import seal
+from rlvr_exp.core.sealed import READ_AT, seal
 from rlvr_exp.launch.execute import execute
 from rlvr_exp.launch.resume import Start, begin, newest_sound, prepare, problem_before
+from rlvr_exp.main import main
 from rlvr_exp.records import manifest
 from rlvr_exp.records.fingerprint import run_fingerprint
 from rlvr_exp.records.initial_weights import initial_weights
@@ -64,6 +65,17 @@ def test_it_goes_on_from_the_newest_checkpoint(tmp_path: Path, resume: str) -> N
     start = begin(checked_options(root, resume=resume), root)
     assert (start.step, start.checkpoint) == (4, (root / "checkpoints" / "step_000004").resolve())
     assert not start.damaged and not start.notes and not start.completed
+
+
+def test_a_run_of_an_earlier_format_is_refused_in_one_line(tmp_path: Path, monkeypatch, capsys) -> None:
+    with monkeypatch.context() as earlier:
+        earlier.setattr("rlvr_exp.core.sealed.FORMAT", 2)
+        root = run(tmp_path / "run")
+    before = set(root.rglob("*"))
+    assert main([*WORDS, f"run.resume={root}"]) == 2
+    assert set(root.rglob("*")) - before <= {root / ".lock"}
+    (line,) = (line for line in capsys.readouterr().err.splitlines() if "checkpoint.json" in line)
+    assert "step_000004" in line and f"commit {READ_AT[2]}" in line
 
 
 def test_a_damaged_checkpoint_is_named_and_the_one_before_it_taken(tmp_path: Path) -> None:
