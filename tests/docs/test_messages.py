@@ -15,7 +15,7 @@ FILES = {
     "inference": ("inputs", "engine", "loading", "problems"),
     "records": ("answer_file", "directory", "fingerprint", "resumable_jsonl", "rollout_files", "run_reader"),
     "launch": ("resume",),
-    "training": ("checkpoint_weights", "checkpoints", "saving"),
+    "training": ("checkpoint_weights", "checkpoints", "loop", "selection"),
     "stages": ("replay_update", "verifier_match", "infer", "replay", "rescore", "fit"),
 }
 SOURCES = tuple(f"{room}/{name}.py" for room, names in FILES.items() for name in names)
