@@ -16,11 +16,10 @@ from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.config import build, compose
 from rlvr_exp.config.batching import BatchLimits
+from rlvr_exp.episodes.types import Completion, TokenSample
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rewards.compose import RewardBreakdown
-from rlvr_exp.rollouts.completion import Completion
 from rlvr_exp.rollouts.groups import Group, Groups
-from rlvr_exp.rollouts.sampler import TokenSample
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.verifiers.base import Verdict
 

@@ -18,6 +18,7 @@ LEVELS = (
     {"config"},
     {"tasks", "sandbox"},
     {"verifiers"},
+    {"episodes"},
     {"records"},
     {"report"},
     {"launch"},

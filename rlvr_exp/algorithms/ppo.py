@@ -32,14 +32,13 @@ from trl import GRPOConfig
 from rlvr_exp.algorithms.base import Algorithm
 from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.ppo_trainer import PPOTrainer
-from rlvr_exp.algorithms.replay_buffer import Recent, ReplayBuffer
-from rlvr_exp.algorithms.training_batch import sampled
+from rlvr_exp.algorithms.replay_buffer import ReplayBuffer
 from rlvr_exp.algorithms.trajectories import Trajectories, collected
 from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.models.value_head import ActorCritic, with_value
 from rlvr_exp.rollouts.collect import BatchPlan
-from rlvr_exp.rollouts.groups import Group, Groups
+from rlvr_exp.rollouts.groups import Groups
 
 
 @dataclass(frozen=True)
@@ -79,8 +78,7 @@ class PPO(Algorithm):
 
     def experience(self, groups: Groups, pad_id: int) -> Trajectories:
         """The groups as trajectories; the trainer, which has the value, estimates their advantages."""
-        recent = [_recent(group) for group in groups.batch]
-        return collected(recent, len(recent), pad_id, self)
+        return collected(groups.batch, len(groups.batch), pad_id, self)
 
     def trl_arguments(self) -> Mapping[str, Any]:
         return {
@@ -124,8 +122,3 @@ def add_value_weights(optimizer: torch.optim.Optimizer, critic: ActorCritic, lr:
     for values, of_group in ((decayed, decay), (plain, 0.0)):
         if values:
             optimizer.add_param_group({"params": values, "weight_decay": of_group, **rate})
-
-
-def _recent(group: Group) -> Recent:
-    rewards = [float("nan") if reward is None else reward for reward in group.rewards]
-    return Recent(group.id, group.prompt_ids, tuple(sampled(group)), tuple(rewards))

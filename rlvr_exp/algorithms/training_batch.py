@@ -7,8 +7,8 @@ from typing import Any, Self
 
 import torch
 
+from rlvr_exp.episodes.types import TokenSample
 from rlvr_exp.rollouts.groups import Group
-from rlvr_exp.rollouts.sampler import TokenSample
 
 PROMPT = ("prompt_ids", "prompt_mask")
 """Fields as wide as the prompts; all others of more than one dimension are as wide as the completions."""
@@ -89,24 +89,26 @@ def collate(
     """
     size = len(groups[0].completions)
     prompt_ids, prompt_mask = pad_left([list(group.prompt_ids) for group in groups for _ in group.completions], pad_id)
-    ids, mask, logprobs = collate_completions([sampled(group) for group in groups], pad_id)
+    samples = sampled(groups)
+    ids, mask = pad_right([one.ids for one in samples], pad_id)
     return TrainingBatch(
         prompt_ids=prompt_ids,
         prompt_mask=prompt_mask,
         completion_ids=ids,
         completion_mask=mask,
-        sampling_logprobs=logprobs,
+        sampling_logprobs=pad_right([one.logprobs for one in samples], 0.0)[0],
         advantages=advantages,
         weights=weights,
         group_size=size,
         group_ids=torch.tensor([group.id for group in groups for _ in range(size)]),
-        kept_token_ids=collate_kept_token_ids([one for group in groups for one in sampled(group)]),
+        kept_token_ids=collate_kept_token_ids(samples),
         off_policy=off_policy,
     )
 
 
-def sampled(group: Group) -> list[TokenSample]:
-    return [answer.sampled for answer in group.completions]
+def sampled(groups: Sequence[Group]) -> list[TokenSample]:
+    """The completions of all groups, groups contiguous."""
+    return [one.sampled for group in groups for one in group.completions]
 
 
 def rewards_of(groups: Sequence[Group]) -> torch.Tensor:
@@ -116,7 +118,7 @@ def rewards_of(groups: Sequence[Group]) -> torch.Tensor:
 
 def completion_mask(groups: Sequence[Group]) -> torch.Tensor:
     """(N, T), 1 for every token that was drawn."""
-    return pad_right([one.ids for group in groups for one in sampled(group)], 0)[1]
+    return pad_right([one.ids for one in sampled(groups)], 0)[1]
 
 
 def pad_left(rows: Sequence[Sequence[int]], value: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -133,16 +135,6 @@ def pad_right(rows: Sequence[Sequence[float]], value: float) -> tuple[torch.Tens
     values = torch.tensor([list(row) + [value] * (width - len(row)) for row in rows])
     mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows])
     return values, mask
-
-
-def collate_completions(
-    groups: Sequence[Sequence[TokenSample]], pad_id: int
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """(ids, mask, log-probabilities) of all completions, groups contiguous."""
-    flat = [one for group in groups for one in group]
-    ids, mask = pad_right([one.ids for one in flat], pad_id)
-    logprobs, _ = pad_right([one.logprobs for one in flat], 0.0)
-    return ids, mask, logprobs
 
 
 def collate_kept_token_ids(samples: Sequence[TokenSample]) -> torch.Tensor | None:

@@ -12,15 +12,15 @@ import torch
 from rlvr_exp.algorithms.aggregate import token_weights
 from rlvr_exp.algorithms.gae import gae, token_rewards, whiten
 from rlvr_exp.algorithms.ppo_loss import importance_weights
-from rlvr_exp.algorithms.replay_buffer import Recent
-from rlvr_exp.algorithms.training_batch import TrainingBatch, collate_completions, collate_kept_token_ids, pad_left
+from rlvr_exp.algorithms.training_batch import TrainingBatch, collate, completion_mask, rewards_of
+from rlvr_exp.rollouts.groups import Group
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trajectories(TrainingBatch):
     """Groups of a batch, freshly sampled groups before replayed groups."""
 
-    recent: tuple[Recent, ...]
+    recent: tuple[Group, ...]
     """The fresh groups as they were sampled."""
     rewards: torch.Tensor
     """(N,), NaN without a verdict"""
@@ -46,28 +46,18 @@ class Settings(Protocol):
     replay_max_weight: float
 
 
-def collected(groups: Sequence[Recent], fresh: int, pad_id: int, settings: Settings) -> Trajectories:
+def collected(groups: Sequence[Group], fresh: int, pad_id: int, settings: Settings) -> Trajectories:
     """Groups as tensors, nothing estimated yet.
 
     Args:
         fresh: how many, from the first on, were sampled from the current policy.
     """
-    size = len(groups[0].samples)
-    prompt_ids, prompt_mask = pad_left([list(group.prompt) for group in groups for _ in range(size)], pad_id)
-    ids, mask, logprobs = collate_completions([group.samples for group in groups], pad_id)
-    rewards = torch.tensor([reward for group in groups for reward in group.rewards])
+    rewards, mask = rewards_of(groups).flatten(), completion_mask(groups)
+    weights = token_weights(mask * ~rewards.isnan()[:, None], settings.loss, settings.max_completion_tokens)
+    batch = collate(groups, pad_id, torch.zeros(mask.shape), weights, off_policy=fresh < len(groups))
+    logprobs = batch.sampling_logprobs
     return Trajectories(
-        prompt_ids=prompt_ids,
-        prompt_mask=prompt_mask,
-        completion_ids=ids,
-        completion_mask=mask,
-        sampling_logprobs=logprobs,
-        advantages=torch.zeros_like(logprobs),
-        weights=token_weights(mask * ~rewards.isnan()[:, None], settings.loss, settings.max_completion_tokens),
-        group_size=size,
-        group_ids=torch.tensor([group.id for group in groups for _ in range(size)]),
-        kept_token_ids=collate_kept_token_ids([one for group in groups for one in group.samples]),
-        off_policy=fresh < len(groups),
+        **vars(batch),
         recent=tuple(groups[:fresh]),
         rewards=rewards,
         old_logprobs=logprobs,

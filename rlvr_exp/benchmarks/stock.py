@@ -17,12 +17,12 @@ from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.benchmarks.clock import Clock
 from rlvr_exp.config.batching import derive
 from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.episodes.types import Completion, TokenCount
 from rlvr_exp.models.policy import Policy
-from rlvr_exp.rewards.base import RewardInput
 from rlvr_exp.rewards.compose import Reward
-from rlvr_exp.rollouts.completion import TRUNCATED
+from rlvr_exp.rollouts.rollout_loop import verified
 from rlvr_exp.tasks.base import Domain, Task
-from rlvr_exp.verifiers.base import Request, Verifier
+from rlvr_exp.verifiers.base import Verifier
 
 LOSSES = {"grpo": "grpo", "dr_grpo": "dr_grpo", "token": "dapo"}
 """Our aggregation of token losses -> TRL's `loss_type` that is the same."""
@@ -160,14 +160,11 @@ class RewardFunction:
     def __call__(self, completions, completion_ids, place, **_: Any) -> list[float | None]:
         tasks = [self._tasks[index] for index in place]
         texts = [one if isinstance(one, str) else one[0]["content"] for one in completions]
-        ended = [any(token in self._policy.eos_ids for token in ids) for ids in completion_ids]
-        candidates = [self._domain.parse(text, task) for text, task in zip(texts, tasks, strict=True)]
-        requests = [
-            Request(task.problem, one) for task, one, whole in zip(tasks, candidates, ended, strict=True) if whole
+        drawn = [
+            Completion(task, i, TokenCount(len(ids), not self._ended(ids)), text, self._domain.parse(text, task))
+            for i, (task, text, ids) in enumerate(zip(tasks, texts, completion_ids, strict=True))
         ]
-        verdicts = iter(self._verifier.verify(requests))
-        judged = [
-            RewardInput(task, text, len(ids), not whole, candidate, next(verdicts) if whole else TRUNCATED)
-            for task, text, ids, whole, candidate in zip(tasks, texts, completion_ids, ended, candidates, strict=True)
-        ]
-        return [paid.total for paid in self._reward(judged)]
+        return [paid.total for paid in self._reward(verified(self._verifier, drawn))]
+
+    def _ended(self, ids: Sequence[int]) -> bool:
+        return any(token in self._policy.eos_ids for token in ids)

@@ -6,10 +6,13 @@ rates there are those of each role (rlvr_exp.evaluation.metrics.of_role), and th
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from rlvr_exp.evaluation.evaluate_policy import Progress
-from rlvr_exp.evaluation.metrics import METRICS, EvalSample, Rate, rates_from
+from rlvr_exp.episodes.types import Completion, TokenCount, unsampled
+from rlvr_exp.evaluation.evaluate_policy import Progress, eval_sample
+from rlvr_exp.evaluation.metrics import METRICS, Rate, rates_from
+from rlvr_exp.records.rollout_files import EvalSample
 from rlvr_exp.rollouts.cascade import (
     ANNOTATOR,
     WRITER,
@@ -20,9 +23,11 @@ from rlvr_exp.rollouts.cascade import (
     cascade_sample,
 )
 from rlvr_exp.tasks.base import Task
+from rlvr_exp.verifiers.base import Verdict
 
 ROLE_METRICS = tuple(f"{role}/{metric}" for role in (WRITER, ANNOTATOR) for metric in ("pass_at_1", "pass_at_1_greedy"))
 CASCADE_METRICS = (*METRICS, *ROLE_METRICS)
+TOO_LONG = Verdict("failed", bucket="prompt_too_long", log="the prompt is longer than the writer takes")
 LENGTHS = (3, 6, 12)
 """Upper limits of the groups by length: lines of a gold's body."""
 
@@ -37,13 +42,15 @@ def evaluate_cascade(
     """
     rows: list[EvalSample] = []
     per_batch = max(1, evaluation.batch_size // (evaluation.samples + evaluation.greedy))
-    prompt = {task.id: cascade.policies[WRITER].encode_prompt(cascade.domain.writer.prompt(task)) for task in tasks}
+    prompts = {task.id: cascade.domain.writer.prompt(task) for task in tasks}
+    sizes = {name: len(cascade.policies[WRITER].encode_prompt(text)) for name, text in prompts.items()}
     for start in range(0, len(tasks), per_batch):
         batch = tasks[start : start + per_batch]
-        fitting = [task for task in batch if len(prompt[task.id]) <= cascade.max_prompt_tokens]
+        fitting = [task for task in batch if sizes[task.id] <= cascade.max_prompt_tokens]
         found = cascade_sample(cascade, [_request(seed, task, evaluation) for task in fitting])
         made = {one.request.task.id: one for one in found}
-        rows += [row for task in batch for row in _scored(cascade, task, made.get(task.id), evaluation)]
+        for task in batch:
+            rows += _samples(cascade, task, prompts[task.id], made.get(task.id), evaluation)
         progress(start + len(batch), len(tasks))
     return rows
 
@@ -57,43 +64,35 @@ def _request(seed: int, task: Task, evaluation) -> CascadeRequest:
     return CascadeRequest(task, tuple(writer), tuple((key,) for key in annotator))
 
 
-def _scored(cascade: Cascade, task: Task, made: Cascades | None, evaluation) -> list[EvalSample]:
-    lines = cascade.domain.gold_body(task).strip().count("\n") + 1
-    modes = [("greedy", 0)] * evaluation.greedy + [("sampled", i) for i in range(evaluation.samples)]
-    if made is None:
-        log, about = "the prompt is longer than the writer takes", {"body_proved": False, "lines": lines}
-        return [
-            EvalSample(task.id, task.family, mode, i, "failed", "prompt_too_long", "", 0, log, 0.0, about)
-            for mode, i in modes
-        ]
-    results = [made.results(place)[0] for place in range(len(modes))]
-    return [_row(mode, sample, lines, one) for (mode, sample), one in zip(modes, results, strict=True)]
+def _samples(cascade: Cascade, task: Task, prompt: str, made: Cascades | None, evaluation) -> list[EvalSample]:
+    lines, found = cascade.domain.gold_body(task).strip().count("\n") + 1, []
+    for place in range(evaluation.greedy + evaluation.samples):
+        one = None if made is None else made.results(place)[0]
+        completion = unsampled(task, place, TOO_LONG) if one is None else _completion(one, place)
+        about = {"body_proved": False} if one is None else _about(one)
+        found.append(eval_sample(completion, prompt, evaluation.greedy, {**about, "lines": lines}))
+    return found
 
 
-def _row(mode: Any, sample: int, lines: int, one: CascadeResult) -> EvalSample:
-    verdict = one.verdict
-    tokens = sum(len(each.sampled.ids) for each in ((one.written,) if one.written else ()) + one.annotated)
-    return EvalSample(
-        task=one.task.id,
-        family=one.task.family,
-        mode=mode,
-        sample=sample,
-        outcome=verdict.outcome,
-        bucket=verdict.bucket,
-        completion=one.annotator_text,
-        tokens=tokens,
-        log=verdict.log,
-        seconds=sum(one.seconds.values()),
-        cascade={
-            "written": one.writer_text,
-            "body": one.body,
-            "body_proved": one.body_proved,
-            "failed_by": one.failed_by,
-            "failure": one.failure,
-            "attempts": len(one.annotated),
-            "lines": lines,
-        },
+def _completion(one: CascadeResult, sample: int) -> Completion:
+    """The last annotation under the cascade's verdict, with the tokens and seconds of both roles."""
+    drawn = ((one.written,) if one.written else ()) + one.annotated
+    count = TokenCount(sum(each.tokens for each in drawn), one.bucket == "truncated")
+    last = one.annotated[-1] if one.annotated else unsampled(one.task, sample, one.verdict)
+    return replace(
+        last, task=one.task, sample=sample, sampled=count, verdict=one.verdict, seconds=sum(one.seconds.values())
     )
+
+
+def _about(one: CascadeResult) -> dict[str, Any]:
+    return {
+        "written": one.writer_text,
+        "body": one.body,
+        "body_proved": one.body_proved,
+        "failed_by": one.failed_by,
+        "failure": one.failure,
+        "attempts": len(one.annotated),
+    }
 
 
 def by_length(results: Sequence[EvalSample]) -> Mapping[str, Mapping[str, Rate]]:

@@ -1,16 +1,19 @@
 """Evaluating a policy: every task sampled greedily and at random, every completion verified."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
-from rlvr_exp.evaluation.metrics import EvalSample
+from rlvr_exp.episodes.types import Completion, TokenCount, unsampled
 from rlvr_exp.models.policy import Policy
-from rlvr_exp.rollouts.completion import Completion
+from rlvr_exp.records.rollout_files import EvalSample
 from rlvr_exp.rollouts.rollout_loop import RolloutRequest, generate_and_verify
 from rlvr_exp.rollouts.sampler import SamplingParams
 from rlvr_exp.tasks.base import Domain, Task
-from rlvr_exp.verifiers.base import Verifier
+from rlvr_exp.verifiers.base import Verdict, Verifier
 
 Progress = Callable[[int, int], None]
+TOO_LONG = Verdict("failed", bucket="prompt_too_long", log="the prompt is longer than the policy takes")
 
 
 def evaluate_policy(
@@ -32,18 +35,24 @@ def evaluate_policy(
         limits: `max_prompt_tokens` and `max_completion_tokens`, as the `model` node has them.
         progress: called with (tasks answered, all tasks) after each batch.
     """
-    prompts = {task.id: tuple(policy.encode_prompt(domain.prompt(task))) for task in tasks}
+    texts = {task.id: domain.prompt(task) for task in tasks}
+    prompts = {name: tuple(policy.encode_prompt(text)) for name, text in texts.items()}
     room = min(limits.max_prompt_tokens, policy.max_tokens - limits.max_completion_tokens)
     fitting = sorted((t for t in tasks if len(prompts[t.id]) <= room), key=lambda t: len(prompts[t.id]))
-    scored: dict[str, list[EvalSample]] = {t.id: _too_long(t, evaluation) for t in tasks if len(prompts[t.id]) > room}
+    greedy, count = evaluation.greedy, evaluation.greedy + evaluation.samples
+    scored = {
+        t.id: [eval_sample(unsampled(t, i, TOO_LONG), texts[t.id], greedy) for i in range(count)]
+        for t in tasks
+        if len(prompts[t.id]) > room
+    }
     sampling = SamplingParams.of(evaluation, policy, limits.max_completion_tokens, evaluation.batch_size, domain)
-    per_batch = max(1, evaluation.batch_size // (evaluation.samples + evaluation.greedy))
+    per_batch = max(1, evaluation.batch_size // count)
     for start in range(0, len(fitting), per_batch):
         batch = fitting[start : start + per_batch]
         requests = [RolloutRequest(task, prompts[task.id], _keys(seed, task, evaluation)) for task in batch]
-        answered = generate_and_verify(policy, domain, verifier, requests, sampling)
-        for task, answers in zip(batch, answered.completions, strict=True):
-            scored[task.id] = [_scored(one, evaluation.greedy) for one in answers]
+        found = generate_and_verify(policy, domain, verifier, requests, sampling)
+        for task, completions in zip(batch, found.completions, strict=True):
+            scored[task.id] = [eval_sample(one, texts[task.id], greedy) for one in completions]
         progress(len(scored), len(tasks))
     return [row for task in tasks for row in scored[task.id]]
 
@@ -54,26 +63,7 @@ def _keys(seed: int, task: Task, evaluation) -> tuple[tuple | None, ...]:
     return (*([None] * evaluation.greedy), *sampled)
 
 
-def _scored(one: Completion, greedy: bool) -> EvalSample:
-    verdict = one.verdict
-    return EvalSample(
-        task=one.task.id,
-        family=one.task.family,
-        mode="greedy" if greedy and one.sample == 0 else "sampled",
-        sample=max(0, one.sample - greedy),
-        outcome=verdict.outcome,
-        bucket=verdict.bucket,
-        completion=one.text,
-        tokens=len(one.sampled.ids),
-        log=verdict.log,
-        seconds=one.seconds,
-    )
-
-
-def _too_long(task: Task, evaluation) -> list[EvalSample]:
-    modes = [("greedy", 0)] * evaluation.greedy + [("sampled", sample) for sample in range(evaluation.samples)]
-    log = "the prompt is longer than the policy takes"
-    return [
-        EvalSample(task.id, task.family, mode, sample, "failed", "prompt_too_long", "", 0, log, 0.0)
-        for mode, sample in modes
-    ]
+def eval_sample(one: Completion, prompt: str, greedy: bool, cascade: Mapping[str, Any] | None = None) -> EvalSample:
+    """Keeps the number of its tokens alone. `greedy`: the completion of index 0 is the greedy one."""
+    mode, count = "greedy" if greedy and one.sample == 0 else "sampled", TokenCount(one.tokens, one.truncated)
+    return EvalSample(replace(one, sample=max(0, one.sample - greedy), sampled=count), mode, prompt, cascade)

@@ -8,36 +8,17 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
 
 import numpy as np
 
 from rlvr_exp.core.statistics import mean_interval, pass_at_k
-from rlvr_exp.verifiers.base import BUCKETS, Outcome
+from rlvr_exp.episodes.types import Completion
+from rlvr_exp.records.rollout_files import EvalSample, Mode
+from rlvr_exp.verifiers.base import BUCKETS, Verdict
 
-Mode = Literal["greedy", "sampled"]
+PROVED, UNPROVED = Verdict("passed"), Verdict("failed", bucket="verify")
 METRICS = ("pass_at_1", "pass_at_1_greedy", "pass_at_8")
 """What every evaluation reports where it drew enough samples; `_greedy` is the argmax completion."""
-
-
-@dataclass(frozen=True)
-class EvalSample:
-    """One completion of an evaluation with its verdict."""
-
-    task: str
-    family: str
-    mode: Mode
-    sample: int
-    """Index of the sample within its task and mode."""
-    outcome: Outcome
-    bucket: str | None
-    completion: str
-    tokens: int
-    log: str
-    seconds: float
-    """Wall seconds until its batch was sampled and verified: the latency at this batch size."""
-    cascade: Mapping[str, Any] | None = None
-    """For a cascade: the writer's text and body, who failed, whether the body is proved; see rlvr_exp.evaluation.cascade."""
 
 
 @dataclass(frozen=True)
@@ -72,19 +53,20 @@ def task_counts(results: Iterable[EvalSample], mode: Mode) -> dict[str, TaskCoun
     Raises:
         ValueError: a (task, sample) occurs twice; it would be counted twice.
     """
-    seen: dict[str, dict[int, EvalSample]] = defaultdict(dict)
+    seen: dict[str, dict[int, Completion]] = defaultdict(dict)
     for result in results:
         if result.mode == mode:
-            if result.sample in seen[result.task]:
-                raise ValueError(f"{result.task}: {mode} sample {result.sample} stands twice; number samples from 0")
-            seen[result.task][result.sample] = result
+            task, sample = result.completion.task.id, result.completion.sample
+            if sample in seen[task]:
+                raise ValueError(f"{task}: {mode} sample {sample} stands twice; number samples from 0")
+            seen[task][sample] = result.completion
     return {task: _count(list(samples.values())) for task, samples in seen.items()}
 
 
-def _count(samples: Sequence[EvalSample]) -> TaskCount:
-    outcomes = Counter(sample.outcome for sample in samples)
+def _count(samples: Sequence[Completion]) -> TaskCount:
+    outcomes = Counter(sample.verdict.outcome for sample in samples)
     silent = outcomes["no_verdict"]
-    return TaskCount(samples[0].family, outcomes["passed"], len(samples) - silent, silent)
+    return TaskCount(samples[0].task.family, outcomes["passed"], len(samples) - silent, silent)
 
 
 def task_values(results: Sequence[EvalSample], metric: str) -> dict[str, float]:
@@ -109,12 +91,14 @@ def of_role(results: Iterable[EvalSample], role: str) -> Iterator[EvalSample]:
     annotations, the annotator counts on bodies that can be proved. Rows without a verdict keep none."""
     for one in results:
         if one.cascade is None:
-            raise ValueError(f"{one.task}: rates of roles are those of a cascade; evaluate one")
+            raise ValueError(f"{one.completion.task.id}: rates of roles are those of a cascade; evaluate one")
         proved = one.cascade["body_proved"]
         if role == "annotator" and proved:
             yield one
         elif role == "writer":
-            yield replace(one, outcome="no_verdict" if one.outcome == "no_verdict" else "passed" if proved else "failed")
+            silent = one.verdict.outcome == "no_verdict"
+            verdict = one.verdict if silent else PROVED if proved else UNPROVED
+            yield replace(one, completion=replace(one.completion, verdict=verdict))
 
 
 def rates_from(results: Sequence[EvalSample], metrics: Sequence[str] = METRICS) -> dict[str, Rate]:
@@ -124,7 +108,7 @@ def rates_from(results: Sequence[EvalSample], metrics: Sequence[str] = METRICS) 
         values = task_values(results, metric)
         if values:
             mode = "greedy" if metric.endswith("_greedy") else "sampled"
-            drawn = Counter(result.task for result in results if result.mode == mode)
+            drawn = Counter(result.completion.task.id for result in results if result.mode == mode)
             rates[metric] = Rate(*mean_interval(list(values.values())), n=len(values), samples=max(drawn.values()))
     return rates
 
@@ -133,17 +117,19 @@ def family_rates(results: Sequence[EvalSample], metrics: Sequence[str] = METRICS
     """`rates_from` for each family alone, families in alphabetical order."""
     families: dict[str, list[EvalSample]] = defaultdict(list)
     for result in results:
-        families[result.family].append(result)
+        families[result.completion.task.family].append(result)
     return {family: rates_from(families[family], metrics) for family in sorted(families)}
 
 
 def verdict_counts(results: Iterable[EvalSample]) -> dict[str, int]:
     """How many completions passed, failed for each reason, were rejected or got no verdict. Sums to all of them."""
-    counts = Counter(result.bucket or result.outcome for result in results)
+    verdicts = (result.verdict for result in results)
+    counts = Counter(verdict.bucket or verdict.outcome for verdict in verdicts)
     return {name: counts[name] for name in ("passed", *BUCKETS, "rejected", "no_verdict")}
 
 
 def latency(results: Sequence[EvalSample]) -> Mapping[str, float]:
-    """Median and 95th percentile over completions of `EvalSample.seconds`; without prompts that were never sampled."""
-    seconds = [result.seconds for result in results if result.bucket != "prompt_too_long"]
+    """Median and 95th percentile of `Completion.seconds`; without prompts that were never sampled."""
+    drawn = (result.completion for result in results if result.verdict.bucket != "prompt_too_long")
+    seconds = [completion.seconds for completion in drawn]
     return {"p50": float(np.quantile(seconds, 0.5)), "p95": float(np.quantile(seconds, 0.95))} if seconds else {}

@@ -9,7 +9,8 @@ from statistics import fmean
 
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.statistics import mean_interval
-from rlvr_exp.evaluation.metrics import EvalSample, task_values
+from rlvr_exp.evaluation.metrics import task_values
+from rlvr_exp.records.rollout_files import EvalSample
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ def paired(
     Raises:
         InputError: the two did not answer the same tasks, or no task was judged on both sides.
     """
-    _refuse_other_tasks(dict.fromkeys(r.task for r in first), dict.fromkeys(r.task for r in second), where)
+    _refuse_other_tasks(*(dict.fromkeys(one.completion.task.id for one in side) for side in (first, second)), where)
     left, right = task_values(first, metric), task_values(second, metric)
     shared = [task for task in left if task in right]
     return difference({task: left[task] for task in shared}, {task: right[task] for task in shared}, where)

@@ -11,31 +11,21 @@ from typing import Any
 
 from rlvr_exp.core.statistics import mean_interval
 from rlvr_exp.evaluation.metrics import Rate
-from rlvr_exp.verifiers.base import BUCKETS
+from rlvr_exp.records.rollout_files import RolloutRow
+from rlvr_exp.verifiers.base import BUCKETS, Verdict
 
 VERDICT, SCORE = "verdict", "score"
 """Kinds of change: the outcome with its bucket or rule, or only the number of passed cases."""
 ORDER = ("passed", *BUCKETS, "rejected", "no_verdict")
 
 
-@dataclass(frozen=True)
-class VerdictSummary:
-    """A verdict without its duration."""
-
-    outcome: str
-    bucket: str | None
-    rule: str | None
-    passed: int
-    total: int
-
-    @property
-    def label(self) -> str:
-        return self.bucket or (f"rejected: {self.rule}" if self.outcome == "rejected" else self.outcome)
+def label(verdict: Verdict) -> str:
+    return f"rejected: {verdict.rule}" if verdict.outcome == "rejected" else verdict.reason
 
 
-def change(old: VerdictSummary, new: VerdictSummary) -> str:
+def change(old: Verdict, new: Verdict) -> str:
     """VERDICT, SCORE, or empty where the two agree."""
-    if old.label != new.label:
+    if label(old) != label(new):
         return VERDICT
     return SCORE if (old.passed, old.total) != (new.passed, new.total) else ""
 
@@ -58,13 +48,13 @@ class Rescored:
         """Completions whose verdict stayed and whose passed cases did not."""
         self._steps: dict[int, dict[str, _Task]] = defaultdict(lambda: defaultdict(_Task))
 
-    def add(self, step: int, task: str, waited: int, old: VerdictSummary, new: VerdictSummary) -> None:
-        """`waited`: steps since it was sampled; such a completion stands in an earlier step's file already."""
-        if waited:
+    def add(self, row: RolloutRow, new: Verdict) -> None:
+        if row.waited:  # It stands in an earlier step's file already.
             return
-        self.table[old.label, new.label] += 1
+        old = row.verdict
+        self.table[label(old), label(new)] += 1
         self.scores += change(old, new) == SCORE
-        counted = self._steps[step][task]
+        counted = self._steps[row.step][row.completion.task.id]
         for side, verdict in ((counted.old, old), (counted.new, new)):
             if verdict.outcome != "no_verdict":
                 side[0] += verdict.outcome == "passed"
@@ -150,9 +140,9 @@ def _shown(rate: Rate) -> str:
     return f"{rate.value:.1%} [{rate.low:.1%}, {rate.high:.1%}], {rate.n} tasks"
 
 
-def _place(label: str) -> tuple[int, str]:
-    name = label.partition(":")[0]
-    return (ORDER.index(name) if name in ORDER else len(ORDER)), label
+def _place(shown: str) -> tuple[int, str]:
+    name = shown.partition(":")[0]
+    return (ORDER.index(name) if name in ORDER else len(ORDER)), shown
 
 
 def _table(head: list[str], rows: list[list[str]]) -> str:

@@ -10,11 +10,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.files import write_json
 from rlvr_exp.evaluation.metrics import (
     METRICS,
-    EvalSample,
     Rate,
     family_rates,
     latency,
@@ -23,47 +22,30 @@ from rlvr_exp.evaluation.metrics import (
     verdict_counts,
 )
 from rlvr_exp.evaluation.paired import paired
-from rlvr_exp.records.rollout_files import When, evaluation_path, read_evaluation, write_evaluation
+from rlvr_exp.records.rollout_files import EvalSample, When, evaluation_path, read_evaluation, write_evaluation
 
 
 def save(
     run_dir: Path,
     when: When,
     results: Sequence[EvalSample],
-    prompts: Mapping[str, str],
     metrics: Sequence[str] = METRICS,
     more: Mapping[str, Any] | None = None,
 ) -> dict[str, Rate]:
-    """Write both files; `prompts` by task id, `more` numbers by name. Returns the rates, for `summary.json`."""
+    """Write both files; `more` numbers by name. Returns the rates, for `summary.json`."""
     rates = rates_from(results, metrics)
-    write_evaluation(run_dir, when, results, prompts)
+    write_evaluation(run_dir, when, results)
     numbers = _numbers(results, rates, metrics) | dict(more or {})
     if when == "after" and evaluation_path(run_dir, "before").exists():
-        numbers["change"] = _changes(load(run_dir, "before"), results, metrics)
+        numbers["change"] = _changes(read_evaluation(run_dir, "before"), results, metrics)
     write_json(run_dir / "evaluation" / f"{when}.json", numbers)
     return rates
-
-
-def load(run_dir: Path, when: When) -> list[EvalSample]:
-    """The completions of a saved evaluation.
-
-    Raises:
-        InputError: there is none, or it is damaged or of another form.
-    """
-    rows = [{name: value for name, value in row.items() if name != "prompt"} for row in read_evaluation(run_dir, when)]
-    try:
-        return [EvalSample(**row) for row in rows]
-    except TypeError as fault:
-        where = str(evaluation_path(run_dir, when))
-        raise InputError(
-            InputProblem(where, "rows of another form", got=str(fault), remedy="repeat the evaluation")
-        ) from fault
 
 
 def saved_rates(run_dir: Path, when: When) -> dict[str, Rate] | None:
     """The rates of a completed evaluation; None where there is none, or it is damaged."""
     try:
-        load(run_dir, when)
+        read_evaluation(run_dir, when)
         numbers = json.loads((run_dir / "evaluation" / f"{when}.json").read_text(encoding="utf-8"))
         return {metric: Rate(**rate) for metric, rate in numbers["rates"].items()}
     except (InputError, OSError, ValueError, KeyError, TypeError, AttributeError):
@@ -76,13 +58,14 @@ def _numbers(results: Sequence[EvalSample], rates: Mapping[str, Rate], metrics: 
         "families": {family: _plain(of_family) for family, of_family in family_rates(results, metrics).items()},
         "verdicts": {mode: verdict_counts(r for r in results if r.mode == mode) for mode in ("greedy", "sampled")},
         "latency": latency(results),
-        "tokens": sum(result.tokens for result in results) / len(results) if results else 0.0,
+        "tokens": sum(result.completion.tokens for result in results) / len(results) if results else 0.0,
     }
 
 
 def _changes(before: Sequence[EvalSample], after: Sequence[EvalSample], metrics: Sequence[str]) -> dict[str, Any]:
     """The paired difference of each metric; none where the two have different tasks, as after other options."""
-    if {result.task for result in before} != {result.task for result in after}:
+    tasks = [{result.completion.task.id for result in side} for side in (before, after)]
+    if tasks[0] != tasks[1]:
         return {}
     sides = {metric: (task_values(before, metric), task_values(after, metric)) for metric in metrics}
     return {

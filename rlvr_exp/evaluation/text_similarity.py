@@ -8,7 +8,7 @@ over tasks with its 95% interval; BLEU's is a bootstrap over tasks.
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -17,8 +17,9 @@ import numpy as np
 from sacrebleu.metrics import BLEU
 
 from rlvr_exp.core.statistics import Estimate, bootstrap_interval, mean_interval
-from rlvr_exp.evaluation.metrics import EvalSample, Mode, Rate, rates_from
-from rlvr_exp.tasks.base import Domain, Task
+from rlvr_exp.evaluation.metrics import Rate, rates_from
+from rlvr_exp.records.rollout_files import EvalSample, Mode
+from rlvr_exp.tasks.base import Domain
 
 SUCCESS = {"writer": "functional_coverage", "annotator": "verified_rate"}
 """Role -> the name of its pass@1."""
@@ -27,16 +28,15 @@ Pairs = Sequence[Sequence[tuple[str, str]]]
 """For each task its completions, each paired with the gold."""
 
 
-def metrics_by_role(domain: Domain, tasks: Iterable[Task], scored: Sequence[EvalSample]) -> dict[str, Any]:
+def metrics_by_role(domain: Domain, scored: Sequence[EvalSample]) -> dict[str, Any]:
     """For each role its `rates`, and `by` family and stratum the rates that make sense for a few tasks; as plain data.
     Empty where the domain's tasks have no role."""
-    known = {task.id: task for task in tasks}
     roles: dict[str, list[EvalSample]] = defaultdict(list)
     for one in scored:
-        role = domain.strata(known[one.task]).get("role")
+        role = domain.strata(one.completion.task).get("role")
         if role:
             roles[role].append(one)
-    return {role: _Role(domain, known, role).metrics(roles[role]) for role in sorted(roles)}
+    return {role: _Role(domain, role).metrics(roles[role]) for role in sorted(roles)}
 
 
 def role_rates(roles: Mapping[str, Any]) -> dict[str, Any]:
@@ -53,13 +53,13 @@ def saved_role_rates(run_dir: Path) -> dict[str, Any]:
 class _Role:
     """The metrics of one role."""
 
-    def __init__(self, domain: Domain, tasks: Mapping[str, Task], role: str):
-        self._domain, self._tasks, self._success = domain, tasks, SUCCESS.get(role, "pass_at_1")
+    def __init__(self, domain: Domain, role: str):
+        self._domain, self._success = domain, SUCCESS.get(role, "pass_at_1")
 
     def metrics(self, scored: Sequence[EvalSample]) -> dict[str, Any]:
         by: dict[str, dict[str, list[EvalSample]]] = defaultdict(lambda: defaultdict(list))
         for one in scored:
-            task = self._tasks[one.task]
+            task = one.completion.task
             for kind, name in {**self._domain.strata(task), "family": task.family}.items():
                 by[kind][name].append(one)
         del by["role"]
@@ -79,9 +79,9 @@ class _Role:
     def _pairs(self, rows: Sequence[EvalSample]) -> Pairs:
         pairs: dict[str, list[tuple[str, str]]] = defaultdict(list)
         for one in rows:
-            pair = self._domain.similarity_pair(one.completion, self._tasks[one.task])
+            pair = self._domain.similarity_pair(one.completion.text, one.completion.task)
             if pair is not None:
-                pairs[one.task].append(pair)
+                pairs[one.completion.task.id].append(pair)
         return list(pairs.values())
 
 

@@ -7,7 +7,8 @@ import torch
 from torch import nn
 from transformers import GenerationConfig, PreTrainedModel
 
-from rlvr_exp.rollouts.sampler import FinishedSample, SampleKey, SamplingParams, TokenSample, causal_model
+from rlvr_exp.episodes.types import TokenSample
+from rlvr_exp.rollouts.sampler import FinishedSample, SampleKey, SamplingParams, causal_model
 
 
 @dataclass(frozen=True)

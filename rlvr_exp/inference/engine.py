@@ -13,14 +13,14 @@ from typing import Any
 from rlvr_exp.config.infer import Infer
 from rlvr_exp.config.model import Model
 from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.episodes.types import unsampled
 from rlvr_exp.inference.beams import Beams
 from rlvr_exp.inference.inputs import InferenceTask, from_row
 from rlvr_exp.inference.layout import laid_out
 from rlvr_exp.inference.scoring import logprob
-from rlvr_exp.inference.solution import Attempt, Solution, first_best, verdict_rank
+from rlvr_exp.inference.solution import Attempt, Solution, rank
 from rlvr_exp.inference.syntax import fault_of
 from rlvr_exp.models.policy import Policy
-from rlvr_exp.rollouts.completion import Completion
 from rlvr_exp.rollouts.rollout_loop import RolloutRequest, generate_and_verify
 from rlvr_exp.rollouts.sampler import SampleKey, SamplingParams, stream
 from rlvr_exp.tasks.arc.domain import Arc
@@ -48,10 +48,6 @@ class _Search:
     item: InferenceTask
     attempts: list[Attempt] = field(default_factory=list)
     active: bool = True
-
-    @property
-    def best(self) -> Completion | None:
-        return first_best(self.attempts).completion if self.attempts else None
 
 
 class Engine:
@@ -130,7 +126,7 @@ class Engine:
             domain, requests = pending[0][0].item.domain, [request for _, request in pending]
             rollouts = generate_and_verify(self.policy, domain, self._verifier, requests, self._sampling, self._stream)
             for (search, request), completions in zip(pending, rollouts.completions, strict=True):
-                best = max(completions, key=lambda one: verdict_rank(one.verdict))  # The first of the best.
+                best = max(completions, key=rank)  # The first of the best.
                 search.attempts.append(Attempt(attempt, request.prompt, best))
                 search.active = best.verdict.outcome not in ("passed", "no_verdict")
 
@@ -146,33 +142,27 @@ class Engine:
         return tuple((self.seed, "infer", task.id, attempt, sample) for sample in range(self.options.samples))
 
     def _solution(self, search: _Search) -> Solution:
+        item = search.item
         if not search.attempts:
-            return Solution(search.item.id, None, None, "", TOO_LONG, 0, 0, 0, 0, None, False)
-        best = first_best(search.attempts)
-        found, drawn = best.completion, best.completion.sampled
-        unjudged = not self._judges and found.verdict.outcome == "no_verdict"
-        problem = search.item.task.problem
+            return Solution(item.id, unsampled(item.task, 0, TOO_LONG), attempt=0, attempts=0, verified=True)
+        best = max(search.attempts, key=lambda one: rank(one.completion))
+        found = best.completion
         return Solution(
-            id=search.item.id,
-            text=found.text,
-            program=found.candidate.text,
-            formatted=laid_out(problem, found.candidate) if self.options.format else None,
-            fault=fault_of(problem, found.candidate),
-            verdict=None if unjudged else found.verdict,
+            id=item.id,
+            completion=found,
             attempt=best.attempt,
             attempts=len(search.attempts),
-            sample=found.sample,
-            tokens=len(drawn.ids),
-            logprob=logprob(self.policy.model, best.prompt, drawn.ids),
-            truncated=drawn.truncated,
+            verified=self._judges or found.verdict.outcome != "no_verdict",
+            fault=fault_of(item.task.problem, found.candidate),
+            logprob=logprob(self.policy.model, best.prompt, found.sampled.ids),
             earlier=tuple(one for one in search.attempts if one is not best),
+            formatted=laid_out(item.task.problem, found.candidate) if self.options.format else None,
         )
 
 
 def feedback(verdict: Verdict) -> str:
     """The feedback of a verdict for the next prompt."""
-    reason = verdict.bucket or verdict.rule or verdict.outcome
-    return f"{reason}: {verdict.log}" if verdict.log else reason
+    return f"{verdict.reason}: {verdict.log}" if verdict.log else verdict.reason
 
 
 def settings_of(options: Infer) -> dict[str, Any]:

@@ -1,33 +1,18 @@
 """The result of a task: the chosen completion and its verdict. Plain frozen data, and the same as a row of JSON."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rlvr_exp.rollouts.completion import Completion
+from rlvr_exp.episodes.serialize import to_plain
+from rlvr_exp.episodes.types import Completion
 from rlvr_exp.tasks.row_formats import RowId
 from rlvr_exp.verifiers.base import Verdict
 
+VERDICT = ("outcome", "bucket", "rule", "score", "passed", "total", "log")
+"""Keys of a verdict in a row."""
 KEYS = (
-    "id",
-    "text",
-    "program",
-    "formatted",
-    "fault",
-    "outcome",
-    "bucket",
-    "rule",
-    "score",
-    "passed",
-    "total",
-    "log",
-    "attempt",
-    "attempts",
-    "sample",
-    "tokens",
-    "logprob",
-    "truncated",
-    "earlier",
+    *("id", "text", "program", "formatted", "fault", *VERDICT),
+    *("attempt", "attempts", "sample", "tokens", "logprob", "truncated", "earlier"),
 )
 """Keys of a row."""
 DECIMALS = 6
@@ -44,10 +29,10 @@ class Attempt:
     """Token ids."""
     completion: Completion
 
-    @property
-    def rank(self) -> tuple[int, float]:
-        """Orders completions: a passing completion first, then by score; one without a verdict comes last."""
-        return verdict_rank(self.completion.verdict)
+    def row(self) -> dict[str, Any]:
+        plain = to_plain(self.completion)
+        verdict = {name: _strict(plain[name]) for name in VERDICT}
+        return {"attempt": self.attempt, "text": _strict(self.completion.text), **verdict}
 
 
 @dataclass(frozen=True)
@@ -55,25 +40,18 @@ class Solution:
     """The result of a task."""
 
     id: RowId
-    text: str | None
-    """The completion as it was drawn; None where the prompt was too long to sample."""
-    program: str | None
-    """The candidate in it, without fences and chatter, which is verified; None where there is none."""
-    fault: str
-    """The program's syntax error, or why there is no program; empty: none."""
-    verdict: Verdict | None
-    """None: it was not verified, and it had no fault without verification."""
+    completion: Completion
+    """The chosen one."""
     attempt: int
-    """The attempt that found it, counted from 1; 0: there was no attempt."""
+    """The attempt that found it, counted from 1; 0: the prompt was too long for any."""
     attempts: int
     """Number of attempts."""
-    sample: int
-    """Index of the completion among the samples of its attempt."""
-    tokens: int
-    logprob: float | None
+    verified: bool
+    """Its verdict is a verifier's, or that of a fault which shows without one."""
+    fault: str = ""
+    """The program's syntax error, or why there is no program; empty: none."""
+    logprob: float | None = None
     """Log-probability of all its tokens under the policy, at temperature 1 without filters, however it was drawn."""
-    truncated: bool
-    """The token limit ended it."""
     earlier: tuple[Attempt, ...] = ()
     """The other attempts, in order."""
     formatted: str | None = None
@@ -81,51 +59,43 @@ class Solution:
     rlvr_exp.inference.layout). Never verified."""
 
     @property
+    def text(self) -> str | None:
+        """The completion as it was drawn; None where the prompt was too long to sample."""
+        return self.completion.text if self.attempt else None
+
+    @property
+    def program(self) -> str | None:
+        """The candidate in it, without fences and chatter, which is verified; None where there is none."""
+        return self.completion.candidate.text
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """None: it was not verified."""
+        return self.completion.verdict if self.verified else None
+
+    @property
     def passed(self) -> bool:
-        return self.verdict is not None and self.verdict.outcome == "passed"
+        return self.verified and self.completion.correct
 
     def row(self) -> dict[str, Any]:
         """As JSON, equal for every batch layout and on every repetition."""
-        logprob = None if self.logprob is None else round(self.logprob, DECIMALS)
-        judged = _judged(self.verdict)
-        earlier = [
-            {"attempt": one.attempt, "text": _strict(one.completion.text), **_judged(one.completion.verdict)}
-            for one in self.earlier
-        ]
-        return {
-            "id": self.id,
-            "text": _strict(self.text),
-            "program": _strict(self.program),
-            "formatted": _strict(self.formatted),
-            "fault": _strict(self.fault),
-            **judged,
-            "attempt": self.attempt,
-            "attempts": self.attempts,
-            "sample": self.sample,
-            "tokens": self.tokens,
-            "logprob": logprob,
-            "truncated": self.truncated,
-            "earlier": earlier,
+        plain = to_plain(self.completion)
+        found = {
+            **(plain if self.verified else {**plain, **dict.fromkeys(VERDICT)}),
+            **vars(self),
+            "text": self.text,
+            "program": self.program,
+            "logprob": None if self.logprob is None else round(self.logprob, DECIMALS),
+            "earlier": [one.row() for one in self.earlier],
         }
+        return {"id": self.id, **{name: _strict(found[name]) for name in KEYS[1:]}}
 
 
-def verdict_rank(verdict: Verdict) -> tuple[int, float]:
-    """Orders verdicts: `passed`, then the other verdicts by score, then `no_verdict`."""
-    return {"passed": 2, "no_verdict": 0}.get(verdict.outcome, 1), verdict.score
+def rank(completion: Completion) -> tuple[int, float]:
+    """Orders completions: one that passed, then the others by score, then one without a verdict."""
+    return {"passed": 2, "no_verdict": 0}.get(completion.verdict.outcome, 1), completion.verdict.score
 
 
-def first_best(attempts: Sequence[Attempt]) -> Attempt:
-    """The first of the best."""
-    return max(attempts, key=lambda one: one.rank)
-
-
-def _judged(verdict: Verdict | None) -> dict[str, Any]:
-    names = ("outcome", "bucket", "rule", "score", "passed", "total", "log")
-    if verdict is None:
-        return dict.fromkeys(names)
-    return {name: getattr(verdict, name) for name in names} | {"log": _strict(verdict.log)}
-
-
-def _strict(text: str | None) -> str | None:
-    """Without lone surrogates, which no strict reader of JSON takes."""
-    return None if text is None else text.encode("utf-8", "replace").decode()
+def _strict(value: Any) -> Any:
+    """A text without lone surrogates, which no strict reader of JSON takes; other values as they are."""
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value

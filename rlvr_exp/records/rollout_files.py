@@ -5,51 +5,55 @@ rows give equal bytes. A prompt is written once, on the first row of its group, 
 Never verifies.
 """
 
-import dataclasses
 import gzip
 import json
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, TypeVar
 
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.files import replacing
+from rlvr_exp.episodes.serialize import from_plain, to_plain
+from rlvr_exp.episodes.types import Completion
 from rlvr_exp.records.guards_disk import writing
+from rlvr_exp.verifiers.base import Verdict
 
 When = Literal["before", "after"]
+Mode = Literal["greedy", "sampled"]
 STEP_FILE = re.compile(r"step_(\d{6,})\.jsonl\.gz")
 
 
 @dataclass(frozen=True)
-class VerifiedCompletion:
-    """A sampled completion of a training step with its verdict and reward."""
+class _Row:
+    """What a line of a file holds: a completion, and the file's own facts."""
+
+    completion: Completion
+    KEYS: ClassVar[tuple[str, ...]]
+    """Keys in the file, in their order."""
+
+    @property
+    def verdict(self) -> Verdict:
+        return self.completion.verdict
+
+
+@dataclass(frozen=True)
+class RolloutRow(_Row):
+    """A completion in the file of a training step, with its reward."""
 
     step: int
     """The step that used it, counted from 1."""
-    task: str
-    family: str
     group: int
     """Index of its group in the step; the samples of a group answer the same prompt."""
-    sample: int
     prompt: str
-    completion: str
-    tokens: int
-    truncated: bool
-    outcome: str
-    bucket: str | None
-    rule: str | None
-    passed: int
-    total: int
-    reward: float | None
+    reward: float | None = None
     """None without a verdict."""
-    terms: Mapping[str, float]
+    terms: Mapping[str, float] = field(default_factory=dict)
     """The weighted share of each named term of the reward."""
-    advantage: float | None
+    advantage: float | None = None
     """Advantage of its first token. None where it was not trained on in this step."""
-    log: str
     fate: str = "trained"
     """trained, filtered, no_verdict; or pending, in which case a later step's file repeats it."""
     waited: int = 0
@@ -57,8 +61,44 @@ class VerifiedCompletion:
     cascade: Mapping[str, Any] | None = None
     """Of a cascade: the role, the body that it builds on, which role failed. Absent from the file of other runs."""
 
+    KEYS: ClassVar = (
+        "step", "task", "family", "group", "sample", "prompt", "completion", "tokens", "truncated", "outcome", "bucket",
+        "rule", "passed", "total", "reward", "terms", "advantage", "log", "fate", "waited", "cascade",
+    )  # fmt: skip
 
-def write_rollouts(run_dir: Path, step: int, rows: Sequence[VerifiedCompletion]) -> Path:
+
+@dataclass(frozen=True)
+class EvalSample(_Row):
+    """A completion of an evaluation. Its sample is the index within its task and mode; its seconds are the latency at this
+    batch size."""
+
+    mode: Mode
+    prompt: str
+    cascade: Mapping[str, Any] | None = None
+    """For a cascade: the writer's text and body, who failed, whether the body is proved; see rlvr_exp.evaluation.cascade."""
+
+    KEYS: ClassVar = (
+        "task", "family", "mode", "sample", "outcome", "bucket", "completion", "tokens", "log", "seconds", "cascade",
+        "prompt",
+    )  # fmt: skip
+
+
+Row = TypeVar("Row", bound=_Row)
+
+
+def to_row(one: _Row) -> dict[str, Any]:
+    """By the keys of the file; the completion's own come from rlvr_exp.episodes.serialize."""
+    values = {**vars(one), **to_plain(one.completion)}
+    return {name: values[name] for name in one.KEYS}
+
+
+def from_row(kind: type[Row], row: Mapping[str, Any]) -> Row:
+    """From the keys of the file. Raises ValueError or TypeError where a verdict is none."""
+    own = {name: row[name] for name in kind.__dataclass_fields__ if name in row and name != "completion"}
+    return kind(from_plain(row), **own)
+
+
+def write_rollouts(run_dir: Path, step: int, rows: Sequence[RolloutRow]) -> Path:
     """Write the step's file, in the given order.
 
     Raises:
@@ -68,17 +108,17 @@ def write_rollouts(run_dir: Path, step: int, rows: Sequence[VerifiedCompletion])
     if strangers:
         raise ValueError(f"write_rollouts: rows of steps {sorted(strangers)} in the file of step {step}")
     path = run_dir / "rollouts" / f"step_{step:06d}.jsonl.gz"
-    _write(path, _once((dataclasses.asdict(row) for row in rows), "group"))
+    _write(path, _once(map(to_row, rows), "group"))
     return path
 
 
-def read_rollouts(path: Path) -> list[VerifiedCompletion]:
+def read_rollouts(path: Path) -> list[RolloutRow]:
     """The rows of a step, each with its prompt.
 
     Raises:
         InputError: the file is missing, damaged or of another form.
     """
-    return [_typed(path, row) for row in _refilled(_read(path), "group")]
+    return [_typed(RolloutRow, path, row) for row in _refilled(_read(path), "group")]
 
 
 def rollout_steps(run_dir: Path) -> dict[int, Path]:
@@ -87,21 +127,17 @@ def rollout_steps(run_dir: Path) -> dict[int, Path]:
     return dict(sorted((int(match[1]), path) for match, path in found if match))
 
 
-def write_evaluation(run_dir: Path, when: When, results: Iterable[Any], prompts: Mapping[str, str]) -> Path:
-    """Write scored completions (dataclass instances with a `task` field), with the prompt of each task.
-
-    Raises:
-        KeyError: a task without a prompt.
-    """
+def write_evaluation(run_dir: Path, when: When, samples: Iterable[EvalSample]) -> Path:
+    """Write the completions of an evaluation."""
     path = evaluation_path(run_dir, when)
-    rows = ({**dataclasses.asdict(result), "prompt": prompts[result.task]} for result in results)
-    _write(path, _once(rows, "task"))
+    _write(path, _once(map(to_row, samples), "task"))
     return path
 
 
-def read_evaluation(run_dir: Path, when: When) -> list[dict[str, Any]]:
-    """The rows of an evaluation, each with its prompt. Raises InputError like `read_rollouts`."""
-    return list(_refilled(_read(evaluation_path(run_dir, when)), "task"))
+def read_evaluation(run_dir: Path, when: When) -> list[EvalSample]:
+    """The completions of an evaluation, each with its prompt. Raises InputError like `read_rollouts`."""
+    path = evaluation_path(run_dir, when)
+    return [_typed(EvalSample, path, row) for row in _refilled(_read(path), "task")]
 
 
 def evaluation_path(run_dir: Path, when: When) -> Path:
@@ -147,13 +183,12 @@ def _read(path: Path) -> list[dict[str, Any]]:
         raise InputError(problem) from fault
 
 
-def _typed(path: Path, row: Mapping[str, Any]) -> VerifiedCompletion:
-    names = {field.name for field in dataclasses.fields(VerifiedCompletion)}
-    if row.keys() | {"cascade"} != names:
-        odd = ", ".join(sorted(names ^ (row.keys() | {"cascade"})))
-        raise InputError(
-            InputProblem(
-                str(path), "rows of another form", got=f"keys that differ: {odd}", remedy="name a run of this version"
-            )
-        )
-    return VerifiedCompletion(**row)
+def _typed(kind: type[Row], path: Path, row: Mapping[str, Any]) -> Row:
+    odd = sorted({*kind.KEYS} ^ {*row, "cascade"})
+    fault = f"keys that differ: {', '.join(odd)}"
+    try:
+        if not odd:
+            return from_row(kind, row)
+    except (TypeError, ValueError) as refused:
+        fault = str(refused)
+    raise InputError(InputProblem(str(path), "rows of another form", got=fault, remedy="name a run of this version"))

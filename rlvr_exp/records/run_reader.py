@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.records.rollout_files import VerifiedCompletion, read_rollouts, rollout_steps
+from rlvr_exp.records.rollout_files import RolloutRow, read_rollouts, rollout_steps
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class RunReader:
             digest.update(path.name.encode() + hashlib.blake2b(path.read_bytes()).digest())
         return digest.hexdigest()
 
-    def step(self, number: int) -> list[VerifiedCompletion]:
+    def step(self, number: int) -> list[RolloutRow]:
         """The rows of a step. Raises InputError where it has no file, naming the steps that have."""
         files = self.files
         if number not in files:
@@ -45,7 +45,7 @@ class RunReader:
             raise InputError(InputProblem("replay.step", "the run has no rollouts of this step", str(number), there))
         return read_rollouts(files[number])
 
-    def rows(self) -> Iterator[VerifiedCompletion]:
+    def rows(self) -> Iterator[RolloutRow]:
         """Every row, in the order of the steps."""
         for path in self.files.values():
             yield from read_rollouts(path)

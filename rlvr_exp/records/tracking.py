@@ -16,7 +16,7 @@ from typing import Any
 
 from rlvr_exp.core.files import write_text
 from rlvr_exp.records.guards_disk import writing
-from rlvr_exp.records.rollout_files import VerifiedCompletion
+from rlvr_exp.records.rollout_files import RolloutRow
 from rlvr_exp.records.tracking_samples import table
 from rlvr_exp.records.tracking_sinks import Files, Sink, WandB
 
@@ -82,7 +82,7 @@ class Tracker:
                 self._append({"step": int(step), **added})
         sink.log(step, {name: value for name, value in added.items() if value is not None})
 
-    def samples(self, rows: Sequence[VerifiedCompletion], seed: int) -> None:
+    def samples(self, rows: Sequence[RolloutRow], seed: int) -> None:
         """Send the viewer a few of a step's samples; they are skipped where the step has no row yet."""
         sink = self._sink
         wanted = getattr(sink, "samples", 0)  # A user's own viewer may not have this attribute.

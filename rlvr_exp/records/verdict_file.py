@@ -11,18 +11,9 @@ KEYS = ("id", "outcome", "bucket", "rule", "score", "passed", "total", "seconds"
 
 def row_of(identity: RowId, verdict: Verdict) -> dict[str, Any]:
     """A verdict as a row of the file."""
-    return {
-        "id": identity,
-        "outcome": verdict.outcome,
-        "bucket": verdict.bucket,
-        "rule": verdict.rule,
-        "score": verdict.score,
-        "passed": verdict.passed,
-        "total": verdict.total,
-        "seconds": round(verdict.seconds, 6),
-        "cached": verdict.cached,
-        "log": shown(verdict.log),
-    }
+    own = {"id": identity, "score": verdict.score, "seconds": round(verdict.seconds, 6), "log": shown(verdict.log)}
+    values = {**vars(verdict), **own}
+    return {name: values[name] for name in KEYS}
 
 
 class VerdictFile(ResumableJsonl):

@@ -40,7 +40,7 @@ def write_report(run_dir: Path, others: Sequence[Path] = ()) -> Report:
         InputError: no such directory, or a file in it is damaged; names the file.
     """
     run = read_run(run_dir)
-    prompts = {row["task"]: row["prompt"] for answers in run.answers.values() for row in answers}
+    prompts = {one.completion.task.id: one.prompt for answers in run.answers.values() for one in answers}
     known = load_task_index(run_dir, prompts)
     seen = evidence(run, {task: one.gold for task, one in known.items() if one.gold is not None})
     found = diagnose(seen)

@@ -4,7 +4,7 @@ import fcntl
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,8 @@ import yaml
 
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.records.rollout_files import (
-    VerifiedCompletion,
+    EvalSample,
+    RolloutRow,
     When,
     evaluation_path,
     read_evaluation,
@@ -46,15 +47,15 @@ class RunData:
     metrics: Sequence[Row]
     numbers: Mapping[str, Mapping[str, Any]]
     """By when: rates, families, verdict counts and latency of an evaluation."""
-    answers: Mapping[str, Sequence[Mapping[str, Any]]]
+    answers: Mapping[str, Sequence[EvalSample]]
     """By when, before first: the verified completions of an evaluation."""
     step_counts: Sequence[StepCounts]
     """Counts of the training completions, by step."""
     step_counts_every: int
     """One in how many rollout files was counted; 1 unless there are very many."""
-    rollouts: Sequence[VerifiedCompletion]
+    rollouts: Sequence[RolloutRow]
     """All completions of some of the steps."""
-    last_rollouts: Sequence[VerifiedCompletion]
+    last_rollouts: Sequence[RolloutRow]
 
 
 def read_run(run_dir: Path) -> RunData:
@@ -111,14 +112,17 @@ def evidence(run: RunData, golds: Mapping[str, str]) -> Evidence:
 def _changed(run: RunData) -> Share:
     """Answers whose text differs after training, of those generated both times."""
     texts = [
-        {(row["task"], row["mode"], row["sample"]): row["completion"] for row in run.answers.get(when, ())}
+        {
+            (one.completion.task.id, one.mode, one.completion.sample): one.completion.text
+            for one in run.answers.get(when, ())
+        }
         for when in WHENS
     ]
     both = texts[0].keys() & texts[1].keys()
     return Share(sum(texts[0][key] != texts[1][key] for key in both), len(both))
 
 
-def _rollouts(run_dir: Path) -> tuple[list[StepCounts], int, list[VerifiedCompletion]]:
+def _rollouts(run_dir: Path) -> tuple[list[StepCounts], int, list[RolloutRow]]:
     """Counts, the spacing of the counted files, and the rows that are kept."""
     files = list(rollout_steps(run_dir).items())
     size = sum(path.stat().st_size for _, path in files)
@@ -126,7 +130,7 @@ def _rollouts(run_dir: Path) -> tuple[list[StepCounts], int, list[VerifiedComple
     counted = _spaced(files, every)
     kept_steps = {step for step, _ in _spaced(counted, max(1, math.ceil(len(counted) / MOST_KEPT)))}
     step_counts: list[StepCounts] = []
-    kept: list[VerifiedCompletion] = []
+    kept: list[RolloutRow] = []
     for step, path in counted:
         # Of a cascade only the annotator's rows; a body alone is verified by another standard.
         rows = [row for row in read_rollouts(path) if (row.cascade or {}).get("role") != "writer"]
@@ -182,8 +186,3 @@ def _parsed(path: Path, parse: Any, text: str) -> dict[str, Any]:
             InputProblem(str(path), "holds no mapping", got=type(value).__name__, remedy="restore the file")
         )
     return value
-
-
-def own_rows(rows: Sequence[VerifiedCompletion]) -> Iterator[VerifiedCompletion]:
-    """Rows sampled in the step of their file: each completion once."""
-    return (row for row in rows if not row.waited)

@@ -56,7 +56,7 @@ def breaking(seen: Evidence) -> Iterator[Finding]:
         remedy,
         Weight.BLOCKS,
         begun,
-        some(row for row in reversed(seen.samples) if row.step >= begun and row.outcome != "passed"),
+        some(row for row in reversed(seen.samples) if row.step >= begun and not row.completion.correct),
     )
 
 

@@ -29,7 +29,7 @@ def generalising(seen: Evidence) -> Iterator[Finding]:
         "tasks of its own), or a held-out split like the training one.",
         Weight.HOLDS_BACK,
         _half_way(seen, (training.first + training.last) / 2),
-        some(row for row in reversed(seen.measured) if row.outcome == "failed"),
+        some(row for row in reversed(seen.measured) if row.verdict.outcome == "failed"),
     )
 
 

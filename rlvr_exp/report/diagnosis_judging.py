@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from operator import methodcaller
 
-from rlvr_exp.records.rollout_files import VerifiedCompletion
+from rlvr_exp.records.rollout_files import RolloutRow
 from rlvr_exp.report.evidence import Evidence, Share, onset, recent, share, some
 from rlvr_exp.report.finding import Finding, Weight, weigh
 from rlvr_exp.report.step_counts import is_cheat
@@ -71,11 +71,11 @@ def _golds_given(seen: Evidence) -> Iterator[Finding]:
     given = [
         row
         for row in (*seen.rollouts, *seen.measured)
-        if row.outcome != "no_verdict" and not row.truncated and _is_gold(row, seen)
+        if row.verdict.outcome != "no_verdict" and not row.completion.truncated and _is_gold(row, seen)
     ]
-    failed = [row for row in given if row.outcome != "passed"]
+    failed = [row for row in given if not row.completion.correct]
     weight = weigh(Share(len(failed), len(given)).low, *GOLDS)
-    if weight is None or _fails_alike(seen, Counter(row.bucket for row in failed).most_common(1)[0][0]):
+    if weight is None or _fails_alike(seen, Counter(row.verdict.bucket for row in failed).most_common(1)[0][0]):
         return  # Reported below, with the same samples.
     yield Finding(
         "golds",
@@ -94,8 +94,8 @@ def _fails_alike(seen: Evidence, bucket: str | None) -> bool:
     return bucket == "parse" or (bucket in LIMITS and weigh(most, *ALIKE) is not None)
 
 
-def _is_gold(row: VerifiedCompletion, seen: Evidence) -> bool:
-    return row.completion.strip() == seen.golds.get(row.task, "").strip() != ""
+def _is_gold(row: RolloutRow, seen: Evidence) -> bool:
+    return row.completion.text.strip() == seen.golds.get(row.completion.task.id, "").strip() != ""
 
 
 def _none_pass(seen: Evidence) -> Iterator[Finding]:
@@ -110,7 +110,7 @@ def _none_pass(seen: Evidence) -> Iterator[Finding]:
             "pass.",
             Weight.HOLDS_BACK,
             0,
-            some(row for row in seen.samples if row.outcome not in ("passed", "no_verdict")),
+            some(row for row in seen.samples if row.verdict.outcome not in ("passed", "no_verdict")),
         )
 
 
@@ -119,8 +119,8 @@ def _unparsed(seen: Evidence) -> Iterator[Finding]:
     weight = weigh(found.low, *UNPARSED)
     if weight is None:
         return
-    refused = [row for row in seen.samples if row.bucket == "parse"]
-    fine = Share(sum(_is_program(row.completion) for row in refused), len(refused))
+    refused = [row for row in seen.samples if row.verdict.bucket == "parse"]
+    fine = Share(sum(_is_program(row.completion.text) for row in refused), len(refused))
     why = "No candidate is found in these answers, so the verifier has nothing to judge and all of them fail."
     if fine.low > 0.5:
         why += f" Yet {fine} of those examined are complete programs: it is the parser that refuses them."
@@ -148,8 +148,8 @@ def _silent(seen: Evidence) -> Iterator[Finding]:
     weight = weigh(found.low, *SILENT) or (Weight.BLOCKS if match else None)
     if weight is None:
         return
-    silent = [row for row in seen.samples if row.outcome == "no_verdict"]
-    reasons = Counter(_first_line(row.log) for row in silent)
+    silent = [row for row in seen.samples if row.verdict.outcome == "no_verdict"]
+    reasons = Counter(_first_line(row.verdict.log) for row in silent)
     last = re.search(r"Last reason: (.*?)\. Fix the cause", seen.reason, re.DOTALL)
     reason = reasons.most_common(1)[0][0] if reasons else last[1] if last else ""
     yield Finding(
@@ -172,9 +172,8 @@ def _rejected(seen: Evidence) -> Iterator[Finding]:
     if weight is None:
         return
     cheats = [row for row in seen.samples if is_cheat(row)]
-    rules = ", ".join(
-        f"{rule} {count:,}" for rule, count in Counter(row.rule for row in cheats if row.rule).most_common(4)
-    )
+    met = Counter(row.verdict.rule for row in cheats if row.verdict.rule)
+    rules = ", ".join(f"{rule} {count:,}" for rule, count in met.most_common(4))
     yield Finding(
         "rejected",
         f"Answers are rejected as cheats: {found} completions",
@@ -195,8 +194,8 @@ def _alike(seen: Evidence) -> Iterator[Finding]:
         weight = weigh(found.low, *ALIKE)
         if weight is None:
             continue
-        rows = [row for row in seen.samples if row.bucket == bucket]
-        lines = Counter(_first_line(row.log) for row in rows).most_common(1)
+        rows = [row for row in seen.samples if row.verdict.bucket == bucket]
+        lines = Counter(_first_line(row.verdict.log) for row in rows).most_common(1)
         same = f" {lines[0][1]:,} of {len(rows):,} logs say: {lines[0][0][:200]}" if lines else ""
         yield Finding(
             "alike",
@@ -214,8 +213,8 @@ def _contradicted(seen: Evidence) -> Iterator[Finding]:
     times: Counter[tuple[str, str]] = Counter()
     for row in seen.samples:
         # Truncation is the sampler's verdict, not the verifier's.
-        if row.outcome != "no_verdict" and not row.truncated:
-            judged[_verdict_key(row)].add(row.outcome)
+        if row.verdict.outcome != "no_verdict" and not row.completion.truncated:
+            judged[_verdict_key(row)].add(row.verdict.outcome)
             times[_verdict_key(row)] += 1
     repeated = [key for key, count in times.items() if count > 1]
     torn = {key for key in repeated if len(judged[key]) > 1}
@@ -235,19 +234,19 @@ def _contradicted(seen: Evidence) -> Iterator[Finding]:
         )
 
 
-def _verdict_key(row: VerifiedCompletion) -> tuple[str, str]:
+def _verdict_key(row: RolloutRow) -> tuple[str, str]:
     """What a verdict belongs to: a text for a task; in a cascade also the annotated body, which its prompt contains."""
-    return row.task, row.prompt + row.completion
+    return row.completion.task.id, row.prompt + row.completion.text
 
 
-def _pairs(rows: Sequence[VerifiedCompletion], torn: set[tuple[str, str]]) -> tuple[VerifiedCompletion, ...]:
+def _pairs(rows: Sequence[RolloutRow], torn: set[tuple[str, str]]) -> tuple[RolloutRow, ...]:
     """Two rows of the same text with different verdicts, then another."""
     of_text = [row for row in rows if _verdict_key(row) in torn]
     if not of_text:
         return ()
     first = of_text[0]
     same = [row for row in of_text if _verdict_key(row) == _verdict_key(first)]
-    other = next(row for row in same if row.outcome != first.outcome)
+    other = next(row for row in same if row.verdict.outcome != first.verdict.outcome)
     return (first, other, *(row for row in of_text if row not in same))[:3]
 
 

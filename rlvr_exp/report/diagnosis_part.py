@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from html import escape
 
-from rlvr_exp.records.rollout_files import VerifiedCompletion
+from rlvr_exp.records.rollout_files import RolloutRow
 from rlvr_exp.report.curves import words
 from rlvr_exp.report.diagnosis import NOTHING, Diagnosis
 from rlvr_exp.report.finding import Finding, Weight
@@ -41,22 +41,22 @@ def _card(finding: Finding, number: int) -> str:
     return f'<article class="sample cause{first}" data-cause="{escape(finding.cause)}">{parts}</article>'
 
 
-def _samples(rows: Iterable[VerifiedCompletion], shown: bool, with_prompt: bool) -> str:
+def _samples(rows: Iterable[RolloutRow], shown: bool, with_prompt: bool) -> str:
     items = "".join(_sample(row, with_prompt) for row in rows)
     return f"<details{' open' if shown else ''}><summary>samples</summary>{items}</details>" if items else ""
 
 
-def _sample(row: VerifiedCompletion, with_prompt: bool) -> str:
-    verdict = words(row.bucket or row.rule or row.outcome)
+def _sample(row: RolloutRow, with_prompt: bool) -> str:
+    verdict = words(row.verdict.reason)
     paid = "" if row.reward is None else f", reward {row.reward:.3g}"
     place = f"step {row.step}" if row.fate != "measured" else "held out"
-    log = f'<div class="log"><pre>{escape(row.log[:MOST_TEXT])}</pre></div>' if row.log.strip() else ""
+    log = f'<div class="log"><pre>{escape(row.verdict.log[:MOST_TEXT])}</pre></div>' if row.verdict.log.strip() else ""
     prompt = f"<pre>{escape(row.prompt[:MOST_TEXT])}</pre><p class='none'>answer:</p>" if with_prompt else ""
-    more = len(row.completion) - MOST_TEXT
+    more = len(row.completion.text) - MOST_TEXT
     left = f'<p class="none">&hellip; {more:,} more characters</p>' if more > 0 else ""
     return (
-        f'<div><h4><span class="verdict {escape(row.outcome)}">{escape(verdict)}</span> <small>{place}, task '
-        f"{escape(row.task)}, {row.tokens} "
-        f"tokens{paid}</small></h4>{prompt}<pre>{escape(row.completion[:MOST_TEXT]) or '(empty)'}</pre>"
+        f'<div><h4><span class="verdict {escape(row.verdict.outcome)}">{escape(verdict)}</span> <small>{place}, task '
+        f"{escape(row.completion.task.id)}, {row.completion.tokens} "
+        f"tokens{paid}</small></h4>{prompt}<pre>{escape(row.completion.text[:MOST_TEXT]) or '(empty)'}</pre>"
         f"{left}{log}</div>"
     )

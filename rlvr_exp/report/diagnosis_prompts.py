@@ -3,7 +3,7 @@ long."""
 
 from collections.abc import Iterator
 
-from rlvr_exp.records.rollout_files import VerifiedCompletion
+from rlvr_exp.records.rollout_files import RolloutRow
 from rlvr_exp.report.evidence import Evidence, Share, some
 from rlvr_exp.report.finding import Finding, weigh
 
@@ -22,8 +22,8 @@ def prompting(seen: Evidence) -> Iterator[Finding]:
 def _leaked(seen: Evidence) -> Iterator[Finding]:
     """Golds are known for the evaluated tasks; the domain words those and the training tasks alike."""
     golds = {task: text for task, gold in seen.golds.items() if len(text := gold.strip()) >= SHORTEST}
-    rows = {row.task: row for row in (*seen.measured, *seen.rollouts) if row.task in golds}
-    leaks = [row for row in rows.values() if golds[row.task] in row.prompt]
+    rows = {row.completion.task.id: row for row in (*seen.measured, *seen.rollouts) if row.completion.task.id in golds}
+    leaks = [row for row in rows.values() if golds[row.completion.task.id] in row.prompt]
     weight = weigh(Share(len(leaks), len(rows)).low, *LEAKED)
     if weight is not None:
         yield Finding(
@@ -38,7 +38,7 @@ def _leaked(seen: Evidence) -> Iterator[Finding]:
 
 
 def _alike(seen: Evidence) -> Iterator[Finding]:
-    prompts = {row.task: row.prompt for row in seen.rollouts}
+    prompts = {row.completion.task.id: row.prompt for row in seen.rollouts}
     found = Share(len(prompts) - len(set(prompts.values())), len(prompts))
     weight = weigh(found.low, *ALIKE)
     if weight is not None:
@@ -54,10 +54,10 @@ def _alike(seen: Evidence) -> Iterator[Finding]:
         )
 
 
-def _of_one_prompt(seen: Evidence) -> tuple[VerifiedCompletion, ...]:
+def _of_one_prompt(seen: Evidence) -> tuple[RolloutRow, ...]:
     tasks: dict[str, set[str]] = {}
     for row in seen.rollouts:
-        tasks.setdefault(row.prompt, set()).add(row.task)
+        tasks.setdefault(row.prompt, set()).add(row.completion.task.id)
     most = max(tasks, key=lambda prompt: len(tasks[prompt]))
     return some(row for row in seen.rollouts if row.prompt == most)
 
@@ -76,5 +76,5 @@ def _too_long(seen: Evidence) -> Iterator[Finding]:
             "or word tasks more briefly (data.prompt).",
             weight,
             0,
-            some(row for row in seen.measured if row.bucket == "prompt_too_long"),
+            some(row for row in seen.measured if row.verdict.bucket == "prompt_too_long"),
         )

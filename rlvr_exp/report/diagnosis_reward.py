@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from statistics import fmean
 
-from rlvr_exp.records.rollout_files import VerifiedCompletion
+from rlvr_exp.records.rollout_files import RolloutRow
 from rlvr_exp.report.evidence import Evidence, Share, Trend, beginning, onset, recent, share, some, trend
 from rlvr_exp.report.finding import Finding, Weight, weigh
 from rlvr_exp.report.step_counts import EQUAL, StepCounts
@@ -84,10 +84,11 @@ def _reversed(seen: Evidence) -> Iterator[Finding]:
 
 def _noisy(seen: Evidence) -> Iterator[Finding]:
     """Equal answers to a task in a step, with equal verdicts, get different rewards."""
-    paid: dict[tuple, list[VerifiedCompletion]] = defaultdict(list)
+    paid: dict[tuple, list[RolloutRow]] = defaultdict(list)
     for row in seen.rollouts:
         if row.reward is not None and not row.waited:
-            paid[row.step, row.group, row.completion, row.tokens, row.outcome].append(row)
+            text, tokens = row.completion.text, row.completion.tokens
+            paid[row.step, row.group, text, tokens, row.verdict.outcome].append(row)
     repeated = [rows for rows in paid.values() if len(rows) > 1]
     torn = [rows for rows in repeated if _spread([row.reward for row in rows]) > EQUAL]
     found = Share(len(torn), len(repeated))
@@ -107,7 +108,7 @@ def _noisy(seen: Evidence) -> Iterator[Finding]:
 def _one_value(seen: Evidence) -> Share:
     """Completions that share the run's only reward, where some passed and some failed; none where rewards differ."""
     paid = [row for row in seen.rollouts if row.reward is not None]
-    if len({row.outcome == "passed" for row in paid}) < 2 or _spread([row.reward for row in paid]) > EQUAL:
+    if len({row.completion.correct for row in paid}) < 2 or _spread([row.reward for row in paid]) > EQUAL:
         return Share(0, 0)
     return Share(len(paid), len(paid))
 
@@ -164,7 +165,7 @@ def _rises_alone(seen: Evidence, reward: Trend | None, success: Trend | None) ->
 
 def _worth_of_a_pass(seen: Evidence) -> float | None:
     """What passing adds to a reward on average, or by the weights of the terms; None where neither is known."""
-    right, wrong = ([row.reward for row in seen.rollouts if row.reward is not None and (row.outcome == "passed") is passed]
+    right, wrong = ([row.reward for row in seen.rollouts if row.reward is not None and row.completion.correct is passed]
                     for passed in (True, False))  # fmt: skip
     if right and wrong and fmean(right) > fmean(wrong):
         return fmean(right) - fmean(wrong)
@@ -181,7 +182,7 @@ def onset_of_rise(step_counts: Sequence[StepCounts]) -> int:
     return next((step for step, mean in means if mean >= half), means[-1][0])
 
 
-def _terms(rows: Sequence[VerifiedCompletion]) -> str:
+def _terms(rows: Sequence[RolloutRow]) -> str:
     """Which terms of the reward rose most, between the first and the last rows."""
     paid = [row for row in rows if row.terms]
     if len(paid) < 2:
@@ -193,20 +194,20 @@ def _terms(rows: Sequence[VerifiedCompletion]) -> str:
     return " By term: " + ", ".join(f"{name} {rise:+.3g}" for rise, name in rises) + "."
 
 
-def _best_paid_failures(rows: Sequence[VerifiedCompletion]) -> tuple[VerifiedCompletion, ...]:
-    failed = [row for row in rows if row.reward is not None and row.outcome != "passed"]
+def _best_paid_failures(rows: Sequence[RolloutRow]) -> tuple[RolloutRow, ...]:
+    failed = [row for row in rows if row.reward is not None and not row.completion.correct]
     return some(sorted(failed, key=lambda row: (-(row.reward or 0.0), -row.step))[:50])
 
 
 def _one_answer(seen: Evidence) -> Iterator[Finding]:
     """A text passes many tasks, though it is wrong for some or empty: the verifier can be fooled."""
-    passes = [row for row in seen.samples if row.outcome == "passed"]
-    odd = [row for row in passes if not row.completion.strip() or (row.total and row.passed < row.total)]
+    passes = [row for row in seen.samples if row.completion.correct]
+    odd = [row for row in passes if not row.completion.text.strip() or row.verdict.passed < row.verdict.total]
     texts: dict[str, set[str]] = defaultdict(set)
     for row in passes:
-        texts[row.completion].add(row.task)
+        texts[row.completion.text].add(row.completion.task.id)
     common = max(texts, key=lambda text: len(texts[text]), default="")
-    every = {row.task for row in seen.samples}
+    every = {row.completion.task.id for row in seen.samples}
     alone = Share(len(texts.get(common, ())), len(every))
     if len(texts.get(common, ())) >= TASKS and alone.low > ONE_ANSWER:
         yield Finding(
@@ -217,8 +218,8 @@ def _one_answer(seen: Evidence) -> Iterator[Finding]:
             "the tasks are all one.",
             "Judge the text by hand (+stage=verify), and +stage=validate: its hollow programs must not pass.",
             Weight.BLOCKS,
-            min(row.step for row in passes if row.completion == common),
-            some(row for row in passes if row.completion == common),
+            min(row.step for row in passes if row.completion.text == common),
+            some(row for row in passes if row.completion.text == common),
         )
     elif Share(len(odd), len(passes)).low > 0.05:
         yield Finding(
@@ -254,7 +255,7 @@ def _dead(seen: Evidence) -> Iterator[Finding]:
             "or a reward that tells near misses apart.",
             weight,
             begun,
-            some(row for row in seen.rollouts if row.outcome not in ("passed", "no_verdict")),
+            some(row for row in seen.rollouts if row.verdict.outcome not in ("passed", "no_verdict")),
         )
     else:
         yield Finding(
@@ -264,7 +265,7 @@ def _dead(seen: Evidence) -> Iterator[Finding]:
             HARDER,
             weight,
             begun,
-            some(row for row in seen.rollouts if row.outcome == "passed"),
+            some(row for row in seen.rollouts if row.completion.correct),
         )
 
 
@@ -280,13 +281,13 @@ def _solved_before(seen: Evidence) -> Iterator[Finding]:
             HARDER,
             Weight.HOLDS_BACK,
             0,
-            some(row for row in seen.rollouts if row.outcome == "passed"),
+            some(row for row in seen.rollouts if row.completion.correct),
         )
 
 
 def _advantages(seen: Evidence) -> Iterator[Finding]:
     """Advantages point away from the reward, or are all zero where rewards differ."""
-    groups: dict[tuple[int, int], list[VerifiedCompletion]] = defaultdict(list)
+    groups: dict[tuple[int, int], list[RolloutRow]] = defaultdict(list)
     for row in seen.rollouts:
         if row.reward is not None and row.advantage is not None:
             groups[row.step, row.group].append(row)
@@ -307,20 +308,20 @@ def _advantages(seen: Evidence) -> Iterator[Finding]:
         )
 
 
-def _moves_oppositely(rows: Sequence[VerifiedCompletion]) -> bool:
+def _moves_oppositely(rows: Sequence[RolloutRow]) -> bool:
     """Reward and advantage move oppositely within a group."""
     mean = fmean(row.reward or 0.0 for row in rows)
     return sum(((row.reward or 0.0) - mean) * (row.advantage or 0.0) for row in rows) < -EQUAL * EQUAL
 
 
-def _of_mixed(rows: Sequence[VerifiedCompletion], holds: Callable[..., bool]) -> tuple[VerifiedCompletion, ...]:
+def _of_mixed(rows: Sequence[RolloutRow], holds: Callable[..., bool]) -> tuple[RolloutRow, ...]:
     """Rows of a group with right and wrong answers whose rewards meet a condition: a right and a wrong one first."""
-    groups: dict[tuple[int, int], list[VerifiedCompletion]] = defaultdict(list)
+    groups: dict[tuple[int, int], list[RolloutRow]] = defaultdict(list)
     for row in rows:
         if row.reward is not None:
             groups[row.step, row.group].append(row)
     for group in groups.values():
-        right, wrong = ([row for row in group if (row.outcome == "passed") is passed] for passed in (True, False))
+        right, wrong = ([row for row in group if row.completion.correct is passed] for passed in (True, False))
         if right and wrong and holds([row.reward for row in right], [row.reward for row in wrong]):
             return (right[0], *wrong[:1], *right[1:2], *wrong[1:2])[:3]
     return ()

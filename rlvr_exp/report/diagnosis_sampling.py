@@ -5,7 +5,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 
-from rlvr_exp.records.rollout_files import VerifiedCompletion
+from rlvr_exp.records.rollout_files import RolloutRow
 from rlvr_exp.report.evidence import Evidence, Share, beginning, late, middle, onset, recent, share, some
 from rlvr_exp.report.finding import Finding, Weight, weigh
 
@@ -56,7 +56,7 @@ def _empty(seen: Evidence) -> Iterator[Finding]:
             "matches at once leaves nothing.",
             weight,
             onset(seen.series, lambda one: one.empty, EMPTY[1]),
-            some(row for row in seen.samples if not row.completion.strip()),
+            some(row for row in seen.samples if not row.completion.text.strip()),
         )
 
 
@@ -64,11 +64,11 @@ def _cut_by_stop(seen: Evidence) -> Iterator[Finding]:
     """Answers end at a stop text, and none of those passes."""
     rows, texts = seen.rollouts, tuple(filter(None, seen.option("algorithm.stop", []) or []))
     # A completion with such a text has ended there, wherever in its last token the text is.
-    ended = [row for row in rows if any(text in row.completion for text in texts)]
+    ended = [row for row in rows if any(text in row.completion.text for text in texts)]
     weight = weigh(Share(len(ended), len(rows)).low, *CUT)
     passed, unread = (
         Share(sum(holds(row) for row in ended), len(ended))
-        for holds in (lambda row: row.outcome == "passed", lambda row: row.bucket == "parse")
+        for holds in (lambda row: row.completion.correct, lambda row: row.verdict.bucket == "parse")
     )
     if weight is None or passed.high > SOLVES:
         return
@@ -101,7 +101,7 @@ def _random(seen: Evidence) -> Iterator[Finding]:
         "that should know it, see whether weights and tokenizer belong together.",
         Weight.BLOCKS,
         0,
-        some(row for row in (*seen.rollouts, *seen.measured) if row.outcome == "failed"),
+        some(row for row in (*seen.rollouts, *seen.measured) if row.verdict.outcome == "failed"),
     )
 
 
@@ -111,7 +111,7 @@ def _truncated(seen: Evidence) -> Iterator[Finding]:
     if weight is None:
         return
     limit = seen.option("model.max_completion_tokens")
-    cut = [row for row in seen.samples if row.truncated]
+    cut = [row for row in seen.samples if row.completion.truncated]
     yield Finding(
         "truncation",
         f"Truncation: {found} completions were cut at their limit of {limit} tokens",
@@ -178,10 +178,10 @@ def _collapsed(seen: Evidence, found: Share, weight: Weight, first: float, last:
     )
 
 
-def _of_one_text(seen: Evidence) -> tuple[VerifiedCompletion, ...]:
+def _of_one_text(seen: Evidence) -> tuple[RolloutRow, ...]:
     texts: dict[tuple[int, int], set[str]] = {}
     for row in seen.rollouts:
-        texts.setdefault((row.step, row.group), set()).add(row.completion)
+        texts.setdefault((row.step, row.group), set()).add(row.completion.text)
     return some(row for row in reversed(seen.rollouts) if len(texts[row.step, row.group]) == 1)
 
 
@@ -220,7 +220,7 @@ def _drawn_otherwise(seen: Evidence) -> Iterator[Finding]:
             "own distribution.",
             Weight.BLOCKS,
             0,
-            some(row for row in seen.rollouts if row.step in first and row.outcome == "failed"),
+            some(row for row in seen.rollouts if row.step in first and row.verdict.outcome == "failed"),
         )
 
 
@@ -236,7 +236,7 @@ def _hot(seen: Evidence) -> Iterator[Finding]:
             "A temperature near 1 is the policy's own distribution.",
             Weight.BLOCKS,
             0,
-            some(row for row in seen.rollouts if row.outcome == "failed"),
+            some(row for row in seen.rollouts if row.verdict.outcome == "failed"),
         )
 
 

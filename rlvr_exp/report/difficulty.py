@@ -5,11 +5,12 @@ from html import escape
 from typing import Any
 
 from rlvr_exp.core.statistics import mean_interval
+from rlvr_exp.records.rollout_files import EvalSample
 from rlvr_exp.report.curves import words
 from rlvr_exp.report.data import WHENS, RunData
 from rlvr_exp.report.evidence import Share
 from rlvr_exp.report.outcome import track_of
-from rlvr_exp.report.step_counts import StepCounts
+from rlvr_exp.report.step_counts import StepCounts, sampled_answers
 from rlvr_exp.report.task_index import TaskInfo
 
 BINS = 5
@@ -36,14 +37,12 @@ def difficulty_rows(run: RunData, known: Mapping[str, TaskInfo]) -> str:
     return f'<p class="note">{note}</p><div class="families">{"".join(rows)}</div>'
 
 
-def _task_rates(answers: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+def _task_rates(answers: Iterable[EvalSample]) -> dict[str, float]:
     """Share of each task's sampled answers that pass, or of its greedy answer where there are no samples."""
-    answers = list(answers)
-    chosen = [row for row in answers if row["mode"] == "sampled"] or answers
     judged: dict[str, list[bool]] = {}
-    for row in chosen:
-        if row["outcome"] != "no_verdict":
-            judged.setdefault(row["task"], []).append(row["outcome"] == "passed")
+    for one in sampled_answers(answers):
+        if one.verdict.outcome != "no_verdict":
+            judged.setdefault(one.completion.task.id, []).append(one.completion.correct)
     return {task: sum(passes) / len(passes) for task, passes in judged.items()}
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from rlvr_exp.config.stages import trains
 from rlvr_exp.core.statistics import NORMAL, difference_error, wilson
-from rlvr_exp.records.rollout_files import VerifiedCompletion
+from rlvr_exp.records.rollout_files import RolloutRow
 from rlvr_exp.records.tracking import Row
 from rlvr_exp.report.step_counts import StepCounts
 
@@ -47,12 +47,12 @@ class Evidence:
     metrics: Sequence[Row] = ()
     step_counts: Sequence[StepCounts] = ()
     """Counts of the training steps, in order; all of them, or equally spaced ones of very many."""
-    rollouts: Sequence[VerifiedCompletion] = ()
+    rollouts: Sequence[RolloutRow] = ()
     """Completions of some of these steps, complete groups, including the first and the last step."""
     before: StepCounts | None = None
     """The held-out tasks, evaluated before training, likewise `after`."""
     after: StepCounts | None = None
-    measured: Sequence[VerifiedCompletion] = ()
+    measured: Sequence[RolloutRow] = ()
     """The completions of both evaluations."""
     changed: Share = Share(0, 0)
     """Answers whose text differs before and after, of those generated both times."""
@@ -70,7 +70,7 @@ class Evidence:
         return self.step_counts or [one for one in (self.before, self.after) if one is not None]
 
     @property
-    def samples(self) -> Sequence[VerifiedCompletion]:
+    def samples(self) -> Sequence[RolloutRow]:
         return self.rollouts or self.measured
 
     @property
@@ -189,13 +189,11 @@ def middle(points: Sequence[tuple[int, float]]) -> float:
     return median(value for _, value in points) if points else math.nan
 
 
-def some(
-    rows: Iterator[VerifiedCompletion] | Sequence[VerifiedCompletion], count: int = 3
-) -> tuple[VerifiedCompletion, ...]:
+def some(rows: Iterator[RolloutRow] | Sequence[RolloutRow], count: int = 3) -> tuple[RolloutRow, ...]:
     """A few rows, of different tasks and texts where possible."""
     rows = list(rows)
-    chosen: list[VerifiedCompletion] = []
-    for key in (lambda row: row.task, lambda row: row.completion, lambda row: id(row)):
+    chosen: list[RolloutRow] = []
+    for key in (lambda row: row.completion.task.id, lambda row: row.completion.text, lambda row: id(row)):
         for row in rows:
             if len(chosen) < count and key(row) not in {key(one) for one in chosen} and row not in chosen:
                 chosen.append(row)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import IntEnum
 
-from rlvr_exp.records.rollout_files import VerifiedCompletion
+from rlvr_exp.records.rollout_files import RolloutRow
 
 
 class Weight(IntEnum):
@@ -30,7 +30,7 @@ class Finding:
     weight: Weight
     onset: int = 0
     """The step in which it was first observed; 0: from the start."""
-    samples: tuple[VerifiedCompletion, ...] = ()
+    samples: tuple[RolloutRow, ...] = ()
 
 
 def weigh(low: float, blocks: float, holds_back: float) -> Weight | None:

@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import Sequence
 from html import escape
 
-from rlvr_exp.records.rollout_files import VerifiedCompletion
+from rlvr_exp.records.rollout_files import RolloutRow
 from rlvr_exp.report.curves import words
-from rlvr_exp.report.data import RunData, own_rows
+from rlvr_exp.report.data import RunData
 from rlvr_exp.report.step_counts import as_rollouts
 
 MOST, MOST_CHARACTERS = 12, 1500
@@ -15,16 +15,17 @@ MOST, MOST_CHARACTERS = 12, 1500
 
 def log_table(run: RunData) -> str:
     """Logs of training completions, else of held-out answers; '' where all are empty."""
-    rows = list(own_rows(run.rollouts)) or [row for answers in run.answers.values() for row in as_rollouts(0, answers)]
-    unpassed = [row for row in rows if row.outcome != "passed"]
+    own = [row for row in run.rollouts if not row.waited]
+    rows = own or [row for answers in run.answers.values() for row in as_rollouts(0, answers)]
+    unpassed = [row for row in rows if not row.completion.correct]
     found = repeated_logs(unpassed, MOST)
     if not found:
         return ""
     items = "".join(
-        f'<li><span class="verdict {escape(row.outcome)}">{escape(words(verdict))}</span> <b>{count:,}</b> '
-        f"<details><summary><code>{escape(line[:160])}</code></summary><pre>{escape(row.log[:MOST_CHARACTERS])}</pre>"
-        f"<p class='none'>task {escape(row.task)}, answer:</p>"
-        f"<pre>{escape(row.completion[:MOST_CHARACTERS])}</pre></details></li>"
+        f'<li><span class="verdict {escape(row.verdict.outcome)}">{escape(words(verdict))}</span> <b>{count:,}</b> '
+        f"<details><summary><code>{escape(line[:160])}</code></summary><pre>{escape(row.verdict.log[:MOST_CHARACTERS])}</pre>"
+        f"<p class='none'>task {escape(row.completion.task.id)}, answer:</p>"
+        f"<pre>{escape(row.completion.text[:MOST_CHARACTERS])}</pre></details></li>"
         for verdict, line, count, row in found
     )
     steps = len({row.step for row in rows})
@@ -32,14 +33,14 @@ def log_table(run: RunData) -> str:
     return f'<p class="note">The commonest kinds of logs of {whence}.</p><ul class="logs">{items}</ul>'
 
 
-def repeated_logs(rows: Sequence[VerifiedCompletion], most: int) -> list[tuple[str, str, int, VerifiedCompletion]]:
+def repeated_logs(rows: Sequence[RolloutRow], most: int) -> list[tuple[str, str, int, RolloutRow]]:
     """(verdict, shape of the log's first line, count, a row) of the most frequent logs, in descending order."""
     counts: Counter[tuple[str, str]] = Counter()
-    shown: dict[tuple[str, str], VerifiedCompletion] = {}
+    shown: dict[tuple[str, str], RolloutRow] = {}
     for row in rows:
-        line = next((line.strip() for line in row.log.splitlines() if line.strip()), "")
+        line = next((line.strip() for line in row.verdict.log.splitlines() if line.strip()), "")
         if line:
-            key = (row.bucket or row.outcome, _shape(line))
+            key = (row.verdict.bucket or row.verdict.outcome, _shape(line))
             counts[key] += 1
             shown.setdefault(key, row)
     return [(*key, count, shown[key]) for key, count in counts.most_common(most)]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from html import escape
 
 from rlvr_exp.core.seeds import derive
-from rlvr_exp.records.rollout_files import VerifiedCompletion
+from rlvr_exp.records.rollout_files import RolloutRow
 from rlvr_exp.report.curves import words
 from rlvr_exp.report.data import WHENS, RunData
 from rlvr_exp.report.step_counts import as_rollouts
@@ -24,22 +24,22 @@ EACH, MOST_TEXTS, MOST_CHARACTERS, MOST_LINES = 2, 8, 1500, 60
 class Text:
     """A distinct answer to a task."""
 
-    row: VerifiedCompletion
+    row: RolloutRow
     count: int
 
 
 def lists(run: RunData, known: Mapping[str, TaskInfo]) -> str:
     """A few tasks of each kind: solved sometimes, never, always."""
     source, rows = _source(run)
-    tasks: dict[str, list[VerifiedCompletion]] = {}
+    tasks: dict[str, list[RolloutRow]] = {}
     for row in rows:
-        tasks.setdefault(row.task, []).append(row)
+        tasks.setdefault(row.completion.task.id, []).append(row)
     chosen = _chosen(tasks, known, int(run.config.get("seed") or 0))
     cards = "".join(_card(kind, tasks[task], known.get(task)) for kind, task in chosen)
     return f'<p class="note">{escape(source)}; equal answers are counted together.</p>{cards}' if cards else ""
 
 
-def _source(run: RunData) -> tuple[str, Sequence[VerifiedCompletion]]:
+def _source(run: RunData) -> tuple[str, Sequence[RolloutRow]]:
     for when in reversed(WHENS):
         if run.answers.get(when):
             return f"Sampled answers to held-out tasks, {when} training", as_rollouts(0, run.answers[when])
@@ -47,22 +47,22 @@ def _source(run: RunData) -> tuple[str, Sequence[VerifiedCompletion]]:
 
 
 def _chosen(
-    tasks: Mapping[str, Sequence[VerifiedCompletion]], known: Mapping[str, TaskInfo], seed: int
+    tasks: Mapping[str, Sequence[RolloutRow]], known: Mapping[str, TaskInfo], seed: int
 ) -> list[tuple[str, str]]:
     """Tasks with a gold first, in an order that depends on the seed alone."""
     ordered = sorted(tasks, key=lambda task: (task not in known, derive(seed, "n-best", task)))
     found: dict[str, list[str]] = {"sometimes solved": [], "never solved": [], "always solved": []}
     for task in ordered:
-        passes = [row.outcome == "passed" for row in tasks[task] if row.outcome != "no_verdict"]
+        passes = [row.completion.correct for row in tasks[task] if row.verdict.outcome != "no_verdict"]
         if passes:
             kind = "always solved" if all(passes) else "sometimes solved" if any(passes) else "never solved"
             found[kind].append(task)
     return [(kind, task) for kind, of_kind in found.items() for task in of_kind[:EACH]]
 
 
-def _card(kind: str, rows: Sequence[VerifiedCompletion], known: TaskInfo | None) -> str:
+def _card(kind: str, rows: Sequence[RolloutRow], known: TaskInfo | None) -> str:
     texts = distinct(rows)
-    family, task = escape(words(rows[0].family)), escape(rows[0].task)
+    family, task = escape(words(rows[0].completion.task.family)), escape(rows[0].completion.task.id)
     head = f'<h3><span class="tag">{kind}</span> {family} <small>{task}</small></h3>'
     items = "".join(_item(text, len(rows)) for text in texts[:MOST_TEXTS])
     left = len(texts) - MOST_TEXTS
@@ -72,24 +72,24 @@ def _card(kind: str, rows: Sequence[VerifiedCompletion], known: TaskInfo | None)
     return f'<article class="sample">{head}{prompt}<ol class="nbest">{items}</ol>{more}{gold}</article>'
 
 
-def distinct(rows: Iterable[VerifiedCompletion]) -> list[Text]:
+def distinct(rows: Iterable[RolloutRow]) -> list[Text]:
     """The distinct answers: best reward first where there are rewards, else passing ones, then by count."""
-    found: dict[str, list[VerifiedCompletion]] = {}
+    found: dict[str, list[RolloutRow]] = {}
     for row in rows:
-        found.setdefault(row.completion, []).append(row)
+        found.setdefault(row.completion.text, []).append(row)
     texts = [Text(of_text[0], len(of_text)) for of_text in found.values()]
-    return sorted(texts, key=lambda text: (-(text.row.reward or 0.0), text.row.outcome != "passed", -text.count))
+    return sorted(texts, key=lambda text: (-(text.row.reward or 0.0), not text.row.completion.correct, -text.count))
 
 
 def _item(text: Text, of: int) -> str:
     row = text.row
     paid = "" if row.reward is None else f", reward {row.reward:.3g}"
     paid += "" if row.advantage is None else f", advantage {row.advantage:+.3g}"
-    verdict = words(row.bucket or row.rule or row.outcome)
+    verdict = words(row.verdict.reason)
     return (
-        f'<li><span class="verdict {escape(row.outcome)}">{escape(verdict)}</span> '
+        f'<li><span class="verdict {escape(row.verdict.outcome)}">{escape(verdict)}</span> '
         f"<small>{text.count} of {of}{paid}</small>"
-        f"<pre>{escape(row.completion[:MOST_CHARACTERS]) or '(empty)'}</pre></li>"
+        f"<pre>{escape(row.completion.text[:MOST_CHARACTERS]) or '(empty)'}</pre></li>"
     )
 
 
@@ -97,13 +97,13 @@ def _difference_from_gold(texts: Sequence[Text], known: TaskInfo | None) -> str:
     if known is None or known.gold is None:
         return ""
     usual = max(texts, key=lambda text: text.count)
-    passing = next((text for text in texts if text.row.outcome == "passed"), None)
+    passing = next((text for text in texts if text.row.completion.correct), None)
     shown = [
         ("most frequent answer", usual),
         *([("an answer that passes", passing)] if passing not in (None, usual) else []),
     ]
     parts = (
-        f"<details><summary>gold against the {name}</summary>{difference(known.gold, text.row.completion)}</details>"
+        f"<details><summary>gold against the {name}</summary>{difference(known.gold, text.row.completion.text)}</details>"
         for name, text in shown
     )
     return "".join(parts)

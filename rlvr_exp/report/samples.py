@@ -5,10 +5,10 @@ The selection depends on the run's seed alone, so a rewritten report shows the s
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from typing import Any
 
 from rlvr_exp.core.seeds import derive
-from rlvr_exp.records.rollout_files import VerifiedCompletion
+from rlvr_exp.episodes.types import Completion
+from rlvr_exp.records.rollout_files import EvalSample, RolloutRow
 from rlvr_exp.report.curves import words
 from rlvr_exp.report.data import RunData
 from rlvr_exp.report.grids import puzzle_picture
@@ -17,7 +17,8 @@ EACH = 3
 MOST_TEXT, MOST_LOG = 4000, 600
 """Characters of a prompt or completion, and of a verdict's log; omitted characters are counted on the page."""
 
-Answer = Mapping[str, Any]
+Side = tuple[Completion, str]
+"""A completion, and its mode or its reward."""
 
 
 def held_out_samples(run: RunData) -> str:
@@ -28,7 +29,7 @@ def held_out_samples(run: RunData) -> str:
     tasks = list(dict.fromkeys(task for rows in answers.values() for task in rows))
     tasks.sort(key=lambda task: derive(_seed(run), "report", task))
     sides = {task: {when: rows[task] for when, rows in answers.items() if task in rows} for task in tasks}
-    met = {task: [side["outcome"] for side in sides[task].values()] for task in tasks}
+    met = {task: [side.verdict.outcome for side in sides[task].values()] for task in tasks}
     best = sorted((task for task in tasks if met[task][-1] == "passed"), key=lambda task: met[task][0] == "passed")
     worst = [task for task in tasks if met[task][-1] in ("failed", "rejected")]
     worst.sort(key=lambda task: met[task][0] != "passed")
@@ -37,26 +38,34 @@ def held_out_samples(run: RunData) -> str:
         taken = {task for _, task in chosen}
         chosen += [(title, task) for task in some if task not in taken][:EACH]
     note = "best: passes, if possible only since training; worst: fails, if possible only since; random: any other."
-    return f'<p class="note">{note}</p>' + "".join(_card(run, title, task, sides[task]) for title, task in chosen)
+    return f'<p class="note">{note}</p>' + "".join(_held_out(run, title, sides[task]) for title, task in chosen)
 
 
 def training_samples(run: RunData) -> str:
     """Completions of the last step: highest and lowest reward, and some at random; '' without rollouts."""
-    rows = sorted(run.last_rollouts, key=lambda row: derive(_seed(run), "report", row.group, row.sample))
+    rows = sorted(run.last_rollouts, key=lambda row: derive(_seed(run), "report", row.group, row.completion.sample))
     paid = sorted((row for row in rows if row.reward is not None), key=lambda row: row.reward or 0.0)
-    chosen: list[tuple[str, VerifiedCompletion]] = []
+    chosen: list[tuple[str, RolloutRow]] = []
     for title, some in (("best", paid[::-1]), ("worst", paid), ("random", rows)):
         taken = [row for _, row in chosen]
         chosen += [(title, row) for row in some if row not in taken][:EACH]
-    return "".join(_card(run, title, row.task, {f"step {row.step}": _as_answer(row)}) for title, row in chosen)
+    return "".join(
+        _card(run, title, row.prompt, {f"step {row.step}": (row.completion, _paid(row))}) for title, row in chosen
+    )
 
 
-def _first_of_each_task(rows: Iterable[Answer]) -> dict[str, Answer]:
+def _held_out(run: RunData, title: str, sides: Mapping[str, EvalSample]) -> str:
+    prompt = next(iter(sides.values())).prompt
+    return _card(run, title, prompt, {when: (one.completion, one.mode) for when, one in sides.items()})
+
+
+def _first_of_each_task(rows: Iterable[EvalSample]) -> dict[str, EvalSample]:
     """The greedy answer of each task where there is one, else its first sample."""
-    first: dict[str, Answer] = {}
+    first: dict[str, EvalSample] = {}
     for row in rows:
-        if row["task"] not in first or (row["mode"] == "greedy" and first[row["task"]]["mode"] != "greedy"):
-            first[row["task"]] = row
+        known = first.setdefault(row.completion.task.id, row)
+        if row.mode == "greedy" != known.mode:
+            first[row.completion.task.id] = row
     return first
 
 
@@ -64,35 +73,30 @@ def _seed(run: RunData) -> int:
     return int(run.config.get("seed") or 0)
 
 
-def _as_answer(row: VerifiedCompletion) -> Answer:
+def _paid(row: RolloutRow) -> str:
     terms = ", ".join(f"{words(name)} {value:.3g}" for name, value in row.terms.items())
-    reward = "no reward" if row.reward is None else f"reward {row.reward:.3g} ({terms})"
-    return {
-        "task": row.task, "family": row.family, "prompt": row.prompt, "completion": row.completion,
-        "outcome": row.outcome, "bucket": row.bucket, "tokens": row.tokens, "log": row.log, "mode": reward,
-    }  # fmt: skip
+    return "no reward" if row.reward is None else f"reward {row.reward:.3g} ({terms})"
 
 
-def _card(run: RunData, title: str, task: str, sides: Mapping[str, Answer]) -> str:
-    any_side = next(iter(sides.values()))
-    prompt = _text(any_side["prompt"], MOST_TEXT)
-    picture = puzzle_picture(any_side["prompt"], run.config.get("data") or {})
-    shown = f"{picture}<details><summary>prompt</summary>{prompt}</details>" if picture else f"<h4>prompt</h4>{prompt}"
-    answers = "".join(_answer(when, answer) for when, answer in sides.items())
+def _card(run: RunData, title: str, prompt: str, sides: Mapping[str, Side]) -> str:
+    task, text = next(iter(sides.values()))[0].task, _text(prompt, MOST_TEXT)
+    picture = puzzle_picture(prompt, run.config.get("data") or {})
+    shown = f"{picture}<details><summary>prompt</summary>{text}</details>" if picture else f"<h4>prompt</h4>{text}"
+    answers = "".join(_answer(when, *side) for when, side in sides.items())
     return (
-        f'<article class="sample"><h3><span class="tag {title}">{title}</span> {escape(words(any_side["family"]))}'
-        f' <small>{escape(task)}</small></h3>{shown}<div class="answers">{answers}</div></article>'
+        f'<article class="sample"><h3><span class="tag {title}">{title}</span> {escape(words(task.family))}'
+        f' <small>{escape(task.id)}</small></h3>{shown}<div class="answers">{answers}</div></article>'
     )
 
 
-def _answer(when: str, answer: Answer) -> str:
-    outcome = answer["outcome"]
-    verdict = outcome if outcome != "failed" else f"failed: {words(answer['bucket'] or '')}"
-    log = f'<div class="log">{_text(answer["log"], MOST_LOG)}</div>' if answer["log"] else ""
+def _answer(when: str, completion: Completion, how: str) -> str:
+    outcome, log = completion.verdict.outcome, completion.verdict.log
+    verdict = outcome if outcome != "failed" else f"failed: {words(completion.verdict.reason)}"
+    shown = f'<div class="log">{_text(log, MOST_LOG)}</div>' if log else ""
     return (
         f'<div><h4>{escape(when)} <span class="verdict {escape(outcome)}">{escape(words(verdict))}</span>'
-        f" <small>{escape(str(answer['mode']))}, {answer['tokens']} tokens</small></h4>"
-        f"{_text(answer['completion'], MOST_TEXT)}{log}</div>"
+        f" <small>{escape(how)}, {completion.tokens} tokens</small></h4>"
+        f"{_text(completion.text, MOST_TEXT)}{shown}</div>"
     )
 
 

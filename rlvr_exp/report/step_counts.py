@@ -5,13 +5,24 @@ Pure functions of rows. The counts are small however long the completions are, s
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any
 
-from rlvr_exp.records.rollout_files import VerifiedCompletion
+from rlvr_exp.records.rollout_files import EvalSample, RolloutRow
+from rlvr_exp.tasks.base import Task
 
+KINDS = (
+    "one_text",
+    "dead_solved",
+    "dead_failed",
+    "mixed",
+    "mixed_equal",
+    "mixed_blind",
+    "mixed_inverted",
+    "mixed_reversed",
+)
+"""Kinds of groups that are counted."""
 EQUAL = 1e-6
 """Rewards with at most this difference are equal: the default of algorithm.zero_variance_eps."""
 
@@ -65,81 +76,73 @@ class StepCounts:
         return sum(self.verdicts.get(verdict, 0) for verdict in verdicts)
 
 
-def is_cheat(row: VerifiedCompletion) -> bool:
+def is_cheat(row: RolloutRow) -> bool:
     """Rejected, and not for a changed program: an annotator gains nothing by changing the writer's code."""
-    return row.outcome == "rejected" and row.rule != "program-changed"
+    return row.verdict.outcome == "rejected" and row.verdict.rule != "program-changed"
 
 
-def count_step(step: int, rows: Iterable[VerifiedCompletion]) -> StepCounts:
+def count_step(step: int, rows: Iterable[RolloutRow]) -> StepCounts:
     """Count a step's rows, except those sampled in an earlier step, which counted them."""
     own = [row for row in rows if not row.waited]
-    groups: dict[int, list[VerifiedCompletion]] = defaultdict(list)
+    groups: dict[int, list[RolloutRow]] = defaultdict(list)
     for row in own:
         groups[row.group].append(row)
     members = list(groups.values())
     kinds = Counter(kind for group in members for kind in _kinds(group))
-    judged = [[row.outcome == "passed" for row in group if row.outcome != "no_verdict"] for group in members]
+    judged = [[row.completion.correct for row in group if row.verdict.outcome != "no_verdict"] for group in members]
     paid = [[_paid(row) for row in group if row.reward is not None] for group in members]
     return StepCounts(
         step=step,
         samples=len(own),
-        verdicts=Counter(row.bucket or row.outcome for row in own),
+        verdicts=Counter(row.verdict.bucket or row.verdict.outcome for row in own),
         cheats=sum(map(is_cheat, own)),
-        truncated=sum(row.truncated for row in own),
-        empty=sum(not row.completion.strip() for row in own),
-        families=_passed(own, "family"),
-        tasks=_passed(own, "task"),
+        truncated=sum(row.completion.truncated for row in own),
+        empty=sum(not row.completion.text.strip() for row in own),
+        families=_passed(own, lambda task: task.family),
+        tasks=_passed(own, lambda task: task.id),
         group_success=[fmean(group) for group in judged if group],
         group_reward=[fmean(group) for group in paid if group],
-        group_tokens=[fmean(row.tokens for row in group) for group in members],
+        group_tokens=[fmean(row.completion.tokens for row in group) for group in members],
         groups=len(members),
-        one_text=kinds["one_text"],
-        dead_solved=kinds["dead_solved"],
-        dead_failed=kinds["dead_failed"],
-        mixed=kinds["mixed"],
-        mixed_equal=kinds["mixed_equal"],
-        mixed_blind=kinds["mixed_blind"],
-        mixed_inverted=kinds["mixed_inverted"],
-        mixed_reversed=kinds["mixed_reversed"],
+        **{kind: kinds[kind] for kind in KINDS},
     )
 
 
-def as_rollouts(step: int, answers: Iterable[Mapping[str, Any]]) -> list[VerifiedCompletion]:
+def as_rollouts(step: int, answers: Iterable[EvalSample]) -> list[RolloutRow]:
     """The sampled answers of an evaluation as rows without a reward, each task a group; greedy answers where there are
     no samples."""
+    rows = []
+    places: dict[str, int] = {}
+    for one in sampled_answers(answers):
+        group = places.setdefault(one.completion.task.id, len(places))
+        rows.append(RolloutRow(one.completion, step, group, one.prompt, fate="measured"))
+    return rows
+
+
+def sampled_answers(answers: Iterable[EvalSample]) -> list[EvalSample]:
+    """The sampled answers, or the greedy ones where there are no samples."""
     answers = list(answers)
-    sampled = [answer for answer in answers if answer["mode"] == "sampled"] or answers
-    places = {task: place for place, task in enumerate(dict.fromkeys(answer["task"] for answer in sampled))}
-    return [_as_rollout(step, places[answer["task"]], answer) for answer in sampled]
+    return [one for one in answers if one.mode == "sampled"] or answers
 
 
-def _as_rollout(step: int, group: int, answer: Mapping[str, Any]) -> VerifiedCompletion:
-    return VerifiedCompletion(
-        step=step, task=answer["task"], family=answer["family"], group=group, sample=answer["sample"],
-        prompt=answer["prompt"], completion=answer["completion"], tokens=answer["tokens"],
-        truncated=answer["bucket"] == "truncated", outcome=answer["outcome"], bucket=answer["bucket"], rule=None,
-        passed=0, total=0, reward=None, terms={}, advantage=None, log=answer["log"], fate="measured",
-    )  # fmt: skip
-
-
-def _paid(row: VerifiedCompletion) -> float:
+def _paid(row: RolloutRow) -> float:
     return math.fsum(row.terms.values()) if row.terms else float(row.reward or 0.0)
 
 
-def _passed(rows: Iterable[VerifiedCompletion], key: str) -> dict[str, tuple[int, int]]:
+def _passed(rows: Iterable[RolloutRow], key: Callable[[Task], str]) -> dict[str, tuple[int, int]]:
     counts: dict[str, list[int]] = {}
     for row in rows:
-        if row.outcome != "no_verdict":
-            count = counts.setdefault(getattr(row, key), [0, 0])
-            count[0] += row.outcome == "passed"
+        if row.verdict.outcome != "no_verdict":
+            count = counts.setdefault(key(row.completion.task), [0, 0])
+            count[0] += row.completion.correct
             count[1] += 1
     return {name: (passed, judged) for name, (passed, judged) in counts.items()}
 
 
-def _kinds(group: Sequence[VerifiedCompletion]) -> Iterable[str]:
-    if len(group) > 1 and len({row.completion for row in group}) == 1 and not group[0].truncated:
+def _kinds(group: Sequence[RolloutRow]) -> Iterable[str]:
+    if len(group) > 1 and len({row.completion.text for row in group}) == 1 and not group[0].completion.truncated:
         yield "one_text"
-    right, wrong = ([row.reward for row in group if row.reward is not None and (row.outcome == "passed") is passed]
+    right, wrong = ([row.reward for row in group if row.reward is not None and row.completion.correct is passed]
                     for passed in (True, False))  # fmt: skip
     if not right and not wrong:
         return

@@ -1,29 +1,10 @@
-"""The input of a reward, and the contract of a reward term. Terms read verdicts; they never verify."""
+"""The contract of a reward term. Terms read completions and their verdicts; they never verify."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
-from rlvr_exp.tasks.base import Candidate, Task
-from rlvr_exp.verifiers.base import Verdict
-
-
-@dataclass(frozen=True)
-class RewardInput:
-    """A sampled completion with its verdict."""
-
-    task: Task
-    completion: str
-    tokens: int
-    """Length of the completion in tokens."""
-    truncated: bool
-    """The completion was truncated at its token limit."""
-    candidate: Candidate
-    verdict: Verdict
-
-    @property
-    def correct(self) -> bool:
-        return self.verdict.outcome == "passed"
+from rlvr_exp.episodes.types import Completion
 
 
 @dataclass(frozen=True)
@@ -45,5 +26,5 @@ class Term(ABC):
     """The range of the unweighted value for a failed or rejected completion."""
 
     @abstractmethod
-    def __call__(self, verified: RewardInput) -> float:
+    def __call__(self, completion: Completion) -> float:
         """The unweighted value, within the range for the verdict. Never called without a verdict."""

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.rewards.base import RewardInput, Term, ValueRange
+from rlvr_exp.episodes.types import Completion
+from rlvr_exp.rewards.base import Term, ValueRange
 from rlvr_exp.rewards.normalize import Identity, Normalizer
 
 
@@ -40,21 +41,21 @@ class Reward:
         _check_weights(self.terms)
         _check_order(self.terms)
 
-    def __call__(self, verified: Sequence[RewardInput]) -> list[RewardBreakdown]:
+    def __call__(self, completions: Sequence[Completion]) -> list[RewardBreakdown]:
         """A breakdown for each verified completion, in order. Adds the batch to the normaliser's statistics."""
-        shares = [self._shares(one) for one in verified]
+        shares = [self._shares(one) for one in completions]
         sums = [math.fsum(terms.values()) if terms else None for terms in shares]
         totals = iter(self.normalizer([value for value in sums if value is not None]))
         paid = zip(shares, sums, strict=True)
         return [RewardBreakdown(None if value is None else next(totals), value, terms) for terms, value in paid]
 
-    def _shares(self, verified: RewardInput) -> dict[str, float]:
-        if verified.verdict.outcome == "no_verdict":
+    def _shares(self, completion: Completion) -> dict[str, float]:
+        if completion.verdict.outcome == "no_verdict":
             return {}
-        terms = {name: term.weight * term(verified) for name, term in self.terms.items()}
+        terms = {name: term.weight * term(completion) for name, term in self.terms.items()}
         nonfinite = [f"{name}={value}" for name, value in terms.items() if not math.isfinite(value)]
         if nonfinite:  # It would spoil every baseline, and the normaliser permanently.
-            self._nonfinite.append(f"reward of a completion of {verified.task.id}: {', '.join(nonfinite)}")
+            self._nonfinite.append(f"reward of a completion of {completion.task.id}: {', '.join(nonfinite)}")
             return {}
         return terms
 

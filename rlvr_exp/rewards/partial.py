@@ -7,7 +7,8 @@ and a completion that never reached the tool, earns nothing; a program that ran 
 from dataclasses import dataclass
 from typing import ClassVar
 
-from rlvr_exp.rewards.base import RewardInput, Term, ValueRange
+from rlvr_exp.episodes.types import Completion
+from rlvr_exp.rewards.base import Term, ValueRange
 from rlvr_exp.rewards.terms import share
 
 PARSED = frozenset(("resolve", "verify", "timeout"))
@@ -23,8 +24,8 @@ class Parses(Term):
     when_correct: ClassVar[ValueRange] = ValueRange(1.0, 1.0)
     when_wrong: ClassVar[ValueRange] = ValueRange(0.0, 1.0)
 
-    def __call__(self, verified: RewardInput) -> float:
-        return float(verified.correct or verified.verdict.bucket in PARSED)
+    def __call__(self, completion: Completion) -> float:
+        return float(completion.correct or completion.verdict.bucket in PARSED)
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,8 @@ class Resolves(Term):
     when_correct: ClassVar[ValueRange] = ValueRange(1.0, 1.0)
     when_wrong: ClassVar[ValueRange] = ValueRange(0.0, 1.0)
 
-    def __call__(self, verified: RewardInput) -> float:
-        return float(verified.correct or verified.verdict.bucket in RESOLVED)
+    def __call__(self, completion: Completion) -> float:
+        return float(completion.correct or completion.verdict.bucket in RESOLVED)
 
 
 @dataclass(frozen=True)
@@ -47,5 +48,5 @@ class Obligations(Term):
     when_correct: ClassVar[ValueRange] = ValueRange(1.0, 1.0)
     when_wrong: ClassVar[ValueRange] = ValueRange(0.0, 1.0, open_top=True)
 
-    def __call__(self, verified: RewardInput) -> float:
-        return share(verified) if verified.correct or verified.verdict.bucket in RESOLVED else 0.0
+    def __call__(self, completion: Completion) -> float:
+        return share(completion) if completion.correct or completion.verdict.bucket in RESOLVED else 0.0

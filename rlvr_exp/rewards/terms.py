@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.rewards.base import RewardInput, Term, ValueRange
+from rlvr_exp.episodes.types import Completion
+from rlvr_exp.rewards.base import Term, ValueRange
 
 SEVERITY = {
     "rejected": -1.0,
@@ -22,11 +23,11 @@ SEVERITY = {
 """Values of `Severity`: the further a completion is from passing, the lower. A cheat is lowest."""
 
 
-def share(verified: RewardInput) -> float:
+def share(completion: Completion) -> float:
     """Share of the cases or obligations that passed, in [0, 1]; 1 only for a correct completion."""
     # A verdict can fail with every case passed (it printed too much on its way out): not a full share.
-    verdict = verified.verdict
-    if verified.correct:
+    verdict = completion.verdict
+    if completion.correct:
         return 1.0
     return min(verdict.score, (verdict.total - 0.5) / verdict.total) if verdict.total else 0.0
 
@@ -39,8 +40,8 @@ class CasesPassed(Term):
     when_correct: ClassVar[ValueRange] = ValueRange(1.0, 1.0)
     when_wrong: ClassVar[ValueRange] = ValueRange(0.0, 1.0, open_top=True)
 
-    def __call__(self, verified: RewardInput) -> float:
-        return share(verified)
+    def __call__(self, completion: Completion) -> float:
+        return share(completion)
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,8 @@ class AllPassed(Term):
     when_correct: ClassVar[ValueRange] = ValueRange(1.0, 1.0)
     when_wrong: ClassVar[ValueRange] = ValueRange(0.0, 0.0)
 
-    def __call__(self, verified: RewardInput) -> float:
-        return 1.0 if verified.correct else 0.0
+    def __call__(self, completion: Completion) -> float:
+        return 1.0 if completion.correct else 0.0
 
 
 @dataclass(frozen=True)
@@ -63,9 +64,9 @@ class Syntax(Term):
     when_correct: ClassVar[ValueRange] = ValueRange(1.0, 1.0)
     when_wrong: ClassVar[ValueRange] = ValueRange(0.0, 1.0)
 
-    def __call__(self, verified: RewardInput) -> float:
-        unread = verified.verdict.bucket in ("parse", "truncated", "prompt_too_long")
-        return 0.0 if unread or verified.candidate.text is None else 1.0
+    def __call__(self, completion: Completion) -> float:
+        unread = completion.verdict.bucket in ("parse", "truncated", "prompt_too_long")
+        return 0.0 if unread or completion.candidate.text is None else 1.0
 
 
 @dataclass(frozen=True)
@@ -83,8 +84,8 @@ class Length(Term):
             remedy = "give the number of tokens at which the bonus is halved"
             raise InputError(InputProblem("scale_tokens", "must be at least 1", str(self.scale_tokens), remedy=remedy))
 
-    def __call__(self, verified: RewardInput) -> float:
-        return self.scale_tokens / (self.scale_tokens + 1 + verified.tokens) if verified.correct else 0.0
+    def __call__(self, completion: Completion) -> float:
+        return self.scale_tokens / (self.scale_tokens + 1 + completion.tokens) if completion.correct else 0.0
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ class Severity(Term):
     when_correct: ClassVar[ValueRange] = ValueRange(0.0, 0.0)
     when_wrong: ClassVar[ValueRange] = ValueRange(min(SEVERITY.values()), max(SEVERITY.values()))
 
-    def __call__(self, verified: RewardInput) -> float:
-        if verified.correct:
+    def __call__(self, completion: Completion) -> float:
+        if completion.correct:
             return 0.0
-        return SEVERITY[verified.verdict.bucket or "rejected"]
+        return SEVERITY[completion.verdict.bucket or "rejected"]

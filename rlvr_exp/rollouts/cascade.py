@@ -10,16 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from rlvr_exp.episodes.types import PENDING, Completion
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.models.role_policies import acting
-from rlvr_exp.rollouts.completion import Completion
-from rlvr_exp.rollouts.rollout_loop import (
-    PENDING,
-    DeferredVerifier,
-    RolloutRequest,
-    generate_and_verify,
-    verify_completions,
-)
+from rlvr_exp.rollouts.rollout_loop import DeferredVerifier, RolloutRequest, generate_and_verify, verify_completions
 from rlvr_exp.rollouts.sampler import SampleKey, SamplingParams
 from rlvr_exp.tasks.base import Task
 from rlvr_exp.tasks.dafny.two_stage import TwoStage
@@ -331,7 +325,7 @@ class _Draft:
 
 def _fault(domain: TwoStage, written: Completion, body: str | None) -> Verdict | None:
     """Why a writer's completion cannot be annotated: it was truncated, holds no body, or a body that is not allowed."""
-    if written.sampled.truncated or body is None:
+    if written.truncated or body is None:
         return written.verdict if written.verdict.outcome != "passed" else None
     violation = body_violation(domain.program(written.task, None), domain.program(written.task, body))
     return None if violation is None else Verdict("rejected", rule=violation.rule, log=violation.log)

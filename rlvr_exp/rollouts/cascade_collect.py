@@ -14,7 +14,7 @@ from typing import Any
 from rlvr_exp.config.cascade import Cascade as Options
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.curriculum.base import Curriculum
-from rlvr_exp.rewards.base import RewardInput
+from rlvr_exp.episodes.types import Completion
 from rlvr_exp.rewards.compose import Reward, RewardBreakdown
 from rlvr_exp.rollouts.cascade import (
     ANNOTATOR,
@@ -26,7 +26,6 @@ from rlvr_exp.rollouts.cascade import (
     cascade_sample,
     resample_annotations,
 )
-from rlvr_exp.rollouts.completion import Completion
 from rlvr_exp.rollouts.group_filter import GroupFilter
 from rlvr_exp.rollouts.groups import Group, Groups, check_groups
 from rlvr_exp.tasks.base import Task
@@ -190,7 +189,7 @@ class CascadeCollector:
     ) -> tuple[float | None, ...]:
         shape = self._shapes[role]
         pairs = zip(completions, rewards, strict=True)
-        return tuple(None if reward is None else shape(reward, len(who.sampled.ids)) for who, reward in pairs)
+        return tuple(None if reward is None else shape(reward, who.tokens) for who, reward in pairs)
 
     def _groups(self, role: str, step: int, found: Sequence[Group], seconds: Mapping[str, float]) -> Groups:
         check_groups(found, len(found[0].completions))
@@ -260,11 +259,7 @@ class _Bodies:
 def _paid(reward: Reward, completions: Sequence[Completion]) -> Payments:
     """Reward each completion once, in one batch for the normaliser."""
     each = {id(one): one for one in completions}
-    return dict(zip(each, reward([_reward_input(one) for one in each.values()]), strict=True))
-
-
-def _reward_input(one: Completion) -> RewardInput:
-    return RewardInput(one.task, one.text, len(one.sampled.ids), one.sampled.truncated, one.candidate, one.verdict)
+    return dict(zip(each, reward(list(each.values())), strict=True))
 
 
 def _mean(paid: Sequence[RewardBreakdown], credit: float | None) -> RewardBreakdown:

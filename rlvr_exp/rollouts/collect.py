@@ -14,15 +14,14 @@ from typing import Any
 
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.curriculum.base import Curriculum
+from rlvr_exp.episodes.types import Completion
 from rlvr_exp.models.policy import Policy
-from rlvr_exp.rewards.base import RewardInput
 from rlvr_exp.rewards.compose import Reward, RewardBreakdown
-from rlvr_exp.rollouts.completion import Completion
 from rlvr_exp.rollouts.group_filter import GroupFilter
 from rlvr_exp.rollouts.groups import Group, Groups, check_groups
 from rlvr_exp.rollouts.rollout_loop import RolloutRequest, generate_and_verify
 from rlvr_exp.rollouts.sampler import SamplingParams
-from rlvr_exp.rollouts.saved_groups import as_plain, from_plain
+from rlvr_exp.rollouts.saved_groups import group_from, group_state
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.verifiers.base import Verifier
 
@@ -136,12 +135,12 @@ class Collector:
         return tuple((self.seed, "rollout", step, index, task.id, sample) for sample in range(self.plan.group_size))
 
     def _rewarded(self, completions: Sequence[Sequence[Completion]]) -> list[tuple[RewardBreakdown, ...]]:
-        rows = iter(self.reward([_reward_input(one) for group in completions for one in group]))
+        rows = iter(self.reward([one for group in completions for one in group]))
         return [tuple(next(rows) for _ in group) for group in completions]
 
     def _shaped(self, completions: Sequence[Completion], paid: Sequence[RewardBreakdown]) -> tuple[float | None, ...]:
         parts = zip(completions, paid, strict=True)
-        return tuple(None if one.total is None else self._shape(one.total, len(who.sampled.ids)) for who, one in parts)
+        return tuple(None if one.total is None else self._shape(one.total, who.tokens) for who, one in parts)
 
     @property
     def parts(self) -> dict[str, Any]:
@@ -151,7 +150,7 @@ class Collector:
 
     def state_dict(self) -> dict[str, Any]:
         """Plain values: tasks requested so far, and the groups carried over."""
-        return {"asked": self._n_requested, "waiting": [as_plain(group) for group in self._carried_over]}
+        return {"asked": self._n_requested, "waiting": [group_state(group) for group in self._carried_over]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Resume where the state was saved.
@@ -165,7 +164,7 @@ class Collector:
             raise InputError(InputProblem("state of Collector", "has other keys", got, "asked, waiting", remedy=remedy))
         self._n_requested = state["asked"]
         tasks = {task.id: task for task in self._tasks} if state["waiting"] else {}
-        self._carried_over = tuple(from_plain(group, tasks) for group in state["waiting"])
+        self._carried_over = tuple(group_from(group, tasks) for group in state["waiting"])
 
     def metrics(self) -> dict[str, float]:
         """Tasks requested so far in the run, and groups carried over."""
@@ -176,8 +175,3 @@ def _next_request_size(alive: int, sampled: int, wanted: int) -> int:
     """Groups to sample next so that, at the rate so far, enough have variance; never more than a batch at once."""
     missing = max(0, wanted - alive)
     return min(wanted, math.ceil(missing * sampled / alive)) if alive else wanted
-
-
-def _reward_input(one: Completion) -> RewardInput:
-    drawn = one.sampled
-    return RewardInput(one.task, one.text, len(drawn.ids), drawn.truncated, one.candidate, one.verdict)

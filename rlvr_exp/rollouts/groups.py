@@ -7,8 +7,8 @@ prompt are two groups. Accounts for a step's samples on the sampling side. Never
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from rlvr_exp.episodes.types import Completion
 from rlvr_exp.rewards.compose import RewardBreakdown
-from rlvr_exp.rollouts.completion import Completion
 
 MAX_GROUPS = 1 << 20
 """An upper bound of the groups sampled in any step."""

@@ -14,8 +14,8 @@ import torch
 from torch import nn
 
 from rlvr_exp.core.phase import GENERATE, VERIFY, go_over, phase
+from rlvr_exp.episodes.types import PENDING, TRUNCATED, Completion
 from rlvr_exp.models.policy import Policy
-from rlvr_exp.rollouts.completion import TRUNCATED, Completion, ParsedCompletion, parse_completion
 from rlvr_exp.rollouts.distributed import all_gather_rollouts, data_parallel, shard
 from rlvr_exp.rollouts.sampler import FinishedSample, SampleKey, SamplingParams, causal_model, stream
 from rlvr_exp.tasks.base import Domain, Task
@@ -55,9 +55,6 @@ def _sampler(*given: Any) -> Iterator[FinishedSample]:
     return stream(*given)
 
 
-PENDING = Verdict("no_verdict", log="not yet verified")
-
-
 class DeferredVerifier:
     """A verifier for verdicts that can wait: it verifies only completions without a candidate, which costs nothing; all
     others are PENDING."""
@@ -92,11 +89,17 @@ def generate_and_verify(
 def verify_completions(verifier: Verifier, drawn: Sequence[Completion]) -> RolloutResult:
     """Verify completions that were sampled earlier: a `RolloutResult` with one completion for each. All ranks call this
     together."""
-    began, share = time.perf_counter(), shard(drawn)
+    began = time.perf_counter()
     with phase(VERIFY):
-        verdicts = verifier.verify([Request(one.task.problem, one.candidate) for one in share])
-    completions = tuple((replace(one, verdict=verdict),) for one, verdict in zip(share, verdicts, strict=True))
+        completions = tuple((one,) for one in verified(verifier, shard(drawn)))
     return all_gather_rollouts(RolloutResult(completions, {"verify": time.perf_counter() - began}))
+
+
+def verified(verifier: Verifier, completions: Sequence[Completion]) -> list[Completion]:
+    """The same completions with their verdicts; truncated ones are not verified."""
+    ended = [Request(one.task.problem, one.candidate) for one in completions if not one.truncated]
+    verdicts = iter(verifier.verify(ended))
+    return [replace(one, verdict=TRUNCATED if one.truncated else next(verdicts)) for one in completions]
 
 
 class _RolloutLoop:
@@ -108,10 +111,10 @@ class _RolloutLoop:
         self._policy, self._domain, self._requests, self._sampling = policy, domain, requests, sampling
         self._stream = stream
         self._began = self._generated = time.perf_counter()
-        self._read: dict[tuple[int, int], ParsedCompletion] = {}
-        self._drawn: dict[tuple[int, int], float] = {}
         self.submitted: list[tuple[int, int]] = []
         """(request, sample) of each verification, in the order of submission."""
+        self._parsed: dict[tuple[int, int], Completion] = {}
+        """Completions that wait for their verdicts, by request and sample."""
         self.done: dict[tuple[int, int], Completion] = {}
 
     def verifier_requests(self) -> Iterator[Request]:
@@ -127,9 +130,9 @@ class _RolloutLoop:
         for one in self._stream(self._policy.model, prompts, keys, self._sampling):
             place = batch[one.prompt]
             task = self._requests[place].task
-            self._drawn[place, one.sample] = time.perf_counter() - self._began
-            found = parse_completion(self._policy, self._domain, task, one.sample, one.sampled)
-            self._read[place, one.sample] = found
+            drawn, text = time.perf_counter() - self._began, self._policy.decode(one.sampled.ids)
+            found = Completion(task, one.sample, one.sampled, text, self._domain.parse(text, task), drawn=drawn)
+            self._parsed[place, one.sample] = found
             if one.sampled.truncated:
                 self.record_verdict((place, one.sample), TRUNCATED)
             else:
@@ -137,8 +140,7 @@ class _RolloutLoop:
                 yield Request(task.problem, found.candidate)
 
     def record_verdict(self, place: tuple[int, int], verdict: Verdict) -> None:
-        found, drawn = vars(self._read.pop(place)), self._drawn.pop(place)
-        self.done[place] = Completion(**found, verdict=verdict, seconds=time.perf_counter() - self._began, drawn=drawn)
+        self.done[place] = replace(self._parsed.pop(place), verdict=verdict, seconds=time.perf_counter() - self._began)
 
     def seconds(self) -> dict[str, float]:
         return {"generate": self._generated - self._began, "verify": time.perf_counter() - self._generated}

@@ -14,6 +14,7 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from rlvr_exp.core.seeds import Key, derive
+from rlvr_exp.episodes.types import TokenSample
 from rlvr_exp.models.onednn_linear import onednn_inference
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.draw import LogitFilters, TokenDraw, draw
@@ -51,19 +52,6 @@ class SamplingParams:
         filters = LogitFilters(options.temperature, options.top_k, options.top_p, options.min_p)
         ends = (policy.eos_ids, tuple(options.stop), policy.decode)
         return cls(filters, max_new_tokens, *ends, batch_size, CompletionCheck.of(domain, policy))
-
-
-@dataclass(frozen=True)
-class TokenSample:
-    """A completion as tokens, including the end-of-sequence token when it was drawn."""
-
-    ids: tuple[int, ...]
-    logprobs: tuple[float, ...]
-    """Log-probability of each token under the distribution that it was drawn from: after temperature and filters."""
-    truncated: bool
-    """True when the token limit ended it."""
-    kept_token_ids: tuple[tuple[int, ...], ...] | None = None
-    """For each token the ids that the filters kept; None: the entire vocabulary."""
 
 
 @dataclass(frozen=True)

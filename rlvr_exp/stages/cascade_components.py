@@ -11,14 +11,14 @@ from rlvr_exp.config import build
 from rlvr_exp.config.cross_checks import advice
 from rlvr_exp.core.phase import EVALUATE, phase
 from rlvr_exp.evaluation.cascade import CASCADE_METRICS, by_length, evaluate_cascade, failure_counts
-from rlvr_exp.evaluation.metrics import EvalSample, Rate
+from rlvr_exp.evaluation.metrics import Rate
 from rlvr_exp.evaluation.saved import save, saved_rates
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.models.report import parameters
 from rlvr_exp.models.role_policies import load_roles
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext
-from rlvr_exp.records.rollout_files import When
+from rlvr_exp.records.rollout_files import EvalSample, When
 from rlvr_exp.report.task_index import save_task_index
 from rlvr_exp.rollouts.cascade import ANNOTATOR, ROLES, WRITER, Cascade
 from rlvr_exp.rollouts.distributed import broadcast_object
@@ -105,13 +105,10 @@ def evaluate_and_save(
 
     scored = score_cascade(components, config, config.evaluation, tasks, attempts, progress)
     save_task_index(context.directory, [replace(task, gold=domain.example(task).annotated_body) for task in tasks])
-    prompts = {task.id: domain.writer.prompt(task) for task in tasks}
     lengths = {
         name: {metric: rate.to_dict() for metric, rate in rates.items()} for name, rates in by_length(scored).items()
     }
-    return save(
-        context.directory, when, scored, prompts, CASCADE_METRICS, {"lengths": lengths, "blame": failure_counts(scored)}
-    )
+    return save(context.directory, when, scored, CASCADE_METRICS, {"lengths": lengths, "blame": failure_counts(scored)})
 
 
 def score_cascade(

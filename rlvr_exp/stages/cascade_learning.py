@@ -15,7 +15,7 @@ from rlvr_exp.core.errors import Interrupted
 from rlvr_exp.evaluation.leakage import check_leakage
 from rlvr_exp.evaluation.metrics import rates_from
 from rlvr_exp.records.context import RunContext
-from rlvr_exp.records.rollout_files import VerifiedCompletion, write_rollouts
+from rlvr_exp.records.rollout_files import RolloutRow, write_rollouts
 from rlvr_exp.rollouts.cascade import ROLES
 from rlvr_exp.rollouts.cascade_collect import CascadeCollector, Collected, Paid
 from rlvr_exp.stages.cascade_components import CascadeComponents, score_cascade
@@ -64,7 +64,7 @@ class CascadeFeed:
     def __init__(self, collector: CascadeCollector, verifier: Verifier, directory: Path):
         self._collector, self._verifier, self._directory = collector, verifier, directory
         self._collected: Collected | None = None
-        self.rows: Sequence[VerifiedCompletion] = ()
+        self.rows: Sequence[RolloutRow] = ()
         self._metrics: list[dict[str, float]] = []
         """Metrics of the steps since the last row was logged."""
 
@@ -76,7 +76,7 @@ class CascadeFeed:
     def write(self, learners: Mapping[str, RLLearner]) -> None:
         """Write the rollouts of both roles, with groups numbered consecutively; those of a role that does not learn in
         the step are frozen."""
-        rows: list[VerifiedCompletion] = []
+        rows: list[RolloutRow] = []
         for role, groups in self._collected.groups.items():
             learner = learners.get(role)
             found = rollout_rows(

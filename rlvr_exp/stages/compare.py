@@ -16,9 +16,8 @@ from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.files import write_json, write_text
 from rlvr_exp.evaluation.metrics import METRICS, task_values
 from rlvr_exp.evaluation.paired import paired
-from rlvr_exp.evaluation.saved import load
 from rlvr_exp.records.context import RunContext, StageResult
-from rlvr_exp.records.rollout_files import evaluation_path
+from rlvr_exp.records.rollout_files import evaluation_path, read_evaluation
 
 NEEDED = ("config.yaml", "summary.json")
 OWN_KEYS = ("run.dir",)
@@ -139,8 +138,11 @@ def _typed(value: Any) -> str:
 
 
 def _differences(runs: Sequence[Finished]) -> dict[str, list[Any]]:
-    answers = [load(run.directory, "after") if evaluation_path(run.directory, "after").exists() else [] for run in runs]
-    tasks = [{answer.task for answer in of_run} for of_run in answers]
+    answers = [
+        read_evaluation(run.directory, "after") if evaluation_path(run.directory, "after").exists() else []
+        for run in runs
+    ]
+    tasks = [{one.completion.task.id for one in of_run} for of_run in answers]
     rows: dict[str, list[Any]] = {}
     for metric in METRICS:
         values = [task_values(of_run, metric) for of_run in answers]

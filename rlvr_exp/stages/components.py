@@ -198,6 +198,5 @@ def evaluate_and_save(components: RunComponents, config, context: RunContext, wh
             progress=progress,
         )
     save_task_index(context.directory, components.held_out)
-    prompts = {task.id: components.domain.prompt(task) for task in components.held_out}
-    roles = metrics_by_role(components.domain, components.held_out, scored)
-    return save(context.directory, when, scored, prompts, more={"roles": roles} if roles else None)
+    roles = metrics_by_role(components.domain, scored)
+    return save(context.directory, when, scored, more={"roles": roles} if roles else None)

@@ -9,11 +9,11 @@ from pathlib import Path
 from rlvr_exp.config import load as load_config
 from rlvr_exp.config.cascade import starts
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.evaluation.metrics import METRICS, EvalSample, Rate, latency, task_values, verdict_counts
+from rlvr_exp.evaluation.metrics import METRICS, Rate, latency, task_values, verdict_counts
 from rlvr_exp.evaluation.paired import paired
-from rlvr_exp.evaluation.saved import load
 from rlvr_exp.evaluation.text_similarity import saved_role_rates
 from rlvr_exp.records.context import RunContext, StageResult
+from rlvr_exp.records.rollout_files import EvalSample, read_evaluation
 from rlvr_exp.rollouts.distributed import all_reduce_counters
 from rlvr_exp.stages import cascade_components
 from rlvr_exp.stages.components import build_components, evaluate_and_save
@@ -26,7 +26,7 @@ MACHINE = ("evaluation.batch_size", "sandbox.workers")
 def run(config, context: RunContext) -> StageResult:
     baseline = _baseline(config) if config.evaluate.baseline else []
     rates, counted = _cascade(config, context) if config.evaluate.cascade else _policy(config, context)
-    scored = load(context.directory, "after")
+    scored = read_evaluation(context.directory, "after")
     metrics: dict[str, object] = {**counted, **saved_role_rates(context.directory)}
     for mode in ("greedy", "sampled"):
         counts = verdict_counts(row for row in scored if row.mode == mode)
@@ -70,7 +70,7 @@ def _baseline(config) -> list[EvalSample]:
     ]
     if differing:
         raise InputError(*differing)
-    return load(directory, "after")
+    return read_evaluation(directory, "after")
 
 
 def _conditions(config) -> dict[str, object]:

@@ -8,32 +8,29 @@ the run.
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from rlvr_exp.algorithms.base import Algorithm
 from rlvr_exp.algorithms.group import GroupAlgorithm
 from rlvr_exp.algorithms.rloo import RLOO
-from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.config import Config, build
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.files import write_json, write_text
+from rlvr_exp.episodes.types import Completion, TokenSample
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext, StageResult
-from rlvr_exp.records.rollout_files import VerifiedCompletion
+from rlvr_exp.records.rollout_files import RolloutRow, to_row
 from rlvr_exp.records.run_reader import RunReader
-from rlvr_exp.rewards.base import RewardInput
 from rlvr_exp.rewards.compose import Reward, RewardBreakdown
-from rlvr_exp.rollouts.completion import TRUNCATED, Completion
 from rlvr_exp.rollouts.groups import Group, Groups
-from rlvr_exp.rollouts.sampler import TokenSample
+from rlvr_exp.rollouts.rollout_loop import verified
 from rlvr_exp.stages.replay_update import UpdateReplay, replay_update
 from rlvr_exp.stages.verifier_match import all_tasks, check_verifier_match
 from rlvr_exp.stages.verifier_setup import build_verifier, checked_description
-from rlvr_exp.tasks.base import Candidate, Domain, Task
+from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.training.rollout_rows import rollout_rows
-from rlvr_exp.verifiers.base import Request, Verdict, Verifier
 
 COMPARED = ("outcome", "bucket", "rule", "passed", "total", "reward", "terms", "advantage", "fate")
 """Fields of a rollout that are recomputed."""
@@ -73,20 +70,18 @@ def run(config: Config, context: RunContext) -> StageResult:
             input={"run": options.run, "step": options.step},
         )
         context.progress(kind="phase", name="judge", done=0, total=len(logged))
-        judged = reverified(logged, domain, tasks, verifier)
+        completions = verified(verifier, [_parsed(row.completion, domain, tasks) for row in logged])
         context.progress(kind="phase", name="judge", done=len(logged), total=len(logged))
         warm(reward, source, options.step)
-        groups = groups_of(logged, judged, tasks, reward, algorithm)
+        groups = groups_of(logged, completions, reward, algorithm)
         experience = algorithm.experience(groups, pad_id=0)
         rows = rollout_rows(groups, experience, algorithm.regularised)
         differences = compared(logged, rows, left_out)
         if options.breakpoint:
-            _look(logged, rows, groups, experience, differences, domain, verifier, reward, algorithm)
-    update = (
-        replay_update(source.directory, options.step, context)
-        if options.update
-        else UpdateReplay("", "replay.update=false")
-    )
+            breakpoint()  # The logged rows, the recomputed ones and what computed them are the variables here.
+    update = UpdateReplay("", "replay.update=false")
+    if options.update:
+        update = replay_update(source.directory, options.step, context)
     return _write_result(context, options.step, logged, differences, left_out, update)
 
 
@@ -101,8 +96,8 @@ def left_out_of(algorithm: Algorithm) -> dict[str, str]:
     return {"advantage": why, "fate": why}
 
 
-def _check_tasks(rows: Sequence[VerifiedCompletion], tasks: dict[str, Task]) -> None:
-    missing = sorted({row.task for row in rows} - tasks.keys())
+def _check_tasks(rows: Sequence[RolloutRow], tasks: dict[str, Task]) -> None:
+    missing = sorted({row.completion.task.id for row in rows} - tasks.keys())
     if missing:
         what = f"{len(missing)} tasks of the step are not in it"
         raise InputError(
@@ -110,15 +105,11 @@ def _check_tasks(rows: Sequence[VerifiedCompletion], tasks: dict[str, Task]) -> 
         )
 
 
-def reverified(
-    rows: Sequence[VerifiedCompletion], domain: Domain, tasks: dict[str, Task], verifier: Verifier
-) -> list[tuple[Candidate, Verdict]]:
-    """The candidate of each row and its current verdict; truncated completions are not verified, as in the run."""
-    candidates = [domain.parse(row.completion, tasks[row.task]) for row in rows]
-    verified = [place for place, row in enumerate(rows) if not row.truncated]
-    requests = [Request(tasks[rows[place].task].problem, candidates[place]) for place in verified]
-    verdicts = dict(zip(verified, verifier.verify(requests), strict=True))
-    return [(candidate, verdicts.get(place, TRUNCATED)) for place, candidate in enumerate(candidates)]
+def _parsed(logged: Completion, domain: Domain, tasks: dict[str, Task]) -> Completion:
+    """With its task and its candidate. Tokens are counted and not known: no advantage here reads them."""
+    task, count = tasks[logged.task.id], logged.tokens
+    unknown = TokenSample((0,) * count, (0.0,) * count, logged.truncated)
+    return replace(logged, task=task, sampled=unknown, candidate=domain.parse(logged.text, task))
 
 
 def warm(reward: Reward, source: RunReader, step: int) -> None:
@@ -129,20 +120,15 @@ def warm(reward: Reward, source: RunReader, step: int) -> None:
 
 
 def groups_of(
-    rows: Sequence[VerifiedCompletion],
-    judged: Sequence[tuple[Candidate, Verdict]],
-    tasks: dict[str, Task],
-    reward: Reward,
-    algorithm: Algorithm,
+    rows: Sequence[RolloutRow], completions: Sequence[Completion], reward: Reward, algorithm: Algorithm
 ) -> Groups:
-    """The step's groups before its update. Tokens are counted and not known: no advantage here reads them."""
-    answers = [_answer(row, tasks[row.task], *one) for row, one in zip(rows, judged, strict=True)]
-    paid = _paid(rows, answers, reward)
+    """The step's groups before its update."""
+    paid = _paid(rows, completions, reward)
     members: dict[int, list[int]] = {}
     for place, row in enumerate(rows):
         members.setdefault(row.group, []).append(place)
     groups = [
-        _group(number, *([part[i] for i in places] for part in (rows, answers, paid)), algorithm)
+        _group(number, *([part[i] for i in places] for part in (rows, completions, paid)), algorithm)
         for number, places in members.items()
     ]
     pending = {number for number, places in members.items() if rows[places[0]].fate == "pending"}
@@ -159,51 +145,42 @@ def groups_of(
     )
 
 
-def _answer(row: VerifiedCompletion, task: Task, candidate: Candidate, verdict: Verdict) -> Completion:
-    drawn = TokenSample((0,) * row.tokens, (0.0,) * row.tokens, row.truncated)
-    return Completion(task, row.sample, drawn, row.completion, candidate, verdict)
-
-
-def _paid(rows: Sequence[VerifiedCompletion], answers: Sequence[Completion], reward: Reward) -> list[RewardBreakdown]:
+def _paid(rows: Sequence[RolloutRow], completions: Sequence[Completion], reward: Reward) -> list[RewardBreakdown]:
     """Samples of the step are rewarded together, as in the run; those of earlier steps keep their rewards."""
     fresh = [place for place, row in enumerate(rows) if not row.waited]
-    judged = [
-        RewardInput(one.task, one.text, len(one.sampled.ids), one.sampled.truncated, one.candidate, one.verdict)
-        for one in (answers[place] for place in fresh)
-    ]
-    now = dict(zip(fresh, reward(judged), strict=True))
+    now = dict(zip(fresh, reward([completions[place] for place in fresh]), strict=True))
     return [now[place] if place in now else _kept(row) for place, row in enumerate(rows)]
 
 
-def _kept(row: VerifiedCompletion) -> RewardBreakdown:
+def _kept(row: RolloutRow) -> RewardBreakdown:
     return RewardBreakdown(row.reward, None if row.reward is None else sum(row.terms.values()), dict(row.terms))
 
 
 def _group(
     number: int,
-    rows: Sequence[VerifiedCompletion],
-    answers: Sequence[Completion],
+    rows: Sequence[RolloutRow],
+    completions: Sequence[Completion],
     paid: Sequence[RewardBreakdown],
     algorithm: Algorithm,
 ) -> Group:
-    pairs = zip(paid, rows, strict=True)
-    rewards = tuple(None if one.total is None else algorithm.shaped(one.total, row.tokens) for one, row in pairs)
+    pairs = zip(paid, completions, strict=True)
+    rewards = tuple(None if one.total is None else algorithm.shaped(one.total, who.tokens) for one, who in pairs)
     first = rows[0]
-    return Group(first.step - 1 - first.waited, number, first.prompt, (0,), tuple(answers), tuple(paid), rewards)
+    return Group(first.step - 1 - first.waited, number, first.prompt, (0,), tuple(completions), tuple(paid), rewards)
 
 
 def compared(
-    logged: Sequence[VerifiedCompletion], now: Sequence[VerifiedCompletion], left_out: dict[str, str]
+    logged: Sequence[RolloutRow], now: Sequence[RolloutRow], left_out: dict[str, str]
 ) -> list[FieldDifference]:
     """Every field that differs, in the order of the file."""
-    by_place = {(row.group, row.sample): row for row in now}
+    by_place = {(row["group"], row["sample"]): row for row in map(to_row, now)}
     found = []
-    for old in logged:
-        new = by_place[old.group, old.sample]
+    for old in map(to_row, logged):
+        group, sample = old["group"], old["sample"]
+        new = by_place[group, sample]
         for name in COMPARED:
-            before, after = getattr(old, name), getattr(new, name)
-            if name not in left_out and not _same(before, after):
-                found.append(FieldDifference(old.group, old.sample, old.task, name, before, after))
+            if name not in left_out and not _same(old[name], new[name]):
+                found.append(FieldDifference(group, sample, old["task"], name, old[name], new[name]))
     return found
 
 
@@ -215,26 +192,10 @@ def _same(one: Any, other: Any) -> bool:
     return one == other
 
 
-def _look(
-    logged: Sequence[VerifiedCompletion],
-    rows: Sequence[VerifiedCompletion],
-    groups: Groups,
-    experience: TrainingBatch,
-    differences: Sequence[FieldDifference],
-    domain: Domain,
-    verifier: Verifier,
-    reward: Reward,
-    algorithm: Algorithm,
-) -> None:
-    """A debugger with the data in local variables: the logged rows, the recomputed rows, and the objects that computed
-    them."""
-    breakpoint()
-
-
 def _write_result(
     context: RunContext,
     step: int,
-    logged: Sequence[VerifiedCompletion],
+    logged: Sequence[RolloutRow],
     differences: Sequence[FieldDifference],
     left_out: dict[str, str],
     update: UpdateReplay,
@@ -252,7 +213,7 @@ def _write_result(
 
 
 def _text(
-    step: int, logged: Sequence[VerifiedCompletion], differences: Sequence[FieldDifference], left_out: dict[str, str]
+    step: int, logged: Sequence[RolloutRow], differences: Sequence[FieldDifference], left_out: dict[str, str]
 ) -> str:
     fields = [name for name in COMPARED if name not in left_out]
     head = f"step {step}: {len(logged)} samples recomputed, compared in {', '.join(fields)}: {len(differences)} differ"

@@ -12,18 +12,18 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from rlvr_exp.config import Config, build
 from rlvr_exp.core.errors import InputError, InputProblem, Interrupted, RlvrError
 from rlvr_exp.core.files import write_json, write_text
-from rlvr_exp.evaluation.rescored import Rescored, VerdictSummary, change
+from rlvr_exp.episodes.types import TRUNCATED
+from rlvr_exp.evaluation.rescored import Rescored, change
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.records.resumable_jsonl import ResumableJsonl, shown
-from rlvr_exp.records.rollout_files import VerifiedCompletion
+from rlvr_exp.records.rollout_files import RolloutRow
 from rlvr_exp.records.run_reader import RunReader
 from rlvr_exp.stages.verifier_match import all_tasks, check_verifier_match
 from rlvr_exp.stages.verifier_setup import build_verifier, checked_description, system_metrics
@@ -34,8 +34,8 @@ from rlvr_exp.verifiers.guarded import NoVerdictRate
 from rlvr_exp.verifiers.ordered_futures import OrderedFutures, Pending
 
 KEYS = ("id", "step", "task", "waited", "old", "new", "changed", "log")
-TRUNCATED = Verdict("failed", bucket="truncated", log="the completion reached its token limit before it ended")
-"""As rlvr_exp.rollouts.completion has it, which imports torch."""
+VERDICT = ("outcome", "bucket", "rule", "passed", "total")
+"""What is compared of a verdict."""
 EVERY = 50
 """Rows between messages of progress."""
 
@@ -73,8 +73,8 @@ def _checked(source: RunReader, tasks: Mapping[str, Task]) -> int:
     total, missing = 0, dict[str, int]()
     for row in source.rows():
         total += 1
-        if row.task not in tasks:
-            missing[row.task] = missing.get(row.task, 0) + 1
+        if (task := row.completion.task.id) not in tasks:
+            missing[task] = missing.get(task, 0) + 1
     if missing:
         what = f"{sum(missing.values())} rollouts answer tasks that the data has not"
         got = f"{len(missing)} tasks, first {next(iter(missing))}"
@@ -97,13 +97,13 @@ class Rescoring:
     ):
         self._domain, self._verifier, self._tasks, self._out = domain, verifier, tasks, out
         self._context, self._total = context, total
-        self._flight, self._rows = OrderedFutures(), deque[VerifiedCompletion]()
+        self._flight, self._rows = OrderedFutures(), deque[RolloutRow]()
         self._requested: dict[tuple[str, Candidate], Future[Verdict]] = {}
         self._no_verdict_rate = NoVerdictRate(verifier.name, max_rate, least=1)
         self._counted = Rescored()
         self._before = out.rows
 
-    def run(self, rows: Iterator[VerifiedCompletion]) -> StageResult:
+    def run(self, rows: Iterator[RolloutRow]) -> StageResult:
         """Verify all rows. Raises GuardStop and Interrupted, with completed rows on the disk."""
         if self._before:
             self._context.progress(kind="note", text=f"resuming after the {self._before} rows of {self._out.path}")
@@ -120,18 +120,18 @@ class Rescoring:
             self._take_while(lambda: len(self._flight) > 0)
         return self._finish()
 
-    def _request(self, row: VerifiedCompletion) -> None:
-        task = self._tasks[row.task]
-        candidate = self._domain.parse(row.completion, task)
-        if row.truncated:
+    def _request(self, row: RolloutRow) -> None:
+        task = self._tasks[row.completion.task.id]
+        candidate = self._domain.parse(row.completion.text, task)
+        if row.completion.truncated:
             verdict = completed_future(TRUNCATED)
         else:
-            key = row.task, candidate
+            key = task.id, candidate
             if key not in self._requested:
                 self._requested[key] = self._verifier.submit(Request(task.problem, candidate))
             verdict = self._requested[key]
         self._rows.append(row)
-        self._flight.add(None, verdict, len(row.completion))
+        self._flight.add(None, verdict, len(row.completion.text))
 
     def _take_while(self, waiting: Callable[[], bool]) -> None:
         while True:
@@ -146,19 +146,16 @@ class Rescoring:
                 return
             self._flight.wait()
 
-    def _answer(self, row: VerifiedCompletion, verdict: Verdict) -> None:
-        old, new = (
-            _stored(row),
-            VerdictSummary(verdict.outcome, verdict.bucket, verdict.rule, verdict.passed, verdict.total),
-        )
+    def _answer(self, row: RolloutRow, verdict: Verdict) -> None:
+        old, new = ({name: getattr(one, name) for name in VERDICT} for one in (row.verdict, verdict))
         written = {
-            "id": f"{row.step:06d}/{row.group}/{row.sample}",
+            "id": f"{row.step:06d}/{row.group}/{row.completion.sample}",
             "step": row.step,
-            "task": row.task,
+            "task": row.completion.task.id,
             "waited": row.waited,
-            "old": asdict(old),
-            "new": asdict(new),
-            "changed": change(old, new),
+            "old": old,
+            "new": new,
+            "changed": change(row.verdict, verdict),
             "log": shown(verdict.log),
         }
         self._out.write(written)
@@ -166,13 +163,11 @@ class Rescoring:
         if self._out.rows % EVERY == 0:
             self._progress()
 
-    def _count(self, row: VerifiedCompletion, written: Mapping[str, Any]) -> None:
-        self._counted.add(
-            row.step, row.task, row.waited, VerdictSummary(**written["old"]), VerdictSummary(**written["new"])
-        )
+    def _count(self, row: RolloutRow, written: Mapping[str, Any]) -> None:
+        self._counted.add(row, Verdict(**written["new"]))
         self._no_verdict_rate.count(written["new"]["outcome"], written["log"])
         if written["changed"] and not row.waited:
-            complete = {**written, "old_log": row.log, "prompt": row.prompt, "completion": row.completion}
+            complete = {**written, "old_log": row.verdict.log, "prompt": row.prompt, "completion": row.completion.text}
             self._changed.write(json.dumps(complete) + "\n")
 
     def _progress(self) -> None:
@@ -205,7 +200,3 @@ def _verdict(pending: Pending) -> Verdict:
     except Exception as fault:  # Logged in the row and, completely, in the log.
         traceback.print_exception(fault, file=sys.stderr)
         return Verdict("no_verdict", log=f"the verifier failed: {type(fault).__name__}: {fault}")
-
-
-def _stored(row: VerifiedCompletion) -> VerdictSummary:
-    return VerdictSummary(row.outcome, row.bucket, row.rule, row.passed, row.total)

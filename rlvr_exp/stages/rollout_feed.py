@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rlvr_exp.core.errors import GuardStop
-from rlvr_exp.records.rollout_files import VerifiedCompletion, write_rollouts
+from rlvr_exp.records.rollout_files import RolloutRow, write_rollouts
 from rlvr_exp.rollouts.collect import Collector
 from rlvr_exp.rollouts.distributed import all_reduce_counters
 from rlvr_exp.rollouts.groups import Groups
@@ -21,7 +21,7 @@ class RolloutFeed:
     def __init__(self, collector: Collector, verifier: Verifier, directory: Path):
         self._collector, self._verifier, self._directory = collector, verifier, directory
         self._groups: Groups | None = None
-        self.rows: Sequence[VerifiedCompletion] = ()
+        self.rows: Sequence[RolloutRow] = ()
 
     def collect(self, step: int) -> Rollouts:
         self._groups = self._collector.collect(step)

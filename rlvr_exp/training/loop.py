@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from rlvr_exp.core.errors import Interrupted
 from rlvr_exp.core.phase import UPDATE, go_over
 from rlvr_exp.records.context import RunContext
-from rlvr_exp.records.rollout_files import VerifiedCompletion
+from rlvr_exp.records.rollout_files import RolloutRow
 from rlvr_exp.records.tracking import Tracker
 from rlvr_exp.rollouts.distributed import any_rank
 from rlvr_exp.training.checkpoints import Checkpoints, Contents
@@ -31,7 +31,7 @@ class Feed(Protocol):
         """Log what was collected, once the learners have taken it."""
 
     @property
-    def rows(self) -> Sequence[VerifiedCompletion]:
+    def rows(self) -> Sequence[RolloutRow]:
         """Rollouts of the last collected step; empty where none are logged."""
 
 

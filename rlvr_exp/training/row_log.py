@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from rlvr_exp.records.context import RunContext
-from rlvr_exp.records.rollout_files import VerifiedCompletion
+from rlvr_exp.records.rollout_files import RolloutRow
 from rlvr_exp.records.tracking import Tracker
 from rlvr_exp.training.learner import Learner
 
@@ -38,7 +38,7 @@ class RowLog:
     def due(self, step: int) -> bool:
         return step % self._every == 0
 
-    def write(self, step: int, total: int, samples: list[VerifiedCompletion], seed: int) -> None:
+    def write(self, step: int, total: int, samples: list[RolloutRow], seed: int) -> None:
         """Write the row of a step, counted from 1, and show its progress.
 
         Args:

@@ -57,7 +57,7 @@ class StepLog:
             row |= _rewards(groups.sampled) | _verdicts(groups.sampled) | _kinds(groups.sampled)
         row |= {f"time/{phase}": seconds for phase, seconds in groups.seconds.items()}
         if groups.sampled and groups.seconds.get("generate"):
-            tokens = sum(len(answer.sampled.ids) for group in groups.sampled for answer in group.completions)
+            tokens = sum(answer.tokens for group in groups.sampled for answer in group.completions)
             row["time/tokens_per_second"] = tokens / groups.seconds["generate"]
         self._rows.append(row)
         self._collected_at = time.perf_counter()
@@ -157,7 +157,7 @@ def _dead(groups: Groups) -> dict[str, float]:
 
 
 def _lengths(groups: Groups) -> dict[str, float]:
-    drawn = [one for group in groups.at_hand for one in sampled(group)]
+    drawn = sampled(groups.at_hand)
     return {
         "tokens/completion_mean": fmean(len(one.ids) for one in drawn),
         # Unbiased for the mean entropy of a token, over all that was sampled and not only what is learned from.

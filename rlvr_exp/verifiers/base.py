@@ -67,6 +67,11 @@ class Verdict:
         """Share of cases passed, in [0, 1]; 0 unless the candidate was judged."""
         return self.passed / self.total if self.total and self.outcome in ("passed", "failed") else 0.0
 
+    @property
+    def reason(self) -> str:
+        """The bucket or the rule; the outcome where there is neither."""
+        return self.bucket or self.rule or self.outcome
+
 
 @dataclass(frozen=True)
 class Request:

@@ -220,7 +220,7 @@ def test_replayed_groups_are_weighted_by_what_the_policy_of_the_day_thinks_of_th
     ratio = (last.old_logprobs - last.sampling_logprobs).exp()[old][live].clamp(max=1.5)
     assert (last.importance[fresh] == 1).all()
     assert torch.allclose(last.importance[old][live], ratio) and (ratio < 1.5).any() and (ratio != 1).all()
-    assert set(last.group_ids[old].tolist()) <= {step * 100 + place for step in (0, 1) for place in range(GROUPS)}
+    assert set(last.group_ids[old].tolist()) <= {one.id for step in (0, 1) for one in groups(step)}
 
 
 def test_a_penalty_in_the_reward_lowers_it_by_the_log_ratio(tmp_path):

@@ -7,7 +7,7 @@ import torch
 from fixed_batch import PROMPTS, algorithm, drawn_from, groups, policy
 
 from rlvr_exp.algorithms.training_batch import TrainingBatch, collate_kept_token_ids
-from rlvr_exp.rollouts.sampler import TokenSample
+from rlvr_exp.episodes.types import TokenSample
 
 
 @pytest.fixture(scope="module")

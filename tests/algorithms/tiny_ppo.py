@@ -1,6 +1,5 @@
 """PPO on a policy of a few hundred weights and a batch built by hand."""
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +12,17 @@ from updating import updated
 from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.ppo import PPO
 from rlvr_exp.algorithms.ppo_trainer import PPOTrainer
-from rlvr_exp.algorithms.replay_buffer import Recent
 from rlvr_exp.algorithms.trajectories import Trajectories, collected
 from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.config.ppo import PPO as Options
+from rlvr_exp.episodes.types import Completion, TokenSample
 from rlvr_exp.models.policy import Policy
-from rlvr_exp.rollouts.sampler import TokenSample
+from rlvr_exp.rewards.compose import RewardBreakdown
+from rlvr_exp.rollouts.groups import Group
+from rlvr_exp.tasks.base import Candidate, Task
+from rlvr_exp.verifiers.base import Verdict
 
+TASK = Task("task", "f", 0.0, inputs=None, problem=None)
 GROUPS, SIZE, PROMPT, ANSWER = 4, 2, 5, 3
 EVERYTHING = 1000
 """A limit on tokens that an entire batch stays within."""
@@ -45,7 +48,7 @@ def algorithm(**options: Any) -> PPO:
     return PPO(**{name: value for name, value in given.items() if name in names}, max_completion_tokens=ANSWER)
 
 
-def groups(step: int = 0, silent: tuple[int, ...] = ()) -> list[Recent]:
+def groups(step: int = 0, silent: tuple[int, ...] = ()) -> list[Group]:
     """Four groups of two that differ in the lengths of prompts and completions; the given samples have no verdict."""
     draw = torch.Generator().manual_seed(4 + step)
 
@@ -55,11 +58,11 @@ def groups(step: int = 0, silent: tuple[int, ...] = ()) -> list[Recent]:
     made = []
     for number in range(GROUPS):
         places = [number * SIZE + member for member in range(SIZE)]
-        samples = tuple(
-            TokenSample(tokens(1 + place % ANSWER), (-3.0,) * (1 + place % ANSWER), False) for place in places
-        )
-        rewards = tuple(math.nan if place in silent else float(place % 3) for place in places)
-        made.append(Recent(step * 100 + number, tokens(PROMPT - number % 2), samples, rewards))
+        samples = [TokenSample(tokens(1 + place % ANSWER), (-3.0,) * (1 + place % ANSWER), False) for place in places]
+        completions = [Completion(TASK, i, one, "", Candidate(None), Verdict("passed")) for i, one in enumerate(samples)]
+        rewards = tuple(None if place in silent else float(place % 3) for place in places)
+        rewarded = tuple(RewardBreakdown(reward, reward, {}) for reward in rewards)
+        made.append(Group(step, number, "", tokens(PROMPT - number % 2), tuple(completions), rewarded, rewards))
     return made
 
 

@@ -38,40 +38,42 @@ def policy():
 def scored(policy, seed=0, **options):
     tasks = [SimpleNamespace(id=name, family="f", problem=None) for name in ("aa", "b", "cccc", "too long a prompt")]
     domain = SimpleNamespace(prompt=lambda task: task.id, parse=lambda text, task: Candidate(text), stop_text="")
-    told = []
+    seen = []
     rows = evaluate_policy(
-        policy, domain, Even(), tasks, Evaluation(samples=3, **options), LIMITS, seed, lambda *at: told.append(at)
+        policy, domain, Even(), tasks, Evaluation(samples=3, **options), LIMITS, seed, lambda *at: seen.append(at)
     )
-    assert told[-1] == (4, 4)
+    assert seen[-1] == (4, 4)
     return rows
+
+
+def told(row):
+    return row.completion.task.id, row.mode, row.completion.text
 
 
 def test_each_task_has_a_greedy_answer_and_its_samples_in_order(policy):
     rows = scored(policy)
     wanted = [("greedy", 0), ("sampled", 0), ("sampled", 1), ("sampled", 2)]
-    assert [(row.task, row.mode, row.sample) for row in rows] == [
+    assert [(*told(row)[:2], row.completion.sample) for row in rows] == [
         (task, *one) for task in ("aa", "b", "cccc", "too long a prompt") for one in wanted
     ]
-    assert {row.bucket for row in rows if row.task == "too long a prompt"} == {"prompt_too_long"}
-    assert all(row.seconds > 0 for row in rows if row.bucket != "prompt_too_long")
+    assert {row.verdict.bucket for row in rows if row.completion.task.id == "too long a prompt"} == {"prompt_too_long"}
+    assert all(row.completion.seconds > 0 for row in rows if row.verdict.bucket != "prompt_too_long")
 
 
 def test_answers_depend_neither_on_the_batch_nor_on_the_greedy_one_beside_them(policy):
-    rows = [(row.task, row.mode, row.completion) for row in scored(policy)]
-    assert [(row.task, row.mode, row.completion) for row in scored(policy, batch_size=1)] == rows
-    assert [(row.task, row.mode, row.completion) for row in scored(policy, greedy=False)] == [
-        row for row in rows if row[1] == "sampled"
-    ]
+    rows = [told(row) for row in scored(policy)]
+    assert [told(row) for row in scored(policy, batch_size=1)] == rows
+    assert [told(row) for row in scored(policy, greedy=False)] == [row for row in rows if row[1] == "sampled"]
 
 
 def test_another_seed_changes_the_samples_and_not_the_greedy_answers(policy):
     here, there = scored(policy), scored(policy, seed=1)
-    pairs = [(a.mode, a.completion == b.completion) for a, b in zip(here, there, strict=True) if a.tokens]
+    pairs = [(a.mode, told(a) == told(b)) for a, b in zip(here, there, strict=True) if a.completion.tokens]
     assert all(same for mode, same in pairs if mode == "greedy")
     assert not all(same for mode, same in pairs if mode == "sampled")
 
 
 def test_filters_of_the_evaluation_are_applied(policy):
     rows = scored(policy, top_k=1)
-    greedy = {row.task: row.completion for row in rows if row.mode == "greedy"}
-    assert all(row.completion == greedy[row.task] for row in rows)
+    greedy = {told(row)[0]: told(row)[2] for row in rows if row.mode == "greedy"}
+    assert all(row.completion.text == greedy[row.completion.task.id] for row in rows)

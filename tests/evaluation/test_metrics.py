@@ -4,11 +4,11 @@ import math
 from statistics import fmean
 
 import pytest
+from completions import completion
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlvr_exp.evaluation.metrics import (
-    EvalSample,
     family_rates,
     latency,
     rates_from,
@@ -16,6 +16,7 @@ from rlvr_exp.evaluation.metrics import (
     task_values,
     verdict_counts,
 )
+from rlvr_exp.records.rollout_files import EvalSample
 
 OUTCOMES = [
     ("passed", None),
@@ -27,7 +28,7 @@ OUTCOMES = [
 
 
 def scored(task, sample=0, outcome="passed", bucket=None, mode="sampled", family="rotate", seconds=1.0):
-    return EvalSample(task, family, mode, sample, outcome, bucket, "def transform(grid): ...", 9, "", seconds)
+    return EvalSample(completion(task, outcome, bucket, sample=sample, family=family, seconds=seconds), mode, "prompt")
 
 
 @st.composite
@@ -45,12 +46,12 @@ def evaluations(draw):
 @given(evaluations())
 def test_every_task_is_tracked_on_its_own(results):
     counts = task_counts(results, "sampled")
-    assert set(counts) == {result.task for result in results}
+    assert set(counts) == {result.completion.task.id for result in results}
     for task, count in counts.items():
-        alone = [result for result in results if result.task == task]
+        alone = [result for result in results if result.completion.task.id == task]
         assert count == task_counts(alone, "sampled")[task]
         assert count.judged + count.no_verdict == len(alone)
-        assert count.passed == sum(result.outcome == "passed" for result in alone)
+        assert count.passed == sum(result.completion.correct for result in alone)
 
 
 @pytest.mark.property(35)
@@ -58,8 +59,9 @@ def test_every_task_is_tracked_on_its_own(results):
 @given(evaluations())
 def test_aggregates_are_means_over_tasks_of_judged_completions(results):
     shares = []
-    for task in {result.task for result in results}:
-        judged = [r.outcome == "passed" for r in results if r.task == task and r.outcome != "no_verdict"]
+    for task in {result.completion.task.id for result in results}:
+        of_task = [one.completion for one in results if one.completion.task.id == task]
+        judged = [one.correct for one in of_task if one.verdict.outcome != "no_verdict"]
         shares += [fmean(judged)] if judged else []
     rates = rates_from(results)
     assert ("pass_at_1" in rates) == bool(shares)
@@ -72,7 +74,7 @@ def test_aggregates_are_means_over_tasks_of_judged_completions(results):
 @settings(deadline=None)
 @given(evaluations())
 def test_no_verdict_moves_no_rate(results):
-    judged = [result for result in results if result.outcome != "no_verdict"]
+    judged = [result for result in results if result.verdict.outcome != "no_verdict"]
     assert {name: rate.value for name, rate in rates_from(results).items()} == {
         name: rate.value for name, rate in rates_from(judged).items()
     }

@@ -1,20 +1,20 @@
 """Paired comparisons: signs, counts, intervals, and rejection of evaluations that cannot be paired."""
 
 import pytest
+from completions import completion
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.evaluation.metrics import EvalSample
 from rlvr_exp.evaluation.paired import difference, paired, pooled
+from rlvr_exp.records.rollout_files import EvalSample
 
 VALUES = st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=20)
 
 
 def greedy(task, outcome):
-    bucket = "parse" if outcome == "failed" else None
-    return EvalSample(task, "rotate", "greedy", 0, outcome, bucket, "", 1, "", 0.1)
+    return EvalSample(completion(task, outcome, "parse" if outcome == "failed" else None), "greedy", "prompt")
 
 
 @settings(deadline=None)

@@ -1,5 +1,6 @@
 """Metrics of roles: exact match, BLEU and success, each with its interval, by role, family and length."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -7,9 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sacrebleu import corpus_bleu
 
-from rlvr_exp.evaluation.metrics import EvalSample
+from rlvr_exp.episodes.types import unsampled
 from rlvr_exp.evaluation.text_similarity import bleu, metrics_by_role, role_rates, text_similarities
+from rlvr_exp.records.rollout_files import EvalSample
 from rlvr_exp.tasks.base import Task
+from rlvr_exp.verifiers.base import Verdict
 
 WORDS = st.lists(st.sampled_from(["{", "}", "a", "b", ":=", ";", "while"]), max_size=12).map(" ".join)
 GOLDS = st.lists(st.sampled_from(["{", "}", "a", "b", ":=", ";", "while"]), min_size=4, max_size=12).map(" ".join)
@@ -30,8 +33,8 @@ def task(name, role, family="f", gold="a b c d e f"):
 
 
 def row(task, mode, sample, completion, outcome="passed"):
-    bucket = "verify" if outcome == "failed" else None
-    return EvalSample(task.id, task.family, mode, sample, outcome, bucket, completion, 1, "", 0.0)
+    verdict = Verdict(outcome, "verify" if outcome == "failed" else None)
+    return EvalSample(replace(unsampled(task, sample, verdict), text=completion), mode, "prompt")
 
 
 TASKS = [task("w1", "writer"), task("w2", "writer", "g", "a b c"), task("a1", "annotator")]
@@ -49,7 +52,7 @@ ROWS = [
 
 
 def test_each_role_has_its_rates_by_the_names_of_its_readers():
-    found = role_rates(metrics_by_role(Two(), TASKS, ROWS))
+    found = role_rates(metrics_by_role(Two(), ROWS))
     values = {name: (rate["value"], rate["n"], rate["samples"]) for name, rate in found.items() if "bleu" not in name}
     assert values == {
         "annotator/verified_rate": (0.5, 1, 2),
@@ -68,7 +71,7 @@ def test_each_role_has_its_rates_by_the_names_of_its_readers():
 
 
 def test_success_is_told_by_family_and_length():
-    by = metrics_by_role(Two(), TASKS, ROWS)["writer"]["by"]
+    by = metrics_by_role(Two(), ROWS)["writer"]["by"]
     assert {kind: list(found) for kind, found in by.items()} == {"length": ["short"], "family": ["f", "g"]} or set(
         by
     ) == {"length", "family"}
@@ -81,7 +84,7 @@ def test_success_is_told_by_family_and_length():
 
 def test_a_domain_without_roles_has_no_rates():
     domain = SimpleNamespace(strata=lambda task: {})
-    assert metrics_by_role(domain, TASKS, ROWS) == {} and role_rates({}) == {}
+    assert metrics_by_role(domain, ROWS) == {} and role_rates({}) == {}
 
 
 @given(st.lists(st.tuples(WORDS, GOLDS), min_size=1, max_size=6))

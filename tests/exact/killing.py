@@ -57,12 +57,12 @@ def _after(function: Any) -> Any:
 def _generation() -> None:
     from rlvr_exp.rollouts import rollout_loop
 
-    _replace(rollout_loop, "parse_completion", _after)
+    _replace(rollout_loop, "Completion", _after)
 
 
 def _verification() -> None:
+    from rlvr_exp.episodes.types import TRUNCATED
     from rlvr_exp.rollouts import rollout_loop
-    from rlvr_exp.rollouts.completion import TRUNCATED
 
     _replace(
         rollout_loop._RolloutLoop,

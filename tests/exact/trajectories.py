@@ -21,7 +21,7 @@ import torch
 from program import ENVIRONMENT, PROGRAM
 
 from rlvr_exp.config.paths import PACKAGE
-from rlvr_exp.records.rollout_files import read_evaluation, read_rollouts, rollout_steps
+from rlvr_exp.records.rollout_files import read_evaluation, read_rollouts, rollout_steps, to_row
 
 HERE = Path(__file__).parent
 EMBEDDED = PACKAGE / "assets" / "arc"
@@ -130,8 +130,7 @@ def trace(run: Path) -> dict[str, Any]:
     found: dict[str, Any] = {"metrics": rows(run)}
     found["rollouts"] = {step: read_rollouts(path) for step, path in rollout_steps(run).items()}
     for when in ("before", "after"):
-        judged = read_evaluation(run, when)
-        found[when] = [{name: value for name, value in row.items() if name != "seconds"} for row in judged]
+        found[when] = read_evaluation(run, when)
     summary = json.loads((run / "summary.json").read_text())
     found["summary"] = {name: summary[name] for name in ("status", "steps", "before", "after")}
     found["links"] = {link: link_of(run, link) for link in ("latest", "best")}
@@ -283,5 +282,5 @@ def judged(run: Path) -> dict[str, Any]:
     """The samples of the first step and of the evaluation before it, and their verdicts."""
     step = read_rollouts(rollout_steps(run)[1])
     names = ("group", "sample", "task", "prompt", "completion", "tokens", "outcome", "bucket", "rule", "passed", "log")
-    before = [{name: value for name, value in row.items() if name != "seconds"} for row in read_evaluation(run, "before")]
-    return {"step": [[getattr(one, name) for name in names] for one in step], "before": before}
+    before = [{name: value for name, value in to_row(one).items() if name != "seconds"} for one in read_evaluation(run, "before")]
+    return {"step": [[to_row(one)[name] for name in names] for one in step], "before": before}

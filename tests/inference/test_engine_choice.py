@@ -148,7 +148,7 @@ def test_the_first_sample_that_passes_is_the_answer(make):
     first = next(place for place, program in enumerate(by_sample) if program in wanted)
     assert sum(program in wanted for program in by_sample) > 1
     found = engine.solve(ROWS[0])
-    assert found.passed and (found.sample, found.program) == (first, by_sample[first])
+    assert found.passed and (found.completion.sample, found.program) == (first, by_sample[first])
 
 
 def test_without_one_that_passes_the_best_score_is_the_answer(make):
@@ -217,12 +217,12 @@ def test_a_second_prompt_that_is_too_long_leaves_the_first_answer(make):
     inference_task = engine.inference_task(ROWS[0])
     room = len(engine.policy.encode_prompt(inference_task.domain.prompt(inference_task.task)))
     found = make(max_attempts=2, limits=replace(LIMITS, max_prompt_tokens=room)).solve(ROWS[0])
-    assert found == replace(once, verdict=found.verdict) and found.attempts == 1
+    assert found == replace(once, completion=replace(once.completion, verdict=found.verdict)) and found.attempts == 1
 
 
 def test_a_completion_that_is_cut_says_so(make):
     found = make(limits=replace(LIMITS, max_completion_tokens=2)).solve(ROWS[0])
-    assert found.truncated and found.tokens == 2 and found.verdict.bucket == "truncated"
+    assert found.completion.truncated and found.completion.tokens == 2 and found.verdict.bucket == "truncated"
 
 
 def test_without_a_verifier_nothing_is_judged_and_syntax_is_told(make):
@@ -236,7 +236,7 @@ def test_the_log_probability_is_the_policys_own(make):
     engine = make(None, decoding="sample")
     found, key = engine.solve(ROWS[0]), (0, "infer", "task0", 1, 0)
     ((drawn,),) = sample_groups(engine.policy.model, [prompt_of(engine, ROWS[0])], [[key]], engine._sampling)
-    assert found.tokens == len(drawn.ids) and abs(found.logprob - sum(drawn.logprobs)) < 1e-3
+    assert found.completion.tokens == len(drawn.ids) and abs(found.logprob - sum(drawn.logprobs)) < 1e-3
     assert make(None).solve(ROWS[0]).logprob < 0, "of a greedy answer too"
 
 

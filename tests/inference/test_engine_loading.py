@@ -10,9 +10,9 @@ from rlvr_exp.config.infer import Infer
 from rlvr_exp.config.needs import EMBEDDED_MODEL
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.sealed import seal
+from rlvr_exp.episodes.types import TRUNCATED
 from rlvr_exp.inference import load
 from rlvr_exp.models.identity import weights_hash
-from rlvr_exp.rollouts.completion import TRUNCATED
 from rlvr_exp.verifiers.base import Direct
 
 
@@ -35,7 +35,7 @@ def test_a_checkpoint_of_a_run_is_loaded_as_the_run_had_it(tmp_path):
     folder = tmp_path / "checkpoints" / "last"
     shutil.copytree(EMBEDDED_MODEL, folder)
     found = load(folder).solve(puzzle("a"))
-    assert found.tokens <= 7
+    assert found.completion.tokens <= 7
 
 
 @pytest.mark.parametrize(

@@ -9,17 +9,18 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from completions import completion
 from small_disk import saved_policy
 
 from rlvr_exp.config import compose
 from rlvr_exp.launch import execute as module
 from rlvr_exp.launch.execute import execute
 from rlvr_exp.records.guards_disk import Unwritable, unwritable, writing
-from rlvr_exp.records.rollout_files import VerifiedCompletion, read_rollouts, write_rollouts
+from rlvr_exp.records.rollout_files import RolloutRow, read_rollouts, write_rollouts
 from rlvr_exp.records.tracking import Files, Tracker, read_metrics
 
 ROOT = Path(__file__).parents[2]
-ROW = VerifiedCompletion(1, "t", "f", 0, 0, "p", "c", 1, False, "passed", None, None, 1, 1, 1.0, {}, 0.5, "")
+ROW = RolloutRow(completion(), 1, 0, "p", 1.0, {}, 0.5)
 
 
 @contextmanager

@@ -2,23 +2,24 @@
 
 from dataclasses import replace
 
+from completions import completion
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlvr_exp.records.rollout_files import VerifiedCompletion
+from rlvr_exp.records.rollout_files import RolloutRow
 from rlvr_exp.records.tracking import Files, Tracker
 from rlvr_exp.records.tracking_samples import COLUMNS, MOST_TEXT, chosen, table
 
-ROW = VerifiedCompletion(
-    step=1, task="rotate-1", family="rotate", group=0, sample=0, prompt="1 2", completion="return g", tokens=7,
-    truncated=False, outcome="failed", bucket="wrong_answer", rule=None, passed=1, total=3, reward=0.4,
-    terms={}, advantage=-0.5, log="case 2 | expected\n<b>1</b>",
-)  # fmt: skip
+COMPLETION = completion("rotate-1", "failed", "wrong_answer", log="case 2 | expected\n<b>1</b>")
+ROW = RolloutRow(COMPLETION, step=1, group=0, prompt="1 2", reward=0.4, advantage=-0.5)
 REWARDS = st.lists(st.none() | st.floats(-1, 1), min_size=1, max_size=12)
 
 
 def rows(rewards):
-    return [replace(ROW, sample=place, reward=reward) for place, reward in enumerate(rewards)]
+    return [
+        replace(ROW, completion=replace(COMPLETION, sample=place), reward=reward)
+        for place, reward in enumerate(rewards)
+    ]
 
 
 @settings(deadline=None)
@@ -26,7 +27,7 @@ def rows(rewards):
 def test_the_best_and_the_worst_come_first_and_none_comes_twice(rewards, count, seed):
     found = chosen(rows(rewards), count, seed)
     assert found == chosen(rows(rewards)[::-1], count, seed), "whatever their order"
-    assert len(found) == len({row.sample for row in found}) == min(count, len(rewards))
+    assert len(found) == len({row.completion.sample for row in found}) == min(count, len(rewards))
     paid = [reward for reward in rewards if reward is not None]
     if paid and count >= 2:
         shown = {row.reward for row in found[:2]}
@@ -34,7 +35,7 @@ def test_the_best_and_the_worst_come_first_and_none_comes_twice(rewards, count, 
 
 
 def test_long_texts_are_cut_with_their_rest_counted():
-    (cells,) = table([replace(ROW, completion="x" * (MOST_TEXT + 5))], 1, 0)
+    (cells,) = table([replace(ROW, completion=replace(COMPLETION, text="x" * (MOST_TEXT + 5)))], 1, 0)
     shown = dict(zip(COLUMNS, cells, strict=True))
     assert shown["completion"].endswith("x [... 5 characters more]") and shown["bucket"] == "wrong_answer"
 

@@ -5,10 +5,11 @@ import math
 import re
 from html.parser import HTMLParser
 
+from completions import completion
+
 from rlvr_exp.core.files import write_json
-from rlvr_exp.evaluation.metrics import EvalSample
 from rlvr_exp.evaluation.saved import save
-from rlvr_exp.records.rollout_files import VerifiedCompletion, write_rollouts
+from rlvr_exp.records.rollout_files import EvalSample, RolloutRow, write_rollouts
 from rlvr_exp.records.tracking import Files, Tracker
 from rlvr_exp.report import write_report
 
@@ -65,16 +66,17 @@ def report(run_dir):
     return Page(text)
 
 
-def scored(task, mode, sample, outcome, completion):
+def scored(task, mode, sample, outcome, text, prompt):
     bucket = "wrong_answer" if outcome == "failed" else None
     family = "rotate+crop" if int(task[1:]) % 2 else "flip"
-    return EvalSample(task, family, mode, sample, outcome, bucket, completion, 9, f"log of {task}", 0.25)
+    more = dict(family=family, sample=sample, completion=text, tokens=9, log=f"log of {task}", seconds=0.25)
+    return EvalSample(completion(task, outcome, bucket, **more), mode, prompt)
 
 
-def evaluation(passing, word):
+def evaluation(passing, word, prompt=PROMPT):
     answers = [("greedy", 0), *(("sampled", sample) for sample in range(8))]
     return [
-        scored(f"t{i}", mode, sample, "passed" if i in passing else "failed", f"{word} answer of t{i}")
+        scored(f"t{i}", mode, sample, "passed" if i in passing else "failed", f"{word} answer of t{i}", prompt)
         for i in range(12)
         for mode, sample in answers
     ]
@@ -89,11 +91,13 @@ def log(run_dir, steps=40):
             tracker.log(step, row)
 
 
-def rollouts(run_dir, step, completion="def solve(g): return g", log_text="a log", task="t", family="flip"):
+def rollouts(run_dir, step, text="def solve(g): return g", log_text="a log", task="t", family="flip"):
     verdicts = (("passed", None), ("failed", "timeout"), ("failed", "memory"), ("passed", None))
     rows = [
-        VerifiedCompletion(step, f"{task}{group}", family, group, sample, PROMPT, completion, 9, False, *verdict, rule=None, passed=2,
-                total=2, reward=0.1 * sample, terms={"cases": 0.1 * sample}, advantage=0.0, log=log_text)
+        RolloutRow(
+            completion(f"{task}{group}", *verdict, family=family, sample=sample, completion=text, tokens=9, log=log_text),
+            step, group, PROMPT, reward=0.1 * sample, terms={"cases": 0.1 * sample}, advantage=0.0,
+        )
         for group in range(2)
         for sample, verdict in enumerate(verdicts)
     ]  # fmt: skip
@@ -104,8 +108,7 @@ def whole_run(tmp_path):
     """A finished grpo run: t0..t4 pass before, t3..t9 after."""
     (tmp_path / "config.yaml").write_text(CONFIG)
     write_json(tmp_path / "manifest.json", {"command": ["python", "-m", "rlvr_exp", "+stage=grpo", "a b"]})
-    prompts = {f"t{i}": PROMPT for i in range(12)}
-    rates = {when: save(tmp_path, when, evaluation(passing, when), prompts)
+    rates = {when: save(tmp_path, when, evaluation(passing, when))
              for when, passing in (("before", range(5)), ("after", range(3, 10)))}  # fmt: skip
     log(tmp_path)
     for step in range(1, 41):

@@ -4,14 +4,17 @@ import dataclasses
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
-from rlvr_exp.records.rollout_files import VerifiedCompletion
+from completions import completion
+
+from rlvr_exp.records.rollout_files import RolloutRow, from_row, to_row
 from rlvr_exp.report.evidence import Evidence, Share
 from rlvr_exp.report.step_counts import count_step
 
-Change = Callable[[VerifiedCompletion], dict[str, Any]]
-"""The changed fields of a completion."""
+Change = Callable[[SimpleNamespace], dict[str, Any]]
+"""From a row, by the keys of its file, to what changes of it."""
 CONFIG = {
     "stage": "grpo",
     "model": {"max_completion_tokens": 64},
@@ -54,9 +57,7 @@ class World:
     def evidence(self) -> Evidence:
         drawn = [self._step(step) for step in range(1, self.steps + 1)]
         unpaid = {"step": 0, "reward": None, "advantage": None, "fate": "measured"}
-        before = [
-            dataclasses.replace(row, **{**self.garbled(row), **unpaid}) for row in self._plain(0)
-        ]
+        before = [changed(row, lambda row: {**self.garbled(row), **unpaid}) for row in self._plain(0)]
         return Evidence(
             metrics=[self._metrics(step, rows) for step, rows in enumerate(drawn, 1)],
             step_counts=[count_step(step, rows) for step, rows in enumerate(drawn, 1)],
@@ -65,21 +66,21 @@ class World:
             measured=before,
             changed=self.changed,
             change=self.change_held_out,
-            golds={row.task: self.gold for rows in drawn for row in rows} if self.gold else {},
+            golds={row.completion.task.id: self.gold for rows in drawn for row in rows} if self.gold else {},
             config=merged(CONFIG, self.config),
             summary={"steps": self.steps, **self.summary},
             manifest=self.manifest,
         )
 
-    def _step(self, step: int) -> list[VerifiedCompletion]:
-        rows = [dataclasses.replace(row, **self.change(row)) for row in self._plain(step)]
+    def _step(self, step: int) -> list[RolloutRow]:
+        rows = [changed(row, self.change) for row in self._plain(step)]
         return [self._learned(row, [other for other in rows if other.group == row.group]) for row in rows]
 
-    def _plain(self, step: int) -> list[VerifiedCompletion]:
+    def _plain(self, step: int) -> list[RolloutRow]:
         rng = random.Random(f"{self.seed} {step}")
         return [self._one(rng, step, group, sample) for group in range(self.groups) for sample in range(self.size)]
 
-    def _one(self, rng: random.Random, step: int, group: int, sample: int) -> VerifiedCompletion:
+    def _one(self, rng: random.Random, step: int, group: int, sample: int) -> RolloutRow:
         hard = random.Random(f"{self.seed} {step} {group}").random()
         rate = self.rate + self.gain * step / self.steps
         # From groups that nearly always fail to groups that nearly always pass, as real tasks are.
@@ -89,12 +90,11 @@ class World:
         bucket = None if passed else rng.choice(["wrong_answer"] * 9 + ["runtime_error", "parse"])
         log = "" if passed else f"case {number}: {bucket}"
         reward = 1.0 + 0.001 * number if passed else -0.02 - 0.0002 * number
-        return VerifiedCompletion(
-            step, task, f"family{group % 3}", group, sample, f"prompt of {task}", text, 10 + number % 7, False,
-            "passed" if passed else "failed", bucket, None, int(passed), 1, reward, {"all_passed": reward}, None, log,
-        )  # fmt: skip
+        more = dict(family=f"family{group % 3}", sample=sample, completion=text, tokens=10 + number % 7, log=log)
+        found = completion(task, "passed" if passed else "failed", bucket, passed=int(passed), total=1, **more)
+        return RolloutRow(found, step, group, f"prompt of {task}", reward, {"all_passed": reward})
 
-    def _learned(self, row: VerifiedCompletion, group: list[VerifiedCompletion]) -> VerifiedCompletion:
+    def _learned(self, row: RolloutRow, group: list[RolloutRow]) -> RolloutRow:
         paid = [other.reward for other in group if other.reward is not None]
         if row.reward is None or max(paid) - min(paid) < 1e-6:
             return dataclasses.replace(row, fate="filtered" if row.reward is not None else "no_verdict")
@@ -102,8 +102,8 @@ class World:
             return row
         return dataclasses.replace(row, advantage=row.reward - sum(paid) / len(paid))
 
-    def _metrics(self, step: int, rows: list[VerifiedCompletion]) -> dict[str, Any]:
-        judged = [row for row in rows if row.outcome != "no_verdict"]
+    def _metrics(self, step: int, rows: list[RolloutRow]) -> dict[str, Any]:
+        judged = [row for row in rows if row.verdict.outcome != "no_verdict"]
         paid = [row.reward for row in rows if row.reward is not None]
         trained = sum(row.fate == "trained" for row in rows)
         metrics = {
@@ -115,8 +115,13 @@ class World:
         if paid:
             metrics["reward/mean"] = sum(paid) / len(paid)
         if judged:
-            metrics["success/mean"] = sum(row.outcome == "passed" for row in judged) / len(judged)
+            metrics["success/mean"] = sum(row.completion.correct for row in judged) / len(judged)
         return metrics | self.row(step)
+
+
+def changed(row: RolloutRow, change: Change) -> RolloutRow:
+    plain = to_row(row)
+    return from_row(RolloutRow, {**plain, **change(SimpleNamespace(**plain))})
 
 
 def merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sick_world import World
+from sick_world import World, changed
 from sicknesses import LATE, SICK, failing, garbage, hacked
 
 from rlvr_exp.config.stages import STAGES, trains
@@ -71,9 +71,9 @@ def test_nothing_at_all_is_no_alarm():
 def test_every_sample_is_evidence_of_its_cause():
     for cause, of in {"parse": "wrong parser", "truncation": "truncation", "no_verdict": "verifier down"}.items():
         first = diagnose(SICK[of][1].evidence()).findings[0]
-        assert len(first.samples) == 3 and len({row.task for row in first.samples}) == 3
+        assert len(first.samples) == 3 and len({row.completion.task.id for row in first.samples}) == 3
         assert all(
-            cause in ((row.bucket or row.outcome), "truncation" if row.truncated else "") for row in first.samples
+            cause in (row.verdict.reason, "truncation" if row.completion.truncated else "") for row in first.samples
         )
 
 
@@ -161,7 +161,7 @@ def test_a_supervised_run_is_judged_by_its_measurements():
         count_step(step, rows)
         for step, rows in (
             (0, world._step(1)),
-            (9, [dataclasses.replace(row, **garbage(row)) for row in world._step(2)]),
+            (9, [changed(row, garbage) for row in world._step(2)]),
         )
     )
     seen = Evidence(

@@ -1,6 +1,5 @@
 """The report: one self-contained page whose curves are the data, for complete, partial and hostile runs."""
 
-import dataclasses
 import json
 import math
 import re
@@ -13,6 +12,7 @@ from report_pages import CONFIG, HOSTILE, coordinates, evaluation, report, rollo
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.files import write_json
 from rlvr_exp.evaluation.saved import save
+from rlvr_exp.records.rollout_files import EvalSample, from_row, to_row
 from rlvr_exp.records.tracking import Files, Tracker
 from rlvr_exp.report import series, write_report
 
@@ -43,9 +43,9 @@ def test_what_a_run_printed_stays_text(whole):
     )
     with open(whole / "metrics.jsonl", "a", encoding="utf-8") as metrics:
         metrics.write(json.dumps({"step": 41, HOSTILE: 1.0, "system/rss" + HOSTILE: 2.0}) + "\n")
-    hostile = [dataclasses.replace(one, task=one.task + HOSTILE, family=HOSTILE, completion=HOSTILE, log=HOSTILE)
-               for one in evaluation(range(4), "after")]  # fmt: skip
-    save(whole, "after", hostile, {one.task: HOSTILE for one in hostile})
+    texts = dict.fromkeys(("family", "completion", "log", "prompt"), HOSTILE)
+    plain = [to_row(one) for one in evaluation(range(4), "after")]
+    save(whole, "after", [from_row(EvalSample, {**one, "task": one["task"] + HOSTILE, **texts}) for one in plain])
     page = report(whole)
     assert sum(tag == "script" for tag, _ in page.tags) == 1 and not [1 for tag, _ in page.tags if tag == "img"]
     assert not [named for _, named in page.tags if any(name.startswith("on") for name in named)]
@@ -164,7 +164,7 @@ def test_a_supervised_run_that_still_goes_on(tmp_path):
 
 
 def test_an_evaluation_alone(tmp_path):
-    save(tmp_path, "after", evaluation(range(4), "after"), {f"t{i}": "no puzzle" for i in range(12)})
+    save(tmp_path, "after", evaluation(range(4), "after", "no puzzle"))
     page = report(tmp_path)
     assert "Measured" in page.text and "Before and after" not in page.text and "33.3%" in page.text
     cards = page.text[page.text.index("Answers on held-out tasks") : page.text.index("All answers to a few tasks")]

@@ -19,7 +19,7 @@ ROLES = {
 def test_the_rates_of_a_role_are_shown_by_their_names(tmp_path):
     run = whole_run(tmp_path)
     rows = evaluation(range(4), "after")
-    save(run, "after", rows, {one.task: "prompt" for one in rows}, more={"roles": ROLES})
+    save(run, "after", rows, more={"roles": ROLES})
     shown = [text for _, text in report(run).texts]
     assert {"functional coverage", "BLEU", "exact match, greedy", "writer by length", "032 to 063", "<i>"} <= set(shown)
     assert "61.3%" in shown and any("25.0 to 75.0; 40 tasks" in text for text in shown)

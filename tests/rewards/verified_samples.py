@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from rlvr_exp.rewards.base import RewardInput
+from rlvr_exp.episodes.types import Completion, TokenCount
 from rlvr_exp.tasks.base import Candidate, Task
 from rlvr_exp.verifiers.base import BUCKETS, Verdict
 
@@ -10,23 +10,23 @@ TASK = Task(id="t", family="f", difficulty=0.0, inputs=None, problem=None)
 TOTAL = 20
 
 
-def answer(verdict: Verdict, tokens: int = 10, text: str | None = "x") -> RewardInput:
-    return RewardInput(TASK, text or "", tokens, False, Candidate(text), verdict)
+def answer(verdict: Verdict, tokens: int = 10, text: str | None = "x") -> Completion:
+    return Completion(TASK, 0, TokenCount(tokens, False), text or "", Candidate(text), verdict)
 
 
-def passed(tokens: int = 10) -> RewardInput:
+def passed(tokens: int = 10) -> Completion:
     return answer(Verdict("passed", passed=TOTAL, total=TOTAL), tokens)
 
 
-def failed(bucket: str = "wrong_answer", share: int = 0, tokens: int = 10) -> RewardInput:
+def failed(bucket: str = "wrong_answer", share: int = 0, tokens: int = 10) -> Completion:
     return answer(Verdict("failed", bucket, passed=share, total=TOTAL), tokens)
 
 
-def rejected(tokens: int = 10) -> RewardInput:
+def rejected(tokens: int = 10) -> Completion:
     return answer(Verdict("rejected", rule="cheat", passed=TOTAL, total=TOTAL), tokens)
 
 
-def unknown() -> RewardInput:
+def unknown() -> Completion:
     return answer(Verdict("no_verdict", total=TOTAL))
 
 

@@ -9,14 +9,13 @@ from unittest import mock
 
 from rlvr_exp.config.cascade import Cascade as Options
 from rlvr_exp.curriculum.uniform import Uniform
+from rlvr_exp.episodes.types import Completion, TokenSample
 from rlvr_exp.rewards.compose import Reward
 from rlvr_exp.rewards.terms import AllPassed
 from rlvr_exp.rollouts.cascade import Cascade
 from rlvr_exp.rollouts.cascade_collect import CascadeCollector, Paid
-from rlvr_exp.rollouts.completion import Completion
 from rlvr_exp.rollouts.group_filter import GroupFilter
 from rlvr_exp.rollouts.rollout_loop import RolloutRequest, RolloutResult
-from rlvr_exp.rollouts.sampler import TokenSample
 from rlvr_exp.tasks.base import Task
 from rlvr_exp.tasks.dafny.domain import DafnyDomain
 from rlvr_exp.tasks.dafny.two_stage import TwoStage

@@ -7,13 +7,12 @@ from unittest import mock
 
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.curriculum.uniform import Uniform
+from rlvr_exp.episodes.types import Completion, TokenSample
 from rlvr_exp.rewards.compose import Reward
 from rlvr_exp.rewards.terms import AllPassed
 from rlvr_exp.rollouts.collect import BatchPlan, Collector
-from rlvr_exp.rollouts.completion import Completion
 from rlvr_exp.rollouts.group_filter import GroupFilter
 from rlvr_exp.rollouts.rollout_loop import RolloutRequest, RolloutResult
-from rlvr_exp.rollouts.sampler import TokenSample
 from rlvr_exp.tasks.base import Candidate, Task
 from rlvr_exp.verifiers.base import Verdict
 

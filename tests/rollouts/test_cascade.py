@@ -20,8 +20,8 @@ from fake_cascade import (
     tasks_of,
 )
 
+from rlvr_exp.episodes.types import TRUNCATED
 from rlvr_exp.rollouts.cascade import CascadeRequest, cascade_sample
-from rlvr_exp.rollouts.completion import TRUNCATED
 from rlvr_exp.rollouts.rollout_loop import PENDING
 
 KEYS = {"writer": (("w", 0), ("w", 1)), "annotator": ((("a", 0),), (("a", 1),))}

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from program import ENVIRONMENT, PROGRAM
 
-from rlvr_exp.evaluation.saved import load
-from rlvr_exp.records.rollout_files import read_rollouts, rollout_steps
+from rlvr_exp.records.rollout_files import read_evaluation, read_rollouts, rollout_steps
 
 
 def command(cwd: Path, *words: str) -> subprocess.CompletedProcess:
@@ -72,10 +71,10 @@ def test_rollouts_hold_every_sample_with_its_verdict(run):
     for step, row in zip(files, metrics_of(run), strict=True):
         samples = read_rollouts(files[step])
         assert len(samples) == 32 and {sample.step for sample in samples} == {step}
-        passed = sum(sample.outcome == "passed" for sample in samples)
+        passed = sum(sample.completion.correct for sample in samples)
         assert row["success/mean"] == pytest.approx(passed / (32 - row["samples/no_verdict"]))
         assert sum(sample.advantage is not None for sample in samples) == row["samples/trained"]
-        assert {(s.group, s.sample) for s in samples} == {(g, s) for g in range(8) for s in range(4)}
+        assert {(s.group, s.completion.sample) for s in samples} == {(g, s) for g in range(8) for s in range(4)}
 
 
 def test_training_changed_the_weights_and_they_load_plainly(run):
@@ -111,9 +110,7 @@ def test_the_same_seed_gives_the_same_run(run, tmp_path):
     plain = [{k: v for k, v in row.items() if not k.startswith(("time/", "system/"))} for row in metrics_of(run)]
     again = [{k: v for k, v in row.items() if not k.startswith(("time/", "system/"))} for row in metrics_of(tmp_path / "again")]
     assert again == plain
-    assert [(r.task, r.sample, r.completion) for r in load(tmp_path / "again", "after")] == [
-        (r.task, r.sample, r.completion) for r in load(run, "after")
-    ]
+    assert read_evaluation(tmp_path / "again", "after") == read_evaluation(run, "after")
 
 
 def test_evaluate_measures_a_checkpoint_against_a_run(run, tmp_path):

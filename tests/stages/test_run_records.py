@@ -7,7 +7,6 @@ import json
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,7 +21,7 @@ from rlvr_exp.core.sealed import check_sound
 from rlvr_exp.launch.preflight import preflight_problems
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext, StageResult
-from rlvr_exp.records.rollout_files import read_rollouts, rollout_steps, write_rollouts
+from rlvr_exp.records.rollout_files import RolloutRow, from_row, read_rollouts, rollout_steps, to_row, write_rollouts
 from rlvr_exp.records.run_reader import RunReader
 from rlvr_exp.stages import components, replay, replay_update, rescore
 
@@ -154,7 +153,7 @@ def rescored(made: Path, tmp_path_factory) -> Path:
 def test_an_unchanged_verifier_agrees_in_full(made: Path, rescored: Path) -> None:
     rows, stored = rows_of(rescored / "rescored.jsonl"), list(RunReader(made).rows())
     assert len(rows) == len(stored) > 0 and all(row["old"] == row["new"] and not row["changed"] for row in rows)
-    assert [(row["step"], row["task"]) for row in rows] == [(row.step, row.task) for row in stored]
+    assert [(row["step"], row["task"]) for row in rows] == [(row.step, row.completion.task.id) for row in stored]
     metrics = json.loads((rescored / "summary.json").read_text())["metrics"]
     assert metrics["agreement"] == 1.0 and metrics["changed"] == 0 and 0 < metrics["distinct"] <= len(rows)
     assert (rescored / "changed.jsonl").read_text() == ""
@@ -197,12 +196,12 @@ def test_another_verifier_shows_what_changed_and_never_what_was_cut(made: Path, 
     told = json.loads((tmp_path / "run" / "rescore.json").read_text())
     counts = {(row["old"], row["new"]): row["completions"] for row in told["table"]}
     stored = [row for row in RunReader(made).rows() if not row.waited]
-    changed = [row for row in stored if row.outcome != "passed" and not row.truncated]
+    changed = [row for row in stored if not row.completion.correct and not row.completion.truncated]
     assert result.metrics["changed"] == result.metrics["gained"] == len(changed) > 0
     assert {new for _, new in counts} <= {"passed", "truncated"} and sum(counts.values()) == len(stored)
     shown = rows_of(tmp_path / "run" / "changed.jsonl")
     verdicts = [row for row in shown if row["changed"] == "verdict"]
-    assert [row["completion"] for row in verdicts] == [row.completion for row in changed]
+    assert [row["completion"] for row in verdicts] == [row.completion.text for row in changed]
     assert all(row["prompt"] and row["new"]["outcome"] == "passed" != row["old"]["outcome"] for row in verdicts)
     rates = (result.before["success"], result.after["success"])
     assert rates[1].value > rates[0].value and all(rate.low <= rate.value <= rate.high for rate in rates)
@@ -279,13 +278,13 @@ def test_what_differs_is_told_by_sample_and_field(made: Path, tmp_path: Path) ->
     copy.mkdir()
     (copy / "config.yaml").write_text((made / "config.yaml").read_text())
     rows = read_rollouts(rollout_steps(made)[1])
-    place = next(index for index, row in enumerate(rows) if row.outcome == "failed" and not row.truncated)
-    rows[place] = replace(rows[place], outcome="passed", bucket=None, reward=7.0)
+    place = next(index for index, row in enumerate(rows) if row.verdict.outcome == "failed" and not row.completion.truncated)
+    rows[place] = from_row(RolloutRow, {**to_row(rows[place]), "outcome": "passed", "bucket": None, "reward": 7.0})
     write_rollouts(copy, 1, rows)
     _, told = replayed(copy, tmp_path / "run", 1)
     assert "no sound checkpoint before step 1" in told["update"]["why"]
     found = {(one["group"], one["sample"], one["field"]) for one in told["differences"]}
-    where = (rows[place].group, rows[place].sample)
+    where = (rows[place].group, rows[place].completion.sample)
     assert {(*where, "outcome"), (*where, "bucket"), (*where, "reward")} <= found
     assert {(group, sample) for group, sample, _ in found} == {where}, "others are as they were"
 

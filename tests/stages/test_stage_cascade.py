@@ -58,7 +58,7 @@ def rows(run: Path) -> list[dict]:
 
 def test_what_it_learns_on_was_never_imitated(run: Path) -> None:
     assert json.loads((run / "manifest.json").read_text())["train"]["split"] == "practice"
-    asked = {row.task for path in rollout_steps(run).values() for row in read_rollouts(path)}
+    asked = {row.completion.task.id for path in rollout_steps(run).values() for row in read_rollouts(path)}
     assert asked and all(task.startswith("practice-") for task in asked)
 
 
@@ -84,7 +84,7 @@ def test_rollouts_hold_both_texts_and_who_failed(run: Path) -> None:
     bodies = {row.cascade["body"] for row in written}
     assert {row.cascade["body"] for row in annotated} <= bodies
     assert all(
-        (row.outcome == "passed") == (row.cascade["failed_by"] is None)
+        row.completion.correct == (row.cascade["failed_by"] is None)
         for row in annotated
         if not row.cascade.get("again")
     )
@@ -96,7 +96,7 @@ def test_success_is_measured_of_the_cascade_and_of_each_role(run: Path) -> None:
     for when in ("before", "after"):
         assert wanted <= summary[when].keys()
         assert summary[when]["pass_at_1"]["value"] <= summary[when]["writer/pass_at_1"]["value"]
-    assert {row["mode"] for row in read_evaluation(run, "after")} == {"greedy", "sampled"}
+    assert {row.mode for row in read_evaluation(run, "after")} == {"greedy", "sampled"}
     assert json.loads((run / "evaluation" / "after.json").read_text())["lengths"]
 
 

@@ -5,15 +5,16 @@ from types import SimpleNamespace
 
 import pytest
 import yaml
+from completions import completion
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.files import write_json
-from rlvr_exp.evaluation.metrics import EvalSample
 from rlvr_exp.evaluation.paired import paired
-from rlvr_exp.evaluation.saved import load, save
+from rlvr_exp.evaluation.saved import save
 from rlvr_exp.records.context import RunContext
+from rlvr_exp.records.rollout_files import EvalSample, read_evaluation
 from rlvr_exp.stages import compare
 
 OPTIONS = {
@@ -27,13 +28,13 @@ OPTIONS = {
 
 def answer(task, passed):
     verdict = ("passed", None) if passed else ("failed", "parse")
-    return EvalSample(task, "flip", "greedy", 0, *verdict, completion="", tokens=1, log="", seconds=0.1)
+    return EvalSample(completion(task, *verdict), "greedy", "prompt")
 
 
 def made(directory, options, passing, tasks=range(10), metrics=None):
     directory.mkdir(parents=True)
     results = [answer(f"t{i}", i in passing) for i in tasks]
-    rates = save(directory, "after", results, {f"t{i}": "prompt" for i in tasks})
+    rates = save(directory, "after", results)
     (directory / "config.yaml").write_text(yaml.safe_dump(options))
     summary = {"stage": "grpo", "status": "completed", "reason": "", "steps": 20, "seconds": 61.5, "before": {}}
     plain = {name: rate.to_dict() for name, rate in rates.items()}
@@ -70,7 +71,7 @@ def test_rates_stand_side_by_side_with_their_intervals(two):
 def test_runs_on_the_same_tasks_are_compared_task_by_task(two):
     none, difference = compare.compare(two).differences["pass_at_1_greedy"]
     assert none is None
-    assert difference == paired(load(two[0], "after"), load(two[1], "after"), "pass_at_1_greedy").to_dict()
+    assert difference == paired(*(read_evaluation(run, "after") for run in two), "pass_at_1_greedy").to_dict()
     assert (difference["won"], difference["lost"], difference["tied"]) == (6, 2, 2)
 
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from rlvr_exp.algorithms.base import Algorithm
 from rlvr_exp.config import build, compose
 from rlvr_exp.core.errors import GuardStop
+from rlvr_exp.episodes.types import Completion, TokenSample
+from rlvr_exp.records.rollout_files import to_row
 from rlvr_exp.rewards.compose import RewardBreakdown
-from rlvr_exp.rollouts.completion import Completion
 from rlvr_exp.rollouts.groups import Group, Groups
-from rlvr_exp.rollouts.sampler import TokenSample
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.training.rollout_rows import rollout_rows
 from rlvr_exp.training.sample_accounting import SampleAccounting
@@ -86,7 +86,7 @@ def test_rows_of_rollouts_tell_the_same_story(pool, waited):
     assert fates.count("pending") == SIZE * len(groups.carried_over)
     assert [one.advantage is not None for one in rows] == [fate == "trained" for fate in fates]
     assert sum(one.waited == 1 for one in rows) == SIZE * waited and {one.step for one in rows} == {2}
-    json.dumps([vars(one) for one in rows])
+    json.dumps([to_row(one) for one in rows])
 
 
 def test_dead_groups_are_counted_apart():

@@ -6,18 +6,16 @@ import sys
 from dataclasses import replace
 
 import pytest
+from completions import completion
 
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.records.rollout_files import VerifiedCompletion
+from rlvr_exp.records.rollout_files import RolloutRow
 from rlvr_exp.records.tracking import Tracker
 from rlvr_exp.records.tracking_samples import COLUMNS
 from rlvr_exp.training.tensorboard import TensorBoard
 
-ROW = VerifiedCompletion(
-    step=1, task="rotate-1", family="rotate", group=0, sample=0, prompt="1 2", completion="return g", tokens=7,
-    truncated=False, outcome="failed", bucket="wrong_answer", rule=None, passed=1, total=3, reward=0.4,
-    terms={}, advantage=-0.5, log="case 2 | expected\n<b>1</b>",
-)  # fmt: skip
+COMPLETION = completion("rotate-1", "failed", "wrong_answer", log="case 2 | expected\n<b>1</b>")
+ROW = RolloutRow(COMPLETION, step=1, group=0, prompt="1 2")
 
 
 def test_a_missing_package_is_refused_with_the_remedy(monkeypatch):
@@ -51,9 +49,8 @@ def test_tensorboard_has_texts_beside_its_scalars(tmp_path):
     (tmp_path / "config.yaml").write_text("seed: 4\n")
     with Tracker(tmp_path, TensorBoard(samples=2)) as tracker:
         tracker.log(1, {"reward/mean": 0.4})
-        tracker.samples(
-            [replace(ROW, sample=0, reward=0.1), replace(ROW, sample=1, reward=0.9, completion="\ud800")], 0
-        )
+        other = replace(COMPLETION, sample=1, text="\ud800")
+        tracker.samples([replace(ROW, reward=0.1), replace(ROW, reward=0.9, completion=other)], 0)
     events = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
     texts = {tag: events.Tensors(tag)[0].tensor_proto.string_val[0].decode() for tag in events.Tags()["tensors"]}
     assert "seed: 4" in texts["config/text_summary"] and str(tmp_path / "checkpoints") in texts["paths/text_summary"]

@@ -1,0 +1,1 @@
+"""What is sampled for a task: completions and their verdicts."""

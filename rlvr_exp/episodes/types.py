@@ -1,0 +1,76 @@
+"""A sampled completion with its verdict: the one record that rewards, groups, files, evaluation and inference hold.
+
+Torch-free. Plain values and back: rlvr_exp.episodes.serialize. Nothing here samples, verifies or rewards.
+"""
+
+from dataclasses import dataclass, field
+
+from rlvr_exp.tasks.base import Candidate, Task
+from rlvr_exp.verifiers.base import Verdict
+
+PENDING = Verdict("no_verdict", log="not yet verified")
+TRUNCATED = Verdict("failed", bucket="truncated", log="the completion reached its token limit before it ended")
+"""The verdict of a completion that reached its token limit: it is not verified."""
+
+
+@dataclass(frozen=True)
+class TokenSample:
+    """A completion as tokens, including the end-of-sequence token when it was drawn."""
+
+    ids: tuple[int, ...]
+    logprobs: tuple[float, ...]
+    """Log-probability of each token under the distribution that it was drawn from: after temperature and filters."""
+    truncated: bool
+    """True when the token limit ended it."""
+    kept_token_ids: tuple[tuple[int, ...], ...] | None = None
+    """For each token the ids that the filters kept; None: the entire vocabulary."""
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True)
+class TokenCount:
+    """Tokens of which only the number is known: those of a file's row, or of several completions together."""
+
+    count: int
+    truncated: bool
+
+    def __len__(self) -> int:
+        return self.count
+
+
+@dataclass(frozen=True)
+class Completion:
+    """A completion of a task, the candidate parsed from it, and its verdict."""
+
+    task: Task
+    sample: int
+    """Index among the completions of its prompt."""
+    sampled: TokenSample | TokenCount
+    text: str
+    candidate: Candidate
+    verdict: Verdict = PENDING
+    seconds: float = field(default=0.0, compare=False)
+    """Wall seconds from the request to the verdict, shared with the other completions of its batch."""
+    drawn: float = field(default=0.0, compare=False)
+    """Wall seconds from the request to its last token."""
+
+    @property
+    def tokens(self) -> int:
+        """Length in tokens."""
+        return len(self.sampled)
+
+    @property
+    def truncated(self) -> bool:
+        """The token limit ended it."""
+        return self.sampled.truncated
+
+    @property
+    def correct(self) -> bool:
+        return self.verdict.outcome == "passed"
+
+
+def unsampled(task: Task, sample: int, verdict: Verdict) -> Completion:
+    """A completion that was never drawn, as where the prompt is too long."""
+    return Completion(task, sample, TokenCount(0, False), "", Candidate(None, verdict.log), verdict)
