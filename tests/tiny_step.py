@@ -55,7 +55,7 @@ def experience(dead: tuple[int, ...] = (), still: tuple[int, ...] = ()) -> Train
         sampling_logprobs=torch.zeros(GROUPS * SIZE, ANSWER),
         advantages=advantages,
         weights=mask / mask.sum(),
-        group_size=SIZE,
+        sizes=(SIZE,) * GROUPS,
         group_ids=torch.arange(GROUPS).repeat_interleave(SIZE),
     )
 

@@ -11,7 +11,7 @@ MODES = ("grpo", "dapo", "dr_grpo", "token", "sequence")
 
 
 def token_weights(
-    mask: torch.Tensor, mode: str, max_completion_tokens: int, group_size: int | None = None
+    mask: torch.Tensor, mode: str, max_completion_tokens: int, groups: torch.Tensor | None = None
 ) -> torch.Tensor:
     """(samples, T) mask of live completion tokens -> (samples, T) weights, zero off the mask.
 
@@ -22,14 +22,14 @@ def token_weights(
             "dr_grpo": sum over tokens divided by the constant completion limit, mean over samples (Dr. GRPO, section 3.2);
             "token": mean over all tokens of the step, as DAPO's and PPO's implementations have it;
             "sequence": sum over a sample's tokens, mean over samples (RLOO: the log-probability of a complete answer).
-        group_size: samples of a prompt, contiguous; "dapo" alone needs it.
+        groups: (samples,) the group of each sample, counted from 0; "dapo" alone needs it, and calls it a prompt.
     """
     mask = mask.float()
     samples = (mask.sum(1) > 0).sum().clamp(min=1)
     if mode == "grpo":
         return mask / mask.sum(1, keepdim=True).clamp(min=1) / samples
     if mode == "dapo":
-        return _of_prompts(mask, group_size)
+        return _of_prompts(mask, groups)
     if mode == "dr_grpo":
         return mask / (samples * max_completion_tokens)
     if mode == "token":
@@ -39,9 +39,9 @@ def token_weights(
     raise ValueError(f"token_weights: mode is {mode!r}, allowed {', '.join(MODES)}")
 
 
-def _of_prompts(mask: torch.Tensor, group_size: int | None) -> torch.Tensor:
-    if not group_size:
-        raise ValueError("token_weights: mode 'dapo' needs group_size, the samples of one prompt")
-    tokens = mask.view(-1, group_size * mask.shape[1]).sum(1)
+def _of_prompts(mask: torch.Tensor, groups: torch.Tensor | None) -> torch.Tensor:
+    if groups is None:
+        raise ValueError("token_weights: mode 'dapo' needs the group of each sample")
+    tokens = torch.zeros(int(groups.max()) + 1).index_add(0, groups, mask.sum(1))
     prompts = (tokens > 0).sum().clamp(min=1)
-    return mask / tokens.clamp(min=1).repeat_interleave(group_size)[:, None] / prompts
+    return mask / tokens.clamp(min=1)[groups][:, None] / prompts

@@ -40,8 +40,8 @@ class DAPO(RatioAlgorithm):
     def advantages(self, rewards: torch.Tensor) -> torch.Tensor:
         return group_advantages(rewards, "group", self.zero_variance_eps)
 
-    def weights(self, mask: torch.Tensor) -> torch.Tensor:
-        return token_weights(mask, "dapo", self.max_completion_tokens, self.group_size)
+    def weights(self, mask: torch.Tensor, groups: torch.Tensor) -> torch.Tensor:
+        return token_weights(mask, "dapo", self.max_completion_tokens, groups)
 
     def clipping(self) -> Mapping[str, Any]:
         return {"epsilon": self.clip_low, "epsilon_high": self.clip_high}

@@ -29,7 +29,7 @@ class DrGRPO(RatioAlgorithm):
     def advantages(self, rewards: torch.Tensor) -> torch.Tensor:
         return group_advantages(rewards, "none", self.zero_variance_eps)
 
-    def weights(self, mask: torch.Tensor) -> torch.Tensor:
+    def weights(self, mask: torch.Tensor, groups: torch.Tensor) -> torch.Tensor:
         return token_weights(mask, "dr_grpo", self.max_completion_tokens)
 
     def clipping(self) -> Mapping[str, Any]:

@@ -16,7 +16,7 @@ from trl import GRPOConfig
 from rlvr_exp.algorithms.base import Algorithm
 from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.trainer import PolicyTrainer
-from rlvr_exp.algorithms.training_batch import TrainingBatch, collate, completion_mask, rewards_of
+from rlvr_exp.algorithms.training_batch import TrainingBatch, collate, completion_mask, members_of, rewards_of
 from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.collect import BatchPlan
@@ -36,20 +36,20 @@ class GroupAlgorithm(Algorithm):
         """(groups, G) rewards, NaN without a verdict -> (groups, G), 0 where there is no advantage."""
 
     @abstractmethod
-    def weights(self, mask: torch.Tensor) -> torch.Tensor:
-        """(N, T) mask of the tokens that count -> (N, T) weights of the per-token loss."""
+    def weights(self, mask: torch.Tensor, groups: torch.Tensor) -> torch.Tensor:
+        """(N, T) mask of the tokens that count, (N,) group of each sample -> (N, T) weights of the per-token loss."""
 
     def group_filter(self) -> GroupFilter:
         return GroupFilter(self.zero_variance, self.zero_variance_eps)
 
     def experience(self, groups: Groups, pad_id: int) -> TrainingBatch:
-        rewards = rewards_of(groups.batch)
-        counted = self._counted(groups.batch, rewards).flatten()[:, None] * completion_mask(groups.batch)
+        rewards, members = rewards_of(groups.batch), members_of(groups.batch)
+        counted = self._counted(groups.batch, rewards)[members][:, None] * completion_mask(groups.batch)
         return collate(
             groups.batch,
             pad_id,
-            advantages=self.advantages(rewards).flatten()[:, None] * counted,
-            weights=self.weights(counted),
+            advantages=self.advantages(rewards)[members][:, None] * counted,
+            weights=self.weights(counted, members.nonzero()[:, 0]),
             off_policy=any(group.step < groups.step for group in groups.batch),
         )
 

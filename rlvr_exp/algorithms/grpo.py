@@ -33,8 +33,8 @@ class GRPO(RatioAlgorithm):
     def advantages(self, rewards: torch.Tensor) -> torch.Tensor:
         return group_advantages(rewards, self.advantage_scale, self.zero_variance_eps)
 
-    def weights(self, mask: torch.Tensor) -> torch.Tensor:
-        return token_weights(mask, self.loss, self.max_completion_tokens, self.group_size)
+    def weights(self, mask: torch.Tensor, groups: torch.Tensor) -> torch.Tensor:
+        return token_weights(mask, self.loss, self.max_completion_tokens, groups)
 
     def clipping(self) -> Mapping[str, Any]:
         return {"epsilon": self.clip_low, "epsilon_high": self.clip_high}

@@ -30,7 +30,7 @@ class GSPO(RatioAlgorithm):
     def advantages(self, rewards: torch.Tensor) -> torch.Tensor:
         return group_advantages(rewards, "group", self.zero_variance_eps)
 
-    def weights(self, mask: torch.Tensor) -> torch.Tensor:
+    def weights(self, mask: torch.Tensor, groups: torch.Tensor) -> torch.Tensor:
         # Equal over a sample's tokens, so that TRL's weighted mean of their log-ratios is the plain mean of eq. 7.
         return token_weights(mask, "grpo", self.max_completion_tokens)
 

@@ -60,12 +60,12 @@ class PPOTrainer(PolicyTrainer):
         return self._ppo.iterations * self._ppo.minibatches
 
     def _minibatches(self, experience: TrainingBatch) -> list[Sequence[int]]:
-        """Groups in an order that depends only on the seed and the step, split into parts of equal size (give or take 1)."""
-        groups = list(range(experience.groups))
-        stream(self.args.seed, "minibatches", self.state.global_step).shuffle(groups)
+        """Prompts in an order that depends only on the seed and the step, split into parts of equal size (give or take 1)."""
+        prompts = list(range(experience.prompts))
+        stream(self.args.seed, "minibatches", self.state.global_step).shuffle(prompts)
         count = self._ppo.minibatches
-        bounds = [round(part * len(groups) / count) for part in range(count + 1)]
-        return [groups[a:b] for a, b in pairwise(bounds)]
+        bounds = [round(part * len(prompts) / count) for part in range(count + 1)]
+        return [prompts[a:b] for a, b in pairwise(bounds)]
 
     def _counted(self, experience: TrainingBatch) -> torch.Tensor:
         return (experience.weights != 0).any(1)
@@ -94,9 +94,9 @@ class PPOTrainer(PolicyTrainer):
         with adapters_off(self._critic.policy):
             return super()._reference_logprobs(inputs)
 
-    def _inputs(self, experience: Trajectories, groups: Sequence[int]) -> dict:
-        inputs = super()._inputs(experience, groups)
-        part = experience.select(groups)
+    def _inputs(self, experience: Trajectories, prompts: Sequence[int]) -> dict:
+        inputs = super()._inputs(experience, prompts)
+        part = experience.select(prompts)
         return inputs | {name: getattr(part, name).to(self.accelerator.device) for name in ESTIMATES}
 
     def gradient(self) -> torch.Tensor:
@@ -143,8 +143,8 @@ class PPOTrainer(PolicyTrainer):
             metrics["kl"].append(float((given.weights * kl).sum() / given.weights.sum().clamp(min=1e-12)))
         if self._replay is not None:
             old = learned.clone()
-            old[: len(given.recent) * given.group_size] = False
-            metrics["replay/groups"].append(float(given.groups - len(given.recent)))
+            old[: given.fresh] = False
+            metrics["replay/groups"].append(float(len(given.group_ids.unique()) - len(given.recent)))
             metrics["replay/weight"].append(float(given.importance[old].mean()))
 
 

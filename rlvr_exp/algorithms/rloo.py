@@ -41,7 +41,7 @@ class RLOO(GroupAlgorithm):
     def advantages(self, rewards: torch.Tensor) -> torch.Tensor:
         return leave_one_out(rewards, self.zero_variance_eps)
 
-    def weights(self, mask: torch.Tensor) -> torch.Tensor:
+    def weights(self, mask: torch.Tensor, groups: torch.Tensor) -> torch.Tensor:
         return token_weights(mask, "sequence", self.max_completion_tokens)
 
     def trl_arguments(self) -> Mapping[str, Any]:
@@ -90,7 +90,8 @@ def charged(experience: TrainingBatch, ratios: torch.Tensor, kl_coef: float) -> 
         ratios: (N,) log pi(y|x) - log pi_ref(y|x) of entire completions.
     """
     counted = (experience.weights != 0).any(1)
-    penalty = (-kl_coef * ratios).masked_fill(~counted, torch.nan).view(-1, experience.group_size)
-    own = leave_one_out(penalty, eps=0.0).flatten()[:, None]
+    penalty = (-kl_coef * ratios).masked_fill(~counted, torch.nan)
+    parts = penalty.split(experience.group_ids.unique_consecutive(return_counts=True)[1].tolist())
+    own = torch.cat([leave_one_out(part[None], eps=0.0)[0] for part in parts])[:, None]
     learned = (experience.weights != 0).to(experience.advantages)
     return dataclasses.replace(experience, advantages=(experience.advantages + own) * learned)

@@ -89,7 +89,7 @@ class PolicyTrainer(Stepped, GRPOTrainer):
         if self._choice is None:
             self._begin(self.model_wrapped)
         experience = self._prepared(experience)
-        cuts = [self._parts(experience, groups) for groups in self._minibatches(experience)]
+        cuts = [self._parts(experience, prompts) for prompts in self._minibatches(experience)]
         self._updates = [[self._micro_batch(experience, part) for part in parts] for parts in cuts]
         return experience
 
@@ -124,8 +124,8 @@ class PolicyTrainer(Stepped, GRPOTrainer):
         return self.num_iterations
 
     def _minibatches(self, experience: TrainingBatch) -> list[Sequence[int]]:
-        """Groups of each update, in order: every update uses all groups."""
-        return [range(experience.groups)]
+        """Prompts of each update, in order: every update uses all."""
+        return [range(experience.prompts)]
 
     def _begin(self, model) -> None:
         """Before step 1: choose how rows are packed, and on accelerators check that the longest rows fit in memory."""
@@ -172,36 +172,32 @@ class PolicyTrainer(Stepped, GRPOTrainer):
             return (experience.weights != 0).any(1)
         return (experience.weights * experience.advantages != 0).any(1)
 
-    def _parts(self, experience: TrainingBatch, groups: Sequence[int]) -> list[list[Piece]]:
-        """The pieces of these groups for each pass of this process; every process has equally many passes, so some may be
+    def _parts(self, experience: TrainingBatch, prompts: Sequence[int]) -> list[list[Piece]]:
+        """The pieces of these prompts for each pass of this process; every process has equally many passes, so some may be
         empty."""
-        chosen = self._counted(experience).view(-1, experience.group_size).tolist()
-        wanted = set(groups)
-        chosen = [row if group in wanted else [False] * len(row) for group, row in enumerate(chosen)]
+        chosen, rows_of = self._counted(experience).tolist(), experience.rows_of
+        wanted = {row for prompt in prompts for row in rows_of[prompt]}
+        chosen = [counts and row in wanted for row, counts in enumerate(chosen)]
         processes = self.accelerator.num_processes
         return self._cut(experience, chosen, processes)[self.accelerator.process_index :: processes]
 
-    def _cut(self, experience: TrainingBatch, chosen: Sequence[Sequence[bool]], processes: int) -> list[list[Piece]]:
-        """The passes over the chosen samples, (groups, G)."""
-        size, limit = experience.group_size, self._limits.tokens
-        prompts = experience.prompt_mask[::size].sum(1).tolist()
-        lengths = experience.completion_mask.sum(1).view(-1, size).tolist()
-        completions = [{s: n for s, n in enumerate(row) if chosen[g][s]} for g, row in enumerate(lengths)]
+    def _cut(self, experience: TrainingBatch, chosen: Sequence[bool], processes: int) -> list[list[Piece]]:
+        """The passes over the chosen samples, (N,)."""
+        limit, rows_of = self._limits.tokens, experience.rows_of
+        prompts = experience.prompt_mask.sum(1)[[rows.start for rows in rows_of]].tolist()
+        lengths = experience.completion_mask.sum(1).tolist()
+        completions = [{row - rows.start: lengths[row] for row in rows if chosen[row]} for rows in rows_of]
         return micro_batches(pieces(prompts, completions, limit, self._shared), limit, processes)
 
     def _of_all(self, experience: TrainingBatch, read: Callable[[dict], Sequence[torch.Tensor]]) -> list[torch.Tensor]:
         """(N, T) each: the results of `read`, (samples, T), on the inputs of passes over every sample, without gradient."""
-        everything = [[True] * experience.group_size] * experience.groups
+        everything = [True] * len(experience.prompt_ids)
         found: list[torch.Tensor] = []
         with torch.no_grad():
             for part in self._cut(experience, everything, processes=1):
                 inputs = self._micro_batch(experience, part)
-                groups = sorted({piece.group for piece in part})
-                rows = [
-                    group * experience.group_size + sample
-                    for group in groups
-                    for sample in range(experience.group_size)
-                ]
+                rows_of = experience.rows_of
+                rows = [row for prompt in sorted({piece.group for piece in part}) for row in rows_of[prompt]]
                 made = read(inputs)
                 found = found or [one.new_zeros(experience.completion_ids.shape) for one in made]
                 for whole, one in zip(found, made, strict=True):
@@ -209,28 +205,26 @@ class PolicyTrainer(Stepped, GRPOTrainer):
         return found
 
     def _micro_batch(self, experience: TrainingBatch, part: Sequence[Piece]) -> dict:
-        """A pass: the inputs of its groups, and the rows of its samples. An empty part computes the cheapest sample with
+        """A pass: the inputs of its prompts, and the rows of its samples. An empty part computes the cheapest sample with
         weight zero, which adds exactly nothing."""
-        groups = sorted({piece.group for piece in part}) or [
-            int(experience.prompt_mask.sum(1).argmin()) // experience.group_size
-        ]
-        inputs = self._inputs(experience, groups)
-        size = experience.group_size
-        samples = sorted(groups.index(piece.group) * size + sample for piece in part for sample in piece.samples)
-        counted = torch.zeros(len(groups) * size, 1, device=self.accelerator.device)
+        prompts = sorted({piece.group for piece in part}) or [_shortest(experience)]
+        inputs = self._inputs(experience, prompts)
+        places = experience.select(prompts).rows_of
+        samples = sorted(places[prompts.index(piece.group)][sample] for piece in part for sample in piece.samples)
+        counted = torch.zeros(places[-1].stop, 1, device=self.accelerator.device)
         counted[samples] = 1.0
         for name in ("tool_mask", "old_per_token_logps"):
             if name in inputs:
                 inputs[name] = inputs[name] * counted
-        inputs["rows"] = self._rows(inputs, samples or [0], size)
+        inputs["rows"] = self._rows(inputs, samples or [0], places)
         if self.beta != 0.0:
             inputs["ref_per_token_logps"] = self._reference_logprobs(inputs)
         return inputs
 
-    def _inputs(self, experience: TrainingBatch, groups: Sequence[int]) -> dict:
-        """The inputs of the loss of these groups, by TRL's names, for all their samples."""
+    def _inputs(self, experience: TrainingBatch, prompts: Sequence[int]) -> dict:
+        """The inputs of the loss of these prompts, by TRL's names, for all their samples."""
         tokens = experience.completion_mask.sum().clamp(min=1).float()
-        part = experience.select(groups)
+        part = experience.select(prompts)
         inputs = {
             "prompt_ids": part.prompt_ids,
             "prompt_mask": part.prompt_mask,
@@ -248,11 +242,12 @@ class PolicyTrainer(Stepped, GRPOTrainer):
             inputs["support"] = part.kept_token_ids
         return {name: value.to(self.accelerator.device) for name, value in inputs.items()}
 
-    def _rows(self, inputs: dict, samples: Sequence[int], group_size: int) -> ModelRows:
+    def _rows(self, inputs: dict, samples: Sequence[int], places: Sequence[range]) -> ModelRows:
         """The given samples of a micro-batch as the model's inputs."""
         prompts = _unpadded(inputs["prompt_ids"], inputs["prompt_mask"], samples)
         completions = _unpadded(inputs["completion_ids"], inputs["completion_mask"], samples)
-        owners = [sample // group_size for sample in samples]
+        owner_of = [prompt for prompt, rows in enumerate(places) for _ in rows]
+        owners = [owner_of[sample] for sample in samples]
         made = self._model_rows(prompts, completions, owners, inputs["completion_ids"].shape[1])
         return made.of(samples, len(inputs["completion_ids"]))
 
@@ -330,6 +325,12 @@ class PolicyTrainer(Stepped, GRPOTrainer):
         # Where the loss does not use it, the metric uses an estimate: E[-log p] is the entropy.
         self._entropies = rows.placed(scores.entropies) if wanted else -logprobs.detach()
         return logprobs, self._entropies, scores.output.aux_loss if compute_aux_loss else None
+
+
+def _shortest(experience: TrainingBatch) -> int:
+    """The prompt with the fewest tokens."""
+    row = int(experience.prompt_mask.sum(1).argmin())
+    return next(prompt for prompt, rows in enumerate(experience.rows_of) if row in rows)
 
 
 def _unpadded(ids: torch.Tensor, mask: torch.Tensor, rows: Sequence[int]) -> list[list[int]]:

@@ -1,8 +1,11 @@
-"""The data of an update: one step's groups as tensors."""
+"""The data of an update: one step's groups as tensors. Samples with the same prompt are neighbours, so that it is computed
+once for all of them; whose rewards have a common baseline is another question (`group_ids`)."""
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate, groupby
 from typing import Any, Self
 
 import torch
@@ -16,10 +19,10 @@ PROMPT = ("prompt_ids", "prompt_mask")
 
 @dataclass(frozen=True)
 class TrainingBatch:
-    """Samples of one step, groups contiguous: row g * G + i is sample i of group g. N = groups * G.
+    """Samples of one step, N rows: those of a group are neighbours, and in it those of a prompt.
 
     Raises:
-        ValueError: a group does not have exactly G members, or members have different prompts.
+        ValueError: rows of a prompt differ in it, or rows of a group are apart.
     """
 
     prompt_ids: torch.Tensor
@@ -35,35 +38,44 @@ class TrainingBatch:
     """(N, T), zero where there is no advantage"""
     weights: torch.Tensor
     """(N, T): the step's loss is the sum of weight * per-token loss"""
-    group_size: int
+    sizes: tuple[int, ...]
+    """Samples of each prompt"""
     group_ids: torch.Tensor
-    """(N,): the id of each sample's group, assigned when it was sampled"""
+    """(N,): the id of each sample's group, assigned when it was sampled: the samples that share a baseline"""
     kept_token_ids: torch.Tensor | None = None
     """(N, T, K): ids that were kept when each token was drawn, padded with -1; None: the entire vocabulary"""
     off_policy: bool = False
     """Some samples were drawn before the last update, so that their ratio to the policy is not 1."""
 
     def __post_init__(self) -> None:
-        if len(self.prompt_ids) % self.group_size or len(self.group_ids) != len(self.prompt_ids):
-            raise ValueError(f"TrainingBatch: {len(self.prompt_ids)} samples are not complete groups of {self.group_size}")
-        ids = self.group_ids.view(self.groups, self.group_size)
-        prompts = self.prompt_ids.view(self.groups, self.group_size, -1)
-        if (ids != ids[:, :1]).any() or len(ids[:, 0].unique()) != self.groups:
-            raise ValueError(f"TrainingBatch: groups do not have exactly {self.group_size} members with the same id")
-        if (prompts != prompts[:, :1]).any():
-            raise ValueError("TrainingBatch: members of a group have different prompts")
+        if sum(self.sizes) != len(self.prompt_ids) or len(self.group_ids) != len(self.prompt_ids):
+            raise ValueError(f"TrainingBatch: {len(self.prompt_ids)} samples, and {sum(self.sizes)} of all prompts")
+        runs = 1 + int((self.group_ids.diff() != 0).sum())
+        if runs != len(self.group_ids.unique()):
+            raise ValueError("TrainingBatch: members of a group are no neighbours, or two groups share an id")
+        first = self.prompt_ids[[rows.start for rows in self.rows_of]]
+        if (self.prompt_ids != first.repeat_interleave(torch.tensor(self.sizes), dim=0)).any():
+            raise ValueError("TrainingBatch: samples of a prompt have different prompts")
 
     @property
-    def groups(self) -> int:
-        return self.prompt_ids.shape[0] // self.group_size
+    def prompts(self) -> int:
+        """Number of prompts."""
+        return len(self.sizes)
+
+    @property
+    def rows_of(self) -> list[range]:
+        """The rows of each prompt."""
+        ends = list(accumulate(self.sizes))
+        return [range(end - size, end) for end, size in zip(ends, self.sizes, strict=True)]
 
     def live(self) -> torch.Tensor:
-        """(groups,) whether any token of the group has an advantage."""
-        return (self.advantages != 0).any(1).view(self.groups, self.group_size).any(1)
+        """(N,) whether any token of the sample's group has an advantage."""
+        return torch.isin(self.group_ids, self.group_ids[(self.advantages != 0).any(1)])
 
-    def select(self, groups: Sequence[int]) -> Self:
-        """Only the given groups, trimmed to their own longest prompt and completion."""
-        rows = [g * self.group_size + i for g in groups for i in range(self.group_size)]
+    def select(self, prompts: Sequence[int]) -> Self:
+        """Only the samples of the given prompts, trimmed to their own longest prompt and completion."""
+        rows_of = self.rows_of
+        rows = [row for prompt in prompts for row in rows_of[prompt]]
         prompt = int(self.prompt_mask[rows].sum(1).max())
         answer = max(1, int(self.completion_mask[rows].sum(1).max()))
 
@@ -74,51 +86,64 @@ class TrainingBatch:
                 return value[rows, -prompt:]
             return value[rows, :answer] if value.ndim > 1 else value[rows]
 
-        return dataclasses.replace(
-            self, **{spec.name: cut(spec.name, getattr(self, spec.name)) for spec in dataclasses.fields(self)}
-        )
+        changed = {spec.name: cut(spec.name, getattr(self, spec.name)) for spec in dataclasses.fields(self)}
+        return dataclasses.replace(self, **changed | {"sizes": tuple(self.sizes[prompt] for prompt in prompts)})
 
 
 def collate(
     groups: Sequence[Group], pad_id: int, advantages: torch.Tensor, weights: torch.Tensor, off_policy: bool
 ) -> TrainingBatch:
-    """The training batch of groups of the same size.
+    """The training batch of groups.
 
     Args:
         advantages, weights: (N, T) with T the longest completion, as `completion_mask` of the same groups has it.
     """
-    size = len(groups[0].completions)
-    prompt_ids, prompt_mask = pad_left([list(group.prompt_ids) for group in groups for _ in group.completions], pad_id)
-    samples = sampled(groups)
-    ids, mask = pad_right([one.ids for one in samples], pad_id)
+    prompt_ids, prompt_mask = pad_left([list(ids) for group in groups for ids in group.prompt_ids], pad_id)
+    ids, mask, logprobs = collate_completions([sampled(group) for group in groups], pad_id)
     return TrainingBatch(
         prompt_ids=prompt_ids,
         prompt_mask=prompt_mask,
         completion_ids=ids,
         completion_mask=mask,
-        sampling_logprobs=pad_right([one.logprobs for one in samples], 0.0)[0],
+        sampling_logprobs=logprobs,
         advantages=advantages,
         weights=weights,
-        group_size=size,
-        group_ids=torch.tensor([group.id for group in groups for _ in range(size)]),
-        kept_token_ids=collate_kept_token_ids(samples),
+        sizes=prompt_sizes(groups),
+        group_ids=group_ids(groups),
+        kept_token_ids=collate_kept_token_ids([one for group in groups for one in sampled(group)]),
         off_policy=off_policy,
     )
 
 
-def sampled(groups: Sequence[Group]) -> list[TokenSample]:
-    """The completions of all groups, groups contiguous."""
-    return [one.sampled for group in groups for one in group.completions]
+def sampled(group: Group) -> list[TokenSample]:
+    return [answer.sampled for answer in group.completions]
+
+
+def prompt_sizes(groups: Sequence[Group]) -> tuple[int, ...]:
+    """The number of neighbours with the same prompt, in the order of the samples."""
+    return tuple(len(list(same)) for group in groups for _, same in groupby(group.prompt_ids))
+
+
+def group_ids(groups: Sequence[Group]) -> torch.Tensor:
+    """(N,)"""
+    return torch.tensor([group.id for group in groups for _ in group.completions])
 
 
 def rewards_of(groups: Sequence[Group]) -> torch.Tensor:
-    """(groups, G), NaN without a verdict."""
-    return torch.tensor([[float("nan") if one is None else one for one in group.rewards] for group in groups])
+    """(groups, G), G the size of the largest group; NaN without a verdict, and where a group has fewer members."""
+    rows = [[math.nan if one is None else one for one in group.rewards] for group in groups]
+    return torch.tensor([row + [math.nan] * (max(map(len, rows)) - len(row)) for row in rows])
+
+
+def members_of(groups: Sequence[Group]) -> torch.Tensor:
+    """(groups, G) which of these places have a member: `values[members_of(groups)]` are those of the samples, (N,)."""
+    sizes = torch.tensor([len(group.completions) for group in groups])
+    return torch.arange(int(sizes.max())) < sizes[:, None]
 
 
 def completion_mask(groups: Sequence[Group]) -> torch.Tensor:
     """(N, T), 1 for every token that was drawn."""
-    return pad_right([one.ids for one in sampled(groups)], 0)[1]
+    return pad_right([one.ids for group in groups for one in sampled(group)], 0)[1]
 
 
 def pad_left(rows: Sequence[Sequence[int]], value: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -135,6 +160,16 @@ def pad_right(rows: Sequence[Sequence[float]], value: float) -> tuple[torch.Tens
     values = torch.tensor([list(row) + [value] * (width - len(row)) for row in rows])
     mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows])
     return values, mask
+
+
+def collate_completions(
+    groups: Sequence[Sequence[TokenSample]], pad_id: int
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """(ids, mask, log-probabilities) of all completions, groups contiguous."""
+    flat = [one for group in groups for one in group]
+    ids, mask = pad_right([one.ids for one in flat], pad_id)
+    logprobs, _ = pad_right([one.logprobs for one in flat], 0.0)
+    return ids, mask, logprobs
 
 
 def collate_kept_token_ids(samples: Sequence[TokenSample]) -> torch.Tensor | None:

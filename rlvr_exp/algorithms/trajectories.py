@@ -12,7 +12,17 @@ import torch
 from rlvr_exp.algorithms.aggregate import token_weights
 from rlvr_exp.algorithms.gae import gae, token_rewards, whiten
 from rlvr_exp.algorithms.ppo_loss import importance_weights
-from rlvr_exp.algorithms.training_batch import TrainingBatch, collate, completion_mask, rewards_of
+from rlvr_exp.algorithms.training_batch import (
+    TrainingBatch,
+    collate_completions,
+    collate_kept_token_ids,
+    group_ids,
+    members_of,
+    pad_left,
+    prompt_sizes,
+    rewards_of,
+    sampled,
+)
 from rlvr_exp.rollouts.groups import Group
 
 
@@ -33,6 +43,11 @@ class Trajectories(TrainingBatch):
     importance: torch.Tensor
     """(N, T) weight of each token in the policy's loss: 1 for fresh samples"""
 
+    @property
+    def fresh(self) -> int:
+        """The number of fresh samples: the first rows."""
+        return sum(len(group.completions) for group in self.recent)
+
 
 class Settings(Protocol):
     """The options of an algorithm that `collected` and `estimated` read."""
@@ -52,12 +67,22 @@ def collected(groups: Sequence[Group], fresh: int, pad_id: int, settings: Settin
     Args:
         fresh: how many, from the first on, were sampled from the current policy.
     """
-    rewards, mask = rewards_of(groups).flatten(), completion_mask(groups)
-    weights = token_weights(mask * ~rewards.isnan()[:, None], settings.loss, settings.max_completion_tokens)
-    batch = collate(groups, pad_id, torch.zeros(mask.shape), weights, off_policy=fresh < len(groups))
-    logprobs = batch.sampling_logprobs
+    samples = [sampled(group) for group in groups]
+    prompt_ids, prompt_mask = pad_left([list(ids) for group in groups for ids in group.prompt_ids], pad_id)
+    ids, mask, logprobs = collate_completions(samples, pad_id)
+    rewards = rewards_of(groups)[members_of(groups)]
     return Trajectories(
-        **vars(batch),
+        prompt_ids=prompt_ids,
+        prompt_mask=prompt_mask,
+        completion_ids=ids,
+        completion_mask=mask,
+        sampling_logprobs=logprobs,
+        advantages=torch.zeros_like(logprobs),
+        weights=token_weights(mask * ~rewards.isnan()[:, None], settings.loss, settings.max_completion_tokens),
+        sizes=prompt_sizes(groups),
+        group_ids=group_ids(groups),
+        kept_token_ids=collate_kept_token_ids([one for group in samples for one in group]),
+        off_policy=fresh < len(groups),
         recent=tuple(groups[:fresh]),
         rewards=rewards,
         old_logprobs=logprobs,
@@ -87,7 +112,7 @@ def estimated(
     advantages, returns = gae(rewards, values, mask, settings.gamma, settings.gae_lambda)
     learned = given.weights > 0
     advantages = whiten(advantages, learned) if settings.whiten_advantages else advantages * learned
-    fresh = len(given.recent) * given.group_size
+    fresh = given.fresh
     importance = importance_weights(logprobs, given.sampling_logprobs, settings.replay_max_weight)
     importance[:fresh] = 1.0
     return replace(

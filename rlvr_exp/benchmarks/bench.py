@@ -121,7 +121,7 @@ class Sides:
 
     def _collect(self, clock: Clock) -> TrainingBatch:
         began = time.perf_counter()
-        groups = self._bench.collector.collect(self._collected)
+        (groups,) = self._bench.collector.collect(self._collected).groups.values()
         self._collected += 1
         experience = self._bench.algorithm.experience(groups, self._bench.policy.pad_id)
         for phase, seconds in groups.seconds.items():

@@ -83,14 +83,14 @@ class Cascade:
 
 
 OF_MODEL = "model"
-"""The value of `evaluate.cascade` that measures both roles by the model node's own weights."""
+"""The value of `evaluate.cascade` and `infer.cascade` that takes the model node's own weights for both roles."""
 
 
 def starts(config: Any) -> dict[str, str]:
     """Role -> the folder that its policy starts from; empty: the model node's weights. No roles without a cascade."""
     if config.cascade is not None:
         return {role: getattr(config.cascade, role) for role in ROLES}
-    checkpoint = config.evaluate.cascade if config.evaluate is not None else ""
+    checkpoint = next((node.cascade for node in (config.evaluate, config.infer) if node is not None), "")
     if not checkpoint:
         return {}
     return {role: "" if checkpoint == OF_MODEL else str(Path(checkpoint) / role) for role in ROLES}
@@ -101,7 +101,7 @@ def starts_missing(config: Any) -> Iterator[InputProblem]:
     for role, folder in starts(config).items():
         there = Path(folder)
         if folder and not any((there / name).is_file() for name in ("config.json", "adapter_config.json")):
-            where = f"cascade.{role}" if config.cascade is not None else "evaluate.cascade"
+            where = f"cascade.{role}" if config.cascade is not None else f"{config.stage}.cascade"
             allowed = (
                 "a checkpoint or an adapter" if config.cascade is not None else "step_N/ of +stage=cascade, or model"
             )

@@ -1,6 +1,7 @@
 """Checks across nodes: combinations that cannot work, and advice on those that rarely do well."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from rlvr_exp.config.adapter import recorded
 from rlvr_exp.config.benchmark import DafnyUniversal
@@ -17,6 +18,7 @@ from rlvr_exp.core.errors import InputProblem
 RATES = {"sft": (2e-5, 2e-4)}
 """Stage -> the rate below which an adapter hardly moves, and a usual rate, about ten times that of full fine-tuning."""
 RATES_OF_RL = (1e-5, 2e-5)
+SINGLE_TURN = "rlvr_exp.episodes.environments.single_turn.SingleTurn"
 
 
 def cross_check(config: Config) -> Iterator[InputProblem]:
@@ -44,6 +46,11 @@ def cross_check(config: Config) -> Iterator[InputProblem]:
     yield from schedule_problems(config.scheduler, getattr(config.algorithm, "max_steps", 0))
     if config.cascade is not None and config.algorithm is not None:
         yield from _of_cascade(config, config.cascade)
+    turns = getattr(config.environment, "_target_", SINGLE_TURN)
+    if reads(config, "environment") and turns != SINGLE_TURN and _queues(config.algorithm):
+        what, remedy = "groups of episodes with several turns do not wait for later steps", "algorithm=grpo_batch"
+        got, allowed = config.algorithm._target_, "zero_variance=keep or mask, rollout_steps=1"
+        yield InputProblem("algorithm", what, got, allowed, "", f"{remedy}, or environment=single_turn")
     model = config.model
     if model.quantization != "none" and not has_adapter(model):
         what = "quantized weights take no gradient"
@@ -69,7 +76,7 @@ def _of_cascade(config: Config, cascade: Cascade) -> Iterator[InputProblem]:
         what, remedy = "the writer would have no step", f"algorithm.max_steps={2 * cascade.every_steps} or more"
         got = f"{cascade.every_steps} of {algorithm.max_steps} steps"
         yield InputProblem("cascade.every_steps", what, got, "fewer than algorithm.max_steps", "", remedy)
-    if getattr(algorithm, "zero_variance", "") == "resample" or getattr(algorithm, "rollout_steps", 1) > 1:
+    if _queues(algorithm):
         what, remedy = "groups of a cascade do not wait: both roles learn from one step's", "algorithm=grpo_batch"
         yield InputProblem(
             "algorithm", what, algorithm._target_, "zero_variance=keep or mask, rollout_steps=1", "", remedy
@@ -79,6 +86,11 @@ def _of_cascade(config: Config, cascade: Cascade) -> Iterator[InputProblem]:
         yield InputProblem(
             "algorithm.reference_sync_steps", what, str(algorithm.reference_sync_steps), "0", "", "drop it"
         )
+
+
+def _queues(algorithm: Any) -> bool:
+    """Whether groups may wait for later steps, or others be sampled in their place."""
+    return getattr(algorithm, "zero_variance", "") == "resample" or getattr(algorithm, "rollout_steps", 1) > 1
 
 
 def advice(config: Config) -> list[str]:

@@ -44,6 +44,9 @@ class Infer(Drawing):
     max_attempts: int = option(1, low=1)
     """Attempts at a task: one that did not pass is retried with its answer and the verifier's feedback, up to so
     often."""
+    cascade: str = ""
+    """A checkpoint of +stage=cascade: its writer and its annotator solve the data's tasks together; model: both roles by
+    the model node's own weights; empty: one policy alone. `max_attempts` are then the annotator's."""
     batch_size: int = option(64, low=1)
     """Completions drawn at once; what is answered is written after each batch."""
 
@@ -58,7 +61,23 @@ class Infer(Drawing):
         return max(1, self.batch_size // self.samples)
 
     def problems(self) -> list[InputProblem]:
-        return [*self.drawing_problems(), *self._of_decoding(), *self._of_judging(), *self._of_files()]
+        return [
+            *self.drawing_problems(),
+            *self._of_decoding(),
+            *self._of_judging(),
+            *self._of_files(),
+            *self._of_cascade(),
+        ]
+
+    def _of_cascade(self) -> list[InputProblem]:
+        found = []
+        if self.cascade and self.input:
+            what, remedy = "a cascade solves programs of the data", "data=dafny data.path=PROGRAMS, and no infer.input"
+            found.append(InputProblem("input", what, self.input, "empty", "", remedy))
+        if self.cascade and self.decoding == "beam":
+            what = "the roles of a cascade are sampled or greedy"
+            found.append(InputProblem("decoding", what, "beam", "greedy, sample", "", "infer.decoding=greedy"))
+        return found
 
     def _of_decoding(self) -> list[InputProblem]:
         found = []

@@ -5,7 +5,7 @@ from typing import Any
 
 from omegaconf import MISSING
 
-from rlvr_exp.config import curriculum, ppo, reward, tracking
+from rlvr_exp.config import curriculum, environment, ppo, reward, tracking
 from rlvr_exp.config.benchmark import Benchmark
 from rlvr_exp.config.cascade import Cascade
 from rlvr_exp.config.data import Data
@@ -21,7 +21,7 @@ from rlvr_exp.config.run import Compare, Evaluate, Evaluation, Run, Validate, Ve
 from rlvr_exp.config.scheduler import Scheduler
 from rlvr_exp.config.verifier import Cache, Sandbox, Verifier
 
-BY_TARGET = (curriculum, ppo, reward, tracking)
+BY_TARGET = (curriculum, environment, ppo, reward, tracking)
 """Files whose schemas are found by their targets alone: importing them is what makes them known."""
 
 
@@ -41,6 +41,7 @@ class Config:
     reward: Any = node()
     algorithm: Any = node()
     curriculum: Any = node()
+    environment: Any = node()
     optimizer: Any = node(base=Optimizer)
     scheduler: Any = node(base=Scheduler)
     parallel: Parallel = field(default_factory=Parallel)

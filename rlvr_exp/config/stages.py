@@ -28,16 +28,16 @@ _ANSWERS = ("model", "data", *_JUDGES, "evaluation")
 _UPDATES = ("algorithm", "optimizer", "scheduler", "tracking")
 
 STAGES: dict[str, Stage] = {
-    "sft": Stage("train a policy to imitate gold answers", _ANSWERS + _UPDATES, SFT),
+    "sft": Stage("train a policy to imitate gold answers", (*_ANSWERS, *_UPDATES, "environment"), SFT),
     "grpo": Stage(
         "train a policy by reinforcement learning against a verifier",
-        (*_ANSWERS, *_UPDATES, "reward", "curriculum"),
+        (*_ANSWERS, *_UPDATES, "reward", "curriculum", "environment"),
         ReinforcementLearning,
         module="reinforcement",
     ),
     "ppo": Stage(
         "the same with a value for every token: PPO",
-        (*_ANSWERS, *_UPDATES, "reward", "curriculum"),
+        (*_ANSWERS, *_UPDATES, "reward", "curriculum", "environment"),
         ReinforcementLearning,
         module="reinforcement",
     ),
@@ -45,8 +45,9 @@ STAGES: dict[str, Stage] = {
         "train a writer and an annotator of Dafny programs on what the two of them prove",
         (*_ANSWERS, *_UPDATES, "reward", "curriculum", "cascade"),
         GroupMethod,
+        module="reinforcement",
     ),
-    "evaluate": Stage("measure a policy: greedy and sampled pass@k with intervals", (*_ANSWERS, "evaluate")),
+    "evaluate": Stage("measure a policy: greedy and sampled pass@k with intervals", (*_ANSWERS, "environment", "evaluate")),
     "infer": Stage("solve tasks with a policy: search, verify, retry", ("model", "data", *_JUDGES, "infer")),
     "verify": Stage("judge candidates from a file, without a model", (*_JUDGES, "verify")),
     "validate": Stage("see whether golds pass and wrong programs fail, task by task", ("data", *_JUDGES, "validate")),
@@ -65,7 +66,7 @@ STAGES: dict[str, Stage] = {
 
 
 CHOSEN: dict[str, tuple[str, ...]] = {
-    "rlvr_exp.benchmarks.training.Training": (*_ANSWERS, *_UPDATES, "reward", "curriculum"),
+    "rlvr_exp.benchmarks.training.Training": (*_ANSWERS, *_UPDATES, "reward", "curriculum", "environment"),
     "rlvr_exp.benchmarks.memory.measure": (*_ANSWERS, *_UPDATES, "reward", "curriculum"),
     "rlvr_exp.benchmarks.verifiers.Verifiers": ("sandbox",),
     "rlvr_exp.benchmarks.ast_grep_rules.measure": ("sandbox",),

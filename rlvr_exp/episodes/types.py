@@ -74,3 +74,15 @@ class Completion:
 def unsampled(task: Task, sample: int, verdict: Verdict) -> Completion:
     """A completion that was never drawn, as where the prompt is too long."""
     return Completion(task, sample, TokenCount(0, False), "", Candidate(None, verdict.log), verdict)
+
+
+@dataclass(frozen=True)
+class RewardBreakdown:
+    """The reward of a completion; everything None or empty where there is no verdict, or a term is not finite."""
+
+    total: float | None
+    """The reward after the normaliser, which the algorithm sees."""
+    sum: float | None
+    """The reward before the normaliser."""
+    terms: dict[str, float]
+    """Each switched-on term's weighted share of `sum`."""

@@ -6,29 +6,30 @@ the other tasks of its batch. Owns no verifier and writes no file.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import Any
 
 from rlvr_exp.config.infer import Infer
 from rlvr_exp.config.model import Model
 from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.episodes.environments.retry import Retry, rank, too_long
+from rlvr_exp.episodes.episode import POLICY, Draws, Episode
 from rlvr_exp.episodes.types import unsampled
 from rlvr_exp.inference.beams import Beams
 from rlvr_exp.inference.inputs import InferenceTask, from_row
 from rlvr_exp.inference.layout import laid_out
 from rlvr_exp.inference.scoring import logprob
-from rlvr_exp.inference.solution import Attempt, Solution, rank
+from rlvr_exp.inference.solution import Attempt, Solution
 from rlvr_exp.inference.syntax import fault_of
 from rlvr_exp.models.policy import Policy
-from rlvr_exp.rollouts.rollout_loop import RolloutRequest, generate_and_verify
-from rlvr_exp.rollouts.sampler import SampleKey, SamplingParams, stream
+from rlvr_exp.rollouts.rollout_loop import generate_and_verify
+from rlvr_exp.rollouts.run_episodes import TOO_LONG, EpisodeRunner, Player
+from rlvr_exp.rollouts.sampler import SamplingParams
 from rlvr_exp.tasks.arc.domain import Arc
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.tasks.row_formats import Fault, Fields
 from rlvr_exp.verifiers.base import Direct, Request, Verdict, Verifier
-
-TOO_LONG = Verdict("failed", bucket="prompt_too_long", log="the prompt is longer than the policy takes; it is never cut")
 
 
 class NullVerifier(Direct):
@@ -39,15 +40,6 @@ class NullVerifier(Direct):
     def judge(self, request: Request) -> Verdict:
         fault = request.candidate.text is None
         return Verdict("failed", "parse", log=request.candidate.fault) if fault else Verdict("no_verdict")
-
-
-@dataclass
-class _Search:
-    """One task being solved."""
-
-    item: InferenceTask
-    attempts: list[Attempt] = field(default_factory=list)
-    active: bool = True
 
 
 class Engine:
@@ -71,11 +63,11 @@ class Engine:
         seed: int = 0,
     ):
         self.policy, self.options, self.seed = policy, options, seed
-        self._verifier, self._domain = verifier or NullVerifier(), domain
+        self._verifier, self._domain, self._limits = verifier or NullVerifier(), domain, limits
         self._judges = verifier is not None
-        self._room = min(limits.max_prompt_tokens, policy.max_tokens - limits.max_completion_tokens)
-        self._sampling = SamplingParams.of(options, policy, limits.max_completion_tokens, options.batch_size, domain)
-        self._stream = Beams(options.width) if options.decoding == "beam" else stream
+        beams = {"stream": Beams(options.width)} if options.decoding == "beam" else {}
+        self._generate = partial(generate_and_verify, **beams)
+        self._draws = Draws(seed, "infer", greedy=options.decoding == "greedy")
         self._arc = domain if isinstance(domain, Arc) else Arc()
 
     def solve(self, task: InferenceTask | Task | Fields) -> Solution:
@@ -109,60 +101,60 @@ class Engine:
         return InferenceTask(task.id, task, self._domain)
 
     def _solved(self, items: Sequence[InferenceTask]) -> list[Solution]:
-        searches = [_Search(one) for one in items]
-        for attempt in range(1, self.options.max_attempts + 1):
-            self._attempt(attempt, [one for one in searches if one.active])
-        return [self._solution(one) for one in searches]
+        by_domain: dict[int, list[int]] = defaultdict(list)
+        for place, item in enumerate(items):
+            by_domain[id(item.domain)].append(place)
+        found: dict[int, Solution] = {}
+        for places in by_domain.values():
+            runner = self._runner(items[places[0]].domain)
+            begun = [runner.environment.reset(items[place].task, self._draws, range(self.options.samples)) for place in places]
+            for place, episode in zip(places, runner.run(begun), strict=True):
+                found[place] = self._solution(items[place], episode)
+        return [found[place] for place in range(len(items))]
 
-    def _attempt(self, attempt: int, searches: Sequence[_Search]) -> None:
-        """Sample each task once; a search ends with a passing completion, a missing verdict, or a prompt too long."""
-        by_domain: dict[int, list[tuple[_Search, RolloutRequest]]] = defaultdict(list)
-        for search in searches:
-            request = self._request(attempt, search)
-            search.active = len(request.prompt) <= self._room
-            if search.active:
-                by_domain[id(search.item.domain)].append((search, request))
-        for pending in by_domain.values():
-            domain, requests = pending[0][0].item.domain, [request for _, request in pending]
-            rollouts = generate_and_verify(self.policy, domain, self._verifier, requests, self._sampling, self._stream)
-            for (search, request), completions in zip(pending, rollouts.completions, strict=True):
-                best = max(completions, key=rank)  # The first of the best.
-                search.attempts.append(Attempt(attempt, request.prompt, best))
-                search.active = best.verdict.outcome not in ("passed", "no_verdict")
+    def _runner(self, domain: Domain) -> EpisodeRunner:
+        environment = Retry(domain, self.options.max_attempts, best=True)
+        return EpisodeRunner(environment, {POLICY: self._player(self.policy, domain)}, self._verifier, self._generate)
 
-    def _request(self, attempt: int, search: _Search) -> RolloutRequest:
-        task, domain = search.item.task, search.item.domain
-        last = search.attempts[-1].completion if search.attempts else None
-        words = domain.prompt(task) if last is None else domain.retry_prompt(task, last.text, feedback(last.verdict))
-        return RolloutRequest(task, tuple(self.policy.encode_prompt(words)), self._keys(task, attempt))
+    def _player(self, policy: Policy, domain: Domain) -> Player:
+        longest, options = self._limits.max_completion_tokens, self.options
+        sampling = SamplingParams.of(options, policy, longest, options.batch_size, domain)
+        return Player(policy, sampling, min(self._limits.max_prompt_tokens, policy.max_tokens - longest))
 
-    def _keys(self, task: Task, attempt: int) -> tuple[SampleKey, ...]:
-        if self.options.decoding == "greedy":
-            return (None,)
-        return tuple((self.seed, "infer", task.id, attempt, sample) for sample in range(self.options.samples))
+    def _attempts(self, episode: Episode) -> list[Attempt]:
+        return attempts_of(episode)
 
-    def _solution(self, search: _Search) -> Solution:
-        item = search.item
-        if not search.attempts:
+    def _logprob(self, attempt: Attempt) -> float:
+        return logprob(self.policy.model, attempt.prompt, attempt.completion.sampled.ids)
+
+    def _solution(self, item: InferenceTask, episode: Episode) -> Solution:
+        attempts = self._attempts(episode)
+        if not attempts:
             return Solution(item.id, unsampled(item.task, 0, TOO_LONG), attempt=0, attempts=0, verified=True)
-        best = max(search.attempts, key=lambda one: rank(one.completion))
+        best = max(attempts, key=lambda one: rank(one.completion))
         found = best.completion
         return Solution(
             id=item.id,
             completion=found,
             attempt=best.attempt,
-            attempts=len(search.attempts),
+            attempts=max(one.attempt for one in attempts),
             verified=self._judges or found.verdict.outcome != "no_verdict",
             fault=fault_of(item.task.problem, found.candidate),
-            logprob=logprob(self.policy.model, best.prompt, found.sampled.ids),
-            earlier=tuple(one for one in search.attempts if one is not best),
+            logprob=self._logprob(best),
+            earlier=tuple(one for one in attempts if one is not best),
             formatted=laid_out(item.task.problem, found.candidate) if self.options.format else None,
         )
 
 
-def feedback(verdict: Verdict) -> str:
-    """The feedback of a verdict for the next prompt."""
-    return f"{verdict.reason}: {verdict.log}" if verdict.log else verdict.reason
+def attempts_of(episode: Episode) -> list[Attempt]:
+    """The best completion of each attempt, in order; none where the first prompt was too long."""
+    found: dict[int, Attempt] = {}
+    for index, turn in enumerate(episode.turns):
+        one = Attempt(episode.depth(index) + 1, turn.prompt_ids, turn.completion)
+        best = found.get(one.attempt)
+        if not too_long(turn.completion) and (best is None or rank(one.completion) > rank(best.completion)):  # The first of the best.
+            found[one.attempt] = one
+    return list(found.values())
 
 
 def settings_of(options: Infer) -> dict[str, Any]:

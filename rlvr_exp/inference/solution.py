@@ -91,10 +91,6 @@ class Solution:
         return {"id": self.id, **{name: _strict(found[name]) for name in KEYS[1:]}}
 
 
-def rank(completion: Completion) -> tuple[int, float]:
-    """Orders completions: one that passed, then the others by score, then one without a verdict."""
-    return {"passed": 2, "no_verdict": 0}.get(completion.verdict.outcome, 1), completion.verdict.score
-
 
 def _strict(value: Any) -> Any:
     """A text without lone surrogates, which no strict reader of JSON takes; other values as they are."""

@@ -7,24 +7,11 @@ baseline.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.episodes.types import Completion
+from rlvr_exp.episodes.types import Completion, RewardBreakdown
 from rlvr_exp.rewards.base import Term, ValueRange
 from rlvr_exp.rewards.normalize import Identity, Normalizer
-
-
-@dataclass(frozen=True)
-class RewardBreakdown:
-    """The reward of a completion; everything None or empty where there is no verdict, or a term is not finite."""
-
-    total: float | None
-    """The reward after the normaliser, which the algorithm sees."""
-    sum: float | None
-    """The reward before the normaliser."""
-    terms: dict[str, float]
-    """Each switched-on term's weighted share of `sum`."""
 
 
 class Reward:

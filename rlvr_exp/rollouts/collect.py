@@ -1,29 +1,25 @@
-"""The groups of one step: tasks chosen, completions generated, verified, rewarded and filtered.
+"""The rollouts of one step: tasks chosen, episodes run, completions rewarded, groups formed and filtered.
 
 Groups wait in a queue between being sampled and being trained on: a batch may serve several steps, and where groups of
 zero variance are resampled a step may find more useful groups than it needs. No accepted group is thrown away. Every
-decision is taken on all groups of a step, from values that every rank holds. Sampling and verification are in
-rollouts.rollout_loop.
+decision is taken on all groups of a step, from values that every rank holds.
 """
 
 import math
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.curriculum.base import Curriculum
-from rlvr_exp.episodes.types import Completion
-from rlvr_exp.models.policy import Policy
-from rlvr_exp.rewards.compose import Reward, RewardBreakdown
+from rlvr_exp.episodes.episode import Draws, Episode
+from rlvr_exp.episodes.types import RewardBreakdown
+from rlvr_exp.rewards.compose import Reward
 from rlvr_exp.rollouts.group_filter import GroupFilter
 from rlvr_exp.rollouts.groups import Group, Groups, check_groups
-from rlvr_exp.rollouts.rollout_loop import RolloutRequest, generate_and_verify
-from rlvr_exp.rollouts.sampler import SamplingParams
+from rlvr_exp.rollouts.run_episodes import EpisodeRunner
 from rlvr_exp.rollouts.saved_groups import group_from, group_state
-from rlvr_exp.tasks.base import Domain, Task
-from rlvr_exp.verifiers.base import Verifier
+from rlvr_exp.tasks.base import Task
 
 RewardShaping = Callable[[float, int], float]
 """(reward, tokens of the completion) -> the reward that the algorithm learns from."""
@@ -48,99 +44,179 @@ class BatchPlan:
         return self.prompts_per_step * max(1, min(self.rollout_steps, left))
 
 
+@dataclass(frozen=True)
+class RoleRules:
+    """What a role's algorithm says about its groups."""
+
+    filter: GroupFilter
+    shape: RewardShaping
+
+
+@dataclass(frozen=True)
+class Rollouts:
+    """What a step collected."""
+
+    step: int
+    """Counted from 0."""
+    groups: Mapping[str, Groups]
+    """By role; a role that was not sampled is absent."""
+    episodes: Sequence[Episode] = ()
+    """The episodes sampled in the step."""
+    nonfinite: Sequence[str] = ()
+    """Descriptions of rewards that are not finite: no update on the step's groups is applied."""
+
+
+@dataclass
+class _Fresh:
+    """What a step has sampled so far."""
+
+    episodes: list[Episode] = field(default_factory=list)
+    groups: dict[str, list[Group]] = field(default_factory=dict)
+
+
 class Collector:
-    """Samples and verifies; holds everything that a step needs except the algorithm.
+    """Samples, verifies and rewards; holds everything that a step needs except the algorithms.
 
     Args:
+        runner: of the environment's episodes.
         tasks: the tasks that the curriculum chooses from; groups of a saved state refer to them by id.
-        shape: the algorithm's own reward shaping.
-        seed: of the run; samples depend only on (seed, step, index, task, sample).
+        plan: of the role whose groups are those of the tasks; a queue needs an environment with one group a task.
+        rules: of each role.
+        seed: of the run; samples depend only on (seed, role, step, index, task, path in the episode).
+        samples: indices of the completions of an episode's first prompt; None: as many as the plan's groups have.
     """
 
     def __init__(
         self,
-        policy: Policy,
-        domain: Domain,
-        verifier: Verifier,
+        runner: EpisodeRunner,
         reward: Reward,
         curriculum: Curriculum,
         tasks: Sequence[Task],
-        sampling: SamplingParams,
         plan: BatchPlan,
-        group_filter: GroupFilter,
-        shape: RewardShaping,
+        rules: Mapping[str, RoleRules],
         seed: int,
+        samples: Sequence[int] | None = None,
     ):
-        self.policy, self.domain, self.verifier, self.reward = policy, domain, verifier, reward
-        self.curriculum, self.sampling, self.plan, self.filter = curriculum, sampling, plan, group_filter
+        self.runner, self.reward, self.curriculum, self.plan = runner, reward, curriculum, plan
         self.seed = seed
-        self._tasks, self._shape = tasks, shape
+        self._tasks, self._rules = tasks, rules
+        self._samples = range(plan.group_size) if samples is None else samples
         self._n_requested = 0
         """Tasks requested so far in the run."""
         self._carried_over: tuple[Group, ...] = ()
 
-    def collect(self, step: int) -> Groups:
-        """The groups of a step, counted from 0. Steps must be collected in order."""
-        carried_in, seconds = self._carried_over, Counter()
-        fresh: list[Group] = []
-        if len(carried_in) < self.plan.prompts_per_step:
-            self._fill(step, len(carried_in), fresh, seconds)
-        batch, self._carried_over = self._chosen(carried_in, fresh)
-        check_groups((*batch, *self._carried_over), self.plan.group_size)
-        kinds = ((group.id, self.filter.zero_variance_kind(group)) for group in (*carried_in, *fresh))
-        zero_variance = {number: kind for number, kind in kinds if kind}
-        return Groups(step, batch, tuple(fresh), carried_in, self._carried_over, zero_variance, dict(seconds))
+    @property
+    def environment(self):
+        return self.runner.environment
 
-    def _fill(self, step: int, n_carried_in: int, fresh: list[Group], seconds: Counter) -> None:
+    def collect(self, step: int) -> Rollouts:
+        """The rollouts of a step, counted from 0. Steps must be collected in order."""
+        fresh = _Fresh()
+        self.runner.seconds.clear()
+        if self.environment.one_group:
+            (role,) = self.environment.roles
+            groups = {role: self._queued(step, role, fresh)}
+        else:
+            self._ask(step, fresh, self.plan.prompts_per_step)
+            groups = {role: self._groups(step, role, each, each, (), ()) for role, each in fresh.groups.items()}
+        return Rollouts(step, groups, fresh.episodes, self.reward.pop_nonfinite())
+
+    def _queued(self, step: int, role: str, fresh: _Fresh) -> Groups:
+        carried_in = self._carried_over
+        if len(carried_in) < self.plan.prompts_per_step:
+            self._fill(step, role, len(carried_in), fresh)
+        sampled = fresh.groups.get(role, [])
+        batch, self._carried_over = self._chosen(role, carried_in, sampled)
+        check_groups((*batch, *self._carried_over), self.plan.group_size)
+        return self._groups(step, role, batch, sampled, carried_in, self._carried_over)
+
+    def _groups(
+        self,
+        step: int,
+        role: str,
+        batch: Sequence[Group],
+        sampled: Sequence[Group],
+        carried_in: Sequence[Group],
+        carried_over: Sequence[Group],
+    ) -> Groups:
+        kinds = ((group.id, self._rules[role].filter.zero_variance_kind(group)) for group in (*carried_in, *sampled))
+        seconds = {phase: value for (of, phase), value in self.runner.seconds.items() if of == role}
+        zero_variance = {number: kind for number, kind in kinds if kind}
+        return Groups(step, tuple(batch), tuple(sampled), tuple(carried_in), tuple(carried_over), zero_variance, seconds)
+
+    def _fill(self, step: int, role: str, n_carried_in: int, fresh: _Fresh) -> None:
         """Sample a batch; where groups of zero variance are resampled, continue until enough useful groups are found or the
         budget is spent."""
+        rule = self._rules[role].filter
         wanted = self.plan.groups_needed(step) - n_carried_in
-        most = wanted * self.filter.budget if self.filter.resamples else wanted
+        most = wanted * rule.budget if rule.resamples else wanted
         count = wanted
         while count:
-            fresh += self._ask(step, len(fresh), count, seconds)
-            alive = sum(self.filter.zero_variance_kind(group) is None for group in fresh)
-            count = min(_next_request_size(alive, len(fresh), wanted), most - len(fresh)) if self.filter.resamples else 0
+            self._ask(step, fresh, count)
+            sampled = fresh.groups[role]
+            alive = sum(rule.zero_variance_kind(group) is None for group in sampled)
+            count = min(_next_request_size(alive, len(sampled), wanted), most - len(sampled)) if rule.resamples else 0
 
-    def _chosen(self, carried_in: Sequence[Group], fresh: Sequence[Group]) -> tuple[tuple[Group, ...], tuple[Group, ...]]:
+    def _chosen(
+        self, role: str, carried_in: Sequence[Group], fresh: Sequence[Group]
+    ) -> tuple[tuple[Group, ...], tuple[Group, ...]]:
         """(groups of this step's batch, groups carried over). Where useful groups are too few, groups of zero variance fill
         the batch: they are masked, and the batch keeps its size."""
+        rule, size = self._rules[role].filter, self.plan.prompts_per_step
         pool = [*carried_in, *fresh]
-        if not self.filter.resamples:
-            return tuple(pool[: self.plan.prompts_per_step]), tuple(pool[self.plan.prompts_per_step :])
-        live = [group for group in pool if self.filter.zero_variance_kind(group) is None]
-        batch, carried_over = live[: self.plan.prompts_per_step], live[self.plan.prompts_per_step :]
-        zero_variance = [group for group in fresh if self.filter.zero_variance_kind(group) is not None]
-        return (*batch, *zero_variance[: self.plan.prompts_per_step - len(batch)]), tuple(carried_over)
+        if not rule.resamples:
+            return tuple(pool[:size]), tuple(pool[size:])
+        live = [group for group in pool if rule.zero_variance_kind(group) is None]
+        batch, carried_over = live[:size], live[size:]
+        zero_variance = [group for group in fresh if rule.zero_variance_kind(group) is not None]
+        return (*batch, *zero_variance[: size - len(batch)]), tuple(carried_over)
 
-    def _ask(self, step: int, first: int, count: int, seconds: Counter) -> list[Group]:
-        """`count` new groups; the first has index `first` in the step."""
+    def _ask(self, step: int, fresh: _Fresh, count: int) -> None:
+        """Run the episodes of `count` new tasks, and group their turns."""
         tasks = self.curriculum.pick(self._n_requested, count)
         self._n_requested += count
-        texts = [self.domain.prompt(task) for task in tasks]
-        requests = [
-            RolloutRequest(task, tuple(self.policy.encode_prompt(text)), self._keys(step, first + index, task))
-            for index, (task, text) in enumerate(zip(tasks, texts, strict=True))
+        first = len(fresh.episodes)
+        begun = [
+            self.environment.reset(task, Draws(self.seed, "rollout", (step, first + index)), self._samples)
+            for index, task in enumerate(tasks)
         ]
-        result = generate_and_verify(self.policy, self.domain, self.verifier, requests, self.sampling)
-        seconds.update(result.seconds)
-        paid = self._rewarded(result.completions)
-        parts = zip(texts, requests, result.completions, paid, strict=True)
-        return [
-            Group(step, first + i, text, request.prompt, tuple(each), rewarded, self._shaped(each, rewarded))
-            for i, (text, request, each, rewarded) in enumerate(parts)
-        ]
+        episodes = self.runner.run(begun)
+        more = self.runner.run(self.environment.supplement(episodes))
+        fresh.episodes += episodes
+        self._group(step, [*episodes, *more], fresh.groups)
 
-    def _keys(self, step: int, index: int, task: Task) -> tuple[tuple[Any, ...], ...]:
-        return tuple((self.seed, "rollout", step, index, task.id, sample) for sample in range(self.plan.group_size))
+    def _group(self, step: int, episodes: Sequence[Episode], into: dict[str, list[Group]]) -> None:
+        places = [(number, turn) for number, one in enumerate(episodes) for turn in self.environment.rewarded(one)]
+        paid = self.reward([episodes[number].turns[turn].completion for number, turn in places])
+        rewards: list[dict[int, RewardBreakdown]] = [{} for _ in episodes]
+        for (number, turn), one in zip(places, paid, strict=True):
+            rewards[number][turn] = one
+        for episode, own in zip(episodes, rewards, strict=True):
+            credits = self.environment.credit(episode, own)
+            for members in self.environment.groups(episode):
+                role = episode.turns[members[0]].role
+                groups = into.setdefault(role, [])
+                groups.append(self._of(step, len(groups), episode, members, credits))
 
-    def _rewarded(self, completions: Sequence[Sequence[Completion]]) -> list[tuple[RewardBreakdown, ...]]:
-        rows = iter(self.reward([one for group in completions for one in group]))
-        return [tuple(next(rows) for _ in group) for group in completions]
-
-    def _shaped(self, completions: Sequence[Completion], paid: Sequence[RewardBreakdown]) -> tuple[float | None, ...]:
-        parts = zip(completions, paid, strict=True)
-        return tuple(None if one.total is None else self._shape(one.total, who.tokens) for who, one in parts)
+    def _of(
+        self,
+        step: int,
+        index: int,
+        episode: Episode,
+        members: Sequence[int],
+        credits: Mapping[int, RewardBreakdown],
+    ) -> Group:
+        turns = [episode.turns[member] for member in members]
+        shape = self._rules[turns[0].role].shape
+        completions = tuple(self.environment.shown(episode, member) for member in members)
+        rewarded = tuple(credits[member] for member in members)
+        rewards = tuple(
+            None if paid.total is None else shape(paid.total, one.tokens)
+            for paid, one in zip(rewarded, completions, strict=True)
+        )
+        about = tuple(self.environment.about(episode, member) for member in members)
+        prompts, ids = tuple(turn.prompt for turn in turns), tuple(turn.prompt_ids for turn in turns)
+        return Group(step, index, prompts, ids, completions, rewarded, rewards, about if any(about) else ())
 
     @property
     def parts(self) -> dict[str, Any]:
@@ -168,7 +244,8 @@ class Collector:
 
     def metrics(self) -> dict[str, float]:
         """Tasks requested so far in the run, and groups carried over."""
-        return {"asked": float(self._n_requested), "waiting": float(len(self._carried_over))}
+        found = {"asked": float(self._n_requested)}
+        return found | ({"waiting": float(len(self._carried_over))} if self.environment.one_group else {})
 
 
 def _next_request_size(alive: int, sampled: int, wanted: int) -> int:

@@ -1,14 +1,14 @@
-"""Groups of verified completions of one prompt, and their fate in a step.
+"""Groups of verified completions whose rewards have a common baseline, and their fate in a step.
 
 A group keeps the id that it received when it was sampled, through filtering, waiting and training: two groups of the same
-prompt are two groups. Accounts for a step's samples on the sampling side. Never samples or verifies.
+task are two groups. Its members may have different prompts, as retries have; those with the same are neighbours. Accounts for a step's samples on the sampling side. Never samples or verifies.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from rlvr_exp.episodes.types import Completion
-from rlvr_exp.rewards.compose import RewardBreakdown
+from rlvr_exp.episodes.types import Completion, RewardBreakdown
 
 MAX_GROUPS = 1 << 20
 """An upper bound of the groups sampled in any step."""
@@ -16,29 +16,34 @@ MAX_GROUPS = 1 << 20
 
 @dataclass(frozen=True)
 class Group:
-    """Verified completions of one prompt, sampled together."""
+    """Verified completions of one task that are compared with each other; groups may differ in size."""
 
     step: int
     """The step in which the group was sampled, counted from 0."""
     index: int
     """The group's index among that step's groups; samples depend on it."""
-    prompt: str
-    prompt_ids: tuple[int, ...]
+    prompts: tuple[str, ...]
+    """Of each member."""
+    prompt_ids: tuple[tuple[int, ...], ...]
     completions: tuple[Completion, ...]
     rewarded: tuple[RewardBreakdown, ...]
     rewards: tuple[float | None, ...]
     """Rewards that the algorithm learns from: each total after the algorithm's own shaping, None without a verdict."""
+    about: tuple[Mapping[str, Any] | None, ...] = ()
+    """What the environment logs of each member besides its completion; empty: nothing."""
 
     def __post_init__(self) -> None:
         """Raises ValueError where members are missing or belong to different tasks."""
-        if not len(self.completions) == len(self.rewarded) == len(self.rewards):
+        sizes = {len(each) for each in (self.prompts, self.prompt_ids, self.completions, self.rewarded, self.rewards)}
+        if len(sizes) != 1 or not self.completions:
             raise ValueError(
-                f"group {self.id}: {len(self.completions)} completions, {len(self.rewards)} rewards; resample the group"
+                f"group {self.id}: {len(self.completions)} completions, {len(self.rewards)} rewards, "
+                f"{len(self.prompts)} prompts; resample the group"
             )
         tasks = {completion.task.id for completion in self.completions}
         if len(tasks) != 1:
             raise ValueError(
-                f"group {self.id}: completions of {len(tasks)} tasks ({sorted(tasks)[:3]}); one prompt a group"
+                f"group {self.id}: completions of {len(tasks)} tasks ({sorted(tasks)[:3]}); one task a group"
             )
 
     @property

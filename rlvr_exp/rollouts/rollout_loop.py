@@ -50,7 +50,7 @@ class RolloutResult:
     """Wall seconds: `generate`, and `verify`, the wait for pending verdicts after sampling had ended."""
 
 
-def _sampler(*given: Any) -> Iterator[FinishedSample]:
+def own_stream(*given: Any) -> Iterator[FinishedSample]:
     """Our own sampler, looked up when it is called and not when this module is imported."""
     return stream(*given)
 
@@ -74,7 +74,7 @@ def generate_and_verify(
     verifier: Verifier | DeferredVerifier,
     requests: Sequence[RolloutRequest],
     sampling: SamplingParams,
-    stream: Stream = _sampler,
+    stream: Stream = own_stream,
 ) -> RolloutResult:
     """Sample the completions of every request and verify them; a `DeferredVerifier` leaves them pending.
     `stream`: the sampler."""

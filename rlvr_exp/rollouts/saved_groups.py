@@ -1,27 +1,28 @@
 """Groups as plain values of a checkpoint's state and back: nothing is lost or sampled twice."""
 
 from collections.abc import Mapping
+from itertools import groupby
 from typing import Any
 
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.episodes.serialize import STATE, from_plain, to_plain
-from rlvr_exp.rewards.compose import RewardBreakdown
+from rlvr_exp.episodes.types import RewardBreakdown
 from rlvr_exp.rollouts.groups import Group
 from rlvr_exp.tasks.base import Task
 
-KEYS = {"step", "index", "task", "family", "prompt", "prompt_ids", "completions", "rewarded", "rewards"}
+KEYS = {"step", "index", "task", "family", "prompts", "completions", "rewarded", "rewards"}
 
 
 def group_state(group: Group) -> dict[str, Any]:
     """The group as values that JSON can hold; the task only by its id and family."""
     task, plain = group.completions[0].task, map(to_plain, group.completions)
+    pairs = zip(group.prompts, group.prompt_ids, strict=True)
     return {
         "step": group.step,
         "index": group.index,
         "task": task.id,
         "family": task.family,
-        "prompt": group.prompt,
-        "prompt_ids": list(group.prompt_ids),
+        "prompts": [[text, list(ids), len(list(same))] for (text, ids), same in groupby(pairs)],
         "completions": [{name: values[name] for name in STATE} for values in plain],
         "rewarded": [vars(one) for one in group.rewarded],
         "rewards": list(group.rewards),
@@ -45,11 +46,12 @@ def group_from(state: Mapping[str, Any], tasks: Mapping[str, Task] | None = None
     if tasks is not None and task is None:
         what, remedy = "the task of a waiting group is gone", "resume with the data that the run was started with"
         raise InputError(InputProblem("data", what, state["task"], remedy=remedy))
+    prompts = [(text, tuple(ids)) for text, ids, count in state["prompts"] for _ in range(count)]
     return Group(
         step=state["step"],
         index=state["index"],
-        prompt=state["prompt"],
-        prompt_ids=tuple(state["prompt_ids"]),
+        prompts=tuple(text for text, _ in prompts),
+        prompt_ids=tuple(ids for _, ids in prompts),
         completions=tuple(from_plain({**state, **one}, task) for one in state["completions"]),
         rewarded=tuple(RewardBreakdown(**one) for one in state["rewarded"]),
         rewards=tuple(state["rewards"]),

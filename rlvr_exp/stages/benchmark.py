@@ -58,7 +58,7 @@ def _bench(config: Any, context: RunContext) -> Iterator[Any]:
     from rlvr_exp.benchmarks.bench import Bench
     from rlvr_exp.config.batching import BatchLimits
     from rlvr_exp.stages.components import build_components
-    from rlvr_exp.stages.reinforcement import collect_from
+    from rlvr_exp.stages.reinforcement import collector_of
     from rlvr_exp.stages.verifier_setup import build_verifier
     from rlvr_exp.verifiers.guarded import NoVerdictGuard
 
@@ -68,7 +68,7 @@ def _bench(config: Any, context: RunContext) -> Iterator[Any]:
     ):
         model = components.policy.model
         algorithm = build(config.algorithm, max_completion_tokens=config.model.max_completion_tokens)
-        collector = collect_from(components, config, context, algorithm)
+        collector = collector_of(components, config, context)
         yield Bench(
             policy=components.policy,
             domain=components.domain,

@@ -1,35 +1,33 @@
 """The components of most stages: the domain and its tasks, the policy and the verifier, built from the
 configuration."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
 from rlvr_exp.config import build
+from rlvr_exp.config.cascade import ROLES, starts
 from rlvr_exp.config.cross_checks import advice
 from rlvr_exp.config.stages import reads
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.core.phase import EVALUATE, phase
 from rlvr_exp.core.seeds import uniform
-from rlvr_exp.evaluation.evaluate_policy import evaluate_policy
+from rlvr_exp.episodes.episode import POLICY
 from rlvr_exp.evaluation.leakage import check_leakage
-from rlvr_exp.evaluation.metrics import Rate
-from rlvr_exp.evaluation.saved import save, saved_rates
-from rlvr_exp.evaluation.text_similarity import metrics_by_role
 from rlvr_exp.models.policy import Policy, load_policy
 from rlvr_exp.models.report import parameters
+from rlvr_exp.models.role_policies import load_roles
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext
-from rlvr_exp.records.rollout_files import When
-from rlvr_exp.report.task_index import save_task_index
 from rlvr_exp.rollouts.distributed import broadcast_object, rank
 from rlvr_exp.stages.gold_check import check_golds
 from rlvr_exp.stages.screening import unfit
 from rlvr_exp.stages.verifier_match import all_tasks, check_verifier_match
 from rlvr_exp.stages.verifier_setup import build_verifier, checked_description
 from rlvr_exp.tasks.base import Domain, Task
+from rlvr_exp.tasks.dafny.two_stage import TwoStage
+from rlvr_exp.training.checkpoint_weights import Policies
 from rlvr_exp.verifiers.base import Verifier
 from rlvr_exp.verifiers.guarded import NoVerdictGuard
 
@@ -43,10 +41,24 @@ class RunComponents:
     """The objects of a stage."""
 
     domain: Domain
-    policy: Policy
+    """Its tasks are the run's."""
+    policies: Mapping[str, Policy]
+    """By role."""
     verifier: Verifier
     held_out: tuple[Task, ...]
     """The tasks that success is measured on, the same for every run with the same data and split seed."""
+    two_stage: TwoStage | None = None
+    """Of a cascade: both roles' view of the tasks."""
+
+    @property
+    def policy(self) -> Policy:
+        """The policy that acts first."""
+        return next(iter(self.policies.values()))
+
+    @property
+    def checkpointed(self) -> Policies:
+        """The policies in the form that checkpoints have: folders of roles where there are several."""
+        return self.policies if len(self.policies) > 1 else self.policy
 
 
 @contextmanager
@@ -54,9 +66,12 @@ def build_components(config, context: RunContext) -> Iterator[RunComponents]:
     """Build the components, record them in the manifest, and end the verifier's workers at exit."""
     if config.parallel.threads:
         torch.set_num_threads(config.parallel.threads)
-    domain = build(config.data)
+    own = starts(config)
+    stages = two_stage(config) if own else None
+    domain = stages.writer if stages else build(config.data)
+    own = own or _roles(config, domain)
     held_out = held_out_tasks(domain, config.evaluation)
-    policy = load_policy(config.model, config.seed)
+    policies = load_roles(config.model, own, config.seed) if own else {POLICY: load_policy(config.model, config.seed)}
     with NoVerdictGuard(build_verifier(config), config.verifier.max_no_verdict_rate) as verifier:
         check_verifier_match(verifier, all_tasks(domain))
         manifest.update(
@@ -66,20 +81,38 @@ def build_components(config, context: RunContext) -> Iterator[RunComponents]:
                 for name, tasks in domain.splits().items()
             },
             device=device(),
-            model=_model_section(policy, config, context),
+            model=_model_section(policies, config, context),
             verifier=checked_description(verifier, context),
         )
-        yield RunComponents(domain, policy, verifier, held_out)
+        yield RunComponents(domain, policies, verifier, held_out, stages)
 
 
-def _model_section(policy: Policy, config, context: RunContext) -> dict[str, object]:
-    """The policy's parameters, for the manifest; a run that trains only a part of them reports so, with any advice."""
-    counted = parameters(policy.model)
-    if reads(config, "optimizer") and counted.trained < counted.total:
-        context.progress(kind="note", text=str(counted))
+def _model_section(policies: Mapping[str, Policy], config, context: RunContext) -> dict[str, object]:
+    """The policies' parameters, for the manifest; a run that trains only a part of them reports so, with any advice."""
+    if POLICY in policies and reads(config, "optimizer"):
+        counted = parameters(policies[POLICY].model)
+        if counted.trained < counted.total:
+            context.progress(kind="note", text=str(counted))
     for text in advice(config):
         context.progress(kind="note", text=text)
-    return counted.to_dict()
+    return model_section(policies)
+
+
+def _roles(config, domain: Domain) -> dict[str, str]:
+    """The roles of an environment with several, each of which starts from the model node's weights; else none."""
+    roles = build(config.environment, domain=domain).roles
+    return {} if roles == (POLICY,) else dict.fromkeys(roles, "")
+
+
+def model_section(policies: Mapping[str, Policy]) -> dict[str, object]:
+    """The policies' parameters, for the manifest; by role where there are several."""
+    counted = {role: parameters(policy.model).to_dict() for role, policy in policies.items()}
+    return counted.get(POLICY, counted)
+
+
+def two_stage(config) -> TwoStage:
+    """Both roles' view of the data of a cascade."""
+    return TwoStage(*(build(replace(config.data, role=role)) for role in ROLES))
 
 
 def device() -> dict[str, object]:
@@ -170,33 +203,3 @@ def _unjudged(components: RunComponents, config, context: RunContext, tasks: Seq
     if known is None and rank() == 0 and config.verifier.validate:
         known = unfit(components.domain, components.verifier, tasks, getattr(config.data, "weak", False), context)
     return broadcast_object(known) or {}
-
-
-def evaluate_before(components: RunComponents, config, context: RunContext) -> dict[str, Rate]:
-    """`evaluate_and_save` before training; a resumed run reads a finished evaluation from its directory."""
-    known = broadcast_object(
-        saved_rates(context.directory, "before") if manifest.resumed_from(context.directory) else None
-    )
-    return evaluate_and_save(components, config, context, "before") if known is None else known
-
-
-def evaluate_and_save(components: RunComponents, config, context: RunContext, when: When) -> dict[str, Rate]:
-    """Evaluate the policy on the held-out tasks, and write the evaluation into the run directory; returns its rates."""
-
-    def progress(done: int, total: int) -> None:
-        context.progress(kind="phase", name=f"evaluate {when}", done=done, total=total)
-
-    with phase(EVALUATE):
-        scored = evaluate_policy(
-            components.policy,
-            components.domain,
-            components.verifier,
-            components.held_out,
-            config.evaluation,
-            config.model,
-            seed=config.seed,
-            progress=progress,
-        )
-    save_task_index(context.directory, components.held_out)
-    roles = metrics_by_role(components.domain, scored)
-    return save(context.directory, when, scored, more={"roles": roles} if roles else None)

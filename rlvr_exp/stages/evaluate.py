@@ -2,21 +2,19 @@
 intervals, reasons for failure, latency; with `evaluate.baseline=RUN` also the difference from that run's last
 evaluation, paired task by task."""
 
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
 from rlvr_exp.config import load as load_config
-from rlvr_exp.config.cascade import starts
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.evaluation.metrics import METRICS, Rate, latency, task_values, verdict_counts
+from rlvr_exp.evaluation.metrics import METRICS, latency, task_values, verdict_counts
 from rlvr_exp.evaluation.paired import paired
 from rlvr_exp.evaluation.text_similarity import saved_role_rates
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.records.rollout_files import EvalSample, read_evaluation
 from rlvr_exp.rollouts.distributed import all_reduce_counters
-from rlvr_exp.stages import cascade_components
-from rlvr_exp.stages.components import build_components, evaluate_and_save
+from rlvr_exp.stages.components import build_components
+from rlvr_exp.stages.held_out import evaluate_and_save
 from rlvr_exp.stages.verifier_setup import system_metrics
 
 MACHINE = ("evaluation.batch_size", "sandbox.workers")
@@ -25,7 +23,9 @@ MACHINE = ("evaluation.batch_size", "sandbox.workers")
 
 def run(config, context: RunContext) -> StageResult:
     baseline = _baseline(config) if config.evaluate.baseline else []
-    rates, counted = _cascade(config, context) if config.evaluate.cascade else _policy(config, context)
+    with build_components(config, context) as components:
+        rates = evaluate_and_save(components, config, context, "after")
+        counted = all_reduce_counters(system_metrics(components.verifier))
     scored = read_evaluation(context.directory, "after")
     metrics: dict[str, object] = {**counted, **saved_role_rates(context.directory)}
     for mode in ("greedy", "sampled"):
@@ -35,19 +35,6 @@ def run(config, context: RunContext) -> StageResult:
     if baseline:
         metrics |= _differences(baseline, scored)
     return StageResult(before={}, after=rates, metrics=metrics, steps=0)
-
-
-def _policy(config, context: RunContext) -> tuple[Mapping[str, Rate], Mapping[str, float]]:
-    with build_components(config, context) as components:
-        return evaluate_and_save(components, config, context, "after"), all_reduce_counters(
-            system_metrics(components.verifier)
-        )
-
-
-def _cascade(config, context: RunContext) -> tuple[Mapping[str, Rate], Mapping[str, float]]:
-    with cascade_components.build_components(config, context, starts(config)) as components:
-        rates = cascade_components.evaluate_and_save(components, config, context, "after", config.evaluate.attempts)
-        return rates, all_reduce_counters(system_metrics(components.writer.verifier))
 
 
 def _baseline(config) -> list[EvalSample]:

@@ -1,24 +1,17 @@
-"""What the training stages share: resuming from a checkpoint, the best step, held-out success during training."""
+"""What the training stages share: the loop with its collaborators, resuming from a checkpoint, the best step."""
 
-import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field, replace
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from typing import Any
 
 from rlvr_exp.config import build
-from rlvr_exp.core.errors import Interrupted
-from rlvr_exp.core.phase import EVALUATE, phase
 from rlvr_exp.core.sealed import STEP
-from rlvr_exp.evaluation.evaluate_policy import evaluate_policy
-from rlvr_exp.evaluation.leakage import check_leakage
-from rlvr_exp.evaluation.metrics import rates_from
 from rlvr_exp.models.zero3 import gathered_weights
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.records.fingerprint import run_fingerprint
 from rlvr_exp.records.manifest import resumed_from
 from rlvr_exp.records.tracking import Tracker
-from rlvr_exp.stages.components import RunComponents, held_out_tasks
 from rlvr_exp.training.checkpoint_weights import Policies, placed
 from rlvr_exp.training.checkpoints import Checkpoints, Contents, restore
 from rlvr_exp.training.guards_trend import ResourceTrends
@@ -26,10 +19,6 @@ from rlvr_exp.training.learner import Learner
 from rlvr_exp.training.loop import Feed, Loop, Measurement
 from rlvr_exp.training.row_log import RowLog
 from rlvr_exp.training.selection import Selection
-
-SUCCESS = ("pass_at_1", "pass_at_1_greedy")
-POLICY = "policy"
-"""The role of a policy that learns alone."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +57,7 @@ def fit(training: Training, config, context: RunContext) -> tuple[int, dict[str,
 
     try:
         done = _begin(checkpoints, contents, config, context)
-        log = RowLog(tracker, context, training.learners, shared, config.run.log_every_steps, done)
+        log = RowLog(tracker, context, training.learners, shared, config.run.log_every_steps, done, contents.named)
         loop = Loop(
             context=context,
             learners=training.learners,
@@ -116,36 +105,3 @@ def resumed_step(context: RunContext) -> int | None:
     """The step of the checkpoint that the run was resumed from; None for a new run."""
     checkpoint = resumed_from(context.directory)
     return None if checkpoint is None else int(STEP.fullmatch(checkpoint.name)[1])
-
-
-def held_out_success(components: RunComponents, config, context: RunContext) -> Measurement:
-    """Verified success on the tasks of `run.select`, which no reported success includes. Writes no file.
-
-    Raises:
-        InputError: there is no such split, or it shares tasks with the reported ones.
-    """
-    wanted = config.run.select
-    options = replace(config.evaluation, split=wanted.split, tasks=wanted.tasks, skip=0, samples=wanted.samples)
-    tasks = held_out_tasks(components.domain, options) if wanted.every_steps else ()
-    check_leakage(tasks, components.held_out)
-
-    def progress(done: int, total: int) -> None:
-        with suppress(Interrupted):  # The step ends first, with a checkpoint.
-            context.progress(kind="phase", name="evaluate held-out", done=done, total=total)
-
-    def now() -> Mapping[str, float]:
-        start, who = time.perf_counter(), (components.policy, components.domain, components.verifier)
-        with phase(EVALUATE):
-            scored = evaluate_policy(*who, tasks, options, config.model, seed=config.seed, progress=progress)
-        rates = rates_from(scored, SUCCESS)
-        return {f"held_out/{name}": rate.value for name, rate in rates.items()} | {
-            "time/held_out": time.perf_counter() - start
-        }
-
-    return Measurement(lambda step: selection_due(config, step), now)
-
-
-def selection_due(config, step: int) -> bool:
-    """Whether held-out success is measured after a step."""
-    every = config.run.select.every_steps
-    return bool(every) and (step % every == 0 or step >= config.algorithm.max_steps)

@@ -5,7 +5,7 @@ batch; the same command with the same output continues after the existing answer
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,20 +14,23 @@ from typing import Any
 import torch
 
 from rlvr_exp.config import Config, build
+from rlvr_exp.config.cascade import starts
 from rlvr_exp.config.infer import STDIN
 from rlvr_exp.core.errors import Interrupted
 from rlvr_exp.core.hashing import content_hash
+from rlvr_exp.episodes.episode import POLICY
+from rlvr_exp.inference.cascade_engine import CascadeEngine
 from rlvr_exp.inference.engine import Engine, settings_of
 from rlvr_exp.inference.inputs import InferenceTask, from_file, select_tasks, tasks_of_domain
 from rlvr_exp.inference.summary import Summary, readable
 from rlvr_exp.launch.standard_input import NAME as KEPT_INPUT
 from rlvr_exp.models.identity import weights_hash
-from rlvr_exp.models.policy import load_policy
-from rlvr_exp.models.report import parameters
+from rlvr_exp.models.policy import Policy, load_policy
+from rlvr_exp.models.role_policies import load_roles
 from rlvr_exp.records import manifest
 from rlvr_exp.records.answer_file import AnswerFile
 from rlvr_exp.records.context import RunContext, StageResult
-from rlvr_exp.stages.components import device, held_out_order, split_tasks
+from rlvr_exp.stages.components import device, held_out_order, model_section, split_tasks, two_stage
 from rlvr_exp.stages.verifier_match import check_verifier_match
 from rlvr_exp.stages.verifier_setup import build_verifier, checked_description, system_metrics
 from rlvr_exp.stages.verify import decides
@@ -50,22 +53,28 @@ class InferenceInputs:
 def run(config: Config, context: RunContext) -> StageResult:
     if config.parallel.threads:
         torch.set_num_threads(config.parallel.threads)
-    domain: Domain = build(config.data)
+    own = starts(config)
+    stages = two_stage(config) if own else None
+    domain: Domain = stages.writer if stages else build(config.data)
     inputs = inference_inputs(config, context.directory, domain)
-    policy = load_policy(config.model, config.seed)
+    policies = load_roles(config.model, own, config.seed) if own else {POLICY: load_policy(config.model, config.seed)}
     with _judging(config) as verifier:
         if verifier is not None:
             check_verifier_match(verifier, (ask.task for ask in inputs.asks))
         description = None if verifier is None else checked_description(verifier, context)
-        engine = Engine(policy, config.infer, config.model, verifier, domain, config.seed)
+        settings = (config.infer, config.model, verifier)
+        if stages is None:
+            engine = Engine(policies[POLICY], *settings, domain, config.seed)
+        else:
+            engine = CascadeEngine(policies, *settings, stages, config.seed)
         target = Path(config.infer.output or context.directory / "answers.jsonl")
-        with AnswerFile(target, _provenance(config, inputs, engine, description)) as out:
+        with AnswerFile(target, _provenance(config, inputs, policies, description)) as out:
             manifest.update(
                 context.directory,
                 input={"source": inputs.source, "hash": inputs.content, "tasks": len(inputs.asks)},
                 output=str(target),
                 device=device(),
-                model=parameters(policy.model).to_dict(),
+                model=model_section(policies),
                 verifier=description,
             )
             return _Solving(engine, verifier, inputs.asks, out, context, config).run()
@@ -98,15 +107,16 @@ def _judging(config: Config) -> Iterator[Verifier | None]:
 
 
 def _provenance(
-    config: Config, inputs: InferenceInputs, engine: Engine, description: dict[str, Any] | None
+    config: Config, inputs: InferenceInputs, policies: Mapping[str, Policy], description: dict[str, Any] | None
 ) -> dict[str, Any]:
     """Everything that determines the answers."""
     node = config.model
+    weights = {role: weights_hash(policy.model) for role, policy in policies.items()}
     names = ("dtype", "quantization", "chat_template", "thinking", "max_prompt_tokens", "max_completion_tokens")
     return {
         "input": inputs.content,
         "prompts": content_hash([ask.domain.prompt(ask.task) for ask in inputs.asks]),
-        "weights": weights_hash(engine.policy.model),
+        "weights": weights.get(POLICY, weights),
         "model": {name: getattr(node, name) for name in names},
         "seed": config.seed,
         "decoding": settings_of(config.infer),

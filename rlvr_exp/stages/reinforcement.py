@@ -1,82 +1,85 @@
-"""Reinforcement learning against a verifier: evaluate, train, evaluate. Serves every algorithm that learns from
-verified completions; `+stage=grpo` and `+stage=ppo` are its presets."""
+"""Reinforcement learning against a verifier: evaluate, train, evaluate. Serves every algorithm that learns from verified
+completions and every environment; `+stage=grpo`, `ppo` and `cascade` are its presets."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from rlvr_exp.algorithms.base import Algorithm
 from rlvr_exp.config import build
-from rlvr_exp.evaluation.text_similarity import saved_role_rates
+from rlvr_exp.config.cascade import ANNOTATOR
+from rlvr_exp.models.role_policies import acting
 from rlvr_exp.records.context import RunContext, StageResult
-from rlvr_exp.rollouts.collect import Collector
-from rlvr_exp.rollouts.sampler import SamplingParams
-from rlvr_exp.stages.components import (
-    RunComponents,
-    build_components,
-    evaluate_and_save,
-    evaluate_before,
-    rl_split,
-    training_tasks,
-)
-from rlvr_exp.stages.fit import POLICY, Training, fit, held_out_success
+from rlvr_exp.rollouts.collect import Collector, RoleRules
+from rlvr_exp.stages.components import RunComponents, build_components, rl_split, training_tasks
+from rlvr_exp.stages.environments import runner_of, training_environment
+from rlvr_exp.stages.fit import Training, fit
+from rlvr_exp.stages.held_out import evaluate_and_save, evaluate_before, held_out_success, saved_metrics
+from rlvr_exp.stages.role_options import algorithm_of, learning_roles, of_role
 from rlvr_exp.stages.rollout_feed import RolloutFeed, check_signal
 from rlvr_exp.training.rl_learner import RLLearner
 
 
 def run(config, context: RunContext) -> StageResult:
     with build_components(config, context) as components:
-        longest, folder = config.model.max_completion_tokens, config.model.path
-        algorithm = build(config.algorithm, max_completion_tokens=longest, checkpoint=folder)
-        collector = collect_from(components, config, context, algorithm)
+        collector = collector_of(components, config, context)
         before = context.before = evaluate_before(components, config, context)
-        steps, final = train(components, config, context, algorithm, collector)
+        steps, final = train(components, config, context, collector)
         after = evaluate_and_save(components, config, context, "after")
-    return StageResult(before=before, after=after, metrics=final | saved_role_rates(context.directory), steps=steps)
+    return StageResult(before=before, after=after, metrics=final | saved_metrics(context), steps=steps)
 
 
-def collect_from(components: RunComponents, config, context: RunContext, algorithm: Algorithm) -> Collector:
+def collector_of(components: RunComponents, config, context: RunContext) -> Collector:
     """The collector of a run: tasks come from the curriculum, random draws from the run's seed."""
-    options, longest = config.algorithm, config.model.max_completion_tokens
+    environment = training_environment(components, config)
+    algorithms = {role: algorithm_of(config, role) for role in environment.roles}
     tasks = training_tasks(components, config, context, rl_split(components.domain))
+    batch = config.algorithm.rollout_batch_size or config.evaluation.batch_size
+    written = config.cascade is None or config.cascade.bodies != "gold"
     return Collector(
-        policy=components.policy,
-        domain=components.domain,
-        verifier=components.verifier,
+        runner=runner_of(environment, components, config, config.algorithm, batch),
         reward=build(config.reward),
         curriculum=build(config.curriculum, tasks=tasks, seed=config.seed),
         tasks=tasks,
-        sampling=SamplingParams.of(
-            options,
-            components.policy,
-            longest,
-            options.rollout_batch_size or config.evaluation.batch_size,
-            components.domain,
-        ),
-        plan=algorithm.plan(),
-        group_filter=algorithm.group_filter(),
-        shape=algorithm.shaped,
+        plan=algorithms[environment.roles[0]].plan(),
+        rules={role: RoleRules(one.group_filter(), one.shaped) for role, one in algorithms.items()},
         seed=config.seed,
+        samples=None if written else (),
     )
 
 
-def train(
-    components: RunComponents, config, context: RunContext, algorithm: Algorithm, collector: Collector
-) -> tuple[int, dict[str, float]]:
-    """Update the policy for the configured steps; returns the steps done and the last row of metrics."""
-    policy, domain = components.policy, components.domain
-    prompts = [policy.encode_prompt(domain.prompt(task)) for task in components.held_out[:2]]
+def train(components: RunComponents, config, context: RunContext, collector: Collector) -> tuple[int, dict[str, float]]:
+    """Update the policies for the configured steps; returns the steps done and the last row of metrics."""
+    learning = learning_roles(config, collector.environment.roles)
     feed = RolloutFeed(collector, components.verifier, context.directory)
     with TemporaryDirectory() as scratch:
-        learner = RLLearner(POLICY, policy, algorithm, config, prompts, Path(scratch))
+        learners = {
+            role: _learner(role, components, config, Path(scratch) / role)
+            for role in components.policies
+            if any(role in learning(step) for step in range(config.algorithm.max_steps))
+        }
         training = Training(
-            policies=policy,
-            learners={POLICY: learner},
-            learning=lambda step: (POLICY,),
+            policies=components.checkpointed,
+            learners=learners,
+            learning=learning,
             feed=feed,
             measurements=[held_out_success(components, config, context)],
             shared=feed.metrics,
-            parts=collector.parts,
+            parts={"feed": feed, **collector.parts},
         )
         steps, final = fit(training, config, context)
-    check_signal(training.learners, steps, config.algorithm.max_steps)
+    check_signal(learners, steps, config.algorithm.max_steps)
     return steps, final
+
+
+def _learner(role: str, components: RunComponents, config, scratch: Path) -> RLLearner:
+    policy = components.policies[role]
+    with acting(components.policies, role):
+        prompts = [policy.encode_prompt(text) for text in _prompts(role, components)]
+        return RLLearner(role, policy, algorithm_of(config, role), of_role(config, role), prompts, scratch)
+
+
+def _prompts(role: str, components: RunComponents) -> list[str]:
+    """Two of a role's prompts."""
+    tasks, stages = components.held_out[:2], components.two_stage
+    if role == ANNOTATOR and stages is not None:
+        return [stages.annotator.prompt(stages.annotation(task, stages.gold_body(task), None)) for task in tasks]
+    return [components.domain.prompt(task) for task in tasks]

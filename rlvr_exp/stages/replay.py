@@ -18,12 +18,12 @@ from rlvr_exp.algorithms.rloo import RLOO
 from rlvr_exp.config import Config, build
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.files import write_json, write_text
-from rlvr_exp.episodes.types import Completion, TokenSample
+from rlvr_exp.episodes.types import Completion, RewardBreakdown, TokenSample
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.records.rollout_files import RolloutRow, to_row
 from rlvr_exp.records.run_reader import RunReader
-from rlvr_exp.rewards.compose import Reward, RewardBreakdown
+from rlvr_exp.rewards.compose import Reward
 from rlvr_exp.rollouts.groups import Group, Groups
 from rlvr_exp.rollouts.rollout_loop import verified
 from rlvr_exp.stages.replay_update import UpdateReplay, replay_update
@@ -166,7 +166,8 @@ def _group(
     pairs = zip(paid, completions, strict=True)
     rewards = tuple(None if one.total is None else algorithm.shaped(one.total, who.tokens) for one, who in pairs)
     first = rows[0]
-    return Group(first.step - 1 - first.waited, number, first.prompt, (0,), tuple(completions), tuple(paid), rewards)
+    prompts, ids = (first.prompt,) * len(rows), ((0,),) * len(rows)
+    return Group(first.step - 1 - first.waited, number, prompts, ids, tuple(completions), tuple(paid), rewards)
 
 
 def compared(

@@ -12,7 +12,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.config import build
 from rlvr_exp.config import load as load_config
 from rlvr_exp.config.options import SCHEMAS
 from rlvr_exp.core.errors import InputError, Interrupted
@@ -24,7 +23,7 @@ from rlvr_exp.records.initial_weights import changed_initial_weights, initial_we
 from rlvr_exp.records.rollout_files import read_rollouts, rollout_steps
 from rlvr_exp.records.tracking import read_metrics
 from rlvr_exp.stages.components import build_components
-from rlvr_exp.stages.reinforcement import collect_from, train
+from rlvr_exp.stages.reinforcement import collector_of, train
 
 MACHINE = ("time/", "system/")
 """Metrics that differ between any two runs."""
@@ -80,10 +79,8 @@ def replay_update(run: Path, step: int, context: RunContext) -> UpdateReplay:
     _prepare(run, found, scratch)
     part = UntilStep(scratch, step, context)
     with build_components(config, part) as components:
-        longest = config.model.max_completion_tokens
-        algorithm = build(config.algorithm, max_completion_tokens=longest, checkpoint=config.model.path)
         try:
-            train(components, config, part, algorithm, collect_from(components, config, part, algorithm))
+            train(components, config, part, collector_of(components, config, part))
         except Interrupted:
             if context.interrupted:
                 raise

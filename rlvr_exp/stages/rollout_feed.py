@@ -1,47 +1,82 @@
 """Feeds a training run with the rollouts of each step: the groups, the rollout file, the metrics of the collection."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from statistics import fmean
+from typing import Any
 
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.records.rollout_files import RolloutRow, write_rollouts
-from rlvr_exp.rollouts.collect import Collector
+from rlvr_exp.rollouts.collect import Collector, Rollouts
 from rlvr_exp.rollouts.distributed import all_reduce_counters
 from rlvr_exp.rollouts.groups import Groups
-from rlvr_exp.stages.fit import POLICY
 from rlvr_exp.stages.verifier_setup import system_metrics
-from rlvr_exp.training.rl_learner import RLLearner, Rollouts
+from rlvr_exp.training.rl_learner import RLLearner
 from rlvr_exp.training.rollout_rows import rollout_rows
 from rlvr_exp.verifiers.base import Verifier
 
 
 class RolloutFeed:
-    """The rollouts of a policy that learns alone."""
+    """Roles that learn in the same step learn from the same episodes."""
 
     def __init__(self, collector: Collector, verifier: Verifier, directory: Path):
         self._collector, self._verifier, self._directory = collector, verifier, directory
-        self._groups: Groups | None = None
+        self._rollouts: Rollouts | None = None
         self.rows: Sequence[RolloutRow] = ()
+        self._metrics: list[dict[str, float]] = []
+        """Metrics of the steps since the last row was logged."""
 
     def collect(self, step: int) -> Rollouts:
-        self._groups = self._collector.collect(step)
-        return Rollouts(step, {POLICY: self._groups}, self._collector.reward.pop_nonfinite())
+        self._rollouts = self._collector.collect(step)
+        environment = self._collector.environment
+        row = environment.metrics(self._rollouts.episodes)
+        if len(environment.roles) > 1:
+            row |= credit_metrics(environment.name, self._rollouts.groups)
+        self._metrics.append(row)
+        return self._rollouts
 
     def write(self, learners: Mapping[str, RLLearner]) -> None:
-        """Write the rollouts, with the advantages that the update uses: a model may have contributed to them."""
-        learner = learners[POLICY]
-        self.rows = rollout_rows(self._groups, learner.learned, learner.algorithm.regularised)
-        write_rollouts(self._directory, self._groups.step + 1, self.rows)
+        """Write the rollouts, with groups numbered consecutively and with the advantages that the updates use; a model may
+        have contributed to these. Those of a role that does not learn in the step are frozen."""
+        rows: list[RolloutRow] = []
+        for role, groups in self._rollouts.groups.items():
+            learner, first = learners.get(role), rows[-1].group + 1 if rows else 0
+            found = rollout_rows(groups, learner and learner.learned, learner is not None and learner.algorithm.regularised)
+            rows += [
+                replace(one, group=first + one.group, fate="frozen" if learner is None else one.fate) for one in found
+            ]
+        write_rollouts(self._directory, self._rollouts.step + 1, rows)
+        self.rows = rows
 
     def metrics(self) -> dict[str, float]:
-        return collection_metrics(self._collector, self._verifier)
+        """Metrics since the last row that belong to no role."""
+        names = dict.fromkeys(name for row in self._metrics for name in row)
+        row = {name: fmean(one[name] for one in self._metrics if name in one) for name in names}
+        self._metrics = []
+        normalizer = {
+            f"reward/normalizer_{name}": value for name, value in self._collector.reward.metrics().items()
+        }
+        collected = {f"collected/{name}": value for name, value in self._collector.metrics().items()}
+        return {**row, **collected, **normalizer, **all_reduce_counters(system_metrics(self._verifier))}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Plain values: the data of the next row."""
+        return {"rows": list(self._metrics)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self._metrics = list(state["rows"])
 
 
-def collection_metrics(collector, verifier: Verifier) -> dict[str, float]:
-    """Metrics of a collector and of the verifier on all ranks, since the last call."""
-    normalizer = {f"reward/normalizer_{name}": value for name, value in collector.reward.metrics().items()}
-    collected = {f"collected/{name}": value for name, value in collector.metrics().items()}
-    return {**collected, **normalizer, **all_reduce_counters(system_metrics(verifier))}
+def credit_metrics(name: str, groups: Mapping[str, Groups]) -> dict[str, float]:
+    """The mean credit of each role, and its mean range within a group."""
+    row: dict[str, float] = {}
+    for role, of_role in groups.items():
+        paid = [[one for one in group.rewards if one is not None] for group in of_role.sampled]
+        if any(paid):
+            row[f"{name}/credit/{role}"] = fmean(one for each in paid for one in each)
+            row[f"{name}/credit_spread/{role}"] = fmean(max(each) - min(each) if each else 0.0 for each in paid)
+    return row
 
 
 def check_signal(learners: Mapping[str, RLLearner], done: int, wanted: int) -> None:

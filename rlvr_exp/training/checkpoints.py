@@ -47,6 +47,11 @@ class Contents:
     `state.json` holds the `state_dict()` of every other part."""
 
     @property
+    def named(self) -> bool:
+        """There are several roles, whether or not all learn."""
+        return isinstance(self.policies, Mapping)
+
+    @property
     def modules(self) -> list[nn.Module]:
         return [part for part in self._all.values() if isinstance(part, nn.Module)]
 
@@ -58,14 +63,14 @@ class Contents:
     def _all(self) -> dict[str, Any]:
         found = dict(self.parts)
         for role, learner in self.learners.items():
-            prefix = f"{role}/" if len(self.learners) > 1 else ""
+            prefix = f"{role}/" if self.named else ""
             found |= {prefix + name: part for name, part in learner.checkpoint_parts.items()}
         return found
 
     def training(self, checkpoint: Path) -> dict[str, Path]:
         """The folder of each role's training state inside a checkpoint."""
         root = checkpoint / TRAINING
-        return {role: root / role if len(self.learners) > 1 else root for role in self.learners}
+        return {role: root / role if self.named else root for role in self.learners}
 
 
 class Checkpoints:

@@ -1,7 +1,5 @@
 """A role that learns from the verified completions of each step."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from trl import GRPOConfig
@@ -14,22 +12,10 @@ from rlvr_exp.config import build
 from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.models.adapters import adapter_metrics
 from rlvr_exp.models.policy import Policy
-from rlvr_exp.rollouts.groups import Groups
+from rlvr_exp.rollouts.collect import Rollouts
 from rlvr_exp.training.learner import Learner
 from rlvr_exp.training.periodic_probe import PeriodicProbe
 from rlvr_exp.training.step_log import StepLog
-
-
-@dataclass(frozen=True)
-class Rollouts:
-    """The rewarded groups of a step."""
-
-    step: int
-    """Counted from 0."""
-    groups: Mapping[str, Groups]
-    """By role; a role that was not sampled is absent."""
-    nonfinite: Sequence[str] = ()
-    """Descriptions of rewards that are not finite: no update on the step's groups is applied."""
 
 
 class RLLearner(Learner):

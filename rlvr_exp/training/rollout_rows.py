@@ -1,5 +1,7 @@
 """A step's samples as rows of `rollouts/`: each completion with its reward, and whether it was trained on."""
 
+from itertools import count, groupby
+
 from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.records.rollout_files import RolloutRow
 from rlvr_exp.rollouts.groups import Group, Groups
@@ -14,20 +16,24 @@ def rollout_rows(groups: Groups, learned: TrainingBatch | None, regularised: boo
     """
     advantages = {} if learned is None else _advantages(learned, regularised)
     waiting = {group.id for group in groups.carried_over}
+    places = count()
     return [
         RolloutRow(
-            completion,
+            group.completions[member],
             step=groups.step + 1,
             group=place,
-            prompt=group.prompt,
+            prompt=group.prompts[member],
             reward=group.rewarded[member].total,
             terms=group.rewarded[member].terms,
             advantage=(advantage := advantages.get((group.id, member))),
             fate="pending" if group.id in waiting else _fate(group, member, advantage),
             waited=groups.step - group.step,
+            cascade=group.about[member] if group.about else None,
         )
-        for place, group in enumerate(groups.at_hand)
-        for member, completion in enumerate(group.completions)
+        for group in groups.at_hand
+        for _, same in groupby(range(len(group.completions)), key=group.prompt_ids.__getitem__)
+        for place in [next(places)]  # Rows of one number have one prompt.
+        for member in same
     ]
 
 
@@ -35,7 +41,7 @@ def _advantages(learned: TrainingBatch, regularised: bool) -> dict[tuple[int, in
     """Advantages of the samples trained on, by group id and index in the group."""
     trained = trained_rows(learned, regularised).tolist()
     first = learned.advantages[:, 0].tolist()
-    places = [(group, row % learned.group_size) for row, group in enumerate(learned.group_ids.tolist())]
+    places = [(group, member) for group, same in groupby(learned.group_ids.tolist()) for member, _ in enumerate(same)]
     return {place: value for place, value, counts in zip(places, first, trained, strict=True) if counts}
 
 

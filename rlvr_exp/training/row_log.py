@@ -19,7 +19,8 @@ SHOWN = {"reward": ("reward/mean",), "success": ("success/mean", "cascade/succes
 class RowLog:
     """
     Args:
-        every: steps from row to row.
+        every, done: steps from row to row, and those before this row.
+        named: there are several roles, whether or not all learn.
         shared: returns metrics since the last row that belong to no role.
     """
 
@@ -31,9 +32,11 @@ class RowLog:
         shared: Callable[[], Mapping[str, float]],
         every: int,
         done: int,
+        named: bool,
     ):
         self._tracker, self._context, self._learners, self._shared = tracker, context, learners, shared
         self._every, self._logged_step, self._logged_at = every, done, time.perf_counter()
+        self._named = named
 
     def due(self, step: int) -> bool:
         return step % self._every == 0
@@ -46,7 +49,7 @@ class RowLog:
         """
         row: dict[str, float] = {}
         for role, learner in self._learners.items():
-            row |= _named(role if len(self._learners) > 1 else "", learner.row())
+            row |= _of_role(role if self._named else "", learner.row())
         now = time.perf_counter()
         row["time/step"] = (now - self._logged_at) / (step - self._logged_step)
         self._logged_at, self._logged_step = now, step
@@ -56,7 +59,7 @@ class RowLog:
         self._context.progress(kind="step", step=step, total=total, **_shown(row))
 
 
-def _named(role: str, row: Mapping[str, float]) -> dict[str, float]:
+def _of_role(role: str, row: Mapping[str, float]) -> dict[str, float]:
     if not role:
         return dict(row)
     parts = {name: name.partition("/") for name in row}

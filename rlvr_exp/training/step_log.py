@@ -101,7 +101,7 @@ class StepLog:
 def trained_rows(learned: TrainingBatch, regularised: bool) -> torch.Tensor:
     """(N,) which samples were trained on: verified, and of a group with something to learn from."""
     counted = learned.weights.sum(1) > 0
-    return counted if regularised else counted & learned.live().repeat_interleave(learned.group_size)
+    return counted if regularised else counted & learned.live()
 
 
 def _rewards(groups: Sequence[Group]) -> dict[str, float]:
@@ -157,7 +157,7 @@ def _dead(groups: Groups) -> dict[str, float]:
 
 
 def _lengths(groups: Groups) -> dict[str, float]:
-    drawn = sampled(groups.at_hand)
+    drawn = [one for group in groups.at_hand for one in sampled(group)]
     return {
         "tokens/completion_mean": fmean(len(one.ids) for one in drawn),
         # Unbiased for the mean entropy of a token, over all that was sampled and not only what is learned from.

@@ -23,11 +23,14 @@ from rlvr_exp.config import build
 from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.curriculum.ordered import Ordered
+from rlvr_exp.episodes.environments.single_turn import SingleTurn
+from rlvr_exp.episodes.episode import POLICY
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rewards.compose import Reward
 from rlvr_exp.rewards.terms import AllPassed, CasesPassed
 from rlvr_exp.rollouts import rollout_loop
-from rlvr_exp.rollouts.collect import Collector
+from rlvr_exp.rollouts.collect import Collector, RoleRules
+from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player
 from rlvr_exp.rollouts.sampler import SamplingParams
 from rlvr_exp.tasks.base import Candidate, Task
 from rlvr_exp.verifiers.base import Direct, Request, Verdict
@@ -81,17 +84,16 @@ def _policy(folder: Path) -> Policy:
 
 
 def _collector(options: Any, who: Algorithm, policy: Policy) -> Collector:
+    domain = SimpleNamespace(prompt=lambda task: task.inputs, parse=lambda text, task: Candidate(text))
+    sampling = SamplingParams.of(options, policy, LIMIT, options.rollout_batch_size or 100)
+    player = Player(policy, sampling, policy.max_tokens)
     return Collector(
-        policy=policy,
-        domain=SimpleNamespace(prompt=lambda task: task.inputs, parse=lambda text, task: Candidate(text)),
-        verifier=Grader(),
+        runner=EpisodeRunner(SingleTurn(domain), {POLICY: player}, Grader()),
         reward=Reward({"passed": AllPassed(weight=1.0), "cases": CasesPassed(weight=0.2)}),
         curriculum=Ordered(TASKS, 0),
         tasks=TASKS,
-        sampling=SamplingParams.of(options, policy, LIMIT, options.rollout_batch_size or 100),
         plan=who.plan(),
-        group_filter=who.group_filter(),
-        shape=who.shaped,
+        rules={POLICY: RoleRules(who.group_filter(), who.shaped)},
         seed=0,
     )
 
@@ -102,7 +104,7 @@ def _sampled(options: Any, folder: Path) -> Any:
     collector = _collector(options, who, _policy(folder))
     steps = range(0, options.max_steps, who.plan().iterations)
     with mock.patch.object(rollout_loop, "stream", wraps=rollout_loop.stream) as sampler:
-        walked = [collector.collect(step) for step in steps]
+        walked = [collector.collect(step).groups[POLICY] for step in steps]
     drawn = [[(g.id, g.rewards, [a.sampled for a in g.completions]) for g in groups.batch] for groups in walked]
     return drawn, [len(groups.sampled) for groups in walked], sampler.call_count
 
@@ -110,7 +112,7 @@ def _sampled(options: Any, folder: Path) -> Any:
 def _made(options: Any, folder: Path) -> Any:
     """The first step's advantages and weights."""
     who = built(options)
-    learned = who.experience(_collector(options, who, _policy(folder)).collect(0), 0)
+    learned = who.experience(_collector(options, who, _policy(folder)).collect(0).groups[POLICY], 0)
     return [learned.advantages.tolist(), learned.weights.tolist()]
 
 
@@ -120,7 +122,7 @@ def _trained(options: Any, folder: Path) -> Any:
     collector = _collector(options, who, policy)
 
     def collect(step: int) -> TrainingBatch:
-        return who.experience(collector.collect(step), policy.pad_id)
+        return who.experience(collector.collect(step).groups[POLICY], policy.pad_id)
 
     descent = torch.optim.SGD(policy.model.parameters(), lr=0.5)
     limits = BatchLimits(options.max_tokens_per_device, 4)

@@ -51,7 +51,7 @@ def experience() -> TrainingBatch:
         sampling_logprobs=torch.zeros(4, ANSWER),
         advantages=torch.randn(4, 1, generator=draw) * mask,
         weights=mask / mask.sum(),
-        group_size=SIZE,
+        sizes=(SIZE, SIZE),
         group_ids=torch.tensor([0, 0, 1, 1]),
     )
 

@@ -213,7 +213,7 @@ def test_replayed_groups_are_weighted_by_what_the_policy_of_the_day_thinks_of_th
     told, take = [], made.take
     made.take = lambda given: told.append(take(given))
     _, asked = trained(made, ppo)
-    assert [one.groups for one in told] == [GROUPS, GROUPS + 3, GROUPS + 3] and asked == [0, 1, 2]
+    assert [one.prompts for one in told] == [GROUPS, GROUPS + 3, GROUPS + 3] and asked == [0, 1, 2]
     last = told[-1]
     fresh, old = slice(None, GROUPS * SIZE), slice(GROUPS * SIZE, None)
     live = last.completion_mask[old] > 0

@@ -24,7 +24,7 @@ def group(step: int, place: int) -> Group:
         Completion(task, 1, sample, "text", Candidate(None, "no fence"), Verdict("no_verdict", log="broke")),
     ]
     rewarded = (RewardBreakdown(1.0, 1.0, {"passed": 1.0}), RewardBreakdown(None, None, {}))
-    return Group(step, place, "prompt", (step, place), tuple(completions), rewarded, (1.0, None))
+    return Group(step, place, ("prompt",) * 2, ((step, place),) * 2, tuple(completions), rewarded, (1.0, None))
 
 
 def batch(step: int, groups: int = 3) -> list[Group]:

@@ -27,7 +27,7 @@ def test_a_selection_takes_every_field_of_its_samples_along(learned):
     for name in ("completion_ids", "sampling_logprobs", "advantages", "weights", "kept_token_ids"):
         assert torch.equal(getattr(chosen, name), getattr(learned, name)[rows, :width]), name
     assert chosen.prompt_ids.shape[1] == max(len(PROMPTS[2]), len(PROMPTS[0]))
-    assert chosen.off_policy == learned.off_policy and chosen.group_size == 3
+    assert chosen.off_policy == learned.off_policy and chosen.sizes == (3, 3)
 
 
 def test_samples_keep_what_was_recorded_of_them(learned):

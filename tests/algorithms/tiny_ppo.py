@@ -15,9 +15,8 @@ from rlvr_exp.algorithms.ppo_trainer import PPOTrainer
 from rlvr_exp.algorithms.trajectories import Trajectories, collected
 from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.config.ppo import PPO as Options
-from rlvr_exp.episodes.types import Completion, TokenSample
+from rlvr_exp.episodes.types import Completion, RewardBreakdown, TokenSample
 from rlvr_exp.models.policy import Policy
-from rlvr_exp.rewards.compose import RewardBreakdown
 from rlvr_exp.rollouts.groups import Group
 from rlvr_exp.tasks.base import Candidate, Task
 from rlvr_exp.verifiers.base import Verdict
@@ -62,7 +61,8 @@ def groups(step: int = 0, silent: tuple[int, ...] = ()) -> list[Group]:
         completions = [Completion(TASK, i, one, "", Candidate(None), Verdict("passed")) for i, one in enumerate(samples)]
         rewards = tuple(None if place in silent else float(place % 3) for place in places)
         rewarded = tuple(RewardBreakdown(reward, reward, {}) for reward in rewards)
-        made.append(Group(step, number, "", tokens(PROMPT - number % 2), tuple(completions), rewarded, rewards))
+        prompt = tokens(PROMPT - number % 2)
+        made.append(Group(step, number, ("",) * SIZE, (prompt,) * SIZE, tuple(completions), rewarded, rewards))
     return made
 
 
@@ -104,7 +104,9 @@ def trainer(
     return ppo.trainer(who, args, optimizer, NonFiniteGuard(), BatchLimits(tokens, PROMPT))
 
 
-def trained(made: PPOTrainer, ppo: PPO, silent: tuple[int, ...] = ()) -> tuple[list[dict[str, float]], list[int]]:
+def trained(
+    made: PPOTrainer, ppo: PPO, silent: tuple[int, ...] = ()
+) -> tuple[list[dict[str, float]], list[int]]:
     """(rows of all updates, steps that needed a batch); the given samples have no verdict."""
     asked: list[int] = []
     return updated(made, lambda step: asked.append(step) or batch(ppo, step, silent)), asked

@@ -116,7 +116,7 @@ def test_strategies_search_differently(make, number, seed):
     assert len(drawn) > 1
     engine = make(None, decoding="beam", beams=4)
     prompt, model = prompt_of(engine, row), engine.policy.model
-    found = Beams(4)(model, [prompt], [[None] * 4], engine._sampling)
+    found = Beams(4)(model, [prompt], [[None] * 4], engine._player(engine.policy, engine._domain).sampling)
     assert len({one.sampled.ids for one in found}) == 4
 
 
@@ -142,7 +142,7 @@ def test_the_first_sample_that_passes_is_the_answer(make):
 
     engine = make(verdict, **MANY)
     keys = [(0, "infer", "task0", 1, sample) for sample in range(12)]
-    (drawn,) = sample_groups(engine.policy.model, [prompt_of(engine, ROWS[0])], [keys], engine._sampling)
+    (drawn,) = sample_groups(engine.policy.model, [prompt_of(engine, ROWS[0])], [keys], engine._player(engine.policy, engine._domain).sampling)
     task = Task("task0", "arc", 0.0, None, None)
     by_sample = [None if one.truncated else Arc().parse(engine.policy.decode(one.ids), task).text for one in drawn]
     first = next(place for place, program in enumerate(by_sample) if program in wanted)
@@ -235,7 +235,7 @@ def test_without_a_verifier_nothing_is_judged_and_syntax_is_told(make):
 def test_the_log_probability_is_the_policys_own(make):
     engine = make(None, decoding="sample")
     found, key = engine.solve(ROWS[0]), (0, "infer", "task0", 1, 0)
-    ((drawn,),) = sample_groups(engine.policy.model, [prompt_of(engine, ROWS[0])], [[key]], engine._sampling)
+    ((drawn,),) = sample_groups(engine.policy.model, [prompt_of(engine, ROWS[0])], [[key]], engine._player(engine.policy, engine._domain).sampling)
     assert found.completion.tokens == len(drawn.ids) and abs(found.logprob - sum(drawn.logprobs)) < 1e-3
     assert make(None).solve(ROWS[0]).logprob < 0, "of a greedy answer too"
 
@@ -243,7 +243,7 @@ def test_the_log_probability_is_the_policys_own(make):
 def test_beams_are_distinct_and_the_likeliest_comes_first(make):
     engine = make(None, decoding="beam")
     prompt, model = prompt_of(engine, ROWS[0]), engine.policy.model
-    found = [one.sampled for one in Beams(5)(model, [prompt], [[None] * 4], engine._sampling)]
+    found = [one.sampled for one in Beams(5)(model, [prompt], [[None] * 4], engine._player(engine.policy, engine._domain).sampling)]
     means = [logprob(model, prompt, one.ids) / len(one.ids) for one in found]
     assert len({one.ids for one in found}) == 4 and means == sorted(means, reverse=True)
     assert all((one.ids[-1] in engine.policy.eos_ids) != one.truncated for one in found)

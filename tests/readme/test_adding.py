@@ -20,14 +20,13 @@ def house(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def follow(house: Path, what: str) -> int:
+def follow(house: Path, what: str, page: str = "README.md") -> int:
     """Follow the steps; returns their number."""
-    readme = (ROOT / "README.md").read_text()
-    text = re.search(rf"<!-- steps: {what} -->(.*?)<!-- end -->", readme, re.DOTALL)[1]
+    text = re.search(rf"<!-- steps: {what} -->(.*?)<!-- end -->", (ROOT / page).read_text(), re.DOTALL)[1]
     steps = STEP.findall(text)
     for append, name, block in steps:
         path = house / name
-        assert path.exists() == bool(append), f"{name}: the README says {'append' if append else 'new file'}"
+        assert path.exists() == bool(append), f"{name}: the page says {'append' if append else 'new file'}"
         path.write_text((path.read_text() + "\n\n" if append else "") + block)
     return len(steps)
 
@@ -65,3 +64,16 @@ def test_a_domain(house):
     summary = run(house, "+stage=sft", "+experiment=quick", "data=sums", "data.largest=24", "evaluation.tasks=2")
     assert summary["status"] == "completed"
     assert summary["after"]["pass_at_1"]["n"] == 2
+
+
+@pytest.mark.slow
+def test_an_environment(house):
+    """Two roles, two turns, in fewer than 60 lines."""
+    assert follow(house, "environment", "rlvr_exp/docs/environments.md") == 3
+    added = (house / "rlvr_exp/episodes/environments/review.py").read_text()
+    assert len(added.splitlines()) < 60
+    summary = run(house, "+stage=grpo", "+experiment=quick", "environment=review", "algorithm.max_steps=2")
+    assert summary["status"] == "completed" and summary["steps"] == 2
+    rows = [json.loads(line) for line in (house / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert all(f"{role}/grad_norm" in row for row in rows for role in ("drafter", "reviewer"))
+    assert {path.name for path in (house / "run/checkpoints/latest").iterdir()} >= {"drafter", "reviewer"}

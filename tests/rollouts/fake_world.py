@@ -1,18 +1,19 @@
 """Tasks, completions and verdicts without a model: a task's completions depend only on its id and their keys."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from types import SimpleNamespace
-from unittest import mock
 
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.curriculum.uniform import Uniform
+from rlvr_exp.episodes.environments.single_turn import SingleTurn
+from rlvr_exp.episodes.episode import POLICY
 from rlvr_exp.episodes.types import Completion, TokenSample
 from rlvr_exp.rewards.compose import Reward
 from rlvr_exp.rewards.terms import AllPassed
-from rlvr_exp.rollouts.collect import BatchPlan, Collector
+from rlvr_exp.rollouts.collect import BatchPlan, Collector, RoleRules
 from rlvr_exp.rollouts.group_filter import GroupFilter
 from rlvr_exp.rollouts.rollout_loop import RolloutRequest, RolloutResult
+from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player
 from rlvr_exp.tasks.base import Candidate, Task
 from rlvr_exp.verifiers.base import Verdict
 
@@ -45,16 +46,10 @@ def _verdict(task: Task, key) -> Verdict:
     return Verdict("failed", bucket="wrong_answer", passed=1, total=2)
 
 
-@contextmanager
-def world() -> Iterator[None]:
-    with mock.patch("rlvr_exp.rollouts.collect.generate_and_verify", fake_generate_and_verify):
-        yield
-
-
 def collector(asked: Sequence[Task], plan: BatchPlan, group_filter: GroupFilter, seed: int = 0) -> Collector:
-    policy = SimpleNamespace(encode_prompt=lambda text: [ord(letter) for letter in text])
+    policy = SimpleNamespace(model=None, encode_prompt=lambda text: [ord(letter) for letter in text])
     domain = SimpleNamespace(prompt=lambda task: f"prompt {task.inputs}")
+    runner = EpisodeRunner(SingleTurn(domain), {POLICY: Player(policy, None, 1000)}, None, fake_generate_and_verify)
+    rules = {POLICY: RoleRules(group_filter, lambda total, tokens: total)}
     reward = Reward({"passed": AllPassed(weight=1.0)})
-    return Collector(
-        policy, domain, None, reward, Uniform(asked, seed), asked, None, plan, group_filter, lambda total, tokens: total, seed
-    )
+    return Collector(runner, reward, Uniform(asked, seed), asked, plan, rules, seed)

@@ -5,11 +5,12 @@ import json
 from collections import Counter
 
 import pytest
-from fake_world import collector, tasks, world
+from fake_world import collector, tasks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlvr_exp.core.errors import InputError
+from rlvr_exp.episodes.episode import POLICY
 from rlvr_exp.rollouts.collect import BatchPlan
 from rlvr_exp.rollouts.group_filter import MODES, GroupFilter
 from rlvr_exp.rollouts.groups import Groups
@@ -26,9 +27,8 @@ filters = st.builds(GroupFilter, mode=st.sampled_from(MODES), eps=st.just(1e-6),
 
 
 def walk(plan: BatchPlan, group_filter: GroupFilter, asked=None) -> list[Groups]:
-    with world():
-        made = collector(asked or tasks(9, 9), plan, group_filter)
-        return [made.collect(step) for step in range(STEPS)]
+    made = collector(asked or tasks(9, 9), plan, group_filter)
+    return [made.collect(step).groups[POLICY] for step in range(STEPS)]
 
 
 @settings(deadline=None, max_examples=60)
@@ -87,14 +87,13 @@ def test_consecutive_updates_on_the_same_samples_request_fewer_batches():
 def test_a_run_resumes_from_its_saved_state_bit_for_bit(plan, group_filter, stop):
     asked = tasks(9, 9)
     whole = walk(plan, group_filter, asked)
-    with world():
-        first = collector(asked, plan, group_filter)
-        for step in range(stop):
-            first.collect(step)
-        saved = json.loads(json.dumps(first.state_dict()))
-        resumed = collector(asked, plan, group_filter)
-        resumed.load_state_dict(saved)
-        assert [resumed.collect(step) for step in range(stop, STEPS)] == whole[stop:]
+    first = collector(asked, plan, group_filter)
+    for step in range(stop):
+        first.collect(step)
+    saved = json.loads(json.dumps(first.state_dict()))
+    resumed = collector(asked, plan, group_filter)
+    resumed.load_state_dict(saved)
+    assert [resumed.collect(step).groups[POLICY] for step in range(stop, STEPS)] == whole[stop:]
 
 
 @pytest.mark.parametrize("state", [{"asked": 0}, {"asked": 0, "waiting": [], "extra": 1}])
@@ -106,9 +105,8 @@ def test_a_state_with_other_keys_is_refused(state):
 
 def test_a_waiting_group_whose_task_is_gone_is_refused():
     asked = tasks(9, 9)
-    with world():
-        made = collector(asked, BatchPlan(1, 2, STEPS, rollout_steps=2), GroupFilter("keep", 1e-6))
-        made.collect(0)
+    made = collector(asked, BatchPlan(1, 2, STEPS, rollout_steps=2), GroupFilter("keep", 1e-6))
+    made.collect(0)
     again = collector(asked[:1], BatchPlan(1, 2, STEPS), GroupFilter("keep", 1e-6))
     with pytest.raises(InputError, match="gone"):
         again.load_state_dict(made.state_dict())
@@ -116,7 +114,7 @@ def test_a_waiting_group_whose_task_is_gone_is_refused():
 
 def test_tasks_of_one_prompt_are_different_groups():
     (groups, *_) = walk(BatchPlan(6, 2, STEPS), GroupFilter("keep", 1e-6), tasks(6, 2))
-    assert len({group.prompt for group in groups.batch}) == 2
+    assert len({text for group in groups.batch for text in group.prompts}) == 2
     assert len({group.id for group in groups.batch}) == 6
     assert all(len({answer.task.id for answer in group.completions}) == 1 for group in groups.batch)
 

@@ -9,11 +9,12 @@ from tiny_step import flat, policy
 
 from rlvr_exp.config import compose, to_yaml
 from rlvr_exp.core.errors import GuardStop
+from rlvr_exp.episodes.episode import POLICY
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.records.tracking import read_metrics
-from rlvr_exp.stages.fit import POLICY, Training, fit, resumed_step
+from rlvr_exp.stages.fit import Training, fit, resumed_step
 from rlvr_exp.training.loop import Measurement
 
 METRIC = "reward/mean"

@@ -294,7 +294,7 @@ def test_the_debugger_has_the_pieces_by_name(made: Path, tmp_path: Path, monkeyp
     monkeypatch.setattr(sys, "breakpointhook", lambda: seen.update(sys._getframe(1).f_locals))
     replayed(made, tmp_path / "run", 2, "replay.breakpoint=true", "run.inline=true", "replay.update=false")
     assert {"logged", "rows", "groups", "experience", "differences", "domain", "verifier", "reward"} <= set(seen)
-    assert seen["experience"].groups == len(seen["groups"].batch) and seen["differences"] == []
+    assert seen["experience"].prompts == len(seen["groups"].batch) and seen["differences"] == []
 
 
 def test_a_debugger_without_a_terminal_and_a_step_that_is_not_there_are_refused(made: Path, tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ class Run:
             learning=roles,
             feed=Feed(self.told),
             measurements=[Measurement(self._has_value, self._measure), Measurement(self._stops, self._stop)],
-            log=RowLog(self.tracker, self.context, self.learners, dict, rows_every, 0),
+            log=RowLog(self.tracker, self.context, self.learners, dict, rows_every, 0, len(self.learners) > 1),
             tracker=self.tracker,
             trends=ResourceTrends(place, 0),
             selection=self.selection,

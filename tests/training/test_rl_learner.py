@@ -39,7 +39,7 @@ def rollouts(folder: Path, nonfinite: tuple[str, ...] = ()) -> Rollouts:
     recorded = fixed_batch.drawn_from(fixed_batch.policy(folder / "policy").model, 0.1)
     groups = fixed_batch.groups(fixed_batch.algorithm("grpo"), recorded, step=0)
     fresh = replace(groups, sampled=groups.batch, carried_in=())
-    return Rollouts(0, dict.fromkeys(ROLES, fresh), nonfinite)
+    return Rollouts(0, dict.fromkeys(ROLES, fresh), nonfinite=nonfinite)
 
 
 def test_both_learn_from_one_step_and_each_has_rows_of_its_own_adapter(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvr_exp.algorithms.credit_assignment import counterfactual, mean, shared
+from rlvr_exp.episodes.credit import counterfactual, mean, shared
 
 rewards = st.floats(-1, 1) | st.none()
 tasks = st.integers(1, 4).flatmap(

@@ -7,11 +7,13 @@ import torch
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from rlvr_exp.config.run import Evaluation
-from rlvr_exp.evaluation.evaluate_policy import evaluate_policy
+from rlvr_exp.episodes.environments.single_turn import SingleTurn
+from rlvr_exp.episodes.episode import POLICY
+from rlvr_exp.evaluation.evaluate_episodes import evaluate_episodes
+from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player
+from rlvr_exp.rollouts.sampler import SamplingParams
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.verifiers.base import Direct, Verdict
-
-LIMITS = SimpleNamespace(max_prompt_tokens=10, max_completion_tokens=12)
 
 
 class Even(Direct):
@@ -38,11 +40,12 @@ def policy():
 def scored(policy, seed=0, **options):
     tasks = [SimpleNamespace(id=name, family="f", problem=None) for name in ("aa", "b", "cccc", "too long a prompt")]
     domain = SimpleNamespace(prompt=lambda task: task.id, parse=lambda text, task: Candidate(text), stop_text="")
-    seen = []
-    rows = evaluate_policy(
-        policy, domain, Even(), tasks, Evaluation(samples=3, **options), LIMITS, seed, lambda *at: seen.append(at)
-    )
-    assert seen[-1] == (4, 4)
+    told = []
+    options = Evaluation(samples=3, **options)
+    sampling = SamplingParams.of(options, policy, 12, options.batch_size, domain)
+    runner = EpisodeRunner(SingleTurn(domain), {POLICY: Player(policy, sampling, 10)}, Even())
+    rows = evaluate_episodes(runner, tasks, options, seed, lambda *at: told.append(at))
+    assert told[-1] == (4, 4)
     return rows
 
 
@@ -63,7 +66,9 @@ def test_each_task_has_a_greedy_answer_and_its_samples_in_order(policy):
 def test_answers_depend_neither_on_the_batch_nor_on_the_greedy_one_beside_them(policy):
     rows = [told(row) for row in scored(policy)]
     assert [told(row) for row in scored(policy, batch_size=1)] == rows
-    assert [told(row) for row in scored(policy, greedy=False)] == [row for row in rows if row[1] == "sampled"]
+    assert [told(row) for row in scored(policy, greedy=False)] == [
+        row for row in rows if row[1] == "sampled"
+    ]
 
 
 def test_another_seed_changes_the_samples_and_not_the_greedy_answers(policy):

@@ -1,0 +1,1 @@
+"""The environments: each file is one, named as its option `environment=NAME`."""

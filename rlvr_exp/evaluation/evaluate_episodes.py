@@ -1,0 +1,58 @@
+"""Evaluating on held-out tasks, in any environment: every task greedily and by sampling, every completion verified."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from rlvr_exp.episodes.environment import Environment
+from rlvr_exp.episodes.episode import Draws, Episode
+from rlvr_exp.episodes.types import TokenCount
+from rlvr_exp.records.rollout_files import EvalSample
+from rlvr_exp.rollouts.run_episodes import EpisodeRunner
+from rlvr_exp.tasks.base import Task
+
+Progress = Callable[[int, int], None]
+
+
+def evaluate_episodes(
+    runner: EpisodeRunner, tasks: Sequence[Task], evaluation, seed: int, progress: Progress
+) -> list[EvalSample]:
+    """Sample `tasks` by the `evaluation` configuration node; each sample is an episode of its own.
+
+    Draws depend on (seed, role, task, sample) alone, so two policies measured with the same seed are compared draw by draw.
+    A prompt longer than the policy takes is never cut: all its completions fail with bucket `prompt_too_long`.
+
+    Args:
+        progress: called with (tasks answered, all tasks) after each batch.
+    """
+    environment = runner.environment
+    words = {task.id: first_prompt(environment, task) for task in tasks}
+    ordered = sorted(tasks, key=lambda task: len(words[task.id]))  # Prompts of similar length are sampled together.
+    per_batch = max(1, evaluation.batch_size // (evaluation.samples + evaluation.greedy))
+    scored: dict[str, list[EvalSample]] = {}
+    for start in range(0, len(ordered), per_batch):
+        begun = [one for task in ordered[start : start + per_batch] for one in _begun(environment, task, evaluation, seed)]
+        for episode in runner.run(begun):
+            scored.setdefault(episode.task.id, []).append(_sample(environment, episode, words[episode.task.id]))
+        progress(len(scored), len(tasks))
+    return [row for task in tasks for row in scored[task.id]]
+
+
+def first_prompt(environment: Environment, task: Task) -> str:
+    return environment.domain(environment.roles[0]).prompt(task)
+
+
+def _begun(environment: Environment, task: Task, evaluation, seed: int) -> list[Episode]:
+    """The greedy episode, where there is one, comes first; it draws nothing."""
+    greedy = [environment.reset(task, Draws(seed, "evaluate", greedy=True))] if evaluation.greedy else []
+    return [
+        *greedy,
+        *(environment.reset(task, Draws(seed, "evaluate"), (index,)) for index in range(evaluation.samples)),
+    ]
+
+
+def _sample(environment: Environment, episode: Episode, prompt: str) -> EvalSample:
+    """Of the tokens only their number: an evaluation has many."""
+    found, (index,) = environment.result(episode), episode.samples
+    count = TokenCount(found.tokens, found.truncated)
+    mode = "greedy" if episode.draws.greedy else "sampled"
+    return EvalSample(replace(found, sample=index, sampled=count), mode, prompt, environment.outcome(episode))

@@ -1,0 +1,125 @@
+"""Runs episodes: all live ones are asked together, wave by wave, so that none waits for another, and completions are
+verified as they finish. One runner for training, evaluation and inference, and for every environment.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from rlvr_exp.episodes.environment import Environment
+from rlvr_exp.episodes.episode import Episode, Judge, Request, Sample, Turn
+from rlvr_exp.episodes.types import Completion, unsampled
+from rlvr_exp.models.policy import Policy
+from rlvr_exp.models.role_policies import acting
+from rlvr_exp.rollouts.rollout_loop import (
+    DeferredVerifier,
+    RolloutRequest,
+    RolloutResult,
+    generate_and_verify,
+    verify_completions,
+)
+from rlvr_exp.rollouts.sampler import SamplingParams
+from rlvr_exp.verifiers.base import Verdict, Verifier
+
+TOO_LONG = Verdict("failed", bucket="prompt_too_long", log="the prompt is longer than the policy takes; it is never cut")
+Asked = tuple[int, Request]
+"""The index of an episode, and what it asks for."""
+
+
+@dataclass(frozen=True)
+class Player:
+    """Who answers for a role."""
+
+    policy: Policy
+    sampling: SamplingParams
+    max_prompt_tokens: int
+    """Longer prompts are not sampled."""
+
+
+@dataclass(frozen=True)
+class EpisodeRunner:
+    """
+    Args:
+        players: by role.
+        generate: samples and verifies; as `generate_and_verify`.
+    """
+
+    environment: Environment
+    players: Mapping[str, Player]
+    verifier: Verifier
+    generate: Callable[..., RolloutResult] = generate_and_verify
+    seconds: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Wall seconds by (role, phase): `generate`, and `verify`, the wait for verdicts after sampling had ended."""
+
+    def run(self, episodes: Sequence[Episode]) -> list[Episode]:
+        """The same episodes at their end. All ranks call this together."""
+        episodes = list(episodes)
+        while asked := [(place, one) for place, episode in enumerate(episodes) for one in self.environment.asks(episode)]:
+            answers = self._answer(episodes, asked)
+            results = [(one, answers[number]) for number, (_, one) in enumerate(asked)]
+            for place in dict.fromkeys(place for place, _ in asked):
+                own = [results[number] for number, (at, _) in enumerate(asked) if at == place]
+                episodes[place] = self.environment.step(episodes[place], own)
+        return episodes
+
+    def _answer(self, episodes: Sequence[Episode], asked: Sequence[Asked]) -> dict[int, Sequence[Turn] | Verdict]:
+        """The result of each request, by its place among them."""
+        results: dict[int, Sequence[Turn] | Verdict] = {}
+        batches: dict[tuple[str, bool], dict[int, Sample]] = defaultdict(dict)
+        for number, (_, one) in enumerate(asked):
+            if isinstance(one, Sample):
+                batches[one.role, one.pending][number] = one
+        for role, pending in sorted(batches, key=lambda batch: (self.environment.roles.index(batch[0]), batch[1])):
+            results |= self._sample(role, pending, batches[role, pending])
+        judged = {number: episodes[place].turns[one.turn] for number, (place, one) in enumerate(asked) if isinstance(one, Judge)}
+        return results | (self._judge(judged) if judged else {})
+
+    def _sample(self, role: str, pending: bool, wanted: Mapping[int, Sample]) -> dict[int, Sequence[Turn]]:
+        player = self.players[role]
+        prompts = {number: tuple(player.policy.encode_prompt(one.prompt)) for number, one in wanted.items()}
+        merged: dict[tuple[int, tuple[int, ...]], list[int]] = defaultdict(list)
+        for number, prompt in prompts.items():
+            if len(prompt) <= player.max_prompt_tokens:  # Episodes of one task share the work for their prompt.
+                merged[id(wanted[number].task), prompt].append(number)
+        requests = [
+            RolloutRequest(wanted[numbers[0]].task, prompt, tuple(key for number in numbers for key in wanted[number].keys))
+            for (_, prompt), numbers in merged.items()
+        ]
+        found: dict[int, list[Completion]] = {}
+        for numbers, completions in zip(merged.values(), self._rollouts(role, pending, requests), strict=True):
+            drawn = iter(completions)
+            for number in numbers:
+                found[number] = [replace(next(drawn), sample=index) for index in range(len(wanted[number].keys))]
+        return {
+            number: _turns(one, prompts[number], found[number] if number in found else _too_long(one))
+            for number, one in wanted.items()
+        }
+
+    def _rollouts(self, role: str, pending: bool, requests: Sequence[RolloutRequest]) -> Sequence[Sequence[Completion]]:
+        if not requests:
+            return ()
+        verifier = DeferredVerifier(self.verifier) if pending else self.verifier
+        policies = {name: player.policy for name, player in self.players.items()}
+        with acting(policies, role) as policy:
+            domain, sampling = self.environment.domain(role), self.players[role].sampling
+            result = self.generate(policy, domain, verifier, requests, sampling)
+        for phase, value in result.seconds.items():
+            self.seconds[role, phase] += value
+        return result.completions
+
+    def _judge(self, turns: Mapping[int, Turn]) -> dict[int, Verdict]:
+        result = verify_completions(self.verifier, [turn.completion for turn in turns.values()])
+        role = next(iter(turns.values())).role
+        self.seconds[role, "verify"] += result.seconds["verify"]
+        return {number: one.verdict for number, (one,) in zip(turns, result.completions, strict=True)}
+
+
+def _turns(request: Sample, prompt: tuple[int, ...], completions: Sequence[Completion]) -> list[Turn]:
+    return [
+        Turn(request.role, request.prompt, prompt, completion, key, request.parent, request.learn)
+        for completion, key in zip(completions, request.keys, strict=True)
+    ]
+
+
+def _too_long(request: Sample) -> list[Completion]:
+    return [unsampled(request.task, index, TOO_LONG) for index in range(len(request.keys))]

@@ -1,0 +1,52 @@
+"""The environment of a run, for training and for evaluation, and who plays its roles."""
+
+from rlvr_exp.config import build
+from rlvr_exp.episodes.environment import Environment
+from rlvr_exp.episodes.environments.cascade import Cascade, Widths
+from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player
+from rlvr_exp.rollouts.sampler import SamplingParams
+from rlvr_exp.stages.components import RunComponents
+
+
+def training_environment(components: RunComponents, config) -> Environment:
+    options = config.cascade
+    if options is None:
+        return build(config.environment, domain=components.domain)
+    counterfactual = options.credit == "counterfactual"
+    by_gold = counterfactual and options.counterfactual == "gold"
+    resamples = options.resamples if counterfactual and not by_gold else 0
+    widths = Widths(options.annotations, options.attempts, resamples, graft_all=by_gold)
+    return Cascade(components.two_stage, widths, counterfactual)
+
+
+def evaluation_environment(components: RunComponents, config) -> Environment:
+    if components.two_stage is None:
+        return build(config.environment, domain=components.domain)
+    options = config.cascade or config.evaluate
+    return Cascade(components.two_stage, Widths(attempts=options.attempts))
+
+
+def runner_of(environment: Environment, components: RunComponents, config, drawing, batch_size: int) -> EpisodeRunner:
+    """
+    Args:
+        drawing: the `algorithm` or the `evaluation` node.
+    """
+    longest, room = config.model.max_completion_tokens, config.model.max_prompt_tokens
+    players = {
+        role: Player(
+            policy,
+            SamplingParams.of(drawing, policy, longest, batch_size, environment.domain(role)),
+            min(room, policy.max_tokens - longest),
+        )
+        for role, policy in components.policies.items()
+    }
+    return EpisodeRunner(environment, players, components.verifier)
+
+
+def evaluation_runner(components: RunComponents, config, evaluation=None) -> EpisodeRunner:
+    """
+    Args:
+        evaluation: in place of the `evaluation` node.
+    """
+    node = evaluation or config.evaluation
+    return runner_of(evaluation_environment(components, config), components, config, node, node.batch_size)

@@ -1,0 +1,88 @@
+"""Success on held-out tasks: before and after training, written into the run directory, and between steps."""
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from rlvr_exp.core.errors import Interrupted
+from rlvr_exp.core.phase import EVALUATE, phase
+from rlvr_exp.evaluation.cascade import CASCADE_METRICS, cascade_sections
+from rlvr_exp.evaluation.evaluate_episodes import evaluate_episodes
+from rlvr_exp.evaluation.leakage import check_leakage
+from rlvr_exp.evaluation.metrics import METRICS, Rate, rates_from
+from rlvr_exp.evaluation.saved import save, saved_rates
+from rlvr_exp.evaluation.text_similarity import metrics_by_role, saved_role_rates
+from rlvr_exp.records import manifest
+from rlvr_exp.records.context import RunContext
+from rlvr_exp.records.rollout_files import EvalSample, When
+from rlvr_exp.report.task_index import save_task_index
+from rlvr_exp.rollouts.distributed import broadcast_object
+from rlvr_exp.stages.components import RunComponents, held_out_tasks
+from rlvr_exp.stages.environments import evaluation_runner
+from rlvr_exp.training.loop import Measurement
+
+SUCCESS = ("pass_at_1", "pass_at_1_greedy")
+
+
+def evaluate_before(components: RunComponents, config, context: RunContext) -> dict[str, Rate]:
+    """`evaluate_and_save` before training; a resumed run reads a finished evaluation from its directory."""
+    known = broadcast_object(
+        saved_rates(context.directory, "before") if manifest.resumed_from(context.directory) else None
+    )
+    return evaluate_and_save(components, config, context, "before") if known is None else known
+
+
+def evaluate_and_save(components: RunComponents, config, context: RunContext, when: When) -> dict[str, Rate]:
+    """Evaluate on the held-out tasks, and write the evaluation into the run directory; returns its rates."""
+
+    def progress(done: int, total: int) -> None:
+        context.progress(kind="phase", name=f"evaluate {when}", done=done, total=total)
+
+    runner = evaluation_runner(components, config)
+    with phase(EVALUATE):
+        scored = evaluate_episodes(runner, components.held_out, config.evaluation, config.seed, progress)
+    return _save(components, context, when, scored)
+
+
+def _save(components: RunComponents, context: RunContext, when: When, scored: Sequence[EvalSample]) -> dict[str, Rate]:
+    tasks, stages = components.held_out, components.two_stage
+    if stages is None:
+        save_task_index(context.directory, tasks)
+        roles = metrics_by_role(components.domain, scored)
+        return save(context.directory, when, scored, METRICS, {"roles": roles} if roles else None)
+    save_task_index(context.directory, [replace(task, gold=stages.example(task).annotated_body) for task in tasks])
+    return save(context.directory, when, scored, CASCADE_METRICS, cascade_sections(components.domain, scored))
+
+
+def saved_metrics(context: RunContext) -> dict[str, Any]:
+    """Metrics of the run's last evaluation, for the summary."""
+    return saved_role_rates(context.directory)
+
+
+def held_out_success(components: RunComponents, config, context: RunContext) -> Measurement:
+    """Verified success on the tasks of `run.select`, which no reported success includes. Writes no file.
+
+    Raises:
+        InputError: there is no such split, or it shares tasks with the reported ones.
+    """
+    wanted, every = config.run.select, config.run.select.every_steps
+    options = replace(config.evaluation, split=wanted.split, tasks=wanted.tasks, skip=0, samples=wanted.samples)
+    tasks = held_out_tasks(components.domain, options) if every else ()
+    check_leakage(tasks, components.held_out)
+
+    def progress(done: int, total: int) -> None:
+        with suppress(Interrupted):  # The step ends first, with a checkpoint.
+            context.progress(kind="phase", name="evaluate held-out", done=done, total=total)
+
+    def now() -> Mapping[str, float]:
+        start, runner = time.perf_counter(), evaluation_runner(components, config, options)
+        with phase(EVALUATE):
+            scored = evaluate_episodes(runner, tasks, options, config.seed, progress)
+        rates = rates_from(scored, SUCCESS)
+        return {f"held_out/{name}": rate.value for name, rate in rates.items()} | {
+            "time/held_out": time.perf_counter() - start
+        }
+
+    return Measurement(lambda step: bool(every) and (step % every == 0 or step >= config.algorithm.max_steps), now)

@@ -1,0 +1,32 @@
+"""The options of a role: those of the run, with the role's own steps and sizes where there are several roles."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from rlvr_exp.algorithms.base import Algorithm
+from rlvr_exp.config import build
+from rlvr_exp.config.cascade import ANNOTATOR
+
+
+def learning_roles(config, roles: Sequence[str]) -> Callable[[int], Sequence[str]]:
+    """Returns a function from a step, counted from 0, to the roles that learn in it: all of an environment's `roles`,
+    where no schedule says otherwise."""
+    return config.cascade.learning if config.cascade is not None else lambda step: roles
+
+
+def of_role(config, role: str):
+    """The configuration of a role: its own steps, groups and group size."""
+    options, algorithm = config.cascade, config.algorithm
+    if options is None:
+        return config
+    steps = max(1, options.steps_of(role, algorithm.max_steps))
+    sizes = {"max_steps": steps}
+    if role == ANNOTATOR:
+        bodies = 1 if options.bodies == "gold" else algorithm.group_size
+        sizes |= {"prompts_per_step": algorithm.prompts_per_step * bodies, "group_size": options.annotations}
+    return replace(config, algorithm=replace(algorithm, **sizes))
+
+
+def algorithm_of(config, role: str) -> Algorithm:
+    longest, folder = config.model.max_completion_tokens, config.model.path
+    return build(of_role(config, role).algorithm, max_completion_tokens=longest, checkpoint=folder)
