@@ -1,4 +1,4 @@
-"""The README's steps for adding a part, followed to the letter in a copy of the repository."""
+"""The steps of the pages for adding a part, followed to the letter in a copy of the repository."""
 
 import json
 import re
@@ -20,7 +20,7 @@ def house(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def follow(house: Path, what: str, page: str = "README.md") -> int:
+def follow(house: Path, what: str, page: str = "rlvr_exp/docs/extending.md") -> int:
     """Follow the steps; returns their number."""
     text = re.search(rf"<!-- steps: {what} -->(.*?)<!-- end -->", (ROOT / page).read_text(), re.DOTALL)[1]
     steps = STEP.findall(text)

@@ -1,4 +1,4 @@
-"""Every relative link of the README and the pages has a target, and no page is missing."""
+"""Every relative link of the README and the pages has a target, and every page is linked from the README or from its index."""
 
 import re
 from pathlib import Path
@@ -9,13 +9,22 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "conf" / "README.md", *sorted((ROOT / "rlvr_exp" / "docs").glob("*.md"))]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+INDEX = ROOT / "rlvr_exp" / "docs" / "README.md"
+
+
+def targets(page: Path) -> list[Path]:
+    """The files and folders that a page links to."""
+    links = re.findall(r"\]\(([^)#]+)", page.read_text())
+    return [(page.parent / link).resolve() for link in links if "://" not in link]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}/{page.name}")
 def test_links_lead_somewhere(page):
-    targets = [target for target in re.findall(r"\]\(([^)#]+)", page.read_text()) if "://" not in target]
-    assert [target for target in targets if not (page.parent / target).exists()] == []
+    assert [target for target in targets(page) if not target.exists()] == []
     assert not re.search(r"^[A-Z]{6,}$", page.read_text(), re.MULTILINE), "a place left open"
 
 
-def test_every_page_is_linked_from_the_readme():
-    readme = (ROOT / "README.md").read_text()
-    assert [page.name for page in PAGES[2:] if page.name not in readme] == []
+def test_every_page_is_linked_from_the_readme_or_its_index():
+    of_readme = targets(PAGES[0])
+    assert INDEX in of_readme
+    assert [page.name for page in PAGES[1:] if page not in (*of_readme, *targets(INDEX))] == []
