@@ -202,7 +202,7 @@ def _run(checked: "Checked", words: Sequence[str], directory: Path) -> "Outcome"
 
 
 def _inline() -> "Inline":
-    from rlvr_exp.stages.launch import run_stage
+    from rlvr_exp.child import run_stage
 
     return run_stage
 

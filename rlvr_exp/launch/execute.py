@@ -34,7 +34,7 @@ from rlvr_exp.records.initial_weights import initial_weights
 from rlvr_exp.records.summary import STATUS, read_summary, with_diagnosis, write_summary
 from rlvr_exp.report import write_report
 
-LAUNCH = "rlvr_exp.stages.launch"
+LAUNCH = "rlvr_exp.child"
 """Module that runs a stage in a child process; named and not imported, since it is above this room."""
 TAIL = 30
 """Lines of the log shown after a fault."""

@@ -57,9 +57,9 @@ def _bench(config: Any, context: RunContext) -> Iterator[Any]:
     from rlvr_exp.algorithms.arguments import shared_arguments
     from rlvr_exp.benchmarks.bench import Bench
     from rlvr_exp.config.batching import BatchLimits
-    from rlvr_exp.stages.components import build_components
     from rlvr_exp.stages.reinforcement import collector_of
-    from rlvr_exp.stages.verifier_setup import build_verifier
+    from rlvr_exp.stages.shared.components import build_components
+    from rlvr_exp.stages.shared.verifier_setup import build_verifier
     from rlvr_exp.verifiers.guarded import NoVerdictGuard
 
     with (

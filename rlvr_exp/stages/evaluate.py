@@ -13,9 +13,9 @@ from rlvr_exp.evaluation.text_similarity import saved_role_rates
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.records.rollout_files import EvalSample, read_evaluation
 from rlvr_exp.rollouts.distributed import all_reduce_counters
-from rlvr_exp.stages.components import build_components
-from rlvr_exp.stages.held_out import evaluate_and_save
-from rlvr_exp.stages.verifier_setup import system_metrics
+from rlvr_exp.stages.shared.components import build_components
+from rlvr_exp.stages.shared.held_out import evaluate_and_save
+from rlvr_exp.stages.shared.verifier_setup import system_metrics
 
 MACHINE = ("evaluation.batch_size", "sandbox.workers")
 """Options that change how fast an evaluation is and not its results."""

@@ -30,9 +30,9 @@ from rlvr_exp.models.role_policies import load_roles
 from rlvr_exp.records import manifest
 from rlvr_exp.records.answer_file import AnswerFile
 from rlvr_exp.records.context import RunContext, StageResult
-from rlvr_exp.stages.components import device, held_out_order, model_section, split_tasks, two_stage
-from rlvr_exp.stages.verifier_match import check_verifier_match
-from rlvr_exp.stages.verifier_setup import build_verifier, checked_description, system_metrics
+from rlvr_exp.stages.shared.components import device, held_out_order, model_section, split_tasks, two_stage
+from rlvr_exp.stages.shared.verifier_match import check_verifier_match
+from rlvr_exp.stages.shared.verifier_setup import build_verifier, checked_description, system_metrics
 from rlvr_exp.stages.verify import decides
 from rlvr_exp.tasks.arc.domain import Arc
 from rlvr_exp.tasks.base import Domain

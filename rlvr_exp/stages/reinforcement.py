@@ -9,12 +9,12 @@ from rlvr_exp.config.cascade import ANNOTATOR
 from rlvr_exp.models.role_policies import acting
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.rollouts.collect import Collector, RoleRules
-from rlvr_exp.stages.components import RunComponents, build_components, rl_split, training_tasks
-from rlvr_exp.stages.environments import runner_of, training_environment
-from rlvr_exp.stages.fit import Training, fit
-from rlvr_exp.stages.held_out import evaluate_and_save, evaluate_before, held_out_success, saved_metrics
-from rlvr_exp.stages.role_options import algorithm_of, learning_roles, of_role
-from rlvr_exp.stages.rollout_feed import RolloutFeed, check_signal
+from rlvr_exp.stages.shared.components import RunComponents, build_components, rl_split, training_tasks
+from rlvr_exp.stages.shared.environments import runner_of, training_environment
+from rlvr_exp.stages.shared.fit import Training, fit
+from rlvr_exp.stages.shared.held_out import evaluate_and_save, evaluate_before, held_out_success, saved_metrics
+from rlvr_exp.stages.shared.role_options import algorithm_of, learning_roles, of_role
+from rlvr_exp.stages.shared.rollout_feed import RolloutFeed, check_signal
 from rlvr_exp.training.rl_learner import RLLearner
 
 

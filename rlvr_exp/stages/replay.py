@@ -26,9 +26,9 @@ from rlvr_exp.records.run_reader import RunReader
 from rlvr_exp.rewards.compose import Reward
 from rlvr_exp.rollouts.groups import Group, Groups
 from rlvr_exp.rollouts.rollout_loop import verified
-from rlvr_exp.stages.replay_update import UpdateReplay, replay_update
-from rlvr_exp.stages.verifier_match import all_tasks, check_verifier_match
-from rlvr_exp.stages.verifier_setup import build_verifier, checked_description
+from rlvr_exp.stages.shared.replay_update import UpdateReplay, replay_update
+from rlvr_exp.stages.shared.verifier_match import all_tasks, check_verifier_match
+from rlvr_exp.stages.shared.verifier_setup import build_verifier, checked_description
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.training.rollout_rows import rollout_rows
 

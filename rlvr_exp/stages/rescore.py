@@ -25,8 +25,8 @@ from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.records.resumable_jsonl import ResumableJsonl, shown
 from rlvr_exp.records.rollout_files import RolloutRow
 from rlvr_exp.records.run_reader import RunReader
-from rlvr_exp.stages.verifier_match import all_tasks, check_verifier_match
-from rlvr_exp.stages.verifier_setup import build_verifier, checked_description, system_metrics
+from rlvr_exp.stages.shared.verifier_match import all_tasks, check_verifier_match
+from rlvr_exp.stages.shared.verifier_setup import build_verifier, checked_description, system_metrics
 from rlvr_exp.stages.verify import decides
 from rlvr_exp.tasks.base import Candidate, Domain, Task
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier, completed_future

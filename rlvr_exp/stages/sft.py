@@ -16,14 +16,14 @@ from rlvr_exp.evaluation.leakage import check_leakage
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext, StageResult
-from rlvr_exp.stages.components import (
+from rlvr_exp.stages.shared.components import (
     RunComponents,
     build_components,
     split_tasks,
     training_tasks,
 )
-from rlvr_exp.stages.fit import Training, fit
-from rlvr_exp.stages.held_out import evaluate_and_save, evaluate_before, held_out_success, saved_metrics
+from rlvr_exp.stages.shared.fit import Training, fit
+from rlvr_exp.stages.shared.held_out import evaluate_and_save, evaluate_before, held_out_success, saved_metrics
 from rlvr_exp.training.loop import Measurement
 from rlvr_exp.training.sft_learner import GoldFeed, SFTLearner
 

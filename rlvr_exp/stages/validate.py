@@ -17,10 +17,10 @@ from rlvr_exp.core.files import write_text
 from rlvr_exp.evaluation.data_quality import CandidateResult, report, shares
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext, StageResult
-from rlvr_exp.stages.gold_check import why
-from rlvr_exp.stages.validation_candidates import ValidationCandidate, validation_candidates
-from rlvr_exp.stages.verifier_match import check_verifier_match
-from rlvr_exp.stages.verifier_setup import build_verifier, checked_description, system_metrics
+from rlvr_exp.stages.shared.gold_check import why
+from rlvr_exp.stages.shared.validation_candidates import ValidationCandidate, validation_candidates
+from rlvr_exp.stages.shared.verifier_match import check_verifier_match
+from rlvr_exp.stages.shared.verifier_setup import build_verifier, checked_description, system_metrics
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier
 from rlvr_exp.verifiers.guarded import NoVerdictGuard

@@ -16,7 +16,8 @@ FILES = {
     "records": ("answer_file", "directory", "fingerprint", "resumable_jsonl", "rollout_files", "run_reader"),
     "launch": ("resume",),
     "training": ("checkpoint_weights", "checkpoints", "loop", "selection"),
-    "stages": ("replay_update", "verifier_match", "infer", "replay", "rescore", "fit"),
+    "stages": ("infer", "replay", "rescore"),
+    "stages/shared": ("replay_update", "verifier_match", "fit"),
 }
 SOURCES = tuple(f"{room}/{name}.py" for room, names in FILES.items() for name in names)
 RAISED = {"InputProblem": 1, "Fault": 0, "GuardStop": 0, "Interrupted": 0, "_wrong": 1, "_problem": 0}

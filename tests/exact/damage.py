@@ -27,7 +27,7 @@ from rlvr_exp.launch.preflight import preflight_problems
 from rlvr_exp.launch.resume import begin
 from rlvr_exp.main import main
 from rlvr_exp.models.policy import Policy, load_policy
-from rlvr_exp.stages.replay_update import checkpoint_before
+from rlvr_exp.stages.shared.replay_update import checkpoint_before
 from rlvr_exp.training.checkpoints import Checkpoints, Contents, restore
 from rlvr_exp.training.selection import Selection
 

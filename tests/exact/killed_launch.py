@@ -1,4 +1,4 @@
-"""A stage's process with kill points: `python -m killed_launch` in place of `rlvr_exp.stages.launch`."""
+"""A stage's process with kill points: `python -m killed_launch` in place of `rlvr_exp.child`."""
 
 import sys
 

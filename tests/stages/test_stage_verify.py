@@ -414,7 +414,7 @@ def test_the_command_ends_with_the_codes_of_the_contract(words, tmp_path):
 
 
 def test_the_stage_imports_nothing_heavy():
-    code = "import sys, rlvr_exp.stages.launch, rlvr_exp.stages.verify, rlvr_exp.verifiers.python_io\n"
+    code = "import sys, rlvr_exp.child, rlvr_exp.stages.verify, rlvr_exp.verifiers.python_io\n"
     code += "print(*{'torch', 'transformers', 'numpy', 'scipy', 'datasets', 'rich'} & set(sys.modules))"
     said = subprocess.run([sys.executable, "-c", code], env=ENVIRONMENT, capture_output=True, text=True, timeout=60)
     assert said.stdout.split() == [] and said.returncode == 0, said.stderr

@@ -17,7 +17,7 @@ def ranks_of(parent: int) -> dict[str, int]:
     found = {}
     for pid in descendants(parent):
         words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-        if b"rlvr_exp.stages.launch" in words:
+        if b"rlvr_exp.child" in words:
             env = dict(
                 part.split(b"=", 1) for part in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0") if b"=" in part
             )

@@ -11,7 +11,7 @@ from code_samples import CANITEDIT, HUMAN_EVAL, MBPP, ROWS, SANITIZED, write, wr
 from rlvr_exp.config import compose
 from rlvr_exp.config import data as schema
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.stages.verifier_setup import build_verifier
+from rlvr_exp.stages.shared.verifier_setup import build_verifier
 from rlvr_exp.tasks.base import Candidate, Task
 from rlvr_exp.tasks.code.domain import Code
 from rlvr_exp.tasks.code.load import SETS

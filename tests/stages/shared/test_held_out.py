@@ -4,7 +4,7 @@ import pytest
 
 from rlvr_exp.config.run import Evaluation
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.stages.components import held_out_tasks
+from rlvr_exp.stages.shared.components import held_out_tasks
 from rlvr_exp.tasks.arc.domain import Arc
 
 

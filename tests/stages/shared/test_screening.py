@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from rlvr_exp.stages.screening import WEAK, unfit
+from rlvr_exp.stages.shared.screening import WEAK, unfit
 from rlvr_exp.tasks.base import Candidate, Task
 from rlvr_exp.tasks.problems import Case, PytestProblem, PythonProblem
 from rlvr_exp.verifiers.suite.verifier import PytestSuite

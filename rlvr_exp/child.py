@@ -1,4 +1,4 @@
-"""A child process of a run: `python -m rlvr_exp.stages.launch RUN_DIR PROGRESS_FD LIFE_FD`, started by the parent, once
+"""A child process of a run: `python -m rlvr_exp.child RUN_DIR PROGRESS_FD LIFE_FD`, started by the parent, once
 per rank (rlvr_exp.launch.ranks).
 
 Runs the stage of RUN_DIR/config.yaml, writes summary.json, and maps failures to exit codes. Knows no stage by name.

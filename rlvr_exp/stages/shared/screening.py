@@ -8,7 +8,7 @@ counted.
 from collections.abc import Iterator, Sequence
 
 from rlvr_exp.records.context import RunContext
-from rlvr_exp.stages.gold_check import why
+from rlvr_exp.stages.shared.gold_check import why
 from rlvr_exp.tasks.base import Candidate, Domain, Task
 from rlvr_exp.tasks.mutants import stub_programs
 from rlvr_exp.tasks.problems import PytestProblem

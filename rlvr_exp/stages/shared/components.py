@@ -21,10 +21,10 @@ from rlvr_exp.models.role_policies import load_roles
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.rollouts.distributed import broadcast_object, rank
-from rlvr_exp.stages.gold_check import check_golds
-from rlvr_exp.stages.screening import unfit
-from rlvr_exp.stages.verifier_match import all_tasks, check_verifier_match
-from rlvr_exp.stages.verifier_setup import build_verifier, checked_description
+from rlvr_exp.stages.shared.gold_check import check_golds
+from rlvr_exp.stages.shared.screening import unfit
+from rlvr_exp.stages.shared.verifier_match import all_tasks, check_verifier_match
+from rlvr_exp.stages.shared.verifier_setup import build_verifier, checked_description
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.tasks.dafny.two_stage import TwoStage
 from rlvr_exp.training.checkpoint_weights import Policies

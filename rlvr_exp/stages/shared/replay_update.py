@@ -22,8 +22,8 @@ from rlvr_exp.records.context import RunContext
 from rlvr_exp.records.initial_weights import changed_initial_weights, initial_weights
 from rlvr_exp.records.rollout_files import read_rollouts, rollout_steps
 from rlvr_exp.records.tracking import read_metrics
-from rlvr_exp.stages.components import build_components
 from rlvr_exp.stages.reinforcement import collector_of, train
+from rlvr_exp.stages.shared.components import build_components
 
 MACHINE = ("time/", "system/")
 """Metrics that differ between any two runs."""

@@ -19,8 +19,8 @@ from rlvr_exp.records.context import RunContext
 from rlvr_exp.records.rollout_files import EvalSample, When
 from rlvr_exp.report.task_index import save_task_index
 from rlvr_exp.rollouts.distributed import broadcast_object
-from rlvr_exp.stages.components import RunComponents, held_out_tasks
-from rlvr_exp.stages.environments import evaluation_runner
+from rlvr_exp.stages.shared.components import RunComponents, held_out_tasks
+from rlvr_exp.stages.shared.environments import evaluation_runner
 from rlvr_exp.training.loop import Measurement
 
 SUCCESS = ("pass_at_1", "pass_at_1_greedy")
