@@ -31,6 +31,7 @@ class FakeLearner:
     def __init__(self, role: str = "policy", told: list[str] | None = None, period: int = 1):
         self.role, self.told, self._period = role, [] if told is None else told, period
         self.steps = 0
+        self.ready = True
         self.checkpoint_parts: dict[str, Any] = {}
 
     @property

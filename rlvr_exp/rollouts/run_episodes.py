@@ -91,7 +91,7 @@ class EpisodeRunner:
             for number in numbers:
                 found[number] = [replace(next(drawn), sample=index) for index in range(len(wanted[number].keys))]
         return {
-            number: _turns(one, prompts[number], found[number] if number in found else _too_long(one))
+            number: _turns(one, prompts[number], found[number]) if number in found else _unsampled(one, prompts[number])
             for number, one in wanted.items()
         }
 
@@ -121,5 +121,7 @@ def _turns(request: Sample, prompt: tuple[int, ...], completions: Sequence[Compl
     ]
 
 
-def _too_long(request: Sample) -> list[Completion]:
-    return [unsampled(request.task, index, TOO_LONG) for index in range(len(request.keys))]
+def _unsampled(request: Sample, prompt: tuple[int, ...]) -> list[Turn]:
+    """The turns of a prompt that is too long: nothing is learned from them."""
+    completions = [unsampled(request.task, index, TOO_LONG) for index in range(len(request.keys))]
+    return [replace(turn, learn=False) for turn in _turns(request, prompt, completions)]

@@ -48,6 +48,8 @@ class Learner:
         self._rate = 0.0
         """The learning rate of the last update."""
         self._began = time.time()
+        self.ready = True
+        """The last rollouts hold something for the role; otherwise it has no update until the next."""
 
     @property
     def steps(self) -> int:

@@ -89,13 +89,15 @@ class Loop:
         self.context.heartbeat()
         go_over(UPDATE)
         learning = {role: self.learners[role] for role in self.learning(step)}
-        if any(learner.needs_rollouts for learner in learning.values()):
+        taking = {role: learner for role, learner in learning.items() if learner.needs_rollouts}
+        if taking:
             rollouts = self.feed.collect(step)
-            for learner in learning.values():
+            for learner in taking.values():
                 learner.take(rollouts)
-            self.feed.write(learning)  # Before the updates: should they fail, what they learned from can be read.
+            self.feed.write(taking)  # Before the updates: should they fail, what they learned from can be read.
         for learner in learning.values():
-            learner.update()
+            if learner.ready:
+                learner.update()
 
     def _measure(self, step: int, steps: int) -> None:
         for line in self.trends.step(step, steps):

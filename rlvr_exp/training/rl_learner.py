@@ -50,6 +50,9 @@ class RLLearner(Learner):
     def take(self, rollouts: Rollouts) -> None:
         """Raises GuardStop where the step's sample accounting does not add up."""
         self.activate()
+        self.ready = self.role in rollouts.groups
+        if not self.ready:
+            return
         groups = rollouts.groups[self.role]
         self.guard.rewards(rollouts.nonfinite)
         batch = self.algorithm.experience(groups, self.policy.pad_id)

@@ -1,5 +1,7 @@
 """One step of a cascade: groups of both roles, equal bodies annotated once, the credit of each role."""
 
+from dataclasses import replace
+
 import pytest
 from fake_cascade import GOOD, LOOP, NO_BODY, PASSED, PROVED, WRONG, collector, domain, failed
 
@@ -98,3 +100,10 @@ def test_good_bodies_need_no_annotations(two) -> None:
     found = made.collect(0)
     assert made.environment.metrics(found.episodes)["cascade/success/mean"] == pytest.approx(1.0)
     assert set(found.groups["writer"].zero_variance.values()) == {"solved"}
+
+
+def test_a_gold_body_too_long_for_the_annotator_is_learned_from_by_nobody(two) -> None:
+    made = collector(two, script, TWO, gold=True)
+    made.runner.players["annotator"] = replace(made.runner.players["annotator"], max_prompt_tokens=10)
+    found = made.collect(0)
+    assert found.groups == {} and made.environment.metrics(found.episodes)["cascade/failed_by/writer"] == 1.0

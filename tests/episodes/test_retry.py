@@ -87,6 +87,7 @@ def test_a_retry_whose_prompt_is_too_long_ends_the_branch() -> None:
     assert [turn.completion.verdict.bucket for turn in done.turns] == ["wrong_answer", "prompt_too_long"]
     assert made.environment.result(done) is done.turns[0].completion
     assert made.environment.groups(done) == [[0]]
+    assert [turn.learn for turn in done.turns] == [True, False], "nothing is learned from what was not sampled"
 
 
 @settings(deadline=None, max_examples=60)

@@ -163,6 +163,16 @@ def test_the_schedule_says_who_learns_and_those_of_a_step_take_the_same_rollouts
     assert sum(line.endswith("ends") for line in run.told) == 2
 
 
+def test_a_role_in_the_middle_of_its_batch_takes_no_other(tmp_path: Path) -> None:
+    """And one that got nothing from the last rollouts is not updated."""
+    run = Run(tmp_path, steps=4, learners=("writer", "annotator"), roles=lambda step: ("writer", "annotator"), period=2)
+    run.learners["annotator"].steps = 1
+    run.learners["writer"].ready = False
+    run.loop._update(0)
+    assert "annotator updates" in run.told and "writer updates" not in run.told
+    assert [line for line in run.told if "takes" in line] == ["writer takes rollouts 0"]
+
+
 def test_rows_may_be_rarer_than_steps_and_the_last_step_has_one(tmp_path: Path) -> None:
     run = Run(tmp_path, steps=5, rows_every=3, every=1)
     run.run()

@@ -59,6 +59,16 @@ def test_both_learn_from_one_step_and_each_has_rows_of_its_own_adapter(tmp_path:
         assert learner.row() == {}, "no update since"
 
 
+def test_a_role_without_groups_has_no_update_until_it_has_some(tmp_path: Path) -> None:
+    learner = pair(tmp_path)["writer"]
+    given = rollouts(tmp_path)
+    learner.take(replace(given, groups={"annotator": given.groups["annotator"]}))
+    assert not learner.ready and learner.needs_rollouts and learner.row() == {}
+    learner.take(given)
+    learner.update()
+    assert learner.ready and learner.steps == 1
+
+
 def test_rewards_that_are_not_finite_skip_the_updates_of_their_step(tmp_path: Path) -> None:
     learner = pair(tmp_path)["writer"]
     before = [value.detach().clone() for value in adapter_parameters(learner.policy.model, "writer")]

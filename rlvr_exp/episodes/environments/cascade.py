@@ -81,7 +81,9 @@ class Body:
     @property
     def fault(self) -> Verdict | None:
         """Why there is nothing to annotate."""
-        return self.turn.completion.verdict if self.turn is not None and self.turn.note.faulty else None
+        if self.turn is None:
+            return None if self.chains else TOO_LONG
+        return self.turn.completion.verdict if self.turn.note.faulty else None
 
 
 class Cascade(Environment):
@@ -203,7 +205,8 @@ class Cascade(Environment):
         text = self._domain.gold_body(episode.task) if turn is None else turn.note.text or ""
         faulty = turn is not None and turn.note.faulty
         children = episode.children(None if first < 0 else first)
-        roots = [] if faulty else [place for place in children if episode.turns[place].role == ANNOTATOR]
+        annotated = [place for place in children if episode.turns[place].role == ANNOTATOR]
+        roots = [] if faulty else [place for place in annotated if not _too_long(episode.turns[place])]
         chains, others = (
             tuple(_chain(episode, root) for root in roots if episode.turns[root].learn is learn) for learn in (True, False)
         )
@@ -252,7 +255,8 @@ class Cascade(Environment):
         under the gold's annotations."""
         found: dict[int, None] = {}
         for body in self.bodies(episode):
-            found |= dict.fromkeys([chain[-1] for chain in body.chains] or [body.index])
+            alone = [] if body.turn is None else [body.index]
+            found |= dict.fromkeys([chain[-1] for chain in body.chains] or alone)
             found |= dict.fromkeys(self._other(body))
         for body in self.bodies(episode):
             found |= dict.fromkeys(chain[0] for chain in body.chains)
