@@ -110,12 +110,12 @@ def _close(descriptor: int) -> None:
 
 
 def _rank(arguments: list[str]) -> int:
-    from rlvr_exp.stages import launch
+    from rlvr_exp import child
 
     if "KILL_POINT" in os.environ:
         sys.path.append(str(HERE / "exact"))
         importlib.import_module("killing").install()
-    return launch.main(arguments)
+    return child.main(arguments)
 
 
 def _program(words: list[str]) -> int:

@@ -4,8 +4,8 @@ import sys
 
 import killing
 
-from rlvr_exp.stages import launch
+from rlvr_exp import child
 
 if __name__ == "__main__":
     killing.install()
-    sys.exit(launch.main(sys.argv[1:]))
+    sys.exit(child.main(sys.argv[1:]))

@@ -21,7 +21,7 @@ STAGE = """
 import os, sys, types
 from rlvr_exp.core.errors import GuardStop, InputError, Interrupted, InputProblem
 from rlvr_exp.records.context import StageResult
-from rlvr_exp.stages import launch
+from rlvr_exp import child
 
 RATE = {"value": 0.5, "low": 0.4, "high": 0.6, "n": 10, "samples": 8}
 
@@ -48,7 +48,7 @@ stage = types.ModuleType("rlvr_exp.stages.evaluate")
 stage.run = lambda config, context: globals()[os.environ["HOW"]](context)
 sys.modules["rlvr_exp.stages.evaluate"] = stage
 if __name__ == "__main__":
-    sys.exit(launch.main(sys.argv[1:]))
+    sys.exit(child.main(sys.argv[1:]))
 """
 COMMAND = ["python", "-m", "rlvr_exp", "+stage=evaluate"]
 

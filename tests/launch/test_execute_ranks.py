@@ -17,7 +17,7 @@ STAGE = """
 import contextlib, os, sys, time, types
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.records.context import StageResult
-from rlvr_exp.stages import launch
+from rlvr_exp import child
 
 def run(config, context):
     context.before = {"from": "rank 0"}
@@ -35,12 +35,12 @@ def stop():
 
 ENDS = {"fault": lambda: 1 / 0, "guard": stop, "kill": lambda: os.kill(os.getpid(), 9), "done": lambda: 0}
 
-launch.joined = lambda parallel: contextlib.nullcontext()  # What they do needs no torch.
+child.joined = lambda parallel: contextlib.nullcontext()  # What they do needs no torch.
 stage = types.ModuleType("rlvr_exp.stages.evaluate")
 stage.run = run
 sys.modules["rlvr_exp.stages.evaluate"] = stage
 if __name__ == "__main__":
-    sys.exit(launch.main(sys.argv[1:]))
+    sys.exit(child.main(sys.argv[1:]))
 """
 
 

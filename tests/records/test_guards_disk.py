@@ -77,7 +77,7 @@ def test_failures_of_a_disk_are_told_from_others(tmp_path: Path, code: int) -> N
 
 STAGE = """
 import errno, os, sys, types
-from rlvr_exp.stages import launch
+from rlvr_exp import child
 
 def full(*_):
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -90,8 +90,8 @@ stage = types.ModuleType("rlvr_exp.stages.evaluate")
 stage.run = run
 sys.modules["rlvr_exp.stages.evaluate"] = stage
 if os.environ.get("NOTHING") == "fits":
-    launch.write_summary = full
-sys.exit(launch.main(sys.argv[1:]))
+    child.write_summary = full
+sys.exit(child.main(sys.argv[1:]))
 """
 
 

@@ -23,7 +23,8 @@ from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.records.rollout_files import RolloutRow, from_row, read_rollouts, rollout_steps, to_row, write_rollouts
 from rlvr_exp.records.run_reader import RunReader
-from rlvr_exp.stages import components, replay, replay_update, rescore
+from rlvr_exp.stages import replay, rescore
+from rlvr_exp.stages.shared import components, replay_update
 
 SECRETS = {
     "WANDB_API_KEY": "planted-wandb-key-0123456789",

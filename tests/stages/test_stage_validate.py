@@ -156,7 +156,7 @@ def test_a_verifier_that_does_not_judge_this_data_is_refused(tmp_path: Path) -> 
 
 
 def test_the_stages_with_a_policy_refuse_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rlvr_exp.stages import components
+    from rlvr_exp.stages.shared import components
 
     monkeypatch.setattr(components, "load_policy", lambda *_: None)
     config = compose(["+stage=evaluate", "verifier=pytest", "data.limit=1", "sandbox.workers=1"]).config
