@@ -95,7 +95,9 @@ def _group(who: Algorithm, place: int, recorded, rewards, step: int) -> Group:
     ]
     paid = [RewardBreakdown(reward, reward, {}) for reward in rewards]
     seen = [None if reward is None else who.shaped(reward, len(ids[s])) for s, reward in enumerate(rewards)]
-    return Group(step, place, ("",) * len(made), (tuple(PROMPTS[place]),) * len(made), tuple(made), tuple(paid), tuple(seen))
+    return Group(
+        step, place, ("",) * len(made), (tuple(PROMPTS[place]),) * len(made), tuple(made), tuple(paid), tuple(seen)
+    )
 
 
 def _verdict(reward: float | None) -> Verdict:

@@ -69,7 +69,11 @@ class Forked:
 
 
 def live(
-    work: Callable[[], Any], streams: Sequence[int], env: Mapping[str, str], folder: str = ".", kept: set[int] = frozenset()
+    work: Callable[[], Any],
+    streams: Sequence[int],
+    env: Mapping[str, str],
+    folder: str = ".",
+    kept: set[int] = frozenset(),
 ) -> NoReturn:
     """In a fork: do the work in a session of its own, with these standard streams and nothing else of the nursery's
     open, and end as the interpreter would."""

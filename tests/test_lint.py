@@ -9,7 +9,10 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 
-@pytest.mark.parametrize("command", ["ruff check --no-cache --output-format=concise", "mypy --cache-dir=/dev/null"])
+@pytest.mark.parametrize(
+    "command",
+    ["ruff check --no-cache --output-format=concise", "ruff format --check --no-cache", "mypy --cache-dir=/dev/null"],
+)
 def test_the_tool_finds_nothing(command: str) -> None:
     words = [sys.executable, "-m", *command.split()]
     found = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=240, check=False)

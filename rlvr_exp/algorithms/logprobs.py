@@ -48,7 +48,9 @@ def score(
     """
     inputs = {"input_ids": rows.input_ids, "position_ids": rows.position_ids, "use_cache": False, **options}
     if rows.layout is None:
-        return _headed(model, rows, {**inputs, "attention_mask": rows.attention_mask}, temperature, kept_token_ids, entropy)
+        return _headed(
+            model, rows, {**inputs, "attention_mask": rows.attention_mask}, temperature, kept_token_ids, entropy
+        )
     seen = {"packed_layout": rows.layout} if implementation == SDPA_PACKED else {}
     seen["attention_mask"] = block_mask(rows.layout, rows.input_ids.device) if implementation == FLEX else None
     with attending(model, implementation):

@@ -176,7 +176,9 @@ class Chained(torch.optim.Optimizer):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Raises ValueError for another number of parts; each part rejects groups that differ from its own."""
         if set(state_dict) != {"parts"} or len(state_dict["parts"]) != len(self.parts):
-            raise ValueError(f"Chained: expected the state of {len(self.parts)} optimizers, got keys {sorted(state_dict)}")
+            raise ValueError(
+                f"Chained: expected the state of {len(self.parts)} optimizers, got keys {sorted(state_dict)}"
+            )
         for part, state in zip(self.parts, state_dict["parts"], strict=True):
             part.load_state_dict(state)
         self._share()

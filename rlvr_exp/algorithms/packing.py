@@ -126,7 +126,9 @@ def row_by_row(prompts: Sequence[Sequence[int]], completions: Sequence[Sequence[
     rows = [[*prompt, *completion] for prompt, completion in zip(prompts, completions, strict=True)]
     longest = max(len(row) for row in rows)
     starts = [index * longest + len(prompt) - 1 for index, prompt in enumerate(prompts)]
-    scored = [start + step for start, completion in zip(starts, completions, strict=True) for step in range(len(completion))]
+    scored = [
+        start + step for start, completion in zip(starts, completions, strict=True) for step in range(len(completion))
+    ]
     places = [row * width + step for row, completion in enumerate(completions) for step in range(len(completion))]
     labels = [token for completion in completions for token in completion]
     return ModelRows(

@@ -182,7 +182,9 @@ def collate_kept_token_ids(samples: Sequence[TokenSample]) -> torch.Tensor | Non
     if without == len(samples):
         return None
     if without:
-        raise ValueError(f"{without} of {len(samples)} samples came without kept token ids; use the same filters for all")
+        raise ValueError(
+            f"{without} of {len(samples)} samples came without kept token ids; use the same filters for all"
+        )
     length = max(len(one.ids) for one in samples)
     widest = max(len(kept) for one in samples for kept in one.kept_token_ids)
     padded = torch.full((len(samples), length, widest), -1)

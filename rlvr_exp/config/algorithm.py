@@ -77,7 +77,10 @@ class RatioMethod(GroupMethod):
     def problems(self) -> list[InputProblem]:
         found = super().problems()
         if self.reference_sync_steps and not self.kl_coef:
-            what, remedy = "without a KL penalty there is no reference to renew", "set algorithm.kl_coef above 0, or drop it"
+            what, remedy = (
+                "without a KL penalty there is no reference to renew",
+                "set algorithm.kl_coef above 0, or drop it",
+            )
             given = str(self.reference_sync_steps)
             found.append(
                 InputProblem("reference_sync_steps", what, given, "0 while algorithm.kl_coef=0", remedy=remedy)

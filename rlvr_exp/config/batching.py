@@ -64,7 +64,9 @@ class Piece:
     """Of the row: the prompt once, and each completion; of several rows: the prompt with each completion."""
 
 
-def pieces(prompts: Sequence[int], answers: Sequence[Mapping[int, int]], tokens: int, shared: bool = True) -> list[Piece]:
+def pieces(
+    prompts: Sequence[int], answers: Sequence[Mapping[int, int]], tokens: int, shared: bool = True
+) -> list[Piece]:
     """The pieces of each group, cut where a piece would pass `tokens`; at least one completion in each.
 
     Args:

@@ -107,7 +107,12 @@ def _hydra(parsed: ParsedOverrides, override: Override) -> None:
         remedy = "drop it; run.dir and run.* decide what a run writes"
         parsed.problems.append(
             InputProblem(
-                override.input_line or "", "Hydra's own options are not used", "", "hydra.searchpath=[DIR,...]", "", remedy
+                override.input_line or "",
+                "Hydra's own options are not used",
+                "",
+                "hydra.searchpath=[DIR,...]",
+                "",
+                remedy,
             )
         )
         return

@@ -113,7 +113,12 @@ def no_effect(overrides: Sequence[Override], stage: Any, choice: Any = None) -> 
     readable = ", ".join(name for name in field_types(Config) if name in nodes(stage, choice))
     return [
         InputProblem(
-            override.input_line or "", f"has no effect under +stage={stage}", "", f"options of {readable}", "", "drop it"
+            override.input_line or "",
+            f"has no effect under +stage={stage}",
+            "",
+            f"options of {readable}",
+            "",
+            "drop it",
         )
         for override in overrides
         if (node := override.key_or_group.split(".")[0].split("/")[0]) in field_types(Config)

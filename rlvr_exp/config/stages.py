@@ -47,7 +47,9 @@ STAGES: dict[str, Stage] = {
         GroupMethod,
         module="reinforcement",
     ),
-    "evaluate": Stage("measure a policy: greedy and sampled pass@k with intervals", (*_ANSWERS, "environment", "evaluate")),
+    "evaluate": Stage(
+        "measure a policy: greedy and sampled pass@k with intervals", (*_ANSWERS, "environment", "evaluate")
+    ),
     "infer": Stage("solve tasks with a policy: search, verify, retry", ("model", "data", *_JUDGES, "infer")),
     "verify": Stage("judge candidates from a file, without a model", (*_JUDGES, "verify")),
     "validate": Stage("see whether golds pass and wrong programs fail, task by task", ("data", *_JUDGES, "validate")),

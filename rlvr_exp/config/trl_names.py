@@ -171,7 +171,9 @@ def _problems(cls: str, name: str, value: Any) -> Iterator[InputProblem]:
     if name not in fields:
         near = suggest(name, fields)
         remedy = f"for {near} set {framework_key(cls, near)}" if near and framework_key(cls, near) else ""
-        yield InputProblem(where, f"no field of {cls} in TRL {version('trl')}", name, "", near and f"trl.{near}", remedy)
+        yield InputProblem(
+            where, f"no field of {cls} in TRL {version('trl')}", name, "", near and f"trl.{near}", remedy
+        )
         return
     ours = framework_key(cls, name)
     if ours is not None:

@@ -20,9 +20,12 @@ LENGTHS = (3, 6, 12)
 
 def cascade_sections(writer: Domain, results: Sequence[EvalSample]) -> dict[str, Any]:
     """Sections of an evaluation's file, as plain data."""
-    lengths = {name: {metric: rate.to_dict() for metric, rate in rates.items()} for name, rates in by_length(results).items()}
+    lengths = {
+        name: {metric: rate.to_dict() for metric, rate in rates.items()} for name, rates in by_length(results).items()
+    }
     written = [
-        replace(one, completion=replace(one.completion, text=one.cascade["written"])) for one in of_role(results, "writer")
+        replace(one, completion=replace(one.completion, text=one.cascade["written"]))
+        for one in of_role(results, "writer")
     ]
     return {"lengths": lengths, "blame": failure_counts(results), "roles": metrics_by_role(writer, written)}
 

@@ -30,7 +30,9 @@ def evaluate_episodes(
     per_batch = max(1, evaluation.batch_size // (evaluation.samples + evaluation.greedy))
     scored: dict[str, list[EvalSample]] = {}
     for start in range(0, len(ordered), per_batch):
-        begun = [one for task in ordered[start : start + per_batch] for one in _begun(environment, task, evaluation, seed)]
+        begun = [
+            one for task in ordered[start : start + per_batch] for one in _begun(environment, task, evaluation, seed)
+        ]
         for episode in runner.run(begun):
             scored.setdefault(episode.task.id, []).append(_sample(environment, episode, words[episode.task.id]))
         progress(len(scored), len(tasks))

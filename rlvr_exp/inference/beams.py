@@ -21,7 +21,11 @@ class Beams:
     width: int
 
     def __call__(
-        self, model: nn.Module, prompts: Sequence[Sequence[int]], keys: Sequence[Sequence[SampleKey]], sampling: SamplingParams
+        self,
+        model: nn.Module,
+        prompts: Sequence[Sequence[int]],
+        keys: Sequence[Sequence[SampleKey]],
+        sampling: SamplingParams,
     ) -> Iterator[FinishedSample]:
         inner = causal_model(model)
         was_training = inner.training
@@ -34,7 +38,9 @@ class Beams:
             inner.train(was_training)
 
     @torch.inference_mode()
-    def _best(self, model: PreTrainedModel, prompt: Sequence[int], count: int, sampling: SamplingParams) -> list[list[int]]:
+    def _best(
+        self, model: PreTrainedModel, prompt: Sequence[int], count: int, sampling: SamplingParams
+    ) -> list[list[int]]:
         given = torch.tensor([list(prompt)], device=model.device)
         # Every field is set: an omitted field would be taken from the checkpoint's own generation_config.json.
         search = GenerationConfig(

@@ -47,7 +47,9 @@ class CascadeEngine(Engine):
         for body in self._environment.bodies(episode):
             chains = body.chains or ((body.index,),)
             turns = [[episode.turns[place] for place in chain] for chain in chains]
-            found += [Attempt(place, one.prompt_ids, one.completion) for chain in turns for place, one in enumerate(chain, 1)]
+            found += [
+                Attempt(place, one.prompt_ids, one.completion) for chain in turns for place, one in enumerate(chain, 1)
+            ]
         return found
 
     def _logprob(self, attempt: Attempt) -> float:

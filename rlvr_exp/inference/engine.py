@@ -107,7 +107,10 @@ class Engine:
         found: dict[int, Solution] = {}
         for places in by_domain.values():
             runner = self._runner(items[places[0]].domain)
-            begun = [runner.environment.reset(items[place].task, self._draws, range(self.options.samples)) for place in places]
+            begun = [
+                runner.environment.reset(items[place].task, self._draws, range(self.options.samples))
+                for place in places
+            ]
             for place, episode in zip(places, runner.run(begun), strict=True):
                 found[place] = self._solution(items[place], episode)
         return [found[place] for place in range(len(items))]
@@ -152,13 +155,26 @@ def attempts_of(episode: Episode) -> list[Attempt]:
     for index, turn in enumerate(episode.turns):
         one = Attempt(episode.depth(index) + 1, turn.prompt_ids, turn.completion)
         best = found.get(one.attempt)
-        if not too_long(turn.completion) and (best is None or rank(one.completion) > rank(best.completion)):  # The first of the best.
+        if not too_long(turn.completion) and (
+            best is None or rank(one.completion) > rank(best.completion)
+        ):  # The first of the best.
             found[one.attempt] = one
     return list(found.values())
 
 
 def settings_of(options: Infer) -> dict[str, Any]:
     """The options that decide answers, next to the tasks, the policy and the verifier."""
-    names = ("decoding", "temperature", "top_k", "top_p", "min_p", "stop", "samples", "max_attempts", "verify", "format")
+    names = (
+        "decoding",
+        "temperature",
+        "top_k",
+        "top_p",
+        "min_p",
+        "stop",
+        "samples",
+        "max_attempts",
+        "verify",
+        "format",
+    )
     found = {name: getattr(options, name) for name in names}
     return found | ({"beams": options.width} if options.decoding == "beam" else {})

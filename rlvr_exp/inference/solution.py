@@ -91,7 +91,6 @@ class Solution:
         return {"id": self.id, **{name: _strict(found[name]) for name in KEYS[1:]}}
 
 
-
 def _strict(value: Any) -> Any:
     """A text without lone surrogates, which no strict reader of JSON takes; other values as they are."""
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value

@@ -70,7 +70,12 @@ class Summary:
         """Counts; an outcome or a reason that did not occur is left out."""
         outcomes = {f"outcome/{name}": count for name, count in sorted(self._outcomes.items())}
         reasons = {f"reason/{name}": count for name, count in sorted(self._buckets.items())}
-        counts = {"tasks": self.tasks, "attempts": self._attempts, "tokens": self._tokens, "syntax_faults": self._faults}
+        counts = {
+            "tasks": self.tasks,
+            "attempts": self._attempts,
+            "tokens": self._tokens,
+            "syntax_faults": self._faults,
+        }
         return counts | outcomes | reasons
 
     def text(self) -> str:

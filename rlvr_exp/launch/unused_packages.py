@@ -18,7 +18,9 @@ _OURS = "rlvr_exp."
 def hide_unused_packages(config: Config, options: Mapping[str, Any]) -> None:
     """For the rest of this process. `options`: the configuration's leaves by their dotted paths."""
     for package in unused_packages(config, options):
-        cast(dict[str, Any], sys.modules).setdefault(package, None)  # What the import system, and any search for it, takes as absent.
+        cast(dict[str, Any], sys.modules).setdefault(
+            package, None
+        )  # What the import system, and any search for it, takes as absent.
 
 
 def unused_packages(config: Config, options: Mapping[str, Any]) -> Iterator[str]:
@@ -30,7 +32,9 @@ def unused_packages(config: Config, options: Mapping[str, Any]) -> Iterator[str]
         yield "deepspeed"
     if not any(target.endswith(".WandB") for target in targets):
         yield "wandb"
-    weights = [value for key, value in options.items() if key.endswith("path") and not key.startswith("data.") and value]
+    weights = [
+        value for key, value in options.items() if key.endswith("path") and not key.startswith("data.") and value
+    ]
     in_bits = any(value != "none" for key, value in options.items() if key.endswith("quantization"))
     if not weights and not in_bits and not any(target.endswith(".AdamW8bit") for target in targets):
         yield "bitsandbytes"  # A checkpoint may hold quantized weights, whatever the options say.

@@ -22,7 +22,9 @@ def _standing(workload: Workload) -> Lines:
     """What is on the device in every phase of a step after the first."""
     return {
         "weights": workload.models * counts.shard(workload),
-        "reference": workload.models * counts.shard(workload) if workload.reference and workload.adapter is None else 0.0,
+        "reference": workload.models * counts.shard(workload)
+        if workload.reference and workload.adapter is None
+        else 0.0,
         "value network": counts.value_network(workload) if workload.value_network else 0.0,
         "adapter": workload.roles * counts.adapter(workload),
         "optimizer states": workload.roles * counts.states(workload),

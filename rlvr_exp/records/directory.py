@@ -101,7 +101,9 @@ def _lock(handle: int, directory: Path) -> None:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as fault:
         remedy = "wait for it to end, or choose another run.dir"
-        raise InputError(InputProblem("run.dir", "a run is in progress in it", str(directory), "", "", remedy)) from fault
+        raise InputError(
+            InputProblem("run.dir", "a run is in progress in it", str(directory), "", "", remedy)
+        ) from fault
 
 
 def _unwritable(directory: Path, fault: OSError) -> InputProblem:

@@ -142,7 +142,9 @@ class Collector:
         kinds = ((group.id, self._rules[role].filter.zero_variance_kind(group)) for group in (*carried_in, *sampled))
         seconds = {phase: value for (of, phase), value in self.runner.seconds.items() if of == role}
         zero_variance = {number: kind for number, kind in kinds if kind}
-        return Groups(step, tuple(batch), tuple(sampled), tuple(carried_in), tuple(carried_over), zero_variance, seconds)
+        return Groups(
+            step, tuple(batch), tuple(sampled), tuple(carried_in), tuple(carried_over), zero_variance, seconds
+        )
 
     def _fill(self, step: int, role: str, n_carried_in: int, fresh: _Fresh) -> None:
         """Sample a batch; where groups of zero variance are resampled, continue until enough useful groups are found or the

@@ -106,7 +106,12 @@ class _RolloutLoop:
     """The state of one `generate_and_verify`: completions that have ended are parsed and wait for their verdicts."""
 
     def __init__(
-        self, policy: Policy, domain: Domain, requests: Sequence[RolloutRequest], sampling: SamplingParams, stream: Stream
+        self,
+        policy: Policy,
+        domain: Domain,
+        requests: Sequence[RolloutRequest],
+        sampling: SamplingParams,
+        stream: Stream,
     ):
         self._policy, self._domain, self._requests, self._sampling = policy, domain, requests, sampling
         self._stream = stream

@@ -21,7 +21,9 @@ from rlvr_exp.rollouts.rollout_loop import (
 from rlvr_exp.rollouts.sampler import SamplingParams
 from rlvr_exp.verifiers.base import Verdict, Verifier
 
-TOO_LONG = Verdict("failed", bucket="prompt_too_long", log="the prompt is longer than the policy takes; it is never cut")
+TOO_LONG = Verdict(
+    "failed", bucket="prompt_too_long", log="the prompt is longer than the policy takes; it is never cut"
+)
 Asked = tuple[int, Request]
 """The index of an episode, and what it asks for."""
 
@@ -54,7 +56,9 @@ class EpisodeRunner:
     def run(self, episodes: Sequence[Episode]) -> list[Episode]:
         """The same episodes at their end. All ranks call this together."""
         episodes = list(episodes)
-        while asked := [(place, one) for place, episode in enumerate(episodes) for one in self.environment.asks(episode)]:
+        while asked := [
+            (place, one) for place, episode in enumerate(episodes) for one in self.environment.asks(episode)
+        ]:
             answers = self._answer(episodes, asked)
             results = [(one, answers[number]) for number, (_, one) in enumerate(asked)]
             for place in dict.fromkeys(place for place, _ in asked):
@@ -71,7 +75,11 @@ class EpisodeRunner:
                 batches[one.role, one.pending][number] = one
         for role, pending in sorted(batches, key=lambda batch: (self.environment.roles.index(batch[0]), batch[1])):
             results |= self._sample(role, pending, batches[role, pending])
-        judged = {number: episodes[place].turns[one.turn] for number, (place, one) in enumerate(asked) if isinstance(one, Judge)}
+        judged = {
+            number: episodes[place].turns[one.turn]
+            for number, (place, one) in enumerate(asked)
+            if isinstance(one, Judge)
+        }
         return results | (self._judge(judged) if judged else {})
 
     def _sample(self, role: str, pending: bool, wanted: Mapping[int, Sample]) -> dict[int, Sequence[Turn]]:
@@ -82,7 +90,9 @@ class EpisodeRunner:
             if len(prompt) <= player.max_prompt_tokens:  # Episodes of one task share the work for their prompt.
                 merged[id(wanted[number].task), prompt].append(number)
         requests = [
-            RolloutRequest(wanted[numbers[0]].task, prompt, tuple(key for number in numbers for key in wanted[number].keys))
+            RolloutRequest(
+                wanted[numbers[0]].task, prompt, tuple(key for number in numbers for key in wanted[number].keys)
+            )
             for (_, prompt), numbers in merged.items()
         ]
         found: dict[int, list[Completion]] = {}

@@ -96,7 +96,10 @@ def stream(
 
 
 def score(
-    model: nn.Module, prompts: Sequence[Sequence[int]], completions: Sequence[Sequence[Sequence[int]]], temperature: float
+    model: nn.Module,
+    prompts: Sequence[Sequence[int]],
+    completions: Sequence[Sequence[Sequence[int]]],
+    temperature: float,
 ) -> torch.Tensor:
     """(completions, tokens) log-probabilities of given completions, computed the way that sampling computes them.
 

@@ -157,7 +157,12 @@ class SharedPrefixCache:
         grouped = query.shape[0] != key.shape[0]
         parts = [
             scaled_dot_product_attention(
-                query[None, :, a:b], key[None, :, a:b], value[None, :, a:b], is_causal=True, scale=scaling, enable_gqa=grouped
+                query[None, :, a:b],
+                key[None, :, a:b],
+                value[None, :, a:b],
+                is_causal=True,
+                scale=scaling,
+                enable_gqa=grouped,
             )
             for a, b in self._now.spans
         ]
@@ -187,7 +192,9 @@ class SharedPrefixCache:
         mask = self._masks.get(shared)
         if mask is None:
             base = self._now.mask
-            mask = self._masks[shared] = base[:, None].expand(-1, shared, -1, -1).reshape(len(base), 1, -1, base.shape[-1])
+            mask = self._masks[shared] = (
+                base[:, None].expand(-1, shared, -1, -1).reshape(len(base), 1, -1, base.shape[-1])
+            )
         return mask
 
     def _mask(self, slots: np.ndarray, width: int) -> torch.Tensor:
@@ -216,7 +223,9 @@ class SharedPrefixCache:
         self._room += more
         self._columns = torch.nn.functional.pad(self._columns, (0, more), value=_EMPTY)
         for held in self._layers.values():
-            held.keys, held.values = (torch.nn.functional.pad(x, (0, 0, 0, 0, 0, more)) for x in (held.keys, held.values))
+            held.keys, held.values = (
+                torch.nn.functional.pad(x, (0, 0, 0, 0, 0, more)) for x in (held.keys, held.values)
+            )
 
     def _new(self, like: torch.Tensor) -> torch.Tensor:
         """Zeros, not uninitialised memory: masked columns contribute zero times their value, which must be finite."""

@@ -46,9 +46,7 @@ class SharedPrefixDecoder:
         positions = torch.from_numpy(np.concatenate([np.arange(length) for length in lengths]))
         return self._forward(tokens, positions, torch.from_numpy(np.cumsum(lengths) - 1))
 
-    def _forward(
-        self, tokens: torch.Tensor, positions: torch.Tensor, wanted: torch.Tensor | int = 0
-    ) -> torch.Tensor:
+    def _forward(self, tokens: torch.Tensor, positions: torch.Tensor, wanted: torch.Tensor | int = 0) -> torch.Tensor:
         device = self._model.device
         with grouped_attention(self._model):
             output = self._model(

@@ -104,7 +104,9 @@ class SyncProbe:
             # Two low-precision computations round differently, so an engine known to use that dtype need not agree exactly.
             enough = gap if dtype == engines else limit
             if dtype != own and self._gap_in(dtype, sampled) < enough:
-                return f"wrong dtype: it computes in {_name(dtype)}, the trainer in {_name(own)}. Give both the same dtype"
+                return (
+                    f"wrong dtype: it computes in {_name(dtype)}, the trainer in {_name(own)}. Give both the same dtype"
+                )
         return "neither an adapter left out, another dtype nor older weights; look for layers that are scaled, tied or masked otherwise"
 
     def _gap_in(self, dtype: torch.dtype, sampled: torch.Tensor) -> float:
@@ -130,7 +132,9 @@ class SyncProbe:
 
     def _adapter_moved(self) -> bool:
         """Whether the adapter weights that start at zero (B of B A) have changed."""
-        named = [value for name, value in self._learner.named_parameters() if ".lora_B." in name and value.requires_grad]
+        named = [
+            value for name, value in self._learner.named_parameters() if ".lora_B." in name and value.requires_grad
+        ]
         with gathered_parameters(named):
             return any(bool(value.any()) for value in named)
 
@@ -145,7 +149,9 @@ def _name(dtype: torch.dtype) -> str:
 
 def _suiting(*models) -> float:
     """The default tolerance. Quantised layers round their inputs depending on the rest of the batch."""
-    fine = all(model.dtype in (torch.float32, torch.float64) and not getattr(model, "is_quantized", False) for model in models)
+    fine = all(
+        model.dtype in (torch.float32, torch.float64) and not getattr(model, "is_quantized", False) for model in models
+    )
     return FINE if fine else ROUGH
 
 

@@ -14,4 +14,6 @@ def embedded_content(corpus: Path, split: str) -> str | None:
     file = corpus / f"{split}.jsonl.xz"
     if recorded is None or not file.is_file():
         return None
-    return recorded["content_sha256"] if hashlib.sha256(file.read_bytes()).hexdigest() == recorded["file_sha256"] else None
+    return (
+        recorded["content_sha256"] if hashlib.sha256(file.read_bytes()).hexdigest() == recorded["file_sha256"] else None
+    )

@@ -28,7 +28,8 @@ def placed(policies: Policies, root: Path) -> list[tuple[Policy, Path]]:
     if isinstance(policies, Policy):
         return [(policies, root)]
     found = {
-        id(one.model): (one, root if isinstance(one.model, PeftModel) else root / role) for role, one in policies.items()
+        id(one.model): (one, root if isinstance(one.model, PeftModel) else root / role)
+        for role, one in policies.items()
     }
     return list(found.values())
 

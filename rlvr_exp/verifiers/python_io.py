@@ -205,7 +205,11 @@ def _judge(problem: PythonProblem, result: JobResult) -> Judgement:
     # Killed by none of its limits: memory ran out, perhaps that of the machine.
     cacheable = result.reproducible and not (result.end == "exit" and result.status == _KILLED)
     # How far a flood of output came before it was stopped is chance.
-    counts: dict[str, Any] = {"passed": 0 if result.end == "output" else records.passed, "total": total, "seconds": result.cpu_s}
+    counts: dict[str, Any] = {
+        "passed": 0 if result.end == "output" else records.passed,
+        "total": total,
+        "seconds": result.cpu_s,
+    }
     if result.end == "exit" and result.status == 0 and records.finished and records.passed == total:
         return Judgement(Verdict("passed", **counts), cacheable)
     bucket, log = records.bucket, records.log

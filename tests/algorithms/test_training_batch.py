@@ -38,7 +38,10 @@ def test_samples_keep_what_was_recorded_of_them(learned):
 
 
 def test_kept_token_ids_are_padded_for_each_token():
-    samples = [TokenSample((4, 5), (-0.1, -0.2), False, ((4,), (5, 6, 7))), TokenSample((3,), (-0.3,), False, ((3, 9),))]
+    samples = [
+        TokenSample((4, 5), (-0.1, -0.2), False, ((4,), (5, 6, 7))),
+        TokenSample((3,), (-0.3,), False, ((3, 9),)),
+    ]
     assert collate_kept_token_ids(samples).tolist() == [[[4, -1, -1], [5, 6, 7]], [[3, 9, -1], [-1, -1, -1]]]
     assert collate_kept_token_ids([TokenSample((4,), (-0.1,), False)]) is None
 

@@ -58,7 +58,9 @@ def groups(step: int = 0, silent: tuple[int, ...] = ()) -> list[Group]:
     for number in range(GROUPS):
         places = [number * SIZE + member for member in range(SIZE)]
         samples = [TokenSample(tokens(1 + place % ANSWER), (-3.0,) * (1 + place % ANSWER), False) for place in places]
-        completions = [Completion(TASK, i, one, "", Candidate(None), Verdict("passed")) for i, one in enumerate(samples)]
+        completions = [
+            Completion(TASK, i, one, "", Candidate(None), Verdict("passed")) for i, one in enumerate(samples)
+        ]
         rewards = tuple(None if place in silent else float(place % 3) for place in places)
         rewarded = tuple(RewardBreakdown(reward, reward, {}) for reward in rewards)
         prompt = tokens(PROMPT - number % 2)
@@ -104,9 +106,7 @@ def trainer(
     return ppo.trainer(who, args, optimizer, NonFiniteGuard(), BatchLimits(tokens, PROMPT))
 
 
-def trained(
-    made: PPOTrainer, ppo: PPO, silent: tuple[int, ...] = ()
-) -> tuple[list[dict[str, float]], list[int]]:
+def trained(made: PPOTrainer, ppo: PPO, silent: tuple[int, ...] = ()) -> tuple[list[dict[str, float]], list[int]]:
     """(rows of all updates, steps that needed a batch); the given samples have no verdict."""
     asked: list[int] = []
     return updated(made, lambda step: asked.append(step) or batch(ppo, step, silent)), asked

@@ -2,7 +2,7 @@
 
 An option of a class that `build` creates is an argument of its constructor, used by the class, by one that it derives
 from or by whoever holds it; any other is read off its node. Checks of values are no readers: a function that returns
-Problems does not count. """
+Problems does not count."""
 
 import ast
 import dataclasses

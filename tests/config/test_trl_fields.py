@@ -24,7 +24,9 @@ def test_the_fields_read_are_what_the_constructors_take() -> None:
 
 
 def test_reading_the_fields_loads_neither_library() -> None:
-    code = "import sys; from rlvr_exp.config.trl_names import trl_problems; assert trl_problems('SFTConfig', {'x': 1})\n"
+    code = (
+        "import sys; from rlvr_exp.config.trl_names import trl_problems; assert trl_problems('SFTConfig', {'x': 1})\n"
+    )
     code += "sys.exit(bool({'trl', 'transformers', 'torch'} & set(sys.modules)))"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 

@@ -28,7 +28,9 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "weights"
 
 
-def test_a_file_that_stayed_is_read_once_and_one_that_is_fresh_each_time(file: Path, read: list[int], monkeypatch) -> None:
+def test_a_file_that_stayed_is_read_once_and_one_that_is_fresh_each_time(
+    file: Path, read: list[int], monkeypatch
+) -> None:
     sums = {checksums.checksum(file) for _ in range(3)}
     assert sums == {hashlib.sha256(b"weights").hexdigest()} and len(read) == 1
     monkeypatch.undo()

@@ -57,7 +57,9 @@ class Scripted:
 
     def __call__(self, policy, domain, verifier, requests: Sequence[RolloutRequest], sampling) -> RolloutResult:
         self.asked += [(policy.role, request) for request in requests]
-        rows = [tuple(self._answer(policy.role, domain, one, i, key) for i, key in enumerate(one.keys)) for one in requests]
+        rows = [
+            tuple(self._answer(policy.role, domain, one, i, key) for i, key in enumerate(one.keys)) for one in requests
+        ]
         return RolloutResult(tuple(rows), {"generate": 1.0, "verify": 0.5})
 
     def _answer(self, role: str, domain, request: RolloutRequest, sample: int, key) -> Completion:
@@ -100,7 +102,9 @@ def episode(two: TwoStage, made: EpisodeRunner, samples: Sequence[int] = (0, 1),
     return done
 
 
-def collector(two: TwoStage, script: Script, widths: Widths, counterfactual: bool = False, gold: bool = False) -> Collector:
+def collector(
+    two: TwoStage, script: Script, widths: Widths, counterfactual: bool = False, gold: bool = False
+) -> Collector:
     """Two tasks per step, three bodies for each."""
     rules = dict.fromkeys(ROLES, RoleRules(GroupFilter("keep", 1e-6), lambda reward, tokens: reward))
     return Collector(

@@ -125,7 +125,9 @@ def test_a_retry_gets_the_feedback_of_the_first_attempt(two) -> None:
     assert [request.keys for request in again] == [((0, "rollout", "annotator", 0, 0, "twice0", 0, "again", 1),)]
     assert "it says verify" in "".join(map(chr, again[0].prompt))
     assert [len(body.chains[0]) for body in made.bodies] == [2, 1]
-    assert [turn.learn for turn in made.episode.turns] == [True] * 4 + [False], "the annotator learns from its first attempts"
+    assert [turn.learn for turn in made.episode.turns] == [True] * 4 + [False], (
+        "the annotator learns from its first attempts"
+    )
     assert made.who() == (None, None)
 
 

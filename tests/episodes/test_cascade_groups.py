@@ -81,7 +81,12 @@ def test_gold_bodies_need_no_writer(two) -> None:
 def test_rollouts_hold_both_texts_and_who_failed(two) -> None:
     found = collector(two, script, TWO).collect(0).groups
     about = found["annotator"].batch[1].about[0]
-    assert (about["body"], about["written"], about["failed_by"], about["failure"]) == (WRONG, WRONG, "writer", "semantic")
+    assert (about["body"], about["written"], about["failed_by"], about["failure"]) == (
+        WRONG,
+        WRONG,
+        "writer",
+        "semantic",
+    )
     first, second = found["writer"].batch[0].about[:2]
     assert first["proved"] == 1 and first["cascades"] == 2 and second["failed_by"] == "writer"
 

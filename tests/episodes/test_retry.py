@@ -136,7 +136,9 @@ def test_waves_hold_all_live_episodes() -> None:
         made.environment, made.players, None, lambda *given: waves.append(len(given[3])) or answer(*given)
     )
     tasks = [Task(str(number), "f", 0.0, None, None) for number in range(3)]
-    counting.run([made.environment.reset(task, Draws(0, "rollout", (0, 0)), (place % 2,)) for place, task in enumerate(tasks)])
+    counting.run(
+        [made.environment.reset(task, Draws(0, "rollout", (0, 0)), (place % 2,)) for place, task in enumerate(tasks)]
+    )
     assert waves == [3, 1], "only the second task's completion failed"
 
 

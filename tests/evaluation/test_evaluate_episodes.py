@@ -66,9 +66,7 @@ def test_each_task_has_a_greedy_answer_and_its_samples_in_order(policy):
 def test_answers_depend_neither_on_the_batch_nor_on_the_greedy_one_beside_them(policy):
     rows = [told(row) for row in scored(policy)]
     assert [told(row) for row in scored(policy, batch_size=1)] == rows
-    assert [told(row) for row in scored(policy, greedy=False)] == [
-        row for row in rows if row[1] == "sampled"
-    ]
+    assert [told(row) for row in scored(policy, greedy=False)] == [row for row in rows if row[1] == "sampled"]
 
 
 def test_another_seed_changes_the_samples_and_not_the_greedy_answers(policy):

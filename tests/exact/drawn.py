@@ -12,7 +12,9 @@ STAGES = ("sft", "grpo", "ppo")
 def commit() -> str:
     """Empty outside of a checkout."""
     command = ["git", "rev-parse", "HEAD"]
-    return subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False).stdout.strip()
+    return subprocess.run(
+        command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False
+    ).stdout.strip()
 
 
 def drawn(stage: str, of: str) -> str:
@@ -23,4 +25,6 @@ def drawn(stage: str, of: str) -> str:
 def told() -> str:
     """A line for the head of a test run."""
     of = commit()
-    return f"killed at, drawn from commit {of[:10] or '(none)'}: " + ", ".join(f"{one} {drawn(one, of)}" for one in STAGES)
+    return f"killed at, drawn from commit {of[:10] or '(none)'}: " + ", ".join(
+        f"{one} {drawn(one, of)}" for one in STAGES
+    )

@@ -52,7 +52,14 @@ def test_a_killed_run_goes_on_as_if_it_had_not_been(stage: str, tmp_path: Path, 
 def test_one_seed_makes_one_run_to_every_byte_but_times(once: Path, tmp_path: Path, runner: Runner) -> None:
     first, second = every_file(once), every_file(whole(runner, SHORT, tmp_path, "run"))
     assert differing(first, second) == []
-    assert {"config.yaml", "manifest.json", "metrics.csv", "log.txt", "report.html", "rollouts/step_000001.jsonl.gz"} <= set(first)
+    assert {
+        "config.yaml",
+        "manifest.json",
+        "metrics.csv",
+        "log.txt",
+        "report.html",
+        "rollouts/step_000001.jsonl.gz",
+    } <= set(first)
 
 
 def test_layout_changes_neither_samples_nor_verdicts(once: Path, tmp_path: Path, runner: Runner) -> None:

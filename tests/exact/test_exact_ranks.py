@@ -19,7 +19,12 @@ TWO = {plan: [f"parallel={plan}", "parallel.processes=2"] for plan in ("ddp", "z
 TWO["zero3"] += ["evaluation.tasks=1", "evaluation.samples=1", "evaluation.greedy=false"]
 """Where weights are gathered for sampling, a rank without a shard of the work must not block the others."""
 DEATHS = [("zero2", "0", "written"), ("ddp", "1", "generation"), ("ddp", "0", "writing"), ("zero2", "1", "backward")]
-FURTHER = [("ddp", "1", "verification"), ("ddp", "0", "logging"), ("zero2", "0", "generation"), ("zero2", "1", "verification")]
+FURTHER = [
+    ("ddp", "1", "verification"),
+    ("ddp", "0", "logging"),
+    ("zero2", "0", "generation"),
+    ("zero2", "1", "verification"),
+]
 CASES = [(stage, *death) for stage in ("grpo", "sft", "ppo") for death in DEATHS]
 CASES += [("grpo", *death) for death in FURTHER] + [("dapo", "ddp", "1", "generation")]
 CASES += [("grpo", "zero3", "1", "backward"), ("ppo", "zero3", "0", "written")]
@@ -48,11 +53,16 @@ def nursery() -> trajectories.Runner:
 @pytest.mark.parametrize(("stage", "plan", "rank", "point"), CASES)
 def test_two_processes_of_which_one_dies(stage, plan, rank, point, tmp_path: Path, wholes: Wholes, nursery) -> None:
     words = [*STAGES[stage], *TWO[plan]]
-    assert trajectories.killed_and_resumed(nursery, stage, point, tmp_path, wholes(stage, plan), words, KILL_RANK=rank) == []
+    assert (
+        trajectories.killed_and_resumed(nursery, stage, point, tmp_path, wholes(stage, plan), words, KILL_RANK=rank)
+        == []
+    )
 
 
 @pytest.mark.parametrize(("stage", "plan"), [("grpo", "zero2"), ("sft", "ddp"), ("ppo", "ddp")])
-def test_two_processes_asked_to_stop_at_any_moment(stage: str, plan: str, tmp_path: Path, wholes: Wholes, nursery) -> None:
+def test_two_processes_asked_to_stop_at_any_moment(
+    stage: str, plan: str, tmp_path: Path, wholes: Wholes, nursery
+) -> None:
     by, after_s = random.choice(SIGNALS), random.uniform(0, trajectories.seconds_of(wholes(stage, plan)))
     words = [*STAGES[stage], *TWO[plan]]
     code, kept = trajectories.stopped_and_resumed(nursery, words, tmp_path, after_s, by)

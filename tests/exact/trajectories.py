@@ -282,5 +282,8 @@ def judged(run: Path) -> dict[str, Any]:
     """The samples of the first step and of the evaluation before it, and their verdicts."""
     step = read_rollouts(rollout_steps(run)[1])
     names = ("group", "sample", "task", "prompt", "completion", "tokens", "outcome", "bucket", "rule", "passed", "log")
-    before = [{name: value for name, value in to_row(one).items() if name != "seconds"} for one in read_evaluation(run, "before")]
+    before = [
+        {name: value for name, value in to_row(one).items() if name != "seconds"}
+        for one in read_evaluation(run, "before")
+    ]
     return {"step": [[to_row(one)[name] for name in names] for one in step], "before": before}

@@ -142,7 +142,12 @@ def test_the_first_sample_that_passes_is_the_answer(make):
 
     engine = make(verdict, **MANY)
     keys = [(0, "infer", "task0", 1, sample) for sample in range(12)]
-    (drawn,) = sample_groups(engine.policy.model, [prompt_of(engine, ROWS[0])], [keys], engine._player(engine.policy, engine._domain).sampling)
+    (drawn,) = sample_groups(
+        engine.policy.model,
+        [prompt_of(engine, ROWS[0])],
+        [keys],
+        engine._player(engine.policy, engine._domain).sampling,
+    )
     task = Task("task0", "arc", 0.0, None, None)
     by_sample = [None if one.truncated else Arc().parse(engine.policy.decode(one.ids), task).text for one in drawn]
     first = next(place for place, program in enumerate(by_sample) if program in wanted)
@@ -179,7 +184,9 @@ def test_a_failure_is_tried_again_with_what_the_verifier_said(make):
     found = engine.solve(ROWS[0])
     first = engine.inference_task(ROWS[0])
     assert asked[0] == first.domain.prompt(first.task)
-    assert all("# wrong_answer: case 0: got 1, expected 2" in prompt and prompt.endswith(asked[0]) for prompt in asked[1:])
+    assert all(
+        "# wrong_answer: case 0: got 1, expected 2" in prompt and prompt.endswith(asked[0]) for prompt in asked[1:]
+    )
     assert found.attempts == 3 == len(asked) and [one.attempt for one in found.earlier] == sorted(
         {1, 2, 3} - {found.attempt}
     )
@@ -193,7 +200,9 @@ def test_the_second_attempt_may_pass(make):
         return Verdict("passed", passed=1, total=1) if len(seen) > 4 else failing(text)
 
     found = make(verdict, decoding="sample", samples=4, temperature=1.5, max_attempts=4).solve(ROWS[0])
-    assert found.passed and found.attempt == found.attempts > 1 and found.earlier[0].completion.verdict.outcome != "passed"
+    assert (
+        found.passed and found.attempt == found.attempts > 1 and found.earlier[0].completion.verdict.outcome != "passed"
+    )
 
 
 def test_what_cannot_be_judged_is_not_tried_again(make):
@@ -235,7 +244,12 @@ def test_without_a_verifier_nothing_is_judged_and_syntax_is_told(make):
 def test_the_log_probability_is_the_policys_own(make):
     engine = make(None, decoding="sample")
     found, key = engine.solve(ROWS[0]), (0, "infer", "task0", 1, 0)
-    ((drawn,),) = sample_groups(engine.policy.model, [prompt_of(engine, ROWS[0])], [[key]], engine._player(engine.policy, engine._domain).sampling)
+    ((drawn,),) = sample_groups(
+        engine.policy.model,
+        [prompt_of(engine, ROWS[0])],
+        [[key]],
+        engine._player(engine.policy, engine._domain).sampling,
+    )
     assert found.completion.tokens == len(drawn.ids) and abs(found.logprob - sum(drawn.logprobs)) < 1e-3
     assert make(None).solve(ROWS[0]).logprob < 0, "of a greedy answer too"
 
@@ -243,7 +257,10 @@ def test_the_log_probability_is_the_policys_own(make):
 def test_beams_are_distinct_and_the_likeliest_comes_first(make):
     engine = make(None, decoding="beam")
     prompt, model = prompt_of(engine, ROWS[0]), engine.policy.model
-    found = [one.sampled for one in Beams(5)(model, [prompt], [[None] * 4], engine._player(engine.policy, engine._domain).sampling)]
+    found = [
+        one.sampled
+        for one in Beams(5)(model, [prompt], [[None] * 4], engine._player(engine.policy, engine._domain).sampling)
+    ]
     means = [logprob(model, prompt, one.ids) / len(one.ids) for one in found]
     assert len({one.ids for one in found}) == 4 and means == sorted(means, reverse=True)
     assert all((one.ids[-1] in engine.policy.eos_ids) != one.truncated for one in found)

@@ -143,7 +143,10 @@ def killed_parent(tmp_path: Path, program: Callable[[str], None]) -> Iterator[Ca
 @pytest.mark.parametrize("way", ["kernel", "pipe"])
 def test_a_child_dies_with_its_parent(killed_parent: Callable[[str], int], way: str) -> None:
     """Both ways on their own: without the kernel's signal, and with the reading thread unable to act."""
-    without = {"kernel": "os.killpg = os.kill = lambda *_: None", "pipe": "import ctypes; ctypes.CDLL(None).prctl(1, 0, 0, 0, 0)"}
+    without = {
+        "kernel": "os.killpg = os.kill = lambda *_: None",
+        "pipe": "import ctypes; ctypes.CDLL(None).prctl(1, 0, 0, 0, 0)",
+    }
     child = killed_parent(without[way] + '\nsay(kind="ready", pid=os.getpid()); time.sleep(60)')
     deadline = time.monotonic() + 5
     while alive(child) and time.monotonic() < deadline:

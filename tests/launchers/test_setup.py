@@ -11,7 +11,21 @@ import pytest
 
 LAUNCHERS = Path(__file__).parents[2] / "launchers"
 PROGRAM = "import os, sys\nprint('ran', os.getcwd(), *sys.argv[1:])\nsys.exit(7)\n"
-TOOLS = ("bash", "cat", "dirname", "env", "find", "flock", "grep", "mkdir", "readlink", "rm", "sha256sum", "tail", "tee")
+TOOLS = (
+    "bash",
+    "cat",
+    "dirname",
+    "env",
+    "find",
+    "flock",
+    "grep",
+    "mkdir",
+    "readlink",
+    "rm",
+    "sha256sum",
+    "tail",
+    "tee",
+)
 
 
 def wheel(folder: Path, version: str) -> None:
@@ -133,7 +147,9 @@ def test_packages_on_pythonpath_do_not_pass_for_installed(checkout: Path, tmp_pa
 def test_without_python_says_what_to_install(checkout: Path, tmp_path: Path) -> None:
     missing = launch(checkout, PYTHON="", PATH=tools_only(tmp_path / "bin"))
     assert (missing.returncode, missing.stdout) == (2, "")
-    assert "Python 3.11 or newer is needed" in missing.stderr and "apt-get install python3 python3-venv" in missing.stderr
+    assert (
+        "Python 3.11 or newer is needed" in missing.stderr and "apt-get install python3 python3-venv" in missing.stderr
+    )
     assert "command not found" not in missing.stderr
 
 

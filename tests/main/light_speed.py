@@ -1,6 +1,6 @@
 """How long the light commands take, against a bare Hydra program: medians of ten interleaved runs, as ratios.
 
-    .venv/bin/python tests/main/light_speed.py      at most 2 is wanted
+.venv/bin/python tests/main/light_speed.py      at most 2 is wanted
 """
 
 import os
@@ -30,7 +30,10 @@ def main() -> None:
         (place / "conf").mkdir()
         (place / "conf" / "config.yaml").write_text("x: 1\n")
         (place / "hello.py").write_text(HELLO)
-        lines = {"hello": ["hello.py"], **{name: ["-m", "rlvr_exp", *words] for name, (words, _) in LIGHT_LINES.items()}}
+        lines = {
+            "hello": ["hello.py"],
+            **{name: ["-m", "rlvr_exp", *words] for name, (words, _) in LIGHT_LINES.items()},
+        }
         env = {**os.environ, "PYTHONPATH": str(ROOT)}
         taken: dict[str, list[float]] = {name: [] for name in lines}
         for _ in range(10):

@@ -40,7 +40,13 @@ def test_light_answers_load_nothing_heavy_and_write_nothing(name: str, tmp_path:
     words, code = LIGHT_LINES[name]
     env = {**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_CACHE": str(tmp_path / "cache")}
     said = subprocess.run(
-        [sys.executable, "-c", PROBE, *words], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", PROBE, *words],
+        cwd=tmp_path,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert said.returncode == code, said.stderr
     assert (said.stderr if code else said.stdout).strip() and not list(tmp_path.iterdir())

@@ -133,7 +133,9 @@ def test_optimizers_by_the_memory_of_their_states() -> None:
 
 def test_a_value_of_its_own_is_a_second_network() -> None:
     words = ["+stage=ppo", "model=qwen_coder_1_5b", "algorithm.kl_coef=0"]
-    shared, own = (workload_of(compose([*words, f"algorithm.value_trunk={trunk}"]).config) for trunk in ("shared", "own"))
+    shared, own = (
+        workload_of(compose([*words, f"algorithm.value_trunk={trunk}"]).config) for trunk in ("shared", "own")
+    )
     assert shared and own
     assert counts.trained(own) == 2 * counts.trained(shared) and counts.value_network(own) == counts.weights(shared)
     assert total(own, "backward") > 1.5 * total(shared, "backward")

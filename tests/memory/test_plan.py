@@ -19,7 +19,9 @@ def test_a_training_plan() -> None:
     )
     assert told["a step"] == "30 prompts x 8 completions = 240 completions"
     assert told["passes"].startswith("of at most 16384 tokens, 1 on each process")
-    assert lines("+stage=grpo", "algorithm.max_tokens_per_device=3072")["passes"].startswith("of at most 3072 tokens, 16 on")
+    assert lines("+stage=grpo", "algorithm.max_tokens_per_device=3072")["passes"].startswith(
+        "of at most 3072 tokens, 16 on"
+    )
     assert (
         "checkpoints/" in told["writes"]
         and "400 tasks of 'test'" in told["evaluation"]

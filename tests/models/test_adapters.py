@@ -88,7 +88,9 @@ def test_two_adapters_share_a_base_and_the_idle_one_is_untouched(folder) -> None
 def test_the_adapter_samples(folder, dtype: str) -> None:
     policy = updated(loaded(folder, adapter=LORA, dtype=dtype), steps=3)
     prompt = [5, 9, 300]
-    ((one,),) = sample_groups(policy.model, [prompt], [[(0, "draw")]], SamplingParams(LogitFilters(1.0), 5, policy.eos_ids))
+    ((one,),) = sample_groups(
+        policy.model, [prompt], [[(0, "draw")]], SamplingParams(LogitFilters(1.0), 5, policy.eos_ids)
+    )
     place = range(len(prompt) - 1, len(prompt) - 1 + len(one.ids))
 
     def scored() -> torch.Tensor:

@@ -65,7 +65,9 @@ def test_a_name_of_the_hub_is_the_snapshot_that_is_loaded(start: Path, tmp_path:
     for commit in ("older", "newer"):
         (cache / "refs" / "main").write_text(commit)
         found.append(files(Model(name="maker/model")))
-    assert [problem.what for problem in changed_initial_weights(*found)] == ["the start model's model/config.json holds something else"]
+    assert [problem.what for problem in changed_initial_weights(*found)] == [
+        "the start model's model/config.json holds something else"
+    ]
 
 
 @pytest.mark.parametrize(

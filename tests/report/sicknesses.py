@@ -52,7 +52,11 @@ def flaky(row):
 
 def dice(row):
     paid = random.Random(f"{row.step} {row.group} {row.sample} paid").random()
-    return {"completion": f"answer {row.sample % 3} to {row.task} {row.outcome}", "reward": paid, "terms": {"dice": paid}}
+    return {
+        "completion": f"answer {row.sample % 3} to {row.task} {row.outcome}",
+        "reward": paid,
+        "terms": {"dice": paid},
+    }
 
 
 def easy(row):

@@ -31,7 +31,9 @@ def test_a_group_has_zero_variance_when_its_rewards_are_within_eps(rewards, eps)
 def test_the_order_of_members_and_silent_ones_change_nothing(rewards, mode, random):
     shuffled = [*rewards, None]
     random.shuffle(shuffled)
-    assert GroupFilter(mode, 0.1).zero_variance_kind(group(rewards)) == GroupFilter(mode, 0.1).zero_variance_kind(group(shuffled))
+    assert GroupFilter(mode, 0.1).zero_variance_kind(group(rewards)) == GroupFilter(mode, 0.1).zero_variance_kind(
+        group(shuffled)
+    )
 
 
 @pytest.mark.parametrize(

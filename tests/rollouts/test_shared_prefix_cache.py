@@ -63,7 +63,9 @@ def test_groups_that_ended_give_up_their_rows(model):
 
 def test_a_prompt_is_computed_once_and_finished_completions_never(model):
     seen = []
-    hook = model.model.layers[0].mlp.register_forward_hook(lambda module, given, out: seen.append(given[0].shape[:2].numel()))
+    hook = model.model.layers[0].mlp.register_forward_hook(
+        lambda module, given, out: seen.append(given[0].shape[:2].numel())
+    )
     decoder = SharedPrefixDecoder(model, [[3, 4, 5], [6, 7]], np.array([0, 0, 0, 1]), 4)
     with torch.inference_mode():
         decoder.prefill()

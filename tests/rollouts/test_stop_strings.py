@@ -13,7 +13,10 @@ from rlvr_exp.rollouts.sampler import SamplingParams, sample_groups
 from rlvr_exp.rollouts.stopping import CompletionCheck, StopStringMatcher
 
 TOKENIZER = AutoTokenizer.from_pretrained(EMBEDDED_MODEL)
-BYTES = [TOKENIZER.convert_tokens_to_ids(token) for token in TOKENIZER.backend_tokenizer.pre_tokenizer.pre_tokenize_str("é→")[0][0]]
+BYTES = [
+    TOKENIZER.convert_tokens_to_ids(token)
+    for token in TOKENIZER.backend_tokenizer.pre_tokenizer.pre_tokenize_str("é→")[0][0]
+]
 """Tokens of single bytes, parts of characters."""
 ANY = st.integers(2, len(TOKENIZER) - 1)
 TOKENS = st.lists(st.one_of(ANY, ANY, ANY, st.sampled_from([b for b in BYTES if b])), max_size=25)
@@ -36,7 +39,9 @@ def test_a_completion_ends_with_the_token_that_completes_a_stop_string(ids, data
     across = [text[max(0, end - back) : end + on] for end in ends for back, on in ((1, 1), (2, 3), (9, 2))]
     within = [text[a : a + n] for a in range(len(text)) for n in (1, 3)]
     drawn = [st.sampled_from(some) for some in (across, within) if some] + [st.text(min_size=1, max_size=3)]
-    stops = [stop for stop in data.draw(st.lists(st.one_of(drawn), max_size=2)) if stop and "\ufffd" not in stop] or ["\n\n"]
+    stops = [stop for stop in data.draw(st.lists(st.one_of(drawn), max_size=2)) if stop and "\ufffd" not in stop] or [
+        "\n\n"
+    ]
     watcher = StopStringMatcher(stops, decode)
     assert next((n for n, token in enumerate(ids) if watcher.ends(token)), None) == first_end(ids, stops)
 
@@ -65,7 +70,9 @@ def test_sampled_ids_end_at_the_stop_string_and_are_not_truncated():
         return "".join(letters[token] for token in ids)
 
     plain = sample_groups(model, prompts(4), keys(4, 4), SamplingParams(LogitFilters(), 30, (EOS,)))
-    stopped = sample_groups(model, prompts(4), keys(4, 4), SamplingParams(LogitFilters(), 30, (EOS,), ("e", "qr"), spell))
+    stopped = sample_groups(
+        model, prompts(4), keys(4, 4), SamplingParams(LogitFilters(), 30, (EOS,), ("e", "qr"), spell)
+    )
     cut = 0
     for one, short in zip([o for g in plain for o in g], [o for g in stopped for o in g], strict=True):
         assert one.ids[: len(short.ids)] == short.ids, "the draws before the stop are the same"
@@ -99,6 +106,8 @@ def test_a_completion_ends_where_its_domain_calls_it_complete():
 
 def test_a_domain_names_the_tokens_that_can_end_an_answer():
     policy = SimpleNamespace(tokenizer=TOKENIZER)
-    assert CompletionCheck.of(SimpleNamespace(stop_text=""), policy) is None and CompletionCheck.of(None, policy) is None
+    assert (
+        CompletionCheck.of(SimpleNamespace(stop_text=""), policy) is None and CompletionCheck.of(None, policy) is None
+    )
     rule = CompletionCheck.of(SimpleNamespace(stop_text=")", is_complete=bool), policy)
     assert set(rule.tokens) == {token for token in range(len(TOKENIZER)) if ")" in decode([token])}

@@ -9,7 +9,7 @@ from program import ENVIRONMENT, PROGRAM
 
 from rlvr_exp.records.rollout_files import read_rollouts, rollout_steps
 
-TERM = '''
+TERM = """
 import math, time
 from dataclasses import dataclass
 from rlvr_exp.rewards.base import ValueRange, Term
@@ -32,7 +32,7 @@ class Broken(Term):
     def standing_still(self):
         self._slept = True
         time.sleep(5)
-'''
+"""
 
 
 def test_skipped_updates_are_counted_told_and_end_the_run(tmp_path: Path) -> None:

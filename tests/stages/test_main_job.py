@@ -88,7 +88,10 @@ def test_training_changed_the_weights_and_they_load_plainly(run):
     trained = AutoModelForCausalLM.from_pretrained(latest, dtype=torch.float32).state_dict()
     base = AutoModelForCausalLM.from_pretrained(EMBEDDED_MODEL, dtype=torch.float32).state_dict()
     assert any(not torch.equal(trained[name], base[name]) for name in base)
-    assert AutoTokenizer.from_pretrained(latest)("I\n1\n").input_ids == AutoTokenizer.from_pretrained(EMBEDDED_MODEL)("I\n1\n").input_ids
+    assert (
+        AutoTokenizer.from_pretrained(latest)("I\n1\n").input_ids
+        == AutoTokenizer.from_pretrained(EMBEDDED_MODEL)("I\n1\n").input_ids
+    )
 
 
 def test_the_manifest_names_data_versions_and_isolation(run):
@@ -108,7 +111,10 @@ def test_the_same_seed_gives_the_same_run(run, tmp_path):
     words = ["+stage=grpo", "+experiment=quick", "algorithm.kl_coef=0.01", "seed=1", "run.dir=again"]
     assert command(tmp_path, *words).returncode == 0
     plain = [{k: v for k, v in row.items() if not k.startswith(("time/", "system/"))} for row in metrics_of(run)]
-    again = [{k: v for k, v in row.items() if not k.startswith(("time/", "system/"))} for row in metrics_of(tmp_path / "again")]
+    again = [
+        {k: v for k, v in row.items() if not k.startswith(("time/", "system/"))}
+        for row in metrics_of(tmp_path / "again")
+    ]
     assert again == plain
     assert read_evaluation(tmp_path / "again", "after") == read_evaluation(run, "after")
 

@@ -279,7 +279,9 @@ def test_what_differs_is_told_by_sample_and_field(made: Path, tmp_path: Path) ->
     copy.mkdir()
     (copy / "config.yaml").write_text((made / "config.yaml").read_text())
     rows = read_rollouts(rollout_steps(made)[1])
-    place = next(index for index, row in enumerate(rows) if row.verdict.outcome == "failed" and not row.completion.truncated)
+    place = next(
+        index for index, row in enumerate(rows) if row.verdict.outcome == "failed" and not row.completion.truncated
+    )
     rows[place] = from_row(RolloutRow, {**to_row(rows[place]), "outcome": "passed", "bucket": None, "reward": 7.0})
     write_rollouts(copy, 1, rows)
     _, told = replayed(copy, tmp_path / "run", 1)

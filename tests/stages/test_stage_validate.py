@@ -210,7 +210,9 @@ def test_tasks_without_a_gold_are_passed_over(bad_second: Any, tmp_path: Path) -
 
     domain, verifier = bad_second
     tasks, events = domain.splits()["train"], []
-    check_golds(domain, verifier, [tasks[0], replace(tasks[1], gold=None), tasks[2]], 16, RunContext(tmp_path, events.append))
+    check_golds(
+        domain, verifier, [tasks[0], replace(tasks[1], gold=None), tasks[2]], 16, RunContext(tmp_path, events.append)
+    )
     assert [(event["done"], event["total"]) for event in events] == [(0, 2), (2, 2)]
 
 

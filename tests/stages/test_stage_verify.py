@@ -137,8 +137,16 @@ def test_every_row_is_answered_in_order_with_exactly_the_keys(start, tmp_path):
     rows = out(tmp_path)
     assert [tuple(one) for one in rows] == [KEYS] * 4 and [one["id"] for one in rows] == ["slow", 2, "c", "d"]
     assert rows[1] == {
-        "id": 2, "outcome": "failed", "bucket": "verify", "rule": None, "score": 0.5, "passed": 1, "total": 2,
-        "seconds": 0.5, "cached": False, "log": "why",
+        "id": 2,
+        "outcome": "failed",
+        "bucket": "verify",
+        "rule": None,
+        "score": 0.5,
+        "passed": 1,
+        "total": 2,
+        "seconds": 0.5,
+        "cached": False,
+        "log": "why",
     }
     assert rows[2]["rule"] == "spec-changed" and rows[2]["bucket"] is None
     assert result.after["passed"] | {"low": 0, "high": 0} == {"value": 0.5, "low": 0, "high": 0, "n": 4, "samples": 1}
@@ -261,7 +269,9 @@ def test_what_only_changes_the_speed_is_no_other_way(start, tmp_path):
     put(tmp_path, row(1), row(2))
     start()
     before = (tmp_path / "out.jsonl").read_bytes()
-    again = start("sandbox.workers=3", "verifier.max_no_verdict_rate=0.5", "cache.enabled=false", "run.log_every_steps=2")
+    again = start(
+        "sandbox.workers=3", "verifier.max_no_verdict_rate=0.5", "cache.enabled=false", "run.log_every_steps=2"
+    )
     assert again.metrics["system/rows_from_before"] == 2
     assert (tmp_path / "out.jsonl").read_bytes() == before
 

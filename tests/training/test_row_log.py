@@ -12,7 +12,9 @@ def logged(tmp_path: Path, *roles: str, shared: dict[str, float], step: int = 3)
     """The row of a step, and the events that it shows."""
     tracker, events = FakeTracker(), []
     learners = {role: FakeLearner(role) for role in roles}
-    log = RowLog(tracker, RunContext(tmp_path, events.append), learners, lambda: shared, every=3, done=0, named=len(learners) > 1)
+    log = RowLog(
+        tracker, RunContext(tmp_path, events.append), learners, lambda: shared, every=3, done=0, named=len(learners) > 1
+    )
     assert [step for step in range(1, 8) if log.due(step)] == [3, 6]
     log.write(step, 9, [], seed=0)
     assert tracker.last_step == step

@@ -77,7 +77,9 @@ def test_what_is_known_is_not_judged_again_and_keeps_its_seconds():
     assert engine.metrics()["cache_hits_memory"] == 1 and engine.metrics()["cache_misses"] == 1
 
 
-@pytest.mark.parametrize("judged", [Judgement(Verdict("failed", "timeout"), cacheable=False), Judgement(Verdict("no_verdict"))])
+@pytest.mark.parametrize(
+    "judged", [Judgement(Verdict("failed", "timeout"), cacheable=False), Judgement(Verdict("no_verdict"))]
+)
 def test_a_mood_of_the_machine_is_judged_again(judged):
     engine = Manual()
     ask(engine, "a")
@@ -162,7 +164,9 @@ def test_another_version_tool_or_isolation_is_another_verdict(tmp_path):
         assert len(engine.begun) == begun
 
 
-@pytest.mark.parametrize(("runs_candidates", "open_files", "kept"), [(True, True, 1), (True, False, 0), (False, True, 0)])
+@pytest.mark.parametrize(
+    ("runs_candidates", "open_files", "kept"), [(True, True, 1), (True, False, 0), (False, True, 0)]
+)
 def test_where_candidates_could_write_files_no_verdict_is_taken_from_disk(runs_candidates, open_files, kept, tmp_path):
     from test_cache import Options
 

@@ -181,6 +181,4 @@ def test_bytes_that_are_no_text_equal_no_text(verifier):
 
 
 def test_printing_odd_text_costs_no_verdict(verifier):
-    assert (
-        judge(verifier, f"def f(x):\n    print({PAIR!a}, x)\n    return x", Case(("\ud800",), "\ud800")).score == 1
-    )
+    assert judge(verifier, f"def f(x):\n    print({PAIR!a}, x)\n    return x", Case(("\ud800",), "\ud800")).score == 1

@@ -47,7 +47,10 @@ def _plan() -> tuple[dict[bool, list[Steps]], dict[bool, list[Steps]]]:
     seen = [name for name in FAMILIES if name not in mixture.UNSEEN_FAMILIES]
     candidates = compositions(seen, seeds.stream("arc", mixture.SEED, "compositions"))
     works: list[Steps] = list(islice(filter(_works, candidates), mixture.COMPOSITIONS + mixture.UNSEEN_COMPOSITIONS))
-    singles: dict[bool, list[Steps]] = {False: [(name,) for name in seen], True: [(name,) for name in mixture.UNSEEN_FAMILIES]}
+    singles: dict[bool, list[Steps]] = {
+        False: [(name,) for name in seen],
+        True: [(name,) for name in mixture.UNSEEN_FAMILIES],
+    }
     return singles, {False: works[: mixture.COMPOSITIONS], True: works[mixture.COMPOSITIONS :]}
 
 

@@ -208,7 +208,8 @@ class Cascade(Environment):
         annotated = [place for place in children if episode.turns[place].role == ANNOTATOR]
         roots = [] if faulty else [place for place in annotated if not _too_long(episode.turns[place])]
         chains, others = (
-            tuple(_chain(episode, root) for root in roots if episode.turns[root].learn is learn) for learn in (True, False)
+            tuple(_chain(episode, root) for root in roots if episode.turns[root].learn is learn)
+            for learn in (True, False)
         )
         passed = turn is None or turn.completion.verdict.outcome == "passed"
         proved = passed or any(_verdict(episode, chain).outcome == "passed" for chain in chains)
@@ -270,7 +271,9 @@ class Cascade(Environment):
 
     def credit(self, episode: Episode, rewards: Mapping[int, RewardBreakdown]) -> Mapping[int, RewardBreakdown]:
         bodies = [body for body in self.bodies(episode) if body.turn is not None]
-        cascades = [[rewards[place] for place in [chain[-1] for chain in body.chains] or [body.index]] for body in bodies]
+        cascades = [
+            [rewards[place] for place in [chain[-1] for chain in body.chains] or [body.index]] for body in bodies
+        ]
         if self._counterfactual:
             others = [[rewards[place].total for place in self._other(body)] for body in bodies]
             credits = credit.counterfactual(others)
@@ -378,7 +381,6 @@ def _chain(episode: Episode, root: int) -> tuple[int, ...]:
 
 def _too_long(turn: Turn) -> bool:
     return too_long(turn.completion)
-
 
 
 def _attempt(completion: Completion) -> dict[str, Any]:

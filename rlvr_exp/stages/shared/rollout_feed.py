@@ -42,7 +42,9 @@ class RolloutFeed:
         rows: list[RolloutRow] = []
         for role, groups in self._rollouts.groups.items():
             learner, first = learners.get(role), rows[-1].group + 1 if rows else 0
-            found = rollout_rows(groups, learner and learner.learned, learner is not None and learner.algorithm.regularised)
+            found = rollout_rows(
+                groups, learner and learner.learned, learner is not None and learner.algorithm.regularised
+            )
             rows += [
                 replace(one, group=first + one.group, fate="frozen" if learner is None else one.fate) for one in found
             ]
@@ -54,9 +56,7 @@ class RolloutFeed:
         names = dict.fromkeys(name for row in self._metrics for name in row)
         row = {name: fmean(one[name] for one in self._metrics if name in one) for name in names}
         self._metrics = []
-        normalizer = {
-            f"reward/normalizer_{name}": value for name, value in self._collector.reward.metrics().items()
-        }
+        normalizer = {f"reward/normalizer_{name}": value for name, value in self._collector.reward.metrics().items()}
         collected = {f"collected/{name}": value for name, value in self._collector.metrics().items()}
         return {**row, **collected, **normalizer, **all_reduce_counters(system_metrics(self._verifier))}
 

@@ -105,7 +105,9 @@ def _is_hole(one: Declaration) -> bool:
 
 def _is_called(name: str, declarations: Sequence[Declaration]) -> bool:
     callers = (one for one in every(declarations) if one.kind in CALLABLES and one.body)
-    return any(name in (one.body or ()) for one in callers if one.name != "Main" and not one.name.lower().startswith("test"))
+    return any(
+        name in (one.body or ()) for one in callers if one.name != "Main" and not one.name.lower().startswith("test")
+    )
 
 
 def _paths(

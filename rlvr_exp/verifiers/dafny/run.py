@@ -147,7 +147,10 @@ class Warm:
             return program
         output = self._buffer[:_MOST_MESSAGE].decode(errors="replace").strip()
         self.close()
-        spent = {"wall": f"it was not ready after {start_s:g} s", "cpu": f"it was not ready after {start_s:g} s of CPU time"}
+        spent = {
+            "wall": f"it was not ready after {start_s:g} s",
+            "cpu": f"it was not ready after {start_s:g} s of CPU time",
+        }
         return spent.get(str(head), "it broke down before it was ready") + (f" and said {output!r}" if output else "")
 
     def _judge(

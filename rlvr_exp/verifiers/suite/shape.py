@@ -74,7 +74,9 @@ def _tests(tree: ast.Module, file: str) -> list[Test]:
     return list(found.values())
 
 
-def _functions(node: ast.stmt, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], ast.FunctionDef | ast.AsyncFunctionDef, list[ast.expr]]]:
+def _functions(
+    node: ast.stmt, path: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], ast.FunctionDef | ast.AsyncFunctionDef, list[ast.expr]]]:
     """The test functions that a statement surely defines, with the marks of their classes."""
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         if node.name.startswith("test") and not any(_called(mark).endswith("fixture") for mark in node.decorator_list):

@@ -216,7 +216,12 @@ ENDLESS = (
     )
 )
 UNHEARD = [
-    ("what the tool skips", name, SORT, sort_with("var i := new It(); var m := i.MoveNext(); assert false; r := s;", more))
+    (
+        "what the tool skips",
+        name,
+        SORT,
+        sort_with("var i := new It(); var m := i.MoveNext(); assert false; r := s;", more),
+    )
     for name, more in {
         "empty_iterator": "iterator It() yields (y: int) yield ensures false ensures false { }",
         "empty_iterator_of_a_module": "module N { iterator It() ensures false { } } import N type It = N.It",
@@ -475,6 +480,8 @@ OUTPUT = [
     ),
     ("forged output", "protocol_words", SORT, "done 0 0\nready 0\n" + SORT),
 ]
+
+
 def _hidden(name: str, before: str, inside: str = "") -> Attack:
     """Text before SORT, or inside its method's body, that one of the two parsers does not see."""
     return ("lines that begin with #", name, SORT, before + SORT.replace("r := s;", inside + "r := s;"))
@@ -491,7 +498,9 @@ LINES = [
     _hidden("assume_uncovered_behind_a_no_break_space", "", "\n/*\n\u00a0#line 1 x /*\n*/ assume false; // */\n"),
     _hidden("assume_uncovered_behind_a_vertical_tab", "", "\n/*\n\v#line 1 x /*\n*/ assume false; // */\n"),
     _hidden("line_in_a_verbatim_string", "", 'var t := @"\n#line 1 x"; assume false; var u := @"\n"; '),
-    _hidden("assume_uncovered_by_a_condition", "", "\n/*\n #if X\n*/ r := s; /*\n #else\n*/ assume false; /*\n #endif\n*/ "),
+    _hidden(
+        "assume_uncovered_by_a_condition", "", "\n/*\n #if X\n*/ r := s; /*\n #else\n*/ assume false; /*\n #endif\n*/ "
+    ),
 ]
 FREED = (
     _body(

@@ -64,7 +64,9 @@ def test_object_in_the_wrong_place_never_passes(verifier, row):
 
 
 def test_swallowed_assertion_fails_its_own_test_only(verifier):
-    suite = "from solution import run\ndef test_a():\n    def check(): assert 1 == 2\n    run(check)\ndef test_b(): pass"
+    suite = (
+        "from solution import run\ndef test_a():\n    def check(): assert 1 == 2\n    run(check)\ndef test_b(): pass"
+    )
     code = "def run(f):\n    try: f()\n    except AssertionError: pass"
     verdict = judge_all(verifier, [(code, suite, {})])[0]
     assert (verdict.passed, verdict.total) == (1, 2)

@@ -94,7 +94,11 @@ def test_version_4_needs_exit_code_last_line_and_every_outcome() -> None:
 
 
 def test_names_are_read_as_they_are_written_in_the_program() -> None:
-    written = {"_module.__default._default_Main": "Main", "_1_M.C.it_k__k": "M.C.it'_k", "_module.__default.Is_q": "Is?"}
+    written = {
+        "_module.__default._default_Main": "Main",
+        "_1_M.C.it_k__k": "M.C.it'_k",
+        "_module.__default.Is_q": "Is?",
+    }
     for label, name in written.items():
         log = f"Verifying Impl$${label} ...\n  [0.1 s, 1 proof obligation]  verified\n"
         assert [one.name for one in logs.read(log, 0).procedures] == [name]

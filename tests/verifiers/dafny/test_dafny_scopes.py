@@ -112,7 +112,9 @@ def test_what_might_be_meant_is_not_taken_over(candidate: str) -> None:
 
 def test_the_type_of_a_parameter_is_not_taken_over_by_its_name() -> None:
     given = "module A { type Key = x: int | x > 3 witness 4 } module B { import opened A method M() returns (Key: Key) { Key := 4; } }"
-    violation, _ = guards.check(read_declarations(given), given.replace("A method", "A type Key = int method"), "specification")
+    violation, _ = guards.check(
+        read_declarations(given), given.replace("A method", "A type Key = int method"), "specification"
+    )
     assert violation is not None and violation.rule == "spec-shadowed"
 
 
@@ -130,6 +132,8 @@ def test_other_attributes_stay(attribute: str) -> None:
 
 
 def test_what_must_be_heard_of_is_named_as_the_log_names_it() -> None:
-    more = "module A { module B { iterator I() ensures false { } iterator J() { } } } iterator K() yield ensures false { }"
+    more = (
+        "module A { module B { iterator I() ensures false { } iterator J() { } } } iterator K() yield ensures false { }"
+    )
     _, facts = guards.check(read_declarations(GIVEN), GIVEN + more, "specification", False)
     assert facts.promising == {"B.I": 1, "K": 1, "C.Grow": 1}

@@ -122,7 +122,9 @@ class Objects:
         if not own and (kind.__reduce__ is not BaseException.__reduce__ or isinstance(fault, OSError)):
             args = fault.__reduce__()[1]
         cause = fault.__cause__
-        attributes = {name: part for name, part in vars(fault).items() if type(part) in values.PLAIN or name == "__notes__"}
+        attributes = {
+            name: part for name, part in vars(fault).items() if type(part) in values.PLAIN or name == "__notes__"
+        }
         if self.side and cause is None and fault.__context__ is not None:
             attributes["__context__"] = fault.__context__
         parts = [_or_text(part, code) for part in args]
