@@ -4,8 +4,8 @@ Plain frozen data, torch-free. Environments grow episodes (rlvr_exp.episodes.env
 answers their requests.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rlvr_exp.episodes.types import Completion
@@ -50,8 +50,6 @@ class Turn:
     """Index of the turn that its prompt builds on; None: the task alone."""
     learn: bool = True
     """Its role may learn from it."""
-    scores: Mapping[str, float] = field(default_factory=dict)
-    """Named values that reward terms read beside the verdict."""
     note: Any = None
     """The environment's own; lives no longer than the episode."""
 
