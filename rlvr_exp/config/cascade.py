@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import yaml
+
+from rlvr_exp.config.environment import SINGLE_TURN
 from rlvr_exp.config.options import option
 from rlvr_exp.core.errors import InputProblem
 
@@ -110,5 +113,14 @@ def starts_missing(config: Any) -> Iterator[InputProblem]:
 
 def of_cascade(run: str) -> bool:
     """Whether a run directory is that of a cascade, by its own config.yaml."""
-    lines = (Path(run) / "config.yaml").read_text(encoding="utf-8").splitlines()
-    return "stage: cascade" in lines
+    return bool(_written(run).get("stage") == "cascade")
+
+
+def of_several_turns(run: str) -> bool:
+    """Whether the episodes of a run have several turns, so that a prompt may hold an earlier answer."""
+    environment = _written(run).get("environment") or {}
+    return of_cascade(run) or environment.get("_target_", SINGLE_TURN) != SINGLE_TURN
+
+
+def _written(run: str) -> dict[str, Any]:
+    return yaml.safe_load((Path(run) / "config.yaml").read_text(encoding="utf-8")) or {}

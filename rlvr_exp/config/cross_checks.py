@@ -6,6 +6,7 @@ from typing import Any
 from rlvr_exp.config.adapter import recorded
 from rlvr_exp.config.benchmark import DafnyUniversal
 from rlvr_exp.config.cascade import Cascade
+from rlvr_exp.config.environment import SINGLE_TURN
 from rlvr_exp.config.model import continued, has_adapter
 from rlvr_exp.config.prepare import DafnyCorpus, DafnyUsable
 from rlvr_exp.config.ranks import of_ranks
@@ -18,7 +19,6 @@ from rlvr_exp.core.errors import InputProblem
 RATES = {"sft": (2e-5, 2e-4)}
 """Stage -> the rate below which an adapter hardly moves, and a usual rate, about ten times that of full fine-tuning."""
 RATES_OF_RL = (1e-5, 2e-5)
-SINGLE_TURN = "rlvr_exp.episodes.environments.single_turn.SingleTurn"
 
 
 def cross_check(config: Config) -> Iterator[InputProblem]:

@@ -4,8 +4,10 @@ from dataclasses import dataclass
 
 from rlvr_exp.config.options import configures, option
 
+SINGLE_TURN = "rlvr_exp.episodes.environments.single_turn.SingleTurn"
 
-@configures("rlvr_exp.episodes.environments.single_turn.SingleTurn")
+
+@configures(SINGLE_TURN)
 @dataclass
 class SingleTurn:
     """One prompt, one completion, one verdict."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rlvr_exp.config.adapter import is_adapter
 from rlvr_exp.config.benchmark import Memory
-from rlvr_exp.config.cascade import of_cascade, starts_missing
+from rlvr_exp.config.cascade import of_cascade, of_several_turns, starts_missing
 from rlvr_exp.config.infer import STDIN, Infer
 from rlvr_exp.config.model import Model, base
 from rlvr_exp.config.optimizer import AdamW8bit
@@ -159,6 +159,9 @@ def _rollouts(where: str, directory: str) -> Iterator[MissingArtifact]:
         yield MissingArtifact(
             InputProblem(where, "the answers of a cascade stand on one another", directory, allowed), ""
         )
+    elif where == "replay.run" and of_several_turns(directory):
+        what = "a step with several turns is not repeated from its rollouts"
+        yield MissingArtifact(InputProblem(where, what, directory, "a run of environment=single_turn"), "")
     elif not any((Path(directory) / "rollouts").glob("step_*.jsonl.gz")):
         allowed = "a run directory with rollouts/, as +stage=grpo and +stage=ppo write them"
         yield MissingArtifact(InputProblem(where, "the run holds no rollouts", directory, allowed), "")
