@@ -55,9 +55,10 @@ def _on_one_base(model, own: Mapping[str, str], seed: int) -> dict[str, Policy]:
 
 @contextmanager
 def acting(policies: Mapping[str, Policy], role: str) -> Iterator[Policy]:
-    """The role's policy, ready to sample; after the block the previous adapter is active."""
+    """The role's policy, ready to sample; after the block the previous adapter is active. A policy that acts alone has no
+    adapter of its role's name, and is ready."""
     policy = policies[role]
-    if not isinstance(policy.model, PeftModel):
+    if not isinstance(policy.model, PeftModel) or role not in policy.model.peft_config:
         yield policy
         return
     before = policy.model.active_adapter
