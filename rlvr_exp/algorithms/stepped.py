@@ -6,6 +6,7 @@ Seams of the pinned Transformers: `train` prepares the model and calls `_inner_t
 sets `self.optimizer`; `compute_loss` returns the loss of a pass.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -21,7 +22,7 @@ from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.models.zero3 import register_engine
 
 
-class Stepped:
+class Stepped(ABC):
     """Mixin before a Transformers trainer: its updates are requested one by one.
 
     A subclass turns a batch into passes: `take`, `passes`.
@@ -55,14 +56,14 @@ class Stepped:
         """Whether the next update needs a batch; otherwise it continues on the last one."""
         return True
 
+    @abstractmethod
     def take(self, batch: Any) -> Any:
         """Cut a batch into the passes of its updates; returns the batch as the updates use it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def passes(self) -> tuple[Sequence[Mapping[str, Any]], Any]:
         """The inputs of each pass of the next update, and the number of items that their losses are divided by (None:
         the inputs have it)."""
-        raise NotImplementedError
 
     def gradient(self) -> torch.Tensor:
         """Accumulate the gradient of an update over its passes; returns the sum of their losses."""
@@ -105,7 +106,7 @@ class Stepped:
         """Tensors and plain values that a resumed trainer needs."""
         return {}
 
-    def load_trainer_state(self, state: Mapping[str, Any]) -> None:
+    def load_trainer_state(self, state: Mapping[str, Any]) -> None:  # noqa: B027 - a trainer may have no state
         """Restore the state that `trainer_state` returned; called before `train`."""
 
     def _inner_training_loop(self, *_: Any, args: Any, resume_from_checkpoint: str | None = None, **__: Any) -> None:
@@ -116,7 +117,7 @@ class Stepped:
         self.current_gradient_accumulation_steps = 1
         self.model_wrapped.zero_grad()
 
-    def _load_from_checkpoint(self, *_: Any, **__: Any) -> None:
+    def _load_from_checkpoint(self, *_: Any, **__: Any) -> None:  # noqa: B027 - it does nothing on purpose
         """Nothing: the weights are loaded already; Transformers does not find those of adapters, values and shards."""
 
     def _load_optimizer_and_scheduler(self, checkpoint: str) -> None:

@@ -80,11 +80,6 @@ class Episode:
         parent = self.turns[index].parent
         return 0 if parent is None else 1 + self.depth(parent)
 
-    def root(self, index: int) -> int:
-        """The first turn of a turn's branch."""
-        parent = self.turns[index].parent
-        return index if parent is None else self.root(parent)
-
 
 @dataclass(frozen=True)
 class Sample:

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from rlvr_exp.config import load as load_config
+from rlvr_exp.config.environment import SINGLE_TURN
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.evaluation.metrics import METRICS, latency, task_values, verdict_counts
 from rlvr_exp.evaluation.paired import paired
@@ -63,6 +64,7 @@ def _baseline(config) -> list[EvalSample]:
 def _conditions(config) -> dict[str, object]:
     """All options except the policy that determine the evaluation, flat."""
     nodes = {name: asdict(getattr(config, name)) for name in ("evaluation", "data", "verifier", "sandbox")}
+    nodes["environment"] = asdict(config.environment) if config.environment else {"_target_": SINGLE_TURN}
     nodes["model"] = {name: getattr(config.model, name) for name in ("max_prompt_tokens", "max_completion_tokens")}
     flat = {f"{node}.{name}": value for node, values in nodes.items() for name, value in values.items()}
     return {key: value for key, value in flat.items() if key not in MACHINE}

@@ -6,13 +6,14 @@ from tempfile import TemporaryDirectory
 
 from rlvr_exp.config import build
 from rlvr_exp.config.cascade import ANNOTATOR
+from rlvr_exp.evaluation.text_similarity import saved_role_rates
 from rlvr_exp.models.role_policies import acting
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.rollouts.collect import Collector, RoleRules
 from rlvr_exp.stages.shared.components import RunComponents, build_components, rl_split, training_tasks
 from rlvr_exp.stages.shared.environments import runner_of, training_environment
 from rlvr_exp.stages.shared.fit import Training, fit
-from rlvr_exp.stages.shared.held_out import evaluate_and_save, evaluate_before, held_out_success, saved_metrics
+from rlvr_exp.stages.shared.held_out import evaluate_and_save, evaluate_before, held_out_success
 from rlvr_exp.stages.shared.role_options import algorithm_of, learning_roles, of_role
 from rlvr_exp.stages.shared.rollout_feed import RolloutFeed, check_signal
 from rlvr_exp.training.rl_learner import RLLearner
@@ -24,7 +25,7 @@ def run(config, context: RunContext) -> StageResult:
         before = context.before = evaluate_before(components, config, context)
         steps, final = train(components, config, context, collector)
         after = evaluate_and_save(components, config, context, "after")
-    return StageResult(before=before, after=after, metrics=final | saved_metrics(context), steps=steps)
+    return StageResult(before=before, after=after, metrics=final | saved_role_rates(context.directory), steps=steps)
 
 
 def collector_of(components: RunComponents, config, context: RunContext) -> Collector:

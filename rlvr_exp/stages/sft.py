@@ -13,6 +13,7 @@ from rlvr_exp.config import build
 from rlvr_exp.config.batching import Batches, derive
 from rlvr_exp.episodes.episode import POLICY
 from rlvr_exp.evaluation.leakage import check_leakage
+from rlvr_exp.evaluation.text_similarity import saved_role_rates
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext, StageResult
@@ -23,7 +24,7 @@ from rlvr_exp.stages.shared.components import (
     training_tasks,
 )
 from rlvr_exp.stages.shared.fit import Training, fit
-from rlvr_exp.stages.shared.held_out import evaluate_and_save, evaluate_before, held_out_success, saved_metrics
+from rlvr_exp.stages.shared.held_out import evaluate_and_save, evaluate_before, held_out_success
 from rlvr_exp.training.loop import Measurement
 from rlvr_exp.training.sft_learner import GoldFeed, SFTLearner
 
@@ -33,7 +34,7 @@ def run(config, context: RunContext) -> StageResult:
         before = context.before = {} if config.model.from_scratch else evaluate_before(components, config, context)
         steps, final = train(components, config, context)
         after = evaluate_and_save(components, config, context, "after")
-    return StageResult(before=before, after=after, metrics=final | saved_metrics(context), steps=steps)
+    return StageResult(before=before, after=after, metrics=final | saved_role_rates(context.directory), steps=steps)
 
 
 def train(components: RunComponents, config, context: RunContext) -> tuple[int, dict[str, float]]:

@@ -99,10 +99,8 @@ class Learner:
     def end(self) -> None:
         """After the last update. Raises GuardStop where none was applied."""
         self.guard.check(self.steps, ended=True)
-        self.trainer._tr_loss, self.trainer._total_loss_scalar = (
-            torch.tensor(0.0),
-            0.0,
-        )  # Of a summary that nobody reads.
+        # Transformers sums up losses that its own loop would have noted; nobody reads the sum.
+        self.trainer._tr_loss, self.trainer._total_loss_scalar = torch.tensor(0.0), 0.0
         self.trainer._finalize_training(None, 0, self._began)
 
     def row(self) -> dict[str, float]:

@@ -37,12 +37,12 @@ class Retry(Environment):
         last = [index for index in range(len(episode.turns)) if episode.depth(index) == depth]
         if self._best:
             last = [max(last, key=lambda index: rank(episode.turns[index].completion))]
-        return [self._again(episode, index, depth + 1) for index in last if follows(episode.turns[index].completion)]
+        return [self._retry(episode, index, depth + 1) for index in last if follows(episode.turns[index].completion)]
 
     def _first(self, index: int) -> tuple[int, ...]:
         return (1, index) if self._best else (index,)
 
-    def _again(self, episode: Episode, index: int, attempt: int) -> Sample:
+    def _retry(self, episode: Episode, index: int, attempt: int) -> Sample:
         turn, task = episode.turns[index], episode.task
         prompt = self._domain.retry_prompt(task, turn.completion.text, feedback(turn.completion.verdict))
         if self._best:

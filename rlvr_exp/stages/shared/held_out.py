@@ -4,7 +4,6 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
 
 from rlvr_exp.core.errors import Interrupted
 from rlvr_exp.core.phase import EVALUATE, phase
@@ -13,7 +12,7 @@ from rlvr_exp.evaluation.evaluate_episodes import evaluate_episodes
 from rlvr_exp.evaluation.leakage import check_leakage
 from rlvr_exp.evaluation.metrics import METRICS, Rate, rates_from
 from rlvr_exp.evaluation.saved import save, saved_rates
-from rlvr_exp.evaluation.text_similarity import metrics_by_role, saved_role_rates
+from rlvr_exp.evaluation.text_similarity import metrics_by_role
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.records.rollout_files import EvalSample, When
@@ -54,11 +53,6 @@ def _save(components: RunComponents, context: RunContext, when: When, scored: Se
         return save(context.directory, when, scored, METRICS, {"roles": roles} if roles else None)
     save_task_index(context.directory, [replace(task, gold=stages.example(task).annotated_body) for task in tasks])
     return save(context.directory, when, scored, CASCADE_METRICS, cascade_sections(components.domain, scored))
-
-
-def saved_metrics(context: RunContext) -> dict[str, Any]:
-    """Metrics of the run's last evaluation, for the summary."""
-    return saved_role_rates(context.directory)
 
 
 def held_out_success(components: RunComponents, config, context: RunContext) -> Measurement:

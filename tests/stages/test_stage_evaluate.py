@@ -1,0 +1,25 @@
+"""A baseline is compared with only where it was measured in the same way."""
+
+from pathlib import Path
+
+import pytest
+
+from rlvr_exp.config import compose, to_yaml
+from rlvr_exp.core.errors import InputError
+from rlvr_exp.stages.evaluate import _baseline
+
+RETRY = ["environment=retry", "environment.attempts=3"]
+
+
+def compared(folder: Path, theirs: list[str], ours: list[str]) -> list[str]:
+    """The keys that a baseline is refused for; it has no evaluation to be read, which is the fault of no key."""
+    (folder / "config.yaml").write_text(to_yaml(compose(["+stage=grpo", *theirs])))
+    with pytest.raises(InputError) as refused:
+        _baseline(compose(["+stage=evaluate", f"evaluate.baseline={folder}", *ours]).config)
+    return [problem.what for problem in refused.value.problems if problem.where == "evaluate.baseline"]
+
+
+def test_attempts_with_the_verifiers_words_are_another_measurement(tmp_path: Path) -> None:
+    assert compared(tmp_path, RETRY, RETRY) == compared(tmp_path, [], []) == []
+    assert any("environment" in what for what in compared(tmp_path, RETRY, []))
+    assert "environment.attempts differs" in compared(tmp_path, RETRY, ["environment=retry"])
