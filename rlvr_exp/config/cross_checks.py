@@ -38,6 +38,8 @@ def cross_check(config: Config) -> Iterator[InputProblem]:
     if proves and not isinstance(config.verifier, DafnyVerifierOptions):
         target = getattr(config.verifier, "_target_", "")
         yield InputProblem("verifier", "proves no Dafny program", target, "dafny", "", "verifier=dafny, or drop it")
+    if any(node is not None and node.cascade for node in (config.evaluate, config.infer)):
+        yield from _data_of_cascade(config)
     if not reads(config, "optimizer"):
         return
     if getattr(config.verifier, "process", "") == "shared":
@@ -62,14 +64,18 @@ def cross_check(config: Config) -> Iterator[InputProblem]:
         yield InputProblem("algorithm.reference_sync_steps", what, str(sync), "0 with an adapter", "", "drop it")
 
 
-def _of_cascade(config: Config, cascade: Cascade) -> Iterator[InputProblem]:
-    """Combinations that two roles learning from the same cascades rule out."""
-    algorithm = config.algorithm
+def _data_of_cascade(config: Config) -> Iterator[InputProblem]:
     if not getattr(config.data, "_target_", "").endswith("dafny.domain.DafnyDomain"):
         yield InputProblem(
             "data", "a cascade writes and annotates Dafny", config.data._target_, "data=dafny", "", "data=dafny"
         )
-    elif config.data.role != "writer":
+
+
+def _of_cascade(config: Config, cascade: Cascade) -> Iterator[InputProblem]:
+    """Combinations that two roles learning from the same cascades rule out."""
+    algorithm = config.algorithm
+    yield from _data_of_cascade(config)
+    if getattr(config.data, "role", "writer") != "writer":
         what = "the tasks of a cascade are the writer's; the annotator annotates what it wrote"
         yield InputProblem("data.role", what, config.data.role, "writer", "", "drop it")
     if cascade.mode == "alternating" and algorithm.max_steps <= cascade.every_steps:

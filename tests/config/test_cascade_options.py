@@ -4,9 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rlvr_exp.config import compose
 from rlvr_exp.config.cascade import CREDITS, MODES, Cascade
 from rlvr_exp.config.compose import compose_lenient
 from rlvr_exp.config.needs import missing_artifacts
+from rlvr_exp.core.errors import InputError
 
 BASE = ["+stage=cascade"]
 
@@ -72,3 +74,10 @@ def test_rollouts_of_a_cascade_are_not_judged_one_by_one(stage: str, tmp_path) -
 def test_a_role_without_weights_is_told(tmp_path) -> None:
     config = compose_lenient(["+stage=cascade", f"cascade.writer={tmp_path}"]).config
     assert "cascade.writer" in [need.problem.where for need in missing_artifacts(config)]
+
+
+@pytest.mark.parametrize("stage", ["evaluate", "infer"])
+def test_a_trained_cascade_needs_dafny_wherever_it_is_used(stage) -> None:
+    with pytest.raises(InputError, match="a cascade writes and annotates Dafny"):
+        compose([f"+stage={stage}", f"{stage}.cascade=model"])
+    compose([f"+stage={stage}", f"{stage}.cascade=model", "data=dafny"])
