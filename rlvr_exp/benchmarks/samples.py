@@ -3,7 +3,9 @@
 from typing import Any
 
 from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.tasks.problems import Case, DafnyProblem, PytestProblem, PythonProblem
+from rlvr_exp.tasks.formats.dafny import DafnyProblem
+from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
+from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
 from rlvr_exp.verifiers.base import Request
 
 Function = tuple[str, str, list[Any], Any]

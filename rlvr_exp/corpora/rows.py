@@ -14,8 +14,9 @@ from rlvr_exp.corpora.row_files import write_rows
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.tasks.code.literals import is_json, written
+from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
+from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
 from rlvr_exp.tasks.mutants import chosen, stub_programs
-from rlvr_exp.tasks.problems import Case, PytestProblem, PythonProblem
 
 
 def make(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:

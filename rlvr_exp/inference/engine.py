@@ -18,17 +18,16 @@ from rlvr_exp.episodes.episode import POLICY, Draws, Episode
 from rlvr_exp.episodes.types import unsampled
 from rlvr_exp.inference.beams import Beams
 from rlvr_exp.inference.inputs import InferenceTask, from_row
-from rlvr_exp.inference.layout import laid_out
 from rlvr_exp.inference.scoring import logprob
 from rlvr_exp.inference.solution import Attempt, Solution
-from rlvr_exp.inference.syntax import fault_of
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.rollout_loop import generate_and_verify
 from rlvr_exp.rollouts.run_episodes import TOO_LONG, EpisodeRunner, Player
 from rlvr_exp.rollouts.sampler import SamplingParams
 from rlvr_exp.tasks.arc.domain import Arc
 from rlvr_exp.tasks.base import Domain, Task
-from rlvr_exp.tasks.row_formats import Fault, Fields
+from rlvr_exp.tasks.formats.candidates import fault_of, laid_out
+from rlvr_exp.tasks.formats.fields import Fault, Fields
 from rlvr_exp.verifiers.base import Direct, Request, Verdict, Verifier
 
 

@@ -20,24 +20,22 @@ from typing import Any
 
 from rlvr_exp.config.names import suggest
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.inference.problems import CANDIDATE, RowDomain, read_problem
 from rlvr_exp.tasks.arc.domain import Arc, to_task
 from rlvr_exp.tasks.arc.load import record_of
 from rlvr_exp.tasks.base import Domain, Task
+from rlvr_exp.tasks.formats.domain import RowDomain
+from rlvr_exp.tasks.formats.fields import Fault, Fields, RowId, identity_of, object_of
+from rlvr_exp.tasks.formats.rows import FORMATS
 from rlvr_exp.tasks.row_file import lines, opened
-from rlvr_exp.tasks.row_formats import Fault, Fields, RowId, identity_of, object_of
 
 OPTION = "infer.input"
 SHOWN = 20
 """Faults printed before the rest is only counted."""
 LONGEST = 64 << 20
 """Bytes of a row."""
-FORMATS = {"arc": ("train", "test"), "ast_grep": ("language", "before"), "python_io": ("cases",)} | {
-    "pytest": ("tests",),
-    "dafny": ("program",),
-}
+KEYS = {"arc": ("train", "test")} | {name: form.keys for name, form in FORMATS.items()}
 """Keys that identify a row's format; the first match holds."""
-DOMAINS: Mapping[str, Domain] = {form: RowDomain(form) for form in CANDIDATE}
+DOMAINS: Mapping[str, RowDomain] = {name: RowDomain(name) for name in FORMATS}
 
 
 @dataclass(frozen=True)
@@ -53,12 +51,12 @@ class InferenceTask:
 def from_row(fields: Fields, arc: Arc) -> InferenceTask:
     """One row. Raises Fault for a key that is missing or holds what is not allowed."""
     identity = identity_of(fields)
-    form = next((form for form, keys in FORMATS.items() if all(key in fields for key in keys)), None)
+    form = next((form for form, keys in KEYS.items() if all(key in fields for key in keys)), None)
     if form is None:
-        known = "; ".join(f"{' and '.join(keys)} ({form})" for form, keys in FORMATS.items())
+        known = "; ".join(f"{' and '.join(keys)} ({form})" for form, keys in KEYS.items())
         raise Fault(f"of no known format: it has {', '.join(map(str, fields))}, a task has {known}")
     if form != "arc":
-        return InferenceTask(identity, read_problem(fields, form, str(identity)), DOMAINS[form])
+        return InferenceTask(identity, DOMAINS[form].task(fields), DOMAINS[form])
     try:
         record = record_of(dict(fields), "the puzzle", str(identity), str(fields.get("family", "arc")), "")
     except InputError as fault:

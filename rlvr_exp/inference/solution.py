@@ -5,7 +5,7 @@ from typing import Any
 
 from rlvr_exp.episodes.serialize import to_plain
 from rlvr_exp.episodes.types import Completion
-from rlvr_exp.tasks.row_formats import RowId
+from rlvr_exp.tasks.formats.fields import RowId
 from rlvr_exp.verifiers.base import Verdict
 
 VERDICT = ("outcome", "bucket", "rule", "score", "passed", "total", "log")

@@ -3,7 +3,7 @@
 from typing import Any
 
 from rlvr_exp.records.resumable_jsonl import ResumableJsonl, shown
-from rlvr_exp.tasks.row_formats import RowId
+from rlvr_exp.tasks.formats.fields import RowId
 from rlvr_exp.verifiers.base import OUTCOMES, Verdict
 
 KEYS = ("id", "outcome", "bucket", "rule", "score", "passed", "total", "seconds", "cached", "log")

@@ -19,8 +19,8 @@ from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.records.verdict_file import VerdictFile
 from rlvr_exp.stages.shared.verifier_setup import build_verifier, checked_description
 from rlvr_exp.stages.shared.verify_rows import RowVerification
+from rlvr_exp.tasks.formats.rows import FORMATS
 from rlvr_exp.tasks.row_file import fingerprint, lines
-from rlvr_exp.tasks.row_formats import FORMATS
 from rlvr_exp.verifiers.base import Verifier
 
 

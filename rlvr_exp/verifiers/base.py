@@ -88,7 +88,7 @@ class Verifier(ABC):
     version: str
     """Changes whenever a verdict could change: part of every cache key and of the manifest."""
     row_format: str = ""
-    """The row format it reads, one of rlvr_exp.tasks.row_formats.FORMATS; empty: the format of its own name."""
+    """The row format it reads, one of rlvr_exp.tasks.formats.rows.FORMATS; empty: the format of its own name."""
 
     @abstractmethod
     def submit(self, request: Request) -> Future[Verdict]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 
-from rlvr_exp.tasks.row_formats import RowId
+from rlvr_exp.tasks.formats.fields import RowId
 from rlvr_exp.verifiers.base import WINDOW, Verdict
 
 MOST_BYTES = 256 << 20

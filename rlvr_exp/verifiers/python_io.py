@@ -29,7 +29,7 @@ from rlvr_exp.sandbox.harnesses.python import calls
 from rlvr_exp.sandbox.pool import packages
 from rlvr_exp.sandbox.pool.jobs import Job, JobLimits, JobResult
 from rlvr_exp.sandbox.pool.pool import Pool, SandboxOptions
-from rlvr_exp.tasks.problems import Case, PythonProblem, StdinCase
+from rlvr_exp.tasks.formats.python_io import Case, PythonProblem, StdinCase
 from rlvr_exp.verifiers.base import Request, Verdict
 from rlvr_exp.verifiers.cache import CacheOptions
 from rlvr_exp.verifiers.case_records import CaseRecords

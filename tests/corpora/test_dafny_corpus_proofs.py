@@ -10,7 +10,7 @@ from rlvr_exp.config import compose
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.dafny.domain import EMBEDDED
-from rlvr_exp.tasks.problems import DafnyProblem
+from rlvr_exp.tasks.formats.dafny import DafnyProblem
 from rlvr_exp.verifiers.base import Request
 from rlvr_exp.verifiers.dafny.tool import Tool
 from rlvr_exp.verifiers.dafny.verifier import DafnyVerifier

@@ -11,8 +11,9 @@ from makers import made
 
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.tasks.code.domain import Code
-from rlvr_exp.tasks.problems import Case, PytestProblem
-from rlvr_exp.tasks.row_formats import Row, read_row
+from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
+from rlvr_exp.tasks.formats.python_io import Case
+from rlvr_exp.tasks.formats.rows import Row, read_row
 
 
 def converted(data: Path, run: Path, *words: str, judge: str = "pytest") -> list[Row]:

@@ -10,8 +10,11 @@ from rlvr_exp.core.errors import InputError
 from rlvr_exp.inference.inputs import from_file, from_row, select_tasks
 from rlvr_exp.tasks.arc.domain import Arc
 from rlvr_exp.tasks.arc.prompt import Wording
-from rlvr_exp.tasks.problems import AstGrepProblem, DafnyProblem, PytestProblem, PythonProblem
-from rlvr_exp.tasks.row_formats import Fault
+from rlvr_exp.tasks.formats.ast_grep import AstGrepProblem
+from rlvr_exp.tasks.formats.dafny import DafnyProblem
+from rlvr_exp.tasks.formats.fields import Fault
+from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
+from rlvr_exp.tasks.formats.python_io import PythonProblem
 
 ARC = Arc()
 PROBLEMS = {"python_io": PythonProblem, "pytest": PytestProblem, "dafny": DafnyProblem, "ast_grep": AstGrepProblem}

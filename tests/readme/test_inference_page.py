@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from rlvr_exp.inference.inputs import FORMATS, from_row
+from rlvr_exp.inference.inputs import KEYS as FORMAT_KEYS
+from rlvr_exp.inference.inputs import from_row
 from rlvr_exp.inference.solution import KEYS
 from rlvr_exp.tasks.arc.domain import Arc
 
@@ -41,7 +42,7 @@ def test_every_row_that_is_shown_can_be_asked(line):
 
 def test_the_tables_name_every_key():
     assert all(f"`{key}`" in PAGE for key in KEYS)
-    assert all(f"`{key}`" in PAGE for keys in FORMATS.values() for key in keys)
+    assert all(f"`{key}`" in PAGE for keys in FORMAT_KEYS.values() for key in keys)
 
 
 def test_the_python_example_runs(tmp_path):

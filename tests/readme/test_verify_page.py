@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rlvr_exp.records.verdict_file import KEYS
-from rlvr_exp.tasks.row_formats import Row, read_row
+from rlvr_exp.tasks.formats.rows import Row, read_row
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "rlvr_exp" / "docs" / "verify.md").read_text()

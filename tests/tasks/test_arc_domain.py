@@ -10,7 +10,7 @@ from rlvr_exp.core.errors import InputError
 from rlvr_exp.tasks.arc import grid, prompt
 from rlvr_exp.tasks.arc.domain import Arc
 from rlvr_exp.tasks.arc.prompt import Wording, read
-from rlvr_exp.tasks.problems import Case
+from rlvr_exp.tasks.formats.python_io import Case
 
 GOLD = "def solve(g):\n    return [r[::-1] for r in g]\n"
 

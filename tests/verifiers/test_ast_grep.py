@@ -11,7 +11,9 @@ pytest.importorskip("ast_grep_py")
 from rlvr_exp.config.verifier import LEVELS, Sandbox
 from rlvr_exp.sandbox.pool.jobs import Job
 from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.tasks.problems import AstGrepProblem, Limits, PythonProblem
+from rlvr_exp.tasks.formats.ast_grep import AstGrepProblem
+from rlvr_exp.tasks.formats.limits import Limits
+from rlvr_exp.tasks.formats.python_io import PythonProblem
 from rlvr_exp.verifiers.ast_grep import AstGrep
 from rlvr_exp.verifiers.base import Request, Verdict
 

@@ -9,7 +9,7 @@ pytest.importorskip("ast_grep_py")
 
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.tasks.problems import AstGrepProblem
+from rlvr_exp.tasks.formats.ast_grep import AstGrepProblem
 from rlvr_exp.verifiers.ast_grep import AstGrep
 from rlvr_exp.verifiers.base import Request, Verdict
 

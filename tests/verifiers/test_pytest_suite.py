@@ -7,7 +7,9 @@ from types import SimpleNamespace
 import pytest
 
 from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.tasks.problems import Limits, PytestProblem, PythonProblem
+from rlvr_exp.tasks.formats.limits import Limits
+from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
+from rlvr_exp.tasks.formats.python_io import PythonProblem
 from rlvr_exp.verifiers.base import Request, Verdict
 from rlvr_exp.verifiers.suite.verifier import PytestSuite
 

@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.tasks.problems import Case, Limits, PythonProblem
+from rlvr_exp.tasks.formats.limits import Limits
+from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
 from rlvr_exp.verifiers import python_io
 from rlvr_exp.verifiers.base import Request
 from rlvr_exp.verifiers.engine import VerificationJob

@@ -11,7 +11,7 @@ import pytest
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.sandbox.isolation.levels import LEVELS
 from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.tasks.problems import Case, PythonProblem, StdinCase
+from rlvr_exp.tasks.formats.python_io import Case, PythonProblem, StdinCase
 from rlvr_exp.verifiers.base import Request, Verdict
 from rlvr_exp.verifiers.python_io import PythonIO
 

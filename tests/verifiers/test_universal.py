@@ -8,7 +8,10 @@ import pytest
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.tasks.arc.domain import Arc
 from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.tasks.problems import AstGrepProblem, Case, Limits, PytestProblem, PythonProblem, StdinCase
+from rlvr_exp.tasks.formats.ast_grep import AstGrepProblem
+from rlvr_exp.tasks.formats.limits import Limits
+from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
+from rlvr_exp.tasks.formats.python_io import Case, PythonProblem, StdinCase
 from rlvr_exp.verifiers.base import Request
 from rlvr_exp.verifiers.compare import equal
 from rlvr_exp.verifiers.python_io import PythonIO

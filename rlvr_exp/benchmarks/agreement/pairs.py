@@ -10,8 +10,9 @@ from rlvr_exp.benchmarks.agreement import naive
 from rlvr_exp.benchmarks.agreement.programs import HEAD, function
 from rlvr_exp.benchmarks.agreement.values import value, written
 from rlvr_exp.tasks.base import Candidate
+from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
+from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
 from rlvr_exp.tasks.mutants import chosen
-from rlvr_exp.tasks.problems import Case, PytestProblem, PythonProblem
 from rlvr_exp.verifiers.base import Request, Verifier
 
 

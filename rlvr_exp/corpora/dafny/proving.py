@@ -13,7 +13,7 @@ from rlvr_exp.corpora.dafny.row import Built
 from rlvr_exp.corpora.splits import sizes
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.tasks.problems import DafnyProblem
+from rlvr_exp.tasks.formats.dafny import DafnyProblem
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier
 
 EVERY = 100

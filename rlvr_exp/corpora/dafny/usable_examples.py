@@ -23,7 +23,7 @@ from rlvr_exp.tasks.dafny.pairs import Pairings, build_pairings_for_annotator, b
 from rlvr_exp.tasks.dafny.role_examples import Role
 from rlvr_exp.tasks.dafny.syntax import Unreadable
 from rlvr_exp.tasks.dafny.tokens import plain
-from rlvr_exp.tasks.problems import DafnyProblem
+from rlvr_exp.tasks.formats.dafny import DafnyProblem
 from rlvr_exp.verifiers.base import Request, Verdict
 from rlvr_exp.verifiers.dafny import guards
 from rlvr_exp.verifiers.dafny.declarations import read_declarations

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.stages.shared.gold_check import why
 from rlvr_exp.tasks.base import Candidate, Domain, Task
+from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.mutants import stub_programs
-from rlvr_exp.tasks.problems import PytestProblem
 from rlvr_exp.verifiers.base import Request, Verifier
 
 WEAK = "a hollow program passes"

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from rlvr_exp.tasks.base import Candidate, Domain, Task
 from rlvr_exp.tasks.completion import syntax_fault
+from rlvr_exp.tasks.formats.rows import format_of
 from rlvr_exp.tasks.mutants import chosen, stub_programs
-from rlvr_exp.tasks.problems import PytestProblem, PythonProblem
 from rlvr_exp.verifiers.universal import fixed_answers
 
 KINDS = ("gold", "wrong", "hollow", "mutant", "universal")
@@ -44,7 +44,8 @@ def _from_the_set(domain: Domain, task: Task, mutants: int) -> Iterator[Validati
         return
     gold = domain.parse(task.gold, task)
     yield ValidationCandidate(task, "gold", "", gold)
-    if not isinstance(task.problem, PythonProblem | PytestProblem):
+    form = format_of(task.problem)
+    if form is None or not form.is_python:
         yield ValidationCandidate(task, "hollow", "empty", Candidate(""))
     elif gold.text is not None and syntax_fault(gold.text) is None:
         for one in stub_programs(gold.text):

@@ -13,8 +13,8 @@ from rlvr_exp.evaluation.verdict_counter import VerdictCounter
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.records.verdict_file import VerdictFile, row_of
 from rlvr_exp.stages.shared.verifier_setup import system_metrics
+from rlvr_exp.tasks.formats.rows import Malformed, read_row
 from rlvr_exp.tasks.row_file import RowLine
-from rlvr_exp.tasks.row_formats import Malformed, read_row
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier, completed_future
 from rlvr_exp.verifiers.guarded import NoVerdictRate
 from rlvr_exp.verifiers.ordered_futures import OrderedFutures, Pending

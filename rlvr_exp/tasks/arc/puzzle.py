@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from rlvr_exp.tasks.arc.grid import Grid, to_lists
-from rlvr_exp.tasks.problems import Case, PythonProblem
+from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
 
 ENTRY_POINT = "solve"
 

@@ -17,12 +17,13 @@ from rlvr_exp.tasks.base import Candidate, Domain, Task
 from rlvr_exp.tasks.code.literals import written
 from rlvr_exp.tasks.code.load import AUTO, load
 from rlvr_exp.tasks.code.names import statements
-from rlvr_exp.tasks.code.record import JUDGES, CodeInputs, CodeRecord
+from rlvr_exp.tasks.code.prompt import write
+from rlvr_exp.tasks.code.record import JUDGES, CodeRecord
 from rlvr_exp.tasks.code.weak import WEAK, fixed_answer
 from rlvr_exp.tasks.completion import whole_program
-from rlvr_exp.tasks.problems import Case, PytestProblem, PythonProblem
+from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
+from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
 
-ANSWER = "Answer with the whole program, imports and helpers included, in one code block."
 HARDEST = 60
 """Statements of a solution from which on a task counts as hardest."""
 
@@ -106,15 +107,3 @@ def _content(problem: PytestProblem | PythonProblem) -> Any:
 def form_of(judge: str) -> str:
     """The form of problems that a verifier takes, from its name or its class's path; test files for a user's own."""
     return next((form for form in JUDGES if form in judge.lower()), JUDGES[0])
-
-
-def write(inputs: CodeInputs) -> str:
-    """The prompt of a task."""
-    parts = [inputs.instruction.strip()]
-    if inputs.before:
-        parts.append(f"```python\n{inputs.before.strip(chr(10))}\n```")
-    if inputs.given:
-        lead = "It has to satisfy" if inputs.given.lstrip().startswith("assert") else ""
-        shown = f"```python\n{inputs.given.strip(chr(10))}\n```"
-        parts.append(f"{lead}\n{shown}" if lead else shown)
-    return "\n\n".join([*parts, ANSWER]) + "\n"

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from rlvr_exp.tasks.completion import tree, unified
-from rlvr_exp.tasks.problems import Case, PythonProblem
+from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
 
 
 class NoCases(Exception):

@@ -2,21 +2,12 @@
 
 from dataclasses import dataclass
 
-from rlvr_exp.tasks.problems import PytestProblem, PythonProblem
+from rlvr_exp.tasks.code.prompt import CodeInputs
+from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
+from rlvr_exp.tasks.formats.python_io import PythonProblem
 
 JUDGES = ("pytest", "python_io")
 """The two forms of a problem: a test file, or cases whose expected values never reach the candidate."""
-
-
-@dataclass(frozen=True)
-class CodeInputs:
-    """What a prompt is worded from."""
-
-    instruction: str
-    before: str = ""
-    """The program to edit or to repair; empty where the task is to write a new program."""
-    given: str = ""
-    """A signature, a header or an example that the program has to fit."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ with many more fixed answers. Equality is that of the verifier: Python's own in 
 from collections.abc import Callable
 from typing import Any
 
-from rlvr_exp.tasks.problems import Case, PythonProblem
+from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
 
 WEAK = "its cases accept a fixed answer"
 """The reason why a task is left out, before the answer."""

@@ -24,7 +24,7 @@ from rlvr_exp.tasks.dafny.parse_body import body_of, closed
 from rlvr_exp.tasks.dafny.role_examples import ROLES, Role, RoleExample
 from rlvr_exp.tasks.dafny.stratify import LENGTHS, band, split_examples
 from rlvr_exp.tasks.dafny.tokens import tokens
-from rlvr_exp.tasks.problems import DafnyProblem
+from rlvr_exp.tasks.formats.dafny import DafnyProblem
 
 EMBEDDED = Path(__file__).parents[2] / "assets" / "dafny"
 SPLITS = ("train", "practice", "dev", "test", "test_unseen")

@@ -31,7 +31,8 @@ from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.edits.action import Action, parse_action
 from rlvr_exp.tasks.edits.faults import ActionFault
 from rlvr_exp.tasks.edits.languages import ENDINGS, language_of
-from rlvr_exp.tasks.problems import AstGrepProblem, PytestProblem
+from rlvr_exp.tasks.formats.ast_grep import AstGrepProblem
+from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.verifiers.ast_grep.likeness import equal_but_blanks, equal_text, first_difference
 from rlvr_exp.verifiers.ast_grep.tools import find_tools
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier

@@ -15,7 +15,7 @@ from typing import Literal
 from rlvr_exp.tasks.dafny import erase
 from rlvr_exp.tasks.dafny.syntax import CALLABLES, Declaration, parse
 from rlvr_exp.tasks.dafny.tokens import has_directive, tokens
-from rlvr_exp.tasks.problems import Protect
+from rlvr_exp.tasks.formats.dafny import Protect
 from rlvr_exp.verifiers.dafny import unsound
 from rlvr_exp.verifiers.dafny.declarations import PROVED, Facts, ProgramDeclarations, every, speaks_of
 from rlvr_exp.verifiers.dafny.scopes import Use

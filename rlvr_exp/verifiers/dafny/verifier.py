@@ -23,7 +23,7 @@ from rlvr_exp.sandbox import wire
 from rlvr_exp.sandbox.pool.cpu_budget import usable
 from rlvr_exp.tasks.dafny.syntax import Unreadable
 from rlvr_exp.tasks.dafny.tokens import has_directive, plain, printed
-from rlvr_exp.tasks.problems import DafnyProblem, Protect
+from rlvr_exp.tasks.formats.dafny import DafnyProblem, Protect
 from rlvr_exp.verifiers.base import Request, Verdict
 from rlvr_exp.verifiers.cache import CacheOptions
 from rlvr_exp.verifiers.dafny import guards, options

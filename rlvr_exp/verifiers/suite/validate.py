@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.tasks.problems import Limits, PytestProblem
+from rlvr_exp.tasks.formats.limits import Limits
+from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier
 
 

@@ -25,7 +25,7 @@ from rlvr_exp.sandbox import wire
 from rlvr_exp.sandbox.pool import packages
 from rlvr_exp.sandbox.pool.jobs import Job, JobLimits
 from rlvr_exp.sandbox.pool.pool import Pool, SandboxOptions
-from rlvr_exp.tasks.problems import PytestProblem
+from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.verifiers.base import Request, Verdict
 from rlvr_exp.verifiers.cache import CacheOptions
 from rlvr_exp.verifiers.engine import CachedVerifier, Judgement, VerificationJob

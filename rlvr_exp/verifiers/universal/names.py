@@ -3,7 +3,8 @@
 import ast
 
 from rlvr_exp.tasks.completion import tree
-from rlvr_exp.tasks.problems import PytestProblem, PythonProblem
+from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
+from rlvr_exp.tasks.formats.python_io import PythonProblem
 
 MODULE = "solution"
 

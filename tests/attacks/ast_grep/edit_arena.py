@@ -6,7 +6,8 @@ import json
 
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.tasks.problems import AstGrepProblem, Limits
+from rlvr_exp.tasks.formats.ast_grep import AstGrepProblem
+from rlvr_exp.tasks.formats.limits import Limits
 from rlvr_exp.verifiers.ast_grep import AstGrep
 from rlvr_exp.verifiers.base import Request, Verdict
 

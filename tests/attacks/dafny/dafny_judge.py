@@ -1,7 +1,8 @@
 """How the tests here request a verdict."""
 
 from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.tasks.problems import DafnyProblem, Limits
+from rlvr_exp.tasks.formats.dafny import DafnyProblem
+from rlvr_exp.tasks.formats.limits import Limits
 from rlvr_exp.verifiers.base import Request, Verdict
 from rlvr_exp.verifiers.dafny.verifier import DafnyVerifier
 

@@ -7,7 +7,7 @@ from dafny_attacks import ATTACKS, OVERLOADS
 from dafny_judge import Judge
 from dafny_programs import SORT, SORT_DONE
 
-from rlvr_exp.tasks.problems import Limits
+from rlvr_exp.tasks.formats.limits import Limits
 from rlvr_exp.verifiers.base import Verdict
 
 NAMES = [f"{family}: {name}" for family, name, _, _ in ATTACKS]

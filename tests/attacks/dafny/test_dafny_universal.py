@@ -7,7 +7,7 @@ from dafny_programs import EXTENDED, HOLE, LEMMAS, SORT, STACK
 
 from rlvr_exp.benchmarks.dafny_universal import check, problems_of, refused
 from rlvr_exp.tasks.dafny.tokens import plain, printed
-from rlvr_exp.tasks.problems import DafnyProblem
+from rlvr_exp.tasks.formats.dafny import DafnyProblem
 from rlvr_exp.verifiers.dafny import options
 from rlvr_exp.verifiers.dafny.run import RunLimits, Warm
 from rlvr_exp.verifiers.dafny.tool import find

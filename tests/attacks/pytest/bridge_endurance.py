@@ -15,7 +15,7 @@ from endurance import grown
 from suite_arena import RIGHT, SUITE, in_call, judge, make
 
 from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.tasks.problems import PytestProblem
+from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.verifiers.base import Request
 
 _FDS = "for fd in range(3, 100):\n    try: {what}\n    except OSError: pass\n"

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 
 from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.tasks.problems import PytestProblem
+from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.verifiers.base import Request, Verdict
 from rlvr_exp.verifiers.suite.verifier import PytestSuite
 

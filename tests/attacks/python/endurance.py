@@ -16,7 +16,7 @@ from pathlib import Path
 from python_arena import HONEST, LIMITS, PROBLEM, double, judge, make, unseen
 
 from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.tasks.problems import PythonProblem
+from rlvr_exp.tasks.formats.python_io import PythonProblem
 from rlvr_exp.verifiers.base import Request
 from rlvr_exp.verifiers.python_io import PythonIO
 

@@ -5,7 +5,7 @@ import time
 import pytest
 from python_arena import CASES, LIMITS, PROBLEM, double, judge
 
-from rlvr_exp.tasks.problems import Case, PythonProblem
+from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
 
 pytestmark = pytest.mark.usefixtures("honest_after")
 

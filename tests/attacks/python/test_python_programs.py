@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from python_arena import LIMITS, PROGRAM, judge
 
-from rlvr_exp.tasks.problems import PythonProblem, StdinCase
+from rlvr_exp.tasks.formats.python_io import PythonProblem, StdinCase
 
 ROOMY = replace(LIMITS, cpu_s=4.0, wall_s=20.0)
 SUMS = PythonProblem("", (StdinCase("2\n1 2\n", "3\n"), StdinCase("3\n4 5 6\n", "15\n")), limits=ROOMY)

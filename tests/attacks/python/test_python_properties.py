@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from python_arena import LIMITS, MARK, PROBLEM, SECRET, double, judge, make, unseen
 
 from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.tasks.problems import Case, PythonProblem
+from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
 from rlvr_exp.verifiers.base import Request
 
 quick = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -8,7 +8,7 @@ import pytest
 from python_arena import CASES, HONEST, LIMITS, PROGRAM, SECRET, SECRETIVE, double, finds, gains, judge, unseen
 
 import rlvr_exp
-from rlvr_exp.tasks.problems import Case, PythonProblem
+from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
 
 pytestmark = pytest.mark.usefixtures("honest_after")
 

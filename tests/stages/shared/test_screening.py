@@ -6,7 +6,8 @@ import pytest
 
 from rlvr_exp.stages.shared.screening import WEAK, unfit
 from rlvr_exp.tasks.base import Candidate, Task
-from rlvr_exp.tasks.problems import Case, PytestProblem, PythonProblem
+from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
+from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
 from rlvr_exp.verifiers.suite.verifier import PytestSuite
 
 GOLD = "def f(x):\n    return x + 1\n"

@@ -15,7 +15,7 @@ from rlvr_exp.stages.shared.verifier_setup import build_verifier
 from rlvr_exp.tasks.base import Candidate, Task
 from rlvr_exp.tasks.code.domain import Code
 from rlvr_exp.tasks.code.load import SETS
-from rlvr_exp.tasks.problems import Case
+from rlvr_exp.tasks.formats.python_io import Case
 from rlvr_exp.verifiers.base import Request, Verifier
 
 ALL = [*ROWS, "quixbugs"]

@@ -13,7 +13,7 @@ from rlvr_exp.tasks.code.domain import Code
 from rlvr_exp.tasks.code.sets.mbpp_plus import mended
 from rlvr_exp.tasks.code.sets.quixbugs import _test_file
 from rlvr_exp.tasks.code.weak import fixed_answer
-from rlvr_exp.tasks.problems import Case, PythonProblem
+from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
 from rlvr_exp.verifiers.universal import fixed_answers
 
 

@@ -9,7 +9,7 @@ from rlvr_exp.core.errors import InputError
 from rlvr_exp.tasks.dafny.domain import DafnyDomain
 from rlvr_exp.tasks.dafny.pairs import fault_of
 from rlvr_exp.tasks.dafny.prompt import Wording
-from rlvr_exp.tasks.problems import DafnyProblem
+from rlvr_exp.tasks.formats.dafny import DafnyProblem
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.dafny.domain import DafnyDomain
-from rlvr_exp.tasks.problems import DafnyProblem
+from rlvr_exp.tasks.formats.dafny import DafnyProblem
 from rlvr_exp.verifiers.base import Request, Verdict
 from rlvr_exp.verifiers.dafny.tool import Tool
 from rlvr_exp.verifiers.dafny.verifier import DafnyVerifier

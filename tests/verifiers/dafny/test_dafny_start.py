@@ -14,7 +14,7 @@ import pytest
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.core.errors import BAD_INPUT, InputError
 from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.tasks.problems import DafnyProblem
+from rlvr_exp.tasks.formats.dafny import DafnyProblem
 from rlvr_exp.verifiers.base import Request
 from rlvr_exp.verifiers.dafny import options, tool
 from rlvr_exp.verifiers.dafny.run import Lost, RunLimits, Warm

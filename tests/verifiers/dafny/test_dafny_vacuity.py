@@ -5,7 +5,7 @@ import pytest
 
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.tasks.problems import DafnyProblem
+from rlvr_exp.tasks.formats.dafny import DafnyProblem
 from rlvr_exp.verifiers.base import Request, Verdict
 from rlvr_exp.verifiers.dafny.acceptance import Proof
 from rlvr_exp.verifiers.dafny.declarations import Facts, read_declarations

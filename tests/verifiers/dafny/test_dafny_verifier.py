@@ -7,7 +7,9 @@ import pytest
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.tasks.problems import DafnyProblem, Limits, PythonProblem
+from rlvr_exp.tasks.formats.dafny import DafnyProblem
+from rlvr_exp.tasks.formats.limits import Limits
+from rlvr_exp.tasks.formats.python_io import PythonProblem
 from rlvr_exp.verifiers.base import Request, Verdict
 from rlvr_exp.verifiers.dafny.tool import Tool, find
 from rlvr_exp.verifiers.dafny.vacuity import probed

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.tasks.code.files import Row
 from rlvr_exp.tasks.code.harness import test_file
-from rlvr_exp.tasks.code.record import CodeInputs, CodeRecord
-from rlvr_exp.tasks.problems import PytestProblem
+from rlvr_exp.tasks.code.prompt import CodeInputs
+from rlvr_exp.tasks.code.record import CodeRecord
+from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 
 NAME = "canitedit"
 KEYS = frozenset({"full_name", "before", "after", "tests", "instruction_descriptive", "instruction_lazy"})

@@ -7,8 +7,9 @@ import re
 
 from rlvr_exp.tasks.code.files import Row
 from rlvr_exp.tasks.code.harness import test_file
-from rlvr_exp.tasks.code.record import CodeInputs, CodeRecord
-from rlvr_exp.tasks.problems import PytestProblem
+from rlvr_exp.tasks.code.prompt import CodeInputs
+from rlvr_exp.tasks.code.record import CodeRecord
+from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 
 NAME = "edit_eval"
 KEYS = frozenset({"task_id", "instruction", "input", "output", "test"})

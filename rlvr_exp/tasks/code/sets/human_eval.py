@@ -6,8 +6,10 @@ The tests take the helpers from the header, never from the candidate: `find_zero
 from rlvr_exp.tasks.code.files import Row
 from rlvr_exp.tasks.code.harness import test_file, without
 from rlvr_exp.tasks.code.literals import NoCases, asserts_of, cases_of, problem_of
-from rlvr_exp.tasks.code.record import CodeInputs, CodeRecord
-from rlvr_exp.tasks.problems import PytestProblem, PythonProblem
+from rlvr_exp.tasks.code.prompt import CodeInputs
+from rlvr_exp.tasks.code.record import CodeRecord
+from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
+from rlvr_exp.tasks.formats.python_io import PythonProblem
 
 NAME = "human_eval"
 KEYS = frozenset({"task_id", "prompt", "entry_point", "canonical_solution", "test"})

@@ -11,10 +11,11 @@ from textwrap import indent
 
 from rlvr_exp.tasks.code.files import Row
 from rlvr_exp.tasks.code.harness import test_file
-from rlvr_exp.tasks.code.record import CodeInputs, CodeRecord
+from rlvr_exp.tasks.code.prompt import CodeInputs
+from rlvr_exp.tasks.code.record import CodeRecord
 from rlvr_exp.tasks.code.sets.human_eval import ASK, given_by
 from rlvr_exp.tasks.completion import tree
-from rlvr_exp.tasks.problems import PytestProblem
+from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 
 NAME = "human_eval_plus"
 KEYS = frozenset({"task_id", "prompt", "entry_point", "canonical_solution", "contract", "base_input", "plus_input"})

@@ -3,9 +3,11 @@
 from rlvr_exp.tasks.code.files import Row
 from rlvr_exp.tasks.code.harness import test_file
 from rlvr_exp.tasks.code.literals import NoCases, asserts_of, cases_of, problem_of
-from rlvr_exp.tasks.code.record import CodeInputs, CodeRecord
+from rlvr_exp.tasks.code.prompt import CodeInputs
+from rlvr_exp.tasks.code.record import CodeRecord
 from rlvr_exp.tasks.code.sets.human_eval import given_by
-from rlvr_exp.tasks.problems import PytestProblem, PythonProblem
+from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
+from rlvr_exp.tasks.formats.python_io import PythonProblem
 
 NAME = "humanevalpack"
 KEYS = frozenset({"task_id", "declaration", "canonical_solution", "buggy_solution", "test", "entry_point"})

@@ -8,9 +8,11 @@ from rlvr_exp.tasks.code.files import Row
 from rlvr_exp.tasks.code.harness import test_file
 from rlvr_exp.tasks.code.literals import NoCases, cases_of, problem_of, statements_of
 from rlvr_exp.tasks.code.names import called
-from rlvr_exp.tasks.code.record import CodeInputs, CodeRecord
+from rlvr_exp.tasks.code.prompt import CodeInputs
+from rlvr_exp.tasks.code.record import CodeRecord
 from rlvr_exp.tasks.completion import unified
-from rlvr_exp.tasks.problems import PytestProblem, PythonProblem
+from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
+from rlvr_exp.tasks.formats.python_io import PythonProblem
 
 NAME = "mbpp"
 KEYS = frozenset({"task_id", "code", "test_list"})

@@ -18,9 +18,11 @@ from rlvr_exp.tasks.code.files import Row
 from rlvr_exp.tasks.code.harness import test_file
 from rlvr_exp.tasks.code.literals import NoCases, literal, problem_of
 from rlvr_exp.tasks.code.names import called
-from rlvr_exp.tasks.code.record import CodeInputs, CodeRecord
+from rlvr_exp.tasks.code.prompt import CodeInputs
+from rlvr_exp.tasks.code.record import CodeRecord
 from rlvr_exp.tasks.completion import tree
-from rlvr_exp.tasks.problems import Case, PytestProblem, PythonProblem
+from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
+from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
 
 NAME = "mbpp_plus"
 KEYS = frozenset({"task_id", "code", "test_list", "test"})

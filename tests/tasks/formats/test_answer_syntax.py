@@ -2,10 +2,12 @@
 
 import pytest
 
-from rlvr_exp.inference.problems import RowDomain
-from rlvr_exp.inference.syntax import fault_of
 from rlvr_exp.tasks.base import Candidate, Task
-from rlvr_exp.tasks.problems import AstGrepProblem, DafnyProblem, PytestProblem
+from rlvr_exp.tasks.formats.ast_grep import AstGrepProblem
+from rlvr_exp.tasks.formats.candidates import fault_of
+from rlvr_exp.tasks.formats.dafny import DafnyProblem
+from rlvr_exp.tasks.formats.domain import RowDomain
+from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 
 EDIT = AstGrepProblem("python", "print(a)\n", "log(a)\n")
 PROOF = DafnyProblem("method M() { }")

@@ -10,9 +10,13 @@ from hypothesis import strategies as st
 
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.tasks.problems import AstGrepProblem, Case, DafnyProblem, Limits, PytestProblem, PythonProblem, StdinCase
+from rlvr_exp.tasks.formats.ast_grep import AstGrepProblem
+from rlvr_exp.tasks.formats.dafny import DafnyProblem
+from rlvr_exp.tasks.formats.limits import Limits
+from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
+from rlvr_exp.tasks.formats.python_io import Case, PythonProblem, StdinCase
+from rlvr_exp.tasks.formats.rows import FORMATS, Malformed, Row, read_row
 from rlvr_exp.tasks.row_file import RowLine, fingerprint, lines
-from rlvr_exp.tasks.row_formats import FORMATS, Malformed, Row, read_row
 
 CALL = {"id": "a", "code": "c", "entry_point": "f", "cases": [{"args": [1, [2]], "expected": {"k": None}}]}
 PROGRAM = {"id": 7, "code": "c", "cases": [{"stdin": "x\n", "expected_stdout": "y\n"}]}

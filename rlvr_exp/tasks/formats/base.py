@@ -1,0 +1,58 @@
+"""What a format is: everything that is special about one kind of problem, but for its verifier."""
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from rlvr_exp.tasks.base import Candidate
+from rlvr_exp.tasks.completion import FENCE, dedent, unified
+from rlvr_exp.tasks.formats.fields import Fields, text_of
+
+
+class Format(ABC):
+    """A kind of problem as rows of files hold it, named like the verifier that judges it."""
+
+    name: str
+    problem: type
+    """The class of its problems."""
+    keys: tuple[str, ...]
+    """Keys that identify a row of this format."""
+    candidate_key: str
+    """The key of a row's candidate: a row to solve has none, or its candidate is ignored."""
+    answer: str
+    """What a completion answers with, in a word."""
+    is_python = False
+    """Candidates are Python programs."""
+
+    @abstractmethod
+    def read_problem(self, fields: Fields) -> Any:
+        """The problem of a row. Raises Fault."""
+
+    def read_candidate(self, fields: Fields) -> Candidate:
+        """The candidate of a row; null stands for a completion without one: judged as a failure to parse. Raises
+        Fault."""
+        key = self.candidate_key
+        if key in fields and fields[key] is None:
+            return Candidate(None, f"{key} is null: no candidate in the answer")
+        return Candidate(text_of(fields, key))
+
+    @abstractmethod
+    def prompt(self, problem: Any) -> str:
+        """A prompt written from the problem alone. It shows what verifies the row: a few cases, the tests, the text
+        after the edit."""
+
+    def parse(self, completion: str) -> Candidate:
+        """The candidate in a completion: the last fenced block with content, else the full text, since code other than
+        Python cannot be told from chatter."""
+        text = unified(completion)
+        blocks = [dedent(match[1]) for match in FENCE.finditer(text) if match[1].strip()]
+        found = (blocks[-1] if blocks else text).strip("\n")
+        return Candidate(found + "\n") if found.strip() else Candidate(None, f"no {self.answer} in the answer")
+
+    @abstractmethod
+    def fault(self, problem: Any, text: str) -> str:
+        """The syntax error of a candidate, in a line; empty where there is none. Runs nothing."""
+
+    def layout(self, problem: Any, text: str) -> str | None:
+        """A candidate without fault in its language's usual layout; None where there is none that is surely the same
+        program."""
+        return None

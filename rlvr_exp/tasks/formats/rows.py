@@ -1,0 +1,54 @@
+"""Rows of a file of candidates: one JSON object a line, read into (id, problem, candidate) by its format.
+
+Owns the list of formats. Whatever a row holds, the result is a Row or a Malformed with the key and what is allowed
+there. Keys that a format does not name are ignored: data sets have their own.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rlvr_exp.tasks.base import Candidate
+from rlvr_exp.tasks.formats.ast_grep import AstGrep
+from rlvr_exp.tasks.formats.base import Format
+from rlvr_exp.tasks.formats.dafny import Dafny
+from rlvr_exp.tasks.formats.fields import Fault, RowId, identity_of, object_of
+from rlvr_exp.tasks.formats.pytest_suite import PytestSuite
+from rlvr_exp.tasks.formats.python_io import PythonIO
+
+FORMATS: Mapping[str, Format] = {one.name: one for one in (AstGrep(), PythonIO(), PytestSuite(), Dafny())}
+"""By name; a row without a named format has the first of these whose keys it has."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One candidate to judge."""
+
+    id: RowId
+    problem: Any
+    candidate: Candidate
+
+
+@dataclass(frozen=True)
+class Malformed:
+    """A line that cannot be judged."""
+
+    id: RowId
+    """The row's id where it could be read, else None."""
+    reason: str
+
+
+def format_of(problem: Any) -> Format | None:
+    """The format of a problem; None for a kind of a user's own."""
+    return next((one for one in FORMATS.values() if isinstance(problem, one.problem)), None)
+
+
+def read_row(line: bytes, name: str) -> Row | Malformed:
+    """One line of a file; `name` is one of FORMATS. Never raises for what the line holds."""
+    identity: RowId = None
+    try:
+        fields = object_of(line)
+        identity = identity_of(fields)
+        return Row(identity, FORMATS[name].read_problem(fields), FORMATS[name].read_candidate(fields))
+    except Fault as fault:
+        return Malformed(identity, str(fault))
