@@ -12,7 +12,7 @@ PAGES = ("checkpoints", "inference", "rescore", "verify")
 FILES = {
     "core": ("sealed",),
     "config": ("infer", "rescore", "select", "needs"),
-    "inference": ("inputs", "engine", "loading", "problems"),
+    "inference": ("inputs", "engine", "loading"),
     "records": ("answer_file", "directory", "fingerprint", "resumable_jsonl", "rollout_files", "run_reader"),
     "launch": ("resume",),
     "training": ("checkpoint_weights", "checkpoints", "loop", "selection"),
