@@ -16,7 +16,7 @@ from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.verifiers.base import Verdict
 
 Result = tuple[Sample, Sequence[Turn]] | tuple[Judge, Verdict]
-"""A request with its answer: turns, or the verdict of a turn."""
+"""A request with its answer: turns, or a verdict."""
 
 
 class Environment(ABC):
@@ -42,7 +42,7 @@ class Environment(ABC):
 
     def step(self, episode: Episode, results: Sequence[Result]) -> Episode:
         """The episode with the results of its last requests: sampled turns are added, verdicts replace those of their
-        turns."""
+        turns. An environment that judges what is no turn's says here what its verdict does."""
         for request, answer in results:
             if isinstance(answer, Verdict):
                 episode = self._judged(episode, request, answer)
@@ -52,8 +52,8 @@ class Environment(ABC):
 
     @staticmethod
     def _judged(episode: Episode, request: Request, verdict: Verdict) -> Episode:
-        if not isinstance(request, Judge):
-            raise TypeError(f"{request}: a verdict answers a Judge alone")
+        if not isinstance(request, Judge) or request.turn is None:
+            raise TypeError(f"{request}: only the verdict of a turn has its place; override step")
         turn = episode.turns[request.turn]
         return episode.put(request.turn, replace(turn, completion=replace(turn.completion, verdict=verdict)))
 

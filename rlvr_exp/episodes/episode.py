@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rlvr_exp.episodes.types import Completion
-from rlvr_exp.tasks.base import Task
+from rlvr_exp.tasks.base import Candidate, Task
 
 SampleKey = tuple[Any, ...] | None
 """What a completion's random numbers are derived from; None: greedy."""
@@ -98,9 +98,15 @@ class Sample:
 
 @dataclass(frozen=True)
 class Judge:
-    """A request for the verdict of an earlier turn's candidate, which takes the place of the verdict that it has."""
+    """A request for the verdict on a candidate that no request samples: of an earlier turn, or made by the environment,
+    such as a program run on another's tests."""
 
-    turn: int
+    role: str
+    """Whose seconds of verification it counts among."""
+    task: Task
+    candidate: Candidate
+    turn: int | None = None
+    """Index of the turn whose verdict it takes the place of; None: `step` of the environment uses it."""
 
 
 Request = Sample | Judge

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from rlvr_exp.episodes.environment import Environment
 from rlvr_exp.episodes.episode import Episode, Judge, Request, Sample, Turn
-from rlvr_exp.episodes.types import Completion, unsampled
+from rlvr_exp.episodes.types import Completion, TokenCount, unsampled
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.models.role_policies import acting
 from rlvr_exp.rollouts.rollout_loop import (
@@ -59,14 +59,14 @@ class EpisodeRunner:
         while asked := [
             (place, one) for place, episode in enumerate(episodes) for one in self.environment.asks(episode)
         ]:
-            answers = self._answer(episodes, asked)
+            answers = self._answer(asked)
             results = [(one, answers[number]) for number, (_, one) in enumerate(asked)]
             for place in dict.fromkeys(place for place, _ in asked):
                 own = [results[number] for number, (at, _) in enumerate(asked) if at == place]
                 episodes[place] = self.environment.step(episodes[place], own)
         return episodes
 
-    def _answer(self, episodes: Sequence[Episode], asked: Sequence[Asked]) -> dict[int, Sequence[Turn] | Verdict]:
+    def _answer(self, asked: Sequence[Asked]) -> dict[int, Sequence[Turn] | Verdict]:
         """The result of each request, by its place among them."""
         results: dict[int, Sequence[Turn] | Verdict] = {}
         batches: dict[tuple[str, bool], dict[int, Sample]] = defaultdict(dict)
@@ -75,11 +75,7 @@ class EpisodeRunner:
                 batches[one.role, one.pending][number] = one
         for role, pending in sorted(batches, key=lambda batch: (self.environment.roles.index(batch[0]), batch[1])):
             results |= self._sample(role, pending, batches[role, pending])
-        judged = {
-            number: episodes[place].turns[one.turn]
-            for number, (place, one) in enumerate(asked)
-            if isinstance(one, Judge)
-        }
+        judged = {number: one for number, (_, one) in enumerate(asked) if isinstance(one, Judge)}
         return results | (self._judge(judged) if judged else {})
 
     def _sample(self, role: str, pending: bool, wanted: Mapping[int, Sample]) -> dict[int, Sequence[Turn]]:
@@ -117,11 +113,11 @@ class EpisodeRunner:
             self.seconds[role, phase] += value
         return result.completions
 
-    def _judge(self, turns: Mapping[int, Turn]) -> dict[int, Verdict]:
-        result = verify_completions(self.verifier, [turn.completion for turn in turns.values()])
-        role = next(iter(turns.values())).role
-        self.seconds[role, "verify"] += result.seconds["verify"]
-        return {number: one.verdict for number, (one,) in zip(turns, result.completions, strict=True)}
+    def _judge(self, wanted: Mapping[int, Judge]) -> dict[int, Verdict]:
+        given = [Completion(one.task, 0, TokenCount(0, False), "", one.candidate) for one in wanted.values()]
+        result = verify_completions(self.verifier, given)
+        self.seconds[next(iter(wanted.values())).role, "verify"] += result.seconds["verify"]
+        return {number: one.verdict for number, (one,) in zip(wanted, result.completions, strict=True)}
 
 
 def _turns(request: Sample, prompt: tuple[int, ...], completions: Sequence[Completion]) -> list[Turn]:

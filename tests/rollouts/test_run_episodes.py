@@ -1,16 +1,20 @@
-"""The runner with real policies: which adapter samples."""
+"""The runner with real policies: which adapter samples; and what an environment has judged."""
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import pytest
 import torch
 from small_models import loaded, written
 
 from rlvr_exp.config.adapter import Adapter
 from rlvr_exp.config.sampling import Drawing
 from rlvr_exp.episodes.environments.single_turn import SingleTurn
-from rlvr_exp.episodes.episode import POLICY, Draws
+from rlvr_exp.episodes.episode import POLICY, Draws, Judge
+from rlvr_exp.episodes.types import Completion, TokenSample
 from rlvr_exp.models.adapters import adapter_parameters
+from rlvr_exp.rollouts.rollout_loop import RolloutResult
 from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player
 from rlvr_exp.rollouts.sampler import SamplingParams
 from rlvr_exp.tasks.base import Candidate, Task
@@ -48,3 +52,45 @@ def test_a_policy_alone_samples_with_its_adapter(tmp_path: Path) -> None:
     for value in adapter_parameters(policy.model, "default"):
         value.data += torch.randn(value.shape, generator=draw)
     assert text_of(policy) != plain
+
+
+class Crossed(SingleTurn):
+    """A completion is judged on another task's problem as well."""
+
+    def asks(self, episode):
+        if not episode.turns:
+            return super().asks(episode)
+        other = replace(episode.task, id="other", problem=episode.turns[0].completion.text)
+        return [] if episode.turns[0].note else [Judge(POLICY, other, Candidate("its own"))]
+
+    def step(self, episode, results):
+        (_, answer), *_ = results
+        if not isinstance(answer, Verdict):
+            return super().step(episode, results)
+        return episode.put(0, replace(episode.turns[0], note=answer))
+
+
+class Told(Direct):
+    name, version = "told", "1"
+
+    def judge(self, request):
+        return Verdict("failed", "wrong_answer", log=f"{request.candidate.text} on {request.problem}")
+
+
+def test_an_environment_has_candidates_of_its_own_judged() -> None:
+    policy = SimpleNamespace(model=None, encode_prompt=lambda text: [1])
+    domain = SimpleNamespace(prompt=lambda task: "do")
+
+    def generate(policy, domain, verifier, requests, sampling):
+        drawn = TokenSample((1,), (-1.0,), False)
+        rows = [(Completion(one.task, 0, drawn, "drawn", Candidate("drawn"), Verdict("passed")),) for one in requests]
+        return RolloutResult(tuple(rows), {"generate": 1.0, "verify": 0.0})
+
+    runner = EpisodeRunner(Crossed(domain), {POLICY: Player(policy, None, 9)}, Told(), generate)
+    task = Task("task", "f", 0.0, None, None)
+    (done,) = runner.run([runner.environment.reset(task, Draws(0, "rollout"))])
+    assert done.turns[0].note.log == "its own on drawn"
+    assert done.turns[0].completion.verdict.outcome == "passed", "its own verdict stays"
+    assert runner.seconds[POLICY, "verify"] > 0
+    with pytest.raises(TypeError, match="override step"):
+        SingleTurn(domain).step(done, [(Judge(POLICY, task, Candidate("x")), Verdict("passed"))])

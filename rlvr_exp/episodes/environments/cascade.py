@@ -150,9 +150,9 @@ class Cascade(Environment):
 
     def _judge(self, episode: Episode) -> Iterator[Judge]:
         for body in self.bodies(episode):
-            pending = body.turn is not None and body.turn.completion.verdict == PENDING
-            if pending and (self._widths.graft_all or not body.proved):
-                yield Judge(body.index)
+            written = body.turn.completion if body.turn is not None else None
+            if written and written.verdict == PENDING and (self._widths.graft_all or not body.proved):
+                yield Judge(WRITER, written.task, written.candidate, body.index)
 
     def step(self, episode: Episode, results: Sequence[Result]) -> Episode:
         for request, answer in results:
