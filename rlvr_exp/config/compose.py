@@ -17,7 +17,7 @@ from hydra._internal.core_plugins.file_config_source import FileConfigSource
 from hydra._internal.core_plugins.structured_config_source import StructuredConfigSource
 from hydra._internal.defaults_list import Overrides, _create_defaults_list
 from hydra._internal.sources_registry import SourcesRegistry
-from hydra.core.default_element import ResultDefault
+from hydra.core.default_element import ConfigDefault, ResultDefault
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
@@ -29,6 +29,7 @@ from rlvr_exp.config.inherit import inherit_run_config
 from rlvr_exp.config.names import suggest
 from rlvr_exp.config.overrides import apply, no_effect
 from rlvr_exp.config.paths import conf_directory
+from rlvr_exp.config.roles import choose_for_roles, complete_roles
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import STAGES
 from rlvr_exp.config.tree import Tree
@@ -59,9 +60,10 @@ def compose_lenient(words: Sequence[str]) -> Checked:
     parsed.searchpath += [
         folder for folder in inherit_run_config(tree, choices, values) if folder not in parsed.searchpath
     ]
-    values = apply(tree, values, parsed.problems)
+    values = apply(tree, choose_for_roles(tree, values, groups.option), parsed.problems)
     if parsed.searchpath:
         tree.put(("run", "searchpath"), [str(folder) for folder in parsed.searchpath], "command line")
+    complete_roles(tree)
     checked = check(tree)
     effects = no_effect([*choices, *values], tree.values.get("stage"), given_choice(tree))
     return Checked(checked.config, tree, checked.secrets, _distinct([*parsed.problems, *effects, *checked.problems]))
@@ -156,6 +158,25 @@ class Groups:
 
     def options(self, group: str) -> list[str]:
         return self._repository.get_group_options(group)
+
+    def option(self, group: str, name: str) -> dict[str, Any] | None:
+        """The values of an option's file; None where there is none, or where it chooses options of other groups too."""
+        found: Any = self._repository.load_config(f"{group}/{name}")
+        if found is None:
+            return None
+        tree, own = Tree(), OmegaConf.to_container(found.config, resolve=False)
+        for entry in found.defaults_list or [ConfigDefault(path="_self_")]:
+            below = (
+                own
+                if entry.is_self()
+                else self.option(group, str(entry.path))
+                if isinstance(entry, ConfigDefault)
+                else None
+            )
+            if not isinstance(below, dict):
+                return None
+            tree.merge({str(key): value for key, value in below.items()}, "")
+        return tree.values
 
     def separate(self, parsed: ParsedOverrides) -> tuple[list[Override], list[Override]]:
         """Group choices that can be made, and value overrides; what can be neither becomes a problem."""

@@ -1,6 +1,7 @@
 """Checks across nodes: combinations that cannot work, and advice on those that rarely do well."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from rlvr_exp.config.adapter import recorded
@@ -10,6 +11,7 @@ from rlvr_exp.config.environment import SINGLE_TURN
 from rlvr_exp.config.model import continued, has_adapter
 from rlvr_exp.config.prepare import DafnyCorpus, DafnyUsable
 from rlvr_exp.config.ranks import of_ranks
+from rlvr_exp.config.roles import of_role, role_problems
 from rlvr_exp.config.scheduler import schedule_problems
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import STAGES, reads
@@ -31,6 +33,7 @@ def cross_check(config: Config) -> Iterator[InputProblem]:
             "run.resume", what, f"+stage={config.stage}", ", ".join(n for n, s in STAGES.items() if s.algorithm)
         )
     yield from of_ranks(config)
+    yield from role_problems(config, lambda name: reads(config, name))
     if config.replay is not None and config.replay.breakpoint and not config.run.inline:
         what = "a debugger needs the terminal, which a run's own process has not"
         yield InputProblem("replay.breakpoint", what, "true", "with run.inline=true", "", "run.inline=true")
@@ -48,18 +51,28 @@ def cross_check(config: Config) -> Iterator[InputProblem]:
     yield from schedule_problems(config.scheduler, getattr(config.algorithm, "max_steps", 0))
     if config.cascade is not None and config.algorithm is not None:
         yield from _of_cascade(config, config.cascade)
+    yield from _of_learner(config)
+    for role in config.roles:
+        found = (replace(one, where=f"roles.{role}.{one.where}") for one in _of_learner(of_role(config, role)))
+        yield from (one for one in found if getattr(config.roles[role], one.where.split(".")[2]) is not None)
+
+
+def _of_learner(config: Config) -> Iterator[InputProblem]:
+    """Combinations that a policy cannot learn with."""
+    model, algorithm = config.model, config.algorithm
     turns = getattr(config.environment, "_target_", SINGLE_TURN)
-    if reads(config, "environment") and turns != SINGLE_TURN and _queues(config.algorithm):
+    if reads(config, "environment") and turns != SINGLE_TURN and _queues(algorithm):
         what, remedy = "groups of episodes with several turns do not wait for later steps", "algorithm=grpo_batch"
-        got, allowed = config.algorithm._target_, "zero_variance=keep or mask, rollout_steps=1"
+        got, allowed = algorithm._target_, "zero_variance=keep or mask, rollout_steps=1"
         yield InputProblem("algorithm", what, got, allowed, "", f"{remedy}, or environment=single_turn")
-    model = config.model
+    if config.cascade is not None and algorithm is not None:
+        yield from _waiting(algorithm)
     if model.quantization != "none" and not has_adapter(model):
         what = "quantized weights take no gradient"
         remedy = "model.adapter.kind=lora, or model.quantization=none"
         yield InputProblem("model.quantization", what, model.quantization, "none without an adapter", "", remedy)
-    sync = getattr(config.algorithm, "reference_sync_steps", 0)
-    if sync and has_adapter(model):
+    sync = getattr(algorithm, "reference_sync_steps", 0)
+    if sync and config.cascade is None and has_adapter(model):
         what = "the reference of an adapter is its base, which stays as it is"
         yield InputProblem("algorithm.reference_sync_steps", what, str(sync), "0 with an adapter", "", "drop it")
 
@@ -82,6 +95,10 @@ def _of_cascade(config: Config, cascade: Cascade) -> Iterator[InputProblem]:
         what, remedy = "the writer would have no step", f"algorithm.max_steps={2 * cascade.every_steps} or more"
         got = f"{cascade.every_steps} of {algorithm.max_steps} steps"
         yield InputProblem("cascade.every_steps", what, got, "fewer than algorithm.max_steps", "", remedy)
+
+
+def _waiting(algorithm: Any) -> Iterator[InputProblem]:
+    """What waits for later steps, which roles that learn from the same cascades cannot."""
     if _queues(algorithm):
         what, remedy = "groups of a cascade do not wait: both roles learn from one step's", "algorithm=grpo_batch"
         yield InputProblem(

@@ -10,6 +10,7 @@ import yaml
 from hydra.utils import instantiate
 
 from rlvr_exp.config.options import allowed_of
+from rlvr_exp.config.roles import complete_roles, differing
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import choice
 from rlvr_exp.config.tree import Tree
@@ -36,6 +37,7 @@ def load(path: Path) -> Config:
             sys.path.append(folder)
     tree = Tree()
     tree.merge(values, str(path))
+    complete_roles(tree)
     checked = check(tree)
     if checked.problems:
         raise InputError(*checked.problems)
@@ -46,6 +48,8 @@ def resolved(checked: Checked) -> dict[str, Any]:
     """What the stage reads, as nested plain values with every interpolation followed except those of secrets."""
     present = present_nodes(checked.config.stage, choice(checked.config))
     values = {name: _plain(node) for name, node in asdict(checked.config).items() if name in present}
+    if "roles" in values:
+        values["roles"] = differing(values)
     for path, interpolation in checked.secrets.items():
         node = values
         for part in path[:-1]:

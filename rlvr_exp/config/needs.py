@@ -3,7 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -43,6 +43,9 @@ def missing_artifacts(config: Config) -> list[MissingArtifact]:
 def _missing_artifacts(config: Config) -> Iterator[MissingArtifact]:
     if loads_weights(config):
         yield from weights_missing(config.model)
+        for role, own in config.roles.items():
+            for need in weights_missing(own.model) if own.model and own.model.path != config.model.path else ():
+                yield replace(need, problem=replace(need.problem, where=f"roles.{role}.{need.problem.where}"))
     if reads(config, "data") and config.data.path and not Path(config.data.path).exists():
         remedy = "correct the path, or leave it out for the embedded tasks"
         yield MissingArtifact(

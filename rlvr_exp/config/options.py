@@ -30,6 +30,8 @@ class Allowed:
     """The field is a node with `_target_`; its schema is found by that path."""
     base: type | None = None
     """What the node's schema derives from; a user's own that does not gets these fields added."""
+    optional: bool = False
+    """The node may be absent."""
     outside: bool = False
     """Read by the framework, not passed to the object that `build` creates."""
 

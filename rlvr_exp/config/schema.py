@@ -17,6 +17,7 @@ from rlvr_exp.config.parallel import Parallel
 from rlvr_exp.config.prepare import Prepare
 from rlvr_exp.config.report import Report
 from rlvr_exp.config.rescore import Replay, Rescore
+from rlvr_exp.config.roles import Role
 from rlvr_exp.config.run import Compare, Evaluate, Evaluation, Run, Validate, Verify
 from rlvr_exp.config.scheduler import Scheduler
 from rlvr_exp.config.verifier import Cache, Sandbox, Verifier
@@ -43,6 +44,8 @@ class Config:
     curriculum: Any = node()
     environment: Any = node()
     optimizer: Any = node(base=Optimizer)
+    roles: dict[str, Role] = field(default_factory=dict)
+    """What differs for a role of an environment with several, by its name."""
     scheduler: Any = node(base=Scheduler)
     parallel: Parallel = field(default_factory=Parallel)
     tracking: Any = node()

@@ -67,6 +67,12 @@ def is_schema(hint: Any) -> bool:
     return isinstance(hint, type) and dataclasses.is_dataclass(hint)
 
 
+def below_schema(hint: Any) -> type | None:
+    """The schema of the nodes in a dict by names of the user's choice; None for every other hint."""
+    parts = typing.get_args(hint) if typing.get_origin(hint) is dict else ()
+    return parts[1] if parts and is_schema(parts[1]) else None
+
+
 @cache
 def field_types(schema: type) -> dict[str, Any]:
     """Type of each field; for a node that may be absent, the node's own."""
@@ -114,25 +120,34 @@ class SchemaMatcher:
 
     def _field(self, node: SchemaNode, spec: dataclasses.Field, value: Any) -> None:
         hint, allowed, path = field_types(node.schema)[spec.name], allowed_of(spec), (*node.path, spec.name)
-        if not is_schema(hint) and not allowed.node:
+        if not is_schema(hint) and not allowed.node and below_schema(hint) is None:
             node.given[spec.name] = value
         elif not isinstance(value, dict):
             self._report(path, "a value where a node belongs", f"{dotted(path)}.NAME=VALUE")
             node.nodes[spec.name] = None
         elif is_schema(hint):
             node.nodes[spec.name] = self._node(hint, path, value)
+        elif (schema := below_schema(hint)) is not None:
+            parts = {name: self._node(schema, (*path, name), part) for name, part in value.items()}
+            node.nodes[spec.name] = SchemaNodes(parts)
         elif typing.get_origin(hint) is dict:
             below = {name: self._target((*path, name), allowed, part) for name, part in value.items()}
             node.nodes[spec.name] = SchemaNodes({name: child for name, child in below.items() if child is not None})
         else:
             node.nodes[spec.name] = self._target(path, allowed, value)
 
-    def _node(self, schema: type, path: Path, values: dict[str, Any]) -> SchemaNode:
+    def _node(self, schema: type, path: Path, values: Any) -> SchemaNode:
         node = SchemaNode(schema, path)
+        if not isinstance(values, dict):
+            self._report(path, "a value where a node belongs", f"{dotted(path)}.NAME=VALUE")
+            values = {}
         self._keys(node, values)
         for spec in dataclasses.fields(schema):
             if spec.name not in node.nodes and (is_schema(field_types(schema)[spec.name]) or allowed_of(spec).node):
-                self._field(node, spec, {})
+                if allowed_of(spec).optional or (spec.default is None and not allowed_of(spec).node):
+                    node.nodes[spec.name] = None
+                else:
+                    self._field(node, spec, {})
         return node
 
     def _target(self, path: Path, allowed: Allowed, values: Any) -> SchemaNode | None:

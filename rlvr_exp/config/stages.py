@@ -31,26 +31,26 @@ STAGES: dict[str, Stage] = {
     "sft": Stage("train a policy to imitate gold answers", (*_ANSWERS, *_UPDATES, "environment"), SFT),
     "grpo": Stage(
         "train a policy by reinforcement learning against a verifier",
-        (*_ANSWERS, *_UPDATES, "reward", "curriculum", "environment"),
+        (*_ANSWERS, *_UPDATES, "reward", "curriculum", "environment", "roles"),
         ReinforcementLearning,
         module="reinforcement",
     ),
     "ppo": Stage(
         "the same with a value for every token: PPO",
-        (*_ANSWERS, *_UPDATES, "reward", "curriculum", "environment"),
+        (*_ANSWERS, *_UPDATES, "reward", "curriculum", "environment", "roles"),
         ReinforcementLearning,
         module="reinforcement",
     ),
     "cascade": Stage(
         "train a writer and an annotator of Dafny programs on what the two of them prove",
-        (*_ANSWERS, *_UPDATES, "reward", "curriculum", "cascade"),
+        (*_ANSWERS, *_UPDATES, "reward", "curriculum", "cascade", "roles"),
         GroupMethod,
         module="reinforcement",
     ),
     "evaluate": Stage(
-        "measure a policy: greedy and sampled pass@k with intervals", (*_ANSWERS, "environment", "evaluate")
+        "measure a policy: greedy and sampled pass@k with intervals", (*_ANSWERS, "environment", "roles", "evaluate")
     ),
-    "infer": Stage("solve tasks with a policy: search, verify, retry", ("model", "data", *_JUDGES, "infer")),
+    "infer": Stage("solve tasks with a policy: search, verify, retry", ("model", "data", *_JUDGES, "roles", "infer")),
     "verify": Stage("judge candidates from a file, without a model", (*_JUDGES, "verify")),
     "validate": Stage("see whether golds pass and wrong programs fail, task by task", ("data", *_JUDGES, "validate")),
     "rescore": Stage(

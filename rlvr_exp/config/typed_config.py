@@ -5,6 +5,7 @@ Interpolations are followed here; an interpolation of a secret stays unresolved 
 
 import re
 import typing
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any, NoReturn
 
@@ -46,7 +47,7 @@ def check(tree: Tree) -> Checked:
     for name, node in vars(config).items():
         if stage not in STAGES or reads(config, name):
             builder.combinations(node, (name,))
-    builder.problems += [*_algorithm_of_stage(config), *cross_check(config)]
+    builder.problems += [*_algorithms_of_stage(config), *cross_check(config)]
     return Checked(config, tree, builder.secrets, tuple(builder.problems))
 
 
@@ -75,22 +76,18 @@ def _foreign_nodes(tree: Tree, stage: Any) -> list[InputProblem]:
     ]
 
 
-def _algorithm_of_stage(config: Config) -> list[InputProblem]:
+def _algorithms_of_stage(config: Config) -> Iterator[InputProblem]:
     stage = STAGES.get(config.stage)
-    if (
-        stage is None
-        or stage.algorithm is None
-        or config.algorithm is None
-        or isinstance(config.algorithm, stage.algorithm)
-    ):
-        return []
-    target = config.algorithm._target_
-    remedy = "drop the algorithm, or choose the stage that trains by it"
-    return [
-        InputProblem(
-            "algorithm", f"not an algorithm of +stage={config.stage}", target, stage.algorithm.__name__, "", remedy
-        )
-    ]
+    if stage is None or stage.algorithm is None:
+        return
+    roles = {f"roles.{role}.algorithm": own.algorithm for role, own in config.roles.items()}
+    for where, node in {"algorithm": config.algorithm, **roles}.items():
+        if node is not None and not isinstance(node, stage.algorithm):
+            what, remedy = (
+                f"not an algorithm of +stage={config.stage}",
+                "drop the algorithm, or choose the stage that trains by it",
+            )
+            yield InputProblem(where, what, node._target_, stage.algorithm.__name__, "", remedy)
 
 
 class Rejected(Exception):

@@ -21,7 +21,7 @@ class CascadeEngine(Engine):
     further attempts as the options have. A body that cannot be annotated is an answer that fails.
 
     Args:
-        policies: by role.
+        policies: by role, as are their limits.
         domain: both roles' view of the tasks.
     """
 
@@ -29,17 +29,20 @@ class CascadeEngine(Engine):
         self,
         policies: Mapping[str, Policy],
         options: Infer,
-        limits: Model,
+        limits: Mapping[str, Model],
         verifier: Verifier | None,
         domain: TwoStage,
         seed: int = 0,
     ):
-        super().__init__(policies[ANNOTATOR], options, limits, verifier, domain.writer, seed)
-        self._policies = policies
+        super().__init__(policies[ANNOTATOR], options, limits[ANNOTATOR], verifier, domain.writer, seed)
+        self._policies, self._limits_of = policies, limits
         self._environment = Cascade(domain, Widths(attempts=options.max_attempts))
 
     def _runner(self, domain: Domain) -> EpisodeRunner:
-        players = {role: self._player(one, self._environment.domain(role)) for role, one in self._policies.items()}
+        players = {
+            role: self._player(one, self._environment.domain(role), self._limits_of[role])
+            for role, one in self._policies.items()
+        }
         return EpisodeRunner(self._environment, players, self._verifier, self._generate)
 
     def _attempts(self, episode: Episode) -> list[Attempt]:

@@ -118,10 +118,11 @@ class Engine:
         environment = Retry(domain, self.options.max_attempts, best=True)
         return EpisodeRunner(environment, {POLICY: self._player(self.policy, domain)}, self._verifier, self._generate)
 
-    def _player(self, policy: Policy, domain: Domain) -> Player:
-        longest, options = self._limits.max_completion_tokens, self.options
+    def _player(self, policy: Policy, domain: Domain, limits: Model | None = None) -> Player:
+        limits = limits or self._limits
+        longest, options = limits.max_completion_tokens, self.options
         sampling = SamplingParams.of(options, policy, longest, options.batch_size, domain)
-        return Player(policy, sampling, min(self._limits.max_prompt_tokens, policy.max_tokens - longest))
+        return Player(policy, sampling, min(limits.max_prompt_tokens, policy.max_tokens - longest))
 
     def _attempts(self, episode: Episode) -> list[Attempt]:
         return attempts_of(episode)

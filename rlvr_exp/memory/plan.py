@@ -8,6 +8,7 @@ from rlvr_exp.config.batching import derive, micro_batches, pieces
 from rlvr_exp.config.infer import STDIN
 from rlvr_exp.config.model import Model
 from rlvr_exp.config.needs import EMBEDDED_MODELS, MissingArtifact, loads_weights
+from rlvr_exp.config.roles import of_role
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import STAGES, reads
 from rlvr_exp.launch.resume import directory_of, steps_of
@@ -106,7 +107,8 @@ def _inference(config: Config) -> Iterator[tuple[str, str]]:
 
 def _read(config: Config) -> Iterator[str]:
     if loads_weights(config):
-        yield _model_source(config.model)
+        models = [of_role(config, role).model for role in config.roles if config.roles[role].model]
+        yield from dict.fromkeys(map(_model_source, [config.model, *models]))
     if config.infer is not None and config.infer.input:
         yield "standard input" if config.infer.input == STDIN else config.infer.input
     elif reads(config, "data"):

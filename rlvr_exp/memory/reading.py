@@ -6,9 +6,9 @@ from pathlib import Path
 from rlvr_exp.config.adapter import described
 from rlvr_exp.config.algorithm import SFT, ReinforcementLearning
 from rlvr_exp.config.architecture import Architecture, read_architecture
-from rlvr_exp.config.cascade import starts
 from rlvr_exp.config.model import Model, base, continued, has_adapter
 from rlvr_exp.config.needs import EMBEDDED_MODELS, snapshots
+from rlvr_exp.config.roles import of_role, role_names
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import reads
 from rlvr_exp.memory.workload import WIDTH, Adapter, SamplingBatch, Workload
@@ -35,7 +35,10 @@ def shape_of(model: Model) -> tuple[Architecture, str]:
 
 
 def workload_of(config: Config) -> Workload | None:
-    """None: the shape is unknown. Raises ValueError for a config.json that cannot be read."""
+    """None: the shape is unknown. Where roles have models of their own, the largest stands for each. Raises ValueError for
+    a config.json that cannot be read."""
+    roles = role_names(config)
+    config = max((of_role(config, role) for role in roles or ("",)), key=lambda own: shape_of(own.model)[0].parameters)
     shape, dtype = shape_of(config.model)
     if not shape.known:
         return None
@@ -64,7 +67,7 @@ def workload_of(config: Config) -> Workload | None:
         **_zero(config),
         processes=config.parallel.world,
         trains=trains,
-        roles=len(starts(config)) or 1,
+        roles=len(roles) or 1,
     )
 
 

@@ -11,18 +11,18 @@ from contextlib import contextmanager
 from peft import PeftModel
 
 from rlvr_exp.config.adapter import is_adapter
-from rlvr_exp.config.model import continued, has_adapter
+from rlvr_exp.config.model import Model, continued, has_adapter
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.sealed import check_if_ours
 from rlvr_exp.models.adapters import activate, load_adapter, new_adapter
 from rlvr_exp.models.policy import Policy, load_base, load_policy
 
 
-def load_roles(model, own: Mapping[str, str], seed: int) -> dict[str, Policy]:
+def load_roles(models: Mapping[str, Model], own: Mapping[str, str], seed: int) -> dict[str, Policy]:
     """A policy for each role.
 
     Args:
-        model: the `model` node.
+        models: the `model` node of each role.
         own: by role the folder that it starts from in place of the node's weights; empty: those.
 
     Raises:
@@ -30,14 +30,15 @@ def load_roles(model, own: Mapping[str, str], seed: int) -> dict[str, Policy]:
     """
     for folder in filter(None, own.values()):
         check_if_ours(folder)
-    if has_adapter(model) or any(is_adapter(folder) for folder in own.values()):
-        return _on_one_base(model, own, seed)
+    if any(map(has_adapter, models.values())) or any(is_adapter(folder) for folder in own.values()):
+        return _on_one_base(models, own, seed)
     return {
-        role: load_policy(dataclasses.replace(model, path=folder or model.path), seed) for role, folder in own.items()
+        role: load_policy(dataclasses.replace(models[role], path=folder or models[role].path), seed)
+        for role, folder in own.items()
     }
 
 
-def _on_one_base(model, own: Mapping[str, str], seed: int) -> dict[str, Policy]:
+def _on_one_base(models: Mapping[str, Model], own: Mapping[str, str], seed: int) -> dict[str, Policy]:
     whole = [role for role, folder in own.items() if folder and not is_adapter(folder)]
     if whole:
         what = f"the {whole[0]} brings full weights, and roles with adapters share one base"
@@ -45,11 +46,11 @@ def _on_one_base(model, own: Mapping[str, str], seed: int) -> dict[str, Policy]:
         raise InputError(
             InputProblem(f"cascade.{whole[0]}", what, own[whole[0]], "an adapter of the model", "", remedy)
         )
-    policy = load_base(model, seed)
+    policy = load_base(next(iter(models.values())), seed)
     network = policy.model
     for role, folder in own.items():
-        folder = folder or continued(model)
-        network = load_adapter(network, folder, role) if folder else new_adapter(network, model.adapter, seed, role)
+        folder, adapter = folder or continued(models[role]), models[role].adapter
+        network = load_adapter(network, folder, role) if folder else new_adapter(network, adapter, seed, role)
     return {role: dataclasses.replace(policy, model=network) for role in own}
 
 

@@ -79,6 +79,7 @@ class Collector:
 
     Args:
         runner: of the environment's episodes.
+        rewards: of each role; several may share one.
         tasks: the tasks that the curriculum chooses from; groups of a saved state refer to them by id.
         plan: of the role whose groups are those of the tasks; a queue needs an environment with one group a task.
         rules: of each role.
@@ -89,7 +90,7 @@ class Collector:
     def __init__(
         self,
         runner: EpisodeRunner,
-        reward: Reward,
+        rewards: Mapping[str, Reward],
         curriculum: Curriculum,
         tasks: Sequence[Task],
         plan: BatchPlan,
@@ -97,7 +98,8 @@ class Collector:
         seed: int,
         samples: Sequence[int] | None = None,
     ):
-        self.runner, self.reward, self.curriculum, self.plan = runner, reward, curriculum, plan
+        self.runner, self.curriculum, self.plan = runner, curriculum, plan
+        self._reward_of = rewards
         self.seed = seed
         self._tasks, self._rules = tasks, rules
         self._samples = range(plan.group_size) if samples is None else samples
@@ -119,7 +121,8 @@ class Collector:
         else:
             self._ask(step, fresh, self.plan.prompts_per_step)
             groups = {role: self._groups(step, role, each, each, (), ()) for role, each in fresh.groups.items()}
-        return Rollouts(step, groups, fresh.episodes, self.reward.pop_nonfinite())
+        nonfinite = [text for reward in self.rewards.values() for text in reward.pop_nonfinite()]
+        return Rollouts(step, groups, fresh.episodes, nonfinite)
 
     def _queued(self, step: int, role: str, fresh: _Fresh) -> Groups:
         carried_in = self._carried_over
@@ -189,10 +192,12 @@ class Collector:
 
     def _group(self, step: int, episodes: Sequence[Episode], into: dict[str, list[Group]]) -> None:
         places = [(number, turn) for number, one in enumerate(episodes) for turn in self.environment.rewarded(one)]
-        paid = self.reward([episodes[number].turns[turn].completion for number, turn in places])
         rewards: list[dict[int, RewardBreakdown]] = [{} for _ in episodes]
-        for (number, turn), one in zip(places, paid, strict=True):
-            rewards[number][turn] = one
+        for reward in self.rewards.values():
+            own = [(n, turn) for n, turn in places if self._reward_of[episodes[n].turns[turn].role] is reward]
+            paid = reward([episodes[number].turns[turn].completion for number, turn in own])
+            for (number, turn), one in zip(own, paid, strict=True):
+                rewards[number][turn] = one
         for episode, own in zip(episodes, rewards, strict=True):
             credits = self.environment.credit(episode, own)
             for members in self.environment.groups(episode):
@@ -221,9 +226,16 @@ class Collector:
         return Group(step, index, prompts, ids, completions, rewarded, rewards, about if any(about) else ())
 
     @property
+    def rewards(self) -> dict[str, Reward]:
+        """Each reward once: `reward`, or `ROLE/reward` where there are several."""
+        found = {id(reward): (role, reward) for role, reward in reversed(self._reward_of.items())}
+        named = sorted(found.values(), key=lambda one: list(self._reward_of).index(one[0]))
+        return {("reward" if len(named) == 1 else f"{role}/reward"): reward for role, reward in named}
+
+    @property
     def parts(self) -> dict[str, Any]:
-        """Objects whose state belongs to a checkpoint, by name: this collector, its reward and its curriculum."""
-        given = {"reward": self.reward, "curriculum": self.curriculum}
+        """Objects whose state belongs to a checkpoint, by name: this collector, its rewards and its curriculum."""
+        given = {**self.rewards, "curriculum": self.curriculum}
         return {"collector": self} | {name: part for name, part in given.items() if hasattr(part, "state_dict")}
 
     def state_dict(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ batch; the same command with the same output continues after the existing answer
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import torch
 from rlvr_exp.config import Config, build
 from rlvr_exp.config.cascade import starts
 from rlvr_exp.config.infer import STDIN
+from rlvr_exp.config.roles import of_role
 from rlvr_exp.core.errors import Interrupted
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.episodes.episode import POLICY
@@ -25,12 +26,18 @@ from rlvr_exp.inference.inputs import InferenceTask, from_file, select_tasks, ta
 from rlvr_exp.inference.summary import Summary, readable
 from rlvr_exp.launch.standard_input import NAME as KEPT_INPUT
 from rlvr_exp.models.identity import weights_hash
-from rlvr_exp.models.policy import Policy, load_policy
-from rlvr_exp.models.role_policies import load_roles
+from rlvr_exp.models.policy import Policy
 from rlvr_exp.records import manifest
 from rlvr_exp.records.answer_file import AnswerFile
 from rlvr_exp.records.context import RunContext, StageResult
-from rlvr_exp.stages.shared.components import device, held_out_order, model_section, split_tasks, two_stage
+from rlvr_exp.stages.shared.components import (
+    device,
+    held_out_order,
+    load_policies,
+    model_section,
+    split_tasks,
+    two_stage,
+)
 from rlvr_exp.stages.shared.verifier_match import check_verifier_match
 from rlvr_exp.stages.shared.verifier_setup import build_verifier, checked_description, system_metrics
 from rlvr_exp.stages.verify import decides
@@ -53,20 +60,19 @@ class InferenceInputs:
 def run(config: Config, context: RunContext) -> StageResult:
     if config.parallel.threads:
         torch.set_num_threads(config.parallel.threads)
-    own = starts(config)
-    stages = two_stage(config) if own else None
+    stages = two_stage(config) if starts(config) else None
     domain: Domain = stages.writer if stages else build(config.data)
     inputs = inference_inputs(config, context.directory, domain)
-    policies = load_roles(config.model, own, config.seed) if own else {POLICY: load_policy(config.model, config.seed)}
+    policies = load_policies(config)
     with _judging(config) as verifier:
         if verifier is not None:
             check_verifier_match(verifier, (ask.task for ask in inputs.asks))
         description = None if verifier is None else checked_description(verifier, context)
-        settings = (config.infer, config.model, verifier)
         if stages is None:
-            engine = Engine(policies[POLICY], *settings, domain, config.seed)
+            engine = Engine(policies[POLICY], config.infer, config.model, verifier, domain, config.seed)
         else:
-            engine = CascadeEngine(policies, *settings, stages, config.seed)
+            limits = {role: of_role(config, role).model for role in policies}
+            engine = CascadeEngine(policies, config.infer, limits, verifier, stages, config.seed)
         target = Path(config.infer.output or context.directory / "answers.jsonl")
         with AnswerFile(target, _provenance(config, inputs, policies, description)) as out:
             manifest.update(
@@ -110,14 +116,14 @@ def _provenance(
     config: Config, inputs: InferenceInputs, policies: Mapping[str, Policy], description: dict[str, Any] | None
 ) -> dict[str, Any]:
     """Everything that determines the answers."""
-    node = config.model
     weights = {role: weights_hash(policy.model) for role, policy in policies.items()}
     names = ("dtype", "quantization", "chat_template", "thinking", "max_prompt_tokens", "max_completion_tokens")
     return {
         "input": inputs.content,
         "prompts": content_hash([ask.domain.prompt(ask.task) for ask in inputs.asks]),
         "weights": weights.get(POLICY, weights),
-        "model": {name: getattr(node, name) for name in names},
+        "model": {name: getattr(config.model, name) for name in names},
+        "roles": {role: asdict(own.model) for role, own in config.roles.items() if own.model is not None},
         "seed": config.seed,
         "decoding": settings_of(config.infer),
         "verifier": None if description is None else decides(config, description),

@@ -1,6 +1,7 @@
 """Reinforcement learning against a verifier: evaluate, train, evaluate. Serves every algorithm that learns from verified
 completions and every environment; `+stage=grpo`, `ppo` and `cascade` are its presets."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -9,12 +10,13 @@ from rlvr_exp.config.cascade import ANNOTATOR
 from rlvr_exp.evaluation.text_similarity import saved_role_rates
 from rlvr_exp.models.role_policies import acting
 from rlvr_exp.records.context import RunContext, StageResult
+from rlvr_exp.rewards.compose import Reward
 from rlvr_exp.rollouts.collect import Collector, RoleRules
 from rlvr_exp.stages.shared.components import RunComponents, build_components, rl_split, training_tasks
 from rlvr_exp.stages.shared.environments import runner_of, training_environment
 from rlvr_exp.stages.shared.fit import Training, fit
 from rlvr_exp.stages.shared.held_out import evaluate_and_save, evaluate_before, held_out_success
-from rlvr_exp.stages.shared.role_options import algorithm_of, learning_roles, of_role
+from rlvr_exp.stages.shared.role_options import algorithm_of, learner_options, learning_roles
 from rlvr_exp.stages.shared.rollout_feed import RolloutFeed, check_signal
 from rlvr_exp.training.rl_learner import RLLearner
 
@@ -36,8 +38,8 @@ def collector_of(components: RunComponents, config, context: RunContext) -> Coll
     batch = config.algorithm.rollout_batch_size or config.evaluation.batch_size
     written = config.cascade is None or config.cascade.bodies != "gold"
     return Collector(
-        runner=runner_of(environment, components, config, config.algorithm, batch),
-        reward=build(config.reward),
+        runner=runner_of(environment, components, config, None, batch),
+        rewards=_rewards(config, environment.roles),
         curriculum=build(config.curriculum, tasks=tasks, seed=config.seed),
         tasks=tasks,
         plan=algorithms[environment.roles[0]].plan(),
@@ -45,6 +47,13 @@ def collector_of(components: RunComponents, config, context: RunContext) -> Coll
         seed=config.seed,
         samples=None if written else (),
     )
+
+
+def _rewards(config, roles: Sequence[str]) -> dict[str, Reward]:
+    """The reward of each role; roles without one of their own share the top's, with its state."""
+    shared = build(config.reward)
+    own = {role: config.roles[role].reward for role in config.roles}
+    return {role: build(own[role]) if own.get(role) is not None else shared for role in roles}
 
 
 def train(components: RunComponents, config, context: RunContext, collector: Collector) -> tuple[int, dict[str, float]]:
@@ -75,7 +84,7 @@ def _learner(role: str, components: RunComponents, config, scratch: Path) -> RLL
     policy = components.policies[role]
     with acting(components.policies, role):
         prompts = [policy.encode_prompt(text) for text in _prompts(role, components)]
-        return RLLearner(role, policy, algorithm_of(config, role), of_role(config, role), prompts, scratch)
+        return RLLearner(role, policy, algorithm_of(config, role), learner_options(config, role), prompts, scratch)
 
 
 def _prompts(role: str, components: RunComponents) -> list[str]:

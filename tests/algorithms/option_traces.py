@@ -89,7 +89,7 @@ def _collector(options: Any, who: Algorithm, policy: Policy) -> Collector:
     player = Player(policy, sampling, policy.max_tokens)
     return Collector(
         runner=EpisodeRunner(SingleTurn(domain), {POLICY: player}, Grader()),
-        reward=Reward({"passed": AllPassed(weight=1.0), "cases": CasesPassed(weight=0.2)}),
+        rewards={POLICY: Reward({"passed": AllPassed(weight=1.0), "cases": CasesPassed(weight=0.2)})},
         curriculum=Ordered(TASKS, 0),
         tasks=TASKS,
         plan=who.plan(),

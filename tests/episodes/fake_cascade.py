@@ -109,7 +109,7 @@ def collector(
     rules = dict.fromkeys(ROLES, RoleRules(GroupFilter("keep", 1e-6), lambda reward, tokens: reward))
     return Collector(
         runner(two, script, widths, counterfactual),
-        Reward({"passed": AllPassed(weight=1.0)}),
+        dict.fromkeys(ROLES, Reward({"passed": AllPassed(weight=1.0)})),
         Uniform(tasks_of(two), 0),
         tasks_of(two),
         BatchPlan(2, 3, 10),

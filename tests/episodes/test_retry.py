@@ -102,7 +102,7 @@ def test_attempts_are_compared_with_attempts_of_their_number(table) -> None:
     made = runner(verdict, attempts=3)
     rules = {POLICY: RoleRules(GroupFilter("keep", 1e-6), lambda reward, tokens: reward)}
     reward = Reward({"passed": AllPassed(weight=1.0)})
-    collector = Collector(made, reward, Uniform([TASK], 0), [TASK], BatchPlan(1, 3, 1), rules, seed=0)
+    collector = Collector(made, {POLICY: reward}, Uniform([TASK], 0), [TASK], BatchPlan(1, 3, 1), rules, seed=0)
     rollouts = collector.collect(0)
     groups, (done,) = rollouts.groups[POLICY].batch, rollouts.episodes
     assert sum(len(group.completions) for group in groups) == len(done.turns)
@@ -147,6 +147,6 @@ def test_a_collectors_state_is_checked(bad) -> None:
     made = runner(lambda key: PASSED, attempts=2)
     rules = {POLICY: RoleRules(GroupFilter("keep", 1e-6), lambda reward, tokens: reward)}
     reward = Reward({"passed": AllPassed(weight=1.0)})
-    collector = Collector(made, reward, Uniform([TASK], 0), [TASK], BatchPlan(1, 3, 1), rules, seed=0)
+    collector = Collector(made, {POLICY: reward}, Uniform([TASK], 0), [TASK], BatchPlan(1, 3, 1), rules, seed=0)
     with pytest.raises(Exception, match="asked, waiting"):
         collector.load_state_dict(bad)

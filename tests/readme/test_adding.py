@@ -66,14 +66,20 @@ def test_a_domain(house):
     assert summary["after"]["pass_at_1"]["n"] == 2
 
 
+OWN = ("optimizer.lr=8e-4", "roles.reviewer.optimizer.lr=2e-4", "roles.reviewer.reward=normalized")
+
+
 @pytest.mark.slow
 def test_an_environment(house):
-    """Two roles, two turns, in fewer than 60 lines."""
+    """Two roles, two turns, in fewer than 60 lines; each may have options of its own."""
     assert follow(house, "environment", "rlvr_exp/docs/environments.md") == 3
     added = (house / "rlvr_exp/episodes/environments/review.py").read_text()
     assert len(added.splitlines()) < 60
-    summary = run(house, "+stage=grpo", "+experiment=quick", "environment=review", "algorithm.max_steps=2")
+    summary = run(house, "+stage=grpo", "+experiment=quick", "environment=review", "algorithm.max_steps=2", *OWN)
     assert summary["status"] == "completed" and summary["steps"] == 2
     rows = [json.loads(line) for line in (house / "run" / "metrics.jsonl").read_text().splitlines()]
     assert all(f"{role}/grad_norm" in row for row in rows for role in ("drafter", "reviewer"))
+    rates = [(row["drafter/learning_rate"], row["reviewer/learning_rate"]) for row in rows]
+    assert rates[-1][1] == pytest.approx(rates[-1][0] / 4) and rates[-1][0] > 0
+    assert all("reviewer/reward/normalizer_scale" in row for row in rows), "a reward of its own"
     assert {path.name for path in (house / "run/checkpoints/latest").iterdir()} >= {"drafter", "reviewer"}

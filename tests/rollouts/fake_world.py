@@ -52,4 +52,4 @@ def collector(asked: Sequence[Task], plan: BatchPlan, group_filter: GroupFilter,
     runner = EpisodeRunner(SingleTurn(domain), {POLICY: Player(policy, None, 1000)}, None, fake_generate_and_verify)
     rules = {POLICY: RoleRules(group_filter, lambda total, tokens: total)}
     reward = Reward({"passed": AllPassed(weight=1.0)})
-    return Collector(runner, reward, Uniform(asked, seed), asked, plan, rules, seed)
+    return Collector(runner, {POLICY: reward}, Uniform(asked, seed), asked, plan, rules, seed)

@@ -10,6 +10,7 @@ import torch
 from rlvr_exp.config import build
 from rlvr_exp.config.cascade import ROLES, starts
 from rlvr_exp.config.cross_checks import advice
+from rlvr_exp.config.roles import of_role, role_names
 from rlvr_exp.config.stages import reads
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.seeds import uniform
@@ -66,12 +67,10 @@ def build_components(config, context: RunContext) -> Iterator[RunComponents]:
     """Build the components, record them in the manifest, and end the verifier's workers at exit."""
     if config.parallel.threads:
         torch.set_num_threads(config.parallel.threads)
-    own = starts(config)
-    stages = two_stage(config) if own else None
+    stages = two_stage(config) if starts(config) else None
     domain = stages.writer if stages else build(config.data)
-    own = own or _roles(config, domain)
     held_out = held_out_tasks(domain, config.evaluation)
-    policies = load_roles(config.model, own, config.seed) if own else {POLICY: load_policy(config.model, config.seed)}
+    policies = load_policies(config)
     with NoVerdictGuard(build_verifier(config), config.verifier.max_no_verdict_rate) as verifier:
         check_verifier_match(verifier, all_tasks(domain))
         manifest.update(
@@ -98,10 +97,13 @@ def _model_section(policies: Mapping[str, Policy], config, context: RunContext) 
     return model_section(policies)
 
 
-def _roles(config, domain: Domain) -> dict[str, str]:
-    """The roles of an environment with several, each of which starts from the model node's weights; else none."""
-    roles = build(config.environment, domain=domain).roles
-    return {} if roles == (POLICY,) else dict.fromkeys(roles, "")
+def load_policies(config) -> dict[str, Policy]:
+    """The policy of each role: the only one, or one for each role of the environment."""
+    roles = role_names(config)
+    if roles in ((), (POLICY,)):
+        return {POLICY: load_policy(config.model, config.seed)}
+    own = starts(config) or dict.fromkeys(roles, "")
+    return load_roles({role: of_role(config, role).model for role in own}, own, config.seed)
 
 
 def model_section(policies: Mapping[str, Policy]) -> dict[str, object]:

@@ -1,6 +1,7 @@
 """The environment of a run, for training and for evaluation, and who plays its roles."""
 
 from rlvr_exp.config import build
+from rlvr_exp.config.roles import of_role
 from rlvr_exp.episodes.environment import Environment
 from rlvr_exp.episodes.environments.cascade import Cascade, Widths
 from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player
@@ -29,17 +30,14 @@ def evaluation_environment(components: RunComponents, config) -> Environment:
 def runner_of(environment: Environment, components: RunComponents, config, drawing, batch_size: int) -> EpisodeRunner:
     """
     Args:
-        drawing: the `algorithm` or the `evaluation` node.
+        drawing: the `evaluation` node; None: the `algorithm` node of each role.
     """
-    longest, room = config.model.max_completion_tokens, config.model.max_prompt_tokens
-    players = {
-        role: Player(
-            policy,
-            SamplingParams.of(drawing, policy, longest, batch_size, environment.domain(role)),
-            min(room, policy.max_tokens - longest),
-        )
-        for role, policy in components.policies.items()
-    }
+    players = {}
+    for role, policy in components.policies.items():
+        own, domain = of_role(config, role), environment.domain(role)
+        longest, room = own.model.max_completion_tokens, own.model.max_prompt_tokens
+        sampling = SamplingParams.of(drawing or own.algorithm, policy, longest, batch_size, domain)
+        players[role] = Player(policy, sampling, min(room, policy.max_tokens - longest))
     return EpisodeRunner(environment, players, components.verifier)
 
 

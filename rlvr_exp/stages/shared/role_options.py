@@ -6,6 +6,7 @@ from dataclasses import replace
 from rlvr_exp.algorithms.base import Algorithm
 from rlvr_exp.config import build
 from rlvr_exp.config.cascade import ANNOTATOR
+from rlvr_exp.config.roles import of_role
 
 
 def learning_roles(config, roles: Sequence[str]) -> Callable[[int], Sequence[str]]:
@@ -14,8 +15,9 @@ def learning_roles(config, roles: Sequence[str]) -> Callable[[int], Sequence[str
     return config.cascade.learning if config.cascade is not None else lambda step: roles
 
 
-def of_role(config, role: str):
-    """The configuration of a role: its own steps, groups and group size."""
+def learner_options(config, role: str):
+    """The configuration of a role: its own nodes, steps, groups and group size."""
+    config = of_role(config, role)
     options, algorithm = config.cascade, config.algorithm
     if options is None:
         return config
@@ -28,5 +30,5 @@ def of_role(config, role: str):
 
 
 def algorithm_of(config, role: str) -> Algorithm:
-    longest, folder = config.model.max_completion_tokens, config.model.path
-    return build(of_role(config, role).algorithm, max_completion_tokens=longest, checkpoint=folder)
+    own = learner_options(config, role)
+    return build(own.algorithm, max_completion_tokens=own.model.max_completion_tokens, checkpoint=own.model.path)

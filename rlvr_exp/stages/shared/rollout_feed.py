@@ -56,7 +56,11 @@ class RolloutFeed:
         names = dict.fromkeys(name for row in self._metrics for name in row)
         row = {name: fmean(one[name] for one in self._metrics if name in one) for name in names}
         self._metrics = []
-        normalizer = {f"reward/normalizer_{name}": value for name, value in self._collector.reward.metrics().items()}
+        normalizer = {
+            f"{part}/normalizer_{name}": value
+            for part, reward in self._collector.rewards.items()
+            for name, value in reward.metrics().items()
+        }
         collected = {f"collected/{name}": value for name, value in self._collector.metrics().items()}
         return {**row, **collected, **normalizer, **all_reduce_counters(system_metrics(self._verifier))}
 

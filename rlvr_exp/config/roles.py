@@ -1,0 +1,182 @@
+"""Options of `roles`: what differs for one role of an environment with several. Every option that is not given for a role is
+that of the node of the same name at the top.
+
+    roles.annotator.optimizer.lr=1e-4          the top's optimizer at another rate
+    roles.writer.algorithm=rloo                another option of the group, with that option's own defaults
+"""
+
+import copy
+import importlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from hydra.core.override_parser.types import Override
+
+from rlvr_exp.config.cascade import ROLES, WRITER, starts
+from rlvr_exp.config.model import Model, has_adapter
+from rlvr_exp.config.optimizer import Optimizer
+from rlvr_exp.config.options import SCHEMAS, node
+from rlvr_exp.config.tree import Path, Tree
+from rlvr_exp.core.errors import InputProblem
+
+OF_THE_RUN = {"max_steps": 0, "prompts_per_step": 0, "group_size": 0, "rollout_batch_size": 0} | {
+    "iterations": 1,
+    "minibatches": 1,
+    "rollout_steps": 1,
+}
+"""Options of an algorithm that are the run's, since its roles learn from the same episodes in the same steps; what an
+algorithm without the option does."""
+OF_A_ROLE = ("adapter", "chat_template", "thinking", "max_prompt_tokens", "max_completion_tokens")
+"""Options of a model in which roles may differ that share a base."""
+
+
+@dataclass
+class Role:
+    """What differs for a role."""
+
+    model: Model | None = None
+    """Its policy."""
+    algorithm: Any = node(optional=True)
+    """How it learns."""
+    reward: Any = node(optional=True)
+    """What its completions are paid."""
+    optimizer: Any = node(base=Optimizer, optional=True)
+    """What updates its weights."""
+
+
+TARGET = "_target_"
+NODES = tuple(spec.name for spec in fields(Role))
+
+
+def of_role(config: Any, role: str) -> Any:
+    """The configuration with the nodes of a role."""
+    own = config.roles.get(role)
+    given = {name: getattr(own, name) for name in NODES if own is not None}
+    return replace(config, **{name: value for name, value in given.items() if value is not None})
+
+
+def choose_for_roles(
+    tree: Tree, overrides: Sequence[Override], option_of: Callable[[str, str], dict[str, Any] | None]
+) -> list[Override]:
+    """Put the options that are chosen for roles (`roles.writer.algorithm=rloo`), before single values.
+
+    Args:
+        option_of: (group, option) -> the values of that option's file; None where there is none.
+
+    Returns:
+        The other overrides.
+    """
+    others = []
+    for override in overrides:
+        path, chosen = tuple(override.key_or_group.split(".")), None
+        if len(path) == 3 and path[0] == "roles" and path[2] in NODES and isinstance(override.value(), str):
+            chosen = option_of(path[2], str(override.value()))
+        if chosen is None:
+            others.append(override)
+        else:
+            tree.put(path, chosen, "command line")
+    return others
+
+
+def complete_roles(tree: Tree) -> None:
+    """Lay the top's nodes below what is given for roles. A node that names its class is whole, but for what is the
+    run's."""
+    roles = tree.values.get("roles")
+    for role, given in roles.items() if isinstance(roles, dict) else ():
+        for name in NODES if isinstance(given, dict) else ():
+            own, top = given.get(name), tree.values.get(name)
+            if isinstance(own, dict) and isinstance(top, dict):
+                if TARGET in own:
+                    known = {spec.name for spec in fields(SCHEMAS[own[TARGET]])} if own[TARGET] in SCHEMAS else set()
+                    top = {key: value for key, value in top.items() if key in OF_THE_RUN.keys() & known}
+                _lay_below(tree, ("roles", role, name), (name,), own, top)
+
+
+def _lay_below(tree: Tree, path: Path, at: Path, given: dict[str, Any], top: dict[str, Any]) -> None:
+    for key, value in top.items():
+        if key not in given:
+            tree.put((*path, key), copy.deepcopy(value), tree.origin((*at, key)))
+        elif isinstance(given[key], dict) and isinstance(value, dict):
+            _lay_below(tree, (*path, key), (*at, key), given[key], value)
+
+
+def differing(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The resolved `roles` of a configuration as `complete_roles` takes them: what differs from the top's nodes, and whole
+    nodes of another class."""
+    found: dict[str, Any] = {}
+    for role, nodes in values["roles"].items():
+        given = {name: own for name, own in nodes.items() if own is not None and own != values.get(name)}
+        found[role] = {name: _written(own, values.get(name)) for name, own in given.items()}
+    return {role: nodes for role, nodes in found.items() if nodes}
+
+
+def _written(own: dict[str, Any], top: Any) -> dict[str, Any]:
+    if _within(top, own):
+        return _difference(own, top)
+    return {key: value for key, value in own.items() if key not in OF_THE_RUN}
+
+
+def _within(top: Any, own: Any) -> bool:
+    """Whether a node has all keys of the top's, with the same class: then what differs describes it."""
+    if not (isinstance(top, dict) and isinstance(own, dict)):
+        return isinstance(top, dict) is isinstance(own, dict)
+    same = own.get(TARGET) == top.get(TARGET)
+    return same and all(key in own and _within(value, own[key]) for key, value in top.items())
+
+
+def _difference(own: Any, top: Any) -> Any:
+    if not (isinstance(own, dict) and isinstance(top, dict)):
+        return own
+    return {key: _difference(value, top.get(key)) for key, value in own.items() if key not in top or value != top[key]}
+
+
+def role_names(config: Any) -> tuple[str, ...]:
+    """The roles of a configuration's environment. Imports the environment's class."""
+    if starts(config):
+        return ROLES
+    module, _, name = getattr(config.environment, TARGET, ".").rpartition(".")
+    return tuple(getattr(importlib.import_module(module), name).roles) if module else ()
+
+
+def role_problems(config: Any, readable: Callable[[str], bool]) -> Iterator[InputProblem]:
+    """Roles that do not exist, and options that cannot differ between them.
+
+    Args:
+        readable: whether the stage reads a node.
+    """
+    names = role_names(config) if config.roles else ()
+    for role, own in config.roles.items():
+        where = f"roles.{role}"
+        if role not in names or len(names) == 1:
+            what = "the environment has no such role" if len(names) > 1 else "the environment has one role"
+            allowed = ", ".join(names) if len(names) > 1 else "the options of the top nodes"
+            yield InputProblem(where, what, role, allowed, "", "drop it, or another environment")
+            continue
+        for name in NODES:
+            if getattr(own, name) is not None and not readable(name):
+                yield InputProblem(f"{where}.{name}", "has no effect in this stage", "", "", "", "drop it")
+        yield from _of_algorithm(config, where, own.algorithm)
+        yield from _of_base(config, where, own.model)
+    if config.cascade is not None and (own := config.roles.get(WRITER)) is not None and own.reward is not None:
+        what = "the writer of a cascade is credited with its annotator's rewards"
+        yield InputProblem(f"roles.{WRITER}.reward", what, "", "", "", "roles.annotator.reward, or reward")
+
+
+def _of_algorithm(config: Any, where: str, own: Any) -> Iterator[InputProblem]:
+    for name, absent in OF_THE_RUN.items() if own is not None else ():
+        given, top = getattr(own, name, absent), getattr(config.algorithm, name, absent)
+        if given != top:
+            what, remedy = "all roles learn from the same episodes, in the same steps", f"algorithm.{name}"
+            yield InputProblem(f"{where}.algorithm.{name}", what, str(given), str(top), "", remedy)
+
+
+def _of_base(config: Any, where: str, own: Model | None) -> Iterator[InputProblem]:
+    """Roles with adapters share their base."""
+    if own is None or not (has_adapter(own) or has_adapter(config.model)):
+        return
+    for spec in fields(Model):
+        given, top = getattr(own, spec.name), getattr(config.model, spec.name)
+        if given != top and spec.name not in OF_A_ROLE:
+            what, remedy = "roles with adapters share one base", f"model.{spec.name}, or no adapters"
+            yield InputProblem(f"{where}.model.{spec.name}", what, str(given), str(top), "", remedy)
