@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.training.checkpoints import Checkpoints, Contents
@@ -27,6 +27,8 @@ class FakeLearner:
     Args:
         period: updates on each batch.
     """
+
+    figures: ClassVar = {"loss": "loss"}
 
     def __init__(self, role: str = "policy", told: list[str] | None = None, period: int = 1):
         self.role, self.told, self._period = role, [] if told is None else told, period

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from statistics import fmean
 
 from rlvr_exp.episodes.environment import Environment
 from rlvr_exp.episodes.episode import Draws, Episode
@@ -10,7 +11,7 @@ from rlvr_exp.records.rollout_files import EvalSample
 from rlvr_exp.rollouts.run_episodes import EpisodeRunner
 from rlvr_exp.tasks.base import Task
 
-Progress = Callable[[int, int], None]
+Progress = Callable[[int, int, float | None], None]
 
 
 def evaluate_episodes(
@@ -22,20 +23,25 @@ def evaluate_episodes(
     A prompt longer than the policy takes is never cut: all its completions fail with bucket `prompt_too_long`.
 
     Args:
-        progress: called with (tasks answered, all tasks) after each batch.
+        progress: called with (tasks answered, all tasks, share of the verified completions that passed so far) after each
+            batch.
     """
     environment = runner.environment
     words = {task.id: first_prompt(environment, task) for task in tasks}
     ordered = sorted(tasks, key=lambda task: len(words[task.id]))  # Prompts of similar length are sampled together.
     per_batch = max(1, evaluation.batch_size // (evaluation.samples + evaluation.greedy))
     scored: dict[str, list[EvalSample]] = {}
+    verified: list[bool] = []
     for start in range(0, len(ordered), per_batch):
         begun = [
             one for task in ordered[start : start + per_batch] for one in _begun(environment, task, evaluation, seed)
         ]
         for episode in runner.run(begun):
-            scored.setdefault(episode.task.id, []).append(_sample(environment, episode, words[episode.task.id]))
-        progress(len(scored), len(tasks))
+            one = _sample(environment, episode, words[episode.task.id])
+            scored.setdefault(episode.task.id, []).append(one)
+            if one.verdict.outcome != "no_verdict":
+                verified.append(one.completion.correct)
+        progress(len(scored), len(tasks), fmean(verified) if verified else None)
     return [row for task in tasks for row in scored[task.id]]
 
 

@@ -30,6 +30,12 @@ class Difference:
         return asdict(self)
 
 
+def in_words(change: Mapping[str, float]) -> str:
+    """`+3.1 points [-4.4, +10.6], 6 won, 5 lost` of a `Difference` as plain data."""
+    mean, low, high = (100 * change[key] for key in ("value", "low", "high"))
+    return f"{mean:+.1f} points [{low:+.1f}, {high:+.1f}], {change['won']} won, {change['lost']} lost"
+
+
 def difference(first: Mapping[str, float], second: Mapping[str, float], where: str = "evaluation") -> Difference:
     """Compare values in [0, 1], one for each task, from `task_values`; the metrics of the two sides may differ.
 

@@ -146,6 +146,7 @@ def _inline(config: Config, directory: Path, inline: Inline) -> tuple[int, str]:
 def _in_children(config: Config, directory: Path, start: float) -> tuple[int, int, str]:
     """The run's exit code, the rank that decided it, and why the run ended at that point."""
     with _progress(config) as progress:
+        progress.event({"kind": "wait", "name": "starting: imports"})
         shared = child_environment(config.parallel.threads, config.parallel.processes)
         envs = environments(config.parallel, shared)
         ended = run_children(LAUNCH, [str(directory)], directory, envs, progress.event)

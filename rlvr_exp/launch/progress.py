@@ -2,10 +2,11 @@
 
 Takes the events that the run's children send (JSON objects, see `Progress.event`) and draws them; owns no other state
 and writes no file. Plain lines contain no control characters and come at most every ten seconds or every tenth of the
-work.
+work; work of unknown length (imports, loading) is shown once it takes a second, and again every ten seconds.
 """
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TextIO
@@ -13,13 +14,27 @@ from typing import Any, Protocol, TextIO
 from rlvr_exp.launch.console import Rows
 
 EVERY_SECONDS, EVERY_SHARE = 10.0, 0.1
-KINDS = ("step", "phase", "note", "alarm", "row", "reason")
+SHOWN_AFTER, TICK = 1.0, 0.5
+"""Seconds after which work of unknown length is shown, and seconds between two looks at the clock."""
+KINDS = ("step", "phase", "wait", "note", "alarm", "row", "reason")
+FIGURES = (
+    *(("loss", "{:.4f}"), ("held-out loss", "{:.4f}"), ("reward", "{:.3f}"), ("success", "{:.1%}")),
+    *(("held-out success", "{:.1%}"), ("entropy", "{:.3f}"), ("KL(ref)", "{:.1e}"), ("KL(old)", "{:.1e}")),
+)
+"""Figures of a step or a phase, in the order in which they are shown. KL(ref) is to the reference, KL(old) to the weights
+that sampled."""
 
 
 class View(Protocol):
     """Draws. `text` is one line without control characters."""
 
     def work(self, name: str, done: int, total: int, text: str) -> None: ...
+
+    def wait(self, name: str) -> None:
+        """Work of unknown length has begun; it ends with the next call."""
+
+    def tick(self) -> None:
+        """Time has passed."""
 
     def note(self, text: str) -> None: ...
 
@@ -41,27 +56,45 @@ class Progress:
         out = out or sys.stdout
         self._total, self._stage, self._rows = total, stage, rows
         self._view: View = _bar(out) if tty else Plain(out, time.monotonic)
+        self._lock, self._ended = threading.RLock(), threading.Event()
+        self._clock: threading.Thread | None = None
         self.reason = ""
         """Why the run ended early, as reported by its process."""
 
     def event(self, event: Mapping[str, Any]) -> None:
         """Draw an event: a step, progress within a phase, or a note.
 
-        {"kind": "step", "step": 3, "total": 150, "reward": 0.31, "success": 0.25, "loss": 1.2,
-         "phases": {"generate": 0.8, "verify": 0.1, "update": 1.2}}, all but the step optional;
-        {"kind": "phase", "name": "evaluate before", "done": 128, "total": 400}; {"kind": "note", "text": "..."};
+        {"kind": "step", "step": 3, "total": 150, "reward": 0.31, "success": 0.25,
+         "phases": {"generate": 0.8, "verify": 0.1, "update": 1.2}}, all but the step optional (see `FIGURES`), those of a
+         role in "roles": {"writer": {"reward": 0.2}};
+        {"kind": "phase", "name": "evaluate before", "done": 128, "total": 400}, with the same figures;
+        {"kind": "wait", "name": "load the policy"}, work of unknown length; {"kind": "note", "text": "..."};
         {"kind": "alarm", "text": "..."}, which goes to standard error; {"kind": "row", "row": {...}, "text": "..."}, an
         answer and its text for a person. {"kind": "reason", "text": "..."} is stored and not drawn.
 
         Raises:
             ValueError: another kind.
         """
+        with self._lock:
+            self._draw(event)
+        if event["kind"] == "wait" and self._clock is None:
+            self._clock = threading.Thread(target=self._ticking, daemon=True)
+            self._clock.start()
+
+    def _ticking(self) -> None:
+        while not self._ended.wait(TICK):
+            with self._lock:
+                self._view.tick()
+
+    def _draw(self, event: Mapping[str, Any]) -> None:
         kind = event.get("kind")
         if kind == "step":
             total = int(event.get("total", self._total))
             self._view.work(f"{self._stage} step", int(event["step"]), total, figures(event))
         elif kind == "phase":
-            self._view.work(printable(event["name"]), int(event["done"]), int(event["total"]), "")
+            self._view.work(printable(event["name"]), int(event["done"]), int(event["total"]), figures(event))
+        elif kind == "wait":
+            self._view.wait(printable(event["name"]))
         elif kind == "note":
             for line in str(event["text"]).splitlines():
                 self._view.note(printable(line))
@@ -80,7 +113,9 @@ class Progress:
 
     def close(self) -> None:
         """Stop drawing; the terminal is left as it was."""
-        self._view.close()
+        self._ended.set()
+        with self._lock:
+            self._view.close()
 
 
 class Plain:
@@ -89,9 +124,20 @@ class Plain:
     def __init__(self, out: TextIO, clock: Callable[[], float]):
         self._out, self._clock, self._start = out, clock, clock()
         self._name, self._share, self._time = "", 0.0, self._start
+        self._waiting, self._shown = "", False
+
+    def wait(self, name: str) -> None:
+        self._waiting, self._shown, self._time, self._name = name, False, self._clock(), ""
+
+    def tick(self) -> None:
+        now = self._clock()
+        if self._waiting and now - self._time >= (EVERY_SECONDS if self._shown else SHOWN_AFTER):
+            self._shown, self._time = True, now
+            self.note(f"{self._waiting} ...  [{_clock_text(now - self._start)}]")
 
     def work(self, name: str, done: int, total: int, text: str) -> None:
         now, share = self._clock(), done / total if total else 0.0
+        self._waiting = ""
         due = now - self._time >= EVERY_SECONDS or share - self._share >= EVERY_SHARE - 1e-9 or 0 < total <= done
         if name != self._name or due:
             self._name, self._share, self._time = name, share, now
@@ -111,11 +157,9 @@ def _bar(out: TextIO) -> View:
 
 
 def figures(event: Mapping[str, Any]) -> str:
-    """The numbers of a step event in words: `reward 0.310  success 25.0%  generate 0.8s  verify 0.1s`."""
-    words = []
-    for name, style in (("loss", "{:.4f}"), ("reward", "{:.3f}"), ("success", "{:.1%}")):
-        if event.get(name) is not None:
-            words.append(f"{name} {style.format(event[name])}")
+    """The numbers of an event in words: `reward 0.310  success 25.0%  generate 0.8s  verify 0.1s`."""
+    words = [f"{name} {style.format(event[name])}" for name, style in FIGURES if event.get(name) is not None]
+    words += [f"{role}: {text}" for role, own in event.get("roles", {}).items() if (text := figures(own))]
     words += [f"{printable(name)} {seconds:.1f}s" for name, seconds in event.get("phases", {}).items()]
     return "  ".join(words)
 

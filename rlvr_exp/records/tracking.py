@@ -16,7 +16,7 @@ from typing import Any
 
 from rlvr_exp.core.files import write_text
 from rlvr_exp.records.guards_disk import writing
-from rlvr_exp.records.rollout_files import RolloutRow
+from rlvr_exp.records.rollout_files import RolloutRow, When
 from rlvr_exp.records.tracking_samples import table
 from rlvr_exp.records.tracking_sinks import Files, Sink, WandB
 
@@ -81,6 +81,18 @@ class Tracker:
             else:
                 self._append({"step": int(step), **added})
         sink.log(step, {name: value for name, value in added.items() if value is not None})
+
+    def rates(self, when: When, step: int, rates: Mapping[str, Any]) -> None:
+        """Send the viewer the rates of an evaluation as `before/NAME` or `after/NAME`, with the ends of their intervals.
+
+        The files hold them elsewhere: `summary.json` and `evaluation/`.
+        """
+        if self._sink is not None and rates:
+            ends = {"": "value", "/low": "low", "/high": "high"}
+            found = {
+                f"{when}/{name}{end}": getattr(rate, of) for name, rate in rates.items() for end, of in ends.items()
+            }
+            self._sink.log(step, found)
 
     def samples(self, rows: Sequence[RolloutRow], seed: int) -> None:
         """Send the viewer a few of a step's samples; they are skipped where the step has no row yet."""

@@ -15,7 +15,7 @@ import yaml
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.files import write_json, write_text
 from rlvr_exp.evaluation.metrics import METRICS, task_values
-from rlvr_exp.evaluation.paired import paired
+from rlvr_exp.evaluation.paired import in_words, paired
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.records.rollout_files import evaluation_path, read_evaluation
 
@@ -197,7 +197,7 @@ def _cell(value: Any) -> str:
 
 
 def _interval(value: Mapping[str, Any]) -> str:
-    mean, low, high = (100 * value[key] for key in ("value", "low", "high"))
     if "won" in value:
-        return f"{mean:+.1f} points [{low:+.1f}, {high:+.1f}], {value['won']} won, {value['lost']} lost"
+        return in_words(value)
+    mean, low, high = (100 * value[key] for key in ("value", "low", "high"))
     return f"{mean:.1f}% [{low:.1f}, {high:.1f}] n={value.get('n', '?')}"

@@ -2,6 +2,7 @@
 intervals, reasons for failure, latency; with `evaluate.baseline=RUN` also the difference from that run's last
 evaluation, paired task by task."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from rlvr_exp.config import load as load_config
 from rlvr_exp.config.environment import SINGLE_TURN
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.evaluation.metrics import METRICS, latency, task_values, verdict_counts
-from rlvr_exp.evaluation.paired import paired
+from rlvr_exp.evaluation.paired import in_words, paired
 from rlvr_exp.evaluation.text_similarity import saved_role_rates
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.records.rollout_files import EvalSample, read_evaluation
@@ -34,7 +35,9 @@ def run(config, context: RunContext) -> StageResult:
         metrics |= {f"verdict_{mode}/{name}": count for name, count in counts.items() if count}
     metrics |= {f"time/answer_{name}": seconds for name, seconds in latency(scored).items()}
     if baseline:
-        metrics |= _differences(baseline, scored)
+        found = _differences(baseline, scored)
+        metrics |= {f"difference/{metric}": change for metric, change in found.items()}
+        context.progress(kind="note", text=_told(found, config.evaluate.baseline))
     return StageResult(before={}, after=rates, metrics=metrics, steps=0)
 
 
@@ -70,10 +73,15 @@ def _conditions(config) -> dict[str, object]:
     return {key: value for key, value in flat.items() if key not in MACHINE}
 
 
+def _told(differences: Mapping[str, Mapping[str, float]], baseline: str) -> str:
+    head = f"change against {baseline}, paired by task:"
+    return "\n".join([head, *(f"  {metric}: {in_words(change)}" for metric, change in differences.items())])
+
+
 def _differences(baseline: list[EvalSample], scored: list[EvalSample]) -> dict[str, dict[str, float | int]]:
     """For each metric that both sides have: this run minus the baseline."""
     return {
-        f"difference/{metric}": paired(baseline, scored, metric, "evaluate.baseline").to_dict()
+        metric: paired(baseline, scored, metric, "evaluate.baseline").to_dict()
         for metric in METRICS
         if task_values(baseline, metric) and task_values(scored, metric)
     }

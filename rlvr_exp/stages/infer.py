@@ -60,6 +60,7 @@ class InferenceInputs:
 def run(config: Config, context: RunContext) -> StageResult:
     if config.parallel.threads:
         torch.set_num_threads(config.parallel.threads)
+    context.progress(kind="wait", name="load the data and the policy")
     stages = two_stage(config) if starts(config) else None
     domain: Domain = stages.writer if stages else build(config.data)
     inputs = inference_inputs(config, context.directory, domain)

@@ -10,11 +10,12 @@ from rlvr_exp.config.cascade import ANNOTATOR
 from rlvr_exp.evaluation.text_similarity import saved_role_rates
 from rlvr_exp.models.role_policies import acting
 from rlvr_exp.records.context import RunContext, StageResult
+from rlvr_exp.records.tracking import Tracker
 from rlvr_exp.rewards.compose import Reward
 from rlvr_exp.rollouts.collect import Collector, RoleRules
 from rlvr_exp.stages.shared.components import RunComponents, build_components, rl_split, training_tasks
 from rlvr_exp.stages.shared.environments import runner_of, training_environment
-from rlvr_exp.stages.shared.fit import Training, fit
+from rlvr_exp.stages.shared.fit import Training, fit, open_tracker
 from rlvr_exp.stages.shared.held_out import evaluate_and_save, evaluate_before, held_out_success
 from rlvr_exp.stages.shared.role_options import algorithm_of, learner_options, learning_roles
 from rlvr_exp.stages.shared.rollout_feed import RolloutFeed, check_signal
@@ -22,11 +23,13 @@ from rlvr_exp.training.rl_learner import RLLearner
 
 
 def run(config, context: RunContext) -> StageResult:
-    with build_components(config, context) as components:
+    with open_tracker(config, context) as tracker, build_components(config, context) as components:
         collector = collector_of(components, config, context)
         before = context.before = evaluate_before(components, config, context)
-        steps, final = train(components, config, context, collector)
+        tracker.rates("before", 0, before)
+        steps, final = train(components, config, context, collector, tracker)
         after = evaluate_and_save(components, config, context, "after")
+        tracker.rates("after", steps, after)
     return StageResult(before=before, after=after, metrics=final | saved_role_rates(context.directory), steps=steps)
 
 
@@ -56,7 +59,9 @@ def _rewards(config, roles: Sequence[str]) -> dict[str, Reward]:
     return {role: build(own[role]) if own.get(role) is not None else shared for role in roles}
 
 
-def train(components: RunComponents, config, context: RunContext, collector: Collector) -> tuple[int, dict[str, float]]:
+def train(
+    components: RunComponents, config, context: RunContext, collector: Collector, tracker: Tracker
+) -> tuple[int, dict[str, float]]:
     """Update the policies for the configured steps; returns the steps done and the last row of metrics."""
     learning = learning_roles(config, collector.environment.roles)
     feed = RolloutFeed(collector, components.verifier, context.directory)
@@ -75,7 +80,7 @@ def train(components: RunComponents, config, context: RunContext, collector: Col
             shared=feed.metrics,
             parts={"feed": feed, **collector.parts},
         )
-        steps, final = fit(training, config, context)
+        steps, final = fit(training, config, context, tracker)
     check_signal(learners, steps, config.algorithm.max_steps)
     return steps, final
 

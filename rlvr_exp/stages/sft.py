@@ -1,6 +1,7 @@
 """Supervised fine-tuning on gold answers: evaluate, train, evaluate. The policy ends at its best step
 (`run.select`)."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,30 +18,34 @@ from rlvr_exp.evaluation.text_similarity import saved_role_rates
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext, StageResult
+from rlvr_exp.records.tracking import Tracker
 from rlvr_exp.stages.shared.components import (
     RunComponents,
     build_components,
     split_tasks,
     training_tasks,
 )
-from rlvr_exp.stages.shared.fit import Training, fit
+from rlvr_exp.stages.shared.fit import Training, fit, open_tracker
 from rlvr_exp.stages.shared.held_out import evaluate_and_save, evaluate_before, held_out_success
 from rlvr_exp.training.loop import Measurement
 from rlvr_exp.training.sft_learner import GoldFeed, SFTLearner
 
 
 def run(config, context: RunContext) -> StageResult:
-    with build_components(config, context) as components:
+    with open_tracker(config, context) as tracker, build_components(config, context) as components:
         before = context.before = {} if config.model.from_scratch else evaluate_before(components, config, context)
-        steps, final = train(components, config, context)
+        tracker.rates("before", 0, before)
+        steps, final = train(components, config, context, tracker)
         after = evaluate_and_save(components, config, context, "after")
+        tracker.rates("after", steps, after)
     return StageResult(before=before, after=after, metrics=final | saved_role_rates(context.directory), steps=steps)
 
 
-def train(components: RunComponents, config, context: RunContext) -> tuple[int, dict[str, float]]:
+def train(components: RunComponents, config, context: RunContext, tracker: Tracker) -> tuple[int, dict[str, float]]:
     """Train on the train split's golds for the configured steps; returns the steps done and the last row of metrics."""
     algorithm = build(config.algorithm)
     policy = components.policy
+    context.progress(kind="wait", name="prepare the golds")
     examples, left_out = algorithm.examples(policy, components.domain, training_tasks(components, config, context))
     dev = split_tasks(components.domain, "dev")
     check_leakage(dev, components.held_out)  # what decides when to stop is not what success is measured on
@@ -59,6 +64,11 @@ def train(components: RunComponents, config, context: RunContext) -> tuple[int, 
             NonFiniteGuard(config.run.guards.max_skipped),
         )
         learner = SFTLearner(POLICY, trainer, algorithm.eval_every_steps)
+
+        def held_out_loss() -> Mapping[str, float]:
+            context.progress(kind="wait", name="held-out loss")
+            return learner.held_out_loss()
+
         training = Training(
             policies=policy,
             learners={POLICY: learner},
@@ -66,10 +76,10 @@ def train(components: RunComponents, config, context: RunContext) -> tuple[int, 
             feed=GoldFeed(len(trainer.train_dataset), plan.sequences * config.parallel.world, config.seed),
             measurements=[
                 held_out_success(components, config, context),
-                Measurement(learner.due, learner.held_out_loss),
+                Measurement(learner.due, held_out_loss),
             ],
         )
-        return fit(training, config, context)
+        return fit(training, config, context, tracker)
 
 
 def batch_plan(config) -> Batches:

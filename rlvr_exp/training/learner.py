@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import torch
 from peft import PeftModel
@@ -36,6 +36,9 @@ class Learner:
         role: its name; with a `trainer` of several adapters, the adapter that is trained.
         measured: further parts whose state only rows of metrics depend on, by name.
     """
+
+    figures: ClassVar[Mapping[str, str]] = {"loss": "loss"}
+    """The few metrics of its row that are shown while it trains, by their names there."""
 
     def __init__(self, role: str, trainer: Stepped, measured: Mapping[str, Stateful]):
         self.role, self.trainer, self.guard = role, trainer, trainer.guard

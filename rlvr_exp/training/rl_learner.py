@@ -1,6 +1,7 @@
 """A role that learns from the verified completions of each step."""
 
 from pathlib import Path
+from typing import ClassVar
 
 from trl import GRPOConfig
 
@@ -25,6 +26,15 @@ class RLLearner(Learner):
         prompts: token ids of a few prompts, for the probe.
         scratch: a folder that TRL may write to.
     """
+
+    # Not the loss: that of a policy gradient is near 0 whatever is learned.
+    figures: ClassVar = {
+        "reward": "reward/mean",
+        "success": "success/mean",
+        "entropy": "entropy",
+        "KL(ref)": "kl",
+        "KL(old)": "kl/old",
+    }
 
     def __init__(
         self, role: str, policy: Policy, algorithm: Algorithm, config, prompts: list[list[int]], scratch: Path

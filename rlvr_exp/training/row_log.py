@@ -12,8 +12,8 @@ from rlvr_exp.records.rollout_files import RolloutRow
 from rlvr_exp.records.tracking import Tracker
 from rlvr_exp.training.learner import Learner
 
-SHOWN = {"reward": ("reward/mean",), "success": ("success/mean", "cascade/success/mean"), "loss": ("loss",)}
-"""Figures beside a progress bar, and the metrics that they are."""
+SHARED = {"success": "cascade/success/mean", "held-out loss": "held_out/loss", "held-out success": "held_out/pass_at_1"}
+"""Figures beside a progress bar that belong to no role, and the metrics that they are; a learner has its own."""
 
 
 class RowLog:
@@ -48,15 +48,24 @@ class RowLog:
             samples: rollouts of the step, for viewers that show some.
         """
         row: dict[str, float] = {}
+        shown: dict[str, dict[str, float]] = {}
         for role, learner in self._learners.items():
-            row |= _of_role(role if self._named else "", learner.row())
+            own = learner.row()
+            shown[role] = _figures(own, learner.figures)
+            row |= _of_role(role if self._named else "", own)
         now = time.perf_counter()
         row["time/step"] = (now - self._logged_at) / (step - self._logged_step)
         self._logged_at, self._logged_step = now, step
         row |= self._shared()
         self._tracker.log(step, row)
         self._tracker.samples(samples, seed)
-        self._context.progress(kind="step", step=step, total=total, **_shown(row))
+        of_roles = (
+            {"roles": shown} if self._named else {name: value for own in shown.values() for name, value in own.items()}
+        )
+        known = self._tracker.last  # What was measured after the step is in its row already.
+        self._context.progress(
+            kind="step", step=step, total=total, phases=_phases(row), **_figures(known, SHARED), **of_roles
+        )
 
 
 def _of_role(role: str, row: Mapping[str, float]) -> dict[str, float]:
@@ -69,8 +78,9 @@ def _of_role(role: str, row: Mapping[str, float]) -> dict[str, float]:
     }
 
 
-def _shown(row: Mapping[str, float]) -> dict[str, object]:
-    """The few figures that fit beside a progress bar."""
-    phases = {name: row[f"time/{name}"] for name in ("generate", "verify", "update") if f"time/{name}" in row}
-    figures = {name: row[key] for name, keys in SHOWN.items() for key in keys if key in row}
-    return {"phases": phases, **figures}
+def _figures(row: Mapping[str, float | None], names: Mapping[str, str]) -> dict[str, float]:
+    return {name: value for name, key in names.items() if (value := row.get(key)) is not None}
+
+
+def _phases(row: Mapping[str, float]) -> dict[str, float]:
+    return {name: row[f"time/{name}"] for name in ("generate", "verify", "update") if f"time/{name}" in row}

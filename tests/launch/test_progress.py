@@ -3,11 +3,13 @@
 import io
 import subprocess
 import sys
+import time
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rlvr_exp.launch import progress as progress_module
 from rlvr_exp.launch.progress import Plain, Progress
 
 STEP = {"kind": "step", "total": 150, "reward": 0.31, "success": 0.25, "phases": {"generate": 0.8, "verify": 0.1}}
@@ -47,10 +49,60 @@ def test_every_phase_shows_its_start_and_its_end():
     ]  # fmt: skip
 
 
+def test_work_of_unknown_length_is_shown_after_a_second_and_every_ten_until_it_ends():
+    out, now = io.StringIO(), [0.0]
+    view = Plain(out, lambda: now[0])
+    view.wait("imports")
+    view.work("check golds", 0, 16, "")  # at once: nothing was waited for
+    view.wait("load the policy")
+    for second in range(1, 25):
+        now[0] = float(second)
+        view.tick()
+    view.work("evaluate before", 0, 16, "")
+    now[0] = 60.0
+    view.tick()
+    assert [line.split("  [")[0] for line in out.getvalue().splitlines()] == [
+        "check golds 0/16", *["load the policy ..."] * 3, "evaluate before 0/16"
+    ]  # fmt: skip
+    assert [line[-6:] for line in out.getvalue().splitlines()[1:4]] == ["[0:01]", "[0:11]", "[0:21]"]
+
+
+def test_a_wait_is_shown_while_nothing_else_is_sent(monkeypatch):
+    monkeypatch.setattr(progress_module, "SHOWN_AFTER", 0.0)
+    monkeypatch.setattr(progress_module, "TICK", 0.01)
+    out = io.StringIO()
+    progress = Progress(1, "grpo", tty=False, out=out)
+    progress.event({"kind": "wait", "name": "imports"})
+    deadline = time.monotonic() + 20
+    while not out.getvalue() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    progress.close()
+    assert out.getvalue().startswith("imports ...  [0:0")
+
+
+def test_on_a_terminal_a_wait_goes_when_work_of_known_length_comes():
+    out = io.StringIO()
+    progress = Progress(1, "grpo", tty=True, out=out)
+    progress.event({"kind": "wait", "name": "load the policy"})
+    progress.event({"kind": "wait", "name": "start the verifier"})
+    assert [task.description for task in progress._view._progress.tasks] == ["start the verifier"]
+    progress.event({"kind": "phase", "name": "evaluate before", "done": 3, "total": 4, "success": 0.5})
+    assert [task.description for task in progress._view._progress.tasks] == ["evaluate before"]
+    progress.close()
+    assert "success 50.0%" in out.getvalue()
+
+
+def test_each_role_has_its_figures():
+    (line,) = plain(
+        [{"kind": "step", "step": 1, "success": 0.1, "roles": {"writer": {"reward": 0.25}, "annotator": {}}}]
+    )
+    assert line.startswith("grpo step 1/150  success 10.0%  writer: reward 0.250  [")
+
+
 @pytest.mark.parametrize("tty", [False, True])
 def test_an_unknown_kind_is_refused(tty):
     progress = Progress(1, "grpo", tty, io.StringIO())
-    with pytest.raises(ValueError, match="got kind 'stepp', allowed step, phase, note"):
+    with pytest.raises(ValueError, match="got kind 'stepp', allowed step, phase, wait, note"):
         progress.event({"kind": "stepp", "step": 1})
     progress.close()
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlvr_exp.core.errors import InputError
+from rlvr_exp.evaluation.metrics import Rate
 from rlvr_exp.records.tracking import Files, Tracker, WandB, read_metrics
 
 NAMES = st.sampled_from(["reward/mean", "loss", "kl", "verdict/passed", "time/generate", 'odd,"name"'])
@@ -147,7 +148,8 @@ def test_wandb_runs_offline_under_the_run_directory(tmp_path, monkeypatch):
         monkeypatch.setenv(name, str(tmp_path / "home"))
     directory = tmp_path / "run"
     with Tracker(directory, WandB("rlvr_exp", "offline")) as tracker:
+        tracker.rates("before", 0, {"pass_at_1": Rate(0.25, 0.125, 0.5, n=16, samples=8)})
         tracker.log(1, {"reward/mean": 0.25})
     (written,) = (directory / "wandb").glob("offline-run-*/run-*.wandb")
-    assert b"reward/mean" in written.read_bytes()
+    assert all(name in written.read_bytes() for name in (b"reward/mean", b"before/pass_at_1"))
     assert strict_rows(directory) == [{"step": 1, "reward/mean": 0.25}]

@@ -127,6 +127,8 @@ def test_evaluate_measures_a_checkpoint_against_a_run(run, tmp_path):
     assert summary["before"] == {} and summary["after"] == summary_of(run)["after"]
     same = summary["metrics"]["difference/pass_at_1"]
     assert (same["value"], same["won"], same["lost"], same["n"]) == (0.0, 0, 0, 16)
+    assert f"change against {run}, paired by task:" in done.stdout and "pass_at_1: +0.0 points" in done.stdout
+    assert "held out 16/16  success" in done.stdout and "evaluate after" not in done.stdout
 
 
 def test_compare_lays_two_runs_side_by_side(run, tmp_path):

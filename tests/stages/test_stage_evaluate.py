@@ -6,7 +6,7 @@ import pytest
 
 from rlvr_exp.config import compose, to_yaml
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.stages.evaluate import _baseline
+from rlvr_exp.stages.evaluate import _baseline, _told
 
 RETRY = ["environment=retry", "environment.attempts=3"]
 
@@ -23,3 +23,11 @@ def test_attempts_with_the_verifiers_words_are_another_measurement(tmp_path: Pat
     assert compared(tmp_path, RETRY, RETRY) == compared(tmp_path, [], []) == []
     assert any("environment" in what for what in compared(tmp_path, RETRY, []))
     assert "environment.attempts differs" in compared(tmp_path, RETRY, ["environment=retry"])
+
+
+def test_the_differences_are_printed_with_who_won() -> None:
+    change = {"value": 0.03125, "low": -0.044, "high": 0.1064, "n": 16, "won": 6, "lost": 5, "tied": 5}
+    assert _told({"pass_at_1": change}, "RUN").splitlines() == [
+        "change against RUN, paired by task:",
+        "  pass_at_1: +3.1 points [-4.4, +10.6], 6 won, 5 lost",
+    ]

@@ -4,8 +4,11 @@ from pathlib import Path
 
 from fake_training import FakeLearner, FakeTracker
 
+from rlvr_exp.launch.progress import FIGURES
 from rlvr_exp.records.context import RunContext
-from rlvr_exp.training.row_log import RowLog
+from rlvr_exp.training.learner import Learner
+from rlvr_exp.training.rl_learner import RLLearner
+from rlvr_exp.training.row_log import SHARED, RowLog
 
 
 def logged(tmp_path: Path, *roles: str, shared: dict[str, float], step: int = 3) -> tuple[dict, list[dict]]:
@@ -22,10 +25,10 @@ def logged(tmp_path: Path, *roles: str, shared: dict[str, float], step: int = 3)
 
 
 def test_a_role_alone_has_no_prefix(tmp_path: Path) -> None:
-    shared = {"reward/mean": 0.25, "success/mean": 0.5, "time/verify": 0.1}
+    shared = {"held_out/pass_at_1": 0.5, "time/verify": 0.1}
     row, (event,) = logged(tmp_path, "policy", shared=shared)
     assert row.keys() == {"loss", "time/update", "time/step", *shared}
-    assert (event["step"], event["total"], event["loss"], event["reward"], event["success"]) == (3, 9, 0.0, 0.25, 0.5)
+    assert (event["step"], event["total"], event["loss"], event["held-out success"]) == (3, 9, 0.0, 0.5)
     assert event["phases"] == {"verify": 0.1, "update": 0.5}
 
 
@@ -34,3 +37,9 @@ def test_of_several_roles_each_has_its_name_behind_what_depends_on_the_machine(t
     own = {name for role in ("writer", "annotator") for name in (f"{role}/loss", f"time/{role}/update")}
     assert row.keys() == {*own, "time/step", "cascade/success/mean", "time/verify"}
     assert event["success"] == 0.5 and "loss" not in event
+    assert event["roles"] == {"writer": {"loss": 0.0}, "annotator": {"loss": 0.0}}
+
+
+def test_a_policy_gradient_shows_no_loss() -> None:
+    assert set(RLLearner.figures) == {"reward", "success", "entropy", "KL(ref)", "KL(old)"}
+    assert {*RLLearner.figures, *Learner.figures, *SHARED} == {name for name, _ in FIGURES}

@@ -9,8 +9,9 @@ import pytest
 from completions import completion
 
 from rlvr_exp.core.errors import InputError
+from rlvr_exp.evaluation.metrics import Rate
 from rlvr_exp.records.rollout_files import RolloutRow
-from rlvr_exp.records.tracking import Tracker
+from rlvr_exp.records.tracking import Tracker, read_metrics
 from rlvr_exp.records.tracking_samples import COLUMNS
 from rlvr_exp.training.tensorboard import TensorBoard
 
@@ -41,6 +42,24 @@ def test_tensorboard_events_are_read_back_and_a_resume_hides_what_it_repeats(tmp
     events = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
     assert events.Tags()["scalars"] == ["reward/mean"]
     assert [(event.step, event.value) for event in events.Scalars("reward/mean")] == [(1, 0.25), (2, 0.5), (3, 1.0)]
+
+
+def test_the_rates_before_and_after_are_scalars_with_their_intervals_and_in_no_row(tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    rates = {"pass_at_1": Rate(0.25, 0.125, 0.5, n=16, samples=8)}
+    with Tracker(tmp_path, TensorBoard()) as tracker:
+        tracker.rates("before", 0, rates)
+        tracker.log(1, {"reward/mean": 0.5})
+        tracker.rates("after", 1, rates)
+        tracker.rates("after", 1, {})
+    events = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
+    ends = {"": 0.25, "/low": 0.125, "/high": 0.5}
+    found = {name: [(one.step, one.value) for one in events.Scalars(name)] for name in events.Tags()["scalars"]}
+    assert found.pop("reward/mean") == [(1, 0.5)]
+    assert found == {f"{when}/pass_at_1{end}": [(step, value)]
+                     for when, step in (("before", 0), ("after", 1)) for end, value in ends.items()}  # fmt: skip
+    assert [row.keys() for row in read_metrics(tmp_path)] == [{"step", "reward/mean"}]
 
 
 def test_tensorboard_has_texts_beside_its_scalars(tmp_path):

@@ -67,10 +67,13 @@ def build_components(config, context: RunContext) -> Iterator[RunComponents]:
     """Build the components, record them in the manifest, and end the verifier's workers at exit."""
     if config.parallel.threads:
         torch.set_num_threads(config.parallel.threads)
+    context.progress(kind="wait", name="load the data")
     stages = two_stage(config) if starts(config) else None
     domain = stages.writer if stages else build(config.data)
     held_out = held_out_tasks(domain, config.evaluation)
+    context.progress(kind="wait", name="load the policy")
     policies = load_policies(config)
+    context.progress(kind="wait", name="start the verifier")
     with NoVerdictGuard(build_verifier(config), config.verifier.max_no_verdict_rate) as verifier:
         check_verifier_match(verifier, all_tasks(domain))
         manifest.update(
@@ -175,6 +178,7 @@ def training_tasks(components: RunComponents, config, context: RunContext, split
     check_leakage(tasks, components.held_out)
     limit = min(config.model.max_prompt_tokens, components.policy.max_tokens - config.model.max_completion_tokens)
     policy, domain = components.policy, components.domain
+    context.progress(kind="wait", name="measure the training prompts")
     fitting = [task for task in tasks if policy.prompt_fits(domain.prompt(task), limit)]
     if not fitting:
         raise InputError(

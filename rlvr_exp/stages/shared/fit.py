@@ -37,7 +37,12 @@ class Training:
     """Further parts of a checkpoint, by name."""
 
 
-def fit(training: Training, config, context: RunContext) -> tuple[int, dict[str, float]]:
+def open_tracker(config, context: RunContext) -> Tracker:
+    """The tracker of a run that trains, opened before its first evaluation and closed after its last."""
+    return Tracker(context.directory, build(config.tracking), resumed_step(context))
+
+
+def fit(training: Training, config, context: RunContext, tracker: Tracker) -> tuple[int, dict[str, float]]:
     """Train from the current step to the last; the policies end at their best step where the selection is active.
 
     Returns:
@@ -46,8 +51,8 @@ def fit(training: Training, config, context: RunContext) -> tuple[int, dict[str,
     Raises:
         GuardStop: no metric named by `run.select.metric` was logged, or the run must not go on.
     """
+    context.progress(kind="wait", name="prepare the first step")
     checkpoints = Checkpoints(context.directory, config.run.checkpoint, run_fingerprint(context.directory))
-    tracker = Tracker(context.directory, build(config.tracking), resumed_step(context))
     selection = Selection(config.run.select, checkpoints, tracker)
     contents = Contents(training.policies, training.learners, {**training.parts, "select": selection})
     trends = ResourceTrends(context.directory, config.run.guards.trend_steps)
@@ -55,26 +60,23 @@ def fit(training: Training, config, context: RunContext) -> tuple[int, dict[str,
     def shared() -> dict[str, float]:
         return {**training.shared(), **trends.metrics()}
 
-    try:
-        done = _begin(checkpoints, contents, config, context)
-        log = RowLog(tracker, context, training.learners, shared, config.run.log_every_steps, done, contents.named)
-        loop = Loop(
-            context=context,
-            learners=training.learners,
-            learning=training.learning,
-            feed=training.feed,
-            measurements=training.measurements,
-            log=log,
-            tracker=tracker,
-            trends=trends,
-            selection=selection,
-            checkpoints=checkpoints,
-            contents=contents,
-            seed=config.seed,
-        )
-        done = loop.run(done, config.algorithm.max_steps)
-    finally:
-        tracker.close()
+    done = _begin(checkpoints, contents, config, context)
+    log = RowLog(tracker, context, training.learners, shared, config.run.log_every_steps, done, contents.named)
+    loop = Loop(
+        context=context,
+        learners=training.learners,
+        learning=training.learning,
+        feed=training.feed,
+        measurements=training.measurements,
+        log=log,
+        tracker=tracker,
+        trends=trends,
+        selection=selection,
+        checkpoints=checkpoints,
+        contents=contents,
+        seed=config.seed,
+    )
+    done = loop.run(done, config.algorithm.max_steps)
     selection.check()
     _restore_best(selection, training.policies, config)
     return done, tracker.last | selection.metrics()

@@ -24,10 +24,11 @@ def check_golds(domain: Domain, verifier: Verifier, tasks: Sequence[Task], count
         return
     context.progress(kind="phase", name="check golds", done=0, total=len(golds))
     verdicts = verifier.verify([Request(task.problem, domain.parse(gold or "", task)) for task, gold in golds])
-    context.progress(kind="phase", name="check golds", done=len(golds), total=len(golds))
     refused = [
         (task, verdict) for (task, _), verdict in zip(golds, verdicts, strict=True) if verdict.outcome != "passed"
     ]
+    passed = 1 - len(refused) / len(golds)
+    context.progress(kind="phase", name="check golds", done=len(golds), total=len(golds), success=passed)
     if refused:
         shown = "\n".join(f"{task.id}: {why(verdict)}" for task, verdict in refused[:SHOWN])
         raise GuardStop(

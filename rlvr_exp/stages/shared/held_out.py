@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from rlvr_exp.config.stages import trains
 from rlvr_exp.core.errors import Interrupted
 from rlvr_exp.core.phase import EVALUATE, phase
 from rlvr_exp.evaluation.cascade import CASCADE_METRICS, cascade_sections
@@ -22,6 +23,7 @@ from rlvr_exp.stages.shared.components import RunComponents, held_out_tasks
 from rlvr_exp.stages.shared.environments import evaluation_runner
 from rlvr_exp.training.loop import Measurement
 
+TOO_LONG = "prompt_too_long"
 SUCCESS = ("pass_at_1", "pass_at_1_greedy")
 
 
@@ -36,13 +38,27 @@ def evaluate_before(components: RunComponents, config, context: RunContext) -> d
 def evaluate_and_save(components: RunComponents, config, context: RunContext, when: When) -> dict[str, Rate]:
     """Evaluate on the held-out tasks, and write the evaluation into the run directory; returns its rates."""
 
-    def progress(done: int, total: int) -> None:
-        context.progress(kind="phase", name=f"evaluate {when}", done=done, total=total)
+    name = f"evaluate {when}" if trains(config.stage) else "held out"
+    context.progress(kind="wait", name=name)
+
+    def progress(done: int, total: int, success: float | None) -> None:
+        context.progress(kind="phase", name=name, done=done, total=total, success=success)
 
     runner = evaluation_runner(components, config)
     with phase(EVALUATE):
         scored = evaluate_episodes(runner, components.held_out, config.evaluation, config.seed, progress)
+    if when == "before" or not context.before:  # Once a run: the tasks are the same.
+        _note_too_long(scored, config, context)
     return _save(components, context, when, scored)
+
+
+def _note_too_long(scored: Sequence[EvalSample], config, context: RunContext) -> None:
+    tasks = {one.completion.task.id for one in scored}
+    long = {one.completion.task.id for one in scored if one.verdict.bucket == TOO_LONG}
+    if long:
+        text = f"{len(long)} of {len(tasks)} held-out prompts are longer than the policy takes"
+        limit = f"model.max_prompt_tokens={config.model.max_prompt_tokens}"
+        context.progress(kind="note", text=f"{text} ({limit}): they count as failures ({TOO_LONG})")
 
 
 def _save(components: RunComponents, context: RunContext, when: When, scored: Sequence[EvalSample]) -> dict[str, Rate]:
@@ -66,9 +82,9 @@ def held_out_success(components: RunComponents, config, context: RunContext) -> 
     tasks = held_out_tasks(components.domain, options) if every else ()
     check_leakage(tasks, components.held_out)
 
-    def progress(done: int, total: int) -> None:
+    def progress(done: int, total: int, success: float | None) -> None:
         with suppress(Interrupted):  # The step ends first, with a checkpoint.
-            context.progress(kind="phase", name="evaluate held-out", done=done, total=total)
+            context.progress(kind="phase", name="evaluate held-out", done=done, total=total, success=success)
 
     def now() -> Mapping[str, float]:
         start, runner = time.perf_counter(), evaluation_runner(components, config, options)

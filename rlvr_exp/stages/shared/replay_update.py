@@ -24,6 +24,7 @@ from rlvr_exp.records.rollout_files import read_rollouts, rollout_steps
 from rlvr_exp.records.tracking import read_metrics
 from rlvr_exp.stages.reinforcement import collector_of, train
 from rlvr_exp.stages.shared.components import build_components
+from rlvr_exp.stages.shared.fit import open_tracker
 
 MACHINE = ("time/", "system/")
 """Metrics that differ between any two runs."""
@@ -78,9 +79,9 @@ def replay_update(run: Path, step: int, context: RunContext) -> UpdateReplay:
     scratch = context.directory / "again"
     _prepare(run, found, scratch)
     part = UntilStep(scratch, step, context)
-    with build_components(config, part) as components:
+    with open_tracker(config, part) as tracker, build_components(config, part) as components:
         try:
-            train(components, config, part, collector_of(components, config, part))
+            train(components, config, part, collector_of(components, config, part), tracker)
         except Interrupted:
             if context.interrupted:
                 raise

@@ -14,7 +14,7 @@ from rlvr_exp.models.policy import Policy
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.records.tracking import read_metrics
-from rlvr_exp.stages.shared.fit import Training, fit, resumed_step
+from rlvr_exp.stages.shared.fit import Training, fit, open_tracker, resumed_step
 from rlvr_exp.training.loop import Measurement
 
 METRIC = "reward/mean"
@@ -65,7 +65,9 @@ def go(place: Path, steps: int, resumed: int = 0, best: int = 0, *more: str) -> 
     learner = Moving(who)
     measured = Measurement(lambda step: best > 0, lambda: {METRIC: -abs(learner.steps - best)})
     training = Training(who, {POLICY: learner}, lambda step: (POLICY,), Feed(), [measured])
-    done, _ = fit(training, compose(words).config, context)
+    config = compose(words).config
+    with open_tracker(config, context) as tracker:
+        done, _ = fit(training, config, context, tracker)
     return done, learner, who
 
 
