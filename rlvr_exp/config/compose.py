@@ -63,10 +63,22 @@ def compose_lenient(words: Sequence[str]) -> Checked:
     values = apply(tree, choose_for_roles(tree, values, groups.option), parsed.problems)
     if parsed.searchpath:
         tree.put(("run", "searchpath"), [str(folder) for folder in parsed.searchpath], "command line")
+    if problem := _foreign_stage(tree.values.get("stage"), choices):
+        return Checked(Config(), tree, {}, _distinct([*parsed.problems, problem]))
     complete_roles(tree)
     checked = check(tree)
     effects = no_effect([*choices, *values], tree.values.get("stage"), given_choice(tree))
     return Checked(checked.config, tree, checked.secrets, _distinct([*parsed.problems, *effects, *checked.problems]))
+
+
+def _foreign_stage(stage: Any, choices: Sequence[Override]) -> InputProblem | None:
+    """A preset of the stage group that names no stage of the table, such as a user's own."""
+    if stage in (None, "???", *STAGES):
+        return None
+    chosen = next((choice.value() for choice in choices if choice.key_or_group == "stage"), stage)
+    what = f"conf/stage/{chosen}.yaml names a stage that does not exist"
+    remedy = "name one of these there; a new stage is added in the package, by the steps of docs/extending.md"
+    return InputProblem("stage", what, str(stage), ", ".join(STAGES), suggest(str(stage), STAGES), remedy)
 
 
 def _distinct(problems: list[InputProblem]) -> tuple[InputProblem, ...]:

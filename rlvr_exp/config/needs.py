@@ -10,6 +10,7 @@ from pathlib import Path
 from rlvr_exp.config.adapter import is_adapter
 from rlvr_exp.config.benchmark import Memory
 from rlvr_exp.config.cascade import of_cascade, of_several_turns, starts_missing
+from rlvr_exp.config.checkpoint_files import checkpoint_problems
 from rlvr_exp.config.infer import STDIN, Infer
 from rlvr_exp.config.model import Model, base
 from rlvr_exp.config.optimizer import AdamW8bit
@@ -33,6 +34,8 @@ class MissingArtifact:
     problem: InputProblem
     command: str
     """The command that fetches it; empty: only a person can."""
+    unusable: bool = False
+    """Something is there that no run can use: a plan refuses it, too."""
 
 
 def missing_artifacts(config: Config) -> list[MissingArtifact]:
@@ -183,7 +186,7 @@ def weights_missing(model: Model) -> Iterator[MissingArtifact]:
         try:
             check_if_ours(folder)
         except InputError as fault:
-            yield from (MissingArtifact(problem, "") for problem in fault.problems)
+            yield from (MissingArtifact(problem, "", unusable=True) for problem in fault.problems)
             return
     if model.quantization != "none" and find_spec("bitsandbytes") is None:
         command = "pip install bitsandbytes"
@@ -195,6 +198,8 @@ def weights_missing(model: Model) -> Iterator[MissingArtifact]:
         yield MissingArtifact(
             InputProblem("model.adapter.path", what, model.adapter.path, allowed, "", "correct the path"), ""
         )
+    if weights := weights_folder(model):
+        yield from (MissingArtifact(problem, "", unusable=True) for problem in checkpoint_problems(model, weights))
     if is_adapter(model.path):
         yield from _adapter_and_base(model)
     elif model.path:
@@ -215,6 +220,16 @@ def weights_missing(model: Model) -> Iterator[MissingArtifact]:
         remedy = "reinstall rlvr_exp, or model.path=DIR for a local checkpoint"
         place = EMBEDDED_MODELS / model.embedded
         yield MissingArtifact(InputProblem("model", "the embedded model is missing", str(place), "", "", remedy), "")
+
+
+def weights_folder(model: Model) -> Path | None:
+    """The folder on this machine that holds the weights, below any adapter; None where there is none."""
+    named = base(model)
+    if model.is_embedded:
+        folders = [EMBEDDED_MODELS / model.embedded]
+    else:
+        folders = [Path(named), *snapshots(named)] if named else []
+    return next((folder for folder in folders if _is_checkpoint(folder, model.from_scratch)), None)
 
 
 def _adapter_and_base(model: Model) -> Iterator[MissingArtifact]:

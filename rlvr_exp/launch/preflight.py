@@ -16,9 +16,8 @@ CHECKED_BY_BUILDING = ("reward", "tracking")
 
 
 def preflight_problems(config: Config, fetchable: bool) -> Iterator[InputProblem]:
-    """Every problem that prevents the start. `fetchable`: artifacts that can be fetched do not count."""
-    if not fetchable:
-        yield from (need.problem for need in missing_artifacts(config))
+    """Every problem that prevents the start. `fetchable`: artifacts that are not here yet do not count."""
+    yield from (need.problem for need in missing_artifacts(config) if need.unusable or not fetchable)
     for name in CHECKED_BY_BUILDING:
         node = getattr(config, name)
         # A user's own class may import anything; it reports problems when the stage builds it.

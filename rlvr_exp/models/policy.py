@@ -5,22 +5,31 @@ Never downloads by itself: whether weights are on this machine is checked before
 """
 
 import dataclasses
-from collections.abc import Sequence
+import pickle
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import torch
 from peft import PeftModel
+from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from rlvr_exp.config.adapter import Adapter
+from rlvr_exp.config.checkpoint_files import no_template, tokenizer_folder, tokenizer_too_large
 from rlvr_exp.config.model import base, continued, has_adapter
 from rlvr_exp.config.needs import EMBEDDED_MODELS
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.sealed import check_if_ours
 from rlvr_exp.models.adapters import new_adapter, with_adapter
 from rlvr_exp.models.freezing import freeze
 from rlvr_exp.models.quantization import quantizer, settle
+
+OTHER = "name a folder that from_pretrained loads, or copy this one here a second time"
+SHOWN = 3
+"""Missing weights that are named."""
 
 
 @dataclass(frozen=True)
@@ -87,8 +96,9 @@ def load_policy(model, seed: int) -> Policy:
     `seed` sets the initial weights of a new adapter, and all weights under `model.from_scratch`.
 
     Raises:
-        InputError: a pattern of `model.freeze` or a target of `model.adapter` fits nothing in the model; or a checkpoint of
-            ours is not as it was written.
+        InputError: the folder holds no causal language model that can be loaded, its tokenizer does not fit it, a pattern
+            of `model.freeze` or a target of `model.adapter` fits nothing in it, or a checkpoint of ours is not as it was
+            written.
     """
     for folder in filter(None, (model.path, model.adapter.path)):
         check_if_ours(folder)
@@ -100,6 +110,7 @@ def load_base(model, seed: int) -> Policy:
     """The policy without any adapter; see `load_policy`."""
     tokenizer = load_tokenizer(model)
     network = load_network(model, seed)
+    _check_tokenizer(model, tokenizer, network)
     network.config.pad_token_id = network.generation_config.pad_token_id = tokenizer.pad_token_id
     longest = network.config.max_position_embeddings
     chat = model.chat_template == "always" or (model.chat_template == "auto" and tokenizer.chat_template is not None)
@@ -109,7 +120,7 @@ def load_base(model, seed: int) -> Policy:
 
 
 def load_network(model, seed: int) -> PreTrainedModel:
-    """The model alone, below any adapter, on its device."""
+    """The model alone, below any adapter, on its device. Raises InputError where it cannot be loaded."""
     network = _from_scratch(model, source(model), seed) if model.from_scratch else _pretrained(model, source(model))
     if not model.device_map and model.quantization == "none":
         network.to("cuda" if torch.cuda.is_available() else "cpu")
@@ -126,9 +137,9 @@ def add_adapter(policy: Policy, name: str, settings: Adapter, seed: int) -> Poli
 
 def load_tokenizer(model) -> PreTrainedTokenizerBase:
     """The adapter's own tokenizer where its folder has one, which training may have changed; else the base's."""
-    own = Path(continued(model))
-    place = own if continued(model) and (own / "tokenizer_config.json").is_file() else source(model)
-    tokenizer = AutoTokenizer.from_pretrained(place, trust_remote_code=model.trust_remote_code)
+    place = source(model) if not continued(model) else str(tokenizer_folder(model, Path(source(model))))
+    with _loading(place):
+        tokenizer = AutoTokenizer.from_pretrained(place, trust_remote_code=model.trust_remote_code)
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     return tokenizer
@@ -136,17 +147,46 @@ def load_tokenizer(model) -> PreTrainedTokenizerBase:
 
 def _pretrained(model, origin: str) -> PreTrainedModel:
     fewer_bits = quantizer(model, origin)
-    network = AutoModelForCausalLM.from_pretrained(
-        origin,
-        dtype=model.dtype if model.dtype == "auto" else getattr(torch, model.dtype),
-        device_map=model.device_map or None,
-        attn_implementation=None if model.attention == "auto" else model.attention,
-        trust_remote_code=model.trust_remote_code,
-        quantization_config=fewer_bits,
-    )
+    with _loading(origin):
+        network, report = AutoModelForCausalLM.from_pretrained(
+            origin,
+            dtype=model.dtype if model.dtype == "auto" else getattr(torch, model.dtype),
+            device_map=model.device_map or None,
+            attn_implementation=None if model.attention == "auto" else model.attention,
+            trust_remote_code=model.trust_remote_code,
+            quantization_config=fewer_bits,
+            output_loading_info=True,
+        )
+    if lacking := sorted(report["missing_keys"]):  # They would start from random numbers.
+        got = f"{origin} without {', '.join(lacking[:SHOWN])}{f' and {len(lacking) - SHOWN} more' if lacking[SHOWN:] else ''}"
+        raise InputError(
+            InputProblem("model.path", "weights of a causal language model are missing", got, "", "", OTHER)
+        )
     if fewer_bits is not None:
         settle(network)
     return network
+
+
+@contextmanager
+def _loading(origin: str) -> Iterator[None]:
+    """Raises InputError where the library cannot load what is at `origin`; a device without enough memory is no fault of
+    the folder."""
+    try:
+        yield
+    except torch.OutOfMemoryError:
+        raise
+    except (OSError, ImportError, ValueError, LookupError, RuntimeError, SafetensorError, pickle.PickleError) as fault:
+        first = next(iter(str(fault).strip().splitlines()), "")
+        what = f"cannot be loaded: {type(fault).__name__}: {first}"
+        raise InputError(InputProblem("model.path", what, origin, "a causal language model", "", OTHER)) from fault
+
+
+def _check_tokenizer(model, tokenizer: PreTrainedTokenizerBase, network: PreTrainedModel) -> None:
+    last, rows = max(tokenizer.get_vocab().values(), default=-1), network.get_input_embeddings().num_embeddings
+    if last < 0 or last >= rows:
+        raise InputError(tokenizer_too_large("model.path", last, rows))
+    if model.chat_template == "always" and tokenizer.chat_template is None:
+        raise InputError(no_template(tokenizer.name_or_path))
 
 
 def _from_scratch(model, origin: str, seed: int) -> PreTrainedModel:

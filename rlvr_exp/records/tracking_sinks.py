@@ -7,6 +7,8 @@ missing package is refused before a run starts; `start` imports it. TensorBoard'
 """
 
 import importlib.util
+import netrc
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -64,11 +66,14 @@ class WandB:
         samples: shown of each logged step.
 
     Raises:
-        InputError: the package is not installed.
+        InputError: the package is not installed, or `online` without a key.
     """
 
     def __init__(self, project: str, mode: str, entity: str = "", samples: int = 0):
         require_package("wandb")
+        if mode == "online" and not _has_key():
+            what, remedy = "W&B has no key on this machine", "wandb login, or WANDB_API_KEY, or tracking.mode=offline"
+            raise InputError(InputProblem("tracking.mode", what, mode, "", "", remedy))
         self.samples = samples
         self._options: dict[str, Any] = {"project": project, "mode": mode, "entity": entity or None}
 
@@ -78,7 +83,11 @@ class WandB:
         settings = wandb.Settings(console="off", silent=True)
         named: dict[str, Any] = {"name": directory.name, "group": directory.name}
         config = {**(yaml.safe_load(configuration(directory)) or {}), "paths": paths(directory)}
-        self._run = wandb.init(dir=str(directory), settings=settings, config=config, **named, **self._options)
+        try:
+            self._run = wandb.init(dir=str(directory), settings=settings, config=config, **named, **self._options)
+        except wandb.errors.Error as fault:
+            what, remedy = f"W&B cannot be reached: {fault}", "tracking.mode=offline, and wandb sync after the run"
+            raise InputError(InputProblem("tracking.mode", what, self._options["mode"], "", "", remedy)) from fault
 
     def log(self, step: int, metrics: Mapping[str, float]) -> None:
         self._run.log(dict(metrics), step=step)
@@ -96,6 +105,22 @@ class WandB:
         self._run.finish()
         # finish alone returns before its service has written the last rows (seen with 0.31 on a busy machine)
         wandb.teardown()
+
+
+def _has_key() -> bool:
+    """Whether the package would find a key, in the environment or in the file where `wandb login` puts it."""
+    if any(os.environ.get(name) for name in ("WANDB_API_KEY", "WANDB_IDENTITY_TOKEN_FILE")):
+        return True
+    host = os.environ.get("WANDB_BASE_URL", "https://api.wandb.ai").rpartition("://")[2].partition("/")[0]
+    places = (os.environ.get("NETRC") or "~/.netrc", "~/_netrc")
+    for place in (Path(place).expanduser() for place in places):
+        if not place.is_file():
+            continue
+        try:
+            return netrc.netrc(str(place)).authenticators(host.partition(":")[0]) is not None
+        except netrc.NetrcParseError:
+            return False
+    return False
 
 
 def configuration(directory: Path) -> str:

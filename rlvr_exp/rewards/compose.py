@@ -18,10 +18,12 @@ class Reward:
     """Rewards verified completions.
 
     Raises:
-        InputError: no term is on, a weight is not a number, or some wrong answer could earn as much as a right answer.
+        InputError: a term does not declare its weight and ranges, no term is on, a weight is not a number, or some wrong
+            answer could earn as much as a right answer.
     """
 
     def __init__(self, terms: Mapping[str, Term], normalizer: Normalizer | None = None):
+        _check_declared(terms)
         self.terms = {name: term for name, term in terms.items() if term.weight != 0}
         self.normalizer = normalizer or Identity()
         self._nonfinite: list[str] = []
@@ -60,6 +62,18 @@ class Reward:
 
     def metrics(self) -> dict[str, float]:
         return self.normalizer.metrics()
+
+
+def _check_declared(terms: Mapping[str, Term]) -> None:
+    remedy = "derive the class from rlvr_exp.rewards.base.Term, and declare both ranges by ValueRange(low, high)"
+    problems = [
+        InputProblem(f"reward.terms.{name}", f"declares no {declared}", type(term).__name__, kind.__name__, "", remedy)
+        for name, term in terms.items()
+        for declared, kind in (("weight", float), ("when_correct", ValueRange), ("when_wrong", ValueRange))
+        if not isinstance(getattr(term, declared, None), kind if kind is ValueRange else int | float)
+    ]
+    if problems:
+        raise InputError(*problems)
 
 
 def _check_weights(terms: Mapping[str, Term]) -> None:

@@ -159,3 +159,10 @@ def test_a_damaged_file_is_refused(tmp_path: Path, text: str) -> None:
 def test_build_makes_the_objects_below_first() -> None:
     reward = build(compose(["+stage=grpo", "reward.terms.length.weight=0"]).config.reward)
     assert "length" not in reward.terms and reward.terms["all_passed"].weight == 1.0
+
+
+def test_a_stage_of_a_users_own_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "stage").mkdir()
+    (tmp_path / "stage" / "mine.yaml").write_text("# @package _global_\nstage: grop\n")
+    (problem,) = compose_lenient(["+stage=mine", f"hydra.searchpath=[{tmp_path}]"]).problems
+    assert problem.where == "stage" and "mine.yaml" in problem.what and problem.suggestion == "grpo"

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from small_models import IDS, loaded, logits, updated, written
 
 from rlvr_exp.config.adapter import Adapter
-from rlvr_exp.models.policy import Policy
+from rlvr_exp.config.model import Model
+from rlvr_exp.models.policy import Policy, load_network
 from rlvr_exp.models.quantization import weight_bytes
 
 BITS = {"4bit": 0.40, "8bit": 0.65}
@@ -16,7 +17,7 @@ BITS = {"4bit": 0.40, "8bit": 0.65}
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    shape = {"hidden": 256, "layers": 2, "vocabulary": 512, "dtype": torch.bfloat16}
+    shape = {"hidden": 256, "layers": 2, "dtype": torch.bfloat16}
     return written(tmp_path_factory.mktemp("model"), **shape)
 
 
@@ -25,10 +26,10 @@ def folder(tmp_path_factory):
 @given(hidden=st.sampled_from([256, 320, 448]), layers=st.integers(1, 3), seed=st.integers(0, 99))
 def test_quantized_weights_hold_less_memory(tmp_path_factory, hidden: int, layers: int, seed: int) -> None:
     shape = {"hidden": hidden, "layers": layers, "vocabulary": 256, "dtype": torch.bfloat16}
-    place = written(tmp_path_factory.mktemp("shape"), seed, **shape)
-    full = weight_bytes(loaded(place).model)
+    place = str(written(tmp_path_factory.mktemp("shape"), seed, **shape))
+    full = weight_bytes(load_network(Model(path=place), seed))
     for bits, most in BITS.items():
-        few = loaded(place, quantization=bits).model
+        few = load_network(Model(path=place, quantization=bits), seed)
         assert weight_bytes(few) <= most * full
         few.eval()(input_ids=IDS % 256)
         few.train()(input_ids=IDS % 256)

@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rlvr_exp.config import compose
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.evaluation.metrics import Rate
+from rlvr_exp.launch.preflight import preflight_problems
 from rlvr_exp.records.tracking import Files, Tracker, WandB, read_metrics
 
 NAMES = st.sampled_from(["reward/mean", "loss", "kl", "verdict/passed", "time/generate", 'odd,"name"'])
@@ -153,3 +155,19 @@ def test_wandb_runs_offline_under_the_run_directory(tmp_path, monkeypatch):
     (written,) = (directory / "wandb").glob("offline-run-*/run-*.wandb")
     assert all(name in written.read_bytes() for name in (b"reward/mean", b"before/pass_at_1"))
     assert strict_rows(directory) == [{"step": 1, "reward/mean": 0.25}]
+
+
+def test_wandb_online_without_a_key_is_refused_before_the_start(tmp_path, monkeypatch):
+    for name in ("WANDB_API_KEY", "WANDB_IDENTITY_TOKEN_FILE", "WANDB_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("NETRC", str(tmp_path / "keys"))
+    config = compose(["+stage=grpo", "tracking=wandb", "tracking.mode=online"]).config
+    (problem,) = preflight_problems(config, fetchable=True)
+    assert problem.where == "tracking.mode" and "no key" in problem.what
+    (tmp_path / "keys").write_text("machine api.wandb.ai login user password secret\n")
+    assert list(preflight_problems(config, fetchable=True)) == []
+    (tmp_path / "keys").write_text("machine elsewhere.org login user password secret\n")
+    assert list(preflight_problems(config, fetchable=True)) == [problem]
+    monkeypatch.setenv("WANDB_API_KEY", "secret")
+    assert list(preflight_problems(config, fetchable=True)) == []

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from verified_samples import CORRECT, TOTAL, WRONG, failed, passed, rejected, unknown
 
 from rlvr_exp.core.errors import InputError
+from rlvr_exp.rewards.base import Term
 from rlvr_exp.rewards.compose import Reward
 from rlvr_exp.rewards.normalize import Identity, RunningScale
 from rlvr_exp.rewards.terms import AllPassed, CasesPassed, Length, Severity, Syntax
@@ -126,3 +127,18 @@ def test_weights_that_would_teach_the_wrong_thing_are_refused(weights, said):
 )
 def test_sensible_weights_are_accepted(weights):
     assert all(term.weight for term in reward(**weights).terms.values()), "those of weight 0 are switched off"
+
+
+class Undeclared(Term):
+    """A term of a user's own that says nothing of its range."""
+
+    weight = 1.0
+
+    def __call__(self, completion) -> float:
+        return 0.5
+
+
+def test_a_term_without_ranges_is_refused_by_name():
+    with pytest.raises(InputError, match="reward.terms.mine: declares no when_correct") as refused:
+        Reward({"mine": Undeclared(), "all_passed": AllPassed(1.0)})
+    assert len(refused.value.problems) == 2

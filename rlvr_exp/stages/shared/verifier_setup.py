@@ -4,17 +4,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from rlvr_exp.config import Config, build
+from rlvr_exp.config.options import SCHEMAS
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.verifiers.base import Verifier
+from rlvr_exp.verifiers.outside import OutsideVerifier
 
 STRONG = ("strict", "namespaces")
 """Levels of isolation that need no note."""
 
 
 def build_verifier(config: Config) -> Verifier:
-    """The configured verifier. Raises InputError where one of its tools is missing."""
-    return build(config.verifier, sandbox=config.sandbox, cache=config.cache)
+    """The configured verifier. Raises InputError where one of its tools is missing, or a user's own is no verifier."""
+    verifier = build(config.verifier, sandbox=config.sandbox, cache=config.cache)
+    return verifier if config.verifier._target_ in SCHEMAS else OutsideVerifier(verifier)
 
 
 def description(verifier: Verifier) -> dict[str, Any]:
