@@ -10,6 +10,7 @@ from rlvr_exp.config.model import Model
 from rlvr_exp.config.needs import EMBEDDED_MODELS, MissingArtifact, loads_weights
 from rlvr_exp.config.roles import of_role
 from rlvr_exp.config.schema import Config
+from rlvr_exp.config.select import Select, planned
 from rlvr_exp.config.stages import STAGES, reads
 from rlvr_exp.launch.resume import directory_of, steps_of
 from rlvr_exp.memory.advice import memory
@@ -37,6 +38,8 @@ def _lines(config: Config, needs: list[MissingArtifact]) -> Iterator[tuple[str, 
         yield from _training(config)
     if reads(config, "evaluation") and config.stage != "benchmark":
         yield "evaluation", _evaluation(config)
+    if STAGES[config.stage].algorithm is not None:
+        yield "best step", _selection(planned(config))
     if config.run.resume:
         yield "begins", _beginning(config)
     yield "reads", ", ".join(_read(config)) or "nothing"
@@ -89,6 +92,15 @@ def _evaluation(config: Config) -> str:
     twice = reads(config, "algorithm") and not config.model.from_scratch
     when = "before and after" if twice else "once"
     return f"{tasks} of {wanted.split!r}, {wanted.samples} samples each{greedy}, {when}"
+
+
+def _selection(wanted: Select) -> str:
+    if not wanted.active:
+        return "none is looked for, the run ends with its last"
+    by = f"{'highest' if wanted.mode == 'max' else 'lowest'} {wanted.metric}"
+    if not wanted.every_steps:
+        return by
+    return f"{by}, every {wanted.every_steps} steps on {wanted.tasks} tasks of {wanted.split!r}, {wanted.samples} samples each"
 
 
 def _inference(config: Config) -> Iterator[tuple[str, str]]:

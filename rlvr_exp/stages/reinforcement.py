@@ -16,7 +16,7 @@ from rlvr_exp.rollouts.collect import Collector, RoleRules
 from rlvr_exp.stages.shared.components import RunComponents, build_components, rl_split, training_tasks
 from rlvr_exp.stages.shared.environments import runner_of, training_environment
 from rlvr_exp.stages.shared.fit import Training, fit, open_tracker
-from rlvr_exp.stages.shared.held_out import evaluate_and_save, evaluate_before, held_out_success
+from rlvr_exp.stages.shared.held_out import evaluate_and_save, evaluate_before, held_out_success, selection
 from rlvr_exp.stages.shared.role_options import algorithm_of, learner_options, learning_roles
 from rlvr_exp.stages.shared.rollout_feed import RolloutFeed, check_signal
 from rlvr_exp.training.rl_learner import RLLearner
@@ -65,6 +65,7 @@ def train(
     """Update the policies for the configured steps; returns the steps done and the last row of metrics."""
     learning = learning_roles(config, collector.environment.roles)
     feed = RolloutFeed(collector, components.verifier, context.directory)
+    select = selection(components, config, context)
     with TemporaryDirectory() as scratch:
         learners = {
             role: _learner(role, components, config, Path(scratch) / role)
@@ -76,7 +77,8 @@ def train(
             learners=learners,
             learning=learning,
             feed=feed,
-            measurements=[held_out_success(components, config, context)],
+            measurements=[held_out_success(components, config, context, select)],
+            select=select,
             shared=feed.metrics,
             parts={"feed": feed, **collector.parts},
         )

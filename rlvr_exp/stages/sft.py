@@ -26,7 +26,7 @@ from rlvr_exp.stages.shared.components import (
     training_tasks,
 )
 from rlvr_exp.stages.shared.fit import Training, fit, open_tracker
-from rlvr_exp.stages.shared.held_out import evaluate_and_save, evaluate_before, held_out_success
+from rlvr_exp.stages.shared.held_out import evaluate_and_save, evaluate_before, held_out_success, selection
 from rlvr_exp.training.loop import Measurement
 from rlvr_exp.training.sft_learner import GoldFeed, SFTLearner
 
@@ -54,6 +54,7 @@ def train(components: RunComponents, config, context: RunContext, tracker: Track
         context.directory, imitation={"examples": len(examples), "held_out": len(held_out), "left_out": left_out}
     )
     plan = batch_plan(config)
+    select = selection(components, config, context)
     with TemporaryDirectory() as scratch:
         trainer = ImitationTrainer(
             policy,
@@ -75,9 +76,10 @@ def train(components: RunComponents, config, context: RunContext, tracker: Track
             learning=lambda step: (POLICY,),
             feed=GoldFeed(len(trainer.train_dataset), plan.sequences * config.parallel.world, config.seed),
             measurements=[
-                held_out_success(components, config, context),
+                held_out_success(components, config, context, select),
                 Measurement(learner.due, held_out_loss),
             ],
+            select=select,
         )
         return fit(training, config, context, tracker)
 

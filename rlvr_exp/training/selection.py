@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.config.select import Select
+from rlvr_exp.config.select import MEASURED, Select
 from rlvr_exp.core.errors import GuardStop, InputError
 from rlvr_exp.core.sealed import check_sound
 from rlvr_exp.records.tracking import Tracker
@@ -21,7 +21,7 @@ class Selection:
     reset `patience`.
 
     Args:
-        settings: the `run.select` node.
+        settings: the `run.select` node as it is planned for the run (rlvr_exp.config.select.planned).
     """
 
     def __init__(self, settings: Select, checkpoints: Checkpoints, tracker: Tracker):
@@ -72,13 +72,13 @@ class Selection:
             )
 
     def state_dict(self) -> dict[str, Any]:
-        by = [self._settings.metric, self._settings.mode]
-        return {"by": by, "value": self.value, "step": self.step, "waited": self._waited, "seen": self._seen}
+        return {"by": self._by(), "value": self.value, "step": self.step, "waited": self._waited, "seen": self._seen}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore the state, and link `best` to the same checkpoint; where that checkpoint is lost, a warning is logged
-        and the search starts over. It also starts over for another metric."""
-        if state["by"] != [self._settings.metric, self._settings.mode]:
+        and the search starts over. It also starts over for another metric or other
+        tasks."""
+        if state["by"] != self._by():
             return
         self.value, self.step, self._waited, self._seen = (state[key] for key in ("value", "step", "waited", "seen"))
         if self.value is None:
@@ -89,3 +89,9 @@ class Selection:
         except InputError as fault:
             self.value, self._waited = None, 0
             _LOG.warning("the best checkpoint is lost, the best from here on takes its place: %s", fault)
+
+    def _by(self) -> list[Any]:
+        """What makes values comparable."""
+        wanted = self._settings
+        measured = [wanted.split, wanted.tasks, wanted.samples] if wanted.metric in MEASURED else []
+        return [wanted.metric, wanted.mode, *measured]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rlvr_exp.config import build
+from rlvr_exp.config.select import Select
 from rlvr_exp.core.sealed import STEP
 from rlvr_exp.models.zero3 import gathered_weights
 from rlvr_exp.records.context import RunContext
@@ -31,6 +32,8 @@ class Training:
     """The roles that learn in a step, counted from 0."""
     feed: Feed
     measurements: Sequence[Measurement]
+    select: Select
+    """How the best step is found."""
     shared: Callable[[], Mapping[str, float]] = dict
     """Metrics since the last row that belong to no role."""
     parts: Mapping[str, Any] = field(default_factory=dict)
@@ -43,7 +46,7 @@ def open_tracker(config, context: RunContext) -> Tracker:
 
 
 def fit(training: Training, config, context: RunContext, tracker: Tracker) -> tuple[int, dict[str, float]]:
-    """Train from the current step to the last; the policies end at their best step where the selection is active.
+    """Train from the current step to the last; the policies end at their best step where one is selected.
 
     Returns:
         The steps done, including those before the checkpoint, and the last row of metrics.
@@ -53,7 +56,7 @@ def fit(training: Training, config, context: RunContext, tracker: Tracker) -> tu
     """
     context.progress(kind="wait", name="prepare the first step")
     checkpoints = Checkpoints(context.directory, config.run.checkpoint, run_fingerprint(context.directory))
-    selection = Selection(config.run.select, checkpoints, tracker)
+    selection = Selection(training.select, checkpoints, tracker)
     contents = Contents(training.policies, training.learners, {**training.parts, "select": selection})
     trends = ResourceTrends(context.directory, config.run.guards.trend_steps)
 
@@ -78,7 +81,8 @@ def fit(training: Training, config, context: RunContext, tracker: Tracker) -> tu
     )
     done = loop.run(done, config.algorithm.max_steps)
     selection.check()
-    _restore_best(selection, training.policies, config)
+    if training.select.restore:
+        _restore_best(selection, training.policies, config)
     return done, tracker.last | selection.metrics()
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from rlvr_exp.config.select import Select, planned
 from rlvr_exp.config.stages import trains
 from rlvr_exp.core.errors import Interrupted
 from rlvr_exp.core.phase import EVALUATE, phase
@@ -71,16 +72,27 @@ def _save(components: RunComponents, context: RunContext, when: When, scored: Se
     return save(context.directory, when, scored, CASCADE_METRICS, cascade_sections(components.domain, scored))
 
 
-def held_out_success(components: RunComponents, config, context: RunContext) -> Measurement:
-    """Verified success on the tasks of `run.select`, which no reported success includes. Writes no file.
+def selection(components: RunComponents, config, context: RunContext) -> Select:
+    """How the run looks for its best step. Measurements that nobody gave the steps of are left out, with a note, where the
+    data has no split for them."""
+    found, wanted = planned(config), config.run.select
+    if not found.every_steps or wanted.every_steps or components.domain.splits().get(found.split):
+        return found
+    context.progress(kind="note", text=f"no best step is looked for: the data has no split {found.split!r}")
+    return replace(found, every_steps=0)
+
+
+def held_out_success(components: RunComponents, config, context: RunContext, wanted: Select) -> Measurement:
+    """Verified success on the tasks of the selection, which no reported success includes. Writes no file.
 
     Raises:
         InputError: there is no such split, or it shares tasks with the reported ones.
     """
-    wanted, every = config.run.select, config.run.select.every_steps
+    every = wanted.every_steps
     options = replace(config.evaluation, split=wanted.split, tasks=wanted.tasks, skip=0, samples=wanted.samples)
     tasks = held_out_tasks(components.domain, options) if every else ()
     check_leakage(tasks, components.held_out)
+    manifest.update(context.directory, select={"split": wanted.split, "tasks": len(tasks), "every_steps": every})
 
     def progress(done: int, total: int, success: float | None) -> None:
         with suppress(Interrupted):  # The step ends first, with a checkpoint.
