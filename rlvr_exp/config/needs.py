@@ -207,7 +207,7 @@ def weights_missing(model: Model) -> Iterator[MissingArtifact]:
             allowed = "a folder with config.json and weights (safetensors), or with an adapter"
             remedy = "correct the path, or leave it out and choose model=NAME"
             yield MissingArtifact(
-                InputProblem("model.path", "no checkpoint is there", model.path, allowed, "", remedy), ""
+                InputProblem("model.path", "no checkpoint is there", model.path, allowed, _nearby(model), remedy), ""
             )
     elif model.name:
         if not any(_is_checkpoint(folder, model.from_scratch) for folder in snapshots(model.name)):
@@ -230,6 +230,14 @@ def weights_folder(model: Model) -> Path | None:
     else:
         folders = [Path(named), *snapshots(named)] if named else []
     return next((folder for folder in folders if _is_checkpoint(folder, model.from_scratch)), None)
+
+
+def _nearby(model: Model) -> str:
+    """A checkpoint of the run that was meant: the run's own folder was named, or its best step and none was selected."""
+    named = Path(model.path)
+    links = [named / "checkpoints" / "best", named / "checkpoints" / "latest", named.with_name("latest")]
+    found = (link for link in links if link.parent.name == "checkpoints" and _is_checkpoint(link, model.from_scratch))
+    return str(next(found, ""))
 
 
 def _adapter_and_base(model: Model) -> Iterator[MissingArtifact]:

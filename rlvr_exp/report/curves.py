@@ -36,6 +36,7 @@ MAIN = (
         percent=True,
         of_groups=lambda one: one.group_success,
     ),
+    Panel("Success on held-out tasks while training", r"held_out/pass_at_1$", percent=True),
 )
 CURVES = (
     Panel("Loss", r"loss(/mean)?$", note="Of a policy gradient: near 0 is normal, and it need not fall."),

@@ -48,7 +48,22 @@ def rate_table(run: RunData) -> str:
     heads = "".join(f"<th>{head}</th>" for head in titles)
     return (
         f'<div class="wide"><table class="rates"><tr>{heads}</tr>{rows}</table></div>'
-        f"{_counted(names, before, after, both)}"
+        f"{_counted(names, before, after, both)}{_selected(run)}"
+    )
+
+
+def _selected(run: RunData) -> str:
+    """Which step the rates after training are of, where the best one was looked for, and on which tasks it was found."""
+    select = (run.config.get("run") or {}).get("select") or {}
+    step, measured = _measured(run).get("best/step"), run.manifest.get("select") or {}
+    if step is None:
+        return ""
+    where = f" on {measured['tasks']} tasks of split {measured['split']!r}" if measured.get("every_steps") else ""
+    reported = (run.config.get("evaluation") or {}).get("split")
+    whose = "those of the best step" if select.get("restore", True) else "the last step's; the best is checkpoints/best"
+    return (
+        f'<p class="note">Best step: {step:,.0f}, by {escape(str(select.get("metric")))}{escape(where)}. Rates after '
+        f"training are {whose}, on split {escape(repr(reported))}, which had no part in the choice.</p>"
     )
 
 

@@ -119,3 +119,16 @@ def test_a_run_of_several_turns_is_rescored_and_not_replayed(tmp_path: Path) -> 
         config.write_text(written)
         found = [needs(f"+stage={stage}", f"{stage}.run={tmp_path}") for stage in ("rescore", "replay")]
         assert tuple(found) == refused, written
+
+
+def test_a_run_s_folder_or_a_best_step_that_it_has_not_names_the_checkpoint_that_is_there(tmp_path: Path) -> None:
+    links = tmp_path / "run" / "checkpoints"
+    checkpoint(links / "latest")
+
+    def nearest(path: Path) -> str:
+        (need,) = missing_artifacts(compose(["+stage=evaluate", f"model.path={path}"]).config)
+        return need.problem.suggestion
+
+    assert nearest(links / "best") == nearest(tmp_path / "run") == str(links / "latest")
+    checkpoint(links / "best")
+    assert nearest(tmp_path / "run") == str(links / "best") and nearest(tmp_path) == ""

@@ -68,3 +68,18 @@ def test_layout_changes_neither_samples_nor_verdicts(once: Path, tmp_path: Path,
 
 def test_another_seed_draws_other_samples(once: Path, tmp_path: Path, runner: Runner) -> None:
     assert judged(whole(runner, [*SHORT, "seed=1"], tmp_path))["step"] != judged(once)["step"]
+
+
+def test_looking_for_the_best_step_and_ending_with_it_changes_no_curve(
+    once: Path, tmp_path: Path, runner: Runner
+) -> None:
+    words = [*SHORT, "run.select.every_steps=1", "run.select.tasks=2", "run.select.samples=1"]
+    first, second = trajectories.trace(once), trajectories.trace(whole(runner, words, tmp_path))
+    assert second["links"]["best"] and first["links"]["best"] is None
+    looked = ("held_out/pass_at_1", "held_out/pass_at_1_greedy")
+    assert all(row.keys() >= set(looked) for row in second["metrics"])
+    rows = [{name: value for name, value in row.items() if name not in looked} for row in second["metrics"]]
+    second["metrics"] = [row for row in rows if row.keys() > {"step"}]
+    last = [name for name in first if name.startswith("step_000002/") and not name.endswith(".json")]
+    assert any(name.endswith("model.safetensors") for name in last) and any("optimizer" in name for name in last)
+    assert [name for name in ("metrics", "rollouts", "before", *last) if first[name] != second[name]] == []

@@ -1,6 +1,7 @@
 """Parts of the report: old and running runs, intervals, options, golds, logs, runs side by side."""
 
 import fcntl
+import json
 import re
 
 import pytest
@@ -135,3 +136,17 @@ def test_seconds_per_step_hold_no_rates(tmp_path):
     assert list(seconds["series"]) == ["generate"]
     assert any(name.startswith("Tokens generated per second") for name in charts)
     assert any(name.startswith("Resident memory") for name in charts)
+
+
+@pytest.mark.parametrize(("restore", "whose"), [("true", "those of the best step"), ("false", "the last step's")])
+def test_what_was_selected_on_one_split_is_reported_on_another(whole, restore, whose):
+    assert "Best step" not in report(whole).text
+    written = to_yaml(compose(["+stage=grpo", f"run.select.restore={restore}"]))
+    (whole / "config.yaml").write_text(written)
+    for name, more in (("manifest", {"select": {"split": "dev", "tasks": 64, "every_steps": 4}}), ("summary", {})):
+        told = json.loads((whole / f"{name}.json").read_text())
+        metrics = {"metrics": {"best/step": 36, "best/value": 0.3}} if name == "summary" else {}
+        (whole / f"{name}.json").write_text(json.dumps({**told, **more, **metrics}))
+    text = " ".join(report(whole).text.split())
+    assert "Best step: 36, by held_out/pass_at_1 on 64 tasks of split 'dev'" in text
+    assert f"{whose}" in text and "on split 'test', which had no part in the choice" in text

@@ -8,6 +8,7 @@ from fake_training import FakeLearner
 from tiny_step import flat, policy
 
 from rlvr_exp.config import compose, to_yaml
+from rlvr_exp.config.select import planned
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.episodes.episode import POLICY
 from rlvr_exp.models.policy import Policy
@@ -64,8 +65,8 @@ def go(place: Path, steps: int, resumed: int = 0, best: int = 0, *more: str) -> 
     who = policy()
     learner = Moving(who)
     measured = Measurement(lambda step: best > 0, lambda: {METRIC: -abs(learner.steps - best)})
-    training = Training(who, {POLICY: learner}, lambda step: (POLICY,), Feed(), [measured])
     config = compose(words).config
+    training = Training(who, {POLICY: learner}, lambda step: (POLICY,), Feed(), [measured], planned(config))
     with open_tracker(config, context) as tracker:
         done, _ = fit(training, config, context, tracker)
     return done, learner, who
@@ -96,6 +97,13 @@ def test_it_ends_with_the_weights_of_its_best_step(tmp_path: Path) -> None:
     assert (done, learner.steps, moved(who)) == (5, 5, 3.0), "stopped after two steps without a better one"
     again, learner, who = go(tmp_path, 9, 5, 3, *words)
     assert (again, moved(who)) == (5, 3.0) and learner.told == ["policy begins at 5"]
+
+
+def test_without_restoring_it_names_the_best_and_ends_with_the_last(tmp_path: Path) -> None:
+    words = [f"run.select.metric={METRIC}", "run.select.restore=false"]
+    done, _, who = go(tmp_path, 5, 0, 3, *words)
+    assert (done, moved(who)) == (5, 5.0)
+    assert (tmp_path / "checkpoints" / "best").resolve().name == "step_000003"
 
 
 def test_a_metric_that_no_row_has_stops_the_run(tmp_path: Path) -> None:

@@ -1,10 +1,14 @@
 """Which tasks a run is measured on."""
 
+from types import SimpleNamespace
+
 import pytest
 
+from rlvr_exp.config import compose
 from rlvr_exp.config.run import Evaluation
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.stages.shared.components import held_out_tasks
+from rlvr_exp.stages.shared.held_out import selection
 from rlvr_exp.tasks.arc.domain import Arc
 
 
@@ -27,3 +31,21 @@ def test_runs_that_skip_measure_others_in_one_order(domain) -> None:
 def test_where_all_are_skipped_it_is_told(domain) -> None:
     with pytest.raises(InputError, match="evaluation.skip"):
         ids(domain, tasks=10, skip=500)
+
+
+@pytest.mark.parametrize(
+    ("words", "splits", "every"),
+    [
+        ((), ("dev",), 32),
+        ((), ("train",), 0),
+        (("run.select.split=train",), ("train",), 32),
+        (("run.select.every_steps=5",), ("train",), 5),
+    ],
+)
+def test_without_a_split_for_it_no_best_step_is_looked_for_unless_it_was_asked_for(words, splits, every) -> None:
+    notes = []
+    components = SimpleNamespace(domain=SimpleNamespace(splits=lambda: {name: ["task"] for name in splits}))
+    context = SimpleNamespace(progress=lambda **told: notes.append(told["text"]))
+    found = selection(components, compose(["+stage=grpo", *words]).config, context)
+    assert found.every_steps == every and found.active == bool(every)
+    assert len(notes) == (not every) and all("no split 'dev'" in text for text in notes)
