@@ -4,6 +4,7 @@ Set before any test imports torch, and in the environment so that child processe
 """
 
 import atexit
+import gc
 import os
 import shutil
 import sys
@@ -38,6 +39,13 @@ def pytest_report_header() -> str:
     import drawn
 
     return drawn.told()
+
+
+def pytest_collection_finish() -> None:
+    """Transformers and Accelerate collect garbage at each start and end of training: what was imported and the thousands
+    of tests that were found need not be scanned each time."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

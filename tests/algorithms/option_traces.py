@@ -1,7 +1,6 @@
 """The trace of a run with the options of its algorithm, in three parts that are compared in turn: the samples, the
 training batch, and the weights after two or three updates of a model of a few hundred weights."""
 
-import gc
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -34,8 +33,6 @@ from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player
 from rlvr_exp.rollouts.sampler import SamplingParams
 from rlvr_exp.tasks.base import Candidate, Task
 from rlvr_exp.verifiers.base import Direct, Request, Verdict
-
-gc.freeze()  # Transformers collects garbage before every run; objects of imports need not be scanned each time.
 
 LIMIT = fixed_batch.LIMIT
 TASKS = [

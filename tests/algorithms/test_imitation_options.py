@@ -1,7 +1,6 @@
 """No option of imitation is dead: changing it changes the training data, or how it is split."""
 
 import dataclasses
-import gc
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,8 +19,6 @@ from rlvr_exp.config.algorithm import SFT
 from rlvr_exp.stages.sft import batch_plan, trainer_arguments
 from rlvr_exp.tasks.base import Task
 from rlvr_exp.training.sft_learner import GoldFeed, SFTLearner
-
-gc.freeze()  # Transformers collects garbage before every run; objects of imports need not be scanned each time.
 
 SMALL = {
     "max_steps": 3,

@@ -1,6 +1,5 @@
 """The smallest real update: our optimizer, schedule and clipping, on a convex loss."""
 
-import gc
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,8 +13,6 @@ from rlvr_exp.algorithms.arguments import shared_arguments
 from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.stepped import Stepped
 from rlvr_exp.config import build, compose
-
-gc.freeze()  # Transformers collects garbage before every run; objects of imports need not be scanned each time.
 
 
 class Bowl(nn.Module):
