@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from hydra.utils import instantiate
+from hydra.utils import get_class
 
-from rlvr_exp.config.options import allowed_of
 from rlvr_exp.config.roles import complete_roles, differing
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import choice
@@ -72,20 +71,17 @@ def to_yaml(checked: Checked) -> str:
 
 
 def build(node: Any, **runtime: Any) -> Any:
-    """The object that a node with `_target_` describes: its class, called with the node's fields and `runtime`.
+    """The object that a node with `_target_` describes: its class, which derives from the node's schema, with the node's
+    options.
 
     `runtime` is optional: a class is given those of its parts that its constructor names, so that a user's own class
     need not take what it does not use. Nodes with `_target_` below it are built first.
     """
-    own = {spec.name: _built(getattr(node, spec.name)) for spec in fields(node) if not allowed_of(spec).outside}
-    make = instantiate({"_target_": own.pop("_target_"), "_partial_": True})
-    return make(**own, **_named(make.func, runtime))
-
-
-def _named(function: Any, offered: dict[str, Any]) -> dict[str, Any]:
-    parameters = inspect.signature(function).parameters
-    takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
-    return {name: value for name, value in offered.items() if takes_all or name in parameters}
+    make = get_class(node._target_)
+    named = inspect.signature(make).parameters
+    taken = {spec.name for spec in fields(make)} if is_dataclass(make) else named
+    options = {name: _built(value) for name, value in vars(node).items() if name in taken and name != "_target_"}
+    return make(**options, **{name: part for name, part in runtime.items() if name in named})
 
 
 def _built(value: Any) -> Any:

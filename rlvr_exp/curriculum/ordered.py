@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 
+from rlvr_exp.config import curriculum as options
 from rlvr_exp.curriculum.base import Curriculum
 from rlvr_exp.tasks.base import Task
 
 
-class Ordered(Curriculum):
+class Ordered(Curriculum, options.Ordered):
     """Tasks by their domain's difficulty, ties by id."""
 
     def __init__(self, tasks: Sequence[Task], seed: int):

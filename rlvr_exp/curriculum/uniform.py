@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 
+from rlvr_exp.config import curriculum as options
 from rlvr_exp.core.seeds import stream
 from rlvr_exp.curriculum.base import Curriculum
 from rlvr_exp.tasks.base import Task
 
 
-class Uniform(Curriculum):
+class Uniform(Curriculum, options.Uniform):
     """Epochs of seeded permutations, laid end to end."""
 
     def __init__(self, tasks: Sequence[Task], seed: int):

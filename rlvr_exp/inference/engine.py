@@ -115,7 +115,7 @@ class Engine:
         return [found[place] for place in range(len(items))]
 
     def _runner(self, domain: Domain) -> EpisodeRunner:
-        environment = Retry(domain, self.options.max_attempts, best=True)
+        environment = Retry(domain, best=True, attempts=self.options.max_attempts)
         return EpisodeRunner(environment, {POLICY: self._player(self.policy, domain)}, self._verifier, self._generate)
 
     def _player(self, policy: Policy, domain: Domain, limits: Model | None = None) -> Player:

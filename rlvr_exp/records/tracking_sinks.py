@@ -10,11 +10,13 @@ import importlib.util
 import netrc
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 import yaml
 
+from rlvr_exp.config import tracking as options
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.records.tracking_samples import COLUMNS
 
@@ -38,7 +40,7 @@ class Sink(Protocol):
     def close(self) -> None: ...
 
 
-class Files:
+class Files(options.Files):
     """No viewer: only the run directory's own files."""
 
     samples = 0
@@ -56,26 +58,19 @@ class Files:
         pass
 
 
-class WandB:
+@dataclass
+class WandB(options.WandB):
     """A W&B run whose files are in `wandb/`. A resumed run opens a second W&B run in the same group.
-
-    Args:
-        project: where the run is listed.
-        mode: `offline` only writes files; `online` also sends them.
-        entity: team or user; empty for the account's default.
-        samples: shown of each logged step.
 
     Raises:
         InputError: the package is not installed, or `online` without a key.
     """
 
-    def __init__(self, project: str, mode: str, entity: str = "", samples: int = 0):
+    def __post_init__(self) -> None:
         require_package("wandb")
-        if mode == "online" and not _has_key():
+        if self.mode == "online" and not _has_key():
             what, remedy = "W&B has no key on this machine", "wandb login, or WANDB_API_KEY, or tracking.mode=offline"
-            raise InputError(InputProblem("tracking.mode", what, mode, "", "", remedy))
-        self.samples = samples
-        self._options: dict[str, Any] = {"project": project, "mode": mode, "entity": entity or None}
+            raise InputError(InputProblem("tracking.mode", what, self.mode, "", "", remedy))
 
     def start(self, directory: Path, resume_step: int | None) -> None:
         import wandb
@@ -83,11 +78,12 @@ class WandB:
         settings = wandb.Settings(console="off", silent=True)
         named: dict[str, Any] = {"name": directory.name, "group": directory.name}
         config = {**(yaml.safe_load(configuration(directory)) or {}), "paths": paths(directory)}
+        named |= {"project": self.project, "mode": self.mode, "entity": self.entity or None}
         try:
-            self._run = wandb.init(dir=str(directory), settings=settings, config=config, **named, **self._options)
+            self._run = wandb.init(dir=str(directory), settings=settings, config=config, **named)
         except wandb.errors.Error as fault:
             what, remedy = f"W&B cannot be reached: {fault}", "tracking.mode=offline, and wandb sync after the run"
-            raise InputError(InputProblem("tracking.mode", what, self._options["mode"], "", "", remedy)) from fault
+            raise InputError(InputProblem("tracking.mode", what, self.mode, "", "", remedy)) from fault
 
     def log(self, step: int, metrics: Mapping[str, float]) -> None:
         self._run.log(dict(metrics), step=step)

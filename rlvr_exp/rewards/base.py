@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
+from rlvr_exp.config import reward as options
 from rlvr_exp.episodes.types import Completion
 
 
@@ -16,10 +17,9 @@ class ValueRange:
     open_top: bool = False
 
 
-class Term(ABC):
+class Term(options.Term, ABC):
     """A named part of a reward, multiplied by `weight`. A weight of 0 switches the term off: it is not computed."""
 
-    weight: float
     when_correct: ClassVar[ValueRange]
     """The range of the unweighted value for a correct completion."""
     when_wrong: ClassVar[ValueRange]

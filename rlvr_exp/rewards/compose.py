@@ -7,14 +7,17 @@ baseline.
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
+from rlvr_exp.config import reward as options
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.episodes.types import Completion, RewardBreakdown
 from rlvr_exp.rewards.base import Term, ValueRange
-from rlvr_exp.rewards.normalize import Identity, Normalizer
+from rlvr_exp.rewards.normalize import Identity
 
 
-class Reward:
+@dataclass
+class Reward(options.Reward):
     """Rewards verified completions.
 
     Raises:
@@ -22,10 +25,10 @@ class Reward:
             answer could earn as much as a right answer.
     """
 
-    def __init__(self, terms: Mapping[str, Term], normalizer: Normalizer | None = None):
-        _check_declared(terms)
-        self.terms = {name: term for name, term in terms.items() if term.weight != 0}
-        self.normalizer = normalizer or Identity()
+    def __post_init__(self) -> None:
+        _check_declared(self.terms)
+        self.terms = {name: term for name, term in self.terms.items() if term.weight != 0}
+        self.normalizer = self.normalizer or Identity()
         self._nonfinite: list[str] = []
         _check_weights(self.terms)
         _check_order(self.terms)

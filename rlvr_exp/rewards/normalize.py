@@ -3,7 +3,9 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
+from rlvr_exp.config import reward as options
 from rlvr_exp.core.errors import InputError, InputProblem
 
 _FLOOR = 1e-4
@@ -27,7 +29,7 @@ class Normalizer(ABC):
     def metrics(self) -> dict[str, float]: ...
 
 
-class Identity(Normalizer):
+class Identity(Normalizer, options.Identity):
     """Totals as they are."""
 
     def __call__(self, totals: Sequence[float]) -> list[float]:
@@ -43,14 +45,15 @@ class Identity(Normalizer):
         return {}
 
 
-class RunningScale(Normalizer):
+@dataclass
+class RunningScale(Normalizer, options.RunningScale):
     """(total - mean) / std with the mean and standard deviation of every total so far, including this batch.
 
     Welford's sums in Chan's batch form: accurate at any count, and equal batches give equal states. Where there is no
     spread the divisor is 1; `_FLOOR` keeps near-equal rewards from being amplified.
     """
 
-    def __init__(self) -> None:
+    def __post_init__(self) -> None:
         self._count, self._mean, self._squares = 0.0, 0.0, 0.0
 
     def __call__(self, totals: Sequence[float]) -> list[float]:

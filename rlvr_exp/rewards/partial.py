@@ -4,9 +4,9 @@ Each term adds to the term before it, so that parse < resolve < verify < passed 
 and a completion that never reached the tool, earns nothing; a program that ran out of resources had been resolved.
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
+from rlvr_exp.config import reward as options
 from rlvr_exp.episodes.types import Completion
 from rlvr_exp.rewards.base import Term, ValueRange
 from rlvr_exp.rewards.terms import share
@@ -16,11 +16,9 @@ PARSED = frozenset(("resolve", "verify", "timeout"))
 RESOLVED = frozenset(("verify", "timeout"))
 
 
-@dataclass(frozen=True)
-class Parses(Term):
+class Parses(Term, options.Parses):
     """1 when the tool parsed the program, else 0."""
 
-    weight: float
     when_correct: ClassVar[ValueRange] = ValueRange(1.0, 1.0)
     when_wrong: ClassVar[ValueRange] = ValueRange(0.0, 1.0)
 
@@ -28,11 +26,9 @@ class Parses(Term):
         return float(completion.correct or completion.verdict.bucket in PARSED)
 
 
-@dataclass(frozen=True)
-class Resolves(Term):
+class Resolves(Term, options.Resolves):
     """1 when names and types of the program were resolved, else 0."""
 
-    weight: float
     when_correct: ClassVar[ValueRange] = ValueRange(1.0, 1.0)
     when_wrong: ClassVar[ValueRange] = ValueRange(0.0, 1.0)
 
@@ -40,11 +36,9 @@ class Resolves(Term):
         return float(completion.correct or completion.verdict.bucket in RESOLVED)
 
 
-@dataclass(frozen=True)
-class Obligations(Term):
+class Obligations(Term, options.Obligations):
     """Share of the proof obligations that were proved, in [0, 1]; 1 only for a correct completion."""
 
-    weight: float
     when_correct: ClassVar[ValueRange] = ValueRange(1.0, 1.0)
     when_wrong: ClassVar[ValueRange] = ValueRange(0.0, 1.0, open_top=True)
 

@@ -1,9 +1,8 @@
 """The reward terms, a small class each. Every term reads the verdict; none runs or parses anything itself."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.config import reward as options
 from rlvr_exp.episodes.types import Completion
 from rlvr_exp.rewards.base import Term, ValueRange
 
@@ -32,11 +31,9 @@ def share(completion: Completion) -> float:
     return min(verdict.score, (verdict.total - 0.5) / verdict.total) if verdict.total else 0.0
 
 
-@dataclass(frozen=True)
-class CasesPassed(Term):
+class CasesPassed(Term, options.CasesPassed):
     """Share of the cases passed, in [0, 1]; 1 only for a correct completion."""
 
-    weight: float
     when_correct: ClassVar[ValueRange] = ValueRange(1.0, 1.0)
     when_wrong: ClassVar[ValueRange] = ValueRange(0.0, 1.0, open_top=True)
 
@@ -44,11 +41,9 @@ class CasesPassed(Term):
         return share(completion)
 
 
-@dataclass(frozen=True)
-class AllPassed(Term):
+class AllPassed(Term, options.AllPassed):
     """1 for a correct completion, else 0."""
 
-    weight: float
     when_correct: ClassVar[ValueRange] = ValueRange(1.0, 1.0)
     when_wrong: ClassVar[ValueRange] = ValueRange(0.0, 0.0)
 
@@ -56,11 +51,9 @@ class AllPassed(Term):
         return 1.0 if completion.correct else 0.0
 
 
-@dataclass(frozen=True)
-class Syntax(Term):
+class Syntax(Term, options.Syntax):
     """1 when there is a candidate and the verifier could parse it, else 0."""
 
-    weight: float
     when_correct: ClassVar[ValueRange] = ValueRange(1.0, 1.0)
     when_wrong: ClassVar[ValueRange] = ValueRange(0.0, 1.0)
 
@@ -69,30 +62,19 @@ class Syntax(Term):
         return 0.0 if unread or completion.candidate.text is None else 1.0
 
 
-@dataclass(frozen=True)
-class Length(Term):
+class Length(Term, options.Length):
     """For correct completions scale / (scale + 1 + tokens), in (0, 1): strictly better when shorter. Others get 0."""
 
-    weight: float
-    scale_tokens: int
-    """A correct completion of one token less than this gets one half."""
     when_correct: ClassVar[ValueRange] = ValueRange(0.0, 1.0, open_top=True)
     when_wrong: ClassVar[ValueRange] = ValueRange(0.0, 0.0)
-
-    def __post_init__(self) -> None:
-        if self.scale_tokens < 1:
-            remedy = "give the number of tokens at which the bonus is halved"
-            raise InputError(InputProblem("scale_tokens", "must be at least 1", str(self.scale_tokens), remedy=remedy))
 
     def __call__(self, completion: Completion) -> float:
         return self.scale_tokens / (self.scale_tokens + 1 + completion.tokens) if completion.correct else 0.0
 
 
-@dataclass(frozen=True)
-class Severity(Term):
+class Severity(Term, options.Severity):
     """0 for a correct completion; below 0 for every other, by SEVERITY."""
 
-    weight: float
     when_correct: ClassVar[ValueRange] = ValueRange(0.0, 0.0)
     when_wrong: ClassVar[ValueRange] = ValueRange(min(SEVERITY.values()), max(SEVERITY.values()))
 

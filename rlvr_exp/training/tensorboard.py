@@ -1,25 +1,24 @@
 """The option tracking=tensorboard: events written by torch.utils.tensorboard, which the room of records may not import."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from rlvr_exp.config import tracking as options
 from rlvr_exp.records.tracking_samples import COLUMNS
 from rlvr_exp.records.tracking_sinks import configuration, paths, require_package
 
 
-class TensorBoard:
+@dataclass
+class TensorBoard(options.TensorBoard):
     """Scalars and texts in `tensorboard/`; a resumed run hides what was logged past the step it resumes from.
-
-    Args:
-        samples: shown of each logged step.
 
     Raises:
         InputError: the package is not installed.
     """
 
-    def __init__(self, samples: int = 0) -> None:
+    def __post_init__(self) -> None:
         require_package("tensorboard")
-        self.samples = samples
 
     def start(self, directory: Path, resume_step: int | None) -> None:
         from torch.utils.tensorboard import SummaryWriter

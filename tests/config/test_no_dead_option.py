@@ -1,7 +1,7 @@
 """Every option has a reader: found in the source by reflection over all schemas, so that new options are covered too.
 
-An option of a class that `build` creates is an argument of its constructor, used by the class, by one that it derives
-from or by whoever holds it; any other is read off its node. Checks of values are no readers: a function that returns
+An option of a class that `build` creates is one of its fields, used by the class, by one that it derives from or by
+whoever holds it; any other is read off its node. Checks of values are no readers: a function that returns
 Problems does not count."""
 
 import ast
@@ -84,7 +84,8 @@ def has_reader(path: str, schema: type, spec: dataclasses.Field) -> bool:
         cls = getattr(importlib.import_module(module), name)
         if inspect.isfunction(cls):  # It is given the configuration, and reads its options off the node.
             return spec.name in read_anywhere()
-        taken = spec.name in inspect.signature(cls).parameters
+        own = {field.name for field in dataclasses.fields(cls)} if dataclasses.is_dataclass(cls) else set()
+        taken = spec.name in own | inspect.signature(cls).parameters.keys()
         by_itself = any(spec.name in reads(file).own | reads(file).names for file in files_of(cls))
         return taken and (by_itself or spec.name in read_anywhere())
     inside = reads(Path(inspect.getfile(schema.__mro__[-2] if path in SCHEMAS else schema))).own

@@ -56,7 +56,7 @@ def runner(verdict, attempts: int, best: bool = False, room: int = 1000) -> Epis
         return RolloutResult(tuple(rows), {"generate": 1.0, "verify": 0.0})
 
     policy = SimpleNamespace(model=None, encode_prompt=lambda text: [ord(letter) for letter in text])
-    return EpisodeRunner(Retry(Words(), attempts, best), {POLICY: Player(policy, None, room)}, None, generate)
+    return EpisodeRunner(Retry(Words(), best, attempts=attempts), {POLICY: Player(policy, None, room)}, None, generate)
 
 
 def run(made: EpisodeRunner, samples=range(3)):

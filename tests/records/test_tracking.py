@@ -127,11 +127,11 @@ def test_a_row_that_would_confuse_readers_is_refused(tmp_path, step, metrics, me
 def test_a_missing_package_is_refused_with_the_remedy(monkeypatch):
     monkeypatch.setitem(sys.modules, "wandb", None)
     with pytest.raises(InputError, match="pip install wandb, or choose tracking=files"):
-        WandB("p", "offline")
+        WandB()
 
 
 def test_building_it_imports_no_package():
-    code = "import sys; from rlvr_exp.records.tracking import WandB; WandB('p', 'offline');"
+    code = "import sys; from rlvr_exp.records.tracking import WandB; WandB();"
     code += "sys.exit(bool({'wandb', 'torch'} & set(sys.modules)))"
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -149,7 +149,7 @@ def test_wandb_runs_offline_under_the_run_directory(tmp_path, monkeypatch):
     for name in ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
         monkeypatch.setenv(name, str(tmp_path / "home"))
     directory = tmp_path / "run"
-    with Tracker(directory, WandB("rlvr_exp", "offline")) as tracker:
+    with Tracker(directory, WandB()) as tracker:
         tracker.rates("before", 0, {"pass_at_1": Rate(0.25, 0.125, 0.5, n=16, samples=8)})
         tracker.log(1, {"reward/mean": 0.25})
     (written,) = (directory / "wandb").glob("offline-run-*/run-*.wandb")

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from verified_samples import CORRECT, TOKENS, TOTAL, WRONG, answer, failed, passed, rejected
 
+from rlvr_exp.config import compose
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.rewards.terms import SEVERITY, AllPassed, CasesPassed, Length, Severity, Syntax
 from rlvr_exp.verifiers.base import BUCKETS, Verdict
@@ -50,7 +51,7 @@ def test_length_pays_correct_answers_only(wrong):
 
 def test_length_without_a_scale_is_refused():
     with pytest.raises(InputError, match="scale_tokens"):
-        Length(1.0, 0)
+        compose(["+stage=grpo", "reward.terms.length.scale_tokens=0"])
 
 
 def test_severity_knows_every_bucket_and_orders_them():

@@ -1,7 +1,9 @@
 """A completion that does not pass is followed by another, whose prompt shows it with the verifier's feedback."""
 
 from collections.abc import Sequence
+from typing import Any
 
+from rlvr_exp.config import environment as options
 from rlvr_exp.episodes.environment import Environment
 from rlvr_exp.episodes.episode import POLICY, Episode, Sample
 from rlvr_exp.episodes.types import Completion
@@ -11,18 +13,18 @@ from rlvr_exp.verifiers.base import Verdict
 FAILED = ("failed", "rejected")
 
 
-class Retry(Environment):
+class Retry(Environment, options.Retry):
     """
     Args:
-        attempts: the most completions of a branch, with the first.
         best: only the best completion of an attempt is followed, by as many as the first prompt is sampled for; otherwise
             each that does not pass, by one.
     """
 
     name = "retry"
 
-    def __init__(self, domain: Domain, attempts: int, best: bool = False):
-        self._domain, self._attempts, self._best = domain, attempts, best
+    def __init__(self, domain: Domain, best: bool = False, **given: Any):
+        super().__init__(**given)
+        self._domain, self._best = domain, best
 
     def domain(self, role: str) -> Domain:
         return self._domain
@@ -32,7 +34,7 @@ class Retry(Environment):
             keys = [episode.draws.key(episode.task, *self._first(index)) for index in episode.samples]
             return [Sample(POLICY, episode.task, self._domain.prompt(episode.task), tuple(keys))]
         depth = max(map(episode.depth, range(len(episode.turns))))
-        if depth + 1 >= self._attempts:
+        if depth + 1 >= self.attempts:
             return ()
         last = [index for index in range(len(episode.turns)) if episode.depth(index) == depth]
         if self._best:
