@@ -94,7 +94,7 @@ class Verifiers:
         return PythonIO(self._sandbox)
 
     def _tester(self) -> PytestSuite:
-        return PytestSuite(self._sandbox, cpu_s=10.0, wall_s=30.0, memory_mb=2048)
+        return PytestSuite(self._sandbox)
 
     def _prover(self) -> DafnyVerifier:
         return DafnyVerifier(self._sandbox, rlimit=_RLIMIT, cpu_s=_PROOF_S, wall_s=_PROOF_S, memory_mb=2048)

@@ -13,9 +13,9 @@ LEVELS = ("strict", "namespaces", "user", "process")
 class Verifier:
     """Options of every verifier's node, a user's own included."""
 
-    max_no_verdict_rate: float = option(0.05, low=0, high=1, outside=True)
+    max_no_verdict_rate: float = option(0.05, low=0, high=1)
     """Share of requests without a verdict past which the run stops with exit 3."""
-    validate: int = option(16, low=0, outside=True)
+    validate: int = option(16, low=0)
     """Training tasks whose gold is verified before training; a gold that does not pass stops the run with exit 3."""
 
 

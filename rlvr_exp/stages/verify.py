@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_exp.config import Config
-from rlvr_exp.config.options import allowed_of
+from rlvr_exp.config import verifier as options
 from rlvr_exp.config.paths import PACKAGE
 from rlvr_exp.config.run import SAMPLES
 from rlvr_exp.core.errors import InputError, InputProblem
@@ -69,7 +69,8 @@ def source_of(given: str, row_format: str) -> Path:
 def decides(config: Config, description: Mapping[str, Any]) -> dict[str, Any]:
     """What determines verdicts in addition to the rows."""
     node, sandbox = config.verifier, config.sandbox
-    options = {spec.name: getattr(node, spec.name) for spec in fields(node) if not allowed_of(spec).outside}
+    of_every = {spec.name for spec in fields(options.Verifier)}
+    own = {spec.name: getattr(node, spec.name) for spec in fields(node) if spec.name not in of_every}
     limits = {name: getattr(sandbox, name) for name in ("cpu_s", "wall_s", "memory_mb", "output_kb")}
     limits["level"] = description["isolation"].get("level")
-    return {**{name: description[name] for name in ("name", "version", "tool")}, "options": options, "sandbox": limits}
+    return {**{name: description[name] for name in ("name", "version", "tool")}, "options": own, "sandbox": limits}

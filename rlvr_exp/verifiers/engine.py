@@ -41,12 +41,18 @@ class Judgement:
 
 
 class CachedVerifier(Verifier):
-    """A verifier that caches its verdicts. Thread-safe."""
+    """A verifier that caches its verdicts. Thread-safe.
+
+    Args:
+        cache: where verdicts are stored; None: in memory.
+        given: the options of the schema that a subclass derives from as well.
+    """
 
     runs_candidates = True
     """Candidates are executed, not only read: what they could write to is not trusted."""
 
-    def __init__(self, cache: CacheOptions | None = None):
+    def __init__(self, cache: CacheOptions | None = None, **given: Any):
+        super().__init__(**given)
         self._cache = Cache(cache)
         self._lock = threading.Lock()
         self._in_flight: dict[bytes, Future[Verdict]] = {}

@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
 
+from rlvr_exp.config import verifier as options
 from rlvr_exp.sandbox import wire
 from rlvr_exp.sandbox.harnesses.python import calls
 from rlvr_exp.sandbox.pool import packages
@@ -49,32 +50,23 @@ _PACKED_BYTES = 64 << 20
 _KILLED = -9
 
 
-class PythonIO(CachedVerifier):
+class PythonIO(CachedVerifier, options.PythonIO):
     """Judges `PythonProblem`s.
 
     Args:
         sandbox: workers (0: one a core), the level of isolation, and the limits of a candidate whose
-            problem names none. CPU, wall clock and memory are those of all its cases together.
-        cache: where verdicts are stored; None: in memory.
-        case_cpu_s: CPU seconds of one case; 0: bounded by the candidate's own limit alone. A case above it fails with
-            bucket `timeout` and the next case runs; a call into C that does not return runs to the candidate's limit.
-        packages: candidates may import what is installed here, never the project.
+            problem names none. CPU, wall clock and memory are those of all its cases together. A case above
+            `case_cpu_s` fails with bucket `timeout` and the next case runs; a call into C that does not return runs to
+            the candidate's limit.
     """
 
     name = "python_io"
     version = "5"
 
-    def __init__(
-        self,
-        sandbox: SandboxOptions,
-        cache: CacheOptions | None = None,
-        case_cpu_s: float = 0.0,
-        packages: bool = True,
-    ):
-        super().__init__(cache)
+    def __init__(self, sandbox: SandboxOptions, cache: CacheOptions | None = None, **given: Any):
+        super().__init__(cache, **given)
         self._limits = JobLimits.of(sandbox)
-        self._case_cpu_s, self._packages = case_cpu_s, packages
-        self._pool = Pool.of(sandbox, HARNESS, packages)
+        self._pool = Pool.of(sandbox, HARNESS, self.packages)
         self._packing = threading.Lock()
         self._packed: OrderedDict[int, tuple[weakref.ref[PythonProblem], _Packed]] = OrderedDict()
         self._packed_bytes = 0
@@ -88,14 +80,14 @@ class PythonIO(CachedVerifier):
             fault = candidate.fault or "no program in the answer"
             return Verdict("failed", "parse", total=len(problem.cases), log=fault)
         limits = self._limits_of(problem, packed)
-        content = wire.encode([packed.digest, repr(limits), self._case_cpu_s, self._packages, candidate.text])
+        content = wire.encode([packed.digest, repr(limits), self.case_cpu_s, self.packages, candidate.text])
         payload = calls.pack(
             candidate.text,
             problem.entry_point,
             packed.cases,
             limits.result_kb << 10,
             (limits.output_kb << 10) // 2,
-            self._case_cpu_s,
+            self.case_cpu_s,
         )
         return VerificationJob(content, Job(payload, limits), request)
 
@@ -112,7 +104,7 @@ class PythonIO(CachedVerifier):
         return judgement
 
     def tool(self) -> Mapping[str, str]:
-        seen = {"packages": packages.digest()} if self._packages else {}
+        seen = {"packages": packages.digest()} if self.packages else {}
         return {"python": platform.python_version()} | seen
 
     def isolation(self) -> dict[str, Any]:

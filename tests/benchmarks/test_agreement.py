@@ -25,7 +25,7 @@ def test_python_io_agrees_on_pairs_that_pass_and_pairs_that_fail() -> None:
 
 
 def test_pytest_agrees() -> None:
-    with PytestSuite(Sandbox(workers=2, cpu_s=10.0, wall_s=60.0), memory_mb=2048) as verifier:
+    with PytestSuite(Sandbox(workers=2), cpu_s=10.0, wall_s=60.0) as verifier:
         found = with_verdicts(pytest_pairs(6, seed=7), verifier)
     assert [one for one in found if not one.agrees] == []
     assert {one.plain for one in found} == {True, False}

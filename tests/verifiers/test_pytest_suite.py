@@ -28,7 +28,9 @@ TEST = "from solution import f\n{marks}def test_f(): assert f() == 1\n"
 
 def make(workers: int = 1, **options: object) -> PytestSuite:
     sandbox = {"cpu_s": 1.0, "wall_s": 20.0, "memory_mb": 512, "output_kb": 64, "level": "auto", "require": ""}
-    return PytestSuite(SimpleNamespace(workers=workers, **sandbox), **options)
+    return PytestSuite(
+        SimpleNamespace(workers=workers, **sandbox), **{"cpu_s": 0.0, "wall_s": 0.0, "memory_mb": 0} | options
+    )
 
 
 @pytest.fixture(scope="module")

@@ -102,7 +102,7 @@ def verifier():
         "level": "auto",
         "require": "",
     }
-    with PytestSuite(SimpleNamespace(**sandbox)) as verifier:
+    with PytestSuite(SimpleNamespace(**sandbox), cpu_s=0.0, wall_s=0.0, memory_mb=0) as verifier:
         yield verifier
 
 

@@ -21,7 +21,7 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
 
-from rlvr_exp.config.verifier import PytestSuite as TestLimits
+from rlvr_exp.config import verifier as options
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.sandbox import wire
 from rlvr_exp.sandbox.harnesses.ast_grep.job import pack
@@ -61,15 +61,14 @@ _BUCKET_OF_FAULT = {
 }
 
 
-class AstGrep(CachedVerifier):
+class AstGrep(CachedVerifier, options.AstGrep):
     """Judges `AstGrepProblem`s.
 
     Args:
         sandbox: workers, level and the limits of a candidate whose problem names none.
-        compare: `text`, every character; `text_loose`, but for blanks at line ends and empty lines; `syntax`, the same
-            syntax tree in the problem's language. A text that does not parse without errors has no tree: an edited text
-            is then wrong, and a wanted text is compared as `text`.
-        max_passes: 1 applies an action once; more apply it until nothing changes, at most so often.
+
+    With compare="syntax", a text that does not parse without errors has no tree: an edited text is then wrong, and a wanted
+    text is compared as with compare="text".
 
     Raises:
         InputError: ast_grep_py or the ast-grep program is missing.
@@ -78,17 +77,10 @@ class AstGrep(CachedVerifier):
     name = "ast_grep"
     version = "2"
 
-    def __init__(
-        self,
-        sandbox: SandboxOptions,
-        cache: CacheOptions | None = None,
-        compare: str = "text",
-        max_passes: int = 1,
-    ):
+    def __init__(self, sandbox: SandboxOptions, cache: CacheOptions | None = None, **given: Any):
         self._tools = find_tools()
-        super().__init__(cache)
+        super().__init__(cache, **given)
         self._sandbox, self._cache_options = sandbox, cache
-        self._compare, self._max_passes = compare, max_passes
         self._limits = JobLimits.of(sandbox)
         self._pool = Pool.of(
             sandbox, harness="rlvr_exp.sandbox.harnesses.ast_grep.rewrites", packages=True, processes=1
@@ -112,13 +104,13 @@ class AstGrep(CachedVerifier):
         if not action.edits and problem.before != problem.after:
             return _failed("wrong_answer", "no rule has a `fix`, so nothing changes")
         limits = self._limits.named_by(problem.limits)
-        content = content_hash([action.canonical, problem, self._compare, self._max_passes, repr(limits)])
+        content = content_hash([action.canonical, problem, self.compare, self.max_passes, repr(limits)])
         return VerificationJob(content.encode(), (action, limits), request)
 
     def start(self, work: VerificationJob) -> Future[Judgement]:
         action, limits = work.payload
         problem: AstGrepProblem = work.request.problem
-        tree = language_of(problem.language) if self._compare == "syntax" and not problem.tests else ""
+        tree = language_of(problem.language) if self.compare == "syntax" and not problem.tests else ""
         job = Job(self._payload(problem.before, action, tree), limits)
         return then(self._pool.submit(job), lambda result: self._judge(problem, result, tree))
 
@@ -137,7 +129,7 @@ class AstGrep(CachedVerifier):
     def _payload(self, text: str, action: Action | None, tree: str) -> bytes:
         steps = [(step[0].language, [rule.config for rule in step]) for step in action.steps] if action else []
         named = [(language, ENDINGS[language], rules) for language, rules in steps]
-        return pack(text, named, self._max_passes, tree, self._tools.program, MAX_KB)
+        return pack(text, named, self.max_passes, tree, self._tools.program, MAX_KB)
 
     def _judge(self, problem: AstGrepProblem, result: JobResult, tree: str) -> Judgement | Future[Judgement]:
         got = _edited(result)
@@ -149,7 +141,7 @@ class AstGrep(CachedVerifier):
         if problem.tests:
             return then(self._by_tests(problem, text), lambda verdict: _from_tests(verdict, result.cpu_s))
         if not tree:
-            same = equal_but_blanks if self._compare == "text_loose" else equal_text
+            same = equal_but_blanks if self.compare == "text_loose" else equal_text
             return Judgement(_compared(same(text, problem.after), text, problem, result.cpu_s))
         wanted = self._wanted_tree(problem.after, tree)
         return then(wanted, lambda known: _by_tree(known, digest, text, problem, result.cpu_s))
@@ -170,9 +162,7 @@ class AstGrep(CachedVerifier):
     def _by_tests(self, problem: AstGrepProblem, text: str) -> Future[Verdict]:
         with self._guard:
             if self._tests is None:  # with its own pool: only where tests decide
-                usual = TestLimits()
-                limits = (usual.cpu_s, usual.wall_s, usual.memory_mb)
-                self._tests = PytestSuite(self._sandbox, self._cache_options, usual.process, *limits)
+                self._tests = PytestSuite(self._sandbox, self._cache_options)
         tests = PytestProblem(problem.tests, limits=problem.limits, reference=problem.after)
         return self._tests.submit(Request(tests, Candidate(text)))
 

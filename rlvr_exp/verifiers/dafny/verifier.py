@@ -16,8 +16,9 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import astuple, dataclass
 from queue import SimpleQueue
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
+from rlvr_exp.config.verifier import DafnyVerifierOptions
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.sandbox import wire
 from rlvr_exp.sandbox.pool.cpu_budget import usable
@@ -65,49 +66,29 @@ class _Case:
     protect: Protect
 
 
-class DafnyVerifier(CachedVerifier):
+class DafnyVerifier(CachedVerifier, DafnyVerifierOptions):
     """Judges `DafnyProblem`s.
 
     Args:
         sandbox: `workers`, `require`, and the limits where this verifier's own are 0; `level=strict` gives every
             candidate its own process.
-        path: the Dafny to use; empty: `dafny` on the PATH. image: a docker image in its place.
-        warm: judge many programs in one process where Dafny can (2.3 with mono's compiler).
-        rlimit: what the prover may use for one procedure, in its own count; 0: no limit.
-        cpu_s, wall_s, memory_mb: limits of one candidate; 0: the sandbox's.
-        protect: `specification` lets a candidate write other code; `program` lets it add annotations alone; used where
-            the problem does not set it.
-        holes: a given method or lemma without a body that nothing calls has to get a body.
-        vacuity: a proved candidate must not prove `assert false` at the exits of its bodies. Checked once for each
-            content, with the cached verdict.
+
+    `protect` is used where the problem does not set it. `vacuity` is checked once for each content, with the cached verdict.
     """
 
     runs_candidates = False
     name = "dafny"
     version = "4"
 
-    def __init__(
-        self,
-        sandbox: SandboxOptions,
-        cache: CacheOptions | None = None,
-        path: str = "",
-        image: str = "",
-        warm: bool = True,
-        rlimit: int = 0,
-        cpu_s: float = 0.0,
-        wall_s: float = 0.0,
-        memory_mb: int = 0,
-        protect: Protect = "specification",
-        holes: bool = True,
-        vacuity: bool = True,
-    ):
-        self._tool = find(path, image)
-        super().__init__(cache)
-        self._limits = RunLimits(cpu_s or sandbox.cpu_s, wall_s or sandbox.wall_s, memory_mb or sandbox.memory_mb)
-        self._protect, self._holes, self._vacuity, self._rlimit = protect, holes, vacuity, rlimit
+    def __init__(self, sandbox: SandboxOptions, cache: CacheOptions | None = None, **given: Any):
+        super().__init__(cache, **given)
+        self._tool = find(self.path, self.image)
+        self._limits = RunLimits(
+            self.cpu_s or sandbox.cpu_s, self.wall_s or sandbox.wall_s, self.memory_mb or sandbox.memory_mb
+        )
         self._read = options.reader(self._tool)
-        words = options.words(self._tool, rlimit)
-        warmed = warm and bool(self._tool.library) and sandbox.level != "strict"
+        words = options.words(self._tool, self.rlimit)
+        warmed = self.warm and bool(self._tool.library) and sandbox.level != "strict"
         make = Warm if warmed else ResolveThenVerify
         self._size = sandbox.workers or usable()
         self._runners: SimpleQueue[Warm | ResolveThenVerify] = SimpleQueue()
@@ -162,8 +143,8 @@ class DafnyVerifier(CachedVerifier):
         keep = None if problem.keep is None else _seen(problem.keep)
         named, usual = problem.limits, self._limits
         limits = RunLimits(named.cpu_s or usual.cpu_s, named.wall_s or usual.wall_s, named.memory_mb or usual.memory_mb)
-        protect = problem.protect or self._protect
-        own = [protect, self._holes, self._vacuity, self._rlimit, *astuple(limits)]
+        protect = problem.protect or cast(Protect, self.protect)
+        own = [protect, self.holes, self.vacuity, self.rlimit, *astuple(limits)]
         content = wire.encode([_bytes(program), text, own, None if keep is None else _bytes(keep)])
         return VerificationJob(
             content,
@@ -277,7 +258,7 @@ class _CandidateRun:
             return False
         try:
             self._violation, self._facts = guards.check(
-                self._case.given, self._case.text, self._case.protect, self._own._holes, self._case.keep
+                self._case.given, self._case.text, self._case.protect, self._own.holes, self._case.keep
             )
         except Unreadable as fault:
             self._violation = Violation("unreadable", str(fault))
@@ -303,7 +284,7 @@ class _CandidateRun:
         # A refining module's bodies have other names in the log.
         named = tool.family == "2.3" and not {"refines", "abstract"} & given.spoken
         proof = Proof(given, case.text, self._facts, report, named, self._probe, self._own._read)
-        return proof.objection(extra, options.probing(tool, self._own._rlimit), self._own._vacuity)
+        return proof.objection(extra, options.probing(tool, self._own.rlimit), self._own.vacuity)
 
     def _probe(self, text: str, extra: Sequence[str]) -> Run:
         """Run a probing program, without the guards."""

@@ -20,6 +20,7 @@ from importlib import metadata
 from importlib.util import find_spec
 from typing import Any
 
+from rlvr_exp.config import verifier as options
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.sandbox import wire
 from rlvr_exp.sandbox.pool import packages
@@ -53,41 +54,30 @@ class _Suite:
     limits: JobLimits
 
 
-class PytestSuite(CachedVerifier):
+class PytestSuite(CachedVerifier, options.PytestSuite):
     """Judges `PytestProblem`s.
 
     Args:
         sandbox: workers, level, and the limits of a solution whose problem names none.
-        cache: where verdicts are stored; None: in memory.
-        process: "bridged", or "shared" for a solution in the suite's own process: quicker, and not guarded.
-        cpu_s, wall_s, memory_mb: limits in place of the sandbox node's; 0: that node's.
     """
 
     name = "pytest"
     version = "3"
 
-    def __init__(
-        self,
-        sandbox: SandboxOptions,
-        cache: CacheOptions | None = None,
-        process: str = "bridged",
-        cpu_s: float = 0.0,
-        wall_s: float = 0.0,
-        memory_mb: int = 0,
-    ):
+    def __init__(self, sandbox: SandboxOptions, cache: CacheOptions | None = None, **given: Any):
         if find_spec("pytest") is None:
             remedy = "pip install 'rlvr_exp[pytest]'"
             raise InputError(InputProblem("verifier=pytest", "the package pytest is not installed", remedy=remedy))
-        super().__init__(cache)
+        super().__init__(cache, **given)
         usual = JobLimits.of(sandbox)
         self._limits = replace(
             usual,
-            cpu_s=cpu_s or usual.cpu_s,
-            wall_s=wall_s or usual.wall_s,
-            memory_mb=memory_mb or usual.memory_mb,
+            cpu_s=self.cpu_s or usual.cpu_s,
+            wall_s=self.wall_s or usual.wall_s,
+            memory_mb=self.memory_mb or usual.memory_mb,
             result_kb=_RESULT_KB,
         )
-        self._shared = process == "shared"
+        self._shared = self.process == "shared"
         self._profiles: OrderedDict[bytes, Future[Run]] = OrderedDict()
         self._lock_profiles = threading.Lock()
         self._pool = Pool.of(sandbox, HARNESS, packages=True)

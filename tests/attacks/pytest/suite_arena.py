@@ -60,11 +60,13 @@ def test_eq(): assert double(2) == 4
 """A suite of comparisons alone, which an object that lies about itself passes."""
 WRONG = "def double(x): return 0\n"
 RIGHT = "def double(x): return x * 2\n"
+OF_SANDBOX = {"cpu_s": 0.0, "wall_s": 0.0, "memory_mb": 0}
+"""The limits are those of the sandbox node."""
 SANDBOX = {"cpu_s": 0.8, "wall_s": 20.0, "memory_mb": 512, "output_kb": 64, "level": "auto", "require": ""}
 
 
 def make(process: str = "bridged", workers: int = 1, **limits: float) -> PytestSuite:
-    return PytestSuite(SimpleNamespace(workers=workers, **SANDBOX | limits), process=process)
+    return PytestSuite(SimpleNamespace(workers=workers, **SANDBOX | limits), process=process, **OF_SANDBOX)
 
 
 def judge(verifier: PytestSuite, code: str, suite: str = SUITE, files: dict[str, str] | None = None) -> Verdict:

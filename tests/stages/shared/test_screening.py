@@ -33,7 +33,7 @@ TASKS = [
 @pytest.fixture(scope="module")
 def verifier():
     sandbox = {"cpu_s": 2.0, "wall_s": 20.0, "memory_mb": 512, "output_kb": 64, "level": "auto", "require": ""}
-    with PytestSuite(SimpleNamespace(workers=2, **sandbox)) as verifier:
+    with PytestSuite(SimpleNamespace(workers=2, **sandbox), cpu_s=0.0, wall_s=0.0, memory_mb=0) as verifier:
         yield verifier
 
 
