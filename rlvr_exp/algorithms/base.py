@@ -1,13 +1,12 @@
 """The contract of an algorithm: how verified completions become a loss. The interface that RL stages use.
 
-An algorithm is a small frozen class, built from the `algorithm` group, whose defaults (rlvr_exp.config.algorithm) are
-the published method's. It owns advantages, loss weights and the settings of the trainer; it never samples, verifies or
+An algorithm is a small class that derives from its options (rlvr_exp.config.algorithm), whose defaults are the
+published method's. It owns advantages, loss weights and the settings of the trainer; it never samples, verifies or
 chooses tasks.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -16,6 +15,7 @@ from trl import GRPOConfig
 from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.algorithms.training_batch import TrainingBatch
+from rlvr_exp.config import algorithm as options
 from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.collect import BatchPlan
@@ -23,18 +23,19 @@ from rlvr_exp.rollouts.group_filter import GroupFilter
 from rlvr_exp.rollouts.groups import Groups
 
 
-@dataclass(frozen=True)
-class Algorithm(ABC):
-    """Fields are documented in rlvr_exp.config.algorithm.ReinforcementLearning."""
+class Algorithm(options.ReinforcementLearning, ABC):
+    """
+    Args:
+        max_completion_tokens: from the `model` node.
+        checkpoint: folder that the policy was loaded from, for a method that has weights of its own; empty: none.
+        given: the options.
+    """
 
-    max_steps: int
-    prompts_per_step: int
-    group_size: int
-    max_tokens_per_device: int
-    temperature: float
     trl: Mapping[str, Any]
-    max_completion_tokens: int
-    """From the `model` node."""
+
+    def __init__(self, max_completion_tokens: int, checkpoint: str = "", **given: Any):
+        super().__init__(**given)
+        self.max_completion_tokens, self.checkpoint = max_completion_tokens, checkpoint
 
     @property
     def regularised(self) -> bool:

@@ -11,7 +11,6 @@ Differences from the paper:
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -20,15 +19,10 @@ from rlvr_exp.algorithms.advantages import group_advantages
 from rlvr_exp.algorithms.aggregate import token_weights
 from rlvr_exp.algorithms.dapo import overlong_punishment
 from rlvr_exp.algorithms.group import RatioAlgorithm
+from rlvr_exp.config import algorithm as options
 
 
-@dataclass(frozen=True)
-class CISPO(RatioAlgorithm):
-    """Built from the `algorithm` group; its fields are documented in rlvr_exp.config.algorithm."""
-
-    clip_high: float
-    overlong_share: float
-
+class CISPO(RatioAlgorithm, options.CISPO):
     def shaped(self, reward: float, tokens: int) -> float:
         return reward + overlong_punishment(tokens, self.max_completion_tokens, self.overlong_share)
 

@@ -7,7 +7,6 @@ regularisers, resampling.
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -17,6 +16,7 @@ from rlvr_exp.algorithms.base import Algorithm
 from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.algorithms.training_batch import TrainingBatch, collate, completion_mask, members_of, rewards_of
+from rlvr_exp.config import algorithm as options
 from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.collect import BatchPlan
@@ -24,13 +24,7 @@ from rlvr_exp.rollouts.group_filter import GroupFilter
 from rlvr_exp.rollouts.groups import Group, Groups
 
 
-@dataclass(frozen=True)
-class GroupAlgorithm(Algorithm):
-    """Fields are documented in rlvr_exp.config.algorithm.GroupMethod."""
-
-    zero_variance: str
-    zero_variance_eps: float
-
+class GroupAlgorithm(Algorithm, options.GroupMethod):
     @abstractmethod
     def advantages(self, rewards: torch.Tensor) -> torch.Tensor:
         """(groups, G) rewards, NaN without a verdict -> (groups, G), 0 where there is no advantage."""
@@ -59,17 +53,7 @@ class GroupAlgorithm(Algorithm):
         return ~rewards.isnan() & ~masked[:, None]
 
 
-@dataclass(frozen=True)
-class RatioAlgorithm(GroupAlgorithm):
-    """Fields are documented in rlvr_exp.config.algorithm.RatioMethod."""
-
-    resample_budget: int
-    rollout_steps: int
-    iterations: int
-    kl_coef: float
-    reference_sync_steps: int
-    entropy_coef: float
-
+class RatioAlgorithm(GroupAlgorithm, options.RatioMethod):
     @property
     def regularised(self) -> bool:
         return self.kl_coef > 0 or self.entropy_coef > 0

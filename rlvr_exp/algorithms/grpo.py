@@ -11,7 +11,6 @@ Differences from the paper:
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -19,17 +18,10 @@ import torch
 from rlvr_exp.algorithms.advantages import group_advantages
 from rlvr_exp.algorithms.aggregate import token_weights
 from rlvr_exp.algorithms.group import RatioAlgorithm
+from rlvr_exp.config import algorithm as options
 
 
-@dataclass(frozen=True)
-class GRPO(RatioAlgorithm):
-    """Built from the `algorithm` group; its fields are documented in rlvr_exp.config.algorithm."""
-
-    clip_low: float
-    clip_high: float
-    loss: str
-    advantage_scale: str
-
+class GRPO(RatioAlgorithm, options.GRPO):
     def advantages(self, rewards: torch.Tensor) -> torch.Tensor:
         return group_advantages(rewards, self.advantage_scale, self.zero_variance_eps)
 

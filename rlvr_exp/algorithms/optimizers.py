@@ -5,18 +5,18 @@ All decay only matrices, never norms and biases. Their options are documented in
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import nn
 
+from rlvr_exp.config import optimizer as options
 from rlvr_exp.core.errors import InputError, InputProblem
 
 Parameters = list[nn.Parameter]
 
 
-class OptimizerChoice(ABC):
+class OptimizerChoice(options.Optimizer, ABC):
     """An option of the `optimizer` group."""
 
     @abstractmethod
@@ -24,11 +24,9 @@ class OptimizerChoice(ABC):
         """The optimizer of every parameter that takes a gradient."""
 
 
-@dataclass(frozen=True)
 class Split(OptimizerChoice):
     """One torch optimizer of two groups: matrices, which are decayed, and everything else."""
 
-    lr: float
     weight_decay: float
 
     def make(self, model: nn.Module) -> torch.optim.Optimizer:
@@ -42,31 +40,22 @@ class Split(OptimizerChoice):
     def _made(self, groups: list[Mapping[str, Any]]) -> torch.optim.Optimizer: ...
 
 
-@dataclass(frozen=True)
-class Adam(Split):
+class Adam(Split, options.Adam):
     """Kingma and Ba 2015 (arXiv 1412.6980), with weight decay as an L2 penalty in the gradient."""
-
-    beta1: float
-    beta2: float
-    eps: float
 
     def _made(self, groups: list[Mapping[str, Any]]) -> torch.optim.Optimizer:
         return torch.optim.Adam(groups, lr=self.lr, betas=(self.beta1, self.beta2), eps=self.eps)
 
 
-@dataclass(frozen=True)
-class AdamW(Adam):
+class AdamW(Split, options.AdamW):
     """Adam with decoupled weight decay (Loshchilov and Hutter 2019, arXiv 1711.05101)."""
 
     def _made(self, groups: list[Mapping[str, Any]]) -> torch.optim.Optimizer:
         return torch.optim.AdamW(groups, lr=self.lr, betas=(self.beta1, self.beta2), eps=self.eps)
 
 
-@dataclass(frozen=True)
-class AdamW8bit(AdamW):
+class AdamW8bit(AdamW, options.AdamW8bit):
     """AdamW with block-wise quantized states (Dettmers et al. 2022, arXiv 2110.02861), by bitsandbytes."""
-
-    min_8bit_size: int
 
     def _made(self, groups: list[Mapping[str, Any]]) -> torch.optim.Optimizer:
         """Raises InputError where bitsandbytes is not installed."""
@@ -81,29 +70,18 @@ class AdamW8bit(AdamW):
         return Made(groups, lr=self.lr, betas=betas, eps=self.eps, min_8bit_size=self.min_8bit_size)
 
 
-@dataclass(frozen=True)
-class SGD(Split):
+class SGD(Split, options.SGD):
     """Descent along the gradient, with heavy-ball or Nesterov momentum; weight decay is an L2 penalty."""
-
-    momentum: float
-    nesterov: bool
 
     def _made(self, groups: list[Mapping[str, Any]]) -> torch.optim.Optimizer:
         return torch.optim.SGD(groups, lr=self.lr, momentum=self.momentum, nesterov=self.nesterov)
 
 
-@dataclass(frozen=True)
-class Adafactor(Split):
+class Adafactor(Split, options.Adafactor):
     """Shazeer and Stern 2018 (arXiv 1804.04235), by Transformers, at a rate that the schedule sets.
 
     Differences from the paper: its relative step sizes are off, and its scaling by parameters is an option.
     """
-
-    decay_power: float
-    clip_threshold: float
-    eps: float
-    beta1: float
-    scale_parameter: bool
 
     def _made(self, groups: list[Mapping[str, Any]]) -> torch.optim.Optimizer:
         from transformers.optimization import Adafactor as Made
@@ -120,16 +98,12 @@ class Adafactor(Split):
         )
 
 
-@dataclass(frozen=True)
-class Muon(AdamW):
+class Muon(AdamW, options.Muon):
     """Momentum orthogonalised by Newton-Schulz for hidden matrices (Jordan 2024); AdamW for everything else.
 
     Needs fewer steps than AdamW to train a model from scratch. Embeddings, heads and norms do not map one hidden space
     to another and stay with AdamW, as its author advises.
     """
-
-    matrix_lr: float
-    momentum: float
 
     def make(self, model: nn.Module) -> torch.optim.Optimizer:
         outer = {id(part.weight) for part in (model.get_input_embeddings(), model.get_output_embeddings())}

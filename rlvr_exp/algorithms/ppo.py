@@ -22,7 +22,6 @@ several completions of each prompt serves speed, not the baseline.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +33,7 @@ from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.ppo_trainer import PPOTrainer
 from rlvr_exp.algorithms.replay_buffer import ReplayBuffer
 from rlvr_exp.algorithms.trajectories import Trajectories, collected
+from rlvr_exp.config import ppo as options
 from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.models.value_head import ActorCritic, with_value
@@ -41,33 +41,7 @@ from rlvr_exp.rollouts.collect import BatchPlan
 from rlvr_exp.rollouts.groups import Groups
 
 
-@dataclass(frozen=True)
-class PPO(Algorithm):
-    """Built from the `algorithm` group; its fields are documented in rlvr_exp.config.ppo."""
-
-    clip_low: float
-    clip_high: float
-    gamma: float
-    gae_lambda: float
-    whiten_advantages: bool
-    iterations: int
-    minibatches: int
-    value_trunk: str
-    value_coef: float
-    value_clip: float
-    value_lr: float
-    value_warmup_steps: int
-    kl_coef: float
-    kl_in: str
-    reference_sync_steps: int
-    loss: str
-    entropy_coef: float
-    replay_steps: int
-    replay_prompts: int
-    replay_max_weight: float
-    checkpoint: str = ""
-    """Folder that the policy was loaded from: a value saved there is resumed. Empty: none. From the `model` node."""
-
+class PPO(Algorithm, options.PPO):
     @property
     def regularised(self) -> bool:
         """Every sample with a verdict is trained on: equal rewards of a group do not make the value's loss zero."""

@@ -12,7 +12,6 @@ Differences from the paper:
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -24,16 +23,12 @@ from rlvr_exp.algorithms.group import GroupAlgorithm
 from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.algorithms.training_batch import TrainingBatch
+from rlvr_exp.config import algorithm as options
 from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.models.policy import Policy
 
 
-@dataclass(frozen=True)
-class RLOO(GroupAlgorithm):
-    """Built from the `algorithm` group; its fields are documented in rlvr_exp.config.algorithm."""
-
-    kl_coef: float
-
+class RLOO(GroupAlgorithm, options.RLOO):
     @property
     def regularised(self) -> bool:
         return self.kl_coef > 0

@@ -6,17 +6,13 @@ parameter group follows the same curve from its own highest rate. Options are do
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
-from rlvr_exp.config.scheduler import last_steps
+from rlvr_exp.config import scheduler as options
 
 
-@dataclass(frozen=True)
-class Schedule(ABC):
+class Schedule(options.Scheduler, ABC):
     """An option of the `scheduler` group."""
-
-    warmup_steps: int
 
     @abstractmethod
     def shape(self, lr: float, steps: int) -> tuple[str, Mapping[str, Any]]:
@@ -29,52 +25,38 @@ class Schedule(ABC):
 
     def arguments(self, lr: float, steps: int) -> Mapping[str, Any]:
         """Fields of TrainingArguments."""
-        name, options = self.shape(lr, steps)
-        return {"lr_scheduler_type": name, "lr_scheduler_kwargs": dict(options), "warmup_steps": self.warmup_steps}
+        name, own = self.shape(lr, steps)
+        return {"lr_scheduler_type": name, "lr_scheduler_kwargs": dict(own), "warmup_steps": self.warmup_steps}
 
 
-@dataclass(frozen=True)
-class Constant(Schedule):
+class Constant(Schedule, options.Constant):
     def shape(self, lr: float, steps: int) -> tuple[str, Mapping[str, Any]]:
         return "constant_with_warmup", {}
 
 
-@dataclass(frozen=True)
-class Linear(Schedule):
+class Linear(Schedule, options.Linear):
     def shape(self, lr: float, steps: int) -> tuple[str, Mapping[str, Any]]:
         return "linear", {}
 
 
-@dataclass(frozen=True)
-class Cosine(Schedule):
+class Cosine(Schedule, options.Cosine):
     """Loshchilov and Hutter 2017 (SGDR, arXiv 1608.03983), without restarts."""
-
-    min_ratio: float
 
     def shape(self, lr: float, steps: int) -> tuple[str, Mapping[str, Any]]:
         return "cosine_with_min_lr", {"min_lr_rate": self.min_ratio}
 
 
-@dataclass(frozen=True)
-class Polynomial(Schedule):
-    power: float
-    min_ratio: float
-
+class Polynomial(Schedule, options.Polynomial):
     def shape(self, lr: float, steps: int) -> tuple[str, Mapping[str, Any]]:
         return "polynomial", {"power": self.power, "lr_end": self.min_ratio * lr}
 
 
-@dataclass(frozen=True)
-class WarmupStableDecay(Schedule):
+class WarmupStableDecay(Schedule, options.WarmupStableDecay):
     """Hu et al. 2024 (MiniCPM, arXiv 2404.06395), section 4."""
-
-    decay_steps: int
-    decay: str
-    min_ratio: float
 
     def shape(self, lr: float, steps: int) -> tuple[str, Mapping[str, Any]]:
         return "warmup_stable_decay", {
-            "num_decay_steps": self.decay_steps or last_steps(steps),
+            "num_decay_steps": self.decay_steps or options.last_steps(steps),
             "decay_type": self.decay,
             "min_lr_ratio": self.min_ratio,
         }

@@ -1,7 +1,6 @@
 """Supervised fine-tuning on gold completions, on TRL's SFTTrainer. The loss is only on the completion."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -11,6 +10,7 @@ from trl.trainer.sft_trainer import DataCollatorForLanguageModeling
 
 from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.stepped import Stepped
+from rlvr_exp.config import algorithm as options
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.models.adapters import kept_precise
 from rlvr_exp.models.policy import Policy
@@ -20,17 +20,7 @@ IGNORED = -100
 """The label of a token without a loss."""
 
 
-@dataclass(frozen=True)
-class SFT:
-    """Built from the `algorithm` group; its fields are documented in rlvr_exp.config.algorithm."""
-
-    max_steps: int
-    batch_size: int
-    max_tokens_per_device: int
-    max_sequence_tokens: int
-    eval_every_steps: int
-    trl: Mapping[str, Any]
-
+class SFT(options.SFT):
     def examples(self, policy: Policy, domain: Domain, tasks: Sequence[Task]) -> tuple[Dataset, dict[str, int]]:
         """Token ids and labels of every task with a gold answer, and how many tasks were left out for which reason."""
         rows, left_out = [], {"no gold answer": 0, "too long": 0}
@@ -38,7 +28,7 @@ class SFT:
             if task.gold is None:
                 left_out["no gold answer"] += 1
                 continue
-            prompt, answer = policy.encode_prompt(domain.prompt(task)), policy.encode_completion(task.gold)
+            prompt, answer = policy.encode_prompt(domain.task_prompt(task)), policy.encode_completion(task.gold)
             if len(prompt) + len(answer) > self.max_sequence_tokens:
                 left_out["too long"] += 1
                 continue

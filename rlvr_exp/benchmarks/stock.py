@@ -89,7 +89,7 @@ class Stock(GRPOTrainer):
         stored: TrainingBatch | None = None,
     ):
         self._clock, self._stored = clock, stored
-        texts = [domain.prompt(task) for task in tasks]
+        texts = [domain.task_prompt(task) for task in tasks]
         longest = max(len(policy.encode_prompt(text)) for text in texts) + common["max_completion_length"]
         prompts = len(tasks) // common["max_steps"]
         plan = derive(prompts * common["num_generations"], longest, tokens)

@@ -21,7 +21,7 @@ class ReinforcementLearning(Drawing):
     """Completions sampled for each task."""
     max_tokens_per_device: int = option(16384, low=1)
     """Tokens of one forward and backward pass; micro-batches and accumulation follow from it."""
-    rollout_batch_size: int = option(0, low=0, outside=True)
+    rollout_batch_size: int = option(0, low=0)
     """Completions sampled at once, in full groups; 0: as many as evaluation.batch_size. The draws do not depend on
     it."""
 

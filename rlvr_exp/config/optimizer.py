@@ -12,7 +12,7 @@ class Optimizer:
 
     lr: float = option(2e-4, above=0)
     """Learning rate at its highest."""
-    max_grad_norm: float = option(1.0, above=0, outside=True)
+    max_grad_norm: float = option(1.0, above=0)
     """Gradients are scaled down to this norm."""
 
 

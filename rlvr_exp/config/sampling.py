@@ -13,13 +13,13 @@ class Drawing:
 
     temperature: float = option(1.0, above=0)
     """Sampling temperature: logits are divided by it."""
-    top_k: int = option(0, low=0, outside=True)
+    top_k: int = option(0, low=0)
     """Tokens are drawn from the k likeliest (and those as likely as the last of them); 0: from all."""
-    top_p: float = option(1.0, above=0, high=1, outside=True)
+    top_p: float = option(1.0, above=0, high=1)
     """Tokens are drawn from the smallest set of the likeliest that holds this much of the probability; 1: from all."""
-    min_p: float = option(0.0, low=0, high=1, outside=True)
+    min_p: float = option(0.0, low=0, high=1)
     """Tokens are drawn from those at least this share as likely as the likeliest; 0: from all."""
-    stop: list[str] = option([], outside=True)
+    stop: list[str] = option([])
     """Texts that end a completion, as its end token does; the text stays part of it."""
 
     def drawing_problems(self) -> list[InputProblem]:

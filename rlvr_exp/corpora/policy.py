@@ -43,7 +43,9 @@ def describe(name: str, target: Path) -> None:
     """Write tokenizer and architecture. The same corpus gives the same files."""
     domain, pieces = SOURCES[name]()
     tasks = domain.splits()["train"]
-    tokenizer = train_tokenizer((text for task in tasks for text in (domain.prompt(task), task.gold) if text), pieces)
+    tokenizer = train_tokenizer(
+        (text for task in tasks for text in (domain.task_prompt(task), task.gold) if text), pieces
+    )
     tokenizer.save_pretrained(target)
     special = {"bos_token_id": None, "eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id}
     architecture = Qwen3Config(

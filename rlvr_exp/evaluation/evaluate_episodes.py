@@ -46,7 +46,7 @@ def evaluate_episodes(
 
 
 def first_prompt(environment: Environment, task: Task) -> str:
-    return environment.domain(environment.roles[0]).prompt(task)
+    return environment.domain(environment.roles[0]).task_prompt(task)
 
 
 def _begun(environment: Environment, task: Task, evaluation, seed: int) -> list[Episode]:

@@ -51,7 +51,7 @@ def load_task_index(run_dir: Path, prompts: Mapping[str, str]) -> dict[str, Task
 def _found(domain: Domain, prompts: Mapping[str, str]) -> Iterable[tuple[str, TaskInfo]]:
     for tasks in domain.splits().values():
         for task in tasks:
-            if task.id in prompts and domain.prompt(task) == prompts[task.id]:
+            if task.id in prompts and domain.task_prompt(task) == prompts[task.id]:
                 yield task.id, _info(task)
 
 

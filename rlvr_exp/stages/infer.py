@@ -121,7 +121,7 @@ def _provenance(
     names = ("dtype", "quantization", "chat_template", "thinking", "max_prompt_tokens", "max_completion_tokens")
     return {
         "input": inputs.content,
-        "prompts": content_hash([ask.domain.prompt(ask.task) for ask in inputs.asks]),
+        "prompts": content_hash([ask.domain.task_prompt(ask.task) for ask in inputs.asks]),
         "weights": weights.get(POLICY, weights),
         "model": {name: getattr(config.model, name) for name in names},
         "roles": {role: asdict(own.model) for role, own in config.roles.items() if own.model is not None},

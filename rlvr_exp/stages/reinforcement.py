@@ -98,5 +98,5 @@ def _prompts(role: str, components: RunComponents) -> list[str]:
     """Two of a role's prompts."""
     tasks, stages = components.held_out[:2], components.two_stage
     if role == ANNOTATOR and stages is not None:
-        return [stages.annotator.prompt(stages.annotation(task, stages.gold_body(task), None)) for task in tasks]
-    return [components.domain.prompt(task) for task in tasks]
+        return [stages.annotator.task_prompt(stages.annotation(task, stages.gold_body(task), None)) for task in tasks]
+    return [components.domain.task_prompt(task) for task in tasks]

@@ -67,12 +67,12 @@ class Domain(ABC):
         return {}
 
     @abstractmethod
-    def prompt(self, task: Task) -> str:
+    def task_prompt(self, task: Task) -> str:
         """The full prompt of the task, without chat markup."""
 
     def retry_prompt(self, task: Task, previous: str, feedback: str) -> str:
         """The prompt for another try after a completion that did not pass. `feedback`: the verifier's log of it."""
-        parts = {"prompt": self.prompt(task).rstrip("\n"), "previous": previous.strip("\n")}
+        parts = {"prompt": self.task_prompt(task).rstrip("\n"), "previous": previous.strip("\n")}
         return RETRY_PROMPT.format(**parts, feedback=feedback.strip("\n"))
 
     def similarity_pair(self, completion: str, task: Task) -> tuple[str, str] | None:

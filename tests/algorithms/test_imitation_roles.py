@@ -58,7 +58,7 @@ def test_only_the_answer_and_its_end_are_learned(role, policy, batches):
         assert learned == labels[labels != IGNORED].tolist() and learned[-1] == policy.eos_ids[0]
         assert policy.tokenizer.decode(learned[:-1]) == task.gold == task.inputs.gold
         first = int((labels != IGNORED).nonzero()[0])
-        assert ids[:first].tolist() == policy.encode_prompt(domain.prompt(task))
+        assert ids[:first].tolist() == policy.encode_prompt(domain.task_prompt(task))
 
 
 @pytest.mark.parametrize("role", ["writer", "annotator", "both"])

@@ -14,7 +14,6 @@ from rlvr_exp.algorithms.ppo import PPO
 from rlvr_exp.algorithms.ppo_trainer import PPOTrainer
 from rlvr_exp.algorithms.trajectories import Trajectories, collected
 from rlvr_exp.config.batching import BatchLimits
-from rlvr_exp.config.ppo import PPO as Options
 from rlvr_exp.episodes.types import Completion, RewardBreakdown, TokenSample
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.groups import Group
@@ -42,9 +41,7 @@ def policy() -> Policy:
 
 def algorithm(**options: Any) -> PPO:
     """With the options of the schema, and its defaults for all others."""
-    given = {**vars(Options()), "max_steps": 1, "group_size": SIZE, **options}
-    names = PPO.__dataclass_fields__
-    return PPO(**{name: value for name, value in given.items() if name in names}, max_completion_tokens=ANSWER)
+    return PPO(**{"max_steps": 1, "group_size": SIZE, **options}, max_completion_tokens=ANSWER)
 
 
 def groups(step: int = 0, silent: tuple[int, ...] = ()) -> list[Group]:

@@ -41,7 +41,7 @@ def domain(folder: Path, count: int = 3) -> TwoStage:
         for i in range(count)
     ]
     (folder / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return TwoStage(*(DafnyDomain(str(folder), role, dev_fraction=0, test_fraction=0) for role in ROLES))
+    return TwoStage(*(DafnyDomain(str(folder), role=role, dev_fraction=0, test_fraction=0) for role in ROLES))
 
 
 def tasks_of(two: TwoStage) -> Sequence[Task]:

@@ -32,7 +32,7 @@ class Words(Domain):
     def splits(self):
         return {}
 
-    def prompt(self, task):
+    def task_prompt(self, task):
         return f"do {task.id}"
 
     def retry_prompt(self, task, previous, feedback):

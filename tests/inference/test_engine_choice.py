@@ -68,7 +68,7 @@ def programs_of(make, row, **more):
 
 def prompt_of(engine, row):
     inference_task = engine.inference_task(row)
-    return engine.policy.encode_prompt(inference_task.domain.prompt(inference_task.task))
+    return engine.policy.encode_prompt(inference_task.domain.task_prompt(inference_task.task))
 
 
 WAYS = {
@@ -183,7 +183,7 @@ def test_a_failure_is_tried_again_with_what_the_verifier_said(make):
     engine.policy = Heard(**vars(engine.policy))
     found = engine.solve(ROWS[0])
     first = engine.inference_task(ROWS[0])
-    assert asked[0] == first.domain.prompt(first.task)
+    assert asked[0] == first.domain.task_prompt(first.task)
     assert all(
         "# wrong_answer: case 0: got 1, expected 2" in prompt and prompt.endswith(asked[0]) for prompt in asked[1:]
     )
@@ -224,7 +224,7 @@ def test_a_second_prompt_that_is_too_long_leaves_the_first_answer(make):
     once = make(max_attempts=1).solve(ROWS[0])
     engine = make(max_attempts=2)
     inference_task = engine.inference_task(ROWS[0])
-    room = len(engine.policy.encode_prompt(inference_task.domain.prompt(inference_task.task)))
+    room = len(engine.policy.encode_prompt(inference_task.domain.task_prompt(inference_task.task)))
     found = make(max_attempts=2, limits=replace(LIMITS, max_prompt_tokens=room)).solve(ROWS[0])
     assert found == replace(once, completion=replace(once.completion, verdict=found.verdict)) and found.attempts == 1
 

@@ -29,7 +29,7 @@ def write(path, rows):
 def test_a_row_is_told_by_its_keys(form):
     item = from_row(BY_FORMAT[form], ARC)
     assert isinstance(item.task.problem, PROBLEMS.get(form, PythonProblem))
-    assert item.domain.name == form and item.domain.prompt(item.task)
+    assert item.domain.name == form and item.domain.task_prompt(item.task)
 
 
 @pytest.mark.parametrize(
@@ -46,13 +46,13 @@ def test_a_row_is_told_by_its_keys(form):
 )
 def test_a_row_without_a_prompt_is_worded_from_its_problem(row, shown):
     item = from_row(row, ARC)
-    assert shown in item.domain.prompt(item.task)
+    assert shown in item.domain.task_prompt(item.task)
 
 
 @pytest.mark.parametrize("row", [ADD, NEXT, TESTED, PROVED, EDITED], ids=lambda row: row["id"])
 def test_a_rows_own_prompt_stands_as_it_is(row):
     item = from_row(row | {"prompt": "Do it.\n"}, ARC)
-    assert item.domain.prompt(item.task) == "Do it.\n"
+    assert item.domain.task_prompt(item.task) == "Do it.\n"
 
 
 def test_a_candidate_in_the_row_is_left_aside():
@@ -61,7 +61,9 @@ def test_a_candidate_in_the_row_is_left_aside():
 
 def test_a_puzzle_is_worded_by_the_data_node():
     bare, words = from_row(puzzle("a"), ARC), from_row(puzzle("a"), Arc(prompt=Wording("instruct")))
-    assert bare.domain.prompt(bare.task).startswith("I\n") and words.domain.prompt(words.task).startswith("One rule")
+    assert bare.domain.task_prompt(bare.task).startswith("I\n") and words.domain.task_prompt(words.task).startswith(
+        "One rule"
+    )
 
 
 def test_a_puzzle_whose_test_output_is_hidden_is_judged_on_its_pairs():

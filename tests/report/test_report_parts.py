@@ -100,7 +100,7 @@ def test_tasks_are_known_by_the_run_s_own_data(tmp_path):
     domain = Arc(limit=20)
     task, other = domain.splits()["test"][:2]
     wanted = {task.id: task_index.TaskInfo(task.difficulty, task.gold)}
-    prompts = {task.id: domain.prompt(task), other.id: "another prompt", "gone": ""}
+    prompts = {task.id: domain.task_prompt(task), other.id: "another prompt", "gone": ""}
     assert task_index.load_task_index(tmp_path, prompts) == wanted
     task_index.save_task_index(tmp_path, [task])
     assert task_index.load_task_index(tmp_path, {}) == wanted, "noted by the run itself"

@@ -1,5 +1,4 @@
 import dataclasses
-import inspect
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,7 @@ def test_a_task_is_asked_and_judged_on_all_its_pairs(tmp_path: Path) -> None:
     assert (task.id, task.family, task.gold) == ("a", "mirror", GOLD)
     assert task.problem.entry_point == "solve"
     assert task.problem.cases == (Case(([[1, 0]],), [[0, 1]]), Case(([[1, 0], [0, 1]],), [[0, 1], [1, 0]]))
-    assert Arc(str(tmp_path)).prompt(task) == "I\n10\nO\n01\nT\n10\n01\nP\n"
+    assert Arc(str(tmp_path)).task_prompt(task) == "I\n10\nO\n01\nT\n10\n01\nP\n"
     assert Arc(str(tmp_path)).parse(f"```python\n{GOLD}```", task).text == task.gold
     space: dict[str, Any] = {}
     exec(task.gold, space)
@@ -101,7 +100,7 @@ def test_hidden_tests_are_asked_but_stand_apart(tmp_path: Path) -> None:
     assert ids(domain) == {"test": ["open"], "hidden": ["h"]}
     (task,) = domain.splits()["hidden"]
     assert len(task.problem.cases) == 1 and task.inputs.hidden
-    assert "T\n50\n05\n" in domain.prompt(task)
+    assert "T\n50\n05\n" in domain.task_prompt(task)
 
 
 def test_limit_takes_the_first_of_a_seeded_shuffle(tmp_path: Path) -> None:
@@ -121,20 +120,20 @@ def test_shots_are_solved_train_tasks_and_never_the_task(tmp_path: Path, style: 
     domain = Arc(str(tmp_path), prompt=options)
     for split in ("train", "test"):
         for task in domain.splits()[split]:
-            text = domain.prompt(task)
-            assert text == Arc(str(tmp_path), prompt=options).prompt(task)
+            text = domain.task_prompt(task)
+            assert text == Arc(str(tmp_path), prompt=options).task_prompt(task)
             assert text.count("return [r[::-1] for r in g]") == 4
             assert read(text, options) == task.inputs
-            alone = Arc(str(tmp_path), prompt=Wording(style)).prompt(task)
+            alone = Arc(str(tmp_path), prompt=Wording(style)).task_prompt(task)
             assert text.count(alone) == 1 and text.endswith(alone)
     first = domain.splits()["test"][0]
-    assert domain.prompt(first) != Arc(str(tmp_path), prompt=options, seed=1).prompt(first)
+    assert domain.task_prompt(first) != Arc(str(tmp_path), prompt=options, seed=1).task_prompt(first)
 
 
 def test_shots_come_from_the_whole_train_split(tmp_path: Path) -> None:
     four_splits(tmp_path, program=GOLD)
     limited = Arc(str(tmp_path), limit=1, prompt=Wording("bare", "compact", 4))
-    assert limited.prompt(limited.splits()["train"][0]).count("P\n") == 5
+    assert limited.task_prompt(limited.splits()["train"][0]).count("P\n") == 5
 
 
 def test_data_without_programs_borrow_embedded_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,14 +142,14 @@ def test_data_without_programs_borrow_embedded_examples(tmp_path: Path, monkeypa
     write_folder(tmp_path / "own", {"a": simple(9, 30)})
     domain = Arc(str(tmp_path / "own"), prompt=Wording("bare", "compact", 2))
     (tasks,) = domain.splits().values()
-    assert domain.prompt(tasks[0]).count(GOLD) == 2
+    assert domain.task_prompt(tasks[0]).count(GOLD) == 2
 
 
 def test_too_many_shots_are_refused(tmp_path: Path) -> None:
     four_splits(tmp_path, program=GOLD)
     domain = Arc(str(tmp_path), prompt=Wording("bare", "compact", 11))
     with pytest.raises(InputError, match="only 10 solved examples"):
-        domain.prompt(domain.splits()["test"][0])
+        domain.task_prompt(domain.splits()["test"][0])
 
 
 def test_a_fingerprint_follows_content(tmp_path: Path) -> None:
@@ -170,19 +169,10 @@ def test_the_embedded_corpus_is_there_without_a_path() -> None:
         ("train", "dev", "test", "test_unseen"), 3
     )
     for task in (task for tasks in domain.splits().values() for task in tasks):
-        assert read(domain.prompt(task), Wording()) == task.inputs
+        assert read(domain.task_prompt(task), Wording()) == task.inputs
         assert domain.parse(task.gold or "", task).text == (task.gold or "").strip("\n") + "\n"
 
 
-def test_options_and_defaults_are_those_of_the_schema() -> None:
-    from rlvr_exp.config import data as schema
-
-    own = {name: parameter.default for name, parameter in inspect.signature(Arc).parameters.items()}
-    given = schema.Arc()
-    for name in ("path", "limit", "dev_fraction", "test_fraction"):
-        assert own[name] == getattr(given, name), name
-    assert dataclasses.asdict(own["prompt"]) == {
-        name: getattr(given.prompt, name) for name in ("style", "grid", "shots")
-    }
-    choices = {f.name: f.metadata["allowed"].choices for f in dataclasses.fields(schema.Prompt)}
+def test_choices_of_the_wording_are_those_of_the_schema() -> None:
+    choices = {f.name: f.metadata["allowed"].choices for f in dataclasses.fields(prompt.Wording)}
     assert (choices["style"], choices["grid"]) == (prompt.STYLES, grid.STYLES)

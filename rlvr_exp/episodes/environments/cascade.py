@@ -111,7 +111,7 @@ class Cascade(Environment):
 
     def _write(self, episode: Episode) -> Sample:
         keys = tuple(episode.draws.key(episode.task, index, label=WRITER) for index in episode.samples)
-        return Sample(WRITER, episode.task, self._domain.writer.prompt(episode.task), keys, pending=True)
+        return Sample(WRITER, episode.task, self._domain.writer.task_prompt(episode.task), keys, pending=True)
 
     def _gold(self, episode: Episode) -> Sample:
         keys = [episode.draws.key(episode.task, 0, number, label=GOLD) for number in range(self._widths.annotations)]
@@ -136,7 +136,7 @@ class Cascade(Environment):
     def _annotation(self, task: Task, body: str, keys: tuple, parent: int | None) -> Sample:
         kept = replace(task.problem, keep=self._domain.program(task, body))
         derived = self._domain.annotation(task, body, kept)
-        return Sample(ANNOTATOR, derived, self._domain.annotator.prompt(derived), keys, parent)
+        return Sample(ANNOTATOR, derived, self._domain.annotator.task_prompt(derived), keys, parent)
 
     def _retry(self, episode: Episode) -> Iterator[Sample]:
         for body in self.bodies(episode):

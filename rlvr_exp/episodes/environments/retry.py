@@ -32,7 +32,7 @@ class Retry(Environment, options.Retry):
     def asks(self, episode: Episode) -> Sequence[Sample]:
         if not episode.turns:
             keys = [episode.draws.key(episode.task, *self._first(index)) for index in episode.samples]
-            return [Sample(POLICY, episode.task, self._domain.prompt(episode.task), tuple(keys))]
+            return [Sample(POLICY, episode.task, self._domain.task_prompt(episode.task), tuple(keys))]
         depth = max(map(episode.depth, range(len(episode.turns))))
         if depth + 1 >= self.attempts:
             return ()

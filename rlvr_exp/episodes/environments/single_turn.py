@@ -23,4 +23,4 @@ class SingleTurn(Environment, options.SingleTurn):
             return ()
         task = episode.task
         keys = tuple(episode.draws.key(task, index) for index in episode.samples)
-        return [Sample(POLICY, task, self._domain.prompt(task), keys)]
+        return [Sample(POLICY, task, self._domain.task_prompt(task), keys)]

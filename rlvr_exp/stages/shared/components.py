@@ -179,7 +179,7 @@ def training_tasks(components: RunComponents, config, context: RunContext, split
     limit = min(config.model.max_prompt_tokens, components.policy.max_tokens - config.model.max_completion_tokens)
     policy, domain = components.policy, components.domain
     context.progress(kind="wait", name="measure the training prompts")
-    fitting = [task for task in tasks if policy.prompt_fits(domain.prompt(task), limit)]
+    fitting = [task for task in tasks if policy.prompt_fits(domain.task_prompt(task), limit)]
     if not fitting:
         raise InputError(
             InputProblem("model.max_prompt_tokens", f"no prompt of {len(tasks)} fits", str(limit), remedy="raise it")

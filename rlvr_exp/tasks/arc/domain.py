@@ -8,10 +8,12 @@ training and judging: `hidden`, whose test outputs are not given, and `overlap`,
 import gc
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TypeVar
 
+from rlvr_exp.config import data as options
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.seeds import stream, uniform
@@ -28,55 +30,45 @@ Named = TypeVar("Named", ArcRecord, Task)
 EMBEDDED = Path(__file__).parents[2] / "assets" / "arc"
 
 
-class Arc(Domain):
-    """ARC tasks, from `path` or embedded where it is empty."""
+@dataclass
+class Arc(Domain, options.Arc):
+    """ARC tasks, from `path` or embedded where it is empty; without a `limit` in the order of the files."""
 
     name = "arc"
 
-    def __init__(
-        self,
-        path: str = "",
-        limit: int = 0,
-        prompt: wording.Wording = wording.BARE,
-        dev_fraction: float = 0.1,
-        test_fraction: float = 0.1,
-        seed: int = 0,
-    ):
-        """`limit`: the first N tasks of each split after a seeded shuffle; 0 means all, in the order of the files."""
-        self.path = Path(path) if path else EMBEDDED
-        self.options, self.limit, self.seed = prompt, limit, seed
-        self.fractions = (test_fraction, dev_fraction)
+    def __post_init__(self) -> None:
+        self._source = Path(self.path) if self.path else EMBEDDED
 
     def splits(self) -> Mapping[str, Sequence[Task]]:
         return self._tasks
 
-    def prompt(self, task: Task) -> str:
-        return wording.write(task.inputs, self.options, self._shots(task))
+    def task_prompt(self, task: Task) -> str:
+        return wording.write(task.inputs, self.prompt, self._shots(task))
 
     def retry_prompt(self, task: Task, previous: str, feedback: str) -> str:
-        if self.options.style != "bare":
+        if self.prompt.style != "bare":
             return super().retry_prompt(task, previous, feedback)
-        return wording.retry(task.inputs, self.options, self._shots(task), previous, feedback)
+        return wording.retry(task.inputs, self.prompt, self._shots(task), previous, feedback)
 
     def parse(self, completion: str, task: Task) -> Candidate:
         return extract(completion, ENTRY_POINT)
 
     def fingerprint(self, split: str) -> str:
-        content = embedded_content(EMBEDDED, split) if self.path == EMBEDDED else None
+        content = embedded_content(EMBEDDED, split) if self._source == EMBEDDED else None
         if content is None:
             return super().fingerprint(split)
         return content_hash([content, self.limit, self.seed if self.limit else 0])
 
     @cached_property
     def _records(self) -> dict[str, list[ArcRecord]]:
-        if self.path == EMBEDDED:
+        if self._source == EMBEDDED:
             return _embedded_records(EMBEDDED)
         with _no_collection():
-            return place(load(self.path), self.fractions, self.seed)
+            return place(load(self._source), (self.test_fraction, self.dev_fraction), self.seed)
 
     @cached_property
     def _tasks(self) -> dict[str, tuple[Task, ...]]:
-        if self.path == EMBEDDED:
+        if self._source == EMBEDDED:
             return {name: tuple(self._limited(name, tasks)) for name, tasks in _embedded_tasks(EMBEDDED).items()}
         chosen = {name: self._limited(name, records) for name, records in self._records.items()}
         with _no_collection():
@@ -88,16 +80,16 @@ class Arc(Domain):
         return sorted(found, key=lambda item: uniform(self.seed, "limit", split_name, item.id))[: self.limit]
 
     def _shots(self, task: Task) -> list[tuple[ArcPuzzle, str]]:
-        if not self.options.shots:
+        if not self.prompt.shots:
             return []
-        count = min(len(self._solved), self.options.shots + 1)  # one more than needed: the task itself may be drawn
+        count = min(len(self._solved), self.prompt.shots + 1)  # one more than needed: the task itself may be drawn
         chosen = [
             (shot.puzzle(), gold) for shot, gold in stream(self.seed, "shots", task.id).sample(self._solved, count)
         ]
-        others = [shot for shot in chosen if shot[0] != task.inputs][: self.options.shots]
-        if len(others) < self.options.shots:
+        others = [shot for shot in chosen if shot[0] != task.inputs][: self.prompt.shots]
+        if len(others) < self.prompt.shots:
             what = f"only {len(others)} solved examples"
-            raise InputError(InputProblem("data.prompt.shots", what, str(self.options.shots), remedy="ask for fewer"))
+            raise InputError(InputProblem("data.prompt.shots", what, str(self.prompt.shots), remedy="ask for fewer"))
         return others
 
     @cached_property
@@ -105,7 +97,7 @@ class Arc(Domain):
         """Train tasks with their program; those of the embedded corpus where the data bring none."""
         train = self._records.get("train", [])
         own = [(record, record.gold) for record in train if record.gold is not None]
-        return own or (Arc(seed=self.seed)._solved if self.path != EMBEDDED else [])
+        return own or (Arc(seed=self.seed)._solved if self._source != EMBEDDED else [])
 
 
 @cache

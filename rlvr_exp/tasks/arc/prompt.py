@@ -7,8 +7,8 @@ Solved examples (shots) precede the puzzle, each as its own prompt followed by i
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from rlvr_exp.config.data import Prompt as Wording
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.tasks.arc.grid import from_text, to_text
 from rlvr_exp.tasks.arc.puzzle import ENTRY_POINT, ArcPuzzle
@@ -23,18 +23,6 @@ ASK = (
     " above.\nAnswer with the function in one code block:\n"
     f"```python\ndef {ENTRY_POINT}(grid):\n    ...\n```\n"
 )
-
-
-@dataclass(frozen=True)
-class Wording:
-    """How to word a puzzle; the `data.prompt` node has the same fields."""
-
-    style: str = "bare"
-    grid: str = "compact"
-    shots: int = 0
-
-
-BARE = Wording()
 
 
 def write(puzzle: ArcPuzzle, options: Wording, shots: Sequence[tuple[ArcPuzzle, str]] = ()) -> str:

@@ -6,16 +6,17 @@ says where a set is.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from rlvr_exp.config import data as options
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.tasks.base import Candidate, Domain, Task
 from rlvr_exp.tasks.code.literals import written
-from rlvr_exp.tasks.code.load import AUTO, load
+from rlvr_exp.tasks.code.load import load
 from rlvr_exp.tasks.code.names import statements
 from rlvr_exp.tasks.code.prompt import write
 from rlvr_exp.tasks.code.record import JUDGES, CodeRecord
@@ -28,24 +29,14 @@ HARDEST = 60
 """Statements of a solution from which on a task counts as hardest."""
 
 
-class Code(Domain):
-    """Tasks of one set.
-
-    Args:
-        path: folder or file of the set.
-        set: its name, where the folder holds several.
-        judge: `pytest`, `python_io`, or the path of a verifier's class that ends in one of them.
-        weak: keep tasks whose cases a program passes that returns one fixed value or an argument.
-        limit: the first N tasks of each split after a seeded shuffle; 0: all, in the order of the files.
-    """
+@dataclass
+class Code(Domain, options.Code):
+    """Tasks of one set; without a `limit` in the order of the files."""
 
     name = "code"
 
-    def __init__(
-        self, path: str, set: str = AUTO, judge: str = "pytest", limit: int = 0, seed: int = 0, weak: bool = False
-    ):
-        self.path, self.set, self.limit, self.seed, self.weak = Path(path), set, limit, seed, weak
-        self.judge = form_of(judge)
+    def __post_init__(self) -> None:
+        self._form = form_of(self.judge)
 
     def splits(self) -> Mapping[str, Sequence[Task]]:
         return self._tasks
@@ -54,7 +45,7 @@ class Code(Domain):
         reasons = {record.id: self._why_not(record) for record in self._records}
         return {name: reason for name, reason in reasons.items() if reason}
 
-    def prompt(self, task: Task) -> str:
+    def task_prompt(self, task: Task) -> str:
         return write(task.inputs)
 
     def parse(self, completion: str, task: Task) -> Candidate:
@@ -68,7 +59,7 @@ class Code(Domain):
 
     @cached_property
     def _records(self) -> list[CodeRecord]:
-        return load(self.path, self.set)
+        return load(Path(self.path), self.set)
 
     @cached_property
     def _tasks(self) -> dict[str, tuple[Task, ...]]:
@@ -81,8 +72,8 @@ class Code(Domain):
     def _why_not(self, record: CodeRecord) -> str:
         """Why a record is no task here; empty where it is one."""
         if record.cases is None:
-            return "" if self.judge == "pytest" else record.why_no_cases
-        answer = "" if self.weak else fixed_answer(record.cases, self.judge)
+            return "" if self._form == "pytest" else record.why_no_cases
+        answer = "" if self.weak else fixed_answer(record.cases, self._form)
         return f"{WEAK}: {answer}" if answer else ""
 
     def _limited(self, split: str, records: list[CodeRecord]) -> list[CodeRecord]:
@@ -91,7 +82,7 @@ class Code(Domain):
         return sorted(records, key=lambda record: uniform(self.seed, "limit", split, record.id))[: self.limit]
 
     def _task(self, record: CodeRecord) -> Task:
-        problem = replace(record.tests, reference=record.gold) if self.judge == "pytest" else record.cases
+        problem = replace(record.tests, reference=record.gold) if self._form == "pytest" else record.cases
         difficulty = min(1.0, statements(record.gold) / HARDEST)
         return Task(record.id, record.family, difficulty, record.inputs, problem, record.gold, record.negatives)
 

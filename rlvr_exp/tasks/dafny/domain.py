@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import cast
 
+from rlvr_exp.config.data import DafnyDataOptions
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.seeds import stream, uniform
 from rlvr_exp.tasks.base import Candidate, Domain, Task
@@ -40,31 +41,18 @@ class _Read:
     left_out: Mapping[str, str]
 
 
-class DafnyDomain(Domain):
-    """Tasks of one role or of both, from `path` or embedded where it is empty.
-
-    Args:
-        role: `both`: each example is a task of each role; ids then end in the role's name.
-        limit: the first N tasks of each split after a seeded shuffle; 0: all, in the order of the files.
-    """
+@dataclass
+class DafnyDomain(Domain, DafnyDataOptions):
+    """Tasks of one role or of both, from `path` or embedded where it is empty; without a `limit` in the order of the files.
+    Where each example is a task of both roles, ids end in the role's name."""
 
     name = "dafny"
 
-    def __init__(
-        self,
-        path: str = "",
-        role: Literal["writer", "annotator", "both"] = "annotator",
-        limit: int = 0,
-        prompt: wording.Wording = wording.BARE,
-        dev_fraction: float = 0.1,
-        test_fraction: float = 0.1,
-        seed: int = 0,
-    ):
-        self.path = Path(path) if path else EMBEDDED
-        self.roles: tuple[Role, ...] = ROLES if role == "both" else (role,)
-        self.options, self.limit, self.seed = wording.with_context(prompt), limit, seed
-        self.fractions = {"test": test_fraction, "dev": dev_fraction}
-        self.stop_text = "}" if prompt.style == "bare" else ""
+    def __post_init__(self) -> None:
+        self._source = Path(self.path) if self.path else EMBEDDED
+        self.roles: tuple[Role, ...] = ROLES if self.role == "both" else (cast(Role, self.role),)
+        self.prompt = wording.with_context(self.prompt)
+        self.stop_text = "}" if self.prompt.style == "bare" else ""
 
     def splits(self) -> Mapping[str, Sequence[Task]]:
         return self._tasks
@@ -72,13 +60,13 @@ class DafnyDomain(Domain):
     def left_out(self) -> Mapping[str, str]:
         return {**self._data.left_out, **{self._id(part): why for part, why in self._faults.items()}}
 
-    def prompt(self, task: Task) -> str:
-        return wording.write(task.inputs, self.options, self._shots(task))
+    def task_prompt(self, task: Task) -> str:
+        return wording.write(task.inputs, self.prompt, self._shots(task))
 
     def retry_prompt(self, task: Task, previous: str, feedback: str) -> str:
-        if self.options.style != "bare":
+        if self.prompt.style != "bare":
             return super().retry_prompt(task, previous, feedback)
-        return wording.retry(task.inputs, self.options, self._shots(task), previous, feedback)
+        return wording.retry(task.inputs, self.prompt, self._shots(task), previous, feedback)
 
     def parse(self, completion: str, task: Task) -> Candidate:
         part: RoleExample = task.inputs
@@ -113,7 +101,7 @@ class DafnyDomain(Domain):
             min(1.0, max(0, wanted - shown) / HARDEST),
             part,
             problem,
-            wording.answer_of(part, self.options),
+            wording.answer_of(part, self.prompt),
             one.mutants if role == "annotator" else (),
         )
 
@@ -123,13 +111,15 @@ class DafnyDomain(Domain):
 
     @cached_property
     def _data(self) -> _Read:
-        found = survey(self.path)
-        return _Read(_placed(found.examples, self.fractions, self.seed), found.left_out)
+        found = survey(self._source)
+        return _Read(
+            _placed(found.examples, {"test": self.test_fraction, "dev": self.dev_fraction}, self.seed), found.left_out
+        )
 
     @cached_property
     def _faults(self) -> dict[RoleExample, str]:
         """Why parts are unusable; the embedded examples were checked when they were built."""
-        if self.path == EMBEDDED:
+        if self._source == EMBEDDED:
             return {}
         parts = (RoleExample(role, one) for found in self._data.splits.values() for one in found for role in self.roles)
         return {part: fault for part in parts if (fault := fault_of(part.example, part.role))}
@@ -154,7 +144,7 @@ class DafnyDomain(Domain):
 
     def _shots(self, task: Task) -> list[RoleExample]:
         """Solved examples of the task's role from the shorter half of `train`, without the task's own example."""
-        wanted = self.options.shots
+        wanted = self.prompt.shots
         if not wanted:
             return []
         others = [one for one in self._solved[task.inputs.role] if one.example.id != task.inputs.example.id]
@@ -166,14 +156,14 @@ class DafnyDomain(Domain):
     @cached_property
     def _solved(self) -> dict[Role, list[RoleExample]]:
         """The shorter half of the train split for each role; of the embedded split where the data have none."""
-        if not self._parts.get("train") and self.path != EMBEDDED:
+        if not self._parts.get("train") and self._source != EMBEDDED:
             return DafnyDomain(role="both", seed=self.seed)._solved
         found = {}
         for role in self.roles:
             parts = sorted(
                 (one for one in self._parts["train"] if one.role == role), key=lambda one: len(one.example.gold)
             )
-            found[role] = parts[: max(self.options.shots + 1, len(parts) // 2)]
+            found[role] = parts[: max(self.prompt.shots + 1, len(parts) // 2)]
         return found
 
 

@@ -7,9 +7,9 @@ from its opening to its closing brace, and then the end token. `instruct` says t
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from rlvr_exp.config.data import DafnyPrompt as Wording
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.tasks.dafny.role_examples import RoleExample
 from rlvr_exp.tasks.dafny.tokens import plain
@@ -41,18 +41,6 @@ FORMS = tuple(ASKS)
 WHAT = {"writer": "body", "annotator": "annotated body"}
 
 
-@dataclass(frozen=True)
-class Wording:
-    """How to word a task; the `data.prompt` node has the same fields."""
-
-    style: str = "bare"
-    answer: str = "strict"
-    shots: int = 0
-    context: str = ""
-    context_file: str = ""
-
-
-BARE = Wording()
 NEWLINE = "\n"
 
 

@@ -27,7 +27,7 @@ class RowDomain(Domain):
         prompt = self._format.prompt(problem) if given is None else given
         return Task(str(fields["id"]), self.name, 0.0, prompt, problem)
 
-    def prompt(self, task: Task) -> str:
+    def task_prompt(self, task: Task) -> str:
         return task.inputs
 
     def parse(self, completion: str, task: Task) -> Candidate:

@@ -131,15 +131,15 @@ class Leaky(Deaf):
     def parse(self, completion, task):
         return Arc.parse(self, completion, task)
 
-    def prompt(self, task):
-        return f"{task.gold}\n{super().prompt(task)}"
+    def task_prompt(self, task):
+        return f"{task.gold}\n{super().task_prompt(task)}"
 
 
 class Chosen(Leaky):
     """Other training tasks than the corpus has."""
 
-    def prompt(self, task):
-        return Arc.prompt(self, task)
+    def task_prompt(self, task):
+        return Arc.task_prompt(self, task)
 
     def splits(self):
         found = super().splits()

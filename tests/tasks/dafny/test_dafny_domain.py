@@ -19,7 +19,7 @@ def folder(tmp_path):
 
 
 def task_of(folder, role, name):
-    domain = DafnyDomain(folder, role)
+    domain = DafnyDomain(folder, role=role)
     return domain, next(task for tasks in domain.splits().values() for task in tasks if task.id == name)
 
 
@@ -44,26 +44,26 @@ def test_an_answer_without_a_body_is_no_candidate(folder) -> None:
 
 
 def test_splits_are_those_of_the_files(folder) -> None:
-    splits = DafnyDomain(folder, "annotator").splits()
+    splits = DafnyDomain(folder, role="annotator").splits()
     assert {name: len(tasks) for name, tasks in splits.items()} == {"train": 9, "dev": 1, "test": 1, "test_unseen": 1}
 
 
 def test_both_roles_are_two_tasks_of_an_example_and_a_lemma_has_no_code_to_write(folder) -> None:
-    domain = DafnyDomain(folder, "both")
+    domain = DafnyDomain(folder, role="both")
     assert [task.id for task in domain.splits()["dev"]] == ["sum/writer", "sum/annotator"]
     assert [task.id for task in domain.splits()["test_unseen"]] == ["grows/annotator"]
     assert "no code to write" in domain.left_out()["grows/writer"]
-    assert {domain.prompt(task)[0] for task in domain.splits()["dev"]} == {"W", "A"}
+    assert {domain.task_prompt(task)[0] for task in domain.splits()["dev"]} == {"W", "A"}
 
 
 def test_tasks_of_one_role_are_known_by_their_examples(folder) -> None:
-    ids = [[task.id for task in DafnyDomain(folder, role).splits()["test"]] for role in ("writer", "annotator")]
+    ids = [[task.id for task in DafnyDomain(folder, role=role).splits()["test"]] for role in ("writer", "annotator")]
     assert ids == [["max"], ["max"]]
 
 
 def test_the_limit_is_a_seeded_choice_of_examples_alike_for_both_roles(folder) -> None:
     def first(role, **options):
-        return [task.id for task in DafnyDomain(folder, role, 2, **options).splits()["train"]]
+        return [task.id for task in DafnyDomain(folder, role=role, limit=2, **options).splits()["train"]]
 
     assert len(first("annotator")) == 2 and len({tuple(first("annotator", seed=seed)) for seed in range(9)}) > 1
     assert {one[:3] for one in first("both")} <= {one[:3] for one in first("annotator")}
@@ -72,7 +72,7 @@ def test_the_limit_is_a_seeded_choice_of_examples_alike_for_both_roles(folder) -
 def test_data_without_splits_are_drawn_with_near_duplicates_on_one_side(tmp_path) -> None:
     both = (MAX, named(MAX, "max again"), SUM, named(SUM, "sum again"), GROWS)
     splits = DafnyDomain(
-        str(write_rows(tmp_path / "all", programs=both)), "annotator", dev_fraction=0.3, test_fraction=0.3
+        str(write_rows(tmp_path / "all", programs=both)), role="annotator", dev_fraction=0.3, test_fraction=0.3
     ).splits()
     where = {task.id: name for name, tasks in splits.items() for task in tasks}
     assert set(where) == {one.id for one in both} and {"train", "test"} <= set(splits)
@@ -82,49 +82,51 @@ def test_data_without_splits_are_drawn_with_near_duplicates_on_one_side(tmp_path
 def test_what_cannot_be_used_is_left_out_and_named(tmp_path) -> None:
     broken = replace(MAX, id="broken", spec="  ensures ((\n")
     domain = DafnyDomain(
-        str(write_rows(tmp_path / "bad", train=(MAX, broken))), "annotator", dev_fraction=0, test_fraction=0
+        str(write_rows(tmp_path / "bad", train=(MAX, broken))), role="annotator", dev_fraction=0, test_fraction=0
     )
     assert [task.id for task in domain.splits()["train"]] == ["max"] and "broken" in domain.left_out()
 
 
 def test_shots_are_others_of_the_same_role(folder) -> None:
-    domain = DafnyDomain(folder, "annotator", prompt=Wording(shots=2))
+    domain = DafnyDomain(folder, role="annotator", prompt=Wording(shots=2))
     task = domain.splits()["test"][0]
-    text = domain.prompt(task)
-    assert text.count("A\n") == 3 and text.endswith(DafnyDomain(folder, "annotator").prompt(task))
-    assert text == domain.prompt(task) and "W\n" not in text
+    text = domain.task_prompt(task)
+    assert text.count("A\n") == 3 and text.endswith(DafnyDomain(folder, role="annotator").task_prompt(task))
+    assert text == domain.task_prompt(task) and "W\n" not in text
 
 
 def test_more_shots_than_there_are_is_an_error(folder) -> None:
-    domain = DafnyDomain(folder, "annotator", prompt=Wording(shots=99))
+    domain = DafnyDomain(folder, role="annotator", prompt=Wording(shots=99))
     with pytest.raises(InputError, match="shots"):
-        domain.prompt(domain.splits()["test"][0])
+        domain.task_prompt(domain.splits()["test"][0])
 
 
 def test_a_context_comes_from_a_file(folder, tmp_path) -> None:
     (tmp_path / "notes.txt").write_text("// Dafny 2.3\n")
-    domain = DafnyDomain(folder, "writer", prompt=Wording(context_file=str(tmp_path / "notes.txt")))
-    assert domain.prompt(domain.splits()["test"][0]).startswith("W\n// Dafny 2.3\n")
+    domain = DafnyDomain(folder, role="writer", prompt=Wording(context_file=str(tmp_path / "notes.txt")))
+    assert domain.task_prompt(domain.splits()["test"][0]).startswith("W\n// Dafny 2.3\n")
     with pytest.raises(InputError, match="context_file"):
         DafnyDomain(folder, prompt=Wording(context_file=str(tmp_path / "none.txt")))
 
 
 def test_golds_are_worded_as_they_are_asked_for(folder) -> None:
-    domain = DafnyDomain(folder, "writer", prompt=Wording("instruct"))
+    domain = DafnyDomain(folder, role="writer", prompt=Wording("instruct"))
     task = domain.splits()["dev"][0]
     assert task.gold == f"```dafny\n{SUM.body}\n```" and domain.parse(task.gold, task).text == SUM.gold
     assert domain.stop_text == "" and not domain.is_complete(SUM.body)
 
 
 def test_a_bare_answer_is_finished_with_its_brace(folder) -> None:
-    domain = DafnyDomain(folder, "writer")
+    domain = DafnyDomain(folder, role="writer")
     assert (
         domain.is_complete(SUM.body) and not domain.is_complete(SUM.body[:-1]) and SUM.body.endswith(domain.stop_text)
     )
 
 
 def test_the_fingerprint_tells_roles_apart(folder) -> None:
-    assert DafnyDomain(folder, "writer").fingerprint("dev") != DafnyDomain(folder, "annotator").fingerprint("dev")
+    assert DafnyDomain(folder, role="writer").fingerprint("dev") != DafnyDomain(folder, role="annotator").fingerprint(
+        "dev"
+    )
 
 
 def test_the_embedded_corpus_is_there_without_a_path() -> None:

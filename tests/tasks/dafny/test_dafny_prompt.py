@@ -4,7 +4,7 @@ import pytest
 from dafny_samples import EXAMPLES, MAX, SUM
 
 from rlvr_exp.tasks.dafny.parse_body import body_of
-from rlvr_exp.tasks.dafny.prompt import BARE, FORMS, Wording, answer_of, retry, write
+from rlvr_exp.tasks.dafny.prompt import FORMS, Wording, answer_of, retry, write
 from rlvr_exp.tasks.dafny.role_examples import ROLES, RoleExample
 
 INSTRUCT = Wording("instruct")
@@ -13,20 +13,20 @@ PARTS = [RoleExample(role, one) for role in ROLES for one in EXAMPLES]
 
 def test_bare_prompts_are_the_program_between_marks() -> None:
     around = SUM.before.strip() + "\n" + SUM.header + SUM.spec
-    assert write(RoleExample("writer", SUM), BARE) == f"W\n{around}P\n"
-    assert write(RoleExample("annotator", SUM), BARE) == f"A\n{around}{SUM.body}\nP\n"
+    assert write(RoleExample("writer", SUM), Wording()) == f"W\n{around}P\n"
+    assert write(RoleExample("annotator", SUM), Wording()) == f"A\n{around}{SUM.body}\nP\n"
 
 
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: f"{part.role}-{part.example.id}")
 @pytest.mark.parametrize(
-    "options", [BARE, INSTRUCT, Wording("instruct", "permissive")], ids=lambda one: f"{one.style}-{one.answer}"
+    "options", [Wording(), INSTRUCT, Wording("instruct", "permissive")], ids=lambda one: f"{one.style}-{one.answer}"
 )
 def test_an_answer_is_read_back_as_the_gold(part: RoleExample, options: Wording) -> None:
     assert body_of(answer_of(part, options), part.example).text == part.gold
     assert part.gold == (part.example.body if part.role == "writer" else part.example.annotated_body)
 
 
-@pytest.mark.parametrize("options", [BARE, INSTRUCT], ids=["bare", "instruct"])
+@pytest.mark.parametrize("options", [Wording(), INSTRUCT], ids=["bare", "instruct"])
 def test_a_prompt_tells_what_is_given_and_not_what_is_asked(options: Wording) -> None:
     assert "s := s + i" not in write(RoleExample("writer", SUM), options)
     annotator = write(RoleExample("annotator", SUM), options)
@@ -47,7 +47,7 @@ def test_a_context_is_fused_in_ahead_of_the_task(options: Wording) -> None:
     assert text.startswith("A\n") or options.style == "instruct"
 
 
-@pytest.mark.parametrize("options", [BARE, INSTRUCT], ids=["bare", "instruct"])
+@pytest.mark.parametrize("options", [Wording(), INSTRUCT], ids=["bare", "instruct"])
 def test_shots_stand_before_the_task_with_their_answers(options: Wording) -> None:
     shot, task = RoleExample("annotator", SUM), RoleExample("annotator", MAX)
     text = write(task, options, [shot])
@@ -56,6 +56,6 @@ def test_shots_stand_before_the_task_with_their_answers(options: Wording) -> Non
 
 def test_asked_again_the_bare_prompt_shows_what_was_answered_and_what_was_said() -> None:
     part = RoleExample("writer", MAX)
-    text = retry(part, BARE, [], "{ m := a; }", "a postcondition\n\nmight not hold")
-    asked = write(part, BARE)
+    text = retry(part, Wording(), [], "{ m := a; }", "a postcondition\n\nmight not hold")
+    asked = write(part, Wording())
     assert text == f"{asked}{{ m := a; }}\n// a postcondition\n// might not hold\n\n{asked}"

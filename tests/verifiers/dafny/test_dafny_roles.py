@@ -40,7 +40,7 @@ def ask(verifier: DafnyVerifier, tmp_path_factory):
     folder: Path = tmp_path_factory.mktemp("rows")
     (folder / "train.jsonl").write_text(json.dumps(ROW))
     domains = {
-        role: DafnyDomain(str(folder), role, dev_fraction=0, test_fraction=0) for role in ("writer", "annotator")
+        role: DafnyDomain(str(folder), role=role, dev_fraction=0, test_fraction=0) for role in ("writer", "annotator")
     }
 
     def judge_role(role: str, completion: str | None) -> Verdict:
