@@ -188,11 +188,17 @@ def _on_cuda(work: Callable[[], object]) -> float:
     return float(torch.cuda.max_memory_allocated())
 
 
-def measure(config: Config, context: RunContext) -> tuple[str, dict[str, float]]:
-    """Estimate over measured, for each phase. Raises InputError where the model's shape is unknown."""
+def required_workload(config: Config) -> Workload:
+    """Raises InputError where the model's shape is unknown."""
     workload = workload_of(config)
     if workload is None:
         raise InputError(InputProblem("model.architecture", "the model's shape is unknown", remedy="set its numbers"))
+    return workload
+
+
+def measure(config: Config, context: RunContext) -> tuple[str, dict[str, float]]:
+    """Estimate over measured, for each phase. Raises InputError where the model's shape is unknown."""
+    workload = required_workload(config)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     found = peaks(config, workload, device)
     lines = [f"{'phase':<12}{'estimate':>12}{'measured':>12}{'ratio':>8}   GiB on {device}, tensors alone"]

@@ -52,6 +52,26 @@ class Memory(Benchmark):
     """The memory of each phase of the configured run against its estimate, with random weights of the model's shape."""
 
 
+@dataclass
+class InTurns(Benchmark):
+    """Two ways of the same work with random weights of the configured model's shape, timed in turns."""
+
+    rounds: int = option(5, low=2)
+    """Turns of each way; the interval is over them."""
+
+
+@configures("rlvr_exp.benchmarks.packing.measure")
+@dataclass
+class Packing(InTurns):
+    """Forward and backward over packed rows against one padded row a completion: agreement, speed and memory."""
+
+
+@configures("rlvr_exp.benchmarks.sampling.measure")
+@dataclass
+class Sampling(InTurns):
+    """Our sampler against Transformers' `generate`: tokens a second and memory."""
+
+
 @configures("rlvr_exp.benchmarks.quantization.measure")
 @dataclass
 class Quantization(Benchmark):

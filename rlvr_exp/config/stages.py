@@ -70,6 +70,8 @@ STAGES: dict[str, Stage] = {
 CHOSEN: dict[str, tuple[str, ...]] = {
     "rlvr_exp.benchmarks.training.Training": (*_ANSWERS, *_UPDATES, "reward", "curriculum", "environment"),
     "rlvr_exp.benchmarks.memory.measure": (*_ANSWERS, *_UPDATES, "reward", "curriculum"),
+    "rlvr_exp.benchmarks.packing.measure": (*_ANSWERS, *_UPDATES, "reward", "curriculum"),
+    "rlvr_exp.benchmarks.sampling.measure": (*_ANSWERS, *_UPDATES, "reward", "curriculum"),
     "rlvr_exp.benchmarks.verifiers.Verifiers": ("sandbox",),
     "rlvr_exp.benchmarks.ast_grep_rules.measure": ("sandbox",),
     "rlvr_exp.benchmarks.agreement.measure.measure": _JUDGES,

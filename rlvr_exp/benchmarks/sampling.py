@@ -1,0 +1,75 @@
+"""`benchmark=sampling`: tokens a second of our sampler against `generate` of Transformers.
+
+Random weights of the configured model's shape, prompts and completions of the longest lengths, so that both draw exactly as
+many tokens; a real run, whose completions end at different lengths, gains more, since ours leave the batch as they end.
+"""
+
+import time
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from rlvr_exp.benchmarks.memory import measuring, random_model, required_workload, roll_out
+from rlvr_exp.benchmarks.ratios import of_rounds
+from rlvr_exp.config import Config
+from rlvr_exp.memory.workload import GIB, SamplingBatch
+from rlvr_exp.records.context import RunContext
+from rlvr_exp.rollouts.sampler import causal_model
+
+
+def generate(model: nn.Module, batch: SamplingBatch) -> torch.Tensor:
+    """The same completions by the library, (samples, prompt + completion): temperature 1, the whole vocabulary, no end."""
+    inner = causal_model(model)
+    prompts = torch.ones((batch.groups, batch.prompt), dtype=torch.long, device=inner.device)
+    return inner.generate(
+        prompts,
+        attention_mask=torch.ones_like(prompts),
+        do_sample=True,
+        temperature=1.0,
+        top_k=0,
+        num_return_sequences=batch.size,
+        max_new_tokens=batch.completion,
+        min_new_tokens=batch.completion,
+        pad_token_id=0,
+        eos_token_id=-1,
+    )
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    work()
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    return time.perf_counter() - began
+
+
+def measure(config: Config, context: RunContext) -> tuple[str, dict[str, float]]:
+    """Both in turns, after one of each that is not counted and gives the peaks of memory.
+
+    Raises:
+        InputError: the model's shape is unknown.
+    """
+    workload = required_workload(config)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model, batch = random_model(config, workload, device).eval(), workload.sampling_batch
+    sides = {"ours": lambda: roll_out(model, workload), "generate": lambda: generate(model, batch)}
+    with torch.inference_mode(), measuring(device) as peak:
+        peaks = {name: peak(side) for name, side in sides.items()}
+    seconds: dict[str, list[float]] = {name: [] for name in sides}
+    rounds = config.benchmark.rounds
+    with torch.inference_mode():
+        for turn in range(rounds):
+            context.progress(kind="phase", name="turn", done=turn, total=rounds)
+            for name in list(sides) if turn % 2 == 0 else reversed(sides):
+                seconds[name].append(_seconds(sides[name]))
+    tokens = batch.groups * batch.size * batch.completion
+    ratio = of_rounds(seconds["ours"], seconds["generate"])
+    per_s = {name: tokens * rounds / sum(one) for name, one in seconds.items()}
+    text = (
+        f"{batch.groups} prompts of {batch.prompt} tokens x {batch.size} completions of {batch.completion}, {workload.dtype} on "
+        f"{device}\n"
+        f"ours {per_s['ours']:,.0f} tokens/s, {peaks['ours'] / GIB:.2f} GiB; generate {per_s['generate']:,.0f} tokens/s, "
+        f"{peaks['generate'] / GIB:.2f} GiB; {ratio} times faster"
+    )
+    return text, {"faster": ratio.value, **{f"per_s/{name}": rate for name, rate in per_s.items()}}
