@@ -81,7 +81,7 @@ def _policy(folder: Path) -> Policy:
 
 
 def _collector(options: Any, who: Algorithm, policy: Policy) -> Collector:
-    domain = SimpleNamespace(prompt=lambda task: task.inputs, parse=lambda text, task: Candidate(text))
+    domain = SimpleNamespace(task_prompt=lambda task: task.inputs, parse=lambda text, task: Candidate(text))
     sampling = SamplingParams.of(options, policy, LIMIT, options.rollout_batch_size or 100)
     player = Player(policy, sampling, policy.max_tokens)
     return Collector(

@@ -47,7 +47,7 @@ def run(folder: Path, options: dict[str, Any]) -> tuple:
     policy = fixed_batch.policy(folder / "policy")
     policy.tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     who, plan = build(config.algorithm), batch_plan(config)
-    rows, _ = who.examples(policy, SimpleNamespace(prompt=lambda task: task.inputs), TASKS)
+    rows, _ = who.examples(policy, SimpleNamespace(task_prompt=lambda task: task.inputs), TASKS)
     args = trainer_arguments(policy, config, who, plan, folder / "scratch")
     descent = torch.optim.SGD(policy.model.parameters(), lr=1e-12)
     made = ImitationTrainer(policy, args, descent, rows, rows, NonFiniteGuard())

@@ -39,7 +39,7 @@ def policy():
 
 def scored(policy, seed=0, **options):
     tasks = [SimpleNamespace(id=name, family="f", problem=None) for name in ("aa", "b", "cccc", "too long a prompt")]
-    domain = SimpleNamespace(prompt=lambda task: task.id, parse=lambda text, task: Candidate(text), stop_text="")
+    domain = SimpleNamespace(task_prompt=lambda task: task.id, parse=lambda text, task: Candidate(text), stop_text="")
     told = []
     options = Evaluation(samples=3, **options)
     sampling = SamplingParams.of(options, policy, 12, options.batch_size, domain)

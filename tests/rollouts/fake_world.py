@@ -48,7 +48,7 @@ def _verdict(task: Task, key) -> Verdict:
 
 def collector(asked: Sequence[Task], plan: BatchPlan, group_filter: GroupFilter, seed: int = 0) -> Collector:
     policy = SimpleNamespace(model=None, encode_prompt=lambda text: [ord(letter) for letter in text])
-    domain = SimpleNamespace(prompt=lambda task: f"prompt {task.inputs}")
+    domain = SimpleNamespace(task_prompt=lambda task: f"prompt {task.inputs}")
     runner = EpisodeRunner(SingleTurn(domain), {POLICY: Player(policy, None, 1000)}, None, fake_generate_and_verify)
     rules = {POLICY: RoleRules(group_filter, lambda total, tokens: total)}
     reward = Reward({"passed": AllPassed(weight=1.0)})

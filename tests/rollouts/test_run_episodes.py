@@ -30,7 +30,7 @@ class Passes(Direct):
 
 def text_of(policy) -> str:
     domain = SimpleNamespace(
-        prompt=lambda task: "1 2 3",
+        task_prompt=lambda task: "1 2 3",
         parse=lambda text, task: Candidate(text),
         stop_text="",
         is_complete=lambda text: False,
@@ -79,7 +79,7 @@ class Told(Direct):
 
 def test_an_environment_has_candidates_of_its_own_judged() -> None:
     policy = SimpleNamespace(model=None, encode_prompt=lambda text: [1])
-    domain = SimpleNamespace(prompt=lambda task: "do")
+    domain = SimpleNamespace(task_prompt=lambda task: "do")
 
     def generate(policy, domain, verifier, requests, sampling):
         drawn = TokenSample((1,), (-1.0,), False)
