@@ -160,17 +160,19 @@ def _single(line: CommandLine) -> int:
         _say(annotated(checked))
         return DONE
     if checked.config.run.dry:
-        return _dry(checked.config)
+        return _dry(checked)
     _refuse_what_cannot_run([checked.config])
     return _run(checked, line.words, _directory(checked.config)).code
 
 
-def _dry(config: "Config") -> int:
+def _dry(checked: "Checked") -> int:
+    from rlvr_exp.config.describe import differing
     from rlvr_exp.config.needs import missing_artifacts
     from rlvr_exp.memory.plan import plan
 
+    config = checked.config
     _refuse_what_cannot_run([config], fetchable=True)
-    _say(plan(config, missing_artifacts(config)))
+    _say(plan(config, missing_artifacts(config), checked.settings, differing(checked)))
     return DONE
 
 
@@ -218,7 +220,7 @@ def _sweep(line: CommandLine) -> int:
         raise InputError(InputProblem("--cfg", "shows one job", "with --multirun", "", "", "drop one of the two"))
     configs = [job.checked.config for job in jobs]
     if any(config.run.dry for config in configs):
-        return max(_dry(config) for config in configs)
+        return max(_dry(job.checked) for job in jobs)
     _refuse_what_cannot_run(configs)
     swept = [job.swept for job in jobs]
     resuming = any(config.run.resume for config in configs)

@@ -22,19 +22,22 @@ def checkpoint_problems(model: Model, folder: Path) -> Iterator[InputProblem]:
     for name, what in _faults(folder, [] if model.from_scratch else [*_weights(folder)]):
         remedy = "name another checkpoint, or copy this one here a second time"
         yield InputProblem(where, what, str(folder / name), "", "", remedy)
-    yield from _tokenizer_problems(model, tokenizer_folder(model, folder), folder, where)
+    of_words = "model.tokenizer" if model.tokenizer else where
+    yield from _tokenizer_problems(model, tokenizer_folder(model, folder), folder, of_words)
 
 
 def tokenizer_folder(model: Model, weights: Path) -> Path:
-    """Where the tokenizer is: with the adapter where its folder has one, which training may have changed; else with the
-    weights."""
+    """Where the tokenizer is: where `model.tokenizer` says; with the adapter where its folder has one, which training may
+    have changed; else with the weights."""
+    if model.tokenizer:
+        return Path(model.tokenizer)
     own = continued(model)
     return Path(own) if own and (Path(own) / "tokenizer_config.json").is_file() else weights
 
 
 def _faults(folder: Path, weights: list[Path]) -> Iterator[tuple[str, str]]:
     """File and fault, of the configuration and of the weights."""
-    if _json(folder / "config.json") is None:
+    if json_of(folder / "config.json") is None:
         yield "config.json", "damaged: it holds no JSON object"
     for path in weights:
         if not path.is_file():
@@ -44,7 +47,7 @@ def _faults(folder: Path, weights: list[Path]) -> Iterator[tuple[str, str]]:
 
 
 def _weights(folder: Path) -> Iterator[Path]:
-    named = (_json(folder / INDEX) or {}).get("weight_map") if (folder / INDEX).is_file() else None
+    named = (json_of(folder / INDEX) or {}).get("weight_map") if (folder / INDEX).is_file() else None
     if isinstance(named, dict):
         yield from (folder / str(name) for name in sorted({*named.values()}))
     else:
@@ -71,11 +74,14 @@ def _tokenizer_problems(model: Model, folder: Path, weights: Path, where: str) -
         remedy = "copy the files of its tokenizer there: tokenizer.json, tokenizer_config.json"
         yield InputProblem(where, "no tokenizer is there", str(folder), "", "", remedy)
         return
-    last, rows = _last_id(folder), (_json(weights / "config.json") or {}).get("vocab_size")
+    last, rows = _last_id(folder), (json_of(weights / "config.json") or {}).get("vocab_size")
     if last is not None and isinstance(rows, int) and last >= rows:
         yield tokenizer_too_large(where, last, rows)
-    if model.chat_template == "always" and not _has_template(folder):
+    if model.chat_template == "always" and not has_template(folder):
         yield no_template(folder)
+    if model.system and not has_template(folder):
+        what, remedy = "is given by a chat template", "drop it, or model.tokenizer=DIR with a tokenizer that has one"
+        yield InputProblem("model.system", what, f"{folder} has none", "", "", remedy)
 
 
 def tokenizer_too_large(where: str, last: int, rows: int) -> InputProblem:
@@ -90,7 +96,7 @@ def no_template(folder: Path | str) -> InputProblem:
 
 def _last_id(folder: Path) -> int | None:
     """The largest id of the vocabulary in tokenizer.json; None where another file holds it."""
-    values = _json(folder / "tokenizer.json") if (folder / "tokenizer.json").is_file() else None
+    values = json_of(folder / "tokenizer.json") if (folder / "tokenizer.json").is_file() else None
     if values is None:
         return None
     vocabulary = (values.get("model") or {}).get("vocab") or {}
@@ -99,13 +105,14 @@ def _last_id(folder: Path) -> int | None:
     return max([*listed, *added], default=None)
 
 
-def _has_template(folder: Path) -> bool:
+def has_template(folder: Path) -> bool:
+    """Whether a tokenizer's folder has a chat template."""
     if any(folder.glob("chat_template.*")) or (folder / "additional_chat_templates").is_dir():
         return True
-    return bool((_json(folder / "tokenizer_config.json") or {}).get("chat_template"))
+    return bool((json_of(folder / "tokenizer_config.json") or {}).get("chat_template"))
 
 
-def _json(path: Path) -> dict[str, Any] | None:
+def json_of(path: Path) -> dict[str, Any] | None:
     """The object in a file; None where it cannot be read or holds none."""
     try:
         values = json.loads(path.read_text(encoding="utf-8"))

@@ -32,6 +32,7 @@ from rlvr_exp.config.paths import conf_directory
 from rlvr_exp.config.roles import choose_for_roles, complete_roles
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import STAGES
+from rlvr_exp.config.suited import suit
 from rlvr_exp.config.tree import Tree
 from rlvr_exp.config.typed_config import Checked, check, given_choice
 from rlvr_exp.core.errors import InputError, InputProblem
@@ -65,10 +66,12 @@ def compose_lenient(words: Sequence[str]) -> Checked:
         tree.put(("run", "searchpath"), [str(folder) for folder in parsed.searchpath], "command line")
     if problem := _foreign_stage(tree.values.get("stage"), choices):
         return Checked(Config(), tree, {}, _distinct([*parsed.problems, problem]))
+    settings = suit(tree, {choice.key_or_group for choice in choices})
     complete_roles(tree)
     checked = check(tree)
     effects = no_effect([*choices, *values], tree.values.get("stage"), given_choice(tree))
-    return Checked(checked.config, tree, checked.secrets, _distinct([*parsed.problems, *effects, *checked.problems]))
+    problems = _distinct([*parsed.problems, *effects, *checked.problems])
+    return Checked(checked.config, tree, checked.secrets, problems, settings)
 
 
 def _foreign_stage(stage: Any, choices: Sequence[Override]) -> InputProblem | None:

@@ -1,14 +1,13 @@
-"""Checks across nodes: combinations that cannot work, and advice on those that rarely do well."""
+"""Checks across nodes: combinations that cannot work."""
 
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from rlvr_exp.config.adapter import recorded
 from rlvr_exp.config.benchmark import DafnyUniversal
 from rlvr_exp.config.cascade import Cascade
 from rlvr_exp.config.environment import SINGLE_TURN
-from rlvr_exp.config.model import continued, has_adapter
+from rlvr_exp.config.model import has_adapter
 from rlvr_exp.config.prepare import DafnyCorpus, DafnyUsable
 from rlvr_exp.config.ranks import of_ranks
 from rlvr_exp.config.roles import of_role, role_problems
@@ -17,10 +16,6 @@ from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import STAGES, reads
 from rlvr_exp.config.verifier import DafnyVerifierOptions
 from rlvr_exp.core.errors import InputProblem
-
-RATES = {"sft": (2e-5, 2e-4)}
-"""Stage -> the rate below which an adapter hardly moves, and a usual rate, about ten times that of full fine-tuning."""
-RATES_OF_RL = (1e-5, 2e-5)
 
 
 def cross_check(config: Config) -> Iterator[InputProblem]:
@@ -114,31 +109,3 @@ def _waiting(algorithm: Any) -> Iterator[InputProblem]:
 def _queues(algorithm: Any) -> bool:
     """Whether groups may wait for later steps, or others be sampled in their place."""
     return getattr(algorithm, "zero_variance", "") == "resample" or getattr(algorithm, "rollout_steps", 1) > 1
-
-
-def advice(config: Config) -> list[str]:
-    """Advice of an expert on a configuration that can run."""
-    model = config.model
-    if not reads(config, "model") or not has_adapter(model):
-        return []
-    found = []
-    trained_over = recorded(continued(model)).get("quantization", model.quantization)
-    if trained_over != model.quantization:
-        found.append(
-            f"the adapter was trained over weights in {trained_over} and stands over weights in {model.quantization}: "
-            f"model.quantization={trained_over} is the policy that was trained"
-        )
-    return found + (_on_training(config) if reads(config, "optimizer") else [])
-
-
-def _on_training(config: Config) -> list[str]:
-    found = []
-    low, usual = RATES.get(config.stage, RATES_OF_RL)
-    if config.optimizer.lr < low:
-        found.append(
-            f"optimizer.lr={config.optimizer.lr:g} is the size for training all weights; an adapter learns little below "
-            f"{low:g}. About ten times the rate of full fine-tuning is usual: optimizer.lr={usual:g}"
-        )
-    if config.stage != "sft" and config.model.adapter.dropout and not continued(config.model):
-        found.append("model.adapter.dropout acts in updates and not in sampling: what learns is not quite what sampled")
-    return found

@@ -11,8 +11,9 @@ from typing import Any
 
 import yaml
 
+from rlvr_exp.config.compose import compose_lenient
 from rlvr_exp.config.load import resolved
-from rlvr_exp.config.options import allowed_of
+from rlvr_exp.config.options import SCHEMAS, allowed_of
 from rlvr_exp.config.paths import conf_directory
 from rlvr_exp.config.schema_match import field_types
 from rlvr_exp.config.tree import Path, dotted
@@ -91,3 +92,35 @@ def _annotated(values: dict[str, Any], path: Path, checked: Checked) -> Iterator
             yield from _annotated(value, here, checked)
         else:
             yield f"{indent}{key}: {inline(value)}  # {checked.tree.origin(here) or 'default'}"
+
+
+UNTOLD = ("stage", "seed", "run")
+"""Nodes that a plan tells of itself."""
+
+
+def differing(checked: Checked) -> list[str]:
+    """What differs from the stage alone, as words of a command line; what was chosen for a checkpoint is no difference."""
+    ours, plain = resolved(checked), resolved(compose_lenient([f"+stage={checked.config.stage}"]))
+    chosen = {setting.path for setting in checked.settings}
+    found = []
+    for name, value in ours.items():
+        if name not in UNTOLD and value != plain.get(name):
+            found += [text for path, text in _differing(value, plain.get(name), (name,)) if path not in chosen]
+    return found
+
+
+def _differing(ours: Any, plain: Any, path: Path) -> Iterator[tuple[Path, str]]:
+    if not isinstance(ours, dict):
+        yield path, f"{dotted(path)}={inline(ours)}"
+        return
+    target = ours.get("_target_")
+    if isinstance(plain, dict) and target != plain.get(
+        "_target_"
+    ):  # Another class: what differs from its own defaults.
+        yield path, f"{dotted(path)}: {str(target).rpartition('.')[2]}"
+        schema = SCHEMAS.get(str(target))
+        plain = {"_target_": target, **(dataclasses.asdict(schema()) if schema else ours)}
+    for key, value in ours.items():
+        known = plain.get(key) if isinstance(plain, dict) else None
+        if value != known:
+            yield from _differing(value, known, (*path, key))

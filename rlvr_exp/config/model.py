@@ -49,6 +49,11 @@ class Model:
     """Longest completion sampled, in training and in evaluation; a longer one fails as truncated."""
     trust_remote_code: bool = False
     """Run Python code that comes with a checkpoint."""
+    tokenizer: str = ""
+    """Folder of another tokenizer than the one that comes with the weights, such as one with a chat template; empty: the
+    checkpoint's own."""
+    system: str = ""
+    """System message that a chat template puts before every prompt; empty: none."""
 
     @property
     def is_embedded(self) -> bool:
@@ -56,6 +61,9 @@ class Model:
 
     def problems(self) -> list[InputProblem]:
         found = list(_adapter_problems(self))
+        if self.system and self.chat_template == "never":
+            what, remedy = "is given by a chat template", "drop it, or model.chat_template=auto"
+            found.append(InputProblem("system", what, "model.chat_template=never", remedy=remedy))
         if self.from_scratch and not self.is_embedded:
             found.append(
                 InputProblem(

@@ -18,6 +18,7 @@ from rlvr_exp.config.options import Allowed, allowed_of
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.schema_match import SchemaMatcher, SchemaNode, SchemaNodes, field_types
 from rlvr_exp.config.stages import STAGE_NODES, STAGES, nodes, reads
+from rlvr_exp.config.suited import Setting
 from rlvr_exp.config.tree import Path, Tree, dotted
 from rlvr_exp.core.errors import InputProblem
 from rlvr_exp.core.secrets import shows_secret
@@ -35,6 +36,8 @@ class Checked:
     secrets: dict[Path, str]
     """Interpolations of a secret."""
     problems: tuple[InputProblem, ...] = ()
+    settings: tuple[Setting, ...] = ()
+    """What was chosen for a checkpoint that no preset names."""
 
 
 def check(tree: Tree) -> Checked:

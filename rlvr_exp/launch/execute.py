@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from rlvr_exp.config import Checked, Config, to_yaml
+from rlvr_exp.config.advice import advice
 from rlvr_exp.config.stages import reads, trains
+from rlvr_exp.config.tree import dotted
 from rlvr_exp.core import checksums
 from rlvr_exp.core.errors import DONE, FAULT, INTERRUPTED
 from rlvr_exp.core.files import write_text
@@ -71,6 +73,8 @@ def execute(checked: Checked, command: Sequence[str], directory: Path, inline: I
             _write_what_is_known(checked, command, begins, directory, root)
             checksums.hand_over(directory)
         print(f"run directory: {directory}", file=message_stream(config), flush=True)
+        for text in _told(checked):
+            print(printable(text), file=message_stream(config), flush=True)
         keep_standard_input(config, directory)
         start = time.monotonic()
         if inline is None:
@@ -94,6 +98,8 @@ def _write_what_is_known(checked: Checked, command: Sequence[str], begins: Start
     write_text(directory / "config.yaml", to_yaml(checked))
     if begins.checkpoint is None or not (directory / manifest.NAME).is_file():
         manifest.begin(directory, config.stage, config.seed, command, created)
+        settings = [{"option": dotted(one.path), "value": one.value, "why": one.why} for one in checked.settings]
+        manifest.update(directory, settings=settings, advice=advice(config))
         if trains(config.stage):
             manifest.update(directory, start=initial_weights(config))
     if begins.checkpoint is not None:
@@ -102,6 +108,11 @@ def _write_what_is_known(checked: Checked, command: Sequence[str], begins: Start
         print(note, flush=True)
     if begins.checkpoint is not None:
         print(f"resuming after step {begins.step}: {begins.checkpoint}", flush=True)
+
+
+def _told(checked: Checked) -> list[str]:
+    """The settings that were chosen for a checkpoint, and advice."""
+    return [f"chosen: {one}" for one in checked.settings] + [f"advice: {text}" for text in advice(checked.config)]
 
 
 def _nothing_left(root: Path, begins: Start) -> Outcome:

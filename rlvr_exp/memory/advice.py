@@ -20,7 +20,7 @@ def memory(config: Config) -> Iterator[str]:
         yield f"memory: unknown: {fault}"
         return
     if workload is None:
-        yield "memory: unknown: no config.json of this model is here; set model.architecture.* from its public one"
+        yield "memory: unknown: no config.json of this model, or of a family with a known shape, is here; set model.architecture.*"
         return
     device, found = config.parallel.device_memory_gib, estimate(workload)
     yield f"memory of {_devices(workload)}: {_plan(workload)}"

@@ -1,8 +1,9 @@
 """The plan that run.dry=true prints: what a run would do, hold in memory, read and write. Starts nothing."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from rlvr_exp.config.advice import advice
 from rlvr_exp.config.algorithm import SFT, ReinforcementLearning
 from rlvr_exp.config.batching import derive, micro_batches, pieces
 from rlvr_exp.config.infer import STDIN
@@ -12,15 +13,27 @@ from rlvr_exp.config.roles import of_role
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.select import Select, planned
 from rlvr_exp.config.stages import STAGES, reads
+from rlvr_exp.config.suited import Setting
 from rlvr_exp.launch.resume import directory_of, steps_of
 from rlvr_exp.memory.advice import memory
+from rlvr_exp.memory.choices import choices
 
 WRITTEN = ("config.yaml", "manifest.json", "log.txt", "summary.json", "report.html")
 
 
-def plan(config: Config, needs: list[MissingArtifact]) -> str:
-    """The plan as text, one `name: value` per line, followed by the memory of each device as a table."""
+def plan(
+    config: Config, needs: list[MissingArtifact], settings: Sequence[Setting] = (), differing: Sequence[str] = ()
+) -> str:
+    """The plan as text, one `name: value` per line, followed by the memory of each device as a table.
+
+    Args:
+        settings: what was chosen for the checkpoint.
+        differing: options that differ from those of the stage alone.
+    """
     lines = [f"{name + ':':<12} {text}" for name, text in _lines(config, needs)]
+    lines += [f"{'chosen:':<12} {setting}" for setting in settings]
+    lines += [f"{'differs:':<12} {text}" for text in differing]
+    lines += [f"{'advice:':<12} {text}" for text in advice(config)]
     if reads(config, "model") and config.replay is None:
         lines += ["", *memory(config)]
     return "\n".join(["plan (nothing is run):", *("  " + line for line in lines)])
@@ -34,6 +47,8 @@ def _lines(config: Config, needs: list[MissingArtifact]) -> Iterator[tuple[str, 
     elif reads(config, "data"):
         limit = f", the first {config.data.limit} of each split" if config.data.limit else ""
         yield "tasks", f"{config.data._target_} from {config.data.path or 'the embedded corpus'}{limit}"
+    if reads(config, "model") and config.replay is None:
+        yield from choices(config)
     if reads(config, "optimizer"):
         yield from _training(config)
     if reads(config, "evaluation") and config.stage != "benchmark":

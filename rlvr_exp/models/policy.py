@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 
 import torch
+from jinja2 import TemplateError
 from peft import PeftModel
 from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
@@ -46,6 +47,8 @@ class Policy:
     """Passed to the chat template; a template without thinking ignores it."""
     max_tokens: int
     """The longest prompt plus completion that the model takes."""
+    system: str = ""
+    """Message that the chat template puts before every prompt; empty: none."""
 
     @property
     def pad_id(self) -> int:
@@ -54,7 +57,8 @@ class Policy:
     def encode_prompt(self, text: str) -> list[int]:
         """Token ids of a prompt, in the form that the model expects."""
         if self.chat:
-            messages = [{"role": "user", "content": text}]
+            roles = [("system", self.system)] if self.system else []
+            messages = [{"role": role, "content": words} for role, words in (*roles, ("user", text))]
             return list(
                 self.tokenizer.apply_chat_template(
                     messages, add_generation_prompt=True, return_dict=False, enable_thinking=self.thinking
@@ -116,7 +120,9 @@ def load_base(model, seed: int) -> Policy:
     chat = model.chat_template == "always" or (model.chat_template == "auto" and tokenizer.chat_template is not None)
     ends = _eos_ids(network, tokenizer)
     freeze(network, model.freeze)
-    return Policy(network, tokenizer, ends, chat, model.thinking, longest)
+    policy = Policy(network, tokenizer, ends, chat, model.thinking, longest, model.system)
+    _check_system(policy)
+    return policy
 
 
 def load_network(model, seed: int) -> PreTrainedModel:
@@ -136,8 +142,10 @@ def add_adapter(policy: Policy, name: str, settings: Adapter, seed: int) -> Poli
 
 
 def load_tokenizer(model) -> PreTrainedTokenizerBase:
-    """The adapter's own tokenizer where its folder has one, which training may have changed; else the base's."""
-    place = source(model) if not continued(model) else str(tokenizer_folder(model, Path(source(model))))
+    """That of `model.tokenizer`; else the adapter's own where its folder has one, which training may have changed; else the
+    base's."""
+    own = model.tokenizer or continued(model)
+    place = str(tokenizer_folder(model, Path(source(model)))) if own else source(model)
     with _loading(place):
         tokenizer = AutoTokenizer.from_pretrained(place, trust_remote_code=model.trust_remote_code)
     if tokenizer.pad_token_id is None:
@@ -181,10 +189,24 @@ def _loading(origin: str) -> Iterator[None]:
         raise InputError(InputProblem("model.path", what, origin, "a causal language model", "", OTHER)) from fault
 
 
+def _check_system(policy: Policy) -> None:
+    """Raises InputError where a system message would reach no prompt."""
+    if not policy.system:
+        return
+    what, remedy = "is given by a chat template", "drop it, or a tokenizer with a template: model.tokenizer=DIR"
+    if not policy.chat:
+        raise InputError(InputProblem("model.system", what, "no chat template is used", "", "", remedy))
+    try:
+        policy.encode_prompt("")
+    except TemplateError as fault:
+        got = f"the template refuses it: {fault}"
+        raise InputError(InputProblem("model.system", what, got, "", "", "drop it")) from fault
+
+
 def _check_tokenizer(model, tokenizer: PreTrainedTokenizerBase, network: PreTrainedModel) -> None:
     last, rows = max(tokenizer.get_vocab().values(), default=-1), network.get_input_embeddings().num_embeddings
     if last < 0 or last >= rows:
-        raise InputError(tokenizer_too_large("model.path", last, rows))
+        raise InputError(tokenizer_too_large("model.tokenizer" if model.tokenizer else "model.path", last, rows))
     if model.chat_template == "always" and tokenizer.chat_template is None:
         raise InputError(no_template(tokenizer.name_or_path))
 

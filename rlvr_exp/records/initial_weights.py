@@ -24,13 +24,14 @@ ABOUT = (sealed.NAME, "state.json", "trainer_state.json", "training_args.json")
 
 
 def initial_weights(config: Config) -> dict[str, str]:
-    """SHA-256 of each file of the policies that a run starts with, by `model/NAME`, `adapter/NAME` and `ROLE/NAME`.
+    """SHA-256 of each file of the policies that a run starts with, by `model/NAME`, `adapter/NAME`, `tokenizer/NAME` and
+    `ROLE/NAME`.
 
     Reads all weights once; files that this process has already checked are not read a second time.
     """
     model = config.model
     weights = () if model.from_scratch else (*WEIGHTS, *VALUE)
-    folders = {"model": _base(model), "adapter": continued(model), **starts(config)}
+    folders = {"model": _base(model), "adapter": continued(model), "tokenizer": model.tokenizer, **starts(config)}
     return {
         f"{part}/{path.relative_to(folder).as_posix()}": checksum(path)
         for part, folder in folders.items()

@@ -1,8 +1,10 @@
 """The dry plan: what a run would do, split as the trainer would split it."""
 
 import pytest
+from checkpoint_samples import checkpoint
 
 from rlvr_exp.config import compose
+from rlvr_exp.config.describe import differing
 from rlvr_exp.config.needs import missing_artifacts
 from rlvr_exp.memory.plan import plan
 
@@ -48,3 +50,32 @@ def test_an_evaluation_trains_nothing() -> None:
 def test_what_is_missing_comes_with_its_command(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     assert lines("+stage=grpo", "model=qwen14b")["to fetch"].endswith("hf download Qwen/Qwen3-14B")
+
+
+def test_the_plan_names_how_a_policy_learns_and_what_differs() -> None:
+    words = ["optimizer.lr=1e-3", "algorithm.kl_coef=10", "model.adapter.kind=lora", "algorithm.top_p=0.9"]
+    checked = compose(["+stage=grpo", *words])
+    text = plan(checked.config, [], checked.settings, differing(checked))
+    for line in (
+        "algorithm:   GRPO",
+        "rate:        0.001 for an adapter, by AdamW, linear schedule",
+        "lengths:     prompts of at most 1024 tokens, completions of 64",
+        "temperature: 1 with top_p 0.9 in training; 1 in evaluation",
+        "wording:     bare",
+        "template:    none (the tokenizer has none)",
+        "differs:     algorithm.kl_coef=10.0",
+        "differs:     model.adapter.kind=lora",
+        "advice:      algorithm.kl_coef=10 is meant by hardly anyone",
+    ):
+        assert f"  {line}" in text, line
+    assert text.count("differs:") == len(words)
+    assert "differs:" not in plan(checked.config, [])
+    assert differing(compose(["+stage=sft", "data=dafny"]))[-2:] == ["data: DafnyDomain", "verifier: DafnyVerifier"]
+
+
+def test_the_plan_names_what_was_chosen_for_a_checkpoint_and_why(tmp_path) -> None:
+    checked = compose(["+stage=grpo", f"model.path={checkpoint(tmp_path)}"])
+    text = plan(checked.config, [], checked.settings, differing(checked))
+    assert "chosen:      optimizer.lr=0.00075: usual for reinforcement learning that trains all weights of 2.0" in text
+    assert "template:    the tokenizer's chat template" in text and "wording:     instruct" in text
+    assert [line.split()[1] for line in text.splitlines() if "differs:" in line] == [f"model.path={tmp_path}"]

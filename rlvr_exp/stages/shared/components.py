@@ -9,7 +9,6 @@ import torch
 
 from rlvr_exp.config import build
 from rlvr_exp.config.cascade import ROLES, starts
-from rlvr_exp.config.cross_checks import advice
 from rlvr_exp.config.roles import of_role, role_names
 from rlvr_exp.config.stages import reads
 from rlvr_exp.core.errors import InputError, InputProblem
@@ -90,13 +89,11 @@ def build_components(config, context: RunContext) -> Iterator[RunComponents]:
 
 
 def _model_section(policies: Mapping[str, Policy], config, context: RunContext) -> dict[str, object]:
-    """The policies' parameters, for the manifest; a run that trains only a part of them reports so, with any advice."""
+    """The policies' parameters, for the manifest; a run that trains only a part of them reports so."""
     if POLICY in policies and reads(config, "optimizer"):
         counted = parameters(policies[POLICY].model)
         if counted.trained < counted.total:
             context.progress(kind="note", text=str(counted))
-    for text in advice(config):
-        context.progress(kind="note", text=text)
     return model_section(policies)
 
 

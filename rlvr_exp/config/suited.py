@@ -1,0 +1,293 @@
+"""Settings that suit the checkpoint that a person names by `model.path` (or by a hub name) without choosing a preset: from
+the checkpoint's own files and this machine, each with its reason. What is given by hand stays, and a preset that is named
+stays; the embedded model's preset is no setting for another model.
+"""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path as File
+from typing import Any
+
+from rlvr_exp.config.adapter import Adapter, is_adapter
+from rlvr_exp.config.algorithm import SFT
+from rlvr_exp.config.checkpoint_facts import CheckpointFacts, read_facts
+from rlvr_exp.config.checkpoint_files import tokenizer_folder
+from rlvr_exp.config.devices import Device, device
+from rlvr_exp.config.inherit import INHERITED_NODES
+from rlvr_exp.config.model import Model, has_adapter
+from rlvr_exp.config.needs import weights_folder
+from rlvr_exp.config.parallel import Parallel
+from rlvr_exp.config.rates import rate_in_words, size_in_words, usual_rate
+from rlvr_exp.config.run import Evaluation
+from rlvr_exp.config.schema_match import field_types, is_schema
+from rlvr_exp.config.stages import STAGES, nodes
+from rlvr_exp.config.targets import NoSchema, find_schema
+from rlvr_exp.config.tree import Path, Tree, dotted
+
+PRESETS = "conf/model/"
+"""Where the origins of a preset's values begin."""
+LONGEST_PROMPT, LONGEST_COMPLETION, LEAST_PROMPT = 6144, 1024, 512
+SHARE = 4
+"""A completion has one part in so many of a short context."""
+GIB = 2**30
+UPDATED_32 = 16
+"""Bytes a parameter of training in float32: weight, gradient and two moments of Adam."""
+LARGE = 10**9
+"""Parameters from which on activations are recomputed in training."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A setting that was chosen."""
+
+    path: Path
+    value: Any
+    why: str
+
+    def __str__(self) -> str:
+        return f"{dotted(self.path)}={self.value}: {self.why}"
+
+
+def suit(tree: Tree, chosen: Collection[str]) -> tuple[Setting, ...]:
+    """Put the settings for a checkpoint of one's own into a tree; none where the embedded model or a preset is used.
+
+    Args:
+        chosen: groups chosen on the command line.
+    """
+    stage = str(tree.values.get("stage"))
+    named = "model" in chosen or tree.origin(("model", "name")).startswith(PRESETS)
+    if stage not in STAGES or stage in INHERITED_NODES or named:
+        return ()
+    found: list[Setting] = []
+    for at in ((), *_roles(tree)):
+        if not _own(tree, at):
+            continue
+        if not at:
+            _drop_preset(tree)
+        for setting in _Suiting(tree, stage, at).settings():
+            if not tree.origin(setting.path):
+                tree.put(setting.path, setting.value, f"suits {_named(tree, at)}: {setting.why}")
+                found.append(setting)
+    return tuple(found)
+
+
+def _roles(tree: Tree) -> Iterator[Path]:
+    roles = tree.values.get("roles")
+    yield from (("roles", str(role)) for role in (roles if isinstance(roles, dict) else ()))
+
+
+def _given(tree: Tree, path: Path, default: Any = None) -> Any:
+    try:
+        return tree.get(path)
+    except KeyError:
+        return default
+
+
+def _own(tree: Tree, at: Path) -> bool:
+    """Whether the model node at a path names a checkpoint that no preset names."""
+    return any(
+        _given(tree, (*at, "model", key)) and not tree.origin((*at, "model", key)).startswith(PRESETS)
+        for key in ("path", "name")
+    )
+
+
+def _named(tree: Tree, at: Path) -> str:
+    return str(_given(tree, (*at, "model", "path")) or _given(tree, (*at, "model", "name")))
+
+
+def _drop_preset(tree: Tree) -> None:
+    """Without the embedded model its preset's options of the model, and its rate, are nobody's."""
+    for path, origin in list(tree.origins.items()):
+        if origin.startswith(PRESETS) and path[0] in ("model", "optimizer", "evaluation"):
+            tree.remove(path)
+
+
+class _Suiting:
+    """The settings for the model node at a path."""
+
+    def __init__(self, tree: Tree, stage: str, at: Path):
+        self._tree, self._at = tree, at
+        self._reads = nodes(stage, _given(tree, (stage, "_target_")))
+        self._infers = stage == "infer"
+        self.trains = "optimizer" in self._reads
+        self.imitates = self.trains and issubclass(self._schema("algorithm") or object, SFT)
+
+    def settings(self) -> Iterator[Setting]:
+        if "model" not in self._reads:
+            return
+        yield self._of_model("dtype", *self._dtype)
+        yield self._of_model("chat_template", *self._template)
+        if self.trains:
+            facts, size = self.facts, self.facts.parameters
+            if size >= LARGE and not self._at:
+                why = f"{size_in_words(size)}: their activations are recomputed, for less memory"
+                yield self._of_model("gradient_checkpointing", True, why)
+            rate = usual_rate(facts.parameters, self.imitates, self.adapter)
+            yield Setting((*self._at, "optimizer", "lr"), rate, rate_in_words(size, self.imitates, self.adapter))
+        yield self._of_model("max_completion_tokens", *self._completion)
+        yield self._of_model("max_prompt_tokens", *self._prompt)
+        if self._at:
+            return
+        if self._style is not None:
+            yield Setting(("data", "prompt", "style"), *self._style)
+        if self.imitates:
+            tokens, why = self._prompt[0] + self._completion[0], "the longest prompt and completion together"
+            yield Setting(("algorithm", "max_sequence_tokens"), tokens, why)
+        yield self._batch
+
+    def _of_model(self, name: str, value: Any, why: str) -> Setting:
+        return Setting((*self._at, "model", name), value, why)
+
+    def _option(self, path: Path, default: Any) -> Any:
+        """As given below this role, at the top, or the default."""
+        top = _given(self._tree, path, default)
+        return _given(self._tree, (*self._at, *path), top) if self._at else top
+
+    def _number(self, path: Path) -> int:
+        """0 where it is not given, or is no number, which is reported when the tree is typed."""
+        value = _given(self._tree, (*self._at, *path), 0)
+        return value if isinstance(value, int) and value > 0 else 0
+
+    def _schema(self, node: str) -> type | None:
+        try:
+            return find_schema(_given(self._tree, (node, "_target_")), None)
+        except NoSchema:  # Reported when the tree is typed.
+            return None
+
+    @cached_property
+    def model(self) -> Model:
+        """As far as folders follow from it."""
+        adapter = Adapter(
+            kind=str(self._option(("model", "adapter", "kind"), "none")),
+            path=str(self._option(("model", "adapter", "path"), "")),
+        )
+        return Model(
+            path=str(_given(self._tree, (*self._at, "model", "path"), "") or ""),
+            name=str(_given(self._tree, (*self._at, "model", "name"), "") or ""),
+            adapter=adapter,
+            tokenizer=str(self._option(("model", "tokenizer"), "")),
+        )
+
+    @property
+    def adapter(self) -> bool:
+        return has_adapter(self.model)
+
+    @cached_property
+    def facts(self) -> CheckpointFacts:
+        return facts_of(self.model)
+
+    @cached_property
+    def device(self) -> Device:
+        return device()
+
+    @property
+    def _memory(self) -> float:
+        """Bytes that weights and caches may take: of an accelerator most, of a machine's memory half."""
+        found = self.device.memory_gib or Parallel.device_memory_gib
+        return GIB * found * (0.9 if self.device.cuda else 0.5)
+
+    def _as_trained(self, option: str) -> tuple[Any, str] | None:
+        """An option of the run of ours that wrote the checkpoint."""
+        known = self.facts.run.get(option)
+        return None if known is None else (known, "as in the run that trained it")
+
+    @cached_property
+    def _dtype(self) -> tuple[str, str]:
+        size, gib = self.facts.parameters, self._memory / GIB
+        if known := self._as_trained("model.dtype"):
+            return known
+        if not self.device.cuda:
+            if UPDATED_32 * size <= self._memory:
+                return "float32", "no accelerator is here, and a CPU computes fastest in 32 bits"
+            return "bfloat16", f"{size_in_words(size)} in 32 bits would pass {gib:.0f} GiB of this machine"
+        if not self.device.bfloat16:
+            return "float32", "this accelerator has no fast bfloat16"
+        if self.trains and not self.adapter and self._bits == "none" and 2 * UPDATED_32 * size <= self._memory:
+            return "float32", "small updates of all weights are lost in 16 bits, and 32 bits fit this accelerator"
+        return "bfloat16", "fast on this accelerator, in half the memory"
+
+    @property
+    def _bits(self) -> str:
+        return str(self._option(("model", "quantization"), "none"))
+
+    @cached_property
+    def _template(self) -> tuple[str, str]:
+        if known := self._as_trained("model.chat_template"):
+            return known
+        there = "has none" if self.facts.context else "is not on this machine"
+        return "auto", f"its tokenizer {'has a chat template' if self.facts.chat_template else there}"
+
+    @cached_property
+    def _style(self) -> tuple[str, str] | None:
+        """None: the domain has one wording."""
+        prompt = field_types(schema).get("prompt") if (schema := self._schema("data")) else None
+        if "data" not in self._reads or not is_schema(prompt) or "style" not in field_types(prompt):
+            return None
+        same = self.facts.run.get("data._target_") == _given(self._tree, ("data", "_target_"))
+        if same and (known := self._as_trained("data.prompt.style")):
+            return known
+        if self._option(("model", "chat_template"), "auto") != "never" and self.facts.chat_template:
+            return "instruct", "a model with a chat template expects to be told what to do"
+        return "bare", "without a chat template a model continues a text"
+
+    @cached_property
+    def _completion(self) -> tuple[int, str]:
+        if given := self._number(("model", "max_completion_tokens")):
+            return given, "given"
+        if known := self._as_trained("model.max_completion_tokens"):
+            return known
+        context = self.facts.context
+        if not context:
+            return LONGEST_COMPLETION, "its context is not known"
+        return max(1, min(LONGEST_COMPLETION, context // SHARE)), f"of a context of {context} tokens"
+
+    @cached_property
+    def _prompt(self) -> tuple[int, str]:
+        if given := self._number(("model", "max_prompt_tokens")):
+            return given, "given"
+        if known := self._as_trained("model.max_prompt_tokens"):
+            return known
+        context = self.facts.context or LONGEST_PROMPT + LONGEST_COMPLETION
+        tokens, why = context - self._completion[0], "what the completion leaves of the context"
+        if tokens > LONGEST_PROMPT:
+            tokens, why = LONGEST_PROMPT, f"long enough for most tasks; a context of {context} tokens holds it"
+        while tokens > LEAST_PROMPT and self._groups(tokens) < 1:
+            tokens, why = tokens // 2, "as long as one group of completions fits into memory"
+        return max(1, tokens), why
+
+    @property
+    def _batch(self) -> Setting:
+        """How many completions are sampled at once."""
+        node, most = ("infer", 64) if self._infers else ("evaluation", Evaluation.batch_size)
+        samples, groups = self._samples, self._groups(self._prompt[0])
+        number = most
+        while number > samples and number > groups * samples:
+            number //= 2
+        held = f"a cache of at most {number // max(1, samples) * self._group_bytes(self._prompt[0]) / GIB:.2g} GiB"
+        return Setting((node, "batch_size"), number, f"completions at once: {held}")
+
+    @property
+    def _samples(self) -> int:
+        node, default = ("infer", 1) if self._infers else ("evaluation", Evaluation.samples)
+        value = _given(self._tree, (node, "samples"), default)
+        return value if isinstance(value, int) and value > 0 else default
+
+    def _group_bytes(self, prompt: int) -> float:
+        """The cache of the completions of one prompt, which they share."""
+        width = 4 if self._option(("model", "dtype"), self._dtype[0]) == "float32" else 2
+        return self.facts.cached * width * (prompt + self._samples * self._completion[0])
+
+    def _groups(self, prompt: int) -> float:
+        """How many groups half of the memory beside the weights holds."""
+        width = 4 if self._dtype[0] == "float32" else 2
+        held = UPDATED_32 * width / 4 if self.trains and not self.adapter else width
+        free = max(0.0, self._memory - self.facts.parameters * held)
+        return free / 2 / self._group_bytes(prompt) if self.facts.cached else float("inf")
+
+
+def facts_of(model: Model) -> CheckpointFacts:
+    """The facts of a model node's checkpoint, as far as it is on this machine."""
+    weights = weights_folder(model) or File("/nonexistent")
+    trained = File(model.path) if is_adapter(model.path) else weights
+    return read_facts(weights, tokenizer_folder(model, weights), trained)
