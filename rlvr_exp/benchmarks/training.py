@@ -12,6 +12,7 @@ from rlvr_exp.benchmarks.bench import Bench, Sides, merge_laps
 from rlvr_exp.benchmarks.clock import Lap
 from rlvr_exp.benchmarks.contest import Progress
 from rlvr_exp.benchmarks.training_table import Pairs
+from rlvr_exp.config import benchmark as options
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.sandbox.pool.cpu_budget import usable
 
@@ -19,12 +20,7 @@ ALIKE = 1e-4
 """Norm of the gradients' difference over that of stock's, up to which the sides compute the same."""
 
 
-class Training:
-    """Args: those of the schema."""
-
-    def __init__(self, rounds: int, steps: int):
-        self._rounds, self._steps = rounds, steps
-
+class Training(options.Training):
     def measure(self, bench: Bench, progress: Progress) -> Pairs:
         """Both sides, timed.
 
@@ -41,7 +37,7 @@ class Training:
                     "bits rounds that much: model.dtype=float32"
                 )
             threads = self._fastest(sides, own, progress)
-            rounds = [self._round(sides, number, own, threads, progress) for number in range(self._rounds)]
+            rounds = [self._round(sides, number, own, threads, progress) for number in range(self.rounds)]
         finally:
             torch.set_num_threads(own)
         return Pairs(tuple(rounds), apart, own, threads)
@@ -58,7 +54,7 @@ class Training:
 
     def _round(self, sides: Sides, number: int, own: int, threads: int, progress: Progress) -> tuple[Lap, Lap]:
         """(ours, stock's) of one round. The first step of a turn is not counted: it warms up."""
-        steps, turns = self._steps + 1, 2 * self._rounds
+        steps, turns = self.steps + 1, 2 * self.rounds
         places = sides.next_tasks(steps)
         laps: dict[str, list[Lap]] = {}
         for turn, side in enumerate(("ours", "stock") if number % 2 == 0 else ("stock", "ours")):

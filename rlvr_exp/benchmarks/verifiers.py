@@ -11,6 +11,7 @@ from typing import Any
 
 from rlvr_exp.benchmarks import baselines, samples
 from rlvr_exp.benchmarks.contest import Outcome, Progress, Side, in_turns, one_by_one, remembered
+from rlvr_exp.config import benchmark as options
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.seeds import uniform
@@ -26,15 +27,14 @@ _LIGHTER = 10
 """Suites and Dafny programs of a round: so many times fewer than functions."""
 
 
-class Verifiers:
-    """Args: those of the schema; `sandbox`: workers, level and limits of our side."""
+class Verifiers(options.Verifiers):
+    """
+    Args:
+        sandbox: workers, level and limits of our side.
+    """
 
-    def __init__(
-        self, rounds: int, contests: list[str], candidates: int, dafny_programs: str, dafny_limit: int, sandbox: Sandbox
-    ):
-        self.contests = contests
-        self._rounds, self._candidates = rounds, candidates
-        self._folder, self._limit = dafny_programs, dafny_limit
+    def __init__(self, sandbox: Sandbox, **given: Any):
+        super().__init__(**given)
         self._workers = sandbox.workers or usable()
         self._sandbox = replace(sandbox, workers=self._workers)
 
@@ -69,13 +69,13 @@ class Verifiers:
         with PythonIO(sandbox) as verifier:
             ours = _side(verifier, samples.function_request, samples.functions(-1, self._workers))
             make = self._maker(samples.functions, 1)
-            return in_turns(name, against, ours, self._processes(judge), make, self._rounds, floor, progress)
+            return in_turns(name, against, ours, self._processes(judge), make, self.rounds, floor, progress)
 
     def _pytest(self, progress: Progress) -> list[Outcome]:
         with self._tester() as verifier:
             ours = _side(verifier, samples.suite_request, samples.suites(-1, self._workers))
             theirs, make = self._processes(baselines.pytest_process), self._maker(samples.suites, _LIGHTER)
-            return [in_turns("pytest", "python -m pytest", ours, theirs, make, self._rounds, 3, progress)]
+            return [in_turns("pytest", "python -m pytest", ours, theirs, make, self.rounds, 3, progress)]
 
     def _dafny(self, progress: Progress) -> list[Outcome]:
         """Each program timed on both sides, as many at once as there are workers."""
@@ -84,7 +84,7 @@ class Verifiers:
             judge = _single(verifier, samples.proof_request)
             baseline = baselines.DafnyProcess(_RLIMIT, _PROOF_S)
             lines = [("dafny, provable or not", self._proofs(), 2.5)]
-            lines += [("dafny, parse or resolve", samples.unreadable(0, max(4, self._candidates // _LIGHTER)), 30)]
+            lines += [("dafny, parse or resolve", samples.unreadable(0, max(4, self.candidates // _LIGHTER)), 30)]
             return [
                 one_by_one(name, "one dafny process", judge, baseline, programs, self._workers, floor, progress)
                 for name, programs, floor in lines
@@ -100,21 +100,21 @@ class Verifiers:
         return DafnyVerifier(self._sandbox, rlimit=_RLIMIT, cpu_s=_PROOF_S, wall_s=_PROOF_S, memory_mb=2048)
 
     def _proofs(self) -> list[str]:
-        if not self._folder:
-            return samples.proofs(0, max(4, self._candidates // _LIGHTER))
-        paths = sorted(Path(self._folder).glob("*.dfy"), key=lambda path: uniform("benchmark", path.name))
+        if not self.dafny_programs:
+            return samples.proofs(0, max(4, self.candidates // _LIGHTER))
+        paths = sorted(Path(self.dafny_programs).glob("*.dfy"), key=lambda path: uniform("benchmark", path.name))
         if not paths:
             remedy = "name a folder of *.dfy files, or leave it out for the embedded ones"
             raise InputError(
-                InputProblem("benchmark.dafny_programs", "no programs are there", self._folder, remedy=remedy)
+                InputProblem("benchmark.dafny_programs", "no programs are there", self.dafny_programs, remedy=remedy)
             )
-        return [path.read_text(encoding="utf-8-sig") for path in paths[: self._limit or None]]
+        return [path.read_text(encoding="utf-8-sig") for path in paths[: self.dafny_limit or None]]
 
     def _cache(self, progress: Progress) -> list[Outcome]:
         """A second pass over the same candidates in the same process."""
-        count = max(4, self._candidates // _LIGHTER)
+        count = max(4, self.candidates // _LIGHTER)
         lines = (
-            ("python_io", self._caller, samples.functions, samples.function_request, self._candidates, 10),
+            ("python_io", self._caller, samples.functions, samples.function_request, self.candidates, 10),
             ("pytest", self._tester, samples.suites, samples.suite_request, count, 100),
             ("dafny", self._prover, samples.proofs, samples.proof_request, count, 100),
         )
@@ -133,11 +133,11 @@ class Verifiers:
         with kind() as verifier:
             side = _side(verifier, request, make(-1, self._workers))
             return remembered(
-                f"{name}, second pass", side, lambda turn: make(turn, count), self._rounds, floor, progress
+                f"{name}, second pass", side, lambda turn: make(turn, count), self.rounds, floor, progress
             )
 
     def _maker(self, make: Callable[[int, int], Sequence[Any]], lighter: int) -> Callable[[int], Sequence[Any]]:
-        return lambda turn: make(turn, max(4, self._candidates // lighter))
+        return lambda turn: make(turn, max(4, self.candidates // lighter))
 
     def _processes(self, judge: Callable[[Any], str]) -> Side:
         return lambda candidates: baselines.in_parallel(judge, candidates, self._workers)

@@ -31,7 +31,7 @@ def group_options() -> dict[str, list[str]]:
 def field_help(schema: type) -> dict[str, str]:
     """The attribute docstrings of a schema and of what it derives from, by field."""
     found: dict[str, str] = {}
-    for cls in reversed(schema.__mro__):
+    for cls in reversed(getattr(schema, "_describes_", schema).__mro__):
         if dataclasses.is_dataclass(cls):
             found.update(_own_help(cls))
     return found

@@ -78,9 +78,8 @@ def build(node: Any, **runtime: Any) -> Any:
     need not take what it does not use. Nodes with `_target_` below it are built first.
     """
     make = get_class(node._target_)
+    options = {spec.name: _built(getattr(node, spec.name)) for spec in fields(make) if spec.name != "_target_"}
     named = inspect.signature(make).parameters
-    taken = {spec.name for spec in fields(make)} if is_dataclass(make) else named
-    options = {name: _built(value) for name, value in vars(node).items() if name in taken and name != "_target_"}
     return make(**options, **{name: part for name, part in runtime.items() if name in named})
 
 

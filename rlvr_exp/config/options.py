@@ -32,8 +32,6 @@ class Allowed:
     """What the node's schema derives from; a user's own that does not gets these fields added."""
     optional: bool = False
     """The node may be absent."""
-    outside: bool = False
-    """Read by the framework, not passed to the object that `build` creates."""
 
     def permits(self, value: Any) -> bool:
         if self.choices:

@@ -1,7 +1,9 @@
-"""Finds the schema of a node by its `_target_`: our registry, or the dataclass `Config` of a user's own class."""
+"""Finds the schema of a node by its `_target_`: our registry, or a user's own class, which is a dataclass of its options."""
 
+import copy
 import dataclasses
 import importlib
+import typing
 from typing import Any
 
 from rlvr_exp.config.names import suggest
@@ -44,12 +46,31 @@ def _of_group(schema: type, target: str, base: type | None) -> type:
 
 
 def _user_schema(target: str, base: type | None) -> type:
-    schema = getattr(_import(target), "Config", None)
-    if not (isinstance(schema, type) and dataclasses.is_dataclass(schema)):
-        remedy = "give the class an attribute `Config`: a dataclass of its options"
+    """The options of a user's class, without what it does: nothing of it runs while a command line is checked."""
+    cls = _import(target)
+    if not (isinstance(cls, type) and dataclasses.is_dataclass(cls)):
+        remedy = "make the class a dataclass, or derive it from one: its fields are its options"
         raise NoSchema(InputProblem("_target_", "the class brings no schema", target, "", "", remedy))
-    mixed = () if base is None or issubclass(schema, base) else (base,)
-    return with_target(type(schema.__name__, (schema, *mixed), {"__doc__": schema.__doc__}), target)
+    ours = tuple(part for part in cls.__mro__ if part.__module__.startswith("rlvr_exp.config."))
+    bases = ours if base is None or issubclass(cls, base) else (*ours, base)
+    parts = {"_describes_": cls} | ({"problems": cls.problems} if hasattr(cls, "problems") else {})
+    return with_target(
+        dataclasses.make_dataclass(cls.__name__, _options(cls, target), bases=bases, namespace=parts), target
+    )
+
+
+def _options(cls: type, target: str) -> list[tuple[str, Any, dataclasses.Field]]:
+    """(name, type, declaration) of each field of a class."""
+    specs = [spec for spec in dataclasses.fields(cls) if spec.init]
+    bare = [spec.name for spec in specs if spec.default is spec.default_factory is dataclasses.MISSING]
+    try:
+        hints = typing.get_type_hints(cls)
+    except NameError as fault:
+        raise NoSchema(InputProblem("_target_", f"a type of the class is unknown: {fault}", target)) from fault
+    if bare:
+        what, remedy = f"options without a default: {', '.join(bare)}", "give each field of the class a default"
+        raise NoSchema(InputProblem("_target_", what, target, "", "", remedy))
+    return [(spec.name, hints[spec.name], copy.copy(spec)) for spec in specs]
 
 
 def _import(target: str) -> Any:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
+from rlvr_exp.config import data as options
 from rlvr_exp.core.hashing import content_hash
 
 RETRY_PROMPT = """{prompt}
@@ -51,7 +52,7 @@ class Candidate:
     """Why there is no text, for the log of a `parse` verdict."""
 
 
-class Domain(ABC):
+class Domain(options.Data, ABC):
     """A kind of task. Built from the `data` group; one file per domain."""
 
     name: str

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any, Literal, Self
 
+from rlvr_exp.config import verifier as options
 from rlvr_exp.tasks.base import Candidate
 
 Outcome = Literal["passed", "failed", "rejected", "no_verdict"]
@@ -81,7 +82,7 @@ class Request:
     candidate: Candidate
 
 
-class Verifier(ABC):
+class Verifier(options.Verifier, ABC):
     """Judges candidates. Built from the `verifier` group; owns its workers until `close`."""
 
     name: str

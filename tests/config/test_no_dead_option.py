@@ -25,12 +25,11 @@ READ_BY_NAME = {"searchpath": "rlvr_exp.config.load"}
 
 
 class Reads(ast.NodeVisitor):
-    """Names read as attributes, off `self` and off anything else, and names of variables."""
+    """Names read as attributes, off `self` and off anything else."""
 
     def __init__(self) -> None:
         self.own: set[str] = set()
         self.others: set[str] = set()
-        self.names: set[str] = set()
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         if node.returns is None or "InputProblem" not in ast.unparse(node.returns):
@@ -46,10 +45,6 @@ class Reads(ast.NodeVisitor):
         if isinstance(node.func, ast.Name) and node.func.id == "getattr" and isinstance(node.args[1], ast.Constant):
             self.others.add(str(node.args[1].value))
         self.generic_visit(node)
-
-    def visit_Name(self, node: ast.Name) -> None:
-        if isinstance(node.ctx, ast.Load):
-            self.names.add(node.id)
 
 
 @cache
@@ -73,22 +68,21 @@ def leaves(schema: type) -> list[dataclasses.Field]:
 
 
 def files_of(cls: type) -> list[Path]:
-    """Our files with the source of a class and its bases."""
+    """Our files with the source of a class and its bases, but for the schemas."""
     modules = {part.__module__ for part in cls.__mro__ if part.__module__.startswith("rlvr_exp.")}
+    modules = {name for name in modules if not name.startswith("rlvr_exp.config.")}
     return [Path(inspect.getfile(importlib.import_module(name))) for name in modules]
 
 
 def has_reader(path: str, schema: type, spec: dataclasses.Field) -> bool:
-    if path in SCHEMAS and not allowed_of(spec).outside:
+    if path in SCHEMAS:
         module, _, name = path.rpartition(".")
         cls = getattr(importlib.import_module(module), name)
         if inspect.isfunction(cls):  # It is given the configuration, and reads its options off the node.
             return spec.name in read_anywhere()
-        own = {field.name for field in dataclasses.fields(cls)} if dataclasses.is_dataclass(cls) else set()
-        taken = spec.name in own | inspect.signature(cls).parameters.keys()
-        by_itself = any(spec.name in reads(file).own | reads(file).names for file in files_of(cls))
-        return taken and (by_itself or spec.name in read_anywhere())
-    inside = reads(Path(inspect.getfile(schema.__mro__[-2] if path in SCHEMAS else schema))).own
+        by_itself = any(spec.name in reads(file).own for file in files_of(cls))
+        return by_itself or spec.name in read_anywhere()
+    inside = reads(Path(inspect.getfile(schema))).own
     return spec.name in read_anywhere() or spec.name in inside or spec.name in READ_BY_NAME
 
 

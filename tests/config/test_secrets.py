@@ -12,12 +12,11 @@ from rlvr_exp.config.describe import annotated
 CLASSES = """
 from dataclasses import dataclass, field
 
+@dataclass
 class Judge:
-    @dataclass
-    class Config:
-        api_key: str = ""
-        headers: dict[str, str] = field(default_factory=dict)
-        max_tokens: int = 5
+    api_key: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
+    max_tokens: int = 5
 """
 
 

@@ -11,18 +11,11 @@ from rlvr_exp.records.rollout_files import read_rollouts, rollout_steps
 
 TERM = """
 import math, time
-from dataclasses import dataclass
 from rlvr_exp.rewards.base import ValueRange, Term
 
 class Broken(Term):
     when_correct = when_wrong = ValueRange(0, 0)
-
-    @dataclass
-    class Config:
-        weight: float = 1.0
-
-    def __init__(self, weight):
-        self.weight, self._slept = weight, False
+    _slept = False
 
     def __call__(self, judged):
         if not self._slept:

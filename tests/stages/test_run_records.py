@@ -38,22 +38,17 @@ LENIENT = '''
 from dataclasses import dataclass
 from rlvr_exp.verifiers.base import Direct, Verdict
 
+@dataclass
 class Lenient(Direct):
     """Passes whatever holds the word."""
     name, version = "lenient", "1"
-
-    @dataclass
-    class Config:
-        word: str = "def"
-
-    def __init__(self, word):
-        self._word = word
+    word: str = "def"
 
     def judge(self, request):
-        if self._word == "broken":
+        if self.word == "broken":
             return Verdict("no_verdict", log="no oracle")
         text = request.candidate.text or ""
-        if self._word in text:
+        if self.word in text:
             return Verdict("passed", passed=1, total=1)
         return Verdict("failed", "wrong_answer", total=1)
 '''

@@ -30,20 +30,17 @@ from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.verifiers.base import Verdict, Verifier, completed_future
 
 
+@dataclass
 class Obedient(Verifier):
     name, version, row_format = "obedient", "1", "dafny"
+    tool_version: str = "1"
+    level: str = "namespaces"
+    threads: int = 4
 
-    @dataclass
-    class Config:
-        tool_version: str = "1"
-        level: str = "namespaces"
-        threads: int = 4
-
-    def __init__(self, tool_version, level, threads):
-        if tool_version == "absent":
+    def __post_init__(self):
+        if self.tool_version == "absent":
             raise InputError(InputProblem("verifier", "the tool is not here", remedy="install it"))
-        self._tool, self._level = tool_version, level
-        self._threads = ThreadPoolExecutor(threads)
+        self._threads = ThreadPoolExecutor(self.threads)
 
     def submit(self, request):
         word, _, rest = (request.candidate.text or "").partition(" ")
@@ -65,11 +62,11 @@ class Obedient(Verifier):
         return Verdict("passed", passed=2, total=2)
 
     def tool(self):
-        return {"oracle": self._tool}
+        return {"oracle": self.tool_version}
 
     def isolation(self):
-        fault = {"fault": "weaker than asked"} if self._level == "refused" else {}
-        return {"level": self._level, "isolated": ["files"], "not_isolated": ["network"], **fault}
+        fault = {"fault": "weaker than asked"} if self.level == "refused" else {}
+        return {"level": self.level, "isolated": ["files"], "not_isolated": ["network"], **fault}
 
     def close(self):
         self._threads.shutdown(cancel_futures=True)
@@ -188,7 +185,7 @@ def test_a_row_that_is_too_long_is_answered(start, tmp_path):
 def test_a_verifier_that_fails_on_a_row_goes_on_with_the_rest(start, tmp_path, capsys):
     put(tmp_path, row(1, "raise by itself"), row(2, "refuse"), row(3))
     start("verifier.max_no_verdict_rate=1")
-    assert [one["log"] for one in out(tmp_path)] == [
+    assert [one["log"].partition(" (")[0] for one in out(tmp_path)] == [
         "the verifier failed: RuntimeError: by itself",
         "the verifier failed: RuntimeError: cannot take this",
         "",

@@ -13,13 +13,6 @@ from rlvr_exp.verifiers.base import Direct, Verdict
 class Deaf(Arc):
     """Finds no answer in any completion."""
 
-    @dataclass
-    class Config:
-        limit: int = 0
-
-    def __init__(self, limit: int, path: str = ""):
-        super().__init__(path, limit)
-
     def parse(self, completion, task):
         return Candidate(None, "no <answer> in the completion")
 
@@ -29,23 +22,19 @@ class Down(Direct):
 
     name, version, row_format = "down", "1", "python_io"
 
-    @dataclass
-    class Config:
-        pass
-
     def judge(self, request):
         return Verdict("no_verdict", log="connection refused: grader.internal:8080")
 
 
-class Constant(Reward):
+@dataclass
+class Constant:
     """Gives everyone the same reward."""
 
-    @dataclass
-    class Config:
-        pass
+    def __post_init__(self):
+        self._reward = Reward({"all_passed": AllPassed(1.0)})
 
-    def __init__(self):
-        super().__init__({"all_passed": AllPassed(1.0)})
+    def __getattr__(self, name):
+        return getattr(self._reward, name)
 
     def __call__(self, judged):
         return [_paid(one, self.pay(one)) for one in judged]
@@ -92,10 +81,6 @@ class Slow(Direct):
     """Ends nearly every candidate at its limit."""
 
     name, version, row_format = "slow", "1", "python_io"
-
-    @dataclass
-    class Config:
-        pass
 
     def judge(self, request):
         if random.random() < 0.05:
