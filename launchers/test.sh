@@ -14,7 +14,7 @@ setup
 bring_dafny again
 cd "$root"
 if [[ ${1:-} == --all ]]; then
-    set -- -m "not exact" "${@:2}"
+    set -- -m "not exact and not gpu" "${@:2}"
 fi
 # A file's tests share their workers, so they stay in one process; in order, since the files with few tests are the slow ones.
 exec "$python" -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder "$@"

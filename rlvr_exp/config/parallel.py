@@ -34,6 +34,8 @@ class Parallel:
     """ddp: every process holds everything; zero2: gradients and optimizer state are sharded; zero3: weights too."""
     processes: int = option(1, low=1)
     """Training processes on this machine, one a device."""
+    share_device: bool = False
+    """Let several processes use one device, and send tensors by gloo: slow, to try a run of several where there is one."""
     threads: int = option(0, low=0)
     """Compute threads of one process; 0: chosen for the machine."""
     offload: bool = False

@@ -23,7 +23,7 @@ def joined(parallel: Parallel) -> Iterator[None]:
         return
     import torch.distributed as dist
 
-    dist.init_process_group(_backend(), timeout=timedelta(seconds=parallel.timeout_s))
+    dist.init_process_group(_backend(parallel.share_device), timeout=timedelta(seconds=parallel.timeout_s))
     if parallel.strategy in SHARDING:
         _with_deepspeed()
     yield
@@ -31,19 +31,20 @@ def joined(parallel: Parallel) -> Iterator[None]:
     dist.destroy_process_group()
 
 
-def _backend() -> str:
-    """Select this rank's device. Objects are sent by gloo also where tensors are sent by NCCL."""
+def _backend(share: bool) -> str:
+    """Select this rank's device. Objects are sent by gloo also where tensors are sent by NCCL, which takes one process a
+    device."""
     import torch
 
     if not torch.cuda.is_available():
         return "gloo"
     local, there = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
-    if local >= there:
-        what = "more processes than devices"
-        allowed = f"1 to {there}"
-        raise InputError(InputProblem("parallel.processes", what, os.environ["LOCAL_WORLD_SIZE"], allowed))
-    torch.cuda.set_device(local)
-    return "cpu:gloo,cuda:nccl"
+    if local >= there and not share:
+        what, remedy = "more processes than devices", "fewer, or parallel.share_device=true to try it slowly"
+        got = os.environ["LOCAL_WORLD_SIZE"]
+        raise InputError(InputProblem("parallel.processes", what, got, f"1 to {there}", "", remedy))
+    torch.cuda.set_device(local % there)
+    return "gloo" if share else "cpu:gloo,cuda:nccl"
 
 
 def _with_deepspeed() -> None:
