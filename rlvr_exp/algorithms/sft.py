@@ -25,10 +25,11 @@ class SFT(options.SFT):
         """Token ids and labels of every task with a gold answer, and how many tasks were left out for which reason."""
         rows, left_out = [], {"no gold answer": 0, "too long": 0}
         for task in tasks:
-            if task.gold is None:
+            gold = domain.gold_completion(task)
+            if gold is None:
                 left_out["no gold answer"] += 1
                 continue
-            prompt, answer = policy.encode_prompt(domain.task_prompt(task)), policy.encode_completion(task.gold)
+            prompt, answer = policy.encode_prompt(domain.task_prompt(task)), policy.encode_completion(gold)
             if len(prompt) + len(answer) > self.max_sequence_tokens:
                 left_out["too long"] += 1
                 continue

@@ -1,10 +1,11 @@
-"""Supervised fine-tuning on gold answers: evaluate, train, evaluate. The policy ends at its best step
+"""Supervised fine-tuning on gold answers: check them, evaluate, train, evaluate. The policy ends at its best step
 (`run.select`)."""
 
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from datasets import Dataset
 from trl import SFTConfig
 
 from rlvr_exp.algorithms.arguments import shared_arguments
@@ -33,18 +34,23 @@ from rlvr_exp.training.sft_learner import GoldFeed, SFTLearner
 
 def run(config, context: RunContext) -> StageResult:
     with open_tracker(config, context) as tracker, build_components(config, context) as components:
+        golds = golds_of(components, config, context)
         before = context.before = {} if config.model.from_scratch else evaluate_before(components, config, context)
         tracker.rates("before", 0, before)
-        steps, final = train(components, config, context, tracker)
+        steps, final = train(components, config, context, tracker, golds)
         after = evaluate_and_save(components, config, context, "after")
         tracker.rates("after", steps, after)
     return StageResult(before=before, after=after, metrics=final | saved_role_rates(context.directory), steps=steps)
 
 
-def train(components: RunComponents, config, context: RunContext, tracker: Tracker) -> tuple[int, dict[str, float]]:
-    """Train on the train split's golds for the configured steps; returns the steps done and the last row of metrics."""
-    algorithm = build(config.algorithm)
-    policy = components.policy
+def golds_of(components: RunComponents, config, context: RunContext) -> tuple[Dataset, Dataset]:
+    """The golds that are imitated and those of `dev`, tokenised: before the first evaluation, since a gold that does not pass
+    or cannot be imitated ends the run.
+
+    Raises:
+        InputError, GuardStop: as `training_tasks`; or no task can be imitated.
+    """
+    algorithm, policy = build(config.algorithm), components.policy
     context.progress(kind="wait", name="prepare the golds")
     examples, left_out = algorithm.examples(policy, components.domain, training_tasks(components, config, context))
     dev = split_tasks(components.domain, "dev")
@@ -53,6 +59,14 @@ def train(components: RunComponents, config, context: RunContext, tracker: Track
     manifest.update(
         context.directory, imitation={"examples": len(examples), "held_out": len(held_out), "left_out": left_out}
     )
+    return examples, held_out
+
+
+def train(
+    components: RunComponents, config, context: RunContext, tracker: Tracker, golds: tuple[Dataset, Dataset]
+) -> tuple[int, dict[str, float]]:
+    """Train on tokenised golds for the configured steps; returns the steps done and the last row of metrics."""
+    algorithm, policy, (examples, held_out) = build(config.algorithm), components.policy, golds
     plan = batch_plan(config)
     select = selection(components, config, context)
     with TemporaryDirectory() as scratch:

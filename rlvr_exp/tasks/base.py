@@ -38,7 +38,8 @@ class Task:
     inputs: Any
     problem: Any
     gold: str | None = None
-    """A completion that the verifier accepts, where one is known: what SFT imitates."""
+    """A completion that the verifier accepts, where one is known; `Domain.gold_completion` gives it the form of the
+    prompt."""
     negatives: tuple[str, ...] = ()
     """Completions that the data set itself lists as wrong: none may pass."""
 
@@ -89,6 +90,10 @@ class Domain(options.Data, ABC):
     def fingerprint(self, split: str) -> str:
         """A hash of the content of a split's tasks, for the manifest."""
         return content_hash([_hashed(task) for task in self.splits()[split]])
+
+    def gold_completion(self, task: Task) -> str | None:
+        """The gold as a completion in the form that the prompt requests, which imitation learns; None: there is no gold."""
+        return task.gold
 
     def is_complete(self, text: str) -> bool:
         """Whether the completion so far is complete, so that nothing after it would count; called where `stop_text` is

@@ -8,7 +8,7 @@ any function are dropped.
 import ast
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rlvr_exp.tasks.base import Candidate
 
@@ -81,6 +81,25 @@ def whole_program(completion: str) -> Candidate:
     if blocks:
         return Candidate(next((block for block in reversed(blocks) if _defines(block)), blocks[-1]))
     return _unfenced(text)
+
+
+def fenced(program: str, language: str) -> str:
+    """A program as a completion that is one code block."""
+    return f"```{language}\n{program.strip(chr(10))}\n```"
+
+
+def block_closes(text: str, accepts: Callable[[str], bool]) -> bool:
+    """Whether a completion so far ends with the fence that closes a block that is accepted; nothing ends inside thoughts."""
+    lines = unified(text).rstrip(" \t\n").split("\n")
+    if lines[-1].strip() != "```" or ("<think>" in text and "</think>" not in text):
+        return False
+    marks = [number for number, line in enumerate(lines[:-1]) if _MARK.match(line)][-_MOST_MARKS:]
+    return any(accepts(dedent("\n".join(lines[mark + 1 : -1])) + "\n") for mark in marks)
+
+
+def defines(block: str) -> bool:
+    """Whether a text is Python with a function or a class."""
+    return syntax_fault(block) is None and _defines(block)
 
 
 def _blocks(lines: Sequence[str]) -> list[str]:

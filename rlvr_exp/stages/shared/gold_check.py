@@ -19,11 +19,12 @@ def check_golds(domain: Domain, verifier: Verifier, tasks: Sequence[Task], count
     Raises:
         GuardStop: a gold does not pass; names task, verdict and log.
     """
-    golds = [(task, task.gold) for task in islice((task for task in tasks if task.gold is not None), count)]
+    pairs = ((task, domain.gold_completion(task)) for task in tasks)
+    golds = list(islice(((task, gold) for task, gold in pairs if gold is not None), count))
     if not golds:
         return
     context.progress(kind="phase", name="check golds", done=0, total=len(golds))
-    verdicts = verifier.verify([Request(task.problem, domain.parse(gold or "", task)) for task, gold in golds])
+    verdicts = verifier.verify([Request(task.problem, domain.parse(gold, task)) for task, gold in golds])
     refused = [
         (task, verdict) for (task, _), verdict in zip(golds, verdicts, strict=True) if verdict.outcome != "passed"
     ]

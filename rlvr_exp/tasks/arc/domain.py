@@ -23,6 +23,7 @@ from rlvr_exp.tasks.arc.load import SPLITS, load
 from rlvr_exp.tasks.arc.parse_program import extract
 from rlvr_exp.tasks.arc.puzzle import ENTRY_POINT, ArcPuzzle, ArcRecord
 from rlvr_exp.tasks.base import Candidate, Domain, Task
+from rlvr_exp.tasks.completion import block_closes
 from rlvr_exp.tasks.embedded import embedded_content
 from rlvr_exp.tasks.splits import Item, split, tied
 
@@ -38,6 +39,7 @@ class Arc(Domain, options.Arc):
 
     def __post_init__(self) -> None:
         self._source = Path(self.path) if self.path else EMBEDDED
+        self.stop_text = "" if self.prompt.style == "bare" else "`"
 
     def splits(self) -> Mapping[str, Sequence[Task]]:
         return self._tasks
@@ -52,6 +54,13 @@ class Arc(Domain, options.Arc):
 
     def parse(self, completion: str, task: Task) -> Candidate:
         return extract(completion, ENTRY_POINT)
+
+    def gold_completion(self, task: Task) -> str | None:
+        return task.gold if task.gold is None else wording.answer_of(task.gold, self.prompt)
+
+    def is_complete(self, text: str) -> bool:
+        """In words: with the fence that closes a block with the function; a bare program has its end token alone."""
+        return bool(self.stop_text) and block_closes(text, lambda block: extract(block, ENTRY_POINT).text is not None)
 
     def fingerprint(self, split: str) -> str:
         content = embedded_content(EMBEDDED, split) if self._source == EMBEDDED else None

@@ -12,6 +12,7 @@ from rlvr_exp.config.data import Prompt as Wording
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.tasks.arc.grid import from_text, to_text
 from rlvr_exp.tasks.arc.puzzle import ENTRY_POINT, ArcPuzzle
+from rlvr_exp.tasks.completion import fenced
 
 HEAD = (
     "One rule turns every input grid below into its output grid. Each cell is a colour, an integer from 0 to 9.\n"
@@ -28,8 +29,13 @@ ASK = (
 def write(puzzle: ArcPuzzle, options: Wording, shots: Sequence[tuple[ArcPuzzle, str]] = ()) -> str:
     """The full prompt: each shot (a puzzle and its program), then the puzzle."""
     one, shot = _WRITERS[options.style]
-    solved = [shot.format(one(shown, options.grid), gold.strip("\n")) for shown, gold in shots]
+    solved = [shot.format(one(shown, options.grid), answer_of(gold.strip("\n"), options)) for shown, gold in shots]
     return "".join(solved) + one(puzzle, options.grid)
+
+
+def answer_of(gold: str, options: Wording) -> str:
+    """The gold completion: in the bare style the program alone, else in a code block."""
+    return gold if options.style == "bare" else fenced(gold, "python")
 
 
 def retry(
@@ -77,7 +83,7 @@ def _instruct(puzzle: ArcPuzzle, style: str) -> str:
 _GRID_LINES = r"((?:[\d\[][^\n]*\n)*[\d\[][^\n]*)"
 _WRITERS = {
     "bare": (_bare, "{}{}\n\n"),
-    "instruct": (_instruct, "Here is a solved example.\n\n{}\n```python\n{}\n```\n\n"),
+    "instruct": (_instruct, "Here is a solved example.\n\n{}\n{}\n\n"),
 }
 STYLES = tuple(_WRITERS)
 _READERS = {

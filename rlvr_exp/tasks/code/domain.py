@@ -21,7 +21,7 @@ from rlvr_exp.tasks.code.names import statements
 from rlvr_exp.tasks.code.prompt import write
 from rlvr_exp.tasks.code.record import JUDGES, CodeRecord
 from rlvr_exp.tasks.code.weak import WEAK, fixed_answer
-from rlvr_exp.tasks.completion import whole_program
+from rlvr_exp.tasks.completion import block_closes, defines, fenced, whole_program
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
 
@@ -34,6 +34,7 @@ class Code(Domain, options.Code):
     """Tasks of one set; without a `limit` in the order of the files."""
 
     name = "code"
+    stop_text = "`"
 
     def __post_init__(self) -> None:
         self._form = form_of(self.judge)
@@ -50,6 +51,13 @@ class Code(Domain, options.Code):
 
     def parse(self, completion: str, task: Task) -> Candidate:
         return whole_program(completion)
+
+    def gold_completion(self, task: Task) -> str | None:
+        return None if task.gold is None else fenced(task.gold, "python")
+
+    def is_complete(self, text: str) -> bool:
+        """With the fence that closes a block with a function or a class, as the prompt requests it."""
+        return block_closes(text, defines)
 
     def fingerprint(self, split: str) -> str:
         tasks = self.splits()[split]

@@ -16,6 +16,7 @@ from rlvr_exp.config.data import DafnyDataOptions
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.seeds import stream, uniform
 from rlvr_exp.tasks.base import Candidate, Domain, Task
+from rlvr_exp.tasks.completion import block_closes
 from rlvr_exp.tasks.dafny import prompt as wording
 from rlvr_exp.tasks.dafny.example import DafnyExample
 from rlvr_exp.tasks.dafny.graft import grafted
@@ -52,7 +53,7 @@ class DafnyDomain(Domain, DafnyDataOptions):
         self._source = Path(self.path) if self.path else EMBEDDED
         self.roles: tuple[Role, ...] = ROLES if self.role == "both" else (cast(Role, self.role),)
         self.prompt = wording.with_context(self.prompt)
-        self.stop_text = "}" if self.prompt.style == "bare" else ""
+        self.stop_text = "}" if self.prompt.style == "bare" else "`"
 
     def splits(self) -> Mapping[str, Sequence[Task]]:
         return self._tasks
@@ -77,8 +78,8 @@ class DafnyDomain(Domain, DafnyDataOptions):
         return Candidate(part.example.program(body))
 
     def is_complete(self, text: str) -> bool:
-        """A bare completion is its body: complete with the brace that closes it."""
-        return bool(self.stop_text) and closed(text)
+        """A bare completion is its body: complete with the brace that closes it; one in words with the fence around it."""
+        return closed(text) if self.prompt.style == "bare" else block_closes(text, closed)
 
     def similarity_pair(self, completion: str, task: Task) -> tuple[str, str]:
         """Tokens, so that comments and blanks do not count; for a completion without a body its own words."""

@@ -113,7 +113,7 @@ def test_golds_are_worded_as_they_are_asked_for(folder) -> None:
     domain = DafnyDomain(folder, role="writer", prompt=Wording("instruct"))
     task = domain.splits()["dev"][0]
     assert task.gold == f"```dafny\n{SUM.body}\n```" and domain.parse(task.gold, task).text == SUM.gold
-    assert domain.stop_text == "" and not domain.is_complete(SUM.body)
+    assert domain.is_complete(task.gold) and not domain.is_complete(SUM.body)
 
 
 def test_a_bare_answer_is_finished_with_its_brace(folder) -> None:
