@@ -1,7 +1,9 @@
 """Options of the `benchmark` group: what +stage=benchmark measures, and how long."""
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
+from rlvr_exp.config.nodes import JUDGES, LEARNS
 from rlvr_exp.config.options import configures, option
 from rlvr_exp.core.errors import InputProblem
 
@@ -11,6 +13,9 @@ CONTESTS = ("python_io", "python_io_strict", "human_eval", "pytest", "dafny", "c
 @dataclass
 class Benchmark:
     """What is measured."""
+
+    reads: ClassVar[tuple[str, ...]] = ()
+    """Nodes of the configuration that it reads besides its own: the benchmark of training runs a training."""
 
 
 @dataclass
@@ -26,6 +31,7 @@ class Paired(Benchmark):
 class Verifiers(Paired):
     """Verdicts a second against one process a candidate and against published tools, in one run."""
 
+    reads = ("sandbox",)
     contests: list[str] = field(default_factory=lambda: list(CONTESTS), metadata=option([], choices=CONTESTS).metadata)
     """What is compared; python_io_strict holds each candidate in namespaces of its own."""
     candidates: int = option(200, low=4)
@@ -42,6 +48,7 @@ class Training(Paired):
     """Rollouts, verdicts, updates and full steps a second against trl.GRPOTrainer, with the run's own model and
     data."""
 
+    reads = (*LEARNS, "environment")
     steps: int = option(2, low=1)
     """Steps that are timed in each turn of a side, after a warm-up step."""
 
@@ -50,6 +57,8 @@ class Training(Paired):
 @dataclass
 class Memory(Benchmark):
     """The memory of each phase of the configured run against its estimate, with random weights of the model's shape."""
+
+    reads = LEARNS
 
 
 @dataclass
@@ -65,11 +74,15 @@ class InTurns(Benchmark):
 class Packing(InTurns):
     """Forward and backward over packed rows against one padded row a completion: agreement, speed and memory."""
 
+    reads = LEARNS
+
 
 @configures("rlvr_exp.benchmarks.sampling.measure")
 @dataclass
 class Sampling(InTurns):
     """Our sampler against Transformers' `generate`: tokens a second and memory."""
+
+    reads = LEARNS
 
 
 @configures("rlvr_exp.benchmarks.quantization.measure")
@@ -90,6 +103,7 @@ class Quantization(Benchmark):
 class Agreement(Benchmark):
     """Verdicts on random pairs of an honest and a wrong program against plain Python, by the run's seed."""
 
+    reads = JUDGES
     pairs: int = option(300, low=1)
     """Pairs of programs."""
 
@@ -112,6 +126,7 @@ class FromPath(Benchmark):
 class AstGrepRules(FromPath):
     """Rules of a public collection against what the collection says of them."""
 
+    reads = ("sandbox",)
     collection: str = option("catalog", choices=("catalog", "essentials", "antislop", "schema"))
     """Which collection the folder is."""
 
@@ -132,6 +147,7 @@ class DafnyDifferential(FromPath):
 class DafnyUniversal(Benchmark):
     """Fixed answers that fit every Dafny program and prove nothing: none may pass."""
 
+    reads = JUDGES
     path: str = ""
     """Folder or file of Dafny programs or examples; empty: the embedded corpus."""
     tasks: int = option(0, low=0)

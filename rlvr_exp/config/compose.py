@@ -31,7 +31,7 @@ from rlvr_exp.config.overrides import apply, no_effect
 from rlvr_exp.config.paths import conf_directory
 from rlvr_exp.config.roles import choose_for_roles, complete_roles
 from rlvr_exp.config.schema import Config
-from rlvr_exp.config.stages import STAGES
+from rlvr_exp.config.stages import STAGE_GROUPS, STAGES
 from rlvr_exp.config.suited import suit
 from rlvr_exp.config.tree import Tree
 from rlvr_exp.config.typed_config import Checked, check, given_choice
@@ -257,7 +257,7 @@ class Groups:
         overrides = Overrides(self._repository, ordered)
         # Hydra expands the last choice first; what an experiment interpolates has to be known by then. All but the stage
         # under a separate name: a preset may choose other data, and Hydra takes one value for a group's name.
-        for name in ("stage", "data", "benchmark", "prepare"):
+        for name in ("stage", "data", *STAGE_GROUPS):
             given = (choice.value() for choice in choices if choice.key_or_group == name)
             overrides.known_choices["stage" if name == "stage" else f"chosen_{name}"] = str(
                 next(given, self.default.get(name))

@@ -13,13 +13,8 @@ from typing import Any
 import yaml
 from hydra.core.override_parser.types import Override
 
+from rlvr_exp.config.stages import STAGES
 from rlvr_exp.config.tree import Tree
-
-INHERITED_NODES: Mapping[str, tuple[str, ...]] = {
-    "rescore": ("data", "verifier", "sandbox"),
-    "replay": ("data", "verifier", "sandbox", "reward", "algorithm", "model"),
-}
-"""Stage -> the nodes that it inherits, with the seed, from the run named by its option `run`."""
 
 
 def inherit_run_config(tree: Tree, choices: Collection[Override], values: Sequence[Override]) -> list[Path]:
@@ -34,12 +29,13 @@ def inherit_run_config(tree: Tree, choices: Collection[Override], values: Sequen
     """
     stage = str(tree.values.get("stage"))
     named = [str(value.value()) for value in values if value.key_or_group == f"{stage}.run"]
-    if stage not in INHERITED_NODES or not named:
+    inherited = STAGES[stage].inherits if stage in STAGES else ()
+    if not inherited or not named:
         return []
     path = Path(named[-1]) / "config.yaml"
     given = _read(path)
     chosen = {choice.key_or_group for choice in choices}
-    for name in ("seed", *INHERITED_NODES[stage]):
+    for name in ("seed", *inherited):
         if name in given and name not in chosen:
             if name in tree.values:
                 tree.remove((name,))

@@ -17,7 +17,7 @@ from rlvr_exp.config.optimizer import AdamW8bit
 from rlvr_exp.config.paths import PACKAGE
 from rlvr_exp.config.run import SAMPLES, Verify
 from rlvr_exp.config.schema import Config
-from rlvr_exp.config.stages import reads
+from rlvr_exp.config.stages import STAGE_GROUPS, reads
 from rlvr_exp.config.verifier import INSTALL_DAFNY, DafnyVerifierOptions
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.sealed import check_if_ours
@@ -71,7 +71,7 @@ def _missing_artifacts(config: Config) -> Iterator[MissingArtifact]:
         yield from _rows(config.verify)
     if config.infer is not None:
         yield from _questions(config.infer)
-    for name in ("prepare", "benchmark"):
+    for name in STAGE_GROUPS:
         if (path := getattr(getattr(config, name), "path", "")) and not Path(path).exists():
             allowed = "an existing folder or file"
             yield MissingArtifact(InputProblem(f"{name}.path", "not there", path, allowed, "", "correct the path"), "")

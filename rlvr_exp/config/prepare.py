@@ -1,7 +1,9 @@
 """Options of the `prepare` group: what +stage=prepare makes, from what, and where it goes."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
+from rlvr_exp.config.nodes import JUDGES
 from rlvr_exp.config.options import configures, option
 from rlvr_exp.core.errors import InputProblem
 
@@ -9,6 +11,9 @@ from rlvr_exp.core.errors import InputProblem
 @dataclass
 class Prepare:
     """What is made; nothing of it is trained or measured."""
+
+    reads: ClassVar[tuple[str, ...]] = ()
+    """Nodes of the configuration that its maker reads besides its own."""
 
 
 @dataclass
@@ -31,6 +36,8 @@ class ArcCorpus(Corpus):
 @dataclass
 class DafnyCorpus(Corpus):
     """The embedded Dafny corpus, every row of it proved. Equal code and an equal prover make equal files."""
+
+    reads = JUDGES
 
 
 @configures("rlvr_exp.corpora.arc.check.make")
@@ -75,6 +82,7 @@ class DafnyBackport(FromPath):
 class DafnyUsable(FromPath):
     """Examples of a data set that can be trained on, according to Dafny."""
 
+    reads = JUDGES
     output: str = ""
     """File of the usable examples, a `data.path`; empty: examples.jsonl in the run directory."""
     role: str = option("both", choices=("writer", "annotator", "both"))
@@ -98,6 +106,7 @@ class DafnyRows(FromPath):
 class Rows(Prepare):
     """The tasks of the `data` node, in Python, as rows of +stage=verify."""
 
+    reads = ("data", "verifier")
     output: str = ""
     """File of the rows; empty: rows.jsonl in the run directory."""
     candidates: list[str] = option(["gold"], choices=("gold", "wrong", "hollow", "mutants"))

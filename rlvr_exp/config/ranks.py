@@ -4,11 +4,9 @@ from collections.abc import Iterator
 
 from rlvr_exp.config.parallel import SHARDING
 from rlvr_exp.config.schema import Config
-from rlvr_exp.config.stages import reads
+from rlvr_exp.config.stages import STAGES, reads
 from rlvr_exp.core.errors import InputProblem
 
-STAGES_OF_RANKS = ("sft", "grpo", "ppo", "cascade", "evaluate")
-"""Stages that share their work over processes."""
 WHOLE_MATRICES = ("rlvr_exp.algorithms.optimizers.Muon", "rlvr_exp.algorithms.optimizers.Adafactor")
 """Optimizers whose step depends on complete matrices; ZeRO gives an optimizer flat pieces of all parameters."""
 
@@ -18,8 +16,9 @@ def of_ranks(config: Config) -> Iterator[InputProblem]:
     parallel = config.parallel
     if not parallel.distributed:
         return
-    if config.stage not in STAGES_OF_RANKS:
-        what = f"+stage={config.stage} runs in one process; those that share their work: {', '.join(STAGES_OF_RANKS)}"
+    if not STAGES[config.stage].shared:
+        others = ", ".join(name for name, stage in STAGES.items() if stage.shared)
+        what = f"+stage={config.stage} runs in one process; those that share their work: {others}"
         yield InputProblem("parallel.strategy", what, parallel.strategy, "single", "", "parallel=single")
         return
     if config.run.inline:

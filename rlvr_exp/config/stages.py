@@ -1,10 +1,11 @@
-"""The table of stages: what exists, in one line each, and which nodes of the configuration each one reads."""
+"""The table of stages: a row says all that is special about one, such as the nodes of the configuration that it reads."""
 
 from dataclasses import dataclass, fields
 from typing import Any
 
 from rlvr_exp.config.algorithm import SFT, GroupMethod, ReinforcementLearning
-from rlvr_exp.config.options import allowed_of
+from rlvr_exp.config.nodes import ANSWERS, JUDGES, LEARNS, UPDATES
+from rlvr_exp.config.options import SCHEMAS, allowed_of
 from rlvr_exp.config.schema import Config
 
 ALWAYS = ("stage", "seed", "run", "parallel")
@@ -13,78 +14,75 @@ ALWAYS = ("stage", "seed", "run", "parallel")
 
 @dataclass(frozen=True)
 class Stage:
-    """One stage. Its own options, where it has any, are the node of its name."""
+    """All that is special about a stage. Its own options, where it has any, are the node of its name."""
 
     about: str
-    reads: tuple[str, ...]
+    reads: tuple[str, ...] = ()
+    """Nodes that it reads besides its own."""
     algorithm: type | None = None
-    """What the schema of its `algorithm` node derives from."""
+    """What the schema of its `algorithm` node derives from, for a stage that trains."""
     module: str = ""
     """Module below rlvr_exp.stages that runs it; empty: the one of its name."""
+    shared: bool = False
+    """Several processes share its work."""
+    inherits: tuple[str, ...] = ()
+    """Nodes that it inherits, with the seed, from the run named by its option `run`."""
+    reported: bool = True
+    """Its own run has a report."""
 
-
-_JUDGES = ("verifier", "sandbox", "cache")
-_ANSWERS = ("model", "data", *_JUDGES, "evaluation")
-_UPDATES = ("algorithm", "optimizer", "scheduler", "tracking")
 
 STAGES: dict[str, Stage] = {
-    "sft": Stage("train a policy to imitate gold answers", (*_ANSWERS, *_UPDATES, "environment"), SFT),
+    "sft": Stage(
+        "train a policy to imitate gold answers", (*ANSWERS, *UPDATES, "environment"), algorithm=SFT, shared=True
+    ),
     "grpo": Stage(
         "train a policy by reinforcement learning against a verifier",
-        (*_ANSWERS, *_UPDATES, "reward", "curriculum", "environment", "roles"),
-        ReinforcementLearning,
+        (*LEARNS, "environment", "roles"),
+        algorithm=ReinforcementLearning,
         module="reinforcement",
+        shared=True,
     ),
     "ppo": Stage(
         "the same with a value for every token: PPO",
-        (*_ANSWERS, *_UPDATES, "reward", "curriculum", "environment", "roles"),
-        ReinforcementLearning,
+        (*LEARNS, "environment", "roles"),
+        algorithm=ReinforcementLearning,
         module="reinforcement",
+        shared=True,
     ),
     "cascade": Stage(
         "train a writer and an annotator of Dafny programs on what the two of them prove",
-        (*_ANSWERS, *_UPDATES, "reward", "curriculum", "cascade", "roles"),
-        GroupMethod,
+        (*LEARNS, "roles"),
+        algorithm=GroupMethod,
         module="reinforcement",
+        shared=True,
     ),
     "evaluate": Stage(
-        "measure a policy: greedy and sampled pass@k with intervals", (*_ANSWERS, "environment", "roles", "evaluate")
+        "measure a policy: greedy and sampled pass@k with intervals", (*ANSWERS, "environment", "roles"), shared=True
     ),
-    "infer": Stage("solve tasks with a policy: search, verify, retry", ("model", "data", *_JUDGES, "roles", "infer")),
-    "verify": Stage("judge candidates from a file, without a model", (*_JUDGES, "verify")),
-    "validate": Stage("see whether golds pass and wrong programs fail, task by task", ("data", *_JUDGES, "validate")),
+    "infer": Stage("solve tasks with a policy: search, verify, retry", ("model", "data", *JUDGES, "roles")),
+    "verify": Stage("judge candidates from a file, without a model", JUDGES),
+    "validate": Stage("see whether golds pass and wrong programs fail, task by task", ("data", *JUDGES)),
     "rescore": Stage(
-        "rescore a run's rollouts: new verifier or limits, old against new verdicts", ("data", *_JUDGES, "rescore")
+        "rescore a run's rollouts: new verifier or limits, old against new verdicts",
+        ("data", *JUDGES),
+        inherits=("data", "verifier", "sandbox"),
     ),
     "replay": Stage(
         "repeat one step of a run from its rollouts, and see where it differs",
-        ("model", "data", *_JUDGES, "reward", "algorithm", "replay"),
+        ("model", "data", *JUDGES, "reward", "algorithm"),
+        inherits=("data", "verifier", "sandbox", "reward", "algorithm", "model"),
     ),
-    "compare": Stage("lay runs side by side: differing options and metrics", ("compare",)),
-    "report": Stage("rewrite a run's report.html, with its diagnosis; of a killed run too", ("report",)),
-    "prepare": Stage("make data: embedded corpora, rows, checked and translated sets", ("prepare",)),
-    "benchmark": Stage("measure against what people use today: speed, memory, verdicts", ("benchmark",)),
+    "compare": Stage("lay runs side by side: differing options and metrics"),
+    "report": Stage("rewrite a run's report.html, with its diagnosis; of a killed run too", reported=False),
+    "prepare": Stage("make data: embedded corpora, rows, checked and translated sets"),
+    "benchmark": Stage("measure against what people use today: speed, memory, verdicts"),
 }
 
-
-CHOSEN: dict[str, tuple[str, ...]] = {
-    "rlvr_exp.benchmarks.training.Training": (*_ANSWERS, *_UPDATES, "reward", "curriculum", "environment"),
-    "rlvr_exp.benchmarks.memory.measure": (*_ANSWERS, *_UPDATES, "reward", "curriculum"),
-    "rlvr_exp.benchmarks.packing.measure": (*_ANSWERS, *_UPDATES, "reward", "curriculum"),
-    "rlvr_exp.benchmarks.sampling.measure": (*_ANSWERS, *_UPDATES, "reward", "curriculum"),
-    "rlvr_exp.benchmarks.verifiers.Verifiers": ("sandbox",),
-    "rlvr_exp.benchmarks.ast_grep_rules.measure": ("sandbox",),
-    "rlvr_exp.benchmarks.agreement.measure.measure": _JUDGES,
-    "rlvr_exp.benchmarks.dafny_universal.measure": _JUDGES,
-    "rlvr_exp.corpora.dafny.proving.make": _JUDGES,
-    "rlvr_exp.corpora.dafny.usable_examples.make": _JUDGES,
-    "rlvr_exp.corpora.rows.make": ("data", "verifier"),
-}
-"""Target of a stage's own group -> the nodes that it reads next to its own: the benchmark of training runs a training."""
-
-
-STAGE_NODES = frozenset(STAGES) & {spec.name for spec in fields(Config) if not allowed_of(spec).node}
-"""Nodes that exist only under the stage of their name; a group named like a stage exists, unread, under the others."""
+_OWN = {spec.name: allowed_of(spec).node for spec in fields(Config) if spec.name in STAGES}
+STAGE_GROUPS = tuple(name for name, chosen in _OWN.items() if chosen)
+"""Stages whose own node is chosen in a group of their name; under other stages it is there, unread."""
+STAGE_NODES = frozenset(_OWN) - frozenset(STAGE_GROUPS)
+"""Nodes that exist only under the stage of their name."""
 
 
 def reads(of: str | Config, node: str) -> bool:
@@ -103,5 +101,6 @@ def trains(stage: str) -> bool:
 
 
 def nodes(stage: str, choice: Any = None) -> frozenset[str]:
-    """The nodes that a stage reads; `choice` is the target of its own group."""
-    return frozenset((*ALWAYS, *STAGES[stage].reads, *CHOSEN.get(str(choice), ())))
+    """The nodes that a stage reads; `choice` is the target of its own group, whose schema says what it reads besides."""
+    chosen = getattr(SCHEMAS.get(str(choice)), "reads", ())
+    return frozenset((*ALWAYS, stage, *STAGES[stage].reads, *chosen))

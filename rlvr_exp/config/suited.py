@@ -14,7 +14,6 @@ from rlvr_exp.config.algorithm import SFT
 from rlvr_exp.config.checkpoint_facts import CheckpointFacts, read_facts
 from rlvr_exp.config.checkpoint_files import tokenizer_folder
 from rlvr_exp.config.devices import Device, device
-from rlvr_exp.config.inherit import INHERITED_NODES
 from rlvr_exp.config.model import Model, has_adapter
 from rlvr_exp.config.needs import weights_folder
 from rlvr_exp.config.parallel import Parallel
@@ -57,7 +56,7 @@ def suit(tree: Tree, chosen: Collection[str]) -> tuple[Setting, ...]:
     """
     stage = str(tree.values.get("stage"))
     named = "model" in chosen or tree.origin(("model", "name")).startswith(PRESETS)
-    if stage not in STAGES or stage in INHERITED_NODES or named:
+    if stage not in STAGES or STAGES[stage].inherits or named:
         return ()
     found: list[Setting] = []
     for at in ((), *_roles(tree)):
@@ -109,7 +108,7 @@ class _Suiting:
     def __init__(self, tree: Tree, stage: str, at: Path):
         self._tree, self._at = tree, at
         self._reads = nodes(stage, _given(tree, (stage, "_target_")))
-        self._infers = stage == "infer"
+        self._infers = "infer" in self._reads
         self.trains = "optimizer" in self._reads
         self.imitates = self.trains and issubclass(self._schema("algorithm") or object, SFT)
 

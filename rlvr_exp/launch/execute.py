@@ -17,7 +17,7 @@ from typing import Any, TextIO
 
 from rlvr_exp.config import Checked, Config, to_yaml
 from rlvr_exp.config.advice import advice
-from rlvr_exp.config.stages import reads, trains
+from rlvr_exp.config.stages import STAGES, reads, trains
 from rlvr_exp.config.tree import dotted
 from rlvr_exp.core import checksums
 from rlvr_exp.core.errors import DONE, FAULT, INTERRUPTED
@@ -83,7 +83,7 @@ def execute(checked: Checked, command: Sequence[str], directory: Path, inline: I
             (code, reason), rank = _inline(config, directory, inline), 0
         checksums.drop(directory)
         summary = read_summary(directory) or {"status": STATUS[code], "reason": reason}
-        if config.parallel.node == 0 and config.stage != "report":  # A report is of another run.
+        if config.parallel.node == 0 and STAGES[config.stage].reported:
             code, cause = _report(directory, code)
             summary = with_diagnosis(directory, summary, cause) if cause else summary
         _print_outcome(code, directory / log_name(rank), summary, message_stream(config))

@@ -51,7 +51,7 @@ def _lines(config: Config, needs: list[MissingArtifact]) -> Iterator[tuple[str, 
         yield from choices(config)
     if reads(config, "optimizer"):
         yield from _training(config)
-    if reads(config, "evaluation") and config.stage != "benchmark":
+    if reads(config, "evaluation") and config.benchmark is None:
         yield "evaluation", _evaluation(config)
     if STAGES[config.stage].algorithm is not None:
         yield "best step", _selection(planned(config))
@@ -65,7 +65,7 @@ def _lines(config: Config, needs: list[MissingArtifact]) -> Iterator[tuple[str, 
 
 def _training(config: Config) -> Iterator[tuple[str, str]]:
     algorithm: Any = config.algorithm
-    yield "steps", "those of the rounds" if config.stage == "benchmark" else str(algorithm.max_steps)
+    yield "steps", str(algorithm.max_steps) if config.benchmark is None else "those of the rounds"
     if isinstance(algorithm, ReinforcementLearning):
         prompts, group = algorithm.prompts_per_step, algorithm.group_size
         yield "a step", f"{prompts} prompts x {group} completions = {prompts * group} completions"
