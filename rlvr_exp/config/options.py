@@ -1,4 +1,5 @@
-"""How a schema is written: `option` declares a field with its range, `configures` ties a schema to the class it builds.
+"""How a schema is written: `option` declares a field with its range, `configures` ties a schema to the class that
+derives from it and reads its options off itself.
 
 A schema is a dataclass. The attribute docstring below a field is its help text. A method `problems(self)` returns what
 no single field can express: combinations that cannot work. Never imports what the schemas describe.

@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import importlib
+import inspect
 import typing
 from typing import Any
 
@@ -62,15 +63,25 @@ def _user_schema(target: str, base: type | None) -> type:
 def _options(cls: type, target: str) -> list[tuple[str, Any, dataclasses.Field]]:
     """(name, type, declaration) of each field of a class."""
     specs = [spec for spec in dataclasses.fields(cls) if spec.init]
-    bare = [spec.name for spec in specs if spec.default is spec.default_factory is dataclasses.MISSING]
+    if bare := [spec.name for spec in specs if spec.default is spec.default_factory is dataclasses.MISSING]:
+        what, remedy = f"options without a default: {', '.join(bare)}", "give each field of the class a default"
+        raise NoSchema(InputProblem("_target_", what, target, "", "", remedy))
+    if lost := [spec.name for spec in specs if not _takes(cls, spec.name)]:
+        what, remedy = (
+            f"its constructor takes no {', '.join(lost)}",
+            "let it take **given, for super().__init__(**given)",
+        )
+        raise NoSchema(InputProblem("_target_", what, target, "", "", remedy))
     try:
         hints = typing.get_type_hints(cls)
     except NameError as fault:
         raise NoSchema(InputProblem("_target_", f"a type of the class is unknown: {fault}", target)) from fault
-    if bare:
-        what, remedy = f"options without a default: {', '.join(bare)}", "give each field of the class a default"
-        raise NoSchema(InputProblem("_target_", what, target, "", "", remedy))
     return [(spec.name, hints[spec.name], copy.copy(spec)) for spec in specs]
+
+
+def _takes(cls: type, name: str) -> bool:
+    parameters = inspect.signature(cls).parameters
+    return name in parameters or any(part.kind is part.VAR_KEYWORD for part in parameters.values())
 
 
 def _import(target: str) -> Any:

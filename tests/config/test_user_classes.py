@@ -45,6 +45,10 @@ class Deep(CachedVerifier, Options):
 class Unset:
     size: int
 
+class Closed(Deep):
+    def __init__(self, sandbox):
+        super().__init__(sandbox)
+
 class Bare:
     pass
 '''
@@ -59,6 +63,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "verifier" / "bare.yaml").write_text(f"_target_: {module}.Bare\n")
     (tmp_path / "verifier" / "deep.yaml").write_text(f"_target_: {module}.Deep\n")
     (tmp_path / "verifier" / "unset.yaml").write_text(f"_target_: {module}.Unset\n")
+    (tmp_path / "verifier" / "closed.yaml").write_text(f"_target_: {module}.Closed\n")
     (tmp_path / "verifier" / "lost.yaml").write_text("_target_: no.such.module.Class\n")
     (tmp_path / "verifier" / "broken.yaml").write_text("a: [\n")
     (tmp_path / "verifier" / "stray.yaml").write_text(f"_target_: {module}.Patient\nstray: 1\n")
@@ -113,6 +118,7 @@ def test_its_mistakes_are_told_like_ours(folder: Path) -> None:
     [
         ("bare", "brings no schema"),
         ("unset", "without a default: size"),
+        ("closed", "takes no max_no_verdict_rate, validate, depth"),
         ("lost", "cannot be imported"),
         ("broken", ""),
         ("patent", "no such option"),
