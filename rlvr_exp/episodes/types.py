@@ -24,6 +24,9 @@ class TokenSample:
     """True when the token limit ended it."""
     kept_token_ids: tuple[tuple[int, ...], ...] | None = None
     """For each token the ids that the filters kept; None: the entire vocabulary."""
+    entropy: float | None = field(default=None, compare=False)
+    """Mean over the tokens of the entropy, in nats, of the distribution that each was drawn from, exact over the vocabulary;
+    None: not known. It never decides anything, so that samples of other layouts are equal."""
 
     def __len__(self) -> int:
         return len(self.ids)

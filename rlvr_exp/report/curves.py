@@ -41,10 +41,12 @@ MAIN = (
 CURVES = (
     Panel("Loss", r"loss(/mean)?$", note="Of a policy gradient: near 0 is normal, and it need not fall."),
     Panel("Entropy per token", r"entropy(/mean)?$"),
+    Panel("Entropy per token, estimated from the samples", r"entropy/estimate$"),
     Panel("KL to the reference", r"kl(/mean)?$"),
     Panel("Difficulty of the sampled tasks", r"tasks/difficulty$"),
     Panel("Completion length in tokens", r"tokens/completion_mean$", of_groups=lambda one: one.group_tokens),
     Panel("Gradient norm", r"grad(ient)?_norm$"),
+    Panel("Gradient norm by layer", r"grad_norm/(layer_\d+|embeddings|head|other)$"),
     Panel("Learning rate", r"(learning_rate|lr)$"),
 )
 BANDED = "Shaded: 95% interval of the mean over tasks."
@@ -154,7 +156,8 @@ def _chart(metrics: Sequence[Row], panel: Panel, step_counts: Sequence[StepCount
     title = panel.title if len(names) != 1 or names[0].count("/") < 2 else f"{panel.title} ({names[0]})"
     shade = band(step_counts, panel.of_groups, panel.percent) if panel.of_groups and len(names) == 1 else []
     note = " ".join(filter(None, (panel.note if step_counts else "", BANDED if shade else "")))
-    return _lines(metrics, title, names[:OTHER], panel.percent, shade, note) if names else ""
+    most = [names[index * (len(names) - 1) // (OTHER - 1)] for index in range(OTHER)] if len(names) > OTHER else names
+    return _lines(metrics, title, most, panel.percent, shade, note) if names else ""
 
 
 def _lines(

@@ -98,7 +98,9 @@ class Evidence:
         return node
 
     def column(self, name: str) -> list[tuple[int, float]]:
-        """(step, value) of a metric where it is a number."""
+        """(step, value) of a metric where it is a number; of an entropy that was only estimated, the estimate."""
+        if name == "entropy" and not any(row.get(name) is not None for row in self.metrics):
+            name = "entropy/estimate"
         return [(int(row["step"] or 0), value) for row in self.metrics if (value := row.get(name)) is not None]
 
 

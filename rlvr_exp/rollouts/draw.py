@@ -39,6 +39,8 @@ class TokenDraw:
     """(rows,) float32"""
     kept: torch.Tensor | None
     """(rows, vocabulary) tokens that could be drawn; None: all."""
+    entropies: torch.Tensor
+    """(rows,) float32, of the distributions, in nats"""
 
     def kept_token_ids(self) -> list[tuple[int, ...]] | None:
         """The ids of `kept`, a tuple for each row."""
@@ -66,7 +68,8 @@ def draw(logits: torch.Tensor, uniforms: torch.Tensor, filters: LogitFilters) ->
     if kept is not None:
         scores = scores.masked_fill(~kept, -torch.inf)
     highest, likeliest = scores.max(-1)
-    cumulative = (scores - highest[:, None]).exp_().cumsum(-1, dtype=torch.float64)
+    chances = (scores - highest[:, None]).exp_()
+    cumulative = chances.cumsum(-1, dtype=torch.float64)
     total = cumulative[:, -1]
     if not bool(total.isfinite().all()):
         raise GuardStop(
@@ -79,7 +82,9 @@ def draw(logits: torch.Tensor, uniforms: torch.Tensor, filters: LogitFilters) ->
     ids = torch.searchsorted(cumulative, targets[:, None], right=True)[:, 0]
     ids = torch.where(greedy, likeliest, ids)
     logprobs = scores.gather(-1, ids[:, None])[:, 0] - highest - total.log().float()
-    return TokenDraw(ids, logprobs.masked_fill(greedy, 0.0), kept)
+    # With p = c / Z the entropy is log Z - sum of c log c / Z; a token without a chance adds nothing.
+    entropies = total.log().float() - torch.xlogy(chances, chances).sum(-1) / total.float()
+    return TokenDraw(ids, logprobs.masked_fill(greedy, 0.0), kept, entropies)
 
 
 def filter_mask(scores: torch.Tensor, filters: LogitFilters) -> torch.Tensor:

@@ -155,6 +155,8 @@ class _Batch:
         self._watchers: list[StopStringMatcher] = watch
         self._ids = np.zeros((len(self._live), sampling.max_new_tokens), dtype=np.int64)
         self._logprobs = np.zeros(self._ids.shape, dtype=np.float32)
+        self._entropies = np.zeros(len(self._live))
+        """Of each completion, the sum over its tokens."""
         self._kept_token_ids: list[list[tuple[int, ...]]] = [[] for _ in self._live]
         self._tokens = torch.empty(0)
         self._drawn = 0
@@ -184,6 +186,7 @@ class _Batch:
         """Record the drawn tokens; returns which completions they ended."""
         ids = self._ids[self._live, self._drawn] = drawn.ids.cpu().numpy()
         self._logprobs[self._live, self._drawn] = drawn.logprobs.cpu().numpy()
+        self._entropies[self._live] += drawn.entropies.cpu().numpy()
         for i, kept in zip(self._live, drawn.kept_token_ids() or (), strict=False):
             self._kept_token_ids[i].append(kept)
         ended = np.isin(ids, self._eos)
@@ -202,7 +205,8 @@ class _Batch:
     def _finished(self, i: int, ended: bool) -> FinishedSample:
         kept_token_ids = tuple(self._kept_token_ids[i]) if self._sampling.filters.narrow else None
         ids, logprobs = self._ids[i, : self._drawn], self._logprobs[i, : self._drawn]
-        sampled = TokenSample(tuple(ids.tolist()), tuple(logprobs.tolist()), not ended, kept_token_ids)
+        entropy = float(self._entropies[i]) / max(1, self._drawn)
+        sampled = TokenSample(tuple(ids.tolist()), tuple(logprobs.tolist()), not ended, kept_token_ids, entropy)
         return FinishedSample(int(self._owner[i]), int(self._sample[i]), sampled)
 
 

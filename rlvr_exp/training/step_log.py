@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from rlvr_exp.algorithms.training_batch import TrainingBatch, sampled
+from rlvr_exp.episodes.types import TokenSample
 from rlvr_exp.rollouts.group_filter import ZERO_VARIANCE_KINDS
 from rlvr_exp.rollouts.groups import Group, Groups
 from rlvr_exp.training.sample_accounting import SampleAccounting
@@ -160,8 +161,16 @@ def _lengths(groups: Groups) -> dict[str, float]:
     drawn = [one for group in groups.at_hand for one in sampled(group)]
     return {
         "tokens/completion_mean": fmean(len(one.ids) for one in drawn),
-        # Unbiased for the mean entropy of a token, over all that was sampled and not only what is learned from.
-        "entropy": -fmean(score for one in drawn for score in one.logprobs),
+        **_entropy(drawn),
         "tokens/completion_max": max(len(one.ids) for one in drawn),
         "tokens/truncated": sum(one.truncated for one in drawn) / len(drawn),
     }
+
+
+def _entropy(drawn: Sequence[TokenSample]) -> dict[str, float]:
+    """The mean entropy of a token, over all that was sampled and not only what is learned from: exact where the sampler has
+    computed it, else an estimate under a name of its own, E[-log p]."""
+    known = [one.entropy * len(one) for one in drawn if one.entropy is not None]
+    if len(known) == len(drawn):
+        return {"entropy": math.fsum(known) / sum(map(len, drawn))}
+    return {"entropy/estimate": -fmean(score for one in drawn for score in one.logprobs)}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tiny_update import Bowl, trainer
 from updating import Gradients, updated
 
-from rlvr_exp.algorithms.clipping import Clipping
+from rlvr_exp.algorithms.clipping import Clipping, place_of
 from rlvr_exp.config import compose
 
 
@@ -86,3 +86,50 @@ def test_rows_are_rarer_than_steps() -> None:
     seen, rows, _ = stepped(1.0, 2.0, 3, steps=6, every=3)
     assert len(seen) == 6 and [row["step"] for row in rows] == [3, 6]
     assert rows[0]["grad_norm/clipped"] == 1.0 and rows[0]["grad_norm/after"] == pytest.approx(2.0, rel=1e-4)
+
+
+def test_norms_by_layer_add_up_to_the_norm_before_clipping() -> None:
+    model = torch.nn.ModuleDict(
+        {
+            "embed_tokens": torch.nn.Embedding(3, 2),
+            "layers": torch.nn.ModuleList([torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)]),
+            "norm": torch.nn.LayerNorm(2),
+            "lm_head": torch.nn.Linear(2, 3),
+        }
+    ).double()
+    for number, value in enumerate(model.parameters(), 1):
+        value.grad = torch.full_like(value, number)
+    counted, limit = Clipping(), 1e-3
+    stand_in = SimpleNamespace(
+        args=SimpleNamespace(max_grad_norm=limit),
+        model_wrapped=model,
+        under_deepspeed=False,
+        _clip_grad_norm=lambda _: torch.nn.utils.clip_grad_norm_(model.parameters(), limit),
+    )
+    total = counted.clip(stand_in)
+    resumed = Clipping()
+    resumed.load_state_dict(counted.state_dict())
+    row = counted.metrics()
+    assert row == resumed.metrics()
+    names = ("embeddings", "head", "layer_000", "layer_001", "other")
+    by_place = {name: row[f"grad_norm/{name}"] for name in names}
+    assert math.isclose(math.hypot(*by_place.values()), total, rel_tol=1e-6) and total > 1
+    assert by_place["embeddings"] == pytest.approx(math.sqrt(6)) and by_place["layer_000"] == pytest.approx(
+        math.sqrt(4 * 2**2 + 2 * 3**2)
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("base_model.model.model.layers.31.self_attn.q_proj.lora_A.default.weight", "layer_031"),
+        ("gpt_neox.layers.0.attention.query_key_value.weight", "layer_000"),
+        ("transformer.h.7.mlp.c_fc.weight", "layer_007"),
+        ("gpt_neox.embed_in.weight", "embeddings"),
+        ("transformer.wte.weight", "embeddings"),
+        ("embed_out.weight", "head"),
+        ("model.norm.weight", "other"),
+    ],
+)
+def test_places_of_the_families(name: str, place: str) -> None:
+    assert place_of(name) == place
