@@ -37,6 +37,17 @@ REHEARSAL = (
     "evaluation.batch_size=6",
     "evaluation.samples=3",
 )
+TRAINING = ("benchmark.rounds=2", "benchmark.steps=1", "algorithm.prompts_per_step=8", "evaluation.tasks=1")
+SMALL_TRAINING = (
+    "model=qwen_coder_1_5b",
+    "model.architecture={layers:2,hidden:64,heads:4,kv_heads:2,head_dim:16,intermediate:128,vocabulary:2048}",
+    "model.random_weights=true",
+    "model.dtype=float32",
+    "model.max_prompt_tokens=512",
+    "model.max_completion_tokens=16",
+    "algorithm.group_size=4",
+    *TRAINING,
+)
 BASE = ("torch", "accelerate", "datasets", "hydra", "omegaconf", "peft", "rich", "scipy", "transformers", "trl", "yaml")
 
 
@@ -61,8 +72,10 @@ class Piece:
         return [sys.executable, "-m", "rlvr_exp", *words, f"run.dir={results / name}"]
 
 
-def _benchmark(name: str, about: str, *words: str, small: tuple[str, ...] = (), needs: tuple[str, ...] = ()) -> Piece:
-    return Piece(about, ("+stage=benchmark", f"benchmark={name}", *words), small, needs)
+def _benchmark(
+    name: str, about: str, *words: str, small: tuple[str, ...] = (), needs: tuple[str, ...] = (), limit_s: int = 240
+) -> Piece:
+    return Piece(about, ("+stage=benchmark", f"benchmark={name}", *words), small, needs, limit_s)
 
 
 def pieces() -> dict[str, Piece]:
@@ -90,6 +103,15 @@ def pieces() -> dict[str, Piece]:
                 "model.dtype=bfloat16",
                 small=REHEARSAL,
             )
+    for size, shape in SIZES.items():
+        how = () if size != "7b" else ("model.adapter.kind=lora", "model.gradient_checkpointing=true")
+        found[f"training_{size}"] = _benchmark(
+            "training",
+            f"steps of GRPO against trl.GRPOTrainer, {size}",
+            *(*shape, "model.random_weights=true", *LENGTHS, *how, "model.dtype=bfloat16", *TRAINING),
+            small=SMALL_TRAINING,
+            limit_s=540,
+        )
     found["quantization"] = _benchmark(
         "quantization",
         "bytes in 16, 8 and 4 bits",

@@ -10,7 +10,6 @@ from contextlib import contextmanager, nullcontext
 
 import torch
 from torch import nn
-from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedConfig, PreTrainedModel, Qwen2Config, Qwen3Config
 from trl.trainer.utils import add_fused_lm_head
 
 from rlvr_exp.algorithms.logprobs import score
@@ -24,6 +23,7 @@ from rlvr_exp.memory import phases
 from rlvr_exp.memory.reading import workload_of
 from rlvr_exp.memory.workload import GIB, Workload
 from rlvr_exp.models.adapters import new_adapter
+from rlvr_exp.models.random_weights import random_network
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.rollouts.draw import LogitFilters
 from rlvr_exp.rollouts.sampler import SamplingParams, sample_groups
@@ -32,29 +32,10 @@ Measure = Callable[[Callable[[], object]], float]
 """Runs a function and returns the highest number of bytes on the device meanwhile."""
 
 
-def hugging_face(workload: Workload) -> PreTrainedConfig:
-    """Transformers' configuration of the same shape."""
-    shape = workload.shape
-    kind = Qwen3Config if shape.qk_norm else Qwen2Config if shape.attention_bias else LlamaConfig
-    return kind(
-        vocab_size=shape.vocabulary,
-        hidden_size=shape.hidden,
-        intermediate_size=shape.intermediate,
-        num_hidden_layers=shape.layers,
-        num_attention_heads=shape.heads,
-        num_key_value_heads=shape.kv_heads,
-        head_dim=shape.head_dim,
-        tie_word_embeddings=shape.tied_embeddings,
-        max_position_embeddings=2 * (workload.prompt + workload.completion),
-    )
-
-
 def random_model(config: Config, workload: Workload, device: str) -> nn.Module:
     """The model with its adapter, weights random, as the run would train it."""
-    with torch.device(device):
-        network = AutoModelForCausalLM.from_config(hugging_face(workload), dtype=getattr(torch, workload.dtype))
-    if workload.quantization:
-        network = quantized(network, workload)
+    positions, dtype = 2 * (workload.prompt + workload.completion), getattr(torch, workload.dtype)
+    network = random_network(workload.shape, positions, dtype, device, workload.quantization)
     add_fused_lm_head(network, outputs=("log_probs", "entropy"))
     if workload.checkpointing:
         network.gradient_checkpointing_enable({"use_reentrant": False})
@@ -63,26 +44,6 @@ def random_model(config: Config, workload: Workload, device: str) -> nn.Module:
     adapted = new_adapter(network, config.model.adapter, config.seed)
     adapted.enable_input_require_grads()
     return adapted
-
-
-def quantized(network: PreTrainedModel, workload: Workload) -> PreTrainedModel:
-    """Matrices of layers replaced by bitsandbytes' of the same random values, one at a time."""
-    from bitsandbytes.nn import Int8Params, Linear4bit, Linear8bitLt, Params4bit
-
-    for name, module in list(network.named_modules()):
-        if not isinstance(module, nn.Linear) or name == "lm_head":
-            continue
-        bias, weight = module.bias is not None, module.weight.data
-        if workload.quantization == "4bit":
-            new = Linear4bit(module.in_features, module.out_features, bias, weight.dtype, True, "nf4", device="meta")
-            new.weight = Params4bit(weight, requires_grad=False, quant_type="nf4", compress_statistics=True)
-        else:
-            new = Linear8bitLt(module.in_features, module.out_features, bias, has_fp16_weights=False, device="meta")
-            new.weight = Int8Params(weight, requires_grad=False, has_fp16_weights=False)
-        new.bias = module.bias
-        new.weight = new.weight.to(weight.device)
-        network.set_submodule(name, new)
-    return network
 
 
 def attention(workload: Workload, model: nn.Module, device: str) -> str:

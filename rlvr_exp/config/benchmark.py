@@ -53,17 +53,22 @@ class Training(Paired):
     """Steps that are timed in each turn of a side, after a warm-up step."""
 
 
-@configures("rlvr_exp.benchmarks.memory.measure")
 @dataclass
-class Memory(Benchmark):
-    """The memory of each phase of the configured run against its estimate, with random weights of the model's shape."""
+class OfShape(Benchmark):
+    """What is measured with random weights of the configured model's shape, which are not loaded."""
 
     reads = LEARNS
 
 
+@configures("rlvr_exp.benchmarks.memory.measure")
 @dataclass
-class InTurns(Benchmark):
-    """Two ways of the same work with random weights of the configured model's shape, timed in turns."""
+class Memory(OfShape):
+    """The memory of each phase of the configured run against its estimate."""
+
+
+@dataclass
+class InTurns(OfShape):
+    """Two ways of the same work, timed in turns."""
 
     rounds: int = option(5, low=2)
     """Turns of each way; the interval is over them."""
@@ -74,15 +79,11 @@ class InTurns(Benchmark):
 class Packing(InTurns):
     """Forward and backward over packed rows against one padded row a completion: agreement, speed and memory."""
 
-    reads = LEARNS
-
 
 @configures("rlvr_exp.benchmarks.sampling.measure")
 @dataclass
 class Sampling(InTurns):
     """Our sampler against Transformers' `generate`: tokens a second and memory."""
-
-    reads = LEARNS
 
 
 @configures("rlvr_exp.benchmarks.quantization.measure")

@@ -38,6 +38,9 @@ def cross_check(config: Config) -> Iterator[InputProblem]:
         yield InputProblem("verifier", "proves no Dafny program", target, "dafny", "", "verifier=dafny, or drop it")
     if any(node is not None and node.cascade for node in (config.evaluate, config.infer)):
         yield from _data_of_cascade(config)
+    if reads(config, "model") and config.model.random_weights and config.stage != "benchmark":
+        what, remedy = "random weights are for benchmarks", "drop it, or +stage=benchmark"
+        yield InputProblem("model.random_weights", what, f"+stage={config.stage}", "false", "", remedy)
     if not reads(config, "optimizer"):
         return
     if getattr(config.verifier, "process", "") == "shared":

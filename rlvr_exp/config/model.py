@@ -43,6 +43,8 @@ class Model:
     """Shape of the decoder, for the memory table of the dry plan; a local checkpoint's own config.json comes first."""
     from_scratch: bool = False
     """Build the architecture with random weights in place of loading them."""
+    random_weights: bool = False
+    """In a benchmark: random weights of the shape `architecture`, with the embedded tokenizer; nothing is loaded or fetched."""
     max_prompt_tokens: int = option(1024, low=1)
     """Longest prompt taken; a longer one is never cut: left out of training, a failure in evaluation."""
     max_completion_tokens: int = option(1024, low=1)
@@ -57,13 +59,16 @@ class Model:
 
     @property
     def is_embedded(self) -> bool:
-        return not self.path and not self.name
+        return self.random_weights or (not self.path and not self.name)
 
     def problems(self) -> list[InputProblem]:
         found = list(_adapter_problems(self))
         if self.system and self.chat_template == "never":
             what, remedy = "is given by a chat template", "drop it, or model.chat_template=auto"
             found.append(InputProblem("system", what, "model.chat_template=never", remedy=remedy))
+        if self.random_weights and not self.architecture.known:
+            remedy = "a preset with a shape, such as model=qwen_coder_1_5b, or the numbers of model.architecture"
+            found.append(InputProblem("random_weights", "the model's shape is unknown", "true", remedy=remedy))
         if self.from_scratch and not self.is_embedded:
             found.append(
                 InputProblem(
@@ -84,6 +89,8 @@ def has_adapter(model: Model) -> bool:
 
 def base(model: Model) -> str:
     """Where the weights below any adapter are: a folder or a hub name; empty: the embedded model."""
+    if model.random_weights:
+        return ""
     if is_adapter(model.path):
         return recorded_base(model.path)
     return model.path or model.name

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from rlvr_exp.config.adapter import is_adapter
-from rlvr_exp.config.benchmark import Memory
+from rlvr_exp.config.benchmark import OfShape
 from rlvr_exp.config.cascade import of_cascade, of_several_turns, starts_missing
 from rlvr_exp.config.checkpoint_files import checkpoint_problems
 from rlvr_exp.config.infer import STDIN, Infer
@@ -95,7 +95,7 @@ def _missing_artifacts(config: Config) -> Iterator[MissingArtifact]:
 
 def loads_weights(config: Config) -> bool:
     """Whether the weights of the `model` node are loaded from the start."""
-    return reads(config, "model") and config.replay is None and not isinstance(config.benchmark, Memory)
+    return reads(config, "model") and config.replay is None and not isinstance(config.benchmark, OfShape)
 
 
 def dafny_missing(verifier: DafnyVerifierOptions) -> Iterator[MissingArtifact]:
@@ -209,7 +209,7 @@ def weights_missing(model: Model) -> Iterator[MissingArtifact]:
             yield MissingArtifact(
                 InputProblem("model.path", "no checkpoint is there", model.path, allowed, _nearby(model), remedy), ""
             )
-    elif model.name:
+    elif model.name and not model.random_weights:
         if not any(_is_checkpoint(folder, model.from_scratch) for folder in snapshots(model.name)):
             command = f"hf download {model.name}"
             remedy = f"{command}, or model.path=DIR for a local checkpoint"

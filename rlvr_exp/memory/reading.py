@@ -23,6 +23,8 @@ def shape_of(model: Model) -> tuple[Architecture, str]:
     Raises:
         ValueError: the file cannot be read.
     """
+    if model.random_weights:
+        return model.architecture, "bfloat16" if model.dtype == "auto" else model.dtype
     named = base(model)
     folders = [EMBEDDED_MODELS / model.embedded] if model.is_embedded else [Path(named), *snapshots(named)]
     folder = next((path for path in folders if (path / "config.json").is_file()), folders[0])

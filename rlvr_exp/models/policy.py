@@ -27,6 +27,7 @@ from rlvr_exp.core.sealed import check_if_ours
 from rlvr_exp.models.adapters import new_adapter, with_adapter
 from rlvr_exp.models.freezing import freeze
 from rlvr_exp.models.quantization import quantizer, settle
+from rlvr_exp.models.random_weights import random_network
 
 OTHER = "name a folder that from_pretrained loads, or copy this one here a second time"
 SHOWN = 3
@@ -127,6 +128,8 @@ def load_base(model, seed: int) -> Policy:
 
 def load_network(model, seed: int) -> PreTrainedModel:
     """The model alone, below any adapter, on its device. Raises InputError where it cannot be loaded."""
+    if model.random_weights:
+        return _random(model, seed)
     network = _from_scratch(model, source(model), seed) if model.from_scratch else _pretrained(model, source(model))
     if not model.device_map and model.quantization == "none":
         network.to("cuda" if torch.cuda.is_available() else "cpu")
@@ -209,6 +212,17 @@ def _check_tokenizer(model, tokenizer: PreTrainedTokenizerBase, network: PreTrai
         raise InputError(tokenizer_too_large("model.tokenizer" if model.tokenizer else "model.path", last, rows))
     if model.chat_template == "always" and tokenizer.chat_template is None:
         raise InputError(no_template(tokenizer.name_or_path))
+
+
+def _random(model, seed: int) -> PreTrainedModel:
+    torch.manual_seed(seed)
+    dtype = getattr(torch, "bfloat16" if model.dtype == "auto" else model.dtype)
+    bits, positions = model.quantization.replace("none", ""), model.max_prompt_tokens + model.max_completion_tokens
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    network = random_network(model.architecture, positions, dtype, device, bits)
+    if bits:
+        settle(network)
+    return network
 
 
 def _from_scratch(model, origin: str, seed: int) -> PreTrainedModel:

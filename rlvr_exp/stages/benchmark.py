@@ -56,6 +56,7 @@ def _bench(config: Any, context: RunContext) -> Iterator[Any]:
     """The components of the configured run, and a second verifier and reward for the other side."""
     from rlvr_exp.algorithms.arguments import shared_arguments
     from rlvr_exp.benchmarks.bench import Bench
+    from rlvr_exp.benchmarks.drawn_reward import DrawnReward
     from rlvr_exp.config.batching import BatchLimits
     from rlvr_exp.stages.reinforcement import collector_of
     from rlvr_exp.stages.shared.components import build_components
@@ -68,13 +69,14 @@ def _bench(config: Any, context: RunContext) -> Iterator[Any]:
     ):
         model = components.policy.model
         algorithm = build(config.algorithm, max_completion_tokens=config.model.max_completion_tokens)
-        collector = collector_of(components, config, context)
+        rewards = [DrawnReward() if config.model.random_weights else build(config.reward) for _ in range(2)]
+        collector = collector_of(components, config, context, rewards[0])
         yield Bench(
             policy=components.policy,
             domain=components.domain,
             collector=collector,
             verifier=other,
-            reward=build(config.reward),
+            reward=rewards[1],
             curriculum=collector.curriculum,
             algorithm=algorithm,
             options=config.algorithm,

@@ -33,8 +33,9 @@ def run(config, context: RunContext) -> StageResult:
     return StageResult(before=before, after=after, metrics=final | saved_role_rates(context.directory), steps=steps)
 
 
-def collector_of(components: RunComponents, config, context: RunContext) -> Collector:
-    """The collector of a run: tasks come from the curriculum, random draws from the run's seed."""
+def collector_of(components: RunComponents, config, context: RunContext, reward: Reward | None = None) -> Collector:
+    """The collector of a run: tasks come from the curriculum, random draws from the run's seed. `reward`: in place of the
+    configured ones."""
     environment = training_environment(components, config)
     algorithms = {role: algorithm_of(config, role) for role in environment.roles}
     tasks = training_tasks(components, config, context, rl_split(components.domain))
@@ -42,7 +43,7 @@ def collector_of(components: RunComponents, config, context: RunContext) -> Coll
     written = config.cascade is None or config.cascade.bodies != "gold"
     return Collector(
         runner=runner_of(environment, components, config, None, batch),
-        rewards=_rewards(config, environment.roles),
+        rewards=dict.fromkeys(environment.roles, reward) if reward else _rewards(config, environment.roles),
         curriculum=build(config.curriculum, tasks=tasks, seed=config.seed),
         tasks=tasks,
         plan=algorithms[environment.roles[0]].plan(),

@@ -1,0 +1,52 @@
+"""Models with random weights of a known shape, for measurements: nothing is loaded and nothing is downloaded."""
+
+import torch
+from torch import nn
+from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedConfig, PreTrainedModel, Qwen2Config, Qwen3Config
+
+from rlvr_exp.config.architecture import Architecture
+
+
+def hugging_face(shape: Architecture, positions: int) -> PreTrainedConfig:
+    """Transformers' configuration of the same shape, for up to `positions` tokens."""
+    kind = Qwen3Config if shape.qk_norm else Qwen2Config if shape.attention_bias else LlamaConfig
+    return kind(
+        vocab_size=shape.vocabulary,
+        hidden_size=shape.hidden,
+        intermediate_size=shape.intermediate,
+        num_hidden_layers=shape.layers,
+        num_attention_heads=shape.heads,
+        num_key_value_heads=shape.kv_heads,
+        head_dim=shape.head_dim,
+        tie_word_embeddings=shape.tied_embeddings,
+        max_position_embeddings=positions,
+    )
+
+
+def random_network(
+    shape: Architecture, positions: int, dtype: torch.dtype, device: str, quantization: str = ""
+) -> PreTrainedModel:
+    """The model on its device. `quantization`: "8bit", "4bit" or "" for none."""
+    with torch.device(device):
+        network = AutoModelForCausalLM.from_config(hugging_face(shape, positions), dtype=dtype)
+    return quantized(network, quantization) if quantization else network
+
+
+def quantized(network: PreTrainedModel, bits: str) -> PreTrainedModel:
+    """Matrices of layers replaced by bitsandbytes' of the same random values, one at a time."""
+    from bitsandbytes.nn import Int8Params, Linear4bit, Linear8bitLt, Params4bit
+
+    for name, module in list(network.named_modules()):
+        if not isinstance(module, nn.Linear) or name == "lm_head":
+            continue
+        bias, weight = module.bias is not None, module.weight.data
+        if bits == "4bit":
+            new = Linear4bit(module.in_features, module.out_features, bias, weight.dtype, True, "nf4", device="meta")
+            new.weight = Params4bit(weight, requires_grad=False, quant_type="nf4", compress_statistics=True)
+        else:
+            new = Linear8bitLt(module.in_features, module.out_features, bias, has_fp16_weights=False, device="meta")
+            new.weight = Int8Params(weight, requires_grad=False, has_fp16_weights=False)
+        new.bias = module.bias
+        new.weight = new.weight.to(weight.device)
+        network.set_submodule(name, new)
+    return network
