@@ -61,6 +61,7 @@ def test_words_before_it_and_other_blocks_end_nothing(domain: Domain) -> None:
 def test_fences_in_a_docstring_end_nothing() -> None:
     program = '```python\ndef f():\n    """\n    ```\n    f() == 1\n    ```\n    """\n    return 1\n```'
     assert [end for end in range(len(program) + 1) if block_closes(program[:end], defines)] == [len(program)]
+    assert not block_closes("```python\ndef f(): return 1\ns = '```", defines)
 
 
 def test_a_bare_answer_keeps_its_form() -> None:
