@@ -6,19 +6,10 @@ Espeholt et al. 2018 (IMPALA, arXiv 1802.01561), section 4.1; the KL estimate is
 """
 
 from collections.abc import Mapping
-from typing import Protocol
 
 import torch
 
-
-class Settings(Protocol):
-    """The options of an algorithm that the losses read."""
-
-    clip_low: float
-    clip_high: float
-    value_clip: float
-    kl_coef: float
-    entropy_coef: float
+from rlvr_exp.config.ppo import PPO
 
 
 def surrogate_loss(
@@ -64,7 +55,7 @@ def policy_loss(
     entropies: torch.Tensor | None,
     reference: torch.Tensor | None,
     given: Mapping[str, torch.Tensor],
-    settings: Settings,
+    settings: PPO,
 ) -> torch.Tensor:
     """Importance * surrogate - entropy_coef * entropy + kl_coef * KL: eq. 9 without its value term.
 
@@ -85,7 +76,7 @@ def token_metrics(
     values: torch.Tensor,
     reference: torch.Tensor | None,
     given: Mapping[str, torch.Tensor],
-    settings: Settings,
+    settings: PPO,
 ) -> dict[str, torch.Tensor]:
     """Metrics of each token: where the clips act, and the distances from the old policy and the reference."""
     old = given["old_logprobs"]

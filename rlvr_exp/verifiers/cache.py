@@ -12,21 +12,13 @@ import weakref
 from collections import Counter, OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
 
+from rlvr_exp.config import verifier as node
 from rlvr_exp.verifiers.base import Verdict
 from rlvr_exp.verifiers.store import Store
 
 _MEMORY_SLOTS = 50_000
 """Verdicts kept in memory; about 1 KB each."""
-
-
-class CacheOptions(Protocol):
-    """The `cache` node of the configuration."""
-
-    enabled: bool
-    path: str
-    max_mb: int
 
 
 def key_of(known_by: bytes, content: bytes) -> bytes:
@@ -48,7 +40,7 @@ class Cache:
         options: the `cache` node; None or `enabled=False`: the memory alone.
     """
 
-    def __init__(self, options: CacheOptions | None = None):
+    def __init__(self, options: node.Cache | None = None):
         self._memory: OrderedDict[bytes, Verdict] = OrderedDict()
         self._lock = threading.Lock()
         self._counts: Counter[str] = Counter()

@@ -14,8 +14,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rlvr_exp.config import verifier as options
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier, completed_future
-from rlvr_exp.verifiers.cache import Cache, CacheOptions, key_of
+from rlvr_exp.verifiers.cache import Cache, key_of
 
 LOG_CHARACTERS = 4000
 """Limit of a verdict's log, which may quote what a candidate printed."""
@@ -51,7 +52,7 @@ class CachedVerifier(Verifier):
     runs_candidates = True
     """Candidates are executed, not only read: what they could write to is not trusted."""
 
-    def __init__(self, cache: CacheOptions | None = None, **given: Any):
+    def __init__(self, cache: options.Cache | None = None, **given: Any):
         super().__init__(**given)
         self._cache = Cache(cache)
         self._lock = threading.Lock()

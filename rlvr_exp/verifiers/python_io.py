@@ -29,10 +29,9 @@ from rlvr_exp.sandbox import wire
 from rlvr_exp.sandbox.harnesses.python import calls
 from rlvr_exp.sandbox.pool import packages
 from rlvr_exp.sandbox.pool.jobs import Job, JobLimits, JobResult
-from rlvr_exp.sandbox.pool.pool import Pool, SandboxOptions
+from rlvr_exp.sandbox.pool.pool import Pool
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem, StdinCase
 from rlvr_exp.verifiers.base import Request, Verdict
-from rlvr_exp.verifiers.cache import CacheOptions
 from rlvr_exp.verifiers.case_records import CaseRecords
 from rlvr_exp.verifiers.engine import CachedVerifier, Judgement, VerificationJob
 
@@ -63,7 +62,7 @@ class PythonIO(CachedVerifier, options.PythonIO):
     name = "python_io"
     version = "5"
 
-    def __init__(self, sandbox: SandboxOptions, cache: CacheOptions | None = None, **given: Any):
+    def __init__(self, sandbox: options.Sandbox, cache: options.Cache | None = None, **given: Any):
         super().__init__(cache, **given)
         self._limits = JobLimits.of(sandbox)
         self._pool = Pool.of(sandbox, HARNESS, self.packages)

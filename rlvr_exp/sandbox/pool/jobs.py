@@ -4,16 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
+from rlvr_exp.config.verifier import Sandbox
+
 End = Literal["exit", "cpu", "wall", "memory", "output", "lost", "unavailable"]
-
-
-class LimitOptions(Protocol):
-    """The part of the `sandbox` node that limits one candidate."""
-
-    cpu_s: float
-    wall_s: float
-    memory_mb: int
-    output_kb: int
 
 
 class NamedLimits(Protocol):
@@ -44,7 +37,7 @@ class JobLimits:
     """Limit of its records."""
 
     @classmethod
-    def of(cls, options: LimitOptions) -> "JobLimits":
+    def of(cls, options: Sandbox) -> "JobLimits":
         """The limits that the `sandbox` node sets."""
         return cls(options.cpu_s, options.wall_s, options.memory_mb, options.output_kb)
 

@@ -9,23 +9,16 @@ import os
 import weakref
 from collections.abc import Sequence
 from concurrent.futures import Future
-from typing import Any, Protocol
+from typing import Any
 
+from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.sandbox.pool.cpu_budget import usable
 from rlvr_exp.sandbox.pool.dispatcher import Dispatcher
 from rlvr_exp.sandbox.pool.job_queue import message
-from rlvr_exp.sandbox.pool.jobs import Job, JobResult, LimitOptions
+from rlvr_exp.sandbox.pool.jobs import Job, JobResult
 from rlvr_exp.sandbox.pool.link import Program, Unavailable
 from rlvr_exp.sandbox.pool.worker_manager import IsolationRequest, isolation_facts
-
-
-class SandboxOptions(LimitOptions, Protocol):
-    """The `sandbox` node of the configuration."""
-
-    workers: int
-    level: str
-    require: str
 
 
 class Pool:
@@ -63,7 +56,7 @@ class Pool:
         self._closing = weakref.finalize(self, _close, self._dispatcher, self._owner)
 
     @classmethod
-    def of(cls, sandbox: SandboxOptions, harness: str, packages: bool = False, processes: int = 0) -> "Pool":
+    def of(cls, sandbox: Sandbox, harness: str, packages: bool = False, processes: int = 0) -> "Pool":
         """A pool by the `sandbox` node. `JobLimits.of(sandbox)` are its candidates' limits."""
         return cls(sandbox.workers, harness, packages, processes, sandbox.level, sandbox.require)
 

@@ -26,7 +26,7 @@ from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.sandbox import wire
 from rlvr_exp.sandbox.harnesses.ast_grep.job import pack
 from rlvr_exp.sandbox.pool.jobs import Job, JobLimits, JobResult, frames
-from rlvr_exp.sandbox.pool.pool import Pool, SandboxOptions
+from rlvr_exp.sandbox.pool.pool import Pool
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.edits.action import Action, parse_action
 from rlvr_exp.tasks.edits.faults import ActionFault
@@ -36,7 +36,6 @@ from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.verifiers.ast_grep.likeness import equal_but_blanks, equal_text, first_difference
 from rlvr_exp.verifiers.ast_grep.tools import find_tools
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier
-from rlvr_exp.verifiers.cache import CacheOptions
 from rlvr_exp.verifiers.engine import CachedVerifier, Judgement, VerificationJob
 from rlvr_exp.verifiers.futures import then
 from rlvr_exp.verifiers.suite.verifier import PytestSuite
@@ -77,7 +76,7 @@ class AstGrep(CachedVerifier, options.AstGrep):
     name = "ast_grep"
     version = "2"
 
-    def __init__(self, sandbox: SandboxOptions, cache: CacheOptions | None = None, **given: Any):
+    def __init__(self, sandbox: options.Sandbox, cache: options.Cache | None = None, **given: Any):
         self._tools = find_tools()
         super().__init__(cache, **given)
         self._sandbox, self._cache_options = sandbox, cache

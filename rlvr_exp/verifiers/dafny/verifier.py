@@ -16,9 +16,9 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import astuple, dataclass
 from queue import SimpleQueue
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
-from rlvr_exp.config.verifier import DafnyVerifierOptions
+from rlvr_exp.config.verifier import Cache, DafnyVerifierOptions, Sandbox
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.sandbox import wire
 from rlvr_exp.sandbox.pool.cpu_budget import usable
@@ -26,7 +26,6 @@ from rlvr_exp.tasks.dafny.syntax import Unreadable
 from rlvr_exp.tasks.dafny.tokens import has_directive, plain, printed
 from rlvr_exp.tasks.formats.dafny import DafnyProblem, Protect
 from rlvr_exp.verifiers.base import Request, Verdict
-from rlvr_exp.verifiers.cache import CacheOptions
 from rlvr_exp.verifiers.dafny import guards, options
 from rlvr_exp.verifiers.dafny.acceptance import Proof
 from rlvr_exp.verifiers.dafny.declarations import Facts, ProgramDeclarations, read_declarations
@@ -40,17 +39,6 @@ from rlvr_exp.verifiers.engine import CachedVerifier, Judgement, VerificationJob
 
 _LONGEST = 400_000
 """Characters of a candidate; the longest program of DafnyBench has 35,000."""
-
-
-class SandboxOptions(Protocol):
-    """The part of the `sandbox` node that is used here."""
-
-    workers: int
-    level: str
-    require: str
-    cpu_s: float
-    wall_s: float
-    memory_mb: int
 
 
 @dataclass(frozen=True)
@@ -80,7 +68,7 @@ class DafnyVerifier(CachedVerifier, DafnyVerifierOptions):
     name = "dafny"
     version = "4"
 
-    def __init__(self, sandbox: SandboxOptions, cache: CacheOptions | None = None, **given: Any):
+    def __init__(self, sandbox: Sandbox, cache: Cache | None = None, **given: Any):
         super().__init__(cache, **given)
         self._tool = find(self.path, self.image)
         self._limits = RunLimits(

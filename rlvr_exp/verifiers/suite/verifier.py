@@ -25,10 +25,9 @@ from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.sandbox import wire
 from rlvr_exp.sandbox.pool import packages
 from rlvr_exp.sandbox.pool.jobs import Job, JobLimits
-from rlvr_exp.sandbox.pool.pool import Pool, SandboxOptions
+from rlvr_exp.sandbox.pool.pool import Pool
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.verifiers.base import Request, Verdict
-from rlvr_exp.verifiers.cache import CacheOptions
 from rlvr_exp.verifiers.engine import CachedVerifier, Judgement, VerificationJob
 from rlvr_exp.verifiers.futures import then
 from rlvr_exp.verifiers.suite.judge import Run, judge, read
@@ -64,7 +63,7 @@ class PytestSuite(CachedVerifier, options.PytestSuite):
     name = "pytest"
     version = "3"
 
-    def __init__(self, sandbox: SandboxOptions, cache: CacheOptions | None = None, **given: Any):
+    def __init__(self, sandbox: options.Sandbox, cache: options.Cache | None = None, **given: Any):
         if find_spec("pytest") is None:
             remedy = "pip install 'rlvr_exp[pytest]'"
             raise InputError(InputProblem("verifier=pytest", "the package pytest is not installed", remedy=remedy))
