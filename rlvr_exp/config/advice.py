@@ -43,12 +43,17 @@ def advice(config: Config) -> list[str]:
     if not reads(config, "model"):
         return []
     found = list(_extremes(config))
-    for one in [config, *(of_role(config, role) for role in config.roles)]:
-        found += _on_adapter(one)
-        if reads(one, "optimizer") and one.algorithm is not None:
-            found += _on_rate(one)
-        found += _on_wording(one)
-    return list(dict.fromkeys(found))
+    found += _on_policy(config)
+    for role in config.roles:
+        found += [f"roles.{role}: {text}" for text in _on_policy(of_role(config, role)) if text not in found]
+    return found
+
+
+def _on_policy(config: Config) -> Iterator[str]:
+    yield from _on_adapter(config)
+    if reads(config, "optimizer") and config.algorithm is not None:
+        yield from _on_rate(config)
+    yield from _on_wording(config)
 
 
 def _extremes(config: Config) -> Iterator[str]:

@@ -27,6 +27,8 @@ from rlvr_exp.config.tree import Path, Tree, dotted
 PRESETS = "conf/model/"
 """Where the origins of a preset's values begin."""
 LONGEST_PROMPT, LONGEST_COMPLETION, LEAST_PROMPT = 6144, 1024, 512
+LONGEST_THOUGHT = 8192
+"""Tokens of a completion that opens with thinking."""
 SHARE = 4
 """A completion has one part in so many of a short context."""
 GIB = 2**30
@@ -239,6 +241,8 @@ class _Suiting:
         context = self.facts.context
         if not context:
             return LONGEST_COMPLETION, "its context is not known"
+        if self._option(("model", "thinking"), False) is True:
+            return max(1, min(LONGEST_THOUGHT, context // 2)), f"thoughts are long, in a context of {context} tokens"
         return max(1, min(LONGEST_COMPLETION, context // SHARE)), f"of a context of {context} tokens"
 
     @cached_property

@@ -142,6 +142,19 @@ def test_files_that_cannot_be_read_say_nothing(tmp_path: Path) -> None:
     assert chosen("+stage=grpo", f"model.path={tmp_path / 'gone'}")["optimizer.lr"] == LOW
 
 
+def test_thoughts_have_half_of_the_context(tmp_path: Path) -> None:
+    found = chosen("+stage=infer", f"model.path={checkpoint(tmp_path, context=4096)}", "model.thinking=true")
+    assert found["model.max_completion_tokens"] == 2048 and found["model.max_prompt_tokens"] == 2048
+
+
+def test_a_hub_name_is_treated_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    assert chosen("+stage=grpo", "model.name=some/model")["optimizer.lr"] == LOW
+    checkpoint(tmp_path / "models--some--model" / "snapshots" / "abc")
+    found = chosen("+stage=grpo", "model.name=some/model")
+    assert found["optimizer.lr"] == 7.5e-4 and found["data.prompt.style"] == "instruct"
+
+
 def test_what_was_chosen_is_what_the_child_loads(tmp_path: Path) -> None:
     checked = compose(["+stage=grpo", f"model.path={checkpoint(tmp_path / 'model')}"])
     (tmp_path / "config.yaml").write_text(to_yaml(checked))
