@@ -14,7 +14,7 @@ from rlvr_exp.config import compose, suited
 from rlvr_exp.config.checkpoint_facts import read_facts
 from rlvr_exp.config.devices import Device
 from rlvr_exp.config.load import load, to_yaml
-from rlvr_exp.config.rates import HIGH, LOW, usual_rate
+from rlvr_exp.config.rates import HIGH, IMITATION_HIGH, LOW, usual_rate
 
 CPU, H100, V100 = Device(False, 16.0, False), Device(True, 79.0, True), Device(True, 15.0, False)
 
@@ -30,14 +30,14 @@ def test_a_path_alone_takes_every_setting_from_the_checkpoint(tmp_path: Path) ->
     assert found == {
         "model.dtype": "float32",
         "model.chat_template": "auto",
-        "optimizer.lr": 7.5e-4,
+        "optimizer.lr": 1e-4,
         "model.max_completion_tokens": 512,
         "model.max_prompt_tokens": 1536,
         "data.prompt.style": "instruct",
         "evaluation.batch_size": 512,
     }
     checked = compose(["+stage=grpo", f"model.path={tmp_path}"])
-    assert checked.config.optimizer.lr == 7.5e-4 and checked.config.data.prompt.style == "instruct"
+    assert checked.config.optimizer.lr == 1e-4 and checked.config.data.prompt.style == "instruct"
     assert all(one.why and one.why in checked.tree.origin(one.path) for one in checked.settings)
 
 
@@ -76,7 +76,7 @@ def test_the_embedded_model_keeps_its_preset() -> None:
 
 def test_no_preset_of_the_stage_or_the_data_leaks_into_another_model(tmp_path: Path) -> None:
     config = compose(["+stage=cascade", f"model.path={checkpoint(tmp_path)}"]).config
-    assert config.model.max_completion_tokens == 512 and config.optimizer.lr == 7.5e-4
+    assert config.model.max_completion_tokens == 512 and config.optimizer.lr == 1e-4
     assert config.verifier.rlimit == compose(["+stage=cascade"]).config.verifier.rlimit  # The data's, not the model's.
 
 
@@ -117,7 +117,7 @@ def test_memory_bounds_what_is_sampled_at_once(tmp_path: Path) -> None:
 
 def test_a_role_with_a_checkpoint_of_its_own_has_its_own_settings(tmp_path: Path) -> None:
     config = compose(["+stage=cascade", f"roles.writer.model.path={checkpoint(tmp_path)}"]).config
-    assert config.roles["writer"].model.max_completion_tokens == 512 and config.roles["writer"].optimizer.lr == 7.5e-4
+    assert config.roles["writer"].model.max_completion_tokens == 512 and config.roles["writer"].optimizer.lr == 1e-4
     assert config.model.max_completion_tokens == 112
 
 
@@ -152,7 +152,7 @@ def test_a_hub_name_is_treated_alike(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert chosen("+stage=grpo", "model.name=some/model")["optimizer.lr"] == LOW
     checkpoint(tmp_path / "models--some--model" / "snapshots" / "abc")
     found = chosen("+stage=grpo", "model.name=some/model")
-    assert found["optimizer.lr"] == 7.5e-4 and found["data.prompt.style"] == "instruct"
+    assert found["optimizer.lr"] == 1e-4 and found["data.prompt.style"] == "instruct"
 
 
 def test_what_was_chosen_is_what_the_child_loads(tmp_path: Path) -> None:
@@ -165,6 +165,6 @@ def test_what_was_chosen_is_what_the_child_loads(tmp_path: Path) -> None:
 def test_a_larger_model_never_has_the_larger_rate(one: int, other: int, imitates: bool, adapter: bool) -> None:
     small, large = sorted((one, other))
     assert usual_rate(small, imitates, adapter) >= usual_rate(large, imitates, adapter) >= LOW
-    assert usual_rate(small, imitates, False) <= HIGH and usual_rate(small, imitates, True) > usual_rate(
-        small, imitates, False
-    )
+    assert usual_rate(small, imitates, False) <= (IMITATION_HIGH if imitates else HIGH) and usual_rate(
+        small, imitates, True
+    ) > usual_rate(small, imitates, False)

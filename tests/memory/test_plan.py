@@ -76,6 +76,6 @@ def test_the_plan_names_how_a_policy_learns_and_what_differs() -> None:
 def test_the_plan_names_what_was_chosen_for_a_checkpoint_and_why(tmp_path) -> None:
     checked = compose(["+stage=grpo", f"model.path={checkpoint(tmp_path)}"])
     text = plan(checked.config, [], checked.settings, differing(checked))
-    assert "chosen:      optimizer.lr=0.00075: usual for reinforcement learning that trains all weights of 2.0" in text
+    assert "chosen:      optimizer.lr=0.0001: usual for reinforcement learning that trains all weights of 2.0" in text
     assert "template:    the tokenizer's chat template" in text and "wording:     instruct" in text
     assert [line.split()[1] for line in text.splitlines() if "differs:" in line] == [f"model.path={tmp_path}"]

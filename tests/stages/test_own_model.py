@@ -67,12 +67,12 @@ def test_imitation_and_reinforcement_learning_need_no_setting(models: Path, fami
         "algorithm.prompts_per_step=2",
         "run.dir=learned",
     ]
-    for words in (first, then):
+    for words, rate in ((first, "0.0008"), (then, "0.0001")):
         done = subprocess.run(
             [*PROGRAM, *words], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=600, check=False
         )
         assert done.returncode == 0, done.stdout + done.stderr
-        assert "chosen: optimizer.lr=0.0008: usual for" in done.stdout and "advice:" not in done.stdout
+        assert f"chosen: optimizer.lr={rate}: usual for" in done.stdout and "advice:" not in done.stdout
     settings = json.loads((tmp_path / "learned" / "manifest.json").read_text())["settings"]
     assert {one["option"] for one in settings} == CHOSEN and all(one["why"] for one in settings)
     assert {one["option"]: one["value"] for one in settings}["data.prompt.style"] == "instruct"
