@@ -40,7 +40,8 @@ def main() -> int:
         signal.signal(number, lambda number, _frame: os.kill(pid, number))
     code = int(answers.readline())
     if code < 0:
-        signal.signal(-code, signal.SIG_DFL)
+        if -code != signal.SIGKILL:  # Nobody may handle that one.
+            signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)
     return code
 

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
-from rlvr_exp.config.verifier import Sandbox
+if TYPE_CHECKING:  # The sandbox runs on a bare interpreter, without Hydra, which the schemas need.
+    from rlvr_exp.config.verifier import Sandbox
 
 End = Literal["exit", "cpu", "wall", "memory", "output", "lost", "unavailable"]
 
@@ -37,7 +38,7 @@ class JobLimits:
     """Limit of its records."""
 
     @classmethod
-    def of(cls, options: Sandbox) -> "JobLimits":
+    def of(cls, options: "Sandbox") -> "JobLimits":
         """The limits that the `sandbox` node sets."""
         return cls(options.cpu_s, options.wall_s, options.memory_mb, options.output_kb)
 

@@ -9,9 +9,8 @@ import os
 import weakref
 from collections.abc import Sequence
 from concurrent.futures import Future
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.sandbox.pool.cpu_budget import usable
 from rlvr_exp.sandbox.pool.dispatcher import Dispatcher
@@ -19,6 +18,9 @@ from rlvr_exp.sandbox.pool.job_queue import message
 from rlvr_exp.sandbox.pool.jobs import Job, JobResult
 from rlvr_exp.sandbox.pool.link import Program, Unavailable
 from rlvr_exp.sandbox.pool.worker_manager import IsolationRequest, isolation_facts
+
+if TYPE_CHECKING:  # The sandbox runs on a bare interpreter, without Hydra, which the schemas need.
+    from rlvr_exp.config.verifier import Sandbox
 
 
 class Pool:
@@ -56,7 +58,7 @@ class Pool:
         self._closing = weakref.finalize(self, _close, self._dispatcher, self._owner)
 
     @classmethod
-    def of(cls, sandbox: Sandbox, harness: str, packages: bool = False, processes: int = 0) -> "Pool":
+    def of(cls, sandbox: "Sandbox", harness: str, packages: bool = False, processes: int = 0) -> "Pool":
         """A pool by the `sandbox` node. `JobLimits.of(sandbox)` are its candidates' limits."""
         return cls(sandbox.workers, harness, packages, processes, sandbox.level, sandbox.require)
 
