@@ -204,11 +204,7 @@ def weights_missing(model: Model) -> Iterator[MissingArtifact]:
         yield from _adapter_and_base(model)
     elif model.path:
         if not _is_checkpoint(Path(model.path), model.from_scratch):
-            allowed = "a folder with config.json and weights (safetensors), or with an adapter"
-            remedy = "correct the path, or leave it out and choose model=NAME"
-            yield MissingArtifact(
-                InputProblem("model.path", "no checkpoint is there", model.path, allowed, _nearby(model), remedy), ""
-            )
+            yield MissingArtifact(_no_checkpoint(model), "")
     elif model.name and not model.random_weights:
         if not any(_is_checkpoint(folder, model.from_scratch) for folder in snapshots(model.name)):
             command = f"hf download {model.name}"
@@ -230,6 +226,19 @@ def weights_folder(model: Model) -> Path | None:
     else:
         folders = [Path(named), *snapshots(named)] if named else []
     return next((folder for folder in folders if _is_checkpoint(folder, model.from_scratch)), None)
+
+
+def _no_checkpoint(model: Model) -> InputProblem:
+    there = Path(model.path)
+    allowed = "a folder with config.json and weights (safetensors), or with an adapter"
+    of_roles = [one.name for one in sorted(there.glob("*")) if _is_checkpoint(one, False) or _is_adapter(one)]
+    if of_roles:
+        what = f"it holds a checkpoint for each role: {', '.join(of_roles)}"
+        remedy = " ".join(f"roles.{role}.model.path={there / role}" for role in of_roles)
+        remedy = f"{remedy} with their environment, or model.path={there / of_roles[0]} for one of them"
+        return InputProblem("model.path", what, model.path, allowed, "", remedy)
+    remedy = "correct the path, or leave it out and choose model=NAME"
+    return InputProblem("model.path", "no checkpoint is there", model.path, allowed, _nearby(model), remedy)
 
 
 def _nearby(model: Model) -> str:

@@ -20,10 +20,10 @@ Result = tuple[Sample, Sequence[Turn]] | tuple[Judge, Verdict]
 
 
 class Environment(ABC):
-    """Subclasses name their roles and implement `asks`; every other method has a default."""
+    """Subclasses name their roles and implement `domain` and `asks`; every other method has a default."""
 
     name: str
-    """Before its metrics, where it has several roles."""
+    """Before the metrics of credit, where it has several roles; `metrics` writes names of its own."""
     roles: tuple[str, ...] = (POLICY,)
     one_group: bool = False
     """Every episode gives exactly one group, so that groups can wait for later steps and be sampled anew."""
@@ -75,8 +75,8 @@ class Environment(ABC):
         return range(len(episode.turns))
 
     def credit(self, episode: Episode, rewards: Mapping[int, RewardBreakdown]) -> Mapping[int, RewardBreakdown]:
-        """What each turn is credited with, from the rewards of `rewarded` turns; by default its own reward. A total of
-        None: nothing is learned from the turn."""
+        """What each member of `groups` is credited with, from the rewards of `rewarded` turns; by default its own reward.
+        `RewardBreakdown(value)` credits a turn that has earned none; a total of None: nothing is learned from the turn."""
         return rewards
 
     def shown(self, episode: Episode, index: int) -> Completion:
@@ -84,8 +84,9 @@ class Environment(ABC):
         return episode.turns[index].completion
 
     def about(self, episode: Episode, index: int) -> Mapping[str, Any] | None:
-        """Fields that the rollout file logs of a turn besides its completion; None: none."""
-        return None
+        """Fields that the rollout file logs of a turn besides its completion: by default its role, where there are several.
+        None: none."""
+        return {"role": episode.turns[index].role} if len(self.roles) > 1 else None
 
     def result(self, episode: Episode) -> Completion:
         """What the episode comes to, as an evaluation measures it: by default its last completion."""

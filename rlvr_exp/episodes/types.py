@@ -81,11 +81,12 @@ def unsampled(task: Task, sample: int, verdict: Verdict) -> Completion:
 
 @dataclass(frozen=True)
 class RewardBreakdown:
-    """The reward of a completion; everything None or empty where there is no verdict, or a term is not finite."""
+    """The reward of a completion, or what an environment credits a turn with; everything None or empty where there is no
+    verdict, or a term is not finite."""
 
     total: float | None
-    """The reward after the normaliser, which the algorithm sees."""
-    sum: float | None
-    """The reward before the normaliser."""
-    terms: dict[str, float]
+    """What the algorithm learns from: the reward after the normaliser, or a credit."""
+    sum: float | None = None
+    """The reward before the normaliser; None of a turn that is only credited."""
+    terms: dict[str, float] = field(default_factory=dict)
     """Each switched-on term's weighted share of `sum`."""

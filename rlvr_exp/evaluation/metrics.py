@@ -14,7 +14,7 @@ import numpy as np
 from rlvr_exp.core.statistics import mean_interval, pass_at_k
 from rlvr_exp.episodes.types import Completion
 from rlvr_exp.records.rollout_files import EvalSample, Mode
-from rlvr_exp.verifiers.base import BUCKETS, Verdict
+from rlvr_exp.verifiers.base import BUCKETS, PROMPT_TOO_LONG, Verdict
 
 PROVED, UNPROVED = Verdict("passed"), Verdict("failed", bucket="verify")
 METRICS = ("pass_at_1", "pass_at_1_greedy", "pass_at_8")
@@ -90,9 +90,9 @@ def of_role(results: Iterable[EvalSample], role: str) -> Iterator[EvalSample]:
     """The samples that a role of a cascade is responsible for: the writer passes where its body is proved by any
     annotations, the annotator counts on bodies that can be proved. Rows without a verdict keep none."""
     for one in results:
-        if one.cascade is None:
+        if one.about is None:
             raise ValueError(f"{one.completion.task.id}: rates of roles are those of a cascade; evaluate one")
-        proved = one.cascade["body_proved"]
+        proved = one.about["body_proved"]
         if role == "annotator" and proved:
             yield one
         elif role == "writer":
@@ -130,6 +130,6 @@ def verdict_counts(results: Iterable[EvalSample]) -> dict[str, int]:
 
 def latency(results: Sequence[EvalSample]) -> Mapping[str, float]:
     """Median and 95th percentile of `Completion.seconds`; without prompts that were never sampled."""
-    drawn = (result.completion for result in results if result.verdict.bucket != "prompt_too_long")
+    drawn = (result.completion for result in results if result.verdict.bucket != PROMPT_TOO_LONG)
     seconds = [completion.seconds for completion in drawn]
     return {"p50": float(np.quantile(seconds, 0.5)), "p95": float(np.quantile(seconds, 0.95))} if seconds else {}

@@ -6,10 +6,11 @@ from typing import Any
 from rlvr_exp.config.advice import advice
 from rlvr_exp.config.algorithm import SFT, ReinforcementLearning
 from rlvr_exp.config.batching import derive, micro_batches, pieces
+from rlvr_exp.config.environment import SINGLE_TURN
 from rlvr_exp.config.infer import STDIN
 from rlvr_exp.config.model import Model
 from rlvr_exp.config.needs import EMBEDDED_MODELS, MissingArtifact, loads_weights
-from rlvr_exp.config.roles import of_role
+from rlvr_exp.config.roles import of_role, role_names
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.select import Select, planned
 from rlvr_exp.config.stages import STAGES, reads
@@ -68,7 +69,7 @@ def _training(config: Config) -> Iterator[tuple[str, str]]:
     yield "steps", str(algorithm.max_steps) if config.benchmark is None else "those of the rounds"
     if isinstance(algorithm, ReinforcementLearning):
         prompts, group = algorithm.prompts_per_step, algorithm.group_size
-        yield "a step", f"{prompts} prompts x {group} completions = {prompts * group} completions"
+        yield "a step", f"{prompts} prompts x {group} completions = {prompts * group} completions{_turns(config)}"
         yield "passes", _passes(config)
     elif isinstance(algorithm, SFT):
         yield "a step", f"{algorithm.batch_size} sequences"
@@ -76,6 +77,14 @@ def _training(config: Config) -> Iterator[tuple[str, str]]:
         batches = derive(algorithm.batch_size, longest, tokens, config.parallel.world)
         cut = f"{batches.micro_batch} sequences, accumulated {batches.accumulation} times"
         yield "batches", f"micro-batch of {cut}, on each process"
+
+
+def _turns(config: Config) -> str:
+    """Whose completions the first of an episode are, where others follow."""
+    roles, target = role_names(config), getattr(config.environment, "_target_", SINGLE_TURN)
+    if len(roles) == 1:
+        return "" if target == SINGLE_TURN else " first, then what the environment asks for"
+    return f" of the {roles[0]}, then what the environment asks for ({', '.join(roles)})"
 
 
 def _beginning(config: Config) -> str:

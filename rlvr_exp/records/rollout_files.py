@@ -58,12 +58,13 @@ class RolloutRow(_Row):
     """trained, filtered, no_verdict; or pending, in which case a later step's file repeats it."""
     waited: int = 0
     """Steps since it was sampled."""
-    cascade: Mapping[str, Any] | None = None
-    """Of a cascade: the role, the body that it builds on, which role failed. Absent from the file of other runs."""
+    about: Mapping[str, Any] | None = None
+    """What the environment says of the turn: its role, where there are several; of a cascade the body that it builds on and
+    which role failed. Absent where it says nothing."""
 
     KEYS: ClassVar = (
         "step", "task", "family", "group", "sample", "prompt", "completion", "tokens", "truncated", "outcome", "bucket",
-        "rule", "passed", "total", "reward", "terms", "advantage", "log", "fate", "waited", "cascade",
+        "rule", "passed", "total", "reward", "terms", "advantage", "log", "fate", "waited", "about",
     )  # fmt: skip
 
 
@@ -74,11 +75,12 @@ class EvalSample(_Row):
 
     mode: Mode
     prompt: str
-    cascade: Mapping[str, Any] | None = None
-    """For a cascade: the writer's text and body, who failed, whether the body is proved; see rlvr_exp.evaluation.cascade."""
+    about: Mapping[str, Any] | None = None
+    """What the environment says of the episode; of a cascade the writer's text and body, who failed, whether the body is
+    proved."""
 
     KEYS: ClassVar = (
-        "task", "family", "mode", "sample", "outcome", "bucket", "completion", "tokens", "log", "seconds", "cascade",
+        "task", "family", "mode", "sample", "outcome", "bucket", "completion", "tokens", "log", "seconds", "about",
         "prompt",
     )  # fmt: skip
 
@@ -145,11 +147,11 @@ def evaluation_path(run_dir: Path, when: When) -> Path:
 
 
 def _once(rows: Iterable[dict[str, Any]], key: str) -> Iterator[dict[str, Any]]:
-    """Drop the prompt from all but the first row of each key, and the field `cascade` from rows without a cascade."""
+    """Drop the prompt from all but the first row of each key, and the field `about` from rows that have none."""
     known: dict[Any, str] = {}
     for row in rows:
-        if row.get("cascade", 0) is None:
-            del row["cascade"]
+        if row.get("about", 0) is None:
+            del row["about"]
         if row[key] not in known:
             known[row[key]] = row["prompt"]
         elif known[row[key]] != row.pop("prompt"):
@@ -184,7 +186,7 @@ def _read(path: Path) -> list[dict[str, Any]]:
 
 
 def _typed(kind: type[Row], path: Path, row: Mapping[str, Any]) -> Row:
-    odd = sorted({*kind.KEYS} ^ {*row, "cascade"})
+    odd = sorted({*kind.KEYS} ^ {*row, "about"})
     fault = f"keys that differ: {', '.join(odd)}"
     try:
         if not odd:

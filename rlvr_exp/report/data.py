@@ -132,8 +132,8 @@ def _rollouts(run_dir: Path) -> tuple[list[StepCounts], int, list[RolloutRow]]:
     step_counts: list[StepCounts] = []
     kept: list[RolloutRow] = []
     for step, path in counted:
-        # Of a cascade only the annotator's rows; a body alone is verified by another standard.
-        rows = [row for row in read_rollouts(path) if (row.cascade or {}).get("role") != "writer"]
+        # Of a cascade only the annotator's rows; the writer's stand for several, and are verified by another standard.
+        rows = [row for row in read_rollouts(path) if "cascades" not in (row.about or {})]
         step_counts.append(count_step(step, rows))
         if step in kept_steps:
             kept += rows

@@ -5,6 +5,7 @@ from typing import ClassVar
 from rlvr_exp.config import reward as options
 from rlvr_exp.episodes.types import Completion
 from rlvr_exp.rewards.base import Term, ValueRange
+from rlvr_exp.verifiers.base import PROMPT_TOO_LONG
 
 SEVERITY = {
     "rejected": -1.0,
@@ -17,7 +18,7 @@ SEVERITY = {
     "timeout": -0.5,
     "verify": -0.3,
     "wrong_answer": -0.2,
-    "prompt_too_long": -0.2,
+    PROMPT_TOO_LONG: -0.2,
 }
 """Values of `Severity`: the further a completion is from passing, the lower. A cheat is lowest."""
 
@@ -58,7 +59,7 @@ class Syntax(Term, options.Syntax):
     when_wrong: ClassVar[ValueRange] = ValueRange(0.0, 1.0)
 
     def __call__(self, completion: Completion) -> float:
-        unread = completion.verdict.bucket in ("parse", "truncated", "prompt_too_long")
+        unread = completion.verdict.bucket in ("parse", "truncated", PROMPT_TOO_LONG)
         return 0.0 if unread or completion.candidate.text is None else 1.0
 
 

@@ -201,6 +201,9 @@ class Collector:
         for episode, own in zip(episodes, rewards, strict=True):
             credits = self.environment.credit(episode, own)
             for members in self.environment.groups(episode):
+                if missing := [member for member in members if member not in credits]:
+                    name = type(self.environment).__name__
+                    raise TypeError(f"{name}.credit gives nothing for turns {missing}, which {name}.groups has")
                 role = episode.turns[members[0]].role
                 groups = into.setdefault(role, [])
                 groups.append(self._of(step, len(groups), episode, members, credits))

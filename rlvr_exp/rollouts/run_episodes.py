@@ -19,11 +19,9 @@ from rlvr_exp.rollouts.rollout_loop import (
     verify_completions,
 )
 from rlvr_exp.rollouts.sampler import SamplingParams
-from rlvr_exp.verifiers.base import Verdict, Verifier
+from rlvr_exp.verifiers.base import PROMPT_TOO_LONG, Verdict, Verifier
 
-TOO_LONG = Verdict(
-    "failed", bucket="prompt_too_long", log="the prompt is longer than the policy takes; it is never cut"
-)
+TOO_LONG = Verdict("failed", bucket=PROMPT_TOO_LONG, log="the prompt is longer than the policy takes; it is never cut")
 Asked = tuple[int, Request]
 """The index of an episode, and what it asks for."""
 

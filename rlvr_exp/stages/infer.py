@@ -164,8 +164,8 @@ class _Solving:
                     f"stopped after {self._counts.tasks} of {self._total} tasks; answers so far: {self._out.path}. "
                     "The same command with this infer.output continues there"
                 )
-        description = f"{self._counts.text()}; answers: {self._out.path}"
-        self._context.progress(kind="note", text=description)
+        text = f"{self._counts.text()}; answers: {self._out.path}"
+        self._context.progress(kind="note", text=text)
         rates = self._counts.rates(self._options.max_attempts, self._options.samples)
         self._context.metrics = self._metrics()
         return StageResult(after=rates, metrics=self._context.metrics)

@@ -40,7 +40,7 @@ def collector_of(components: RunComponents, config, context: RunContext, reward:
     algorithms = {role: algorithm_of(config, role) for role in environment.roles}
     tasks = training_tasks(components, config, context, rl_split(components.domain))
     batch = config.algorithm.rollout_batch_size or config.evaluation.batch_size
-    written = config.cascade is None or config.cascade.bodies != "gold"
+    gold_bodies = config.cascade is not None and config.cascade.bodies == "gold"  # The writer is not asked.
     return Collector(
         runner=runner_of(environment, components, config, None, batch),
         rewards=dict.fromkeys(environment.roles, reward) if reward else _rewards(config, environment.roles),
@@ -49,7 +49,7 @@ def collector_of(components: RunComponents, config, context: RunContext, reward:
         plan=algorithms[environment.roles[0]].plan(),
         rules={role: RoleRules(one.group_filter(), one.shaped) for role, one in algorithms.items()},
         seed=config.seed,
-        samples=None if written else (),
+        samples=() if gold_bodies else None,
     )
 
 

@@ -176,14 +176,14 @@ class Rescoring:
 
     def _finish(self) -> StageResult:
         self._progress()
-        description, directory = self._counted, self._context.directory
-        write_json(directory / "rescore.json", description.to_dict())
-        write_text(directory / "rescore.md", description.text())
-        self._context.progress(kind="note", text=description.text())
+        counted, directory = self._counted, self._context.directory
+        write_json(directory / "rescore.json", counted.to_dict())
+        write_text(directory / "rescore.md", counted.text())
+        self._context.progress(kind="note", text=counted.text())
         distinct = {"distinct": float(len(self._requested)), "system/rows_from_before": float(self._before)}
-        metrics = self._context.metrics = {**description.metrics(), **distinct, **system_metrics(self._verifier)}
+        metrics = self._context.metrics = {**counted.metrics(), **distinct, **system_metrics(self._verifier)}
         self._no_verdict_rate.check()
-        rates = description.rates()
+        rates = counted.rates()
         return StageResult(
             before={"success": rates["old"]} if "old" in rates else {},
             after={"success": rates["new"]} if "new" in rates else {},

@@ -37,12 +37,12 @@ class Feed(Protocol):
 
 @dataclass(frozen=True)
 class Measurement:
-    """Something measured between steps, beside the rows of metrics."""
+    """Something measured between steps. It joins the row of its step, where one is due, else it has a row of its own."""
 
     due: Callable[[int], bool]
     """Whether it is measured after a step, counted from 1."""
     measure: Callable[[], Mapping[str, float]]
-    """Its metrics, by the names of rows."""
+    """Its metrics, by name."""
 
 
 @dataclass(frozen=True)
@@ -76,11 +76,11 @@ class Loop:
             self._update(step)
             done = step + 1
             self._measure(done, steps)
-            self.selection.consider(done)
+            self.selection.consider(done)  # It may stop the run: then this step is the last, and has a row.
             ended = done == steps or self.selection.stopped
             if ended or self.log.due(done):
                 self.log.write(done, steps, list(self.feed.rows), self.seed)
-            self.selection.consider(done)
+            self.selection.consider(done)  # By a metric of the row, where it selects by one.
             self._save(done, steps)
         return done
 

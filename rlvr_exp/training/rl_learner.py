@@ -62,6 +62,7 @@ class RLLearner(Learner):
         self.activate()
         self.ready = self.role in rollouts.groups
         if not self.ready:
+            self.learned = None
             return
         groups = rollouts.groups[self.role]
         self.guard.rewards(rollouts.nonfinite)

@@ -1,5 +1,6 @@
 """A step's samples as rows of `rollouts/`: each completion with its reward, and whether it was trained on."""
 
+from dataclasses import replace
 from itertools import count, groupby
 
 from rlvr_exp.algorithms.training_batch import TrainingBatch
@@ -19,7 +20,9 @@ def rollout_rows(groups: Groups, learned: TrainingBatch | None, regularised: boo
     places = count()
     return [
         RolloutRow(
-            group.completions[member],
+            replace(
+                group.completions[member], sample=sample
+            ),  # Of turns with one prompt, each may be the first of its own.
             step=groups.step + 1,
             group=place,
             prompt=group.prompts[member],
@@ -28,12 +31,12 @@ def rollout_rows(groups: Groups, learned: TrainingBatch | None, regularised: boo
             advantage=(advantage := advantages.get((group.id, member))),
             fate="pending" if group.id in waiting else _fate(group, member, advantage),
             waited=groups.step - group.step,
-            cascade=group.about[member] if group.about else None,
+            about=group.about[member] if group.about else None,
         )
         for group in groups.at_hand
         for _, same in groupby(range(len(group.completions)), key=group.prompt_ids.__getitem__)
         for place in [next(places)]  # Rows of one number have one prompt.
-        for member in same
+        for sample, member in enumerate(same)
     ]
 
 

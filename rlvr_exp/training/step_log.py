@@ -110,10 +110,10 @@ def _rewards(groups: Sequence[Group]) -> dict[str, float]:
     if not judged:
         return {}
     # Before the normaliser, which removes the level that this curve shows.
-    totals = [one.sum for one in judged]
+    totals = [one.total if one.sum is None else one.sum for one in judged]
     row = {"reward/mean": fmean(totals), "reward/std": pstdev(totals)}
-    for name in judged[0].terms:
-        row[f"reward/{name}"] = fmean(one.terms[name] for one in judged)
+    for name in dict.fromkeys(name for one in judged for name in one.terms):
+        row[f"reward/{name}"] = fmean(one.terms[name] for one in judged if name in one.terms)
     return row | _shaping(groups)
 
 

@@ -14,6 +14,7 @@ Outcome = Literal["passed", "failed", "rejected", "no_verdict"]
 WINDOW = 512
 """Requests in flight at once where there are many: far more than workers, far fewer than a data set has."""
 OUTCOMES: tuple[Outcome, ...] = ("passed", "failed", "rejected", "no_verdict")
+PROMPT_TOO_LONG = "prompt_too_long"
 BUCKETS = (
     "parse",
     "resolve",
@@ -23,7 +24,7 @@ BUCKETS = (
     "timeout",
     "memory",
     "output_limit",
-    "prompt_too_long",
+    PROMPT_TOO_LONG,
     "truncated",
 )
 """The closed list of reasons for a `failed` outcome (DESIGN.md, "Verdicts")."""

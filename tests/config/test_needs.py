@@ -49,6 +49,14 @@ def test_a_download_that_was_cut_short_is_missing(cache: Path) -> None:
     assert needs("+stage=grpo", "model=qwen14b") == ["model.name"]
 
 
+def test_a_folder_of_roles_says_how_each_is_named(tmp_path: Path) -> None:
+    for role in ("solver", "drafter"):
+        checkpoint(tmp_path / role)
+    (need,) = missing_artifacts(compose(["+stage=grpo", f"model.path={tmp_path}"]).config)
+    assert need.problem.what.endswith(": drafter, solver")
+    assert f"roles.solver.model.path={tmp_path / 'solver'}" in need.problem.remedy
+
+
 def test_paths_have_to_exist(tmp_path: Path) -> None:
     folder = checkpoint(tmp_path / "model")
     assert needs("+stage=grpo", f"model.path={folder}", f"data.path={tmp_path}") == []

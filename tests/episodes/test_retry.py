@@ -1,5 +1,6 @@
 """Retries: who is retried with which words, whose rewards are compared, which completion is the result."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -7,11 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlvr_exp.algorithms.advantages import group_advantages
+from rlvr_exp.algorithms.grpo import GRPO
 from rlvr_exp.algorithms.training_batch import members_of, prompt_sizes, rewards_of
 from rlvr_exp.curriculum.uniform import Uniform
 from rlvr_exp.episodes.environments.retry import Retry
 from rlvr_exp.episodes.episode import POLICY, Draws
-from rlvr_exp.episodes.types import Completion, TokenSample
+from rlvr_exp.episodes.types import Completion, RewardBreakdown, TokenSample
 from rlvr_exp.rewards.compose import Reward
 from rlvr_exp.rewards.terms import AllPassed
 from rlvr_exp.rollouts.collect import BatchPlan, Collector, RoleRules
@@ -19,6 +21,8 @@ from rlvr_exp.rollouts.group_filter import GroupFilter
 from rlvr_exp.rollouts.rollout_loop import RolloutResult
 from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player
 from rlvr_exp.tasks.base import Candidate, Domain, Task
+from rlvr_exp.training.rollout_rows import rollout_rows
+from rlvr_exp.training.step_log import StepLog
 from rlvr_exp.verifiers.base import Verdict
 
 PASSED, FAILED = Verdict("passed", passed=1, total=1), Verdict("failed", "wrong_answer", log="it is wrong")
@@ -113,6 +117,49 @@ def test_attempts_are_compared_with_attempts_of_their_number(table) -> None:
     assert len(advantages) == len(done.turns)
     alone = [place for group in groups for place in [len(group.completions) == 1] * len(group.completions)]
     assert all(value == 0 for value, single in zip(advantages.tolist(), alone, strict=True) if single)
+
+
+def collected(environment: type[Retry]):
+    """A step of three completions that fail, retried once."""
+    made = replace(runner(lambda key: FAILED, attempts=2), environment=environment(Words(), attempts=2))
+    rules = {POLICY: RoleRules(GroupFilter("keep", 1e-6), lambda reward, tokens: reward)}
+    reward = Reward({"passed": AllPassed(weight=1.0)})
+    return Collector(made, {POLICY: reward}, Uniform([TASK], 0), [TASK], BatchPlan(1, 3, 1), rules, seed=0).collect(0)
+
+
+def test_rows_of_a_step_are_told_apart_by_group_and_sample() -> None:
+    """Every retry is the first sample of its request, and all three have the same prompt."""
+
+    class Forgetful(Retry):
+        def asks(self, episode):
+            return [replace(one, prompt="again") if one.parent is not None else one for one in super().asks(episode)]
+
+    rows = rollout_rows(collected(Forgetful).groups[POLICY], None, False)
+    assert [(row.group, row.completion.sample, row.prompt) for row in rows[3:]] == [(1, n, "again") for n in range(3)]
+
+
+def test_turns_may_be_credited_with_what_they_have_not_earned() -> None:
+    class Shared(Retry):
+        def rewarded(self, episode):
+            return [index for index, turn in enumerate(episode.turns) if turn.parent is not None]
+
+        def credit(self, episode, rewards):
+            return {0: RewardBreakdown(0.5), 1: RewardBreakdown(None), 2: RewardBreakdown(1.0), **rewards}
+
+    log = StepLog(False, False)
+    groups = collected(Shared).groups[POLICY]
+    log.record(groups, GRPO(8).experience(groups, 0))
+    row = log.metrics()
+    assert row["reward/mean"] == pytest.approx(1.5 / 5) and row["reward/passed"] == 0.0
+
+
+def test_an_environment_that_forgets_a_turns_credit_is_told_which() -> None:
+    class Forgetful(Retry):
+        def credit(self, episode, rewards):
+            return {0: rewards[0], 2: rewards[2]}
+
+    with pytest.raises(TypeError, match=r"Forgetful.credit gives nothing for turns \[1\]"):
+        collected(Forgetful)
 
 
 def test_episodes_of_one_task_share_the_work_for_their_prompt() -> None:

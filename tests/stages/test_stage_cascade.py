@@ -79,14 +79,12 @@ def test_a_checkpoint_holds_both_policies(run: Path) -> None:
 
 def test_rollouts_hold_both_texts_and_who_failed(run: Path) -> None:
     found = read_rollouts(rollout_steps(run)[1])
-    written, annotated = ([row for row in found if row.cascade["role"] == role] for role in ("writer", "annotator"))
+    written, annotated = ([row for row in found if row.about["role"] == role] for role in ("writer", "annotator"))
     assert len(written) == 6 and annotated
-    bodies = {row.cascade["body"] for row in written}
-    assert {row.cascade["body"] for row in annotated} <= bodies
+    bodies = {row.about["body"] for row in written}
+    assert {row.about["body"] for row in annotated} <= bodies
     assert all(
-        row.completion.correct == (row.cascade["failed_by"] is None)
-        for row in annotated
-        if not row.cascade.get("again")
+        row.completion.correct == (row.about["failed_by"] is None) for row in annotated if not row.about.get("again")
     )
 
 

@@ -21,13 +21,13 @@ from rlvr_exp.episodes.episode import Episode, Judge, Request, Sample, Turn
 from rlvr_exp.episodes.types import PENDING, Completion, RewardBreakdown, TokenCount
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.tasks.dafny.two_stage import TwoStage
-from rlvr_exp.verifiers.base import Verdict
+from rlvr_exp.verifiers.base import PROMPT_TOO_LONG, Verdict
 from rlvr_exp.verifiers.dafny.body_rules import body_violation
 
 WRITER, ANNOTATOR = ROLES = ("writer", "annotator")
 FAILURES = {"parse": "syntax", "resolve": "syntax", "timeout": "timeout", "verify": "semantic"}
 """Buckets of a verdict in three kinds; every other bucket is its own kind."""
-TOO_LONG = Verdict("failed", "prompt_too_long", log="the prompt with the body is longer than the annotator accepts")
+TOO_LONG = Verdict("failed", PROMPT_TOO_LONG, log="the prompt with the body is longer than the annotator accepts")
 GOLD = "annotator of gold"
 """Label of the draws of annotations of the data's own bodies."""
 

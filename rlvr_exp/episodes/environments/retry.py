@@ -8,7 +8,7 @@ from rlvr_exp.episodes.environment import Environment
 from rlvr_exp.episodes.episode import POLICY, Episode, Sample
 from rlvr_exp.episodes.types import Completion
 from rlvr_exp.tasks.base import Domain
-from rlvr_exp.verifiers.base import Verdict
+from rlvr_exp.verifiers.base import PROMPT_TOO_LONG, Verdict
 
 FAILED = ("failed", "rejected")
 
@@ -73,7 +73,7 @@ def follows(completion: Completion) -> bool:
 
 
 def too_long(completion: Completion) -> bool:
-    return completion.verdict.bucket == "prompt_too_long"
+    return completion.verdict.bucket == PROMPT_TOO_LONG
 
 
 def retried(key: tuple | None, attempt: int) -> tuple | None:

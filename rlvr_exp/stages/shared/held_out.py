@@ -23,8 +23,8 @@ from rlvr_exp.rollouts.distributed import broadcast_object
 from rlvr_exp.stages.shared.components import RunComponents, held_out_tasks
 from rlvr_exp.stages.shared.environments import evaluation_runner
 from rlvr_exp.training.loop import Measurement
+from rlvr_exp.verifiers.base import PROMPT_TOO_LONG
 
-TOO_LONG = "prompt_too_long"
 SUCCESS = ("pass_at_1", "pass_at_1_greedy")
 
 
@@ -55,11 +55,11 @@ def evaluate_and_save(components: RunComponents, config, context: RunContext, wh
 
 def _note_too_long(scored: Sequence[EvalSample], config, context: RunContext) -> None:
     tasks = {one.completion.task.id for one in scored}
-    long = {one.completion.task.id for one in scored if one.verdict.bucket == TOO_LONG}
+    long = {one.completion.task.id for one in scored if one.verdict.bucket == PROMPT_TOO_LONG}
     if long:
         text = f"{len(long)} of {len(tasks)} held-out prompts are longer than the policy takes"
         limit = f"model.max_prompt_tokens={config.model.max_prompt_tokens}"
-        context.progress(kind="note", text=f"{text} ({limit}): they count as failures ({TOO_LONG})")
+        context.progress(kind="note", text=f"{text} ({limit}): they count as failures ({PROMPT_TOO_LONG})")
 
 
 def _save(components: RunComponents, context: RunContext, when: When, scored: Sequence[EvalSample]) -> dict[str, Rate]:
