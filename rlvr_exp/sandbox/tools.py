@@ -28,6 +28,7 @@ _FACTS = ".isolation"
 _FILE_BYTES, _OPEN_FILES = 64 << 20, 256
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE_KB = resource.getpagesize() >> 10
+_NO_STREAMS: dict[str, Any] = {name: subprocess.DEVNULL for name in ("stdin", "stdout", "stderr")}
 
 
 @dataclass(frozen=True)
@@ -38,30 +39,41 @@ class Usage:
     memory_mb: float
 
 
-class Program:
-    """One running program in a private folder, with pipes to its input and output; its error stream is
-    dropped.
+class Lost(Exception):
+    """A program that does not start, or that cannot be ended. The message says why."""
+
+
+class Supervised:
+    """One running command with a private folder and pipes to its input and output.
 
     Args:
         command: the program and its words; looked up on the PATH of `environment`.
-        environment: the complete environment; HOME and TMPDIR are the private folder.
-        files: text files put into the folder, by name.
+        environment: the complete environment.
+        folder: the private folder, its working directory, removed at the end.
+        trusted: it has the caller's rights: an engine that itself confines what it starts.
+        cleanup: a command that the supervisor runs where the caller is gone.
+        errors: where its error stream goes; dropped by default.
     """
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str], files: Mapping[str, str] | None = None):
-        self.folder = Path(tempfile.mkdtemp(prefix="rlvr-tool-"))
-        for name, text in (files or {}).items():
-            (self.folder / name).write_text(text, encoding="utf-8", newline="")
-        own = {"HOME": str(self.folder), "TMPDIR": str(self.folder)}
-        order = json.dumps({"command": list(command), "parent": os.getpid()})
+    def __init__(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        folder: Path,
+        trusted: bool = False,
+        cleanup: Sequence[str] = (),
+        errors: IO[bytes] | int = subprocess.DEVNULL,
+    ):
+        self.folder = folder
+        order = {"command": list(command), "parent": os.getpid(), "trusted": trusted, "cleanup": list(cleanup)}
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-B", "-c", _BOOT.format(root=_ROOT, order=order)],
+            [sys.executable, "-I", "-S", "-B", "-c", _BOOT.format(root=_ROOT, order=json.dumps(order))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=errors,
             bufsize=0,
-            env={**environment, **own},
-            cwd=self.folder,
+            env=dict(environment),
+            cwd=folder,
             start_new_session=True,
         )
         self.input = cast(IO[bytes], self._process.stdin)
@@ -73,20 +85,8 @@ class Program:
         return self._process.pid
 
     def usage(self) -> Usage:
-        """The usage of all processes below the supervisor; ended processes count once their parent has reaped them."""
-        ticks = pages = 0
-        for pid in _below(self.pid):
-            fields = _stat(pid)
-            ticks += sum(int(field) for field in fields[11:15])
-            pages += int(fields[21]) if fields else 0
-        return Usage(ticks / _TICKS, pages * _PAGE_KB / 1024)
-
-    def isolated(self) -> list[str]:
-        """What this program is isolated from, as reported by the kernel; known after its first output."""
-        try:
-            return json.loads((self.folder / _FACTS).read_text())
-        except OSError:  # not started yet
-            return []
+        """The usage of all its processes; ended processes count once their parent has reaped them."""
+        return usage_of(_below(self.pid))
 
     def wait(self) -> int:
         """The exit status, once it has ended by itself."""
@@ -102,6 +102,49 @@ class Program:
         self.input.close()
         self.output.close()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Program(Supervised):
+    """One running program of this machine, confined.
+
+    Args:
+        command: as above. environment: as above; HOME and TMPDIR are the private folder.
+        files: files put into the folder, by name.
+    """
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str], files: Mapping[str, bytes] | None = None):
+        folder = private_folder()
+        for name, content in (files or {}).items():
+            (folder / name).write_bytes(content)
+        own = {"HOME": str(folder), "TMPDIR": str(folder)}
+        super().__init__(command, {**environment, **own}, folder)
+
+    def isolated(self) -> list[str]:
+        """What this program is isolated from, as reported by the kernel; known after its first output."""
+        try:
+            return json.loads((self.folder / _FACTS).read_text())
+        except OSError:  # not started yet
+            return []
+
+
+def private_folder() -> Path:
+    """A new folder of this user alone."""
+    return Path(tempfile.mkdtemp(prefix="rlvr-tool-"))
+
+
+def usage_of(pids: Sequence[int]) -> Usage:
+    """The usage of these processes and of those that they have reaped."""
+    ticks = pages = 0
+    for pid in pids:
+        fields = _stat(pid)
+        ticks += sum(int(field) for field in fields[11:15])
+        pages += int(fields[21]) if fields else 0
+    return Usage(ticks / _TICKS, pages * _PAGE_KB / 1024)
+
+
+def tree(pid: int) -> list[int]:
+    """A process and every process below it."""
+    return [pid, *_below(pid)]
 
 
 def _below(pid: int) -> list[int]:
@@ -133,10 +176,11 @@ def supervise(order: str) -> None:
     """The supervisor's main function; called by the command line that `Program` builds."""
     orders: dict[str, Any] = json.loads(order)
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
-    Path(_FACTS).write_text(json.dumps(_separate()))
+    if not orders["trusted"]:
+        Path(_FACTS).write_text(json.dumps(_separate()))
     child = os.fork()
     if child == 0:
-        _become(orders["command"])
+        _become(orders["command"], orders["trusted"])
     for standard in (0, 1):  # the pipes end with the program
         os.close(standard)
     pid = 0
@@ -144,6 +188,8 @@ def supervise(order: str) -> None:
         signal.sigtimedwait([signal.SIGCHLD], 1.0)
         pid, status = os.waitpid(child, os.WNOHANG)
         if os.getppid() != orders["parent"]:  # polled, since a death signal would follow the caller's thread
+            if orders["cleanup"]:  # in a session of its own, which outlives this one
+                subprocess.Popen(orders["cleanup"], start_new_session=True, **_NO_STREAMS)
             shutil.rmtree(os.getcwd(), ignore_errors=True)
             os.killpg(0, signal.SIGKILL)
     code = os.waitstatus_to_exitcode(status)
@@ -165,14 +211,19 @@ def _separate() -> list[str]:
     return ["ipc", "network", "processes"]
 
 
-def _become(command: Sequence[str]) -> None:
+def _become(command: Sequence[str], trusted: bool) -> None:
     try:
         kernel.prctl(kernel.PDEATHSIG, signal.SIGKILL)
-        kernel.prctl(kernel.NO_NEW_PRIVS, 1)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        resource.setrlimit(resource.RLIMIT_FSIZE, (_FILE_BYTES, _FILE_BYTES))
-        resource.setrlimit(resource.RLIMIT_NOFILE, (_OPEN_FILES, _OPEN_FILES))
+        if not trusted:
+            _confine()
         os.execvp(command[0], list(command))
     finally:
         os._exit(127)
+
+
+def _confine() -> None:
+    kernel.prctl(kernel.NO_NEW_PRIVS, 1)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (_FILE_BYTES, _FILE_BYTES))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (_OPEN_FILES, _OPEN_FILES))

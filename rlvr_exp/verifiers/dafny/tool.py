@@ -1,4 +1,5 @@
-"""The installed Dafny: found, its version probed once, and described for the manifest. Nothing is judged here.
+"""The installed Dafny, on this machine or in a container's image: found, its version probed once, and described for the
+manifest. Nothing is judged here.
 
 Two families are supported: 2.3 (options with a slash, Debian's package) and 4.x (`dafny verify`). Only 2.3 can be kept
 warm: it needs mono, its compiler `mcs` (part of Debian's package) and the folder of Dafny's libraries.
@@ -7,19 +8,27 @@ warm: it needs mono, its compiler `mcs` (part of Debian's package) and the folde
 import hashlib
 import os
 import re
+import select
 import shutil
-import subprocess
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from rlvr_exp.config.images import Image, find_image
 from rlvr_exp.config.verifier import INSTALL_DAFNY
 from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.sandbox.containers import Container, ContainerLimits
+from rlvr_exp.sandbox.tools import Lost, Program
 
 ENVIRONMENT = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C.UTF-8", "DOTNET_CLI_TELEMETRY_OPTOUT": "1"}
 _PROBE_S, _BUILD_S = 60, 240
+_PROBE_MB = 1024
 _LIBRARY = re.compile(r"(/[^\s\"']+)/Dafny\.exe")
 _FULL = re.compile(r"Dafny(?: program verifier version)? (2\.3)[.\d]*|^(4\.\d+)[.\d]*", re.MULTILINE)
+_START_SCRIPT = 'command -v mono >/dev/null && command -v mcs >/dev/null && head -c 4096 "$(command -v "$1")"'
+_COMPILE = '"$@" >said 2>&1 && cat warm.exe || { cat said; exit 1; }'
 
 
 @dataclass(frozen=True)
@@ -33,6 +42,18 @@ class Tool:
     """The folder of Dafny's libraries, where it can be kept warm; else empty."""
     prover: str = ""
     """The version of the installed z3, where Dafny has none of its own."""
+    image: Image | None = None
+    """The image that holds all of it; None: this machine."""
+
+    def start(
+        self, command: Sequence[str], environment: Mapping[str, str], files: Mapping[str, bytes], limits: ContainerLimits
+    ) -> Program | Container:
+        """A program beside this Dafny; `limits` are those of its container, where it has one.
+
+        Raises:
+            Lost: its container does not start.
+        """
+        return _started(self.image, command, environment, files, limits)
 
     def described(self) -> dict[str, str]:
         """Its description for the manifest and the cache's keys."""
@@ -50,66 +71,76 @@ def find(path: str = "", image: str = "") -> Tool:
     Raises:
         InputError: both are set, none is there, or its version is unknown.
     """
-    if image:
-        if path:
-            raise _problem("verifier.image", "cannot be set together with verifier.path", image, "set one of them")
-        return _probed(_docker(image))
-    found = shutil.which(path or "dafny")
-    if found is None:
-        where = "verifier.path" if path else "dafny"
-        raise _problem(where, "Dafny is not there", path, INSTALL_DAFNY)
-    return _probed((found,))
+    if not image:
+        if (found := shutil.which(path or "dafny")) is None:
+            raise _problem("verifier.path" if path else "dafny", "Dafny is not there", path, INSTALL_DAFNY)
+        return _probed(found, None)
+    if path:
+        raise _problem("verifier.image", "cannot be set together with verifier.path", image, "set one of them")
+    try:
+        return _probed("dafny", find_image(image))
+    except Lost as fault:
+        remedy = "see that podman or docker starts containers on this machine, or set verifier.path"
+        raise _problem("verifier.image", "the image does not run", f"{image}: {fault}", remedy) from fault
 
 
-def _docker(image: str) -> tuple[str, ...]:
-    if shutil.which("docker") is None:
-        raise _problem("verifier.image", "docker is not on the PATH", image, "install docker, or set verifier.path")
-    # The private folder is the working directory; the container sees it at the same path, and no network.
-    return ("docker", "run", "--rm", "--interactive", "--network=none", "--volume=.:/work", "--workdir=/work", image)
-
-
-def _probed(command: tuple[str, ...]) -> Tool:
-    output = _ask(command, "/version") + "\n" + _ask(command, "--version")
+def _probed(program: str, image: Image | None) -> Tool:
+    output = _ask(image, [program, "/version"]) + "\n" + _ask(image, [program, "--version"])
     known = _FULL.search(output)
     if known is None:
         got = output.strip().splitlines()[0][:200] if output.strip() else "no answer to /version and --version"
+        where = "verifier.path" if image is None else "verifier.image"
         raise InputError(
-            InputProblem(
-                "verifier.path", "a Dafny of unknown version", got=got, allowed="2.3, 4.x", remedy=INSTALL_DAFNY
-            )
+            InputProblem(where, "a Dafny of unknown version", got=got, allowed="2.3, 4.x", remedy=INSTALL_DAFNY)
         )
     if known[2]:
-        return Tool(command, "4", known[0])
-    prover = _ask(("z3",), "--version").strip() if shutil.which("z3") else ""
-    return Tool(command, "2.3", known[0], _library(command[0]), prover)
+        return Tool((program,), "4", known[0], image=image)
+    return Tool((program,), "2.3", known[0], _library(program, image), _ask(image, ["z3", "--version"]).strip(), image)
 
 
-def _library(program: str) -> str:
+def _library(program: str, image: Image | None) -> str:
     """The folder that Debian's start script names, where mono and its compiler are installed too."""
-    if not (shutil.which("mono") and shutil.which("mcs")):
-        return ""
-    head = Path(program).read_bytes()[:4096].decode("latin-1")
+    head = _ask(image, ["sh", "-c", _START_SCRIPT, "sh", program])
     named = _LIBRARY.search(head)
-    return named[1] if head.startswith("#!") and named and Path(named[1], "DafnyPipeline.dll").exists() else ""
-
-
-def _ask(command: tuple[str, ...], word: str) -> str:
-    try:
-        done = subprocess.run(
-            [*command, word],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_PROBE_S,
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
+    if not head.startswith("#!") or named is None:
         return ""
-    return done.stdout
+    return named[1] if _ask(image, ["ls", f"{named[1]}/DafnyPipeline.dll"]) else ""
 
 
-def build(tool: Tool, source: Path) -> Path:
+def _ask(image: Image | None, words: Sequence[str]) -> str:
+    """What a command prints; empty where it does not end in time."""
+    return _output(image, words, {}, _PROBE_S)[1].decode(errors="replace")
+
+
+def _started(
+    image: Image | None,
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    files: Mapping[str, bytes],
+    limits: ContainerLimits,
+) -> Program | Container:
+    if image is None:
+        return Program(command, {**ENVIRONMENT, **environment}, files)
+    inside = {name: value for name, value in ENVIRONMENT.items() if name != "PATH"}
+    return Container(image, command, {**inside, **environment}, files, limits)
+
+
+def _output(image: Image | None, words: Sequence[str], files: Mapping[str, bytes], seconds: float) -> tuple[int, bytes]:
+    """A command's exit code and output; the code is -1 where it does not end in time."""
+    program = _started(image, words, {}, files, ContainerLimits(_PROBE_MB))
+    deadline, output = time.monotonic() + seconds, b""
+    try:
+        while select.select([program.output], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            data = program.output.read(1 << 16)
+            if not data:
+                return program.wait(), output
+            output += data
+        return -1, output
+    finally:
+        program.end()
+
+
+def build(tool: Tool, source: Path) -> bytes:
     """The program of the warm process, compiled once per Dafny and source into the user's cache folder.
 
     Raises:
@@ -120,23 +151,18 @@ def build(tool: Tool, source: Path) -> Path:
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     built = Path(base, "rlvr_exp", "dafny", key, "warm.exe")
     if built.exists():
-        return built
-    built.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    fresh = built.with_name(f"warm.{os.getpid()}.exe")
+        return built.read_bytes()
     names = ("DafnyPipeline", "BoogieExecutionEngine", "BoogieCore", "BoogieBasetypes", "BoogieVCGeneration")
     libraries = [f"-r:{tool.library}/{name}.dll" for name in names] + [f"-r:{tool.library}/Dafny.exe"]
-    command = ["mcs", *libraries, f"-out:{fresh}", str(source)]
-    remedy = "verifier.warm=false, or Debian's dafny"
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_BUILD_S, check=False)
-    except subprocess.TimeoutExpired as slow:
-        got = f"no end within {slow.timeout:g} s"
-        raise _problem("verifier.warm", "the warm judge does not compile", got, f"try again, or {remedy}") from None
-    if done.returncode:
-        output = (done.stdout + done.stderr).strip()[-400:]
-        raise _problem("verifier.warm", "the warm judge does not compile", output, remedy)
-    fresh.replace(built)
-    return built
+    words = ["sh", "-c", _COMPILE, "sh", "mcs", *libraries, "-out:warm.exe", source.name]
+    code, output = _output(tool.image, words, {source.name: text}, _BUILD_S)
+    if code:
+        fault = f"no end within {_BUILD_S} s" if code < 0 else output.decode(errors="replace").strip()[-400:]
+        remedy = "try again, or verifier.warm=false, or Debian's dafny"
+        raise _problem("verifier.warm", "the warm judge does not compile", fault, remedy)
+    built.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    write_bytes(built, output)
+    return output
 
 
 def _problem(where: str, what: str, got: str, remedy: str) -> InputError:
