@@ -11,6 +11,7 @@ from rlvr_exp.config.adapter import is_adapter
 from rlvr_exp.config.benchmark import OfShape
 from rlvr_exp.config.cascade import of_cascade, of_several_turns, starts_missing
 from rlvr_exp.config.checkpoint_files import checkpoint_problems
+from rlvr_exp.config.images import build_command, find_image
 from rlvr_exp.config.infer import STDIN, Infer
 from rlvr_exp.config.model import Model, base
 from rlvr_exp.config.optimizer import AdamW8bit
@@ -99,12 +100,15 @@ def loads_weights(config: Config) -> bool:
 
 
 def dafny_missing(verifier: DafnyVerifierOptions) -> Iterator[MissingArtifact]:
-    """Dafny itself, or the docker that holds it."""
-    program, where = ("docker", "verifier.image") if verifier.image else (verifier.path or "dafny", "verifier.path")
-    if shutil.which(program) is None:
-        what = "docker is not on the PATH" if verifier.image else "Dafny is not there"
-        command = "" if verifier.image else "apt-get install dafny"
-        yield MissingArtifact(InputProblem(where, what, verifier.image or program, remedy=INSTALL_DAFNY), command)
+    """Dafny itself, or the image that holds it."""
+    if verifier.image:
+        try:
+            find_image(verifier.image)
+        except InputError as fault:
+            yield from (MissingArtifact(problem, build_command(verifier.image)) for problem in fault.problems)
+    elif shutil.which(program := verifier.path or "dafny") is None:
+        problem = InputProblem("verifier.path", "Dafny is not there", program, remedy=INSTALL_DAFNY)
+        yield MissingArtifact(problem, "apt-get install dafny")
 
 
 def _rows(verify: Verify) -> Iterator[MissingArtifact]:

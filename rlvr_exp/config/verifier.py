@@ -70,7 +70,7 @@ class DafnyVerifierOptions(Verifier):
     path: str = ""
     """The Dafny to use; empty: `dafny` on the PATH."""
     image: str = ""
-    """A docker image whose entry point is Dafny, in place of a path."""
+    """An image of podman or docker that holds Dafny, in place of a path."""
     warm: bool = True
     """Verify many programs in one process where this Dafny can (2.3, with the mono compiler installed)."""
     rlimit: int = option(20_000_000, low=0)

@@ -15,9 +15,12 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from rlvr_exp.config.images import Image
 from rlvr_exp.sandbox.tools import Lost, Supervised, Usage, private_folder, tree, usage_of
+
+if TYPE_CHECKING:  # The sandbox runs on a bare interpreter, without Hydra, which the schemas need.
+    from rlvr_exp.config.images import Image
 
 _FOLDER = "/work"
 _READY, _GO = b"ready\n", b"go\n"
@@ -39,7 +42,7 @@ class ContainerLimits:
 
 
 def run_words(
-    image: Image, name: str, uid: int, environment: Mapping[str, str], limits: ContainerLimits
+    image: "Image", name: str, uid: int, environment: Mapping[str, str], limits: ContainerLimits
 ) -> tuple[str, ...]:
     """The engine's words that start a container, up to the command's own."""
     own = {**environment, "HOME": _FOLDER, "TMPDIR": _FOLDER}
@@ -72,7 +75,7 @@ class Container(Supervised):
 
     def __init__(
         self,
-        image: Image,
+        image: "Image",
         command: Sequence[str],
         environment: Mapping[str, str],
         files: Mapping[str, bytes],
@@ -123,7 +126,7 @@ class Container(Supervised):
         return [self._engine, "rm", "--force", self.name]
 
     def _go(self, content: bytes, deadline: float) -> None:
-        self.input.write(content)
+        self.send(content)
         read = b""
         while read != _READY:
             poll = select.poll()
@@ -136,7 +139,7 @@ class Container(Supervised):
             read += data
         self._inside = self._pid()
         self._isolated = _isolation(self._inside)
-        self.input.write(_GO)
+        self.send(_GO)
 
     def _pid(self) -> int:
         """The process of this machine that is the container's first."""

@@ -28,7 +28,7 @@ _FACTS = ".isolation"
 _FILE_BYTES, _OPEN_FILES = 64 << 20, 256
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE_KB = resource.getpagesize() >> 10
-_NO_STREAMS: dict[str, Any] = {name: subprocess.DEVNULL for name in ("stdin", "stdout", "stderr")}
+_NO_STREAMS: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,12 @@ class Supervised:
         """The usage of all its processes; ended processes count once their parent has reaped them."""
         return usage_of(_below(self.pid))
 
+    def send(self, data: bytes) -> None:
+        """Write all of it to its input. Raises OSError where its end of the pipe is gone."""
+        left = memoryview(data)
+        while left:
+            left = left[self.input.write(left) :]
+
     def wait(self) -> int:
         """The exit status, once it has ended by itself."""
         return self._process.wait()
@@ -112,7 +118,9 @@ class Program(Supervised):
         files: files put into the folder, by name.
     """
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str], files: Mapping[str, bytes] | None = None):
+    def __init__(
+        self, command: Sequence[str], environment: Mapping[str, str], files: Mapping[str, bytes] | None = None
+    ):
         folder = private_folder()
         for name, content in (files or {}).items():
             (folder / name).write_bytes(content)

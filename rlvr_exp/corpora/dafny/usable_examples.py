@@ -15,6 +15,7 @@ from rlvr_exp.core.errors import RlvrError
 from rlvr_exp.corpora.dafny.resolve import Resolver
 from rlvr_exp.corpora.row_files import write_rows
 from rlvr_exp.records.context import RunContext
+from rlvr_exp.sandbox.tools import Lost
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.dafny.example import DafnyExample
 from rlvr_exp.tasks.dafny.example_rows import row_of
@@ -28,7 +29,6 @@ from rlvr_exp.verifiers.base import Request, Verdict
 from rlvr_exp.verifiers.dafny import guards
 from rlvr_exp.verifiers.dafny.declarations import read_declarations
 from rlvr_exp.verifiers.dafny.guards import Protect
-from rlvr_exp.verifiers.dafny.run import Lost
 from rlvr_exp.verifiers.dafny.soundness_rules import without_limits
 from rlvr_exp.verifiers.dafny.verifier import DafnyVerifier
 

@@ -6,6 +6,8 @@ it. A process that does not start is started once more before it counts as lost.
 line.
 """
 
+import base64
+import math
 import select
 import time
 from collections.abc import Callable, Sequence
@@ -13,8 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from rlvr_exp.sandbox.tools import Program, Usage
-from rlvr_exp.verifiers.dafny.tool import ENVIRONMENT, Tool, build
+from rlvr_exp.sandbox.containers import Container, ContainerLimits
+from rlvr_exp.sandbox.tools import Lost, Program, Usage
+from rlvr_exp.verifiers.dafny.tool import Tool, build
 
 End = Literal["done", "stopped", "cpu", "wall", "memory", "crash"]
 _ENDS: dict[int, End] = {98: "stopped", 99: "crash"}
@@ -37,6 +40,8 @@ datatype Tree = Leaf | Node(Tree, int, Tree)
 """
 _TICK_S = 0.05
 _MOST_PROGRAMS, _MOST_MB = 400, 700
+_LEAST_MB, _SPARE_MB, _SPARE_S = 2048, 256, 5
+"""A container's own limits lie beyond those that are watched here, which say what was reached; no warm one has less."""
 _START_S = 120.0
 """Seconds within which a warm process is ready, the first time; an idle machine takes a second or two."""
 _MOST_MESSAGE = 200
@@ -64,14 +69,10 @@ class Run:
     cpu_s: float = 0.0
 
 
-class Lost(Exception):
-    """No process starts: each attempt crashed, or was not ready in time. The message says which, for each."""
-
-
 class _Watch:
     """One program's clocks. Reading waits in ticks and raises the limit that was reached."""
 
-    def __init__(self, program: Program, limits: RunLimits, before: Usage):
+    def __init__(self, program: Program | Container, limits: RunLimits, before: Usage):
         self._program, self._limits, self._before = program, limits, before
         self._deadline = time.monotonic() + limits.wall_s
         self.cpu_s = 0.0
@@ -97,7 +98,8 @@ class Warm:
     def __init__(self, tool: Tool, options: Sequence[str], start_s: float = _START_S):
         self._tool, self._options, self._start_s = tool, list(options), start_s
         self._built = build(tool, _SOURCE)
-        self._program: Program | None = None
+        self._program: Program | Container | None = None
+        self._most_mb = _LEAST_MB
         self._count = 0
         self._idle = Usage(0.0, 0.0)
         self._buffer = bytearray()
@@ -108,6 +110,9 @@ class Warm:
         Raises:
             Lost: no process starts.
         """
+        if limits.memory_mb > self._most_mb:
+            self.close()
+            self._most_mb = limits.memory_mb
         run = self._judge(self._program or self._start(), text, extra, limits, may_prove)
         broken = run.end in ("crash", "cpu", "wall", "memory")
         if broken or self._count >= _MOST_PROGRAMS or self._idle.memory_mb > _MOST_MB:
@@ -123,7 +128,7 @@ class Warm:
             self._program.end()
             self._program = None
 
-    def _start(self) -> Program:
+    def _start(self) -> Program | Container:
         """Start a process, with a second attempt of twice the seconds: a machine under load is slow and not broken, and
         a process that was killed for another's memory starts the next time."""
         faults = []
@@ -134,13 +139,17 @@ class Warm:
             faults.append(started)
         raise Lost(f"the warm Dafny did not start: {faults[0]}; then {faults[1]}")
 
-    def _started(self, start_s: float) -> Program | str:
+    def _started(self, start_s: float) -> Program | Container | str:
         """A process that is ready, or why it is not."""
         words = "\t".join([*self._options, "/trace", FILE])
-        environment = {**ENVIRONMENT, "MONO_PATH": self._tool.library}
-        command = ["mono", str(self._built), self._tool.library, words]
-        program = self._program = Program(command, environment, {FILE: _WARM_UP})
+        command = ["mono", "warm.exe", self._tool.library, words]
+        files = {FILE: _WARM_UP.encode(), "warm.exe": self._built}
+        most = ContainerLimits(self._most_mb + _MOST_MB + _SPARE_MB)
         self._count, self._buffer = 0, bytearray()
+        try:
+            program = self._program = self._tool.start(command, {"MONO_PATH": self._tool.library}, files, most)
+        except Lost as fault:
+            return str(fault)
         head = self._frame(program, _Watch(program, RunLimits(start_s, start_s, 1 << 20), Usage(0.0, 0.0)))
         if not isinstance(head, str) and head[0] == ["ready"]:
             self._idle = program.usage()
@@ -154,16 +163,21 @@ class Warm:
         return spent.get(str(head), "it broke down before it was ready") + (f" and said {output!r}" if output else "")
 
     def _judge(
-        self, program: Program, text: str, extra: Sequence[str], limits: RunLimits, may_prove: Callable[[], bool]
+        self,
+        program: Program | Container,
+        text: str,
+        extra: Sequence[str],
+        limits: RunLimits,
+        may_prove: Callable[[], bool],
     ) -> Run:
-        (program.folder / FILE).write_bytes(text.encode())
         watch = _Watch(program, limits, self._idle)
         self._count += 1
         try:
-            _send(program, "\t".join([*self._options, *extra, "/trace", FILE]))
+            words = "\t".join([*self._options, *extra, "/trace", FILE])
+            program.send(base64.b64encode(text.encode()) + b"\n" + words.encode() + b"\n")
             frame = self._frame(program, watch)
             if not isinstance(frame, str) and frame[0] == ["resolved"]:
-                _send(program, "go" if may_prove() else "stop")
+                program.send(b"go\n" if may_prove() else b"stop\n")
                 frame = self._frame(program, watch)
         except OSError:  # its end of the pipe is gone
             frame = "crash"
@@ -175,7 +189,7 @@ class Warm:
         code = int(words[1])
         return Run(_ENDS.get(code, "done"), output, code, watch.cpu_s)
 
-    def _frame(self, program: Program, watch: _Watch) -> tuple[list[str], str] | End:
+    def _frame(self, program: Program | Container, watch: _Watch) -> tuple[list[str], str] | End:
         """The next frame: its words and its text; or why there is none. Other output is the message of a crash."""
         while True:
             head, newline, rest = bytes(self._buffer).partition(b"\n")
@@ -208,7 +222,8 @@ class Cold:
         if not may_prove():
             return Run("stopped", code=98)
         command = [*self._tool.command, *self._options, *extra, FILE]
-        program = Program(command, ENVIRONMENT, {FILE: text})
+        most = ContainerLimits(limits.memory_mb + _SPARE_MB, math.ceil(limits.cpu_s) + _SPARE_S)
+        program = self._tool.start(command, {}, {FILE: text.encode()}, most)
         try:
             return self._read(program, _Watch(program, limits, Usage(0.0, 0.0)))
         finally:
@@ -216,7 +231,7 @@ class Cold:
 
     def isolated(self) -> list[str]:
         """What a process is isolated from."""
-        program = Program(["true"], ENVIRONMENT)
+        program = self._tool.start(["true"], {}, {}, ContainerLimits(_LEAST_MB))
         program.wait()
         found = program.isolated()
         program.end()
@@ -225,7 +240,7 @@ class Cold:
     def close(self) -> None:
         """Nothing outlives a run."""
 
-    def _read(self, program: Program, watch: _Watch) -> Run:
+    def _read(self, program: Program | Container, watch: _Watch) -> Run:
         output = bytearray()
         while True:
             ended = watch.tick()
@@ -239,11 +254,7 @@ class Cold:
             if len(output) < _LONGEST:
                 output += data
         code = program.wait()
-        return Run("crash" if code >= 126 else "done", output.decode(errors="replace"), code, watch.cpu_s)
-
-
-def _send(program: Program, line: str) -> None:
-    program.input.write(line.encode() + b"\n")
+        return Run("crash" if code >= 125 else "done", output.decode(errors="replace"), code, watch.cpu_s)
 
 
 def _readable(fd: int) -> bool:

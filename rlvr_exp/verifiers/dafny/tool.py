@@ -19,6 +19,7 @@ from pathlib import Path
 from rlvr_exp.config.images import Image, find_image
 from rlvr_exp.config.verifier import INSTALL_DAFNY
 from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.core.files import replacing
 from rlvr_exp.sandbox.containers import Container, ContainerLimits
 from rlvr_exp.sandbox.tools import Lost, Program
 
@@ -46,7 +47,11 @@ class Tool:
     """The image that holds all of it; None: this machine."""
 
     def start(
-        self, command: Sequence[str], environment: Mapping[str, str], files: Mapping[str, bytes], limits: ContainerLimits
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        files: Mapping[str, bytes],
+        limits: ContainerLimits,
     ) -> Program | Container:
         """A program beside this Dafny; `limits` are those of its container, where it has one.
 
@@ -74,7 +79,7 @@ def find(path: str = "", image: str = "") -> Tool:
     if not image:
         if (found := shutil.which(path or "dafny")) is None:
             raise _problem("verifier.path" if path else "dafny", "Dafny is not there", path, INSTALL_DAFNY)
-        return _probed(found, None)
+        return _probed(os.path.abspath(found), None)
     if path:
         raise _problem("verifier.image", "cannot be set together with verifier.path", image, "set one of them")
     try:
@@ -161,7 +166,8 @@ def build(tool: Tool, source: Path) -> bytes:
         remedy = "try again, or verifier.warm=false, or Debian's dafny"
         raise _problem("verifier.warm", "the warm judge does not compile", fault, remedy)
     built.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    write_bytes(built, output)
+    with replacing(built) as fresh:
+        fresh.write_bytes(output)
     return output
 
 

@@ -22,6 +22,7 @@ from rlvr_exp.config.verifier import Cache, DafnyVerifierOptions, Sandbox
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.sandbox import wire
 from rlvr_exp.sandbox.pool.cpu_budget import usable
+from rlvr_exp.sandbox.tools import Lost
 from rlvr_exp.tasks.dafny.syntax import Unreadable
 from rlvr_exp.tasks.dafny.tokens import has_directive, plain, printed
 from rlvr_exp.tasks.formats.dafny import DafnyProblem, Protect
@@ -32,7 +33,7 @@ from rlvr_exp.verifiers.dafny.declarations import Facts, ProgramDeclarations, re
 from rlvr_exp.verifiers.dafny.guards import Violation
 from rlvr_exp.verifiers.dafny.logs import Report
 from rlvr_exp.verifiers.dafny.resolve_then_verify import ResolveThenVerify
-from rlvr_exp.verifiers.dafny.run import Lost, Run, RunLimits, Warm
+from rlvr_exp.verifiers.dafny.run import Run, RunLimits, Warm
 from rlvr_exp.verifiers.dafny.soundness_rules import without_limits
 from rlvr_exp.verifiers.dafny.tool import find
 from rlvr_exp.verifiers.engine import CachedVerifier, Judgement, VerificationJob

@@ -1,6 +1,7 @@
 // Judges one program after another in one process, as the command line of Dafny 2.3 does in a process of its own.
 //
-// Reads a line of command-line words separated by tabs, answers "resolved 0" once the program has parsed and resolved,
+// Reads a line of a program in base 64, written to the file that is the last of the next line's words, separated by tabs;
+// answers "resolved 0" once the program has parsed and resolved,
 // goes on to the proofs when the next line is "go", and ends with "done CODE LENGTH" and LENGTH bytes of output, CODE
 // being the command line's exit code (98: stopped at "resolved", 99: Dafny failed). What a program makes Dafny print
 // is only ever inside those bytes.
@@ -36,7 +37,9 @@ static class Warm {
     string line;
     while ((line = input.ReadLine()) != null) {
       string said;
-      int code = Run(line.Split('\t'), true, out said);
+      var words = input.ReadLine().Split('\t');
+      File.WriteAllBytes(words[words.Length - 1], Convert.FromBase64String(line));
+      int code = Run(words, true, out said);
       Write(fresh);
       Say("done " + code, said);
     }

@@ -13,11 +13,12 @@ import pytest
 
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.core.errors import BAD_INPUT, InputError
+from rlvr_exp.sandbox.tools import Lost
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.formats.dafny import DafnyProblem
 from rlvr_exp.verifiers.base import Request
 from rlvr_exp.verifiers.dafny import options, tool
-from rlvr_exp.verifiers.dafny.run import Lost, RunLimits, Warm
+from rlvr_exp.verifiers.dafny.run import RunLimits, Warm
 from rlvr_exp.verifiers.dafny.tool import Tool
 from rlvr_exp.verifiers.dafny.verifier import DafnyVerifier
 
