@@ -173,8 +173,8 @@ class Warm:
         watch = _Watch(program, limits, self._idle)
         self._count += 1
         try:
-            words = "\t".join([*self._options, *extra, "/trace", FILE])
-            program.send(base64.b64encode(text.encode()) + b"\n" + words.encode() + b"\n")
+            line = "\t".join([*self._options, *extra, "/trace", FILE])
+            program.send(base64.b64encode(text.encode()) + b"\n" + line.encode() + b"\n")
             frame = self._frame(program, watch)
             if not isinstance(frame, str) and frame[0] == ["resolved"]:
                 program.send(b"go\n" if may_prove() else b"stop\n")

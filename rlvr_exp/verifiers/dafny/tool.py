@@ -71,7 +71,7 @@ def find(path: str = "", image: str = "") -> Tool:
 
     Args:
         path: the program; empty: `dafny` on the PATH.
-        image: a docker image whose entry point is Dafny; takes the place of `path`.
+        image: an image of podman or docker with Dafny; takes the place of `path`.
 
     Raises:
         InputError: both are set, none is there, or its version is unknown.
