@@ -1,5 +1,6 @@
 """Container images on this machine: which of podman and docker has one. Starts no container, fetches nothing."""
 
+import shlex
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -35,13 +36,16 @@ def find_image(name: str) -> Image:
         if isinstance(found, Image):
             return found
         faults.append(f"{Path(engine).name}: {found}")
-    what = "no engine here holds the image" if faults else "neither podman nor docker is on the PATH"
-    raise InputError(InputProblem("verifier.image", what, "; ".join([name, *faults]), remedy=build_command(name)))
+    what, first = "no engine here holds the image", ""
+    if not faults:
+        what, first = "neither podman nor docker is on the PATH", "apt-get install podman, then "
+    remedy = first + build_command(name)
+    raise InputError(InputProblem("verifier.image", what, "; ".join([name, *faults]), remedy=remedy))
 
 
 def build_command(name: str) -> str:
     """The command that makes an image of Debian's Dafny, with docker in place of podman just as well."""
-    return f"podman build -t {name} - < {CONTAINERFILE}"
+    return f"podman build -t {name} - < {shlex.quote(str(CONTAINERFILE))}"
 
 
 def _inspect(engine: str, name: str) -> Image | str:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from rlvr_exp.config import compose
+from rlvr_exp.config.images import build_command
 from rlvr_exp.config.needs import missing_artifacts
 from rlvr_exp.core.errors import InputError
 
@@ -101,7 +102,10 @@ def test_an_optimizers_package_comes_with_its_command(monkeypatch: pytest.Monkey
     [
         (["+stage=grpo", "data=dafny"], ["apt-get install dafny"]),
         (["+stage=verify", "verifier=dafny", "verify.input=samples"], ["apt-get install dafny"]),
-        (["+stage=verify", "verifier=dafny", "verifier.image=dafny:4", "verify.input=samples"], [""]),
+        (
+            ["+stage=verify", "verifier=dafny", "verifier.image=dafny:4", "verify.input=samples"],
+            [build_command("dafny:4")],
+        ),
         (["+stage=infer", "data=dafny", "infer.verify=false", "infer.input=-"], []),
         (["+stage=grpo"], []),
     ],
