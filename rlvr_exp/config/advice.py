@@ -1,7 +1,7 @@
 """Advice of an expert on a configuration that can run: values that hardly anyone means, for the size of the model and the
 kind of training. Nothing here is refused."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from rlvr_exp.config.adapter import recorded
@@ -42,7 +42,9 @@ def advice(config: Config) -> list[str]:
     """One line each, over all roles."""
     if not reads(config, "model"):
         return []
-    found = list(_extremes(config))
+    found = list(
+        extremes(lambda node, name: getattr(getattr(config, node), name, None) if reads(config, node) else None)
+    )
     found += _on_policy(config)
     for role in config.roles:
         found += [f"roles.{role}: {text}" for text in _on_policy(of_role(config, role)) if text not in found]
@@ -56,11 +58,15 @@ def _on_policy(config: Config) -> Iterator[str]:
     yield from _on_wording(config)
 
 
-def _extremes(config: Config) -> Iterator[str]:
+def extremes(read: Callable[[str, str], Any]) -> Iterator[str]:
+    """Options past the tables' borders, in words.
+
+    Args:
+        read: from a node and the name of an option in it to its value; None: not of this run.
+    """
     for table, side in ((HIGHEST, 1), (LOWEST, -1)):
         for option, (border, usual, effect) in table.items():
-            node, name = option.split(".")
-            value = getattr(getattr(config, node), name, None) if reads(config, node) else None
+            value = read(*option.split("."))
             if value is not None and side * value > side * border:
                 yield f"{option}={value:g} is meant by hardly anyone, {usual} is usual: {effect}"
 
@@ -81,7 +87,11 @@ def _on_rate(config: Config) -> Iterator[str]:
         return
     if isinstance(config.optimizer, SGD):  # Its rate has another unit.
         return
-    size = _facts(config).parameters
+    yield from far_rate(rate, _facts(config).parameters, imitates, adapter)
+
+
+def far_rate(rate: float, size: int, imitates: bool, adapter: bool) -> Iterator[str]:
+    """A rate far from the usual one, in words."""
     usual = usual_rate(size, imitates, adapter)
     words = f"optimizer.lr={usual:g} is {rate_in_words(size, imitates, adapter)}"
     if rate > TOO_HIGH * usual:

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from html import escape
 
 from rlvr_exp.records.rollout_files import RolloutRow
+from rlvr_exp.report.cause import Finding, Weight
 from rlvr_exp.report.curves import words
 from rlvr_exp.report.diagnosis import NOTHING, Diagnosis
-from rlvr_exp.report.finding import Finding, Weight
 
 MOST_TEXT = 600
 WEIGHTS = {Weight.BLOCKS: "blocks learning", Weight.HOLDS_BACK: "holds it back", Weight.NOTE: "note"}

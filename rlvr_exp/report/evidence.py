@@ -16,6 +16,9 @@ from rlvr_exp.records.rollout_files import RolloutRow
 from rlvr_exp.records.tracking import Row
 from rlvr_exp.report.step_counts import StepCounts
 
+OFF = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0, "stop": []}
+"""Options of the sampling, by the values at which they change nothing."""
+
 
 @dataclass(frozen=True)
 class Share:
@@ -97,11 +100,84 @@ class Evidence:
             node = node[part]
         return node
 
+    def class_of(self, node: str) -> str:
+        """The name of a node's class."""
+        return str(self.option(f"{node}._target_", "")).rsplit(".", 1)[-1]
+
+    def of_model(self, name: str) -> Any:
+        """What the manifest counts of the model."""
+        return (self.manifest.get("model") or {}).get(name)
+
+    @property
+    def by_adam(self) -> bool:
+        """Whether the optimizer divides gradients by their size, so that its rate is the size of a step."""
+        return self.class_of("optimizer") in ("Adam", "AdamW", "AdamW8bit", "Muon")
+
+    @property
+    def adapts(self) -> bool:
+        """Whether an adapter is trained."""
+        return any("lora" in part for part in self.of_model("trained_by_part") or ())
+
+    @cached_property
+    def success(self) -> "Trend | None":
+        """Verified success over the run, in training where there is any."""
+        return trend(self.series, lambda one: one.group_success)
+
+    @cached_property
+    def outcome(self) -> tuple[str, str]:
+        """rose, fell, level or unknown: verified success, held out where it was measured, else in training; in words."""
+        for metric in ("pass_at_1", "pass_at_1_greedy"):
+            if metric in self.change:
+                change = self.change[metric]
+                moved = "rose" if change["low"] > 0 else "fell" if change["high"] < 0 else "level"
+                return moved, f"Held-out success changed by {in_points(change)}"
+        moved_in = self.success if self.step_counts else None
+        if moved_in is None:
+            return "unknown", "Success was not measured twice"
+        words = f"Success in training went from {moved_in.first:.1%} to {moved_in.last:.1%}"
+        return ("rose" if moved_in.rose else "fell" if moved_in.fell else "level"), words
+
+    @property
+    def rose(self) -> bool:
+        return self.outcome[0] == "rose"
+
+    @property
+    def losses(self) -> list[str]:
+        """Held-out rates that fell with their full interval, and success in training that did, at the end or halfway, in
+        words."""
+        fell = [f"{name} changed by {in_points(change)}" for name, change in self.change.items() if change["high"] < 0]
+        halfway = trend(self.series[: 2 * len(self.series) // 3], lambda one: one.group_success)
+        for moved, when in ((self.success, ""), (halfway, " halfway")):
+            if moved is not None and moved.fell and not self.rose:
+                fell.append(f"success went from {moved.first:.1%} to {moved.last:.1%}{when}")
+        return fell
+
+    @property
+    def entropies(self) -> str:
+        """Where the entropy went, in words; empty without any."""
+        points = self.column("entropy")
+        first, last = middle(points[:1]), middle(late(points))
+        return f"Entropy of a token: {first:.3g} nats at first, {last:.3g} at last." if points else ""
+
+    @property
+    def drawn_otherwise(self) -> list[str]:
+        """Options of the sampling in which training and evaluation differ."""
+        return [
+            name for name, off in OFF.items()
+            if self.option(f"algorithm.{name}", off) != self.option(f"evaluation.{name}", off)
+        ]  # fmt: skip
+
     def column(self, name: str) -> list[tuple[int, float]]:
         """(step, value) of a metric where it is a number; of an entropy that was only estimated, the estimate."""
         if name == "entropy" and not any(row.get(name) is not None for row in self.metrics):
             name = "entropy/estimate"
         return [(int(row["step"] or 0), value) for row in self.metrics if (value := row.get(name)) is not None]
+
+
+def in_points(change: Mapping[str, float]) -> str:
+    """A difference of rates with its interval."""
+    value, low, high = (100 * change[key] for key in ("value", "low", "high"))
+    return f"{value:+.1f} points [{low:+.1f}, {high:+.1f}]"
 
 
 def early(values: Sequence[Any]) -> Sequence[Any]:
@@ -131,10 +207,10 @@ def share(step_counts: Sequence[StepCounts], count: Callable[[StepCounts], int],
     return Share(sum(map(count, step_counts)), sum(getattr(one, of) for one in step_counts))
 
 
-def beginning(step_counts: Sequence[StepCounts]) -> Sequence[StepCounts]:
-    """The first step, whose samples precede every update, or as many steps as hold two dozen samples."""
+def beginning(step_counts: Sequence[StepCounts], of: str = "samples") -> Sequence[StepCounts]:
+    """The first step, whose samples precede every update, or as many steps as hold two dozen samples, or groups."""
     part = step_counts[:1]
-    while len(part) < len(step_counts) and sum(one.samples for one in part) < LEAST["groups"]:
+    while len(part) < len(step_counts) and sum(getattr(one, of) for one in part) < LEAST["groups"]:
         part = step_counts[: len(part) + 1]
     return part
 
@@ -147,6 +223,15 @@ def onset(
         return 0
     reached = (one.step for one in step_counts if getattr(one, of) and count(one) / getattr(one, of) >= least)
     return next(reached, step_counts[-1].step if step_counts else 0)
+
+
+def halfway(step_counts: Sequence[StepCounts], read: Callable[[StepCounts], Sequence[float]]) -> int:
+    """The first step whose mean over groups has made half of the whole move; 0 without any."""
+    means = [(one.step, fmean(values)) for one in step_counts if (values := read(one))]
+    if not means:
+        return 0
+    (_, first), (last, end) = means[0], means[-1]
+    return next((step for step, mean in means if abs(mean - first) * 2 >= abs(end - first)), last)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """The diagnosis names the first cause: runs in memory, each sick in one way, and healthy ones of many kinds."""
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -8,11 +9,13 @@ from hypothesis import strategies as st
 from sick_world import World, changed
 from sicknesses import LATE, SICK, failing, garbage, hacked
 
+import rlvr_exp
 from rlvr_exp.config.stages import STAGES, trains
 from rlvr_exp.report import Report
-from rlvr_exp.report.diagnosis import PIPELINE, Diagnosis, diagnose
+from rlvr_exp.report.cause import Finding, Weight
+from rlvr_exp.report.causes import CAUSES
+from rlvr_exp.report.diagnosis import Diagnosis, diagnose
 from rlvr_exp.report.evidence import Evidence, Share
-from rlvr_exp.report.finding import Finding, Weight
 from rlvr_exp.report.step_counts import count_step
 
 
@@ -103,10 +106,12 @@ def test_what_was_so_from_the_start_comes_before_what_came_later():
     assert causes[0] == "reward_hacking" and "parse" in causes
 
 
-def test_each_cause_has_its_place():
-    found = {cause for cause, _ in SICK.values()}
-    assert found <= set(PIPELINE)
-    assert len(set(PIPELINE)) == len(PIPELINE)
+def test_the_table_names_the_causes_of_the_page():
+    """Each row explains causes that exist, and stands in the table of docs/report.md."""
+    names = {cause.name for cause in CAUSES}
+    page = (Path(rlvr_exp.__file__).parent / "docs/report.md").read_text()
+    assert {name for cause in CAUSES for name in cause.explains} <= names
+    assert [name for name in names if f"`{name}`" not in page] == []
 
 
 @pytest.mark.parametrize(
@@ -117,7 +122,7 @@ def test_each_cause_has_its_place():
             "parse",
         ),
         ("3 of 16 gold answers of the training tasks do not pass:\nt1: no_verdict: gone\nx", "no_verdict"),
-        ("9 of 16 gold answers of the training tasks do not pass:\nt1: failed (timeout): slow\nx", "golds"),
+        ("9 of 16 gold answers of the training tasks do not pass:\nt1: failed (timeout): slow\nx", "alike"),
         (
             "verifier python_io: 30 of 64 requests had no verdict, allowed share 0.05. Last reason: gone. Fix the cause, or",
             "no_verdict",

@@ -1,0 +1,186 @@
+"""What can be wrong with what was learned: it belongs to the training tasks, it narrows the answers, or it is a loss."""
+
+import re
+from collections.abc import Sequence
+
+from rlvr_exp.config.advice import extremes, far_rate
+from rlvr_exp.report.cause import Cause, Sign, Weight
+from rlvr_exp.report.evidence import Evidence, Share, halfway, in_points, late, middle, share
+from rlvr_exp.report.step_counts import StepCounts
+
+GAP = 0.05
+"""Part of success by which training must have risen more than the held-out tasks, beyond both intervals."""
+NARROWER, LOST = 0.8, 0.02
+"""Entropy as a part of its first value, and the fall of pass@k, from which a rise of pass@1 is a sharpening."""
+UNTAUGHT, LEARNED = 0.4, 1.0
+"""Share of answers without a program after supervised steps that is not yet a policy; the loss, in nats a token, of one that
+knows its texts."""
+
+
+def _overfit(seen: Evidence) -> Sign | None:
+    change = next((seen.change[name] for name in ("pass_at_1", "pass_at_1_greedy") if name in seen.change), None)
+    training = seen.success if seen.step_counts else None
+    if change is None or training is None or not training.low > 0 or training.low - change["high"] <= GAP:
+        return None
+    tasks = {task for one in seen.step_counts for task in one.tasks}
+    facts = {
+        "training": training, "rise": 100 * training.rise, "tasks": len(tasks),
+        "groups": sum(one.groups for one in seen.step_counts), "change": in_points(change),
+    }  # fmt: skip
+    rows = [row for row in reversed(seen.measured) if row.verdict.outcome == "failed"]
+    return Sign(
+        weight=Weight.HOLDS_BACK,
+        onset=halfway(seen.step_counts, lambda one: one.group_success),
+        rows=rows,
+        facts=facts,
+    )
+
+
+def _sharpened(seen: Evidence) -> Sign | None:
+    """The first answer got better and the best of several worse."""
+    several = max(seen.change, key=lambda name: int(name[8:]) if re.fullmatch(r"pass_at_\d+", name) else 0, default="")
+    if "pass_at_1" not in seen.change or not re.fullmatch(r"pass_at_([2-9]|\d\d+)", several):
+        return None
+    one, many = seen.change["pass_at_1"], seen.change[several]
+    points = seen.column("entropy")
+    narrower = middle(late(points)) < NARROWER * middle(points[:1])
+    sure = many["high"] < 0 < one["value"] or (many["value"] <= -LOST and one["low"] > 0 and narrower)
+    if not sure and not (many["value"] <= -LOST / 2 and one["value"] > 0):
+        return None
+    facts = {
+        "k": several[8:], "one": in_points(one), "many": in_points(many),
+        "entropy": seen.entropies,
+    }  # fmt: skip
+    return Sign(weight=Weight.HOLDS_BACK if sure else Weight.NOTE, facts=facts)
+
+
+def _untaught(seen: Evidence) -> Sign | None:
+    """Supervised steps from a policy that wrote no programs: it was none before, either."""
+    if seen.config.get("stage") != "sft" or seen.after is None:
+        return None
+    before, after = (
+        share([one], lambda one: min(one.samples, one.met("parse", "truncated") + one.empty))
+        for one in (seen.before or seen.after, seen.after)
+    )
+    first, last = middle(seen.column("loss")[:1]), middle(late(seen.column("loss")))
+    if min(before.low, after.low) < UNTAUGHT or not LEARNED < last < first:
+        return None
+    facts = {"steps": seen.steps, "first": first, "last": last}
+    return Sign(
+        after, Weight.HOLDS_BACK, rows=[row for row in seen.measured if row.verdict.outcome == "failed"], facts=facts
+    )
+
+
+def _values(seen: Evidence) -> Sign | None:
+    points = late(seen.column("value/explained_variance"))
+    none = Share(sum(value <= 0 for _, value in points), len(points))
+    if none.low <= 0.5 or seen.rose:
+        return None
+    return Sign(none, Weight.HOLDS_BACK, facts={"most": max(value for _, value in points)})
+
+
+def _worse(seen: Evidence) -> Sign | None:
+    """Success fell; said where no other cause accounts for it."""
+    if not seen.trains or not seen.losses:
+        return None
+    first, last = seen.series[:1], late(seen.series)
+    if seen.before is not None and seen.after is not None:
+        first, last = [seen.before], [seen.after]
+    names = sorted({name for one in (*first, *last) for name in one.verdicts})
+    moved = [(_part(last, name).value - _part(first, name).value, name) for name in names if name != "passed"]
+    rise, name = max(moved, default=(0.0, ""))
+    fate = (
+        f"{name} from {_part(first, name).value:.0%} to {_part(last, name).value:.0%} of the answers"
+        if rise > 0
+        else ""
+    )
+    rates = [rate for _, rate in seen.column("learning_rate")]
+    parts = [
+        f"What grew most: {fate}." if fate else "",
+        seen.entropies,
+        f"{seen.changed} held-out answers changed." if seen.changed.of else "",
+        f"The learning rate came to {max(rates):.3g}." if rates else "",
+    ]
+    rows = [row for row in reversed(seen.measured or seen.rollouts) if row.verdict.outcome == "failed"]
+    return Sign(
+        weight=Weight.HOLDS_BACK,
+        onset=seen.steps,
+        rows=rows,
+        facts={"outcome": "; ".join(seen.losses), "parts": " ".join(filter(None, parts))},
+    )
+
+
+def _unusual(seen: Evidence) -> Sign | None:
+    """An option far from any use in a run that did not learn; said where nothing else is found."""
+    if not seen.trains or seen.rose:
+        return None
+    found = list(extremes(lambda node, name: seen.option(f"{node}.{name}")))
+    if seen.by_adam and seen.of_model("total"):
+        imitates = seen.option("stage") == "sft"
+        found += far_rate(float(seen.option("optimizer.lr", 0.0)), seen.of_model("total"), imitates, seen.adapts)
+    return Sign(weight=Weight.HOLDS_BACK, facts={"first": found[0], "all": "; ".join(found)}) if found else None
+
+
+def _part(steps: Sequence[StepCounts], name: str) -> Share:
+    return share(steps, lambda one: one.met(name))
+
+
+OF_OUTCOME = (
+    Cause(
+        "overfit",
+        _overfit,
+        "Overfitting: success rose by {rise:.0f} points in training and by {change} on held-out tasks",
+        "Training went from {training.first:.1%} to {training.last:.1%}; {groups:,} groups sampled {tasks:,} different "
+        "tasks. What was learned belongs to these tasks, or to how they differ from the held-out ones.",
+        "More and more varied training tasks (data.limit, data.path), fewer steps (run.select stops at the best on tasks "
+        "of its own), or a held-out split like the training one.",
+        explains=("few_tasks", "worse", "dead_solved"),
+    ),
+    Cause(
+        "sharpening",
+        _sharpened,
+        "Sharpening: pass@1 changed by {one}, pass@{k} by {many}",
+        "The policy says more often what it could already say, and has lost other answers that were right: it is surer, and "
+        "solves fewer tasks in {k} tries. {entropy}",
+        "Fewer steps or a lower optimizer.lr, algorithm.kl_coef or a small algorithm.entropy_coef, a wider "
+        "algorithm.clip_high, tasks that are rarely solved in place of those that nearly always are "
+        "(algorithm.zero_variance=resample), and run.select.metric by pass@{k}.",
+    ),
+    Cause(
+        "untaught",
+        _untaught,
+        "Too few steps: after {steps} of them {share} held-out answers hold no program",
+        "The loss fell from {first:.3g} to {last:.3g}: the policy is learning its texts, and has not learned them yet.",
+        "More algorithm.max_steps, or a policy that knows the language (model.path, model.name).",
+        explains=("parse", "truncation", "random_policy", "exploding", "none_pass"),
+    ),
+    Cause(
+        "values",
+        _values,
+        "The value function explains nothing: at most {most:.2g} of the variance of returns in {share} rows",
+        "PPO's advantages are then what is paid, without a baseline of the task: noise of the tasks drowns that of the "
+        "answers.",
+        "A higher rate or weight for the values (algorithm.value_coef={option[algorithm.value_coef]} now), more steps, or an "
+        "algorithm whose baseline is the group's (algorithm=grpo).",
+        alone=True,
+    ),
+    Cause(
+        "worse",
+        _worse,
+        "The updates make the policy worse: {outcome}",
+        "Nothing else was found to account for it: what is paid is right, and the steps are larger than what the samples "
+        "can tell. {parts}",
+        "A lower optimizer.lr ({option[optimizer.lr]} now), more tasks in a step (algorithm.prompts_per_step), "
+        "a KL penalty (algorithm.kl_coef), run.select to keep the best checkpoint; read the answers that failed after.",
+        alone=True,
+        later=5,
+    ),
+    Cause(
+        "unusual",
+        _unusual,
+        "An option far from any use: {first}",
+        "The run did not learn, and nothing else was found to account for it: {all}.",
+        "Try what is usual, one option at a time.",
+        alone=True,
+    ),
+)

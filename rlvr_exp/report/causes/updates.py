@@ -1,0 +1,283 @@
+"""What can be wrong between an advantage and the weights: no gradient arrives, it changes the wrong weights, or too little
+of it is left. Updates that break the policy: rlvr_exp.report.causes.breaking."""
+
+import math
+from collections.abc import Callable
+from statistics import fmean, median
+
+from rlvr_exp.report.cause import Cause, Sign, Weight
+from rlvr_exp.report.causes.breaking import DROWNS, OF_BREAKING, penalised
+from rlvr_exp.report.evidence import Evidence, Share, late, middle
+
+NOTHING = 1e-8
+"""A learning rate below it changes no weight that float32 can tell."""
+IDLE_STEPS, MOVED = 10, 0.06
+"""Steps after which a policy should have moved, and the share of answers that change when it does; by the high end."""
+HELD_KL, NEAR_KL, WORTHLESS = 1e-3, 0.05, 0.1
+"""The distance, in nats a token, of a policy that does not leave its reference; of one that is still near it; the rise of
+success that a penalty may allow without being in the way."""
+STRONG_KL = 0.5
+"""Weight of the KL penalty past any in use."""
+FRESH, STALE = 0.01, 0.2
+"""KL to the policy that drew the samples, nats a token: more than rounding for fresh samples; too far for reused ones."""
+CLIPPED, NARROW = 0.4, 0.3
+"""Share of tokens with a clipped ratio past which most of an update is thrown away; past which a range that is narrower than
+rounding throws it away."""
+SCALED = 0.01
+"""The part of a gradient left by clipping, below which little of the update is left."""
+FEW_ADAPTED, FEW_TRAINED = 1e-5, 1e-3
+"""Shares of the parameters, with an adapter and without, below which hardly anything is trained."""
+SCALE_FREE = {"Adam": 1e-8, "AdamW": 1e-8, "AdamW8bit": 1e-8, "Adafactor": 1e-30, "Muon": 1e-8}
+"""Optimizers that divide a gradient by its own size, with the default of the epsilon in the denominator."""
+
+Measure = Callable[[Evidence], Sign | None]
+
+
+def training(measure: Measure) -> Measure:
+    """For runs that train alone."""
+    return lambda seen: measure(seen) if seen.trains else None
+
+
+def _no_rate(seen: Evidence) -> Sign | None:
+    rates = [rate for _, rate in seen.column("learning_rate")]
+    peak, given = max(rates, default=math.nan), float(seen.option("optimizer.lr", 0.0) or 0.0)
+    # A warm-up begins at 0: the first row alone says nothing.
+    if not peak < NOTHING or (len(rates) == 1 and given >= NOTHING):
+        return None
+    warmup = int(seen.option("scheduler.warmup_steps", 0) or 0)
+    why = f"The warm-up takes {warmup} steps and the run has {seen.steps}." if seen.steps < warmup else ""
+    return Sign(weight=Weight.BLOCKS, facts={"idle": Share(len(rates), len(rates)), "peak": peak, "why": why})
+
+
+def _rate_still_rising(seen: Evidence) -> Sign | None:
+    peak = max((rate for _, rate in seen.column("learning_rate")), default=math.nan)
+    given, warmup = (float(seen.option(name, 0) or 0) for name in ("optimizer.lr", "scheduler.warmup_steps"))
+    if seen.steps >= warmup or not NOTHING <= peak < (0.2 if seen.steps >= IDLE_STEPS else 0.02) * given:
+        return None
+    return Sign(weight=Weight.HOLDS_BACK, facts={"warmup": warmup, "steps": seen.steps, "peak": peak})
+
+
+def _rate_gone(seen: Evidence) -> Sign | None:
+    rates = seen.column("learning_rate")
+    idle = Share(sum(rate < NOTHING for _, rate in rates), len(rates))
+    if idle.of <= 3 or idle.value <= 0.5 or idle.count == idle.of:
+        return None
+    last = max(step for step, rate in rates if rate >= NOTHING)
+    facts = {"idle": idle, "peak": max(rate for _, rate in rates), "last": last}
+    return Sign(weight=Weight.HOLDS_BACK, facts=facts)
+
+
+def _no_gradient(seen: Evidence) -> Sign | None:
+    trained = dict(seen.column("samples/trained"))
+    # Without anything to learn from there is no gradient, and that is another cause.
+    norms = [(step, norm) for step, norm in seen.column("grad_norm") if trained.get(step, 1)]
+    none = Share(sum(abs(norm) < 1e-12 for _, norm in norms), len(norms))
+    if none.low <= 0.5 or none.value <= 0.9:
+        return None
+    return Sign(none, Weight.BLOCKS, facts={"learned": sum(trained.values())})
+
+
+def _clipped(seen: Evidence) -> Sign | None:
+    """Little of the updates is left. Optimizers that divide by a gradient's size undo the clipping, until that size
+    comes near their epsilon."""
+    after = dict(seen.column("grad_norm/after"))
+    norms = [(step, norm, after[step]) for step, norm in seen.column("grad_norm") if norm > 0 and after.get(step)]
+    left = [(step, clipped / norm * _undone(seen, norm, clipped)) for step, norm, clipped in norms]
+    few = Share(sum(part < SCALED for _, part in left), len(left))
+    if not few.of or few.value <= 0.9:
+        return None
+    before, now = median(norm for _, norm, _ in norms), median(clipped for _, _, clipped in norms)
+    return Sign(few, Weight.HOLDS_BACK, facts={"norm": before, "clipped": now, "left": middle(left)})
+
+
+def _undone(seen: Evidence, norm: float, clipped: float) -> float:
+    """The factor by which the optimizer undoes the clipping."""
+    kind = seen.class_of("optimizer")
+    count = seen.of_model("trained")
+    if kind not in SCALE_FREE or not count:
+        return norm / clipped if kind in SCALE_FREE else 1.0
+    eps = float(seen.option("optimizer.eps", SCALE_FREE[kind]) or SCALE_FREE[kind])
+    before, now = (size / math.sqrt(count) for size in (norm, clipped))
+    return (before + eps) / (now + eps)
+
+
+def _narrow_range(seen: Evidence) -> Sign | None:
+    """Bounds so narrow that one update moves most ratios past them. GSPO's are narrow by design: of whole answers."""
+    low, high = (float(seen.option(f"algorithm.clip_{side}", 1.0) or 0.0) for side in ("low", "high"))
+    if max(low, high) > FRESH or seen.class_of("algorithm") == "GSPO":
+        return None
+    clipped = [a + b for (_, a), (_, b) in zip(seen.column("clip/low"), seen.column("clip/high"), strict=False)]
+    many = Share(sum(part > NARROW for part in clipped), len(clipped))
+    if not many.of or many.value <= 0.4:
+        return None
+    return Sign(many, Weight.HOLDS_BACK, facts={"low": low, "high": high, "median": median(clipped)})
+
+
+def _untrained(seen: Evidence) -> Sign | None:
+    trained, total = seen.of_model("trained"), seen.of_model("total")
+    least = FEW_ADAPTED if seen.adapts else FEW_TRAINED
+    if not (isinstance(trained, int) and isinstance(total, int) and total and trained / total < least):
+        return None
+    weight = Weight.HOLDS_BACK if trained else Weight.BLOCKS
+    return Sign(weight=weight, facts={"trained": trained, "total": total})
+
+
+def _unmoved(seen: Evidence) -> Sign | None:
+    """Random draws of both evaluations are the same, so an equal policy gives exactly equal answers."""
+    moving = [norm for _, norm in seen.column("grad_norm") if norm > 0]
+    if seen.changed.of < 20 or seen.changed.high > MOVED or seen.steps < IDLE_STEPS or not moving:
+        return None
+    peak = max((rate for _, rate in seen.column("learning_rate")), default=math.nan)
+    weight = Weight.HOLDS_BACK if seen.changed.count else Weight.BLOCKS
+    facts = {"steps": seen.steps, "peak": peak, "norm": middle(seen.column("grad_norm"))}
+    return Sign(seen.changed, weight, facts=facts)
+
+
+def _held(seen: Evidence) -> Sign | None:
+    """Near its reference under a penalty that outweighs the reward: by its size, or by what it allows. The best policy under
+    a penalty b has weights exp(advantage / b), so that success can rise by about cov(advantage, success) / b."""
+    weight = float(seen.option("algorithm.kl_coef", 0.0) or 0.0)
+    distance, steps = middle(late(seen.column("kl"))), seen.steps
+    allowed = _worth_of_advantages(seen) / weight if weight else math.inf
+    idle = weight >= STRONG_KL and distance < HELD_KL and steps >= IDLE_STEPS
+    drowned = penalised(seen) > DROWNS or (allowed < WORTHLESS and steps >= IDLE_STEPS)
+    if not weight or not distance < NEAR_KL or not (idle or drowned) or seen.rose:
+        return None
+    facts = {
+        "distance": distance, "steps": steps, "penalty": penalised(seen),
+        "allowed": f"It lets success rise by about {100 * allowed:.1g} points at most." if 0 < allowed < 1 else "",
+    }  # fmt: skip
+    return Sign(weight=Weight.HOLDS_BACK, facts=facts)
+
+
+def _worth_of_advantages(seen: Evidence) -> float:
+    """Covariance of advantage and success; infinite where nothing was trained on."""
+    learned = [(row.advantage, row.completion.correct) for row in seen.rollouts if row.advantage is not None]
+    if not learned:
+        return math.inf
+    mean = fmean(correct for _, correct in learned)
+    return abs(fmean(advantage * (correct - mean) for advantage, correct in learned))
+
+
+def _other_policy(seen: Evidence) -> Sign | None:
+    told = "the engine that samples is not the policy" in seen.reason or "adapter ignored" in seen.reason
+    return Sign(weight=Weight.BLOCKS) if told else None
+
+
+def _off_ratio(seen: Evidence) -> Sign | None:
+    """Ratios of fresh samples are 1 except for rounding; those of reused samples stay near 1."""
+    used = [seen.option(f"algorithm.{name}", 1) or 1 for name in ("iterations", "rollout_steps", "minibatches")]
+    fresh = all(times == 1 for times in used) and "replay" not in (seen.config.get("algorithm") or {})
+    moved, limit = middle(late(seen.column("kl/old"))), FRESH if fresh else STALE
+    clipped = middle(late(seen.column("clip/low"))) + middle(late(seen.column("clip/high")))
+    # GSPO's ratios are of whole answers, and its narrow bounds clip by design.
+    wide = float(seen.option("algorithm.clip_high", 0.0) or 0.0) > FRESH
+    if not (moved > limit or (wide and clipped > CLIPPED)):
+        return None
+    remedy = (
+        "The two compute different probabilities: see model.dtype, run.probe and sampling filters."
+        if fresh
+        else "Fewer algorithm.iterations or rollout_steps, or a lower optimizer.lr."
+    )
+    facts = {
+        "moved": moved, "limit": limit, "clipped": clipped, "kind": "fresh" if fresh else "reused",
+        "accounts": "rounding" if fresh else "reuse", "remedy": remedy,
+    }  # fmt: skip
+    return Sign(weight=Weight.BLOCKS if moved > 10 * limit else Weight.HOLDS_BACK, facts=facts)
+
+
+RATE = (
+    "optimizer.lr={option[optimizer.lr]} now; 2e-4 to 8e-4 suits the embedded model, 1e-6 to 1e-5 a large one, ten times "
+    "that an adapter. See scheduler.warmup_steps too."
+)
+
+OF_UPDATES = (
+    Cause(
+        "learning_rate",
+        training(_no_rate),
+        "The learning rate is zero in {idle} steps",
+        "Its highest value is {peak:g}: no weight moves by it. {why}",
+        RATE,
+        explains=("unmoved",),
+    ),
+    Cause(
+        "learning_rate",
+        training(_rate_still_rising),
+        "The learning rate stays near zero: the warm-up is longer than the run",
+        "The warm-up takes {warmup:.0f} steps, the run has {steps}: the rate came to {peak:.2g} of {option[optimizer.lr]}.",
+        RATE,
+        explains=("unmoved",),
+    ),
+    Cause(
+        "learning_rate",
+        training(_rate_gone),
+        "The learning rate is zero in {idle} steps",
+        "It is {peak:.2g} at its highest and falls to nothing after step {last}.",
+        RATE,
+    ),
+    Cause(
+        "untrained",
+        training(_untrained),
+        "Hardly a parameter is trained: {trained:,} of {total:,}",
+        "The rest is frozen, and what is left can say little.",
+        "See model.freeze and model.adapter.targets.",
+    ),
+    Cause(
+        "no_gradient",
+        training(_no_gradient),
+        "The gradient is zero in {share} rows",
+        "{learned:,.0f} samples were learned from, and no parameter felt it.",
+        "See which parameters are trained (manifest.json, model.freeze), and that advantages reach the loss.",
+    ),
+    Cause(
+        "clipped",
+        training(_clipped),
+        "Gradients are clipped to next to nothing in {share} rows",
+        "Their norm is {norm:.3g}, {clipped:.2g} after clipping to optimizer.max_grad_norm="
+        "{option[optimizer.max_grad_norm]}: {left:.2g} of an update is left.",
+        "Raise optimizer.max_grad_norm to about the usual norm.",
+    ),
+    Cause(
+        "clip_range",
+        training(_narrow_range),
+        "The clipping range is too narrow: in {share} rows more than 30% of the tokens have a clipped ratio",
+        "algorithm.clip_low={low:g} and clip_high={high:g}: after the first of several updates on the same samples hardly a "
+        "token still counts. Median share: {median:.0%}.",
+        "0.2 on both sides is usual.",
+    ),
+    Cause(
+        "unmoved",
+        training(_unmoved),
+        "The policy has hardly moved: {share} held-out answers changed in {steps} steps",
+        "Held-out tasks are sampled with the same random draws before and after. The highest learning rate was {peak:.2g}; "
+        "gradients have a norm of {norm:.3g}.",
+        "A higher optimizer.lr, or a smaller optimizer.eps; or see whether updates reach the weights that sample "
+        "(sync/probe_gap) and which are trained.",
+    ),
+    Cause(
+        "ratio",
+        training(_other_policy),
+        "The engine that samples is not the policy that is trained",
+        "Their log-probabilities of the same texts differ; the run's own reason has the figures.",
+        "The reason says what to look at.",
+        later=3,
+    ),
+    Cause(
+        "ratio",
+        training(_off_ratio),
+        "Ratio off 1: {moved:.3g} nats a token between sampler and trainer on {kind} samples",
+        "A KL of {limit:g} is what {accounts} accounts for; {clipped:.0%} of tokens have a clipped ratio.",
+        "{remedy}",
+        later=3,
+    ),
+    Cause(
+        "kl_holds",
+        training(_held),
+        "The KL penalty holds the policy at its reference: algorithm.kl_coef={option[algorithm.kl_coef]}",
+        "It is {distance:.2g} nats a token from where it began after {steps} steps, which takes {penalty:.2g} from the "
+        "loss: an answer that passes earns about 1. {allowed}",
+        "A kl_coef of 0 to 0.05 is usual.",
+        explains=("exploding", "unmoved"),
+    ),
+    *OF_BREAKING,
+)
