@@ -146,8 +146,9 @@ class Evidence:
         """Held-out rates that fell with their full interval, and success in training that did, at the end or halfway, in
         words."""
         fell = [f"{name} changed by {in_points(change)}" for name, change in self.change.items() if change["high"] < 0]
-        halfway = trend(self.series[: 2 * len(self.series) // 3], lambda one: one.group_success)
-        for moved, when in ((self.success, ""), (halfway, " halfway")):
+        for steps, when in ((self.series, ""), (self.series[: 2 * len(self.series) // 3], " halfway")):
+            # Other tasks stand in other steps: a few groups tell nothing.
+            moved = trend(steps, lambda one: one.group_success, LEAST["groups"])
             if moved is not None and moved.fell and not self.rose:
                 fell.append(f"success went from {moved.first:.1%} to {moved.last:.1%}{when}")
         return fell
@@ -261,12 +262,14 @@ class Trend:
         return -self.rise > 3 * self.error
 
 
-def trend(step_counts: Sequence[StepCounts], read: Callable[[StepCounts], Sequence[float]]) -> Trend | None:
-    """The trend over groups of the early and the late steps; None where there are too few."""
+def trend(
+    step_counts: Sequence[StepCounts], read: Callable[[StepCounts], Sequence[float]], least: int = 2
+) -> Trend | None:
+    """The trend over groups of the early and the late steps; None where one of them has less than `least`."""
     if len(step_counts) < 2:
         return None
     first, last = ([value for one in part for value in read(one)] for part in (early(step_counts), late(step_counts)))
-    if len(first) < 2 or len(last) < 2:
+    if min(len(first), len(last)) < least:
         return None
     return Trend(fmean(first), fmean(last), difference_error(first, last))
 

@@ -70,6 +70,10 @@ def slow(row):
     return failing("timeout", **({} if row.sample else {"completion": "the gold"}))(row)
 
 
+def apart(row):
+    return failing("wrong_answer", completion=f"wrong {row.sample}", reward=-0.001 * row.sample)(row)
+
+
 def collapsing(step):
     return {"entropy": 0.4 if step < LATE else 0.001}
 
@@ -189,5 +193,45 @@ SICK = {
     "answers grow past the limit": (
         "truncation",
         World(change=since(LATE, failing("truncated", truncated=True)), row=lambda step: {"learning_rate": 1e-4}, rate=-1, gain=0),
+    ),
+    "a template twice": (
+        "template",
+        World(change=lambda row: {"prompt": f"<|im_start|>user\n<|im_start|>user\n{row.prompt}"}),
+    ),
+    "held-out tasks trained on": (
+        "trained_on_held_out",
+        World(change=lambda row: {"task": f"t0_{row.group}", "prompt": f"prompt of t0_{row.group}"}),
+    ),
+    "one task alone": (
+        "duplicates",
+        World(groups=24, change=lambda row: {"task": "t", "prompt": "the only one", "completion": f"{row.outcome} {row.sample}"}),
+    ),
+    "held-out prompts that do not fit": (
+        "prompts_too_long",
+        World(garbled=lambda row: failing("prompt_too_long", completion="")(row) if row.group % 2 else {}),
+    ),
+    "training easier than the held-out tasks": ("other_tasks", World(rate=0.7, garbled=failing("wrong_answer"))),
+    "training harder than the held-out tasks": (
+        "other_tasks",
+        World(rate=0.6, change=lambda row: failing("wrong_answer", reward=-0.001 * row.sample)(row)),
+    ),
+    "surer, and of less": (
+        "sharpening",
+        World(change_held_out={
+            "pass_at_1": {"value": 0.03, "low": 0.01, "high": 0.05}, "pass_at_8": {"value": -0.045, "low": -0.08, "high": -0.01},
+        }),
+    ),
+    "right and wrong in different groups": (
+        "few_mixed",
+        World(change=lambda row: PAID if row.group == 0 else apart(row), garbled=lambda row: PAID if row.group == 0 else apart(row)),
+    ),
+    "values that explain nothing": ("values", World(row=lambda step: {"value/explained_variance": -0.01}, gain=0.0)),
+    "a temperature near zero": (
+        "unusual",
+        World(config={"algorithm": {"temperature": 0.05}, "evaluation": {"temperature": 0.05}}, gain=0.0),
+    ),
+    "no answer ends": (
+        "no_end",
+        World(change=failing("truncated", truncated=True), garbled=failing("truncated", truncated=True)),
     ),
 }  # fmt: skip

@@ -28,7 +28,7 @@ def test_the_first_cause_is_named(sickness):
 
 
 NEED_STEPS = {
-    "decay", "learned by heart",
+    "decay", "learned by heart", "values that explain nothing",
     "warm-up without end", "nothing arrives", "held by the reference", "nothing ever passes", "gradients explode", "KL blow-up",
     "entropy collapse", "verifier dies half-way", "answers grow past the limit", "a hole in the verifier", "loss is no number",
 }  # fmt: skip

@@ -254,7 +254,7 @@ OF_VERDICTS = (
         "No reward tells these answers apart, so that updates make them other answers, and no better ones.",
         "Say the wanted form in the prompt, teach it first (+stage=sft), or start from a model that knows it.",
         (0.8, 0.6),
-        explains=("alike", "none_pass", "dead_failed", "entropy_collapse"),
+        explains=("alike", "none_pass", "dead_failed", "entropy_collapse", "reward_hacking"),
     ),
     Cause(
         "no_verdict",
