@@ -1,5 +1,7 @@
 """Sicknesses that were met in real runs of 15 steps, kept as numbers, and in memory those that need no run."""
 
+import random
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -78,6 +80,16 @@ def test_a_collapse_explains_the_dead_groups_that_follow_it_and_no_earlier_ones(
 def test_steps_without_anything_to_learn_from_are_no_lost_gradient():
     idle = World(row=lambda step: {"grad_norm": 0.0, "samples/trained": 0.0} if step > 1 else {})
     assert "no_gradient" not in causes(diagnose(idle.evidence()))
+
+
+@pytest.mark.parametrize(("size", "found"), [(0.01, []), (3.0, ["reward_noise"])])
+def test_noise_counts_by_what_a_pass_is_worth(size, found):
+    def jitter(row):
+        chance = random.Random(f"{row.step} {row.group} {row.sample} paid").random()
+        text = f"{row.outcome} {row.sample % 3}"
+        return {"completion": text, "tokens": 9, "reward": (row.outcome == "passed") + size * chance, "terms": {}}
+
+    assert causes(diagnose(World(change=jitter, gain=0.0).evidence())) == found
 
 
 def test_a_rate_is_held_against_the_size_of_the_model():

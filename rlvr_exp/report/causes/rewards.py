@@ -18,6 +18,8 @@ FEW = 3
 """Mixed groups from which on a result common to all is trusted, though an interval of so few is wide."""
 GAIN = 0.25
 """Part of the value of a pass that a reward must have gained without success to be suspicious."""
+JITTER = 0.1
+"""Part of the value of a pass by which equal answers may be paid differently: less than that drowns nothing."""
 ONE_ANSWER, TASKS, ODD = 0.6, 5, 0.05
 """Share of the passes that a single text has, over several tasks, to be suspicious; of passes that missed cases."""
 SOLVED = 0.9
@@ -96,7 +98,8 @@ def _noisy(seen: Evidence) -> Sign | None:
             text, tokens = row.completion.text, row.completion.tokens
             paid[row.step, row.group, text, tokens, row.verdict.outcome].append(row)
     repeated = [rows for rows in paid.values() if len(rows) > 1]
-    torn = [rows for rows in repeated if _spread([row.reward for row in rows]) > EQUAL]
+    least = max(EQUAL, JITTER * (_worth_of_a_pass(seen) or 0.0))
+    torn = [rows for rows in repeated if _spread([row.reward for row in rows]) > least]
     if len(torn) < FEW:
         return None
     return Sign(Share(len(torn), len(repeated)), rows=torn[0][:2] + [rows[0] for rows in torn[1:2]])
@@ -321,6 +324,7 @@ OF_REWARDS = (
         "The same text with the same verdict is worth more one time than another: what is learned from is chance.",
         "Look for random numbers, times and state in the terms of the reward.",
         (0.4, 0.1),
+        explains=("reward_hacking",),
     ),
     Cause(
         "reward_hacking",

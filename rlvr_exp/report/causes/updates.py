@@ -221,6 +221,7 @@ OF_UPDATES = (
         "Hardly a parameter is trained: {trained:,} of {total:,}",
         "The rest is frozen, and what is left can say little.",
         "See model.freeze and model.adapter.targets.",
+        explains=("unmoved",),
     ),
     Cause(
         "no_gradient",
@@ -228,6 +229,7 @@ OF_UPDATES = (
         "The gradient is zero in {share} rows",
         "{learned:,.0f} samples were learned from, and no parameter felt it.",
         "See which parameters are trained (manifest.json, model.freeze), and that advantages reach the loss.",
+        explains=("unmoved",),
     ),
     Cause(
         "clipped",
@@ -236,6 +238,7 @@ OF_UPDATES = (
         "Their norm is {norm:.3g}, {clipped:.2g} after clipping to optimizer.max_grad_norm="
         "{option[optimizer.max_grad_norm]}: {left:.2g} of an update is left.",
         "Raise optimizer.max_grad_norm to about the usual norm.",
+        explains=("unmoved",),
     ),
     Cause(
         "clip_range",
