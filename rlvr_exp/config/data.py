@@ -116,26 +116,35 @@ CODE_SETS = (
     "humanevalpack",
     "edit_eval",
     "quixbugs",
+    "rows",
 )
-"""The sets that rlvr_exp/tasks/code reads."""
+"""The sets that rlvr_exp/tasks/code reads; rows: a user's own."""
 
 
 @configures("rlvr_exp.tasks.code.domain.Code")
 @dataclass
 class Code(Data):
-    """Programs to write, to repair and to edit, from public sets in their own formats; `path` is needed."""
+    """Programs to write, to repair and to edit, from public sets in their own formats or rows of your own; `path` is
+    needed."""
 
     set: str = option("auto", choices=("auto", *CODE_SETS))
     """Which set, where a folder holds several; auto: recognised by its rows or folders."""
     judge: str = "pytest"
     """Form of the problems: pytest or python_io, or the path of a verifier's class that names one of them."""
+    draw_splits: bool = True
+    """Splits that a set does not have are drawn from those that it has; false: no other than its own, so that a set of one
+    split is all `test`."""
+    dev_fraction: float = option(0.1, low=0, high=1)
+    """Share of the tasks to draw from that becomes `dev`."""
+    test_fraction: float = option(0.1, low=0, high=1)
+    """Share of the tasks to draw from that becomes `test`."""
     seed: int = option(0, low=0)
-    """Seed of the shuffle before `limit`. Not the run's seed: all runs measure the same tasks."""
+    """Seed of the splits and the shuffle before `limit`. Not the run's seed: all runs measure the same tasks."""
     weak: bool = False
     """Keep tasks whose cases a program passes that returns one fixed value or an argument; else they are left out."""
 
     def problems(self) -> list[InputProblem]:
         if self.path:
-            return []
-        remedy = "data.path=DIR, a folder or file of one of the sets in its own format"
+            return fraction_problems(self)
+        remedy = "data.path=DIR, a folder or file of one of the sets in its own format, or of rows of your own"
         return [InputProblem("path", "no code set comes with rlvr_exp", "nothing", ", ".join(CODE_SETS), "", remedy)]

@@ -4,7 +4,7 @@ Nothing here knows models, trainers or how a candidate is judged beyond naming t
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -67,6 +67,15 @@ class Domain(options.Data, ABC):
     def left_out(self) -> Mapping[str, str]:
         """Tasks of the data that are in no split, by id, each with the reason."""
         return {}
+
+    def no_training(self) -> str:
+        """Why no policy may be trained on the data, such as their licence; empty where one may."""
+        return ""
+
+    def contents(self, task: Task) -> Sequence[Hashable]:
+        """Keys of a task's content, whatever its id: two tasks with a key in common are the same task to who learned
+        one of them. A domain without keys of its own has the words of the prompt."""
+        return [content_hash(self.prompt(task).split())]
 
     @abstractmethod
     def task_prompt(self, task: Task) -> str:

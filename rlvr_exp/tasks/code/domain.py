@@ -16,8 +16,9 @@ from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.tasks.base import Candidate, Domain, Task
 from rlvr_exp.tasks.code.literals import written
-from rlvr_exp.tasks.code.load import load
+from rlvr_exp.tasks.code.load import evaluation_only, load
 from rlvr_exp.tasks.code.names import statements
+from rlvr_exp.tasks.code.placing import contents, place
 from rlvr_exp.tasks.code.prompt import write
 from rlvr_exp.tasks.code.record import JUDGES, CodeRecord
 from rlvr_exp.tasks.code.weak import WEAK, fixed_answer
@@ -46,8 +47,14 @@ class Code(Domain, options.Code):
         reasons = {record.id: self._why_not(record) for record in self._records}
         return {name: reason for name, reason in reasons.items() if reason}
 
+    def no_training(self) -> str:
+        return evaluation_only(Path(self.path), self.set)
+
+    def contents(self, task: Task) -> Sequence[str]:
+        return contents(task.inputs, task.gold, task.problem)
+
     def task_prompt(self, task: Task) -> str:
-        return write(task.inputs)
+        return task.inputs if isinstance(task.inputs, str) else write(task.inputs)
 
     def parse(self, completion: str, task: Task) -> Candidate:
         return whole_program(completion)
@@ -71,14 +78,16 @@ class Code(Domain, options.Code):
 
     @cached_property
     def _tasks(self) -> dict[str, tuple[Task, ...]]:
-        placed: dict[str, list[CodeRecord]] = {}
-        for record in self._records:
-            if not self._why_not(record):
-                placed.setdefault(record.split, []).append(record)
-        return {name: tuple(map(self._task, self._limited(name, found))) for name, found in placed.items()}
+        drawn = self.draw_splits and not self.no_training()
+        fractions = {"test": self.test_fraction, "dev": self.dev_fraction} if drawn else None
+        placed = place(self._records, fractions, self.seed)
+        kept = {name: [one for one in found if not self._why_not(one)] for name, found in placed.items()}
+        return {name: tuple(map(self._task, self._limited(name, found))) for name, found in kept.items() if found}
 
     def _why_not(self, record: CodeRecord) -> str:
         """Why a record is no task here; empty where it is one."""
+        if self._form == "pytest" and record.tests is None:
+            return record.why_no_tests
         if record.cases is None:
             return "" if self._form == "pytest" else record.why_no_cases
         answer = "" if self.weak else fixed_answer(record.cases, self._form)
@@ -90,8 +99,10 @@ class Code(Domain, options.Code):
         return sorted(records, key=lambda record: uniform(self.seed, "limit", split, record.id))[: self.limit]
 
     def _task(self, record: CodeRecord) -> Task:
-        problem = replace(record.tests, reference=record.gold) if self._form == "pytest" else record.cases
-        difficulty = min(1.0, statements(record.gold) / HARDEST)
+        problem: Any = record.cases
+        if self._form == "pytest" and record.tests is not None:
+            problem = replace(record.tests, reference=record.gold or "")
+        difficulty = min(1.0, statements(record.gold or "") / HARDEST)
         return Task(record.id, record.family, difficulty, record.inputs, problem, record.gold, record.negatives)
 
 

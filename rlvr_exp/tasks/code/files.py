@@ -1,4 +1,4 @@
-"""Reading rows: JSON lines, gzipped or not, and JSON lists. Every fault names its file, line and key."""
+"""Reading rows: JSON lines, gzipped or not, JSON lists and tables. Every fault names its file, line and key."""
 
 import gzip
 import json
@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.tasks.tables import TABLES, split_of_file, table_rows
 
-ROWS = (".jsonl", ".jsonl.gz", ".json")
+ROWS = (".jsonl", ".jsonl.gz", ".json", *TABLES)
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,8 @@ class Row:
 
     values: Mapping[str, Any]
     where: str
+    split: str = ""
+    """The split that its file is named after, where it is."""
 
     def text(self, key: str, default: str | None = None) -> str:
         """The text under a key. Raises InputError where it is absent and has no default, or is no text."""
@@ -50,14 +53,18 @@ class Row:
 
 def read_rows(file: Path) -> Iterator[Row]:
     """Every row of a file. Raises InputError: damaged, not JSON, or a row that is no object."""
-    if file.suffix == ".json":
-        values = _parsed(_content(file), str(file))
-        for number, value in enumerate(values if isinstance(values, list) else [values], 1):
-            yield _row(value, f"{file}, entry {number}")
-        return
-    for number, line in enumerate(_content(file).split("\n"), 1):
-        if line.strip():
-            yield _row(_parsed(line, f"{file}, line {number}"), f"{file}, line {number}")
+    split = split_of_file(file)
+    if file.suffix in TABLES:
+        for number, values in enumerate(table_rows(file), 1):
+            yield Row(values, f"{file}, row {number}", split)
+    elif file.suffix == ".json":
+        found = _parsed(_content(file), str(file))
+        for number, value in enumerate(found if isinstance(found, list) else [found], 1):
+            yield _row(value, f"{file}, entry {number}", split)
+    else:
+        for number, line in enumerate(_content(file).split("\n"), 1):
+            if line.strip():
+                yield _row(_parsed(line, f"{file}, line {number}"), f"{file}, line {number}", split)
 
 
 def first_keys(file: Path) -> frozenset[str]:
@@ -82,7 +89,7 @@ def _parsed(text: str, where: str) -> Any:
         raise InputError(InputProblem(where, "not JSON", got=str(fault))) from fault
 
 
-def _row(value: Any, where: str) -> Row:
+def _row(value: Any, where: str, split: str) -> Row:
     if not isinstance(value, dict):
         raise InputError(InputProblem(where, "not a row", got=type(value).__name__, allowed="an object"))
-    return Row(value, where)
+    return Row(value, where, split)

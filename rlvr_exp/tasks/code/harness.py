@@ -8,6 +8,7 @@ import would admit its own `pytestmark`, `test_...` or `sum`.
 """
 
 import ast
+import builtins
 import re
 import symtable
 import textwrap
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 
 from rlvr_exp.tasks.completion import tree, unified
 
+_BUILTIN = frozenset(dir(builtins))
 _MULTILINE = re.compile(r"\"\"\"|'''|\\\n")
 
 
@@ -50,6 +52,45 @@ def test_file(programs: Sequence[str], gold: str, head: str = "", entry_point: s
     single = len(programs) == 1
     parts += [_function("test_program" if single else f"test_{n}", text) for n, text in enumerate(programs, 1)]
     return "\n\n\n".join(part for part in parts if part) + "\n"
+
+
+def suite_of(tests: str | Sequence[str], gold: str = "", entry_point: str = "") -> str:
+    """Tests as people write them, as a pytest file: a pytest file, a program of asserts, or a list of programs.
+
+    A pytest file that imports from `solution` stays as it is. All other tests take from it what they use and neither
+    they nor Python define; with a gold, only what the gold defines.
+
+    Raises:
+        SyntaxError: a text is no Python.
+    """
+    programs = [tests] if isinstance(tests, str) else list(tests)
+    missing = undefined(programs) | {entry_point} - {""}
+    if not (isinstance(tests, str) and _has_tests(tests)):
+        stubs = "\n".join(f"def {name}(): ..." for name in sorted(missing))
+        return test_file(programs, gold or stubs, entry_point=entry_point)
+    if _imports_solution(tests):
+        return tests
+    return "\n\n\n".join(filter(None, [_import(missing & _Gold(gold).bound if gold else missing), tests]))
+
+
+def undefined(programs: Sequence[str]) -> frozenset[str]:
+    """Names that programs use and neither they nor Python define. Raises SyntaxError."""
+    used = _names(unified("\n".join(programs)))
+    return used.read - used.bound - _BUILTIN
+
+
+def _has_tests(text: str) -> bool:
+    """Whether pytest finds a test in a file."""
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    return any(isinstance(node, kinds) and node.name.lower().startswith("test") for node in tree(unified(text)).body)
+
+
+def _imports_solution(text: str) -> bool:
+    for node in ast.walk(tree(unified(text))):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if "solution" in names or (isinstance(node, ast.ImportFrom) and node.module == "solution"):
+            return True
+    return False
 
 
 def without(text: str, name: str) -> str:

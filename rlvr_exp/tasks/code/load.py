@@ -1,11 +1,12 @@
 """The set in a path, and its records. A set is recognized by the keys of its rows or by its folders, never by its name.
 
 Where several files of a set are in one folder, the file that the set's reader names first is read; `path` may name
-another. All faults are reported at once, each with file, line and key.
+another. Of a user's own rows all files are read. All faults are reported at once, each with file, line and key.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 
@@ -20,8 +21,10 @@ from rlvr_exp.tasks.code.sets import (
     humanevalpack,
     mbpp,
     mbpp_plus,
+    own_rows,
     quixbugs,
 )
+from rlvr_exp.tasks.tables import ARROW, is_table
 
 BY_ROWS: tuple[ModuleType, ...] = (
     human_eval,
@@ -32,7 +35,9 @@ BY_ROWS: tuple[ModuleType, ...] = (
     humanevalpack,
     edit_eval,
 )
-SETS = (*(reader.NAME for reader in BY_ROWS), quixbugs.NAME)
+SETS = (*(reader.NAME for reader in BY_ROWS), quixbugs.NAME, own_rows.NAME)
+EVALUATION_ONLY = {canitedit.NAME: "its licence forbids its use as training data"}
+"""Sets that no policy may be trained on, with the reason."""
 AUTO = "auto"
 SHOWN = 20
 """Faults printed before the rest is only counted."""
@@ -46,13 +51,22 @@ def load(path: Path, wanted: str = AUTO) -> list[CodeRecord]:
     Raises:
         InputError: there is no set, there are several, or any file, row or key is wrong.
     """
-    if wanted in (AUTO, quixbugs.NAME) and path.is_dir() and (path / quixbugs.CORRECT).is_dir():
+    reader, files = _choose(path, wanted)
+    if reader is quixbugs:
         return _whole(quixbugs.read_folder(path), path)
-    reader, file = _choose(path, wanted)
-    return _whole(_read(reader, file), file)
+    return _whole(_read(reader, files), path if len(files) > 1 else files[0])
 
 
-def _choose(path: Path, wanted: str) -> tuple[ModuleType, Path]:
+def evaluation_only(path: Path, wanted: str = AUTO) -> str:
+    """Why no policy may be trained on the set at `path`, with its name; empty where one may. Raises InputError."""
+    name = _choose(path, wanted)[0].NAME
+    return f"{name}: {EVALUATION_ONLY[name]}" if name in EVALUATION_ONLY else ""
+
+
+def _choose(path: Path, wanted: str) -> tuple[ModuleType, list[Path]]:
+    """The reader of the set at a path, and the files that it reads."""
+    if wanted in (AUTO, quixbugs.NAME) and path.is_dir() and (path / quixbugs.CORRECT).is_dir():
+        return quixbugs, [path]
     found: dict[ModuleType, list[Path]] = {}
     faults: list[InputProblem] = []
     for file in _files(path):
@@ -66,11 +80,13 @@ def _choose(path: Path, wanted: str) -> tuple[ModuleType, Path]:
     if len(found) != 1:
         raise InputError(_unclear(path, wanted, found), *faults[:SHOWN])
     ((reader, files),) = found.items()
+    if reader is own_rows:
+        return reader, files
     named = sorted(files, key=lambda file: reader.FILES.index(file.name) if file.name in reader.FILES else 99)
     if len(files) > 1 and named[0].name not in reader.FILES:
         names = ", ".join(file.name for file in files)
         raise InputError(InputProblem("data.path", f"several files of {reader.NAME}", names, remedy="name one of them"))
-    return reader, named[0]
+    return reader, named[:1]
 
 
 def _unclear(path: Path, wanted: str, found: dict[ModuleType, list[Path]]) -> InputProblem:
@@ -78,7 +94,7 @@ def _unclear(path: Path, wanted: str, found: dict[ModuleType, list[Path]]) -> In
         names = ", ".join(sorted(reader.NAME for reader in found))
         return InputProblem("data.path", "several sets are here", names, remedy="name one by data.set, or its folder")
     what = "no code set is here" if wanted == AUTO else f"no file of {wanted} is here"
-    remedy = "point data.path at a set's folder or file, in its original format"
+    remedy = "a set's folder or file in its original format, or rows of your own: prompt, and tests or cases"
     return InputProblem("data.path", what, str(path), ", ".join(SETS), remedy=remedy)
 
 
@@ -87,18 +103,20 @@ def _files(path: Path) -> list[Path]:
         return [path]
     levels = ["/".join("*" * depth) for depth in range(1, DEPTH + 1)]
     inside = sorted(file for level in levels for file in path.glob(level) if file.name.endswith(ROWS))
-    return [file for file in inside if file.is_file() and not file.name.startswith(".")]
+    files = [file for file in inside if file.is_file() and not file.name.startswith(".")]
+    return [file for file in files if file.suffix != ARROW or is_table(file)]
 
 
 def _reader(keys: frozenset[str]) -> ModuleType | None:
-    """The set whose keys a row has; of several, the set with the most keys."""
+    """The set whose keys a row has; of several, the set with the most keys; of none, a user's own rows."""
     fitting = [reader for reader in BY_ROWS if keys >= reader.KEYS and keys.isdisjoint(reader.NOT)]
-    return max(fitting, key=lambda reader: len(reader.KEYS), default=None)
+    own = None if keys.isdisjoint(own_rows.ANY) else own_rows
+    return max(fitting, key=lambda reader: len(reader.KEYS), default=own)
 
 
-def _read(reader: ModuleType, file: Path) -> Iterator[CodeRecord]:
+def _read(reader: ModuleType, files: Sequence[Path]) -> Iterator[CodeRecord]:
     faults: list[InputProblem] = []
-    for row in read_rows(file):
+    for row in chain.from_iterable(map(read_rows, files)):
         try:
             yield reader.read(row)
         except InputError as fault:
@@ -106,7 +124,7 @@ def _read(reader: ModuleType, file: Path) -> Iterator[CodeRecord]:
         except (SyntaxError, ValueError, RecursionError) as fault:
             faults.append(InputProblem(row.where, "its code cannot be read as Python", got=str(fault)))
     if faults:
-        more = [InputProblem(str(file), f"{len(faults) - SHOWN} further faults")] if len(faults) > SHOWN else []
+        more = [InputProblem("data.path", f"{len(faults) - SHOWN} further faults")] if len(faults) > SHOWN else []
         raise InputError(*faults[:SHOWN], *more)
 
 

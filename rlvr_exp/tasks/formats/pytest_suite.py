@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from rlvr_exp.tasks.code.harness import suite_of
 from rlvr_exp.tasks.code.prompt import CodeInputs, write
 from rlvr_exp.tasks.formats.fields import Fault, Fields, optional_text, text_of, wrong
 from rlvr_exp.tasks.formats.limits import Limits, limits_of
@@ -30,9 +31,26 @@ class PytestSuite(PythonFormat):
         if type(files) is not dict or any(type(text) is not str or not name for name, text in files.items()):
             raise Fault(wrong("files", fields, "an object of texts by relative file name"))
         reference = optional_text(fields, "reference") or ""
-        return PytestProblem(text_of(fields, "tests"), tuple(files.items()), limits_of(fields), reference)
+        tests = _tests(fields, reference or optional_text(fields, "solution") or "")
+        return PytestProblem(tests, tuple(files.items()), limits_of(fields), reference)
 
     def prompt(self, problem: PytestProblem) -> str:
         files = [f"The file `{name}`:\n\n```\n{text}\n```" for name, text in problem.files]
         lead = "Write the Python module `solution`, which has to pass these tests."
         return write(CodeInputs("\n\n".join([*files, lead]), given=problem.tests))
+
+
+def _tests(fields: Fields, gold: str) -> str:
+    """The pytest file of a row: its `tests` are one, or a program of asserts, or a list of such programs. Next to a
+    candidate a text is a pytest file as it stands."""
+    given = fields.get("tests")
+    if type(given) is not list:
+        given = text_of(fields, "tests")
+        if PytestSuite.candidate_key in fields:
+            return given
+    elif not given or any(type(one) is not str for one in given):
+        raise Fault(wrong("tests", fields, "text, or a list of texts"))
+    try:
+        return suite_of(given, gold, optional_text(fields, "entry_point") or "")
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as fault:
+        raise Fault(f"tests: cannot be read as Python: {fault}") from fault

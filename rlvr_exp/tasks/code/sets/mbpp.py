@@ -28,8 +28,8 @@ def read(row: Row) -> CodeRecord:
     tests = test_file([f"{setup}\n{text}" if setup else text for text in asserts], gold, entry_point=entry)
     cases, why = _cases(asserts, entry, setup)
     inputs = CodeInputs(wanted, given=asserts[0])
-    name = f"Mbpp/{number}"
-    return CodeRecord(name, NAME, split_of(number), inputs, gold, (), PytestProblem(tests), cases, why)
+    name, split = f"Mbpp/{number}", split_of(number)
+    return CodeRecord(name, NAME, split, inputs, gold, (), PytestProblem(tests), cases, why, drawn=split)
 
 
 def split_of(number: int) -> str:

@@ -20,6 +20,7 @@ from rlvr_exp.tasks.code.literals import NoCases, literal, problem_of
 from rlvr_exp.tasks.code.names import called
 from rlvr_exp.tasks.code.prompt import CodeInputs
 from rlvr_exp.tasks.code.record import CodeRecord
+from rlvr_exp.tasks.code.sets.mbpp import split_of
 from rlvr_exp.tasks.completion import tree
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
@@ -40,7 +41,8 @@ def read(row: Row) -> CodeRecord:
     tests = test_file([mended(test)], gold, entry_point=entry)
     cases, why = _cases(test, entry)
     inputs = CodeInputs(row.text("prompt"), given=asserts[0])
-    return CodeRecord(f"Mbpp/{number}", NAME, "test", inputs, gold, (), PytestProblem(tests), cases, why)
+    drawn = split_of(number)
+    return CodeRecord(f"Mbpp/{number}", NAME, "test", inputs, gold, (), PytestProblem(tests), cases, why, drawn=drawn)
 
 
 def mended(test: str) -> str:

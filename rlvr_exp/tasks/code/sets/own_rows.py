@@ -1,0 +1,86 @@
+"""Rows of a user's own: a prompt, and tests or cases that judge an answer; optionally a solution and a split.
+
+`tests` are those of `verifier=pytest`: a pytest file, a program of asserts or a list of asserts; `cases` those of
+`verifier=python_io`. Asserts on plain values serve as cases, too.
+"""
+
+from typing import Any
+
+from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.core.hashing import content_hash
+from rlvr_exp.tasks.code.files import Row
+from rlvr_exp.tasks.code.harness import undefined
+from rlvr_exp.tasks.code.literals import NoCases, cases_of, problem_of, statements_of
+from rlvr_exp.tasks.code.names import called
+from rlvr_exp.tasks.code.record import DRAWN, CodeRecord
+from rlvr_exp.tasks.completion import tree, unified
+from rlvr_exp.tasks.formats.domain import prompt_of
+from rlvr_exp.tasks.formats.fields import Fault, Fields, optional_text, short, text_of, wrong
+from rlvr_exp.tasks.formats.pytest_suite import PytestSuite
+from rlvr_exp.tasks.formats.python_io import PythonIO, PythonProblem
+from rlvr_exp.tasks.tables import OTHER_NAMES, SPLITS
+
+NAME = "rows"
+ANY = frozenset({"tests", "cases"})
+"""Keys of which a row has one at least."""
+CONTENT = ("prompt", "tests", "cases", "entry_point", "solution")
+NO_TESTS = "it has cases and no tests: verifier=python_io judges it"
+
+
+def read(row: Row) -> CodeRecord:
+    try:
+        return _record({"split": row.split, **row.values})
+    except Fault as fault:
+        raise InputError(InputProblem(row.where, str(fault))) from fault
+
+
+def _record(fields: Fields) -> CodeRecord:
+    gold, entry = unified(optional_text(fields, "solution") or ""), optional_text(fields, "entry_point") or ""
+    tree(gold)
+    if not ANY & fields.keys():
+        raise Fault(f"tests or cases: missing; got {', '.join(map(str, fields))}")
+    tests = PytestSuite().read_problem(fields) if "tests" in fields else None
+    cases, why = (PythonIO().read_problem(fields), "") if "cases" in fields else _cases(fields, gold, entry)
+    form, problem = (PytestSuite(), tests) if tests is not None else (PythonIO(), cases)
+    return CodeRecord(
+        _id(fields),
+        optional_text(fields, "family") or NAME,
+        _split(fields),
+        prompt_of(fields, form, problem),
+        gold or None,
+        (),
+        tests,
+        cases,
+        why,
+        NO_TESTS,
+    )
+
+
+def _id(fields: Fields) -> str:
+    """The row's own id, or one that follows from its content."""
+    value = fields.get("id", fields.get("task_id"))
+    if value is None:
+        return f"{NAME}/{content_hash([fields.get(key) for key in CONTENT])[:8]}"
+    if type(value) not in (str, int) or value == "":
+        raise Fault(wrong("id" if "id" in fields else "task_id", fields, "a string or an integer"))
+    return str(value)
+
+
+def _split(fields: Fields) -> str:
+    if fields.get("split") in (None, ""):
+        return DRAWN
+    name = OTHER_NAMES.get(given := text_of(fields, "split"), given)
+    if name not in SPLITS:
+        raise Fault(f"split: got {short(given)}, allowed {', '.join(SPLITS)}, or none: then it is drawn")
+    return name
+
+
+def _cases(fields: Fields, gold: str, entry: str) -> tuple[PythonProblem | None, str]:
+    """The tests as cases, where they are asserts on plain values."""
+    given: Any = fields["tests"]
+    texts = [given] if isinstance(given, str) else given
+    try:
+        entry = entry or called(texts, gold) or next(iter(sorted(undefined(texts))), "")
+        return problem_of(entry, cases_of(statements_of(texts), entry)), ""
+    except NoCases as reason:
+        return None, str(reason)
