@@ -1,9 +1,10 @@
-"""Held-out means held out: no task that a policy trained on may be one that it is measured on."""
+"""Held-out means held out: no task that a policy trained on may be one that it is measured on, by id or by content."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
 
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.tasks.base import Task
+from rlvr_exp.tasks.base import Domain, Task
 
 SHOWN = 5
 
@@ -27,3 +28,26 @@ def check_leakage(trained: Collection[Task], held_out: Collection[Task], where: 
             remedy="choose another split for one of the two, or remove the shared tasks",
         )
     )
+
+
+class Apart(NamedTuple):
+    """Tasks without those that share their content with a held-out task."""
+
+    tasks: list[Task]
+    left_out: dict[str, str]
+    """Id of each task that is left out, with that of a held-out task that it shares content with."""
+
+
+def apart(domain: Domain, tasks: Sequence[Task], held_out: Iterable[Task]) -> Apart:
+    """Keep tasks apart from the held-out ones by content (`Domain.contents`).
+
+    Raises:
+        InputError: none is left.
+    """
+    known = {key: task.id for task in held_out for key in domain.contents(task)}
+    left_out = {task.id: known[key] for task in tasks for key in domain.contents(task) if key in known}
+    kept = [task for task in tasks if task.id not in left_out]
+    if tasks and not kept:
+        what, got = "every task shares its content with a held-out one", f"{len(left_out)} tasks"
+        raise InputError(InputProblem("data", what, got, "tasks of their own", "", "choose other data or splits"))
+    return Apart(kept, left_out)

@@ -15,6 +15,7 @@ from rlvr_exp.config.schema import Config
 from rlvr_exp.config.select import Select, planned
 from rlvr_exp.config.stages import STAGES, reads
 from rlvr_exp.config.suited import Setting
+from rlvr_exp.launch.data_check import shown, splits_of
 from rlvr_exp.launch.resume import directory_of, steps_of
 from rlvr_exp.memory.advice import memory
 from rlvr_exp.memory.choices import choices
@@ -31,7 +32,7 @@ def plan(
         settings: what was chosen for the checkpoint.
         differing: options that differ from those of the stage alone.
     """
-    lines = [f"{name + ':':<12} {text}" for name, text in _lines(config, needs)]
+    lines = [f"{name and name + ':':<12} {text}" for name, text in _lines(config, needs)]
     lines += [f"{'chosen:':<12} {setting}" for setting in settings]
     lines += [f"{'differs:':<12} {text}" for text in differing]
     lines += [f"{'advice:':<12} {text}" for text in advice(config)]
@@ -48,6 +49,8 @@ def _lines(config: Config, needs: list[MissingArtifact]) -> Iterator[tuple[str, 
     elif reads(config, "data"):
         limit = f", the first {config.data.limit} of each split" if config.data.limit else ""
         yield "tasks", f"{config.data._target_} from {config.data.path or 'the embedded corpus'}{limit}"
+    if config.infer is None or not config.infer.input:
+        yield from _splits(config)
     if reads(config, "model") and config.replay is None:
         yield from choices(config)
     if reads(config, "optimizer"):
@@ -62,6 +65,15 @@ def _lines(config: Config, needs: list[MissingArtifact]) -> Iterator[tuple[str, 
     yield "writes", f"{directory_of(config) or 'outputs/DATE/TIME_' + config.stage}: {', '.join(_written(config))}"
     for need in needs:
         yield "to fetch", f"{need.problem.got}: {need.command or need.problem.remedy or need.problem.what}"
+
+
+def _splits(config: Config) -> Iterator[tuple[str, str]]:
+    """The splits of the data and their tasks. Raises InputError where the data are faulty or lack a split."""
+    found = splits_of(config)
+    if found is None:
+        return
+    yield "splits", ", ".join(f"{name} {count}" for name, count in found.sizes.items())
+    yield from (("", text) for text in (found.note, shown(found.left_out)) if text)
 
 
 def _training(config: Config) -> Iterator[tuple[str, str]]:

@@ -14,7 +14,7 @@ from rlvr_exp.algorithms.sft import SFT, ImitationTrainer
 from rlvr_exp.config import build
 from rlvr_exp.config.batching import Batches, derive
 from rlvr_exp.episodes.episode import POLICY
-from rlvr_exp.evaluation.leakage import check_leakage
+from rlvr_exp.evaluation.leakage import apart, check_leakage
 from rlvr_exp.evaluation.text_similarity import saved_role_rates
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.records import manifest
@@ -55,6 +55,7 @@ def golds_of(components: RunComponents, config, context: RunContext) -> tuple[Da
     examples, left_out = algorithm.examples(policy, components.domain, training_tasks(components, config, context))
     dev = split_tasks(components.domain, "dev")
     check_leakage(dev, components.held_out)  # what decides when to stop is not what success is measured on
+    dev, _ = apart(components.domain, dev, components.held_out)
     held_out, _ = algorithm.examples(policy, components.domain, dev)
     manifest.update(
         context.directory, imitation={"examples": len(examples), "held_out": len(held_out), "left_out": left_out}

@@ -64,6 +64,14 @@ class Domain(options.Data, ABC):
     def splits(self) -> Mapping[str, Sequence[Task]]:
         """Every split by name, in a reproducible order. Raises InputError naming file, key and fault for bad data."""
 
+    def sizes(self) -> Mapping[str, int]:
+        """Number of tasks of every split."""
+        return {name: len(tasks) for name, tasks in self.splits().items()}
+
+    def splits_note(self) -> str:
+        """What a person should know of the splits, in a line; empty where there is nothing."""
+        return ""
+
     def left_out(self) -> Mapping[str, str]:
         """Tasks of the data that are in no split, by id, each with the reason."""
         return {}
@@ -75,7 +83,7 @@ class Domain(options.Data, ABC):
     def contents(self, task: Task) -> Sequence[Hashable]:
         """Keys of a task's content, whatever its id: two tasks with a key in common are the same task to who learned
         one of them. A domain without keys of its own has the words of the prompt."""
-        return [content_hash(self.prompt(task).split())]
+        return [content_hash(self.task_prompt(task).split())]
 
     @abstractmethod
     def task_prompt(self, task: Task) -> str:

@@ -6,8 +6,9 @@ import pytest
 from arc_samples import many, simple, write_folder, write_rows, write_two_files
 
 from rlvr_exp.core.errors import InputError
+from rlvr_exp.evaluation.leakage import apart
 from rlvr_exp.tasks.arc import grid, prompt
-from rlvr_exp.tasks.arc.domain import Arc
+from rlvr_exp.tasks.arc.domain import Arc, pairs
 from rlvr_exp.tasks.arc.prompt import Wording, read
 from rlvr_exp.tasks.formats.python_io import Case
 
@@ -176,3 +177,25 @@ def test_the_embedded_corpus_is_there_without_a_path() -> None:
 def test_choices_of_the_wording_are_those_of_the_schema() -> None:
     choices = {f.name: f.metadata["allowed"].choices for f in dataclasses.fields(prompt.Wording)}
     assert (choices["style"], choices["grid"]) == (prompt.STYLES, grid.STYLES)
+
+
+@pytest.mark.slow
+@pytest.mark.property(36)
+def test_embedded_splits_have_no_pair_in_common() -> None:
+    """Which is why a run does not look for any."""
+    splits = Arc().splits()
+    found = {name: {pair for task in tasks for pair in pairs(task)} for name, tasks in splits.items()}
+    assert len(found) == 4 and all(len(one) > 200 for one in found.values())
+    held_out = found["dev"] | found["test"] | found["test_unseen"]
+    assert found["train"].isdisjoint(held_out)
+
+
+@pytest.mark.property(36)
+def test_real_tasks_are_kept_apart_by_their_pairs(tmp_path: Path) -> None:
+    """Under another id and in another order of pairs."""
+    first, second = {"a": simple(1), "b": simple(2)}, {"z": {**simple(1), "train": simple(1)["train"][::-1]}}
+    write_rows(tmp_path, first, "train")
+    write_rows(tmp_path, second, "test")
+    domain = Arc(str(tmp_path))
+    splits = domain.splits()
+    assert apart(domain, splits["train"], splits["test"]).left_out == {"a": "z"}

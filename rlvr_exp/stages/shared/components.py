@@ -14,7 +14,8 @@ from rlvr_exp.config.stages import reads
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.episodes.episode import POLICY
-from rlvr_exp.evaluation.leakage import check_leakage
+from rlvr_exp.evaluation.leakage import apart, check_leakage
+from rlvr_exp.launch.data_check import no_split, not_for_training, reasons
 from rlvr_exp.models.policy import Policy, load_policy
 from rlvr_exp.models.report import parameters
 from rlvr_exp.models.role_policies import load_roles
@@ -32,6 +33,7 @@ from rlvr_exp.verifiers.base import Verifier
 from rlvr_exp.verifiers.guarded import NoVerdictGuard
 
 PRACTICE = "practice"
+HELD_OUT = ("dev", "test", "test_unseen")
 NAMED = 5
 """Tasks named in a note; the manifest has all."""
 
@@ -75,6 +77,8 @@ def build_components(config, context: RunContext) -> Iterator[RunComponents]:
     context.progress(kind="wait", name="start the verifier")
     with NoVerdictGuard(build_verifier(config), config.verifier.max_no_verdict_rate) as verifier:
         check_verifier_match(verifier, all_tasks(domain))
+        if note := domain.splits_note():
+            context.progress(kind="note", text=note)
         manifest.update(
             context.directory,
             data={
@@ -149,12 +153,7 @@ def split_tasks(domain: Domain, name: str) -> Sequence[Task]:
     """The tasks of a split. Raises InputError where there are none, naming the existing splits."""
     splits = domain.splits()
     if not splits.get(name):
-        there = ", ".join(f"{split} ({len(tasks)} tasks)" for split, tasks in splits.items())
-        raise InputError(
-            InputProblem(
-                "data", f"no tasks in split {name!r}", allowed=there, remedy="name another split, or other data"
-            )
-        )
+        raise InputError(no_split([name], domain.sizes(), reasons(domain)))
     return splits[name]
 
 
@@ -168,11 +167,14 @@ def training_tasks(components: RunComponents, config, context: RunContext, split
     """The tasks of a split, separate from the held-out tasks, without prompts that are too long for the policy.
 
     Raises:
-        InputError: a task is on both sides, or no prompt fits.
+        InputError: a task is on both sides, none is left, no prompt fits, or the data are not for training.
         GuardStop: a gold of the first `verifier.validate` tasks does not pass.
     """
+    if reason := components.domain.no_training():
+        raise InputError(not_for_training(reason))
     tasks = split_tasks(components.domain, split)
     check_leakage(tasks, components.held_out)
+    tasks, shared = apart(components.domain, tasks, never_trained(components, config))
     limit = min(config.model.max_prompt_tokens, components.policy.max_tokens - config.model.max_completion_tokens)
     policy, domain = components.policy, components.domain
     context.progress(kind="wait", name="measure the training prompts")
@@ -185,7 +187,11 @@ def training_tasks(components: RunComponents, config, context: RunContext, split
     unjudged = _unjudged(components, config, context, fitting)
     kept = [task for task in fitting if task.id not in unjudged] or fitting  # where none is left, the golds say why
     section = {"split": split, "tasks": len(kept), "left_out_prompt_too_long": left_out, "left_out_by_tests": unjudged}
-    manifest.update(context.directory, train=section)
+    manifest.update(context.directory, train=section | {"left_out_shared_content": shared})
+    if shared:
+        pairs = ", ".join(f"{name} ({held_out})" for name, held_out in list(shared.items())[:NAMED])
+        text = f"{len(shared)} {split} tasks are left out, they share their content with held-out ones: {pairs}"
+        context.progress(kind="note", text=text)
     if unjudged:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in list(unjudged.items())[:NAMED])
         text = f"{len(unjudged)} of {len(tasks)} {split} tasks are left out, their tests cannot judge: {reasons}"
@@ -196,6 +202,12 @@ def training_tasks(components: RunComponents, config, context: RunContext, split
     if rank() == 0:  # Once is enough; where a gold fails, this rank ends the run.
         check_golds(components.domain, components.verifier, kept, config.verifier.validate, context)
     return kept
+
+
+def never_trained(components: RunComponents, config) -> list[Task]:
+    """The tasks of every held-out split, whether or not this run measures on them."""
+    names = {*HELD_OUT, config.evaluation.split, config.run.select.split}
+    return [task for name, tasks in components.domain.splits().items() if name in names for task in tasks]
 
 
 def _unjudged(components: RunComponents, config, context: RunContext, tasks: Sequence[Task]) -> dict[str, str]:

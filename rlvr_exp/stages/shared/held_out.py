@@ -11,7 +11,7 @@ from rlvr_exp.core.errors import Interrupted
 from rlvr_exp.core.phase import EVALUATE, phase
 from rlvr_exp.evaluation.cascade import CASCADE_METRICS, cascade_sections
 from rlvr_exp.evaluation.evaluate_episodes import evaluate_episodes
-from rlvr_exp.evaluation.leakage import check_leakage
+from rlvr_exp.evaluation.leakage import apart, check_leakage
 from rlvr_exp.evaluation.metrics import METRICS, Rate, rates_from
 from rlvr_exp.evaluation.saved import save, saved_rates
 from rlvr_exp.evaluation.text_similarity import metrics_by_role
@@ -92,6 +92,7 @@ def held_out_success(components: RunComponents, config, context: RunContext, wan
     options = replace(config.evaluation, split=wanted.split, tasks=wanted.tasks, skip=0, samples=wanted.samples)
     tasks = held_out_tasks(components.domain, options) if every else ()
     check_leakage(tasks, components.held_out)
+    tasks, _ = apart(components.domain, tasks, components.held_out)
     manifest.update(context.directory, select={"split": wanted.split, "tasks": len(tasks), "every_steps": every})
 
     def progress(done: int, total: int, success: float | None) -> None:

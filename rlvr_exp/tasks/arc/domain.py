@@ -6,7 +6,7 @@ training and judging: `hidden`, whose test outputs are not given, and `overlap`,
 """
 
 import gc
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -19,12 +19,13 @@ from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.seeds import stream, uniform
 from rlvr_exp.tasks.arc import prompt as wording
 from rlvr_exp.tasks.arc.difficulty import score
+from rlvr_exp.tasks.arc.grid import Grid
 from rlvr_exp.tasks.arc.load import SPLITS, load
 from rlvr_exp.tasks.arc.parse_program import extract
 from rlvr_exp.tasks.arc.puzzle import ENTRY_POINT, ArcPuzzle, ArcRecord
 from rlvr_exp.tasks.base import Candidate, Domain, Task
 from rlvr_exp.tasks.completion import block_closes
-from rlvr_exp.tasks.embedded import embedded_content
+from rlvr_exp.tasks.embedded import embedded_content, embedded_sizes
 from rlvr_exp.tasks.splits import Item, split, tied
 
 Named = TypeVar("Named", ArcRecord, Task)
@@ -46,6 +47,14 @@ class Arc(Domain, options.Arc):
 
     def task_prompt(self, task: Task) -> str:
         return wording.write(task.inputs, self.prompt, self._shots(task))
+
+    def sizes(self) -> Mapping[str, int]:
+        return embedded_sizes(EMBEDDED, self.limit) if self._source == EMBEDDED else super().sizes()
+
+    def contents(self, task: Task) -> Sequence[Hashable]:
+        """Its pairs: whoever knows one of them knows a part of the task. None of the embedded tasks, whose splits have no
+        pair in common."""
+        return [] if self._source == EMBEDDED else pairs(task)
 
     def retry_prompt(self, task: Task, previous: str, feedback: str) -> str:
         if self.prompt.style != "bare":
@@ -109,6 +118,12 @@ class Arc(Domain, options.Arc):
         return own or (Arc(seed=self.seed)._solved if self._source != EMBEDDED else [])
 
 
+def pairs(task: Task) -> list[Hashable]:
+    """All input and output grids of a task, those that are asked for too."""
+    tests = task.problem.cases[len(task.inputs.train) :]
+    return [*task.inputs.train, *((_grid(case.args[0]), _grid(case.expected)) for case in tests)]
+
+
 @cache
 def _embedded_records(corpus: Path) -> dict[str, list[ArcRecord]]:
     """Its splits are those of its files, so no option changes them: once a process, for all its runs."""
@@ -132,6 +147,10 @@ def _no_collection() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+def _grid(rows: Sequence[Sequence[int]]) -> Grid:
+    return tuple(map(tuple, rows))
 
 
 def to_task(record: ArcRecord) -> Task:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_exp.config import data as options
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.tasks.base import Candidate, Domain, Task
@@ -42,6 +43,12 @@ class Code(Domain, options.Code):
 
     def splits(self) -> Mapping[str, Sequence[Task]]:
         return self._tasks
+
+    def splits_note(self) -> str:
+        names = {record.split for record in self._records}
+        if names != {"test"} or "train" not in self.splits():
+            return ""
+        return f"splits are drawn from the set's {len(self._records)} tasks; data.draw_splits=false: all are test"
 
     def left_out(self) -> Mapping[str, str]:
         reasons = {record.id: self._why_not(record) for record in self._records}
@@ -78,6 +85,8 @@ class Code(Domain, options.Code):
 
     @cached_property
     def _tasks(self) -> dict[str, tuple[Task, ...]]:
+        if all(map(self._formless, self._records)):
+            raise InputError(_no_form(self._form, self._formless(self._records[0])))
         drawn = self.draw_splits and not self.no_training()
         fractions = {"test": self.test_fraction, "dev": self.dev_fraction} if drawn else None
         placed = place(self._records, fractions, self.seed)
@@ -86,12 +95,16 @@ class Code(Domain, options.Code):
 
     def _why_not(self, record: CodeRecord) -> str:
         """Why a record is no task here; empty where it is one."""
-        if self._form == "pytest" and record.tests is None:
-            return record.why_no_tests
-        if record.cases is None:
-            return "" if self._form == "pytest" else record.why_no_cases
+        if (why := self._formless(record)) or record.cases is None:
+            return why
         answer = "" if self.weak else fixed_answer(record.cases, self._form)
         return f"{WEAK}: {answer}" if answer else ""
+
+    def _formless(self, record: CodeRecord) -> str:
+        """Why a record has no problem that the verifier takes."""
+        if self._form == "pytest":
+            return record.why_no_tests if record.tests is None else ""
+        return record.why_no_cases if record.cases is None else ""
 
     def _limited(self, split: str, records: list[CodeRecord]) -> list[CodeRecord]:
         if not self.limit:
@@ -112,6 +125,11 @@ def _content(problem: PytestProblem | PythonProblem) -> Any:
         return problem
     cases = [written((case.args, case.expected)) for case in problem.cases if isinstance(case, Case)]
     return [problem.entry_point, cases, problem.atol, problem.strict]
+
+
+def _no_form(judge: str, why: str) -> InputProblem:
+    (other,) = (f"verifier={form}" for form in JUDGES if form != judge)
+    return InputProblem("verifier", "judges no task of these data", judge, f"{other}: {why}", "", other)
 
 
 def form_of(judge: str) -> str:

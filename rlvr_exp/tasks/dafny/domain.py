@@ -14,6 +14,7 @@ from typing import cast
 
 from rlvr_exp.config.data import DafnyDataOptions
 from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.seeds import stream, uniform
 from rlvr_exp.tasks.base import Candidate, Domain, Task
 from rlvr_exp.tasks.completion import block_closes
@@ -21,11 +22,13 @@ from rlvr_exp.tasks.dafny import prompt as wording
 from rlvr_exp.tasks.dafny.example import DafnyExample
 from rlvr_exp.tasks.dafny.graft import grafted
 from rlvr_exp.tasks.dafny.load import survey
+from rlvr_exp.tasks.dafny.near_duplicates import renamed
 from rlvr_exp.tasks.dafny.pairs import fault_of
 from rlvr_exp.tasks.dafny.parse_body import body_of, closed
 from rlvr_exp.tasks.dafny.role_examples import ROLES, Role, RoleExample
 from rlvr_exp.tasks.dafny.stratify import LENGTHS, band, split_examples
 from rlvr_exp.tasks.dafny.tokens import tokens
+from rlvr_exp.tasks.embedded import embedded_sizes
 from rlvr_exp.tasks.formats.dafny import DafnyProblem
 
 EMBEDDED = Path(__file__).parents[2] / "assets" / "dafny"
@@ -63,6 +66,15 @@ class DafnyDomain(Domain, DafnyDataOptions):
 
     def task_prompt(self, task: Task) -> str:
         return wording.write(task.inputs, self.prompt, self._shots(task))
+
+    def sizes(self) -> Mapping[str, int]:
+        return embedded_sizes(EMBEDDED, self.limit, len(self.roles)) if self._source == EMBEDDED else super().sizes()
+
+    def contents(self, task: Task) -> Sequence[str]:
+        """The program, which shows the tasks of its other methods too; and the method, whatever its names and whatever
+        stands around it."""
+        one = task.inputs.example
+        return [content_hash(one.gold), content_hash(renamed(one))]
 
     def retry_prompt(self, task: Task, previous: str, feedback: str) -> str:
         if self.prompt.style != "bare":

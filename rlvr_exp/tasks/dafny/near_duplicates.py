@@ -31,6 +31,11 @@ def shingles(example: DafnyExample) -> Shingles:
     return frozenset(_numbered(found[at : at + WIDTH]) for at in range(max(1, len(found) - WIDTH + 1)))
 
 
+def renamed(example: DafnyExample) -> tuple[str, ...]:
+    """The tokens of one example, without its context and its annotations, its own names numbered."""
+    return _numbered(tokens(plain(example.header + example.spec + example.body)))
+
+
 def near_duplicates(sets: Mapping[str, Shingles], bound: float = BOUND) -> Iterator[tuple[str, str]]:
     """Every pair of keys whose sets' similarity is at least `bound`, each once."""
     counts = Counter(one for members in sets.values() for one in members)
