@@ -144,89 +144,55 @@ def _collapsed(seen: Evidence) -> Sign | None:
 
 
 OF_DRAWS = (
-    Cause(
-        "stop",
-        _cut_by_stop,
+    Cause("stop", _cut_by_stop,
         "Answers are cut by a stop text: {share} completions end at algorithm.stop={option[algorithm.stop]}",
         "Of these {passed} pass, {unread} cannot be read as a program.",
-        "Drop the stop text, or name one that follows a complete answer.",
-    ),
-    Cause(
-        "random_policy",
-        _random,
+        "Drop the stop text, or name one that follows a complete answer."),
+    Cause("random_policy", _random,
         "The policy draws nearly at random: {entropy:.3g} nats a token before any update",
         "{share} of its answers before training hold no program: no reward can tell them apart. {scratch}",
-        "Begin with a policy that writes the language: model.path, model.name, or +stage=sft first. Of a checkpoint that "
-        "should know it, see whether weights and tokenizer belong together.",
-        (0.8, 0.8),
-    ),
-    Cause(
-        "sampling",
-        _drawn_otherwise,
-        "Answers are drawn otherwise than they are measured: {training:.0%} pass in training, {measured:.0%} of the same "
-        "policy's in the evaluation before",
+        "Begin with a policy that writes the language: model.path, model.name, or +stage=sft first. Of a checkpoint "
+        "that should know it, see whether weights and tokenizer belong together.", (0.8, 0.8)),
+    Cause("sampling", _drawn_otherwise,
+        "Answers are drawn otherwise than they are measured: {training:.0%} pass in training, {measured:.0%} of the "
+        "same policy's in the evaluation before",
         "At the same weights only the draws differ: {options}. First verdicts in training: {verdicts}.",
         "Bring the sampling options of algorithm and evaluation near each other; a temperature of 1 and no filters are "
-        "the policy's own distribution.",
-    ),
-    Cause(
-        "sampling",
-        _hot,
+        "the policy's own distribution."),
+    Cause("sampling", _hot,
         "Answers are drawn nearly at random: algorithm.temperature={option[algorithm.temperature]}",
         "{share} completions of the first steps hold no program. First verdicts in training: {verdicts}.",
-        "A temperature near 1 is the policy's own distribution.",
-        (0.4, 0.4),
-    ),
-    Cause(
-        "empty",
-        Counted(lambda one: one.empty, lambda row: not row.completion.text.strip()),
+        "A temperature near 1 is the policy's own distribution.", (0.4, 0.4)),
+    Cause("empty", Counted(lambda one: one.empty, lambda row: not row.completion.text.strip()),
         "Empty answers: {share} completions hold no text",
         "The policy ends its answer at once, so there is nothing to judge.",
         "Look at the end-of-text token, at model.chat_template and at algorithm.stop={option[algorithm.stop]}: a stop "
-        "string that matches at once leaves nothing.",
-        (0.8, 0.3),
-    ),
-    Cause(
-        "repeats",
-        _repeating,
+        "string that matches at once leaves nothing.", (0.8, 0.3)),
+    Cause("repeats", _repeating,
         "The sampler repeats itself: in {share} groups all completions are one text",
-        "The policy's own entropy is {entropy:.3g} nats a token over {length:.3g} tokens: equal draws cannot be chance.",
+        "The policy's own entropy is {entropy:.3g} nats a token over {length:.3g} tokens: equal draws cannot be "
+        "chance.",
         "Look at the sampler's seeds: each sample of a group needs a draw of its own.",
-        ONE_TEXT,
-        explains=("entropy_collapse",),
-    ),
-)
+        ONE_TEXT, explains=("entropy_collapse",)),
+)  # fmt: skip
 
 OF_ANSWERS = (
-    Cause(
-        "entropy_collapse",
-        _collapsed,
+    Cause("entropy_collapse", _collapsed,
         "Entropy collapse: {same}",
         "Where all answers to a prompt are the same, none is better than another and nothing is learned. {entropy}",
-        "{wider} optimizer.lr, algorithm.entropy_coef or algorithm.kl_coef above 0, a wider algorithm.clip_high; resume "
-        "from a checkpoint before the collapse.",
-        ONE_TEXT,
-        explains=("dead_failed", "dead_solved"),
-    ),
-    Cause(
-        "no_end",
-        _endless,
-        "Answers do not end: {share} completions reached their limit of {option[model.max_completion_tokens]} tokens, with "
-        "a complete answer in them",
-        "Of those examined {done} hold a program, or more text than the gold: the policy writes its answer and never the "
-        "token that ends one.",
+        "{wider} optimizer.lr, algorithm.entropy_coef or algorithm.kl_coef above 0, a wider algorithm.clip_high; "
+        "resume from a checkpoint before the collapse.", ONE_TEXT, explains=("dead_failed", "dead_solved")),
+    Cause("no_end", _endless,
+        "Answers do not end: {share} completions reached their limit of {option[model.max_completion_tokens]} tokens, "
+        "with a complete answer in them",
+        "Of those examined {done} hold a program, or more text than the gold: the policy writes its answer and never "
+        "the token that ends one.",
         "See that the end-of-text token of tokenizer_config.json and generation_config.json is the one that the model "
-        "learned to write, and model.chat_template; or name a text that ends an answer (algorithm.stop, evaluation.stop).",
-        (0.95, 0.9),
-        explains=("truncation", "dead_failed", "none_pass"),
-    ),
-    Cause(
-        "truncation",
-        Counted(lambda one: one.truncated, lambda row: row.completion.truncated),
+        "learned to write, and model.chat_template; or name a text that ends an answer (algorithm.stop, "
+        "evaluation.stop).", (0.95, 0.9), explains=("truncation", "dead_failed", "none_pass")),
+    Cause("truncation", Counted(lambda one: one.truncated, lambda row: row.completion.truncated),
         "Truncation: {share} completions were cut at their limit of {option[model.max_completion_tokens]} tokens",
         "An answer that is cut off is not judged and counts as failed, however good it was.",
         "Raise model.max_completion_tokens, or teach shorter answers first (+stage=sft); a policy that never ends its "
-        "answer lacks its end-of-text token.",
-        (0.85, 0.25),
-    ),
-)
+        "answer lacks its end-of-text token.", (0.85, 0.25)),
+)  # fmt: skip

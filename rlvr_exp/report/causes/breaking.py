@@ -219,50 +219,31 @@ def _far(seen: Evidence) -> Sign | None:
 
 
 OF_BREAKING = (
-    Cause(
-        "kl_holds",
-        _by_penalty,
+    Cause("kl_holds", _by_penalty,
         "The KL penalty of {penalty:.3g} drowns the reward; the policy breaks at step {step}",
         "{facts}",
         "A smaller algorithm.kl_coef ({option[algorithm.kl_coef]} now): 0 to 0.05 is usual.",
-        explains=("exploding", "kl"),
-        later=2,
-    ),
-    Cause(
-        "entropy_bonus",
-        _by_bonus,
-        "The entropy bonus drowns the reward: algorithm.entropy_coef={option[algorithm.entropy_coef]} times an entropy of "
-        "{last:.2g} nats, from step {step}",
-        "Entropy of a token rose from {first:.3g} to {last:.3g} nats: the bonus comes to {part:.2g}, where advantages are of "
-        "size 1, and success does not rise. {facts}",
+        explains=("exploding", "kl"), later=2),
+    Cause("entropy_bonus", _by_bonus,
+        "The entropy bonus drowns the reward: algorithm.entropy_coef={option[algorithm.entropy_coef]} times an entropy "
+        "of {last:.2g} nats, from step {step}",
+        "Entropy of a token rose from {first:.3g} to {last:.3g} nats: the bonus comes to {part:.2g}, where advantages "
+        "are of size 1, and success does not rise. {facts}",
         "A smaller algorithm.entropy_coef: 0 to 0.01 is usual; resume from a checkpoint before that step.",
-        explains=("exploding", "worse", "parse", "truncation"),
-        later=2,
-    ),
-    Cause(
-        "weight_decay",
-        _by_decay,
+        explains=("exploding", "worse", "parse", "truncation"), later=2),
+    Cause("weight_decay", _by_decay,
         "Weight decay takes the policy apart at step {step}",
         "{facts} {decay}",
         "A smaller optimizer.weight_decay: 0 to 0.1 is usual; resume from a checkpoint before that step.",
-        explains=("exploding",),
-        later=2,
-    ),
-    Cause(
-        "exploding",
-        _exploding,
+        explains=("exploding",), later=2),
+    Cause("exploding", _exploding,
         "Exploding updates: {what} at step {step}",
         "{facts}",
         "A lower optimizer.lr ({option[optimizer.lr]} now), a longer scheduler.warmup_steps, a smaller "
-        "optimizer.max_grad_norm; resume from a checkpoint before that step.",
-        later=2,
-    ),
-    Cause(
-        "kl",
-        _far,
+        "optimizer.max_grad_norm; resume from a checkpoint before that step.", later=2),
+    Cause("kl", _far,
         "KL blow-up: {last:.3g} nats a token from the reference, {first:.3g} at first",
         "The policy has left the texts that it began with; its reward no longer means the same.",
-        "A higher algorithm.kl_coef ({option[algorithm.kl_coef]} now) or a lower optimizer.lr ({option[optimizer.lr]}).",
-        later=2,
-    ),
-)
+        "A higher algorithm.kl_coef ({option[algorithm.kl_coef]} now) or a lower optimizer.lr "
+        "({option[optimizer.lr]}).", later=2),
+)  # fmt: skip

@@ -82,39 +82,24 @@ def _few_tasks(seen: Evidence) -> Sign | None:
 
 
 NOTES = (
-    Cause(
-        "growth",
-        _growth,
+    Cause("growth", _growth,
         "{grown}",
         "{slopes} a step over the second half of the run, without an end in sight.",
-        "A longer run will end for want of it: checkpoint often, and look for what is kept from step to step.",
-    ),
-    Cause(
-        "running_out",
-        _running_out,
+        "A longer run will end for want of it: checkpoint often, and look for what is kept from step to step."),
+    Cause("running_out", _running_out,
         "{said}",
         "Foreseen in {rows:,} rows from the growth of the steps before.",
-        "The message of that step in log.txt says what to do.",
-    ),
-    Cause(
-        "slow_verifier",
-        _slow_verifier,
+        "The message of that step in log.txt says what to do."),
+    Cause("slow_verifier", _slow_verifier,
         "Slow verifier: in {slow} rows more than half of a step was spent waiting for verdicts",
         "{part:.0%} of a step at last.",
-        "More sandbox.workers, lower limits for candidates that hang (sandbox.cpu_s), cache.enabled=true.",
-    ),
-    Cause(
-        "short",
-        _short,
+        "More sandbox.workers, lower limits for candidates that hang (sandbox.cpu_s), cache.enabled=true."),
+    Cause("short", _short,
         "Too short to tell: {steps} steps",
         "A policy moves little in so few steps, and success in one step varies with its tasks.",
-        "Raise algorithm.max_steps.",
-    ),
-    Cause(
-        "few_tasks",
-        _few_tasks,
+        "Raise algorithm.max_steps."),
+    Cause("few_tasks", _few_tasks,
         "Few tasks: {groups:,} groups sampled {tasks} different tasks",
         "Success in training says little about others; see the held-out rates.",
-        "More data: data.limit, data.path.",
-    ),
-)
+        "More data: data.limit, data.path."),
+)  # fmt: skip

@@ -126,61 +126,40 @@ def _part(steps: Sequence[StepCounts], name: str) -> Share:
 
 
 OF_OUTCOME = (
-    Cause(
-        "overfit",
-        _overfit,
+    Cause("overfit", _overfit,
         "Overfitting: success rose by {rise:.0f} points in training and by {change} on held-out tasks",
         "Training went from {training.first:.1%} to {training.last:.1%}; {groups:,} groups sampled {tasks:,} different "
         "tasks. What was learned belongs to these tasks, or to how they differ from the held-out ones.",
-        "More and more varied training tasks (data.limit, data.path), fewer steps (run.select stops at the best on tasks "
-        "of its own), or a held-out split like the training one.",
-        explains=("few_tasks", "worse", "dead_solved"),
-    ),
-    Cause(
-        "sharpening",
-        _sharpened,
+        "More and more varied training tasks (data.limit, data.path), fewer steps (run.select stops at the best on "
+        "tasks of its own), or a held-out split like the training one.",
+        explains=("few_tasks", "worse", "dead_solved")),
+    Cause("sharpening", _sharpened,
         "Sharpening: pass@1 changed by {one}, pass@{k} by {many}",
-        "The policy says more often what it could already say, and has lost other answers that were right: it is surer, and "
-        "solves fewer tasks in {k} tries. {entropy}",
+        "The policy says more often what it could already say, and has lost other answers that were right: it is "
+        "surer, and solves fewer tasks in {k} tries. {entropy}",
         "Fewer steps or a lower optimizer.lr, algorithm.kl_coef or a small algorithm.entropy_coef, a wider "
         "algorithm.clip_high, tasks that are rarely solved in place of those that nearly always are "
-        "(algorithm.zero_variance=resample), and run.select.metric by pass@{k}.",
-    ),
-    Cause(
-        "untaught",
-        _untaught,
+        "(algorithm.zero_variance=resample), and run.select.metric by pass@{k}."),
+    Cause("untaught", _untaught,
         "Too few steps: after {steps} of them {share} held-out answers hold no program",
         "The loss fell from {first:.3g} to {last:.3g}: the policy is learning its texts, and has not learned them yet.",
         "More algorithm.max_steps, or a policy that knows the language (model.path, model.name).",
-        explains=("parse", "truncation", "random_policy", "exploding", "none_pass"),
-    ),
-    Cause(
-        "values",
-        _values,
+        explains=("parse", "truncation", "random_policy", "exploding", "none_pass")),
+    Cause("values", _values,
         "The value function explains nothing: at most {most:.2g} of the variance of returns in {share} rows",
         "PPO's advantages are then what is paid, without a baseline of the task: noise of the tasks drowns that of the "
         "answers.",
-        "A higher rate or weight for the values (algorithm.value_coef={option[algorithm.value_coef]} now), more steps, or an "
-        "algorithm whose baseline is the group's (algorithm=grpo).",
-        alone=True,
-    ),
-    Cause(
-        "worse",
-        _worse,
+        "A higher rate or weight for the values (algorithm.value_coef={option[algorithm.value_coef]} now), more steps, "
+        "or an algorithm whose baseline is the group's (algorithm=grpo).", alone=True),
+    Cause("worse", _worse,
         "The updates make the policy worse: {outcome}",
-        "Nothing else was found to account for it: what is paid is right, and the steps are larger than what the samples "
-        "can tell. {parts}",
-        "A lower optimizer.lr ({option[optimizer.lr]} now), more tasks in a step (algorithm.prompts_per_step), "
-        "a KL penalty (algorithm.kl_coef), run.select to keep the best checkpoint; read the answers that failed after.",
-        alone=True,
-        later=5,
-    ),
-    Cause(
-        "unusual",
-        _unusual,
+        "Nothing else was found to account for it: what is paid is right, and the steps are larger than what the "
+        "samples can tell. {parts}",
+        "A lower optimizer.lr ({option[optimizer.lr]} now), more tasks in a step (algorithm.prompts_per_step), a KL "
+        "penalty (algorithm.kl_coef), run.select to keep the best checkpoint; read the answers that failed after.",
+        alone=True, later=5),
+    Cause("unusual", _unusual,
         "An option far from any use: {first}",
         "The run did not learn, and nothing else was found to account for it: {all}.",
-        "Try what is usual, one option at a time.",
-        alone=True,
-    ),
-)
+        "Try what is usual, one option at a time.", alone=True),
+)  # fmt: skip

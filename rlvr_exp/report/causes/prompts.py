@@ -112,79 +112,47 @@ def _other_tasks(seen: Evidence) -> Sign | None:
 
 
 OF_TASKS = (
-    Cause(
-        "template",
-        _doubled,
+    Cause("template", _doubled,
         "The chat template stands twice: {share} prompts have one of its marks twice in a row",
         "The policy has seen no text of this form: the prompt holds a template already, and gets another.",
         "Give data without a template, or model.chat_template=never.",
-        (0.5, 0.2),
-        explains=("parse", "none_pass", "dead_failed", "truncation", "no_end"),
-    ),
-    Cause(
-        "leak",
-        _leaked,
+        (0.5, 0.2), explains=("parse", "none_pass", "dead_failed", "truncation", "no_end")),
+    Cause("leak", _leaked,
         "A leak: the gold answer stands in the prompt of {share} tasks",
         "The policy can copy what it is to find; success says nothing about tasks whose answer is not given.",
-        "See how the prompt is worded (data=..., shots included), and leave the answer out.",
-        (0.5, 0.2),
-    ),
-    Cause(
-        "duplicates",
-        _alike,
+        "See how the prompt is worded (data=..., shots included), and leave the answer out.", (0.5, 0.2)),
+    Cause("duplicates", _alike,
         "Duplicates: {share} of the training tasks examined have the same prompt as another task",
         "{prompts:,} different prompts stand under {tasks:,} names: each step samples the same thing many times over.",
         "Remove the duplicates from the data, or see whether the prompt leaves out what tells its tasks apart.",
-        (0.8, 0.3),
-        explains=("one_answer", "overfit", "trained_on_held_out"),
-    ),
-    Cause(
-        "duplicates",
-        _one_task,
+        (0.8, 0.3), explains=("one_answer", "overfit", "trained_on_held_out")),
+    Cause("duplicates", _one_task,
         "One task: all {groups:,} groups of training sample the same one",
         "What is learned is the answer to this task; success in training says nothing about others.",
         "More data: data.limit, data.path; see how many training tasks the manifest counts.",
-        (0.8, 0.5),
-        explains=("one_answer", "overfit", "dead_solved", "dead_failed", "entropy_collapse", "few_tasks"),
-    ),
-    Cause(
-        "trained_on_held_out",
-        _copied,
+        (0.8, 0.5), explains=("one_answer", "overfit", "dead_solved", "dead_failed", "entropy_collapse", "few_tasks")),
+    Cause("trained_on_held_out", _copied,
         "Held out and trained on: {share} held-out prompts are prompts of training too",
         "The same tasks stand in both splits, under whatever names: held-out success measures memory as well, and says "
         "nothing about new tasks.",
         "Remove the shared tasks from one of the splits (data.path, evaluation.split), by what they ask, not by their "
-        "names.",
-        (0.5, 0.02),
-    ),
-    Cause(
-        "prompts_too_long",
-        _left_out,
+        "names.", (0.5, 0.02)),
+    Cause("prompts_too_long", _left_out,
         "Prompts are too long: {share} training tasks are left out",
         "What is learned from are the {kept:,} tasks with the shortest prompts; in evaluations the others fail by "
         "prompt_too_long.",
-        TOO_LONG,
-        (0.9, 0.5),
-    ),
-    Cause(
-        "prompts_too_long",
-        _held_out_too_long,
+        TOO_LONG, (0.9, 0.5)),
+    Cause("prompts_too_long", _held_out_too_long,
         "Prompts are too long: {share} held-out answers failed by prompt_too_long",
-        "These tasks are never put to the policy, and count as failed before and after: what it learns of the others is "
-        "all that the rates can show.",
-        TOO_LONG,
-        (0.9, 0.1),
-    ),
-)
+        "These tasks are never put to the policy, and count as failed before and after: what it learns of the others "
+        "is all that the rates can show.",
+        TOO_LONG, (0.9, 0.1)),
+)  # fmt: skip
 
-OTHER_TASKS = Cause(
-    "other_tasks",
-    _other_tasks,
-    "Training tasks are far {kind} than the held-out ones: {training:.0%} pass in the first steps, {held_out:.0%} of the "
-    "same policy's held out",
+OTHER_TASKS = Cause("other_tasks", _other_tasks,
+    "Training tasks are far {kind} than the held-out ones: {training:.0%} pass in the first steps, {held_out:.0%} of "
+    "the same policy's held out",
     "The same weights, sampled alike, answered {groups} groups of training and {tasks} held-out tasks: what differs is "
     "the tasks, or what counts as right for them.",
     "Training tasks like the held-out ones (data=..., data.path, curriculum); +stage=validate shows whether the golds "
-    "of the training tasks pass.",
-    explains=("none_pass", "dead_failed"),
-)
+    "of the training tasks pass.", explains=("none_pass", "dead_failed"))  # fmt: skip

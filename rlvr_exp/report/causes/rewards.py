@@ -267,122 +267,69 @@ def _spread(values: Sequence[float | None]) -> float:
     return max(known) - min(known) if known else 0.0
 
 
-ONE_ANSWER_PASSES = Cause(
-    "one_answer",
-    _one_answer,
+ONE_ANSWER_PASSES = Cause("one_answer", _one_answer,
     "Reward hacking suspected: one answer passes {share} tasks",
-    "Tasks that differ have answers that differ; a text that passes nearly all of them has found a hole in the verifier, or "
-    "the tasks are all one.",
-    "Judge the text by hand (+stage=verify), and +stage=validate: its hollow programs must not pass.",
-    later=3,
-)
-ODD_PASSES = Cause(
-    "one_answer",
-    _odd_passes,
+    "Tasks that differ have answers that differ; a text that passes nearly all of them has found a hole in the "
+    "verifier, or the tasks are all one.",
+    "Judge the text by hand (+stage=verify), and +stage=validate: its hollow programs must not pass.", later=3)  # fmt: skip
+ODD_PASSES = Cause("one_answer", _odd_passes,
     "Reward hacking suspected: {share} passes are empty or missed some of their cases",
     "A pass means all cases; these did not meet them.",
-    "Verify the samples by hand (+stage=verify), and look at the verifier.",
-    later=3,
-)
+    "Verify the samples by hand (+stage=verify), and look at the verifier.", later=3)  # fmt: skip
 
 OF_REWARDS = (
-    Cause(
-        "reward_not_finite",
-        _not_finite,
+    Cause("reward_not_finite", _not_finite,
         "Rewards are no finite numbers, first in step {first}",
         "{rows} rows have no mean reward; {skipped:.0f} updates were skipped for it.",
-        "Look at the reward's terms in the rollouts of that step.",
-        later=1,
-    ),
-    Cause(
-        "constant_reward",
-        _same_pay(blind=False),
+        "Look at the reward's terms in the rollouts of that step.", later=1),
+    Cause("constant_reward", _same_pay(blind=False),
         "Constant reward: {fact}",
         "The verifier tells the answers apart and the reward does not, so no right answer is better than a wrong one.",
-        READS_VERDICT,
-        explains=("dead_solved", "dead_failed"),
-    ),
-    Cause(
-        "reward_blind",
-        _same_pay(blind=True),
+        READS_VERDICT, explains=("dead_solved", "dead_failed")),
+    Cause("reward_blind", _same_pay(blind=True),
         "The reward does not tell right from wrong: {fact}",
         "The verifier tells the answers apart and the reward does not, so no right answer is better than a wrong one.",
-        READS_VERDICT,
-    ),
-    Cause(
-        "reward_inverted",
-        _reversed,
+        READS_VERDICT),
+    Cause("reward_inverted", _reversed,
         "The reward is upside down: in {share} groups every wrong answer is paid more than every right one",
         "What is learned is to be wrong.",
         "Turn the sign of the term that pays wrong answers; passing has to outweigh all other terms.",
-        explains=("reward_hacking",),
-    ),
-    Cause(
-        "reward_noise",
-        _noisy,
+        explains=("reward_hacking",)),
+    Cause("reward_noise", _noisy,
         "The reward is noise: {share} answers given more than once in a group, judged alike, are paid differently",
         "The same text with the same verdict is worth more one time than another: what is learned from is chance.",
         "Look for random numbers, times and state in the terms of the reward.",
-        (0.4, 0.1),
-        explains=("reward_hacking",),
-    ),
-    Cause(
-        "reward_hacking",
-        _rises_alone,
+        (0.4, 0.1), explains=("reward_hacking",)),
+    Cause("reward_hacking", _rises_alone,
         "Reward hacking suspected: the reward rises and verified success does not",
         "Reward went from {reward.first:.3g} to {reward.last:.3g}, verified success from {success.first:.1%} to "
         "{success.last:.1%}. {terms}",
         "Read the best paid samples that failed, take out or cap the term that pays them, and let passing outweigh all "
-        "other terms.",
-        later=4,
-    ),
-    Cause(
-        "reward_hacking",
-        _out_earned,
+        "other terms.", later=4),
+    Cause("reward_hacking", _out_earned,
         "Reward hacking suspected: wrong answers out-earn right ones in {share} groups",
         "In these groups with right and wrong answers the wrong ones are paid at least as much on average.",
         "Read the best paid samples that failed, take out or cap the term that pays them, and let passing outweigh all "
-        "other terms.",
-        later=4,
-    ),
-    Cause(
-        "dead_failed",
-        _dead(solved=False),
+        "other terms.", later=4),
+    Cause("dead_failed", _dead(solved=False),
         "Dead groups: in {share} groups of {size} all answers fail and are paid the same",
         "A group without a difference has no advantage; {dead} have none. {few}",
-        EASIER,
-    ),
-    Cause(
-        "dead_solved",
-        _dead(solved=True),
+        EASIER),
+    Cause("dead_solved", _dead(solved=True),
         "Dead groups: in {share} groups of {size} all answers pass",
         "A group without a difference has no advantage; {dead} have none. {few}",
-        HARDER,
-    ),
-    Cause(
-        "dead_solved",
-        _solved_before,
+        HARDER),
+    Cause("dead_solved", _solved_before,
         "Nothing is left to learn: {first} completions of the first step pass, {last} of the last ones",
         "Nearly every group has nothing to compare.",
-        HARDER,
-        (2.0, SOLVED),
-    ),
-    Cause(
-        "few_mixed",
-        _few_mixed,
+        HARDER, (2.0, SOLVED)),
+    Cause("few_mixed", _few_mixed,
         "Right and wrong answers seldom meet: {share} groups hold answers of one kind alone",
-        "Only in {mixed} groups can passing be learned; {passed} completions pass. What differs in the others is paid for "
-        "something else.",
-        EASIER,
-        (2.0, 0.8),
-        alone=True,
-    ),
-    Cause(
-        "advantages",
-        _advantages,
+        "Only in {mixed} groups can passing be learned; {passed} completions pass. What differs in the others is paid "
+        "for something else.",
+        EASIER, (2.0, 0.8), alone=True),
+    Cause("advantages", _advantages,
         "Advantages {what} in {share} groups with differing rewards",
         "The update does not follow what was paid.",
-        "Look at the algorithm's own advantages, and at algorithm.advantage_scale.",
-        (0.5, 0.3),
-    ),
-)
+        "Look at the algorithm's own advantages, and at algorithm.advantage_scale.", (0.5, 0.3)),
+)  # fmt: skip

@@ -192,95 +192,56 @@ RATE = (
 )
 
 OF_UPDATES = (
-    Cause(
-        "learning_rate",
-        training(_no_rate),
+    Cause("learning_rate", training(_no_rate),
         "The learning rate is zero in {idle} steps",
         "Its highest value is {peak:g}: no weight moves by it. {why}",
-        RATE,
-        explains=("unmoved",),
-    ),
-    Cause(
-        "learning_rate",
-        training(_rate_still_rising),
+        RATE, explains=("unmoved",)),
+    Cause("learning_rate", training(_rate_still_rising),
         "The learning rate stays near zero: the warm-up is longer than the run",
-        "The warm-up takes {warmup:.0f} steps, the run has {steps}: the rate came to {peak:.2g} of {option[optimizer.lr]}.",
-        RATE,
-        explains=("unmoved",),
-    ),
-    Cause(
-        "learning_rate",
-        training(_rate_gone),
+        "The warm-up takes {warmup:.0f} steps, the run has {steps}: the rate came to {peak:.2g} of "
+        "{option[optimizer.lr]}.",
+        RATE, explains=("unmoved",)),
+    Cause("learning_rate", training(_rate_gone),
         "The learning rate is zero in {idle} steps",
         "It is {peak:.2g} at its highest and falls to nothing after step {last}.",
-        RATE,
-    ),
-    Cause(
-        "untrained",
-        training(_untrained),
+        RATE),
+    Cause("untrained", training(_untrained),
         "Hardly a parameter is trained: {trained:,} of {total:,}",
         "The rest is frozen, and what is left can say little.",
-        "See model.freeze and model.adapter.targets.",
-        explains=("unmoved",),
-    ),
-    Cause(
-        "no_gradient",
-        training(_no_gradient),
+        "See model.freeze and model.adapter.targets.", explains=("unmoved",)),
+    Cause("no_gradient", training(_no_gradient),
         "The gradient is zero in {share} rows",
         "{learned:,.0f} samples were learned from, and no parameter felt it.",
         "See which parameters are trained (manifest.json, model.freeze), and that advantages reach the loss.",
-        explains=("unmoved",),
-    ),
-    Cause(
-        "clipped",
-        training(_clipped),
+        explains=("unmoved",)),
+    Cause("clipped", training(_clipped),
         "Gradients are clipped to next to nothing in {share} rows",
-        "Their norm is {norm:.3g}, {clipped:.2g} after clipping to optimizer.max_grad_norm="
-        "{option[optimizer.max_grad_norm]}: {left:.2g} of an update is left.",
-        "Raise optimizer.max_grad_norm to about the usual norm.",
-        explains=("unmoved",),
-    ),
-    Cause(
-        "clip_range",
-        training(_narrow_range),
+        "Their norm is {norm:.3g}, {clipped:.2g} after clipping to "
+        "optimizer.max_grad_norm={option[optimizer.max_grad_norm]}: {left:.2g} of an update is left.",
+        "Raise optimizer.max_grad_norm to about the usual norm.", explains=("unmoved",)),
+    Cause("clip_range", training(_narrow_range),
         "The clipping range is too narrow: in {share} rows more than 30% of the tokens have a clipped ratio",
-        "algorithm.clip_low={low:g} and clip_high={high:g}: after the first of several updates on the same samples hardly a "
-        "token still counts. Median share: {median:.0%}.",
-        "0.2 on both sides is usual.",
-    ),
-    Cause(
-        "unmoved",
-        training(_unmoved),
+        "algorithm.clip_low={low:g} and clip_high={high:g}: after the first of several updates on the same samples "
+        "hardly a token still counts. Median share: {median:.0%}.",
+        "0.2 on both sides is usual."),
+    Cause("unmoved", training(_unmoved),
         "The policy has hardly moved: {share} held-out answers changed in {steps} steps",
-        "Held-out tasks are sampled with the same random draws before and after. The highest learning rate was {peak:.2g}; "
-        "gradients have a norm of {norm:.3g}.",
+        "Held-out tasks are sampled with the same random draws before and after. The highest learning rate was "
+        "{peak:.2g}; gradients have a norm of {norm:.3g}.",
         "A higher optimizer.lr, or a smaller optimizer.eps; or see whether updates reach the weights that sample "
-        "(sync/probe_gap) and which are trained.",
-    ),
-    Cause(
-        "ratio",
-        training(_other_policy),
+        "(sync/probe_gap) and which are trained."),
+    Cause("ratio", training(_other_policy),
         "The engine that samples is not the policy that is trained",
         "Their log-probabilities of the same texts differ; the run's own reason has the figures.",
-        "The reason says what to look at.",
-        later=3,
-    ),
-    Cause(
-        "ratio",
-        training(_off_ratio),
+        "The reason says what to look at.", later=3),
+    Cause("ratio", training(_off_ratio),
         "Ratio off 1: {moved:.3g} nats a token between sampler and trainer on {kind} samples",
         "A KL of {limit:g} is what {accounts} accounts for; {clipped:.0%} of tokens have a clipped ratio.",
-        "{remedy}",
-        later=3,
-    ),
-    Cause(
-        "kl_holds",
-        training(_held),
+        "{remedy}", later=3),
+    Cause("kl_holds", training(_held),
         "The KL penalty holds the policy at its reference: algorithm.kl_coef={option[algorithm.kl_coef]}",
         "It is {distance:.2g} nats a token from where it began after {steps} steps, which takes {penalty:.2g} from the "
         "loss: an answer that passes earns about 1. {allowed}",
-        "A kl_coef of 0 to 0.05 is usual.",
-        explains=("exploding", "unmoved"),
-    ),
+        "A kl_coef of 0 to 0.05 is usual.", explains=("exploding", "unmoved")),
     *OF_BREAKING,
-)
+)  # fmt: skip

@@ -188,108 +188,61 @@ STOPPED = (
 )
 
 OF_GOLDS = (
-    Cause(
-        "parse",
-        _stopped_by_golds("parse"),
+    Cause("parse", _stopped_by_golds("parse"),
         "Answers do not parse: {share} gold answers do not pass, most by parse",
         STOPPED,
-        "Hold a gold against what the domain's parser and the verifier want (data=..., verifier=...). " + VALIDATE,
-    ),
-    Cause(
-        "no_verdict",
-        _stopped_by_golds("no_verdict"),
+        "Hold a gold against what the domain's parser and the verifier want (data=..., verifier=...). " + VALIDATE),
+    Cause("no_verdict", _stopped_by_golds("no_verdict"),
         "The verifier gives no verdict: {share} gold answers do not pass, most by no_verdict",
         STOPPED,
-        "See that the verifier's tool runs on this machine. " + VALIDATE,
-    ),
-    Cause(
-        "alike",
-        _stopped_by_golds("timeout", "memory", "output_limit"),
+        "See that the verifier's tool runs on this machine. " + VALIDATE),
+    Cause("alike", _stopped_by_golds("timeout", "memory", "output_limit"),
         "A limit ends right answers: {share} gold answers do not pass{most}",
         STOPPED,
-        "Raise {limit}. " + VALIDATE,
-        explains=("golds",),
-    ),
-    Cause(
-        "golds",
-        _stopped_by_golds(),
+        "Raise {limit}. " + VALIDATE, explains=("golds",)),
+    Cause("golds", _stopped_by_golds(),
         "Golds are refused: {share} gold answers do not pass{most}",
         STOPPED,
-        "A gold answer that fails shows that parser, verifier, limits and data do not fit each other. " + VALIDATE,
-    ),
-    Cause(
-        "golds",
-        _golds_given,
+        "A gold answer that fails shows that parser, verifier, limits and data do not fit each other. " + VALIDATE),
+    Cause("golds", _golds_given,
         "Golds are refused: {share} answers that are the gold to the letter fail",
         "Right answers are judged wrong, so that nothing right can be learned.",
-        "Mend the data's expected values or the verifier's options. " + VALIDATE,
-        (0.4, 0.1),
-    ),
-)
+        "Mend the data's expected values or the verifier's options. " + VALIDATE, (0.4, 0.1)),
+)  # fmt: skip
 
-CONTRADICTION = Cause(
-    "contradiction",
-    _contradicted,
+CONTRADICTION = Cause("contradiction", _contradicted,
     "The verifier contradicts itself: {share} answers given more than once got different verdicts",
     "The same text for the same task passes once and fails another time: what is learned from is chance.",
-    "Look for limits of wall-clock time on a busy machine, for random numbers in tests, and for state that one candidate "
-    "leaves to the next.",
-    (0.1, 0.01),
-)
+    "Look for limits of wall-clock time on a busy machine, for random numbers in tests, and for state that one "
+    "candidate leaves to the next.", (0.1, 0.01))  # fmt: skip
 
 OF_VERDICTS = (
-    Cause(
-        "parse",
-        _unparsed,
+    Cause("parse", _unparsed,
         "Answers do not parse: {share} completions",
         "No candidate is found in these answers, so the verifier has nothing to judge and all of them fail. {programs}",
-        "{remedy}",
-        (0.8, 0.4),
-        explains=("golds",),
-    ),
-    Cause(
-        "parse",
-        _never_valid,
+        "{remedy}", (0.8, 0.4), explains=("golds",)),
+    Cause("parse", _never_valid,
         "Answers are no programs: {share} of the first completions, and {passed} have passed since",
         "No reward tells these answers apart, so that updates make them other answers, and no better ones.",
         "Say the wanted form in the prompt, teach it first (+stage=sft), or start from a model that knows it.",
-        (0.8, 0.6),
-        explains=("alike", "none_pass", "dead_failed", "entropy_collapse", "reward_hacking"),
-    ),
-    Cause(
-        "no_verdict",
-        _silent,
+        (0.8, 0.6), explains=("alike", "none_pass", "dead_failed", "entropy_collapse", "reward_hacking")),
+    Cause("no_verdict", _silent,
         "The verifier gives no verdict: {share} completions",
         "What has no verdict enters no baseline, no loss and no rate: the grader is down, not the policy. {reason}",
         "See that the verifier's tool runs on this machine (+stage=verify verify.input=samples), and its workers' "
-        "memory and time; the logs are below.",
-        SILENT,
-        later=1,
-    ),
-    Cause(
-        "rejected",
-        _rejected,
+        "memory and time; the logs are below.", SILENT, later=1),
+    Cause("rejected", _rejected,
         "Answers are rejected as cheats: {share} completions",
         "A rejected answer is paid least of all. Rules: {rules}.",
-        "Read the samples: a policy that is out for the grader needs a smaller gain from it; a rule that refuses honest "
-        "answers is a fault of the verifier.",
-        (0.5, 0.2),
-    ),
-    Cause(
-        "alike",
-        _fail_alike,
+        "Read the samples: a policy that is out for the grader needs a smaller gain from it; a rule that refuses "
+        "honest answers is a fault of the verifier.", (0.5, 0.2)),
+    Cause("alike", _fail_alike,
         "Answers fail alike: {share} completions by {bucket}",
         "Whether an answer is right is not what decides. {same}",
-        "Look at {limit}, and whether gold answers pass (+stage=validate).",
-        ALIKE,
-        explains=("golds",),
-    ),
-)
+        "Look at {limit}, and whether gold answers pass (+stage=validate).", ALIKE, explains=("golds",)),
+)  # fmt: skip
 
-NONE_PASS = Cause(
-    "none_pass",
-    _none_pass,
+NONE_PASS = Cause("none_pass", _none_pass,
     "{ever}: {share} completions",
     "What is learned is which failure is paid best. A task that is never solved teaches no more than that.",
-    "Easier tasks or a policy that solves some (+stage=sft first); +stage=validate shows whether the golds pass.",
-)
+    "Easier tasks or a policy that solves some (+stage=sft first); +stage=validate shows whether the golds pass.")  # fmt: skip
