@@ -100,6 +100,10 @@ class Evidence:
             node = node[part]
         return node
 
+    def number(self, path: str, default: float = 0.0) -> float:
+        """An option that is a number; `default` where it is empty."""
+        return float(self.option(path, default) or default)
+
     def class_of(self, node: str) -> str:
         """The name of a node's class."""
         return str(self.option(f"{node}._target_", "")).rsplit(".", 1)[-1]
@@ -156,9 +160,18 @@ class Evidence:
     @property
     def entropies(self) -> str:
         """Where the entropy went, in words; empty without any."""
-        points = self.column("entropy")
-        first, last = middle(points[:1]), middle(late(points))
-        return f"Entropy of a token: {first:.3g} nats at first, {last:.3g} at last." if points else ""
+        first, last = self.ends("entropy")
+        return "" if math.isnan(last) else f"Entropy of a token: {first:.3g} nats at first, {last:.3g} at last."
+
+    def ends(self, name: str) -> tuple[float, float]:
+        """A metric's first value and the median of its last third; not numbers without any."""
+        points = self.column(name)
+        return middle(points[:1]), middle(late(points))
+
+    def failed(self, since: int = 0) -> list[RolloutRow]:
+        """Completions that failed, the last ones first."""
+        rows = reversed((*self.rollouts, *self.measured))
+        return [row for row in rows if row.step >= since and row.verdict.outcome == "failed"]
 
     @property
     def drawn_otherwise(self) -> list[str]:

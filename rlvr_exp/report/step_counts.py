@@ -75,6 +75,10 @@ class StepCounts:
         """Completions with one of these verdicts."""
         return sum(self.verdicts.get(verdict, 0) for verdict in verdicts)
 
+    def unread(self, *verdicts: str) -> int:
+        """Completions with one of these verdicts or without any text."""
+        return min(self.samples, self.met(*verdicts) + self.empty)
+
 
 def is_cheat(row: RolloutRow) -> bool:
     """Rejected, and not for a changed program: an annotator gains nothing by changing the writer's code."""

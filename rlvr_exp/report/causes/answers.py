@@ -8,7 +8,7 @@ from typing import Any
 from rlvr_exp.records.rollout_files import RolloutRow
 from rlvr_exp.report.cause import Cause, Counted, Sign, Weight, weigh
 from rlvr_exp.report.causes.verdicts import SOLVES, is_program
-from rlvr_exp.report.evidence import OFF, Evidence, Share, beginning, late, middle, share
+from rlvr_exp.report.evidence import OFF, Evidence, Share, beginning, share
 
 ONE_TEXT = (0.85, 0.7)
 """(blocks, holds back): share of groups whose completions are one text."""
@@ -45,13 +45,12 @@ def _cut_by_stop(seen: Evidence) -> Sign | None:
 
 def _random(seen: Evidence) -> Sign | None:
     """The initial policy has learned no text at all."""
-    first = middle(seen.column("entropy")[:1])
-    if seen.before is None or not first >= RANDOM or float(seen.option("algorithm.temperature", 1.0) or 1.0) >= HOT:
+    first, _ = seen.ends("entropy")
+    if seen.before is None or not first >= RANDOM or seen.number("algorithm.temperature", 1.0) >= HOT:
         return None
-    found = share([seen.before], lambda one: min(one.samples, one.met("parse", "truncated") + one.empty))
+    found = share([seen.before], methodcaller("unread", "parse", "truncated"))
     scratch = "It was built with random weights: model.from_scratch=true." if seen.option("model.from_scratch") else ""
-    rows = [row for row in (*seen.rollouts, *seen.measured) if row.verdict.outcome == "failed"]
-    return Sign(found, rows=rows, facts={"entropy": first, "scratch": scratch})
+    return Sign(found, rows=seen.failed(), facts={"entropy": first, "scratch": scratch})
 
 
 def _drawn_otherwise(seen: Evidence) -> Sign | None:
@@ -78,11 +77,10 @@ def _drawn_otherwise(seen: Evidence) -> Sign | None:
 
 def _hot(seen: Evidence) -> Sign | None:
     """Tokens are sampled nearly at random, in training and in the evaluation alike."""
-    if float(seen.option("algorithm.temperature", 1.0) or 1.0) < HOT:
+    if seen.number("algorithm.temperature", 1.0) < HOT:
         return None
     found = share(beginning(seen.step_counts), methodcaller("met", "parse", "truncated"))
-    rows = [row for row in seen.rollouts if row.verdict.outcome == "failed"]
-    return Sign(found, rows=rows, facts=_verdicts(seen))
+    return Sign(found, rows=seen.failed(), facts=_verdicts(seen))
 
 
 def _verdicts(seen: Evidence) -> Mapping[str, Any]:
@@ -107,7 +105,7 @@ def _is_complete(row: RolloutRow, seen: Evidence) -> bool:
 
 def _repeating(seen: Evidence) -> Sign | None:
     """All members of a group are the same text, though the policy has entropy left: the sampler repeats itself."""
-    last, length = middle(late(seen.column("entropy"))), middle(late(seen.column("tokens/completion_mean")))
+    (_, last), (_, length) = seen.ends("entropy"), seen.ends("tokens/completion_mean")
     if not last * length > OPEN:
         return None
     sign = _one_text(seen)
@@ -126,8 +124,7 @@ def _one_text(seen: Evidence) -> Sign:
 
 def _collapsed(seen: Evidence) -> Sign | None:
     """No entropy is left: groups are of one text; or by the entropy alone, where the groups do not speak against it."""
-    sign, points = _one_text(seen), seen.column("entropy")
-    first, last = middle(points[:1]), middle(late(points))
+    sign, points, (first, last) = _one_text(seen), seen.column("entropy"), seen.ends("entropy")
     weight, begun = weigh(sign, *ONE_TEXT), sign.onset
     # A token of low entropy is not an answer of low entropy: long answers can still all differ.
     if weight is None and last < min(SURE, FALLEN * first) and (sign.share.value >= 0.5 or not sign.share.of):

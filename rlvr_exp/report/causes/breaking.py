@@ -5,12 +5,13 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import methodcaller
+from typing import Any
 
 from rlvr_exp.config.advice import TOO_HIGH
 from rlvr_exp.config.rates import usual_rate
-from rlvr_exp.records.rollout_files import RolloutRow
 from rlvr_exp.report.cause import Cause, Sign, Weight
-from rlvr_exp.report.evidence import Evidence, Trend, beginning, halfway, late, middle, share, trend
+from rlvr_exp.report.evidence import Evidence, beginning, halfway, late, middle, share, trend
 from rlvr_exp.report.step_counts import StepCounts
 
 UNREADABLE, RANDOM = 0.3, 2.0
@@ -46,9 +47,7 @@ def broken(seen: Evidence) -> Break | None:
     rate, large = _rate_in_words(seen)
     facts = [found[1] for found in (unsound, garbled) if found] + _grown(seen)
     if not facts and large and (_degenerate(seen) or seen.losses):
-        facts = [
-            f"Since the rate rose, answers became worse or all alike: {seen.outcome[1][0].lower()}{seen.outcome[1][1:]}."
-        ]
+        facts = [f"Since the rate rose, answers became worse or all alike. {seen.outcome[1]}."]
     if not seen.trains or not facts:
         return None
     fell = [halfway(seen.series, lambda one: one.group_success)] if seen.losses else []
@@ -56,23 +55,20 @@ def broken(seen: Evidence) -> Break | None:
     return Break(begun, " ".join([*facts, rate]), unsound is not None, large)
 
 
-def _shown(seen: Evidence, begun: int) -> list[RolloutRow]:
-    return [row for row in reversed(seen.samples) if row.step >= begun and not row.completion.correct]
+def _sign(seen: Evidence, begun: int, found: Break | None, weight: Weight = Weight.BLOCKS, **facts: Any) -> Sign:
+    told = {"step": begun, "facts": found.facts if found else "", **facts}
+    return Sign(weight=weight, onset=begun, rows=seen.failed(begun), facts=told)
 
 
 def _exploding(seen: Evidence) -> Sign | None:
     found = broken(seen)
-    if found is None:
-        return None
-    what = "loss or gradient is not a number" if found.unsound else "the policy breaks"
-    return Sign(
-        weight=Weight.BLOCKS, onset=found.step, rows=_shown(seen, found.step), facts={**vars(found), "what": what}
-    )
+    what = "loss or gradient is not a number" if found and found.unsound else "the policy breaks"
+    return _sign(seen, found.step, found, what=what) if found else None
 
 
 def _by_decay(seen: Evidence) -> Sign | None:
     """The effect of weight decay on a policy that got worse, where it is large."""
-    found, decay = broken(seen), float(seen.option("optimizer.weight_decay", 0.0) or 0.0)
+    found, decay = broken(seen), seen.number("optimizer.weight_decay")
     if decay < LARGE_DECAY or not seen.trains or (found and (found.unsound or found.large)):
         return None
     if not found and not seen.losses:
@@ -83,43 +79,37 @@ def _by_decay(seen: Evidence) -> Sign | None:
         steps = [after - before for (before, _), (after, _) in pairwise([(0, 0.0), *rates])]
         taken = 1 - math.exp(-decay * sum(rate * count for (_, rate), count in zip(rates, steps, strict=True)))
         words = f"optimizer.weight_decay={decay:g} took {taken:.0%} from every matrix." if taken >= TAKEN else ""
-    begun = found.step if found else _jump(seen)
-    facts = {"step": begun, "facts": found.facts if found else "", "decay": words}
-    return Sign(weight=Weight.BLOCKS, onset=begun, rows=_shown(seen, begun), facts=facts) if words else None
+    return _sign(seen, found.step if found else _jump(seen), found, decay=words) if words else None
 
 
 def penalised(seen: Evidence) -> float:
     """The KL penalty's part of the loss at the end, in units of a reward; 0 without a penalty."""
-    return float(seen.option("algorithm.kl_coef", 0.0) or 0.0) * (middle(late(seen.column("kl")) or [(0, 0.0)]))
+    return seen.number("algorithm.kl_coef") * (middle(late(seen.column("kl")) or [(0, 0.0)]))
 
 
 def _by_penalty(seen: Evidence) -> Sign | None:
     found = broken(seen)
     if found is None or found.unsound or found.large or penalised(seen) <= DROWNS or _garbled(seen) is None:
         return None
-    facts = {**vars(found), "penalty": penalised(seen)}
-    return Sign(weight=Weight.BLOCKS, onset=found.step, rows=_shown(seen, found.step), facts=facts)
+    return _sign(seen, found.step, found, penalty=penalised(seen))
 
 
 def _by_bonus(seen: Evidence) -> Sign | None:
     """The bonus, weight times entropy, is a good part of what rewards can differ by; entropy rose, and success did not."""
-    bonus, points = float(seen.option("algorithm.entropy_coef", 0.0) or 0.0), seen.column("entropy")
-    found, first, last = broken(seen), middle(points[:1]), middle(late(points))
+    found, bonus, (first, last) = broken(seen), seen.number("algorithm.entropy_coef"), seen.ends("entropy")
     # Advantages that are divided by their deviation are of size 1, whatever the reward's.
     paid = middle(seen.column("reward/std")) if seen.option("algorithm.advantage_scale") == "none" else 1.0
     if not bonus * last > DROWNS * (paid if paid > 0 else 1.0) or not last > RISEN * first or seen.rose:
         return None
     if found and (found.unsound or found.large):
         return None
-    begun = found.step if found else next(step for step, value in points if value > RISEN * first)
+    begun = found.step if found else next(step for step, value in seen.column("entropy") if value > RISEN * first)
     weight = Weight.BLOCKS if found or seen.losses else Weight.HOLDS_BACK
-    facts = {"step": begun, "facts": found.facts if found else "", "first": first, "last": last, "part": bonus * last}
-    return Sign(weight=weight, onset=begun, rows=_shown(seen, begun), facts=facts)
+    return _sign(seen, begun, found, weight, first=first, last=last, part=bonus * last)
 
 
 def _grown(seen: Evidence) -> list[str]:
-    norms = seen.column("grad_norm")
-    first, last = middle(norms[:1]), middle(late(norms))
+    first, last = seen.ends("grad_norm")
     # A penalty that outweighs the reward has a gradient of its own size, and breaks nothing.
     grown = last > JUMP * first and last > LARGE_NORM and penalised(seen) < DROWNS
     return [f"The gradient's norm grew from {first:.3g} to {last:.3g}."] if grown else []
@@ -150,13 +140,9 @@ def _not_finite(seen: Evidence) -> tuple[int, str] | None:
 def _counts(seen: Evidence) -> list[Callable[[StepCounts], int]]:
     """Ways to count completions without a program, each of which must have grown. Truncated ones count only where tokens have
     become random: long answers are not broken; but answers that were truncated before did not break."""
-    points = seen.column("entropy")
-    random = middle(late(points)) > RANDOM * middle(points[:1]) or _rate_in_words(seen)[1]
-
-    def counts(*verdicts: str) -> Callable[[StepCounts], int]:
-        return lambda one: min(one.samples, one.met(*verdicts) + one.empty)
-
-    return [counts("parse", "truncated"), *([] if random else [counts("parse")])]
+    first, last = seen.ends("entropy")
+    random = last > RANDOM * first or _rate_in_words(seen)[1]
+    return [methodcaller("unread", "parse", "truncated"), *([] if random else [methodcaller("unread", "parse")])]
 
 
 def _garbled(seen: Evidence) -> tuple[int, str] | None:
@@ -174,17 +160,8 @@ def _garbled(seen: Evidence) -> tuple[int, str] | None:
     begun = next((one.step for one in seen.series if one.samples and unreadable(one) / one.samples >= half), 0)
     return begun, (
         f"Answers that cannot be read (no program, cut off, empty) went from {first.value:.0%} to {last.value:.0%}"
-        f"{_fall(success)}{_entropies(seen)}."
+        f"{f', success from {success.first:.1%} to {success.last:.1%}' if success else ''}. {seen.entropies}"
     )
-
-
-def _fall(success: Trend | None) -> str:
-    return "" if success is None else f", success from {success.first:.1%} to {success.last:.1%}"
-
-
-def _entropies(seen: Evidence) -> str:
-    points = seen.column("entropy")
-    return f", entropy of a token from {middle(points[:1]):.3g} to {middle(late(points)):.3g} nats" if points else ""
 
 
 def _degenerate(seen: Evidence) -> bool:

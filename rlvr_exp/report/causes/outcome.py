@@ -1,17 +1,15 @@
 """What can be wrong with what was learned: it belongs to the training tasks, it narrows the answers, or it is a loss."""
 
+import math
 import re
-from collections.abc import Sequence
+from operator import methodcaller
 
 from rlvr_exp.config.advice import extremes, far_rate
 from rlvr_exp.report.cause import Cause, Sign, Weight
-from rlvr_exp.report.evidence import Evidence, Share, halfway, in_points, late, middle, share
-from rlvr_exp.report.step_counts import StepCounts
+from rlvr_exp.report.evidence import Evidence, Share, halfway, in_points, late, share
 
 GAP = 0.05
 """Part of success by which training must have risen more than the held-out tasks, beyond both intervals."""
-NARROWER, LOST = 0.8, 0.02
-"""Entropy as a part of its first value, and the fall of pass@k, from which a rise of pass@1 is a sharpening."""
 UNTAUGHT, LEARNED = 0.4, 1.0
 """Share of answers without a program after supervised steps that is not yet a policy; the loss, in nats a token, of one that
 knows its texts."""
@@ -27,31 +25,21 @@ def _overfit(seen: Evidence) -> Sign | None:
         "training": training, "rise": 100 * training.rise, "tasks": len(tasks),
         "groups": sum(one.groups for one in seen.step_counts), "change": in_points(change),
     }  # fmt: skip
-    rows = [row for row in reversed(seen.measured) if row.verdict.outcome == "failed"]
-    return Sign(
-        weight=Weight.HOLDS_BACK,
-        onset=halfway(seen.step_counts, lambda one: one.group_success),
-        rows=rows,
-        facts=facts,
-    )
+    begun = halfway(seen.step_counts, lambda one: one.group_success)
+    return Sign(weight=Weight.HOLDS_BACK, onset=begun, rows=seen.failed(), facts=facts)
 
 
 def _sharpened(seen: Evidence) -> Sign | None:
-    """The first answer got better and the best of several worse."""
-    several = max(seen.change, key=lambda name: int(name[8:]) if re.fullmatch(r"pass_at_\d+", name) else 0, default="")
-    if "pass_at_1" not in seen.change or not re.fullmatch(r"pass_at_([2-9]|\d\d+)", several):
+    """The first answer got better and the best of several worse, one of them or their difference by its interval."""
+    tries = [int(name[8:]) for name in seen.change if re.fullmatch(r"pass_at_\d+", name)]
+    if max(tries, default=1) == 1 or "pass_at_1" not in seen.change:
         return None
-    one, many = seen.change["pass_at_1"], seen.change[several]
-    points = seen.column("entropy")
-    narrower = middle(late(points)) < NARROWER * middle(points[:1])
-    sure = many["high"] < 0 < one["value"] or (many["value"] <= -LOST and one["low"] > 0 and narrower)
-    if not sure and not (many["value"] <= -LOST / 2 and one["value"] > 0):
+    one, many = seen.change["pass_at_1"], seen.change[f"pass_at_{max(tries)}"]
+    apart = math.hypot(one["value"] - one["low"], many["high"] - many["value"])
+    if not many["value"] < 0 < one["value"] or (many["high"] >= 0 and one["value"] - many["value"] <= apart):
         return None
-    facts = {
-        "k": several[8:], "one": in_points(one), "many": in_points(many),
-        "entropy": seen.entropies,
-    }  # fmt: skip
-    return Sign(weight=Weight.HOLDS_BACK if sure else Weight.NOTE, facts=facts)
+    facts = {"k": max(tries), "one": in_points(one), "many": in_points(many), "entropy": seen.entropies}
+    return Sign(weight=Weight.HOLDS_BACK, facts=facts)
 
 
 def _untaught(seen: Evidence) -> Sign | None:
@@ -59,16 +47,13 @@ def _untaught(seen: Evidence) -> Sign | None:
     if seen.config.get("stage") != "sft" or seen.after is None:
         return None
     before, after = (
-        share([one], lambda one: min(one.samples, one.met("parse", "truncated") + one.empty))
-        for one in (seen.before or seen.after, seen.after)
+        share([one], methodcaller("unread", "parse", "truncated")) for one in (seen.before or seen.after, seen.after)
     )
-    first, last = middle(seen.column("loss")[:1]), middle(late(seen.column("loss")))
+    first, last = seen.ends("loss")
     if min(before.low, after.low) < UNTAUGHT or not LEARNED < last < first:
         return None
     facts = {"steps": seen.steps, "first": first, "last": last}
-    return Sign(
-        after, Weight.HOLDS_BACK, rows=[row for row in seen.measured if row.verdict.outcome == "failed"], facts=facts
-    )
+    return Sign(after, Weight.HOLDS_BACK, rows=seen.failed(), facts=facts)
 
 
 def _values(seen: Evidence) -> Sign | None:
@@ -86,28 +71,18 @@ def _worse(seen: Evidence) -> Sign | None:
     first, last = seen.series[:1], late(seen.series)
     if seen.before is not None and seen.after is not None:
         first, last = [seen.before], [seen.after]
-    names = sorted({name for one in (*first, *last) for name in one.verdicts})
-    moved = [(_part(last, name).value - _part(first, name).value, name) for name in names if name != "passed"]
-    rise, name = max(moved, default=(0.0, ""))
-    fate = (
-        f"{name} from {_part(first, name).value:.0%} to {_part(last, name).value:.0%} of the answers"
-        if rise > 0
-        else ""
-    )
+    names = {name for one in (*first, *last) for name in one.verdicts} - {"passed"}
+    ends = {name: [share(part, methodcaller("met", name)).value for part in (first, last)] for name in sorted(names)}
+    most = max(ends, key=lambda name: ends[name][1] - ends[name][0], default="")
     rates = [rate for _, rate in seen.column("learning_rate")]
     parts = [
-        f"What grew most: {fate}." if fate else "",
+        f"What grew most: {most}, from {ends[most][0]:.0%} to {ends[most][1]:.0%} of the answers." if most else "",
         seen.entropies,
         f"{seen.changed} held-out answers changed." if seen.changed.of else "",
         f"The learning rate came to {max(rates):.3g}." if rates else "",
     ]
-    rows = [row for row in reversed(seen.measured or seen.rollouts) if row.verdict.outcome == "failed"]
-    return Sign(
-        weight=Weight.HOLDS_BACK,
-        onset=seen.steps,
-        rows=rows,
-        facts={"outcome": "; ".join(seen.losses), "parts": " ".join(filter(None, parts))},
-    )
+    facts = {"outcome": "; ".join(seen.losses), "parts": " ".join(filter(None, parts))}
+    return Sign(weight=Weight.HOLDS_BACK, onset=seen.steps, rows=seen.failed(), facts=facts)
 
 
 def _unusual(seen: Evidence) -> Sign | None:
@@ -119,10 +94,6 @@ def _unusual(seen: Evidence) -> Sign | None:
         imitates = seen.option("stage") == "sft"
         found += far_rate(float(seen.option("optimizer.lr", 0.0)), seen.of_model("total"), imitates, seen.adapts)
     return Sign(weight=Weight.HOLDS_BACK, facts={"first": found[0], "all": "; ".join(found)}) if found else None
-
-
-def _part(steps: Sequence[StepCounts], name: str) -> Share:
-    return share(steps, lambda one: one.met(name))
 
 
 OF_OUTCOME = (

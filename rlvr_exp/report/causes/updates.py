@@ -7,7 +7,7 @@ from statistics import fmean, median
 
 from rlvr_exp.report.cause import Cause, Sign, Weight
 from rlvr_exp.report.causes.breaking import DROWNS, OF_BREAKING, penalised
-from rlvr_exp.report.evidence import Evidence, Share, late, middle
+from rlvr_exp.report.evidence import Evidence, Share, middle
 
 NOTHING = 1e-8
 """A learning rate below it changes no weight that float32 can tell."""
@@ -40,7 +40,7 @@ def training(measure: Measure) -> Measure:
 
 def _no_rate(seen: Evidence) -> Sign | None:
     rates = [rate for _, rate in seen.column("learning_rate")]
-    peak, given = max(rates, default=math.nan), float(seen.option("optimizer.lr", 0.0) or 0.0)
+    peak, given = max(rates, default=math.nan), seen.number("optimizer.lr")
     # A warm-up begins at 0: the first row alone says nothing.
     if not peak < NOTHING or (len(rates) == 1 and given >= NOTHING):
         return None
@@ -51,7 +51,7 @@ def _no_rate(seen: Evidence) -> Sign | None:
 
 def _rate_still_rising(seen: Evidence) -> Sign | None:
     peak = max((rate for _, rate in seen.column("learning_rate")), default=math.nan)
-    given, warmup = (float(seen.option(name, 0) or 0) for name in ("optimizer.lr", "scheduler.warmup_steps"))
+    given, warmup = (seen.number(name) for name in ("optimizer.lr", "scheduler.warmup_steps"))
     if seen.steps >= warmup or not NOTHING <= peak < (0.2 if seen.steps >= IDLE_STEPS else 0.02) * given:
         return None
     return Sign(weight=Weight.HOLDS_BACK, facts={"warmup": warmup, "steps": seen.steps, "peak": peak})
@@ -96,14 +96,14 @@ def _undone(seen: Evidence, norm: float, clipped: float) -> float:
     count = seen.of_model("trained")
     if kind not in SCALE_FREE or not count:
         return norm / clipped if kind in SCALE_FREE else 1.0
-    eps = float(seen.option("optimizer.eps", SCALE_FREE[kind]) or SCALE_FREE[kind])
+    eps = seen.number("optimizer.eps", SCALE_FREE[kind])
     before, now = (size / math.sqrt(count) for size in (norm, clipped))
     return (before + eps) / (now + eps)
 
 
 def _narrow_range(seen: Evidence) -> Sign | None:
     """Bounds so narrow that one update moves most ratios past them. GSPO's are narrow by design: of whole answers."""
-    low, high = (float(seen.option(f"algorithm.clip_{side}", 1.0) or 0.0) for side in ("low", "high"))
+    low, high = (float(seen.option(f"algorithm.clip_{side}", 1.0)) for side in ("low", "high"))
     if max(low, high) > FRESH or seen.class_of("algorithm") == "GSPO":
         return None
     clipped = [a + b for (_, a), (_, b) in zip(seen.column("clip/low"), seen.column("clip/high"), strict=False)]
@@ -136,8 +136,8 @@ def _unmoved(seen: Evidence) -> Sign | None:
 def _held(seen: Evidence) -> Sign | None:
     """Near its reference under a penalty that outweighs the reward: by its size, or by what it allows. The best policy under
     a penalty b has weights exp(advantage / b), so that success can rise by about cov(advantage, success) / b."""
-    weight = float(seen.option("algorithm.kl_coef", 0.0) or 0.0)
-    distance, steps = middle(late(seen.column("kl"))), seen.steps
+    weight = seen.number("algorithm.kl_coef")
+    (_, distance), steps = seen.ends("kl"), seen.steps
     allowed = _worth_of_advantages(seen) / weight if weight else math.inf
     idle = weight >= STRONG_KL and distance < HELD_KL and steps >= IDLE_STEPS
     drowned = penalised(seen) > DROWNS or (allowed < WORTHLESS and steps >= IDLE_STEPS)
@@ -168,10 +168,10 @@ def _off_ratio(seen: Evidence) -> Sign | None:
     """Ratios of fresh samples are 1 except for rounding; those of reused samples stay near 1."""
     used = [seen.option(f"algorithm.{name}", 1) or 1 for name in ("iterations", "rollout_steps", "minibatches")]
     fresh = all(times == 1 for times in used) and "replay" not in (seen.config.get("algorithm") or {})
-    moved, limit = middle(late(seen.column("kl/old"))), FRESH if fresh else STALE
-    clipped = middle(late(seen.column("clip/low"))) + middle(late(seen.column("clip/high")))
+    (_, moved), limit = seen.ends("kl/old"), FRESH if fresh else STALE
+    clipped = seen.ends("clip/low")[1] + seen.ends("clip/high")[1]
     # GSPO's ratios are of whole answers, and its narrow bounds clip by design.
-    wide = float(seen.option("algorithm.clip_high", 0.0) or 0.0) > FRESH
+    wide = seen.number("algorithm.clip_high") > FRESH
     if not (moved > limit or (wide and clipped > CLIPPED)):
         return None
     remedy = (

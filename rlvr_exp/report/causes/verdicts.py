@@ -94,7 +94,7 @@ def is_program(text: str) -> bool:
 def _never_valid(seen: Evidence) -> Sign | None:
     """No program in the first answers, and no pass since: what updates have made of them since is no better."""
     first = [one for one in (seen.before, *beginning(seen.step_counts)) if one is not None]
-    unread = share(first, lambda one: min(one.samples, one.met("parse", "resolve", "truncated") + one.empty))
+    unread = share(first, methodcaller("unread", "parse", "resolve", "truncated"))
     formless = share(first, methodcaller("met", "parse", "resolve"))
     passed = share(seen.series, methodcaller("met", "passed"))
     if not first or passed.high > SOLVES or formless.low < 0.5:
