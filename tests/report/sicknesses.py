@@ -234,4 +234,12 @@ SICK = {
         "no_end",
         World(change=failing("truncated", truncated=True), garbled=failing("truncated", truncated=True)),
     ),
+    "one line without end": (
+        "exploding",
+        World(change=since(4, failing("truncated", truncated=True, completion="def f(): [[def f(): [[")), row=lambda step: {"entropy": 0.4 if step < 4 else 1e-3}, gain=0.0),
+    ),
+    "cut, though half can be parsed": (
+        "truncation",
+        World(change=lambda row: failing("truncated", truncated=True, **({} if row.sample % 2 else {"completion": "def sol"}))(row)),
+    ),
 }  # fmt: skip

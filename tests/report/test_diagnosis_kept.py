@@ -77,6 +77,17 @@ def test_a_collapse_explains_the_dead_groups_that_follow_it_and_no_earlier_ones(
     assert "dead_failed" not in causes(diagnose(World(change=one_text, row=lambda step: {"entropy": 1e-4}).evidence()))
 
 
+@pytest.mark.parametrize(("many", "found"), [(-0.045, ["sharpening"]), (-0.01, []), (0.02, [])])
+def test_a_policy_sharpens_where_the_first_answer_gains_on_the_best_of_several(many, found):
+    """Neither interval is wholly on its side; only the larger gap is beyond both together."""
+
+    def around(value):
+        return {"value": value, "low": value - 0.05, "high": value + 0.05}
+
+    change = {"pass_at_1": around(0.03), "pass_at_4": around(0.0), "pass_at_8": around(many)}
+    assert causes(diagnose(World(gain=0.0, change_held_out=change).evidence())) == found
+
+
 def test_steps_without_anything_to_learn_from_are_no_lost_gradient():
     idle = World(row=lambda step: {"grad_norm": 0.0, "samples/trained": 0.0} if step > 1 else {})
     assert "no_gradient" not in causes(diagnose(idle.evidence()))

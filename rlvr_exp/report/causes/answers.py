@@ -23,6 +23,8 @@ HOT = 1.5
 """A temperature above those in common use."""
 RANDOM = 5.0
 """Entropy of a token, in nats, of a policy that has learned no text."""
+COMPLETE = 0.8
+"""Share of programs among answers that reached their limit: of those cut at any place many can be parsed, not nearly all."""
 LONGER = 2
 """An answer that is so many times as long as the gold was not cut short."""
 
@@ -93,7 +95,7 @@ def _endless(seen: Evidence) -> Sign | None:
     found = share(seen.series, lambda one: one.truncated)
     cut = [row for row in seen.samples if row.completion.truncated]
     done = Share(sum(_is_complete(row, seen) for row in cut), len(cut))
-    if done.low < 0.5:
+    if done.low < 0.5 or done.value < COMPLETE:
         return None
     return Sign(found, rows=cut, facts={"done": done})
 

@@ -14,9 +14,9 @@ from rlvr_exp.report.cause import Cause, Sign, Weight
 from rlvr_exp.report.evidence import Evidence, beginning, halfway, late, middle, share, trend
 from rlvr_exp.report.step_counts import StepCounts
 
-UNREADABLE, RANDOM = 0.3, 2.0
-"""Gain of the share of answers that cannot be read, at which a policy is broken; growth of entropy that tells broken
-answers from long ones."""
+UNREADABLE, RANDOM, SUNK = 0.3, 2.0, 0.1
+"""Gain of the share of answers that cannot be read, at which a policy is broken; growth of entropy, or what is left of it,
+that tells broken answers from long ones."""
 JUMP, LARGE_NORM = 30.0, 10.0
 """Growth of the gradient norm from a run's first step to its end that is no drift, and how large it must be then."""
 LARGE_DECAY, TAKEN = 0.2, 0.1
@@ -139,10 +139,10 @@ def _not_finite(seen: Evidence) -> tuple[int, str] | None:
 
 def _counts(seen: Evidence) -> list[Callable[[StepCounts], int]]:
     """Ways to count completions without a program, each of which must have grown. Truncated ones count only where tokens have
-    become random: long answers are not broken; but answers that were truncated before did not break."""
+    become random, or nearly certain: long answers are not broken; but answers that were truncated before did not break."""
     first, last = seen.ends("entropy")
-    random = last > RANDOM * first or _rate_in_words(seen)[1]
-    return [methodcaller("unread", "parse", "truncated"), *([] if random else [methodcaller("unread", "parse")])]
+    other = last > RANDOM * first or last < SUNK * first or _rate_in_words(seen)[1]
+    return [methodcaller("unread", "parse", "truncated"), *([] if other else [methodcaller("unread", "parse")])]
 
 
 def _garbled(seen: Evidence) -> tuple[int, str] | None:

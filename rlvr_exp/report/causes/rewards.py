@@ -285,7 +285,7 @@ OF_REWARDS = (
     Cause("constant_reward", _same_pay(blind=False),
         "Constant reward: {fact}",
         "The verifier tells the answers apart and the reward does not, so no right answer is better than a wrong one.",
-        READS_VERDICT, explains=("dead_solved", "dead_failed")),
+        READS_VERDICT, explains=("dead_solved", "dead_failed", "kl_holds")),
     Cause("reward_blind", _same_pay(blind=True),
         "The reward does not tell right from wrong: {fact}",
         "The verifier tells the answers apart and the reward does not, so no right answer is better than a wrong one.",

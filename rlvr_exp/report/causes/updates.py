@@ -156,7 +156,7 @@ def _worth_of_advantages(seen: Evidence) -> float:
     if not learned:
         return math.inf
     mean = fmean(correct for _, correct in learned)
-    return abs(fmean(advantage * (correct - mean) for advantage, correct in learned))
+    return abs(fmean(advantage * (correct - mean) for advantage, correct in learned)) or math.inf
 
 
 def _other_policy(seen: Evidence) -> Sign | None:

@@ -239,7 +239,7 @@ OF_VERDICTS = (
     Cause("alike", _fail_alike,
         "Answers fail alike: {share} completions by {bucket}",
         "Whether an answer is right is not what decides. {same}",
-        "Look at {limit}, and whether gold answers pass (+stage=validate).", ALIKE, explains=("golds",)),
+        "Look at {limit}, and whether gold answers pass (+stage=validate).", ALIKE, explains=("golds", "contradiction")),
 )  # fmt: skip
 
 NONE_PASS = Cause("none_pass", _none_pass,
