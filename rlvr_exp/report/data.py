@@ -94,7 +94,7 @@ def evidence(run: RunData, golds: Mapping[str, str]) -> Evidence:
     rows = {when: as_rollouts(0 if when == "before" else last, answers) for when, answers in run.answers.items()}
     measured = {when: count_step(found[0].step, found) for when, found in rows.items() if found}
     return Evidence(
-        metrics=run.metrics,
+        metrics=[_of_last_role(row) for row in run.metrics],
         step_counts=run.step_counts,
         rollouts=run.rollouts,
         before=measured.get("before"),
@@ -107,6 +107,13 @@ def evidence(run: RunData, golds: Mapping[str, str]) -> Evidence:
         summary=run.summary,
         manifest=run.manifest,
     )
+
+
+def _of_last_role(row: Row) -> Row:
+    """With the metrics of the last role, as the annotator of a cascade, whose completions are counted, under their bare
+    names; unchanged where roles have none of their own."""
+    role = next((name.removesuffix("learning_rate") for name in reversed(row) if name.endswith("/learning_rate")), None)
+    return row if role is None else {name.removeprefix(role): value for name, value in row.items()}
 
 
 def _changed(run: RunData) -> Share:

@@ -1,6 +1,7 @@
 """Sicknesses that were met in real runs of 15 steps, kept as numbers, and in memory those that need no run."""
 
 import random
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -9,7 +10,9 @@ from kept_runs import KEPT, kept
 from sick_world import World
 from sicknesses import one_text
 
+from rlvr_exp.report.data import evidence
 from rlvr_exp.report.diagnosis import Diagnosis, diagnose
+from rlvr_exp.report.evidence import Evidence
 
 CAUSES = {
     "never_readable": ["parse"],
@@ -108,3 +111,18 @@ def test_a_rate_is_held_against_the_size_of_the_model():
     fell = {"config": {"optimizer": {"lr": 1e-3}}, "row": lambda step: {"learning_rate": 1e-3}, "change_held_out": FELL}
     small, large = (World(gain=0.0, manifest={"model": {"total": size}}, **fell) for size in (10**6, 7 * 10**9))
     assert [causes(diagnose(one.evidence()))[0] for one in (small, large)] == ["worse", "exploding"]
+
+
+def test_the_metrics_of_a_role_are_evidence():
+    """A cascade names them by role; the completions that are counted are those of the last."""
+    rows = [{"step": step, "writer/learning_rate": 1e-4, "annotator/learning_rate": 0.0} for step in range(1, 7)]
+    config = {"stage": "cascade", "algorithm": {}, "optimizer": {"lr": 0.0}}
+    run = SimpleNamespace(
+        metrics=rows, step_counts=[], rollouts=[], answers={}, numbers={}, config=config, summary={}, manifest={}
+    )
+    assert causes(diagnose(evidence(run, {}))) == ["learning_rate"]
+
+
+def test_a_run_that_took_no_step_has_no_option_to_blame():
+    cold = {"stage": "grpo", "algorithm": {"temperature": 0.01}}
+    assert diagnose(Evidence(config=cold, summary={"status": "failed", "steps": 0})).findings == ()

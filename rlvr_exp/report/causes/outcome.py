@@ -87,7 +87,7 @@ def _worse(seen: Evidence) -> Sign | None:
 
 def _unusual(seen: Evidence) -> Sign | None:
     """An option far from any use in a run that did not learn; said where nothing else is found."""
-    if not seen.trains or seen.rose:
+    if not seen.trains or not seen.steps or seen.rose:
         return None
     found = list(extremes(lambda node, name: seen.option(f"{node}.{name}")))
     if seen.by_adam and seen.of_model("total"):
