@@ -1,36 +1,11 @@
-from itertools import pairwise
-
 import pytest
 from arc_samples import puzzles
 from hypothesis import given
-from hypothesis import strategies as st
 
-from rlvr_exp.tasks.arc.difficulty import WEIGHTS, change, ordered_batches, parts, score
+from rlvr_exp.tasks.arc.difficulty import WEIGHTS, change, parts, score
 from rlvr_exp.tasks.arc.puzzle import ArcPuzzle
-from rlvr_exp.tasks.base import Task
 
 DOT = ((0,),)
-
-
-def task(number: int, difficulty: float) -> Task:
-    return Task(f"t{number:03}", "f", difficulty, None, None)
-
-
-@pytest.mark.property(3)
-@given(st.lists(st.floats(0, 1), max_size=30), st.integers(1, 9))
-def test_batches_go_from_easy_to_hard_and_lose_none(difficulties: list[float], size: int) -> None:
-    tasks = [task(number, difficulty) for number, difficulty in enumerate(difficulties)]
-    batches = ordered_batches(reversed(tasks), size)
-    for earlier, later in pairwise(batches):
-        assert len(earlier) == size
-        assert max(t.difficulty for t in earlier) <= min(t.difficulty for t in later)
-    assert sorted(t.id for batch in batches for t in batch) == [t.id for t in tasks]
-    assert batches == ordered_batches(tasks, size)
-
-
-def test_a_batch_of_nothing_is_refused() -> None:
-    with pytest.raises(ValueError, match="at least 1, got 0"):
-        ordered_batches([], 0)
 
 
 @given(puzzles())

@@ -1,4 +1,4 @@
-"""How hard an ARC task looks, from its grids alone, and batches in that order.
+"""How hard an ARC task looks, from its grids alone.
 
 The score is in [0, 1], larger is harder, a weighted sum of four parts each in [0, 1]:
 
@@ -9,13 +9,11 @@ The score is in [0, 1], larger is harder, a weighted sum of four parts each in [
 """
 
 import math
-from collections.abc import Iterable
 from itertools import chain
 from operator import ne
 
 from rlvr_exp.tasks.arc.grid import Grid
 from rlvr_exp.tasks.arc.puzzle import ArcPuzzle
-from rlvr_exp.tasks.base import Task
 
 WEIGHTS = {"size": 0.40, "change": 0.25, "colours": 0.20, "pairs": 0.15}
 LARGEST = 900
@@ -44,11 +42,3 @@ def change(given: Grid, wanted: Grid) -> float:
         return 1.0
     differ = sum(map(ne, chain.from_iterable(given), chain.from_iterable(wanted)))
     return differ / (len(given) * len(given[0]))
-
-
-def ordered_batches(tasks: Iterable[Task], size: int) -> list[tuple[Task, ...]]:
-    """Batches from the easiest to the hardest task, ties by id; the last may be short."""
-    if size < 1:
-        raise ValueError(f"ordered_batches: size must be at least 1, got {size}")
-    ranked = sorted(tasks, key=lambda task: (task.difficulty, task.id))
-    return [tuple(ranked[start : start + size]) for start in range(0, len(ranked), size)]
