@@ -50,8 +50,13 @@ def _user_schema(target: str, base: type | None) -> type:
     """The options of a user's class, without what it does: nothing of it runs while a command line is checked."""
     cls = _import(target)
     if not (isinstance(cls, type) and dataclasses.is_dataclass(cls)):
-        remedy = "make the class a dataclass, or derive it from one: its fields are its options"
-        raise NoSchema(InputProblem("_target_", "the class brings no schema", target, "", "", remedy))
+        what, remedy = (
+            "the class brings no schema",
+            "make it a dataclass, or derive it from one: its fields are its options",
+        )
+        if inspect.isfunction(cls):
+            what, remedy = "a function", "name a class; a reward term: declare it by @term of rlvr_exp.rewards.function"
+        raise NoSchema(InputProblem("_target_", what, target, "", "", remedy))
     ours = tuple(part for part in cls.__mro__ if part.__module__.startswith("rlvr_exp.config."))
     bases = ours if base is None or issubclass(cls, base) else (*ours, base)
     parts = {"_describes_": cls} | ({"problems": cls.problems} if hasattr(cls, "problems") else {})

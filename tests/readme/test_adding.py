@@ -9,6 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from rlvr_exp.config import build, compose
+from rlvr_exp.core.errors import InputError
+from rlvr_exp.episodes.types import Completion, TokenCount
+from rlvr_exp.tasks.base import Candidate, Task
+from rlvr_exp.verifiers.base import Verdict
+
 ROOT = Path(__file__).parents[2]
 STEP = re.compile(r"^\d\. [^`\n]*?(at the end of )?`([\w/.]+)`\n\n```\w+\n(.*?)```$", re.MULTILINE | re.DOTALL)
 
@@ -27,6 +33,7 @@ def follow(house: Path, what: str, page: str = "rlvr_exp/docs/extending.md") -> 
     for append, name, block in steps:
         path = house / name
         assert path.exists() == bool(append), f"{name}: the page says {'append' if append else 'new file'}"
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text((path.read_text() + "\n\n" if append else "") + block)
     return len(steps)
 
@@ -64,6 +71,25 @@ def test_a_domain(house):
     summary = run(house, "+stage=sft", "+experiment=quick", "data=sums", "data.largest=24", "evaluation.tasks=2")
     assert summary["status"] == "completed"
     assert summary["after"]["pass_at_1"]["n"] == 2
+
+
+def test_a_reward_term(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    assert follow(tmp_path, "reward term") == 2
+    words = ["+stage=grpo", f"hydra.searchpath=[{tmp_path / 'own'}]", "reward=few_lines"]
+    reward = build(compose([*words, "reward.terms.few_lines.most=10"]).config.reward)
+    task = Task("t", "f", 0.0, None, None)
+    judged = [("a = 1\n", None), ("a = 1\n" * 6, None), ("a = 1\n", "wrong_answer")]
+    answers = [
+        Completion(
+            task, 0, TokenCount(9, False), text, Candidate(text), Verdict("failed" if bucket else "passed", bucket)
+        )
+        for text, bucket in judged
+    ]
+    paid = [each.terms["few_lines"] for each in reward(answers)]
+    assert paid == pytest.approx([0.1, 0.05, 0.0])
+    with pytest.raises(InputError, match=r"reward.terms.few_lines.most"):
+        compose([*words, "reward.terms.few_lines.most=0"])
 
 
 OWN = ("optimizer.lr=8e-4", "roles.reviewer.optimizer.lr=2e-4", "roles.reviewer.reward=normalized")
