@@ -41,11 +41,21 @@ class Syntax(Term):
 @configures("rlvr_exp.rewards.terms.Length")
 @dataclass
 class Length(Term):
-    """Falls with the completion's length; never above a correct answer's gain."""
+    """Falls with the length of a correct completion, thoughts and text around its code included."""
 
     weight: float = 0.05
     scale_tokens: int = option(200, low=1)
     """Length in tokens over which the term falls."""
+
+
+@configures("rlvr_exp.rewards.code_length.CodeLength")
+@dataclass
+class CodeLength(Term):
+    """Falls with the length of a correct answer's code, without comments and the text around it."""
+
+    weight: float = 0.05
+    scale_characters: int = option(400, low=1)
+    """Length in characters over which the term falls."""
 
 
 @configures("rlvr_exp.rewards.terms.Severity")

@@ -58,7 +58,7 @@ def test_another_option_of_a_group_is_whole_but_for_what_is_the_runs() -> None:
 
 WORDS = (
     ("roles.annotator.optimizer.lr=0.25",),
-    ("roles.writer.algorithm=rloo", "roles.annotator.reward=binary", "roles.writer.optimizer=sgd"),
+    ("roles.writer.algorithm=rloo", "roles.annotator.reward=default", "roles.writer.optimizer=sgd"),
     ("roles.annotator.model.max_completion_tokens=9", "roles.writer.model.adapter.rank=3", "model=tiny_lora"),
 )
 

@@ -21,6 +21,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "AllPassed": {"weight": 2.0},
     "Syntax": {"weight": 0.0},
     "Length": {"weight": 0.02, "scale_tokens": 20},
+    "CodeLength": {"weight": 0.02, "scale_characters": 20},
     "Severity": {"weight": 0.2},
     "Parses": {"weight": 0.1},
     "Resolves": {"weight": 0.2},
@@ -41,12 +42,13 @@ TERMS = {
     "AllPassed": "all_passed",
     "Syntax": "syntax",
     "Length": "length",
+    "CodeLength": "code_length",
     "Severity": "severity",
     "Parses": "parses",
     "Resolves": "resolves",
     "Obligations": "obligations",
 }
-PARTIAL = ("Parses", "Resolves", "Obligations")
+SHIPPED = {**dict.fromkeys(("Parses", "Resolves", "Obligations"), "dafny_partial"), "CodeLength": "short_code"}
 
 
 def paid(*words: str) -> list[float | None]:
@@ -66,7 +68,7 @@ def test_a_changed_option_changes_what_is_paid(name, leaf):
     spec = {each.name: each for each in dataclasses.fields(REWARDS[name])}[leaf]
     if name != "Reward":
         assert allowed_of(spec).permits(CHANGES[name][leaf]) and REWARDS[name]().__dict__[leaf] != CHANGES[name][leaf]
-    of = ["reward=dafny_partial"] if name in PARTIAL else []
+    of = [f"reward={SHIPPED[name]}"] if name in SHIPPED else []
     assert paid(*of, override(name, leaf)) != paid(*of)
 
 

@@ -33,7 +33,6 @@ def test_a_failure_with_every_case_passed_earns_less_than_a_success():
     assert CasesPassed(1.0)(failed("output_limit", TOTAL)) < 1.0
 
 
-@pytest.mark.property(16)
 @given(TOKENS, TOKENS)
 def test_length_falls_strictly_with_tokens(one, other):
     term = Length(1.0, 200)
