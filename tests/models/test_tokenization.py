@@ -2,11 +2,14 @@
 
 import ast
 import keyword
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from own_models import own_model, own_tokenizer
 
+import rlvr_exp
 from rlvr_exp.config.model import Model
 from rlvr_exp.models.policy import Policy, load_policy
 from rlvr_exp.tasks.arc.domain import Arc
@@ -29,9 +32,17 @@ def programs(draw: st.DrawFn) -> str:
     return f"def {draw(NAMES)}(x):  # {comment}\n{body}\n\n{indent}return x\n"
 
 
-@pytest.fixture(scope="module")
-def policy() -> Policy:
-    return load_policy(Model(), seed=0)
+EMBEDDED = sorted(path.parent for path in (Path(rlvr_exp.__file__).parent / "assets/models").glob("*/tokenizer.json"))
+OWN = "own"
+"""A tokenizer such as a user's own model has: byte-level BPE learnt from other texts, with a chat template."""
+
+
+@pytest.fixture(scope="module", params=[*EMBEDDED, OWN], ids=lambda which: getattr(which, "name", which))
+def policy(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Policy:
+    path = request.param
+    if path == OWN:
+        path = own_model(tmp_path_factory.mktemp(OWN), "llama", own_tokenizer(GOLDS[:20]))
+    return load_policy(Model(path=str(path)), seed=0)
 
 
 def special(policy: Policy, text: str) -> bool:
