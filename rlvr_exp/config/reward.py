@@ -96,6 +96,12 @@ class Identity:
     """Rewards as they are."""
 
 
+@configures("rlvr_exp.rewards.normalize.PerTask")
+@dataclass
+class PerTask(Identity):
+    """Rewards less the mean of their task in the batch, divided by its deviation."""
+
+
 @configures("rlvr_exp.rewards.normalize.RunningScale")
 @dataclass
 class RunningScale:

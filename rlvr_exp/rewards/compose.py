@@ -37,7 +37,8 @@ class Reward(options.Reward):
         """A breakdown for each verified completion, in order. Adds the batch to the normaliser's statistics."""
         shares = [self._shares(one) for one in completions]
         sums = [math.fsum(terms.values()) if terms else None for terms in shares]
-        totals = iter(self.normalizer([value for value in sums if value is not None]))
+        scored = [(value, one.task.id) for value, one in zip(sums, completions, strict=True) if value is not None]
+        totals = iter(self.normalizer([value for value, _ in scored], [task for _, task in scored]))
         paid = zip(shares, sums, strict=True)
         return [RewardBreakdown(None if value is None else next(totals), value, terms) for terms, value in paid]
 

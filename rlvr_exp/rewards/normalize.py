@@ -4,6 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import pstdev
 
 from rlvr_exp.config import reward as options
 from rlvr_exp.core.errors import InputError, InputProblem
@@ -15,8 +16,8 @@ class Normalizer(ABC):
     """Maps the totals of a batch; stateful ones are part of every checkpoint."""
 
     @abstractmethod
-    def __call__(self, totals: Sequence[float]) -> list[float]:
-        """The scaled totals, in order; adds the batch to the statistics first."""
+    def __call__(self, totals: Sequence[float], tasks: Sequence[str] = ()) -> list[float]:
+        """The scaled totals, in order; adds the batch to the statistics first. `tasks`: the id of each total's task."""
 
     @abstractmethod
     def state_dict(self) -> dict[str, float]: ...
@@ -32,7 +33,7 @@ class Normalizer(ABC):
 class Identity(Normalizer, options.Identity):
     """Totals as they are."""
 
-    def __call__(self, totals: Sequence[float]) -> list[float]:
+    def __call__(self, totals: Sequence[float], tasks: Sequence[str] = ()) -> list[float]:
         return list(totals)
 
     def state_dict(self) -> dict[str, float]:
@@ -43,6 +44,20 @@ class Identity(Normalizer, options.Identity):
 
     def metrics(self) -> dict[str, float]:
         return {}
+
+
+class PerTask(Identity, options.PerTask):
+    """(total - mean) / std with the mean and standard deviation of the totals of the same task in this batch, so that a
+    task paid 0 or 10 weighs as much as one paid 0 or 1. No state; a task's level is lost, only its order stays."""
+
+    def __call__(self, totals: Sequence[float], tasks: Sequence[str] = ()) -> list[float]:
+        """Raises ValueError unless each total has a task."""
+        of: dict[str, list[float]] = {}
+        for total, task in zip(totals, tasks, strict=True):
+            of.setdefault(task, []).append(total)
+        means = {task: math.fsum(own) / len(own) for task, own in of.items()}
+        scales = {task: _divisor(pstdev(own)) for task, own in of.items()}
+        return [(total - means[task]) / scales[task] for total, task in zip(totals, tasks, strict=True)]
 
 
 @dataclass
@@ -56,7 +71,7 @@ class RunningScale(Normalizer, options.RunningScale):
     def __post_init__(self) -> None:
         self._count, self._mean, self._squares = 0.0, 0.0, 0.0
 
-    def __call__(self, totals: Sequence[float]) -> list[float]:
+    def __call__(self, totals: Sequence[float], tasks: Sequence[str] = ()) -> list[float]:
         self._take(totals)
         scale = self._scale()
         return [(total - self._mean) / scale for total in totals]
@@ -72,8 +87,7 @@ class RunningScale(Normalizer, options.RunningScale):
         return {"count": self._count, "mean": self._mean, "scale": self._scale()}
 
     def _scale(self) -> float:
-        spread = math.sqrt(self._squares / self._count) if self._count else 0.0
-        return max(spread, _FLOOR) if spread > 0 else 1.0
+        return _divisor(math.sqrt(self._squares / self._count) if self._count else 0.0)
 
     def _take(self, totals: Sequence[float]) -> None:
         if not totals:
@@ -85,6 +99,10 @@ class RunningScale(Normalizer, options.RunningScale):
         self._squares += squares + shift * shift * self._count * count / joint
         self._mean += shift * count / joint
         self._count = joint
+
+
+def _divisor(spread: float) -> float:
+    return max(spread, _FLOOR) if spread > 0 else 1.0
 
 
 def _check_keys(normalizer: Normalizer, state: Mapping[str, float]) -> None:

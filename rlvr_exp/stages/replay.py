@@ -115,8 +115,8 @@ def _parsed(logged: Completion, domain: Domain, tasks: dict[str, Task]) -> Compl
 def warm(reward: Reward, source: RunReader, step: int) -> None:
     """Restore the normaliser's state before the step from the rewards of earlier steps."""
     for earlier in (number for number in source.files if number < step):
-        paid = [sum(row.terms.values()) for row in source.step(earlier) if not row.waited and row.reward is not None]
-        reward.normalizer(paid)
+        rows = [row for row in source.step(earlier) if not row.waited and row.reward is not None]
+        reward.normalizer([sum(row.terms.values()) for row in rows], [row.completion.task.id for row in rows])
 
 
 def groups_of(

@@ -28,6 +28,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "Obligations": {"weight": 0.1},
     "Identity": {},
     "RunningScale": {},
+    "PerTask": {},
     "Reward": {"terms": "one switched off", "normalizer": "another"},
 }
 REWARDS = {schema.__name__: schema for target, schema in SCHEMAS.items() if ".rewards." in target}
@@ -82,6 +83,10 @@ def test_equal_options_pay_equally():
 
 def test_the_running_scale_has_no_options_and_is_not_the_identity():
     assert paid("reward=normalized") == paid("reward=normalized") != paid("reward=default")
+
+
+def test_scaling_by_task_is_an_option_of_its_own():
+    assert paid("reward=per_task") != paid("reward=default")
 
 
 def test_weights_that_let_a_wrong_answer_earn_most_are_refused():
