@@ -43,6 +43,9 @@ CURVES = (
     Panel("Entropy per token", r"entropy(/mean)?$"),
     Panel("Entropy per token, estimated from the samples", r"entropy/estimate$"),
     Panel("KL to the reference", r"kl(/mean)?$"),
+    Panel(
+        "Accuracy of the values", r"value/explained_variance$", note="Explained variance: 1 is exact, 0 says nothing."
+    ),
     Panel("Difficulty of the sampled tasks", r"tasks/difficulty$"),
     Panel("Completion length in tokens", r"tokens/completion_mean$", of_groups=lambda one: one.group_tokens),
     Panel("Gradient norm", r"grad(ient)?_norm$"),

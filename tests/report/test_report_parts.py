@@ -13,6 +13,7 @@ from rlvr_exp.config import compose, to_yaml
 from rlvr_exp.config.load import resolved
 from rlvr_exp.records.tracking import Files, Tracker
 from rlvr_exp.report import nbest, task_index, write_report
+from rlvr_exp.report.curves import curve_charts, other_charts
 from rlvr_exp.report.differences import differences
 from rlvr_exp.tasks.arc.domain import Arc
 
@@ -150,3 +151,9 @@ def test_what_was_selected_on_one_split_is_reported_on_another(whole, restore, w
     text = " ".join(report(whole).text.split())
     assert "Best step: 36, by held_out/pass_at_1 on 64 tasks of split 'dev'" in text
     assert f"{whose}" in text and "on split 'test', which had no part in the choice" in text
+
+
+def test_the_accuracy_of_ppos_values_has_a_curve_of_its_own() -> None:
+    rows = [{"step": step, "value/explained_variance": step / 10} for step in range(6)]
+    assert "Accuracy of the values" in curve_charts(rows, [])
+    assert other_charts(rows) == ("", 0)
