@@ -23,7 +23,13 @@ CREDITS = {
     "({other}) less the mean of the task's other bodies. The annotator is credited with the reward of its own annotation.",
 }
 OTHERS = {"gold": "the gold's annotations, grafted onto it", "resampled": "annotations drawn afresh"}
-LINES = ("success/mean", "failed_by/writer", "failed_by/annotator")
+PROVED, BY_WRITER, BY_ANNOTATOR = 3, 2, 6
+"""Colours: success is green, and no failure is."""
+LINES = {
+    "proved": ("cascade/success/mean", PROVED),
+    "failed by the writer": ("cascade/failed_by/writer", BY_WRITER),
+    "failed by the annotator": ("cascade/failed_by/annotator", BY_ANNOTATOR),
+}
 
 
 def cascade_section(run: RunData) -> str:
@@ -31,8 +37,9 @@ def cascade_section(run: RunData) -> str:
     options = run.config.get("cascade")
     if not isinstance(options, Mapping):
         return ""
-    charts = _chart(run.metrics, "Cascades: proved, and who failed", [f"cascade/{name}" for name in LINES], True)
-    charts += _chart(run.metrics, "Mean credit of each role", [f"cascade/credit/{role}" for role in ROLES], False)
+    charts = _chart(run.metrics, "Cascades: proved, and who failed", LINES, True)
+    credits = {role: (f"cascade/credit/{role}", color) for color, role in enumerate(ROLES, 1)}
+    charts += _chart(run.metrics, "Mean credit of each role", credits, False)
     drawn = f'<div class="charts big">{charts}</div>' if charts else ""
     return (
         f"<p>{escape(_description(options, run.metrics))}</p>{_credits(run.metrics)}{drawn}{_blame(run)}{_lengths(run)}"
@@ -66,12 +73,13 @@ def _ends(metrics: Sequence[Row], name: str) -> str:
     return f"{fmean(early(values)):.3f} &rarr; {fmean(late(values)):.3f}" if values else ""
 
 
-def _chart(metrics: Sequence[Row], title: str, names: Sequence[str], percent: bool) -> str:
-    rows = [row for row in metrics if any(row.get(name) is not None for name in names)]
-    columns = {
-        name: [row.get(name) for row in rows] for name in names if any(row.get(name) is not None for row in rows)
-    }
-    return line_chart(title, [int(row["step"] or 0) for row in rows], columns, percent) if rows else ""
+def _chart(metrics: Sequence[Row], title: str, lines: Mapping[str, tuple[str, int]], percent: bool) -> str:
+    """`lines`: the metric and the colour of each."""
+    met = {label: line for label, line in lines.items() if any(row.get(line[0]) is not None for row in metrics)}
+    rows = [row for row in metrics if any(row.get(name) is not None for name, _ in met.values())]
+    columns = {label: [row.get(name) for row in rows] for label, (name, _) in met.items()}
+    colors = [color for _, color in met.values()]
+    return line_chart(title, [int(row["step"] or 0) for row in rows], columns, percent, colors=colors) if rows else ""
 
 
 def _blame(run: RunData) -> str:

@@ -12,6 +12,8 @@ from html import escape
 from rlvr_exp.report.series import Axis, Values, bins, running_mean, short, step_axis, thinned, value_axis
 
 MOST_BARS = 60
+STEP = "step"
+"""What an x axis counts."""
 SMOOTH_FROM = 12
 """Points from which a running mean is drawn over the raw ones."""
 
@@ -27,9 +29,10 @@ def line_chart(
     percent: bool = False,
     band: Band = (),
     note: str = "",
+    colors: Sequence[int] = (),
 ) -> str:
-    """Curves over steps: raw points, and a running mean once there are enough; `band` is the first curve's interval. ''
-    without a finite number."""
+    """Curves over steps: raw points, and a running mean once there are enough; `band` is the first curve's interval,
+    `colors` of the palette, by default in its order. '' without a finite number."""
     steps, columns = thinned(steps, columns)
     known = [value for values in columns.values() for value in values if value is not None]
     if not known:
@@ -37,14 +40,17 @@ def line_chart(
     ends = [end for _, low, high in band for end in (low, high)]
     x, y = step_axis(steps), value_axis([*([0.0] if percent else []), *known, *ends])
     drawn = [f'<path class="band c1" d="{_area(band, x, y)}"/>'] if band else []
-    for color, values in enumerate(columns.values(), 1):
+    palette = colors or range(1, len(columns) + 1)
+    for color, values in zip(palette, columns.values(), strict=True):
         smooth = len(values) >= SMOOTH_FROM
         drawn.append(f'<path class="points c{color}" d="{_points(steps, values, x, y)}"/>')
         drawn.append(
             f'<path class="line c{color}" d="{_line(steps, running_mean(values) if smooth else values, x, y)}"/>'
         )
     last = _last(columns, percent) if len(columns) == 1 else ""
-    legend = _legend((name, color, "") for color, name in enumerate(columns, 1)) if len(columns) > 1 else ""
+    legend = (
+        _legend((name, color, "") for color, name in zip(palette, columns, strict=True)) if len(columns) > 1 else ""
+    )
     return _figure(title, last, _plot(drawn, x, y, steps, columns, percent), legend, note)
 
 
@@ -105,7 +111,7 @@ def _plot(
     return (
         f'<div class="plot" data-chart="{escape(json.dumps(data))}"><svg viewBox="0 0 1000 1000" '
         f'preserveAspectRatio="none" aria-hidden="true">{grid}{"".join(drawn)}</svg>{"".join(labels)}'
-        '<i class="hair"></i><output></output></div>'
+        f'<span class="counted">{STEP}</span><i class="hair"></i><output></output></div>'
     )
 
 

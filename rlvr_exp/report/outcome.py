@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from rlvr_exp.config.stages import trains
+from rlvr_exp.config.stages import STAGES, trains
 from rlvr_exp.report.curves import words
 from rlvr_exp.report.data import WHENS, RunData
 
@@ -32,17 +32,18 @@ Rates = Mapping[str, Mapping[str, Any]]
 
 def compared(run: RunData) -> bool:
     """Whether there is a before and an after: a run that trains, or trained."""
-    return trains(str(run.config.get("stage"))) or bool(run.summary.get("before"))
+    stage = str(run.config.get("stage"))
+    return trains(stage) if stage in STAGES else bool(run.summary.get("before"))
 
 
 def rate_table(run: RunData) -> str:
     """A row per metric: before, after, and the paired change, or the single measurement; '' where there is none."""
     before, after = (run.summary.get(when) or run.numbers.get(when, {}).get("rates", {}) for when in WHENS)
-    change = run.numbers.get("after", {}).get("change", {})
+    both, change = compared(run), run.numbers.get("after", {}).get("change", {})
+    before = before if both else {}
     names = list(dict.fromkeys([*before, *after]))
     if not names:
         return ""
-    both = compared(run)
     rows = "".join(_rate_row(name, before.get(name), after.get(name), change.get(name), both) for name in names)
     titles = ("", "before", "after", "change", "0% &hellip; 100%") if both else ("", "measured", "0% &hellip; 100%")
     heads = "".join(f"<th>{head}</th>" for head in titles)

@@ -3,25 +3,34 @@
 import base64
 import hashlib
 import json
-import shlex
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.report import cascade, curves, difficulty, logs, nbest, outcome, role_rates, samples, side_by_side
+from rlvr_exp.report import (
+    answers,
+    cascade,
+    curves,
+    difficulty,
+    logs,
+    markdown,
+    nbest,
+    outcome,
+    role_rates,
+    samples,
+    side_by_side,
+)
 from rlvr_exp.report.data import RunData
 from rlvr_exp.report.diagnosis import Diagnosis
 from rlvr_exp.report.diagnosis_part import diagnosis_section
 from rlvr_exp.report.differences import differences
+from rlvr_exp.report.head import head, stage_of
 from rlvr_exp.report.task_index import TaskInfo
 
 STYLE, SCRIPT = (Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
-UNFINISHED = "not finished"
 MOST_VALUE = 200
 """Characters of an option's value."""
-GROUPS = ("model", "data", "verifier", "reward", "algorithm", "curriculum", "optimizer")
-"""Nodes of the configuration named in the head, where the stage has them."""
 
 
 def page(run: RunData, known: Mapping[str, TaskInfo], diagnosis: Diagnosis, others: Sequence[RunData] = ()) -> str:
@@ -39,8 +48,8 @@ def page(run: RunData, known: Mapping[str, TaskInfo], diagnosis: Diagnosis, othe
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="color-scheme" content="light dark">'
-        f"<title>{escape(_stage(run))}: {escape(run.name)}</title><style>{STYLE}</style></head>"
-        f"<body><main>{_head(run)}{_sections(run, known, diagnosis, others)}</main>"
+        f"<title>{escape(stage_of(run))}: {escape(run.name)}</title><style>{STYLE}</style></head>"
+        f"<body><main>{head(run)}{_sections(run, known, diagnosis, others)}</main>"
         f"<script>{SCRIPT}</script></body></html>\n"
     )
 
@@ -48,9 +57,15 @@ def page(run: RunData, known: Mapping[str, TaskInfo], diagnosis: Diagnosis, othe
 def _sections(run: RunData, known: Mapping[str, TaskInfo], diagnosis: Diagnosis, others: Sequence[RunData]) -> str:
     more, left_out = curves.other_charts(run.metrics)
     left = f"<p class='note'>{left_out} more metrics are in metrics.csv.</p>" if left_out else ""
+    title, result = markdown.results(run)
     parts = [
+        _section(title, result),
+        _section("Curves", side_by_side.compared_curves(run)),
         _section("Diagnosis", diagnosis_section(diagnosis, outcome.compared(run))),
-        _section("Before and after" if outcome.compared(run) else "Measured", outcome.rate_table(run)),
+        _section(
+            "Before and after" if outcome.compared(run) else "Measured", "" if result else outcome.rate_table(run)
+        ),
+        _section("Answers", answers.answers_section(run)),
         _section("Who is credited with what", cascade.cascade_section(run)),
         _section("Roles", role_rates.roles_section(run)),
         _section("Against the baseline", outcome.baseline_table(run)),
@@ -121,59 +136,3 @@ def _section(title: str, body: str) -> str:
 def _folded(title: str, body: str) -> str:
     folded = f'<details class="folded"><summary>{title}</summary>{body}</details>'
     return f"<section>{folded}</section>" if body else ""
-
-
-def _head(run: RunData) -> str:
-    status = str(run.summary.get("status", UNFINISHED))
-    reason = run.summary.get("reason")
-    facts = "".join(
-        f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in _facts(run).items()
-    )
-    lines = [f'<p class="note">{escape(run.name)}</p>']
-    lines += [f'<p class="reason">{escape(str(reason))}</p>'] if reason else []
-    lines += (
-        [f"<p><code>{escape(shlex.join(run.manifest['command']))}</code></p>"] if run.manifest.get("command") else []
-    )
-    title = f'{escape(_stage(run))} <span class="status {escape(status.split()[0])}">{escape(status)}</span>'
-    return f"<header><h1>{title}</h1>{''.join(lines)}<dl>{facts}</dl></header>"
-
-
-def _stage(run: RunData) -> str:
-    return str(run.summary.get("stage") or run.config.get("stage") or "run")
-
-
-def _facts(run: RunData) -> dict[str, str]:
-    """Facts about the run, from the configuration and the manifest."""
-    facts = {}
-    if run.running:
-        facts["now"] = "running"
-    if "seconds" in run.summary:
-        facts["duration"] = curves.duration(float(run.summary["seconds"]))
-    steps = run.summary.get("steps") or (run.metrics[-1]["step"] if run.metrics else None)
-    if steps:
-        facts["steps"] = f"{steps:,}"
-    if "seed" in run.config:
-        facts["seed"] = str(run.config["seed"])
-    isolation = (run.manifest.get("verifier") or {}).get("isolation") or {}
-    if isolation.get("level"):
-        facts["isolation"] = str(isolation["level"]) + (", not guarded" if isolation.get("guarded") is False else "")
-    counted = {**(run.summary.get("metrics") or {}), **(run.metrics[-1] if run.metrics else {})}
-    if own := counted.get("system/verifier_own_assertions"):
-        held = counted["system/verifier_assertions"]
-        facts["assertions"] = f"{own:,.0f} of {held:,.0f} decided by solutions' own comparing"
-    for group in GROUPS:
-        node = run.config.get(group)
-        if isinstance(node, dict) and (label := _label(node)):
-            facts[group] = label
-    return facts
-
-
-def _label(node: Mapping[str, Any]) -> str:
-    """A readable label of the node: its name or path, else its class, else its terms."""
-    for key in ("path", "name", "hub"):
-        if isinstance(node.get(key), str) and node[key]:
-            return str(node[key])
-    if node.get("_target_"):
-        return str(node["_target_"]).rsplit(".", 1)[-1]
-    terms = node.get("terms")
-    return ", ".join(terms) if isinstance(terms, dict) else ""

@@ -5,8 +5,10 @@ Differences with paired intervals are computed by +stage=compare.
 
 from collections.abc import Mapping, Sequence
 from html import escape
+from pathlib import Path
 from typing import Any
 
+from rlvr_exp.records.tracking import Row, read_metrics
 from rlvr_exp.report.charts import line_chart
 from rlvr_exp.report.data import WHENS, RunData
 from rlvr_exp.report.outcome import TITLES
@@ -23,15 +25,28 @@ def side_by_side(run: RunData, others: Sequence[RunData]) -> str:
     """'' without others."""
     if not others:
         return ""
-    runs = dict(zip(_names([run, *others]), [run, *others], strict=True))
-    charts = "".join(_chart(title, metric, percent, runs) for title, metric, percent in DRAWN)
-    return f'{_table(runs)}<div class="charts big">{charts}</div>'
+    every = [run, *others]
+    runs = dict(zip(_distinct([one.directory for one in every]), every, strict=True))
+    return f"{_table(runs)}{curves({name: one.metrics for name, one in runs.items()})}"
 
 
-def _names(runs: Sequence[RunData]) -> list[str]:
+def compared_curves(run: RunData) -> str:
+    """The curves of the runs that +stage=compare read; '' for another stage."""
+    compared = run.config.get("compare") or {}
+    paths = [Path(name) for name in compared.get("runs", ())]
+    return curves({name: read_metrics(path) for name, path in zip(_distinct(paths), paths, strict=True)})
+
+
+def curves(metrics: Mapping[str, Sequence[Row]]) -> str:
+    """Each run a line, by its rows of metrics; '' where none has any."""
+    charts = "".join(_chart(title, metric, percent, metrics) for title, metric, percent in DRAWN)
+    return f'<div class="charts big">{charts}</div>' if charts else ""
+
+
+def _distinct(paths: Sequence[Path]) -> list[str]:
     """A folder's own name, or its path where two share it."""
-    names = [run.name for run in runs]
-    return [run.name if names.count(run.name) == 1 else str(run.directory) for run in runs]
+    names = [path.resolve().name for path in paths]
+    return [name if names.count(name) == 1 else str(path) for name, path in zip(names, paths, strict=True)]
 
 
 def _table(runs: Mapping[str, RunData]) -> str:
@@ -56,9 +71,9 @@ def _cell(rate: Mapping[str, Any] | None) -> str:
     return f"<b>{100 * rate['value']:.1f}%</b> <small>{100 * rate['low']:.1f} to {100 * rate['high']:.1f}</small>"
 
 
-def _chart(title: str, metric: str, percent: bool, runs: Mapping[str, RunData]) -> str:
+def _chart(title: str, metric: str, percent: bool, metrics: Mapping[str, Sequence[Row]]) -> str:
     """Running means, on the steps of any of the runs."""
-    columns = {name: {row["step"]: row.get(metric) for row in run.metrics} for name, run in runs.items()}
+    columns = {name: {row["step"]: row.get(metric) for row in rows} for name, rows in metrics.items()}
     steps = sorted({int(step or 0) for column in columns.values() for step in column})
     smooth = {name: running_mean([column.get(step) for step in steps]) for name, column in columns.items()}
     return line_chart(title, steps, smooth, percent) if steps else ""

@@ -163,11 +163,14 @@ def _names(directories: Sequence[Path]) -> list[str]:
 
 def as_markdown(comparison: Comparison) -> str:
     """Tables that are also readable as text; a table without rows is left out, except for the options."""
+    rates = {name: row for name, row in comparison.metrics.items() if name.startswith(("before/", "after/"))}
+    others = {name: row for name, row in comparison.metrics.items() if name not in rates}
     parts = [
         ("Options that differ", comparison.options),
         ("Runs", comparison.facts),
-        ("Metrics, with 95% intervals over tasks", comparison.metrics),
+        ("Success, with 95% intervals over tasks", rates),
         (f"Change against {comparison.runs[0]}, paired by task", comparison.differences),
+        ("Other metrics", others),
     ]
     return "\n".join(
         _table(title, rows, comparison.runs) for title, rows in parts if rows or rows is comparison.options

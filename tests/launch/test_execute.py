@@ -171,3 +171,12 @@ def test_an_interrupted_phase_ends_the_stage(tmp_path: Path) -> None:
 )
 def test_a_childs_end_becomes_an_exit_code(returncode: int, asked: bool, code: int) -> None:
     assert module.exit_code(Ended(returncode, asked)) == code
+
+
+def test_the_terminal_says_at_once_that_imports_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the parent can say before its child can: the first seconds are imports."""
+    told: list[dict] = []
+    monkeypatch.setattr("rlvr_exp.launch.progress.Progress.event", lambda self, event: told.append(dict(event)))
+    monkeypatch.setattr(module, "run_children", lambda *_: told.append({"kind": "started"}) or Ended(0, False))
+    execute(compose(["+stage=evaluate"]), COMMAND, tmp_path / "run")
+    assert told == [{"kind": "wait", "name": "starting: imports"}, {"kind": "started"}]

@@ -56,7 +56,7 @@ def test_what_a_run_printed_stays_text(whole):
 def test_the_head_says_what_was_run_and_how_it_ended(whole):
     page = report(whole)
     shown = [text for tag, text in page.texts if tag == "dd"]
-    assert shown == ["3 min 20 s", "40", "7", "tiny", "Arc", "GRPO"]
+    assert shown == ["tiny", "3 min 20 s", "40", "7", "Arc", "GRPO"]
     assert ("span", "completed") in page.texts
     assert ("code", "python -m rlvr_exp +stage=grpo 'a b'") in page.texts
 

@@ -3,12 +3,14 @@
 from types import SimpleNamespace
 
 import pytest
+from completions import completion
 
 from rlvr_exp.config import compose
 from rlvr_exp.config.run import Evaluation
 from rlvr_exp.core.errors import InputError
+from rlvr_exp.records.rollout_files import EvalSample
 from rlvr_exp.stages.shared.components import held_out_tasks
-from rlvr_exp.stages.shared.held_out import selection
+from rlvr_exp.stages.shared.held_out import _note_too_long, selection
 from rlvr_exp.tasks.arc.domain import Arc
 
 
@@ -49,3 +51,21 @@ def test_without_a_split_for_it_no_best_step_is_looked_for_unless_it_was_asked_f
     found = selection(components, compose(["+stage=grpo", *words]).config, context)
     assert found.every_steps == every and found.active == bool(every)
     assert len(notes) == (not every) and all("no split 'dev'" in text for text in notes)
+
+
+def test_prompts_that_are_too_long_are_told_in_one_line_that_counts_tasks() -> None:
+    notes = []
+    context = SimpleNamespace(progress=lambda **told: notes.append(told["text"]))
+    long = [("failed", "prompt_too_long"), ("failed", "wrong_answer"), ("passed", None)]
+    config = compose(["+stage=evaluate", "model.max_prompt_tokens=60"]).config
+    answers = [
+        EvalSample(completion(f"t{i}", *verdict, sample=sample), "sampled", "")
+        for i, verdict in enumerate(long)
+        for sample in range(8)
+    ]
+    _note_too_long(answers, config, context)
+    _note_too_long(answers[8:], config, context)
+    assert notes == [
+        "1 of 3 held-out prompts are longer than the policy takes (model.max_prompt_tokens=60): "
+        "they count as failures (prompt_too_long)"
+    ]

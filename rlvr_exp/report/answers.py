@@ -1,0 +1,48 @@
+"""The answers of +stage=infer: a line for each task, which opens to the program and the verifier's log."""
+
+import json
+from collections.abc import Iterator, Mapping
+from html import escape
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from rlvr_exp.report.curves import words
+from rlvr_exp.report.data import RunData
+
+MOST, MOST_OPEN, MOST_CHARACTERS = 200, 3, 4000
+"""Answers, those that are shown open, and characters of a text."""
+
+
+def answers_section(run: RunData) -> str:
+    """'' for a run of another stage, or where its file of answers is gone."""
+    path = Path(str(run.manifest.get("output", "")))
+    if run.config.get("stage") != "infer" or not path.is_file():
+        return ""
+    rows = list(islice(_rows(path), MOST))
+    items = "".join(f"<li>{_answer(row, number < MOST_OPEN)}</li>" for number, row in enumerate(rows))
+    source = (run.manifest.get("input") or {}).get("source", "")
+    first = f"The first {MOST:,} answers" if len(rows) == MOST else f"{len(rows):,} answers"
+    note = f'<p class="note">{first}, of {escape(str(source))}; all are in {escape(str(path))}.</p>'
+    return f'{note}<ul class="logs">{items}</ul>' if rows else ""
+
+
+def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
+    """Complete lines; the last one of a run that still goes may be torn."""
+    with open(path, encoding="utf-8") as lines:
+        yield from (json.loads(line) for line in lines if line.endswith("\n"))
+
+
+def _answer(row: Mapping[str, Any], shown: bool) -> str:
+    outcome = row["outcome"] or "not judged"
+    cases = f"{row['passed']:,} of {row['total']:,}" if row["total"] else ""
+    tries = f"attempt {row['attempt']} of {row['attempts']}" if row["attempts"] > 1 else ""
+    facts = ", ".join(filter(None, (cases, tries, f"{row['tokens']:,} tokens")))
+    text = row["formatted"] or row["program"] or row["text"] or "(empty)"
+    why = "" if row["outcome"] == "passed" else row["fault"] or row["log"] or ""
+    log = f'<div class="log"><pre>{escape(why[:MOST_CHARACTERS])}</pre></div>' if why.strip() else ""
+    return (
+        f'<details{" open" if shown else ""}><summary><b>{escape(str(row["id"]))}</b> <span class="verdict {escape(outcome)}">'
+        f"{escape(words(row['bucket'] or row['rule'] or outcome))}</span> <small>{facts}</small></summary>"
+        f"<pre>{escape(text[:MOST_CHARACTERS])}</pre>{log}</details>"
+    )
