@@ -190,9 +190,12 @@ def _refuse_what_cannot_run(configs: Sequence["Config"], fetchable: bool = False
 
 
 def _directory(config: "Config") -> Path:
+    from rlvr_exp.config.stages import STAGES
     from rlvr_exp.launch.resume import directory_of
-    from rlvr_exp.records.directory import default_directory
+    from rlvr_exp.records.directory import default_directory, scratch_directory
 
+    if not STAGES[str(config.stage)].reported and not config.run.dir:
+        return scratch_directory(Path(getattr(config, str(config.stage)).run))
     return directory_of(config) or default_directory(config.stage, datetime.now())
 
 

@@ -28,7 +28,8 @@ class Stage:
     inherits: tuple[str, ...] = ()
     """Nodes that it inherits, with the seed, from the run named by its option `run`."""
     reported: bool = True
-    """Its own run has a report."""
+    """Its own run has a report; else it writes that of the run named by its option `run`, and needs no directory that
+    stays."""
 
 
 STAGES: dict[str, Stage] = {

@@ -4,6 +4,7 @@ The stage runs in child processes, one per rank, or in this process where `run.i
 itself.
 """
 
+import shutil
 import signal
 import sys
 import time
@@ -30,7 +31,7 @@ from rlvr_exp.launch.resume import Start, begin, prepare
 from rlvr_exp.launch.standard_input import keep_standard_input
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext, StageResult
-from rlvr_exp.records.directory import claimed
+from rlvr_exp.records.directory import SCRATCH, claimed
 from rlvr_exp.records.guards_disk import unwritable, writing
 from rlvr_exp.records.initial_weights import initial_weights
 from rlvr_exp.records.summary import STATUS, read_summary, with_diagnosis, write_summary
@@ -72,7 +73,9 @@ def execute(checked: Checked, command: Sequence[str], directory: Path, inline: I
         with writing(directory):
             _write_what_is_known(checked, command, begins, directory, root)
             checksums.hand_over(directory)
-        print(f"run directory: {directory}", file=message_stream(config), flush=True)
+        scratch = directory.name.startswith(SCRATCH)
+        if not scratch:
+            print(f"run directory: {directory}", file=message_stream(config), flush=True)
         for text in _told(checked):
             print(printable(text), file=message_stream(config), flush=True)
         keep_standard_input(config, directory)
@@ -86,7 +89,9 @@ def execute(checked: Checked, command: Sequence[str], directory: Path, inline: I
         if config.parallel.node == 0 and STAGES[config.stage].reported:
             code, cause = _report(directory, code)
             summary = with_diagnosis(directory, summary, cause) if cause else summary
-        _print_outcome(code, directory / log_name(rank), summary, message_stream(config))
+        _print_outcome(code, directory / log_name(rank), _page(config, directory), summary, message_stream(config))
+        if scratch and code != FAULT:  # Of a fault the log stays.
+            shutil.rmtree(directory)
         return Outcome(directory, code, summary)
 
 
@@ -205,7 +210,14 @@ def _lines(log: Path) -> list[str]:
     return log.read_text(encoding="utf-8", errors="replace").splitlines() if log.is_file() else []
 
 
-def _print_outcome(code: int, log: Path, summary: dict[str, Any], out: TextIO) -> None:
+def _page(config: Config, directory: Path) -> Path:
+    """The page that the run wrote: its own, or that of the run that it is of; the directory where there is none."""
+    own = STAGES[str(config.stage)].reported
+    page = (directory if own else Path(getattr(config, str(config.stage)).run)) / "report.html"
+    return page if page.exists() else directory
+
+
+def _print_outcome(code: int, log: Path, page: Path, summary: dict[str, Any], out: TextIO) -> None:
     """Print the last lines for a person. `log`: of the process that decided how the run ended."""
     if code == FAULT and log.is_file():
         print(*_lines(log)[-TAIL:], sep="\n", file=sys.stderr)
@@ -221,5 +233,4 @@ def _print_outcome(code: int, log: Path, summary: dict[str, Any], out: TextIO) -
         print(
             f"{metric}: {rose}{rate['value']:.1%} [{rate['low']:.1%}, {rate['high']:.1%}], {rate['n']} tasks", file=out
         )
-    report = log.parent / "report.html"
-    print(f"completed: {report if report.exists() else log.parent}", file=out, flush=True)
+    print(f"completed: {page}", file=out, flush=True)

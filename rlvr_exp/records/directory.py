@@ -6,6 +6,7 @@ holds another run is refused before anything is written.
 
 import fcntl
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -31,6 +32,9 @@ OWN = (
 )
 """Files that a run writes; any of these in a directory means that it holds a run."""
 
+SCRATCH = ".scratch_"
+"""How the name of a folder begins that goes with the command that made it."""
+
 
 def fresh(root: Path, name: str) -> Path:
     """Create a new folder of that name, with a suffix when the name is taken.
@@ -54,6 +58,14 @@ def fresh(root: Path, name: str) -> Path:
 def default_directory(stage: str, now: datetime) -> Path:
     """A new `outputs/DATE/TIME_STAGE` below the current folder."""
     return fresh(Path("outputs") / f"{now:%Y-%m-%d}", f"{now:%H-%M-%S}_{stage}")
+
+
+def scratch_directory(run: Path) -> Path:
+    """A new hidden folder in a run's directory, for a command that writes into that run and leaves nothing else."""
+    try:
+        return Path(tempfile.mkdtemp(prefix=SCRATCH, dir=run))
+    except OSError as fault:
+        raise InputError(_unwritable(run, fault)) from fault
 
 
 def problem_with(directory: Path) -> InputProblem | None:

@@ -49,6 +49,19 @@ def test_the_page_of_a_killed_run(killed: Path, tmp_path: Path) -> None:
     assert (killed / "report.html").read_bytes() == page, "the same code as at the end of a run"
 
 
+def test_it_writes_into_the_run_that_it_is_of_and_nowhere_else(killed: Path, tmp_path: Path) -> None:
+    before = {path.name for path in killed.iterdir()}
+    done = started(tmp_path, f"report.run={killed}")
+    assert done.returncode == 0, done.stderr
+    assert {path.name for path in killed.iterdir()} == before | {"report.html"}
+    assert [path.name for path in tmp_path.iterdir()] == ["killed"], "no folder of its own"
+    assert "run directory" not in done.stdout and done.stdout.endswith(f"completed: {killed / 'report.html'}\n")
+    (killed / "manifest.json").write_text("{[")
+    refused = started(tmp_path, f"report.run={killed}")
+    assert refused.returncode == 2 and "manifest.json: cannot be read" in refused.stderr
+    assert {path.name for path in killed.iterdir()} == before | {"report.html", "manifest.json"}
+
+
 def test_what_is_missing_is_told() -> None:
     def told(*words: str) -> list[str]:
         return [need.problem.where for need in missing_artifacts(compose(["+stage=report", *words]).config)]
