@@ -20,6 +20,7 @@ from rlvr_exp.report import (
     role_rates,
     samples,
     side_by_side,
+    task_table,
 )
 from rlvr_exp.report.data import RunData
 from rlvr_exp.report.diagnosis import Diagnosis
@@ -77,6 +78,7 @@ def _sections(run: RunData, known: Mapping[str, TaskInfo], diagnosis: Diagnosis,
         _section("Throughput and memory", _charts("", curves.machine_charts(run.metrics)) + _machine(run)),
         _section("Held-out verdicts", outcome.verdict_table(run)),
         _section("Difficulty", difficulty.difficulty_rows(run, known)),
+        _section("Success by task", task_table.task_section(run, known)),
         _section("Families", outcome.family_rows(run)),
         _folded("Families in training", difficulty.training_families(run)),
         _section("Numbers", outcome.number_table(run)),

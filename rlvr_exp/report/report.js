@@ -19,3 +19,18 @@ for (const plot of document.querySelectorAll('.plot')) {
   plot.addEventListener('pointerdown', show);
   plot.addEventListener('pointerleave', hide);
 }
+// A click on a head sorts its table by that column, a second one the other way; what is unknown stays last.
+for (const table of document.querySelectorAll('table.sortable')) {
+  const [top, ...rows] = table.rows;
+  [...top.cells].forEach((head, k) => head.addEventListener('click', () => {
+    const down = head.getAttribute('aria-sort') === 'ascending' ? -1 : 1;
+    const value = row => row.cells[k].dataset.value ?? row.cells[k].textContent;
+    const known = rows.filter(row => value(row) !== ''), rest = rows.filter(row => value(row) === '');
+    const numbers = known.every(row => !isNaN(value(row)));
+    const order = (a, b) => numbers ? value(a) - value(b) : value(a).localeCompare(value(b), 'en');
+    known.sort((a, b) => down * order(a, b));
+    for (const other of top.cells) other.removeAttribute('aria-sort');
+    head.setAttribute('aria-sort', down > 0 ? 'ascending' : 'descending');
+    table.tBodies[0].append(...known, ...rest);
+  }));
+}

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import subprocess
 from html.parser import HTMLParser
 
 from completions import completion
@@ -64,6 +65,18 @@ def report(run_dir):
     text = path.read_text(encoding="utf-8")
     assert path.name == "report.html" and len(text) < 1_500_000
     return Page(text)
+
+
+def dom_after(run_dir, script):
+    """The value of a script's last expression in the written page, by chromium with a window of 1280 pixels."""
+    text = (run_dir / "report.html").read_text(encoding="utf-8")
+    policy = text[text.index("<meta http-equiv") : text.index('<meta name="viewport"')]
+    tail = f"<script>document.title = eval({json.dumps(script)});</script></body>"
+    (run_dir / "scripted.html").write_text(text.replace(policy, "").replace("</body>", tail), encoding="utf-8")
+    flags = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--dump-dom")
+    command = ["chromium", *flags, "--window-size=1280,900", f"file://{run_dir}/scripted.html"]
+    dom = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    return dom[dom.index("<title>") + 7 : dom.index("</title>")]
 
 
 def scored(task, mode, sample, outcome, text, prompt):

@@ -2,10 +2,9 @@
 
 import json
 import shutil
-import subprocess
 
 import pytest
-from report_pages import HOSTILE, Page, log, report
+from report_pages import HOSTILE, Page, dom_after, log, report
 
 from rlvr_exp.core.files import write_json
 from rlvr_exp.report.markdown import as_html
@@ -67,13 +66,8 @@ def test_the_page_of_an_inference_shows_its_answers(tmp_path):
     assert "Answers" not in report(tmp_path).text
 
 
-CHROMIUM = shutil.which("chromium")
-WIDE = """<script>document.title = [...document.querySelectorAll('.wide')].map(
-  one => one.scrollWidth - one.clientWidth).join(' ');</script></body>"""
-
-
 @pytest.mark.slow
-@pytest.mark.skipif(CHROMIUM is None, reason="no chromium")
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="no chromium")
 def test_no_table_of_rates_is_cut_at_1280_pixels(tmp_path):
     rate = {"value": 0.473, "low": 0.113, "high": 1.0, "n": 140, "samples": 8}
     change = {**rate, "value": -0.016, "low": -0.057, "won": 100, "lost": 100, "tied": 0}
@@ -81,13 +75,9 @@ def test_no_table_of_rates_is_cut_at_1280_pixels(tmp_path):
     (tmp_path / "evaluation").mkdir()
     write_json(tmp_path / "evaluation" / "after.json", {"rates": {}, "change": dict.fromkeys(names, change)})
     of_stage(tmp_path, "cascade", {when: dict.fromkeys(names, rate) for when in ("before", "after")})
-    text = (tmp_path / "report.html").read_text()
-    policy = text[text.index("<meta http-equiv") : text.index('<meta name="viewport"')]
-    (tmp_path / "measured.html").write_text(text.replace(policy, "").replace("</body>", WIDE))
-    flags = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--dump-dom")
-    command = [str(CHROMIUM), *flags, "--window-size=1280,900", f"file://{tmp_path}/measured.html"]
-    dom = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
-    over = dom[dom.index("<title>") + 7 : dom.index("</title>")].split()
+    over = dom_after(
+        tmp_path, "[...document.querySelectorAll('.wide')].map(one => one.scrollWidth - one.clientWidth).join(' ')"
+    ).split()
     assert over and set(over) == {"0"}, over
 
 

@@ -4,6 +4,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 from rlvr_exp.config.select import Select, planned
 from rlvr_exp.config.stages import trains
@@ -19,6 +20,7 @@ from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.records.rollout_files import EvalSample, When
 from rlvr_exp.report.task_index import save_task_index
+from rlvr_exp.report.task_table import save_task_table
 from rlvr_exp.rollouts.distributed import broadcast_object
 from rlvr_exp.stages.shared.components import RunComponents, held_out_tasks
 from rlvr_exp.stages.shared.environments import evaluation_runner
@@ -64,12 +66,15 @@ def _note_too_long(scored: Sequence[EvalSample], config, context: RunContext) ->
 
 def _save(components: RunComponents, context: RunContext, when: When, scored: Sequence[EvalSample]) -> dict[str, Rate]:
     tasks, stages = components.held_out, components.two_stage
-    if stages is None:
-        save_task_index(context.directory, tasks)
-        roles = metrics_by_role(components.domain, scored)
-        return save(context.directory, when, scored, METRICS, {"roles": roles} if roles else None)
-    save_task_index(context.directory, [replace(task, gold=stages.example(task).annotated_body) for task in tasks])
-    return save(context.directory, when, scored, CASCADE_METRICS, cascade_sections(components.domain, scored))
+    metrics, roles = METRICS, metrics_by_role(components.domain, scored) if stages is None else {}
+    sections: Mapping[str, Any] = {"roles": roles} if roles else {}
+    if stages is not None:
+        tasks = [replace(task, gold=stages.example(task).annotated_body) for task in tasks]
+        metrics, sections = CASCADE_METRICS, cascade_sections(components.domain, scored)
+    save_task_index(context.directory, tasks)
+    rates = save(context.directory, when, scored, metrics, sections)
+    save_task_table(context.directory)
+    return rates
 
 
 def selection(components: RunComponents, config, context: RunContext) -> Select:
