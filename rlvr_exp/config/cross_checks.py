@@ -36,6 +36,10 @@ def cross_check(config: Config) -> Iterator[InputProblem]:
     if proves and not isinstance(config.verifier, DafnyVerifierOptions):
         target = getattr(config.verifier, "_target_", "")
         yield InputProblem("verifier", "proves no Dafny program", target, "dafny", "", "verifier=dafny, or drop it")
+    checks_golds = reads(config, "data") and getattr(config.data, "usable", "") == "check"
+    if checks_golds and not isinstance(config.verifier, DafnyVerifierOptions):
+        remedy = "verifier=dafny, or data.usable=trust"
+        yield InputProblem("data.usable", "proves golds with Dafny", "check", "check with verifier=dafny", "", remedy)
     if any(node is not None and node.cascade for node in (config.evaluate, config.infer)):
         yield from _data_of_cascade(config)
     if reads(config, "model") and config.model.random_weights and config.stage != "benchmark":

@@ -97,6 +97,9 @@ class DafnyDataOptions(Data):
     """Share of data that no file places that becomes `dev`."""
     test_fraction: float = option(0.1, low=0, high=1)
     """Share of data that no file places that becomes `test`."""
+    usable: str = option("trust", choices=("trust", "check"))
+    """check: before the run, Dafny proves every task's gold, and tasks whose gold does not pass are left out; trust: a gold
+    that does not pass stops a training."""
     seed: int = option(0, low=0)
     """Seed of the splits, the shuffle before `limit` and the choice of shots. Not the run's seed: all runs measure the
     same tasks."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from rlvr_exp.config import Config, build
+from rlvr_exp.config import Config
 from rlvr_exp.config.cascade import starts
 from rlvr_exp.config.infer import STDIN
 from rlvr_exp.config.roles import of_role
@@ -33,11 +33,13 @@ from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.stages.shared.components import (
     device,
     held_out_order,
+    in_first_process,
     load_policies,
     model_section,
     split_tasks,
     two_stage,
 )
+from rlvr_exp.stages.shared.domain import build_domain
 from rlvr_exp.stages.shared.verifier_match import check_verifier_match
 from rlvr_exp.stages.shared.verifier_setup import build_verifier, checked_description, system_metrics
 from rlvr_exp.stages.verify import decides
@@ -61,8 +63,8 @@ def run(config: Config, context: RunContext) -> StageResult:
     if config.parallel.threads:
         torch.set_num_threads(config.parallel.threads)
     context.progress(kind="wait", name="load the data and the policy")
-    stages = two_stage(config) if starts(config) else None
-    domain: Domain = stages.writer if stages else build(config.data)
+    stages = two_stage(config, context) if starts(config) else None
+    domain = stages.writer if stages else build_domain(config, context, in_first_process)
     inputs = inference_inputs(config, context.directory, domain)
     policies = load_policies(config)
     with _judging(config) as verifier:

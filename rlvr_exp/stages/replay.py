@@ -26,6 +26,7 @@ from rlvr_exp.records.run_reader import RunReader
 from rlvr_exp.rewards.compose import Reward
 from rlvr_exp.rollouts.groups import Group, Groups
 from rlvr_exp.rollouts.rollout_loop import verified
+from rlvr_exp.stages.shared.domain import build_domain
 from rlvr_exp.stages.shared.replay_update import UpdateReplay, replay_update
 from rlvr_exp.stages.shared.verifier_match import all_tasks, check_verifier_match
 from rlvr_exp.stages.shared.verifier_setup import build_verifier, checked_description
@@ -56,7 +57,7 @@ class FieldDifference:
 def run(config: Config, context: RunContext) -> StageResult:
     source, options = RunReader(Path(config.replay.run)), config.replay
     logged = source.step(options.step)
-    domain: Domain = build(config.data)
+    domain = build_domain(config, context)
     tasks = {task.id: task for task in all_tasks(domain)}
     _check_tasks(logged, tasks)
     algorithm: Algorithm = build(config.algorithm, max_completion_tokens=config.model.max_completion_tokens)

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.config import Config, build
+from rlvr_exp.config import Config
 from rlvr_exp.core.errors import InputError, InputProblem, Interrupted, RlvrError
 from rlvr_exp.core.files import write_json, write_text
 from rlvr_exp.episodes.types import TRUNCATED
@@ -25,6 +25,7 @@ from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.records.resumable_jsonl import ResumableJsonl, shown
 from rlvr_exp.records.rollout_files import RolloutRow
 from rlvr_exp.records.run_reader import RunReader
+from rlvr_exp.stages.shared.domain import build_domain
 from rlvr_exp.stages.shared.verifier_match import all_tasks, check_verifier_match
 from rlvr_exp.stages.shared.verifier_setup import build_verifier, checked_description, system_metrics
 from rlvr_exp.stages.verify import decides
@@ -52,7 +53,7 @@ class RescoredFile(ResumableJsonl):
 
 def run(config: Config, context: RunContext) -> StageResult:
     source = RunReader(Path(config.rescore.run))
-    domain: Domain = build(config.data)
+    domain = build_domain(config, context)
     tasks = {task.id: task for task in all_tasks(domain)}
     fingerprint, total = source.fingerprint(), _checked(source, tasks)
     with build_verifier(config) as verifier:

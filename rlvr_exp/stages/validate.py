@@ -10,13 +10,14 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rlvr_exp.config import Config, build
+from rlvr_exp.config import Config
 from rlvr_exp.config.run import Validate
 from rlvr_exp.core.errors import GuardStop, InputError, InputProblem
 from rlvr_exp.core.files import write_text
 from rlvr_exp.evaluation.data_quality import CandidateResult, report, shares
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext, StageResult
+from rlvr_exp.stages.shared.domain import build_domain
 from rlvr_exp.stages.shared.gold_check import why
 from rlvr_exp.stages.shared.validation_candidates import ValidationCandidate, validation_candidates
 from rlvr_exp.stages.shared.verifier_match import check_verifier_match
@@ -32,7 +33,7 @@ NAMED = 20
 
 
 def run(config: Config, context: RunContext) -> StageResult:
-    domain: Domain = build(config.data)
+    domain = build_domain(config, context)
     options = config.validate
     splits = wanted_splits(domain, options.split)
     tasks = [task for name in splits for task in domain.splits()[name]]

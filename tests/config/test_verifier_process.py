@@ -1,4 +1,5 @@
-"""A verifier that shares its process with the candidate is for inspection, not for training."""
+"""Verifiers that cannot serve a stage: one that shares its process with the candidate is for inspection, not for training;
+one that proves nothing checks no golds of Dafny."""
 
 import pytest
 
@@ -19,3 +20,10 @@ def test_stages_that_train_refuse_a_shared_process(stage: str) -> None:
 
 def test_others_take_it() -> None:
     assert "verifier.process" not in faults("+stage=validate", "verifier.process=shared")
+
+
+def test_golds_are_checked_by_dafny_alone() -> None:
+    words = ["+stage=validate", "data=dafny", "data.usable=check"]
+    others = [problem.where for problem in compose_lenient([*words, "verifier=python_io"]).problems]
+    assert "data.usable" in others
+    assert compose_lenient([*words, "verifier=dafny"]).problems == ()

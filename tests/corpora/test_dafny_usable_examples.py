@@ -3,10 +3,8 @@
 import json
 from pathlib import Path
 
-import pytest
 from makers import made
 
-from rlvr_exp.corpora.dafny.resolve import Resolver
 from rlvr_exp.tasks.dafny.load import load
 from rlvr_exp.verifiers.dafny.tool import Tool
 
@@ -45,12 +43,3 @@ def test_reasons_of_each_role_under_dafny(dafny: Tool, tmp_path: Path) -> None:
             assert why.startswith(reason) and bool(why) == bool(reason), found[name]
     assert "usable writer pairs: 1, left out: 3" in text and counts["usable"] == 1
     assert [(one.id, one.gold) for one in load(tmp_path / "examples.jsonl")] == [("good/Up", SUM_TO)]
-
-
-@pytest.mark.parametrize("warm", [True, False])
-def test_the_front_end_alone_tells_what_resolves(dafny: Tool, warm: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    if not warm:
-        monkeypatch.setattr("rlvr_exp.verifiers.dafny.tool._library", lambda program: "")
-    with Resolver() as resolver:
-        assert resolver.fault(PROGRAMS["unproved"]) == ""
-        assert "unresolved identifier: k" in resolver.fault(SUM_TO.replace("m + 1", "k + 1"))

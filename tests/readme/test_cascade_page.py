@@ -1,24 +1,36 @@
-"""The page on the cascade: every command from DafnyBench to a trained cascade is planned, every option it names exists."""
+"""The page on the cascade: from DafnyBench to a trained cascade, whole with the embedded model, planned with a large one;
+every option it names exists."""
 
+import json
 import re
 import shlex
+import subprocess
 from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from program import ENVIRONMENT, PROGRAM
 
+import rlvr_exp
 from rlvr_exp.config.cascade import CREDITS, MODES, Cascade
 from rlvr_exp.main import main
+from rlvr_exp.tasks.dafny.domain import DafnyDomain
+from rlvr_exp.verifiers.dafny.tool import Tool
 
-PAGE = (Path(__file__).parents[2] / "rlvr_exp" / "docs" / "cascade.md").read_text()
-COMMANDS = [
-    shlex.split(line.strip())[3:]
-    for line in re.search(r"<!-- run: qwen14b -->(.*?)<!-- end -->", PAGE, re.DOTALL)[1].splitlines()
-    if line.strip()
-]
+PAGE = (Path(rlvr_exp.__file__).parent / "docs" / "cascade.md").read_text()
+UNPROVED = "method Wrong(n: nat) returns (m: nat)\n  ensures m > n\n{\n  m := n;\n}\n"
 
 
-@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(words[:2]))
+def commands(model: str) -> list[list[str]]:
+    """The words of the page's commands for a model."""
+    block = re.search(rf"<!-- run: {model} -->(.*?)<!-- end -->", PAGE, re.DOTALL)[1]
+    return [shlex.split(line.strip())[3:] for line in block.splitlines() if line.strip()]
+
+
+LARGE = commands("qwen14b")
+
+
+@pytest.mark.parametrize("words", LARGE, ids=lambda words: " ".join(words[:2]))
 def test_every_command_is_planned(words: list[str], tmp_path: Path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     assert main([*words, "run.dry=true"]) == 0
@@ -28,7 +40,7 @@ def test_every_command_is_planned(words: list[str], tmp_path: Path, monkeypatch,
 
 
 def test_the_cascade_fits_two_devices(capsys) -> None:
-    (words,) = [words for words in COMMANDS if words[0] == "+stage=cascade" and "runs/cascade" in words[-1]]
+    (words,) = [words for words in LARGE if words[0] == "+stage=cascade" and "runs/cascade" in words[-1]]
     assert main([*words, "run.dry=true"]) == 0
     told = capsys.readouterr().out
     assert "TOO MUCH" not in told and "fits" in told
@@ -37,3 +49,34 @@ def test_the_cascade_fits_two_devices(capsys) -> None:
 def test_the_page_names_every_mode_credit_and_option() -> None:
     names = {*MODES, *CREDITS, *(f"cascade.{one.name}" for one in fields(Cascade))}
     assert [name for name in sorted(names) if name not in PAGE] == []
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Path:
+    """A folder in DafnyBench's layout: 40 small programs that Dafny proves, and some that it does not."""
+    root = tmp_path / "DafnyBench"
+    for folder in ("ground_truth", "hints_removed"):
+        (root / folder).mkdir(parents=True)
+    for task in DafnyDomain(role="writer").splits()["train"][::75]:
+        example = task.inputs.example
+        (root / "ground_truth" / f"{example.id}.dfy").write_text(example.gold)
+        (root / "hints_removed" / f"{example.id}_no_hints.dfy").write_text(example.program(example.body))
+    for number in range(8):
+        text = UNPROVED.replace("Wrong", f"Wrong{number}").replace("m > n", f"m > n + {number * number}")
+        (root / "ground_truth" / f"wrong{number}.dfy").write_text(text)
+        (root / "hints_removed" / f"wrong{number}_no_hints.dfy").write_text(text)
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_the_way_from_disk_to_a_measured_cascade_is_run_whole(dafny: Tool, bench: Path) -> None:
+    stages = [words[0].partition("=")[2] for words in commands("tiny")]
+    assert stages == ["validate", "sft", "sft", "cascade", "evaluate"]
+    for words in commands("tiny"):
+        done = subprocess.run(
+            [*PROGRAM, *words], cwd=bench, env=ENVIRONMENT, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, " ".join(words) + done.stdout + done.stderr
+    left_out = json.loads((bench / "tiny/cascade/manifest.json").read_text())["golds"]["left_out"]
+    assert left_out and all("wrong" in name for name in left_out)
+    assert json.loads((bench / "tiny/measured/summary.json").read_text())["after"]["pass_at_1"]["tasks"] > 0

@@ -9,7 +9,7 @@ import pytest
 from program import ENVIRONMENT, PROGRAM
 
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.verifiers.dafny.tool import find
+from rlvr_exp.verifiers.dafny.tool import Tool, find
 
 HEADER = "method Twice(a: int) returns (r: int)\n"
 ROWS = [
@@ -84,3 +84,16 @@ def test_a_verifier_of_other_problems_is_refused_by_the_name_of_the_right_one(tm
 def test_a_role_that_there_is_not_is_refused(tmp_path: Path, data: str) -> None:
     done = run(tmp_path, "+stage=validate", data, "data=dafny", "data.role=reader")
     assert done.returncode == 2 and "writer, annotator, both" in done.stderr, done.stderr
+
+
+def test_tasks_whose_gold_is_not_proved_are_left_out_when_asked(dafny: Tool, tmp_path: Path, data: str) -> None:
+    unproved = ROWS[0] | {"id": "unproved", "annotated_body": ROWS[0]["body"], "mutants": []}
+    with (tmp_path / "data" / "train.jsonl").open("a") as file:
+        file.write(json.dumps(unproved) + "\n")
+    words = ["+stage=validate", data, *WORDS, "data.usable=check", "validate.universal=none", "validate.mutants=0"]
+    done = run(tmp_path, *words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "golds: 2 of 4 are proved" in done.stdout and "2 the program is not proved" in done.stdout
+    golds = json.loads((tmp_path / "run" / "manifest.json").read_text())["golds"]
+    assert golds["checked"] == 4 and list(golds["left_out"]) == ["unproved/writer", "unproved/annotator"]
+    assert "unproved" not in (tmp_path / "run" / "validate.jsonl").read_text()

@@ -1,9 +1,10 @@
 """The components of most stages: the domain and its tasks, the policy and the verifier, built from the
 configuration."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import torch
 
@@ -22,6 +23,7 @@ from rlvr_exp.models.role_policies import load_roles
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.rollouts.distributed import broadcast_object, rank
+from rlvr_exp.stages.shared.domain import build_domain
 from rlvr_exp.stages.shared.gold_check import check_golds
 from rlvr_exp.stages.shared.screening import unfit
 from rlvr_exp.stages.shared.verifier_match import all_tasks, check_verifier_match
@@ -32,6 +34,7 @@ from rlvr_exp.training.checkpoint_weights import Policies
 from rlvr_exp.verifiers.base import Verifier
 from rlvr_exp.verifiers.guarded import NoVerdictGuard
 
+Found = TypeVar("Found")
 PRACTICE = "practice"
 HELD_OUT = ("dev", "test", "test_unseen")
 NAMED = 5
@@ -69,8 +72,8 @@ def build_components(config, context: RunContext) -> Iterator[RunComponents]:
     if config.parallel.threads:
         torch.set_num_threads(config.parallel.threads)
     context.progress(kind="wait", name="load the data")
-    stages = two_stage(config) if starts(config) else None
-    domain = stages.writer if stages else build(config.data)
+    stages = two_stage(config, context) if starts(config) else None
+    domain = stages.writer if stages else build_domain(config, context, in_first_process)
     held_out = held_out_tasks(domain, config.evaluation)
     context.progress(kind="wait", name="load the policy")
     policies = load_policies(config)
@@ -116,9 +119,15 @@ def model_section(policies: Mapping[str, Policy]) -> dict[str, object]:
     return counted.get(POLICY, counted)
 
 
-def two_stage(config) -> TwoStage:
-    """Both roles' view of the data of a cascade."""
-    return TwoStage(*(build(replace(config.data, role=role)) for role in ROLES))
+def two_stage(config, context: RunContext) -> TwoStage:
+    """Both roles' view of the data of a cascade, whose tasks are the writer's."""
+    writer, annotator = (replace(config.data, role=role) for role in ROLES)
+    return TwoStage(build_domain(replace(config, data=writer), context, in_first_process), build(annotator))
+
+
+def in_first_process(find: Callable[[], Found]) -> Found:
+    """What a function finds in the first process, in every process."""
+    return broadcast_object(find() if rank() == 0 else None)
 
 
 def device() -> dict[str, object]:

@@ -6,7 +6,8 @@ code, everything but annotations protected. Splits are those of files named like
 and where such a file is missing, `dev` and `test` are drawn, with similar examples kept on one side.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -37,6 +38,10 @@ HARDEST = 200
 """Tokens of the wanted body, beyond those in the prompt, from which on a task counts as hardest."""
 
 
+Check = Callable[[Sequence[RoleExample]], Sequence[str]]
+"""Why the gold of each part cannot be trusted; empty where it can."""
+
+
 @dataclass(frozen=True)
 class _Read:
     """The data, before roles and limits."""
@@ -57,18 +62,33 @@ class DafnyDomain(Domain, DafnyDataOptions):
         self.roles: tuple[Role, ...] = ROLES if self.role == "both" else (cast(Role, self.role),)
         self.prompt = wording.with_context(self.prompt)
         self.stop_text = "}" if self.prompt.style == "bare" else "`"
+        self._check: Check | None = None
+        self._refused: dict[RoleExample, str] = {}
+        self._unchecked = self
+
+    def checked(self, check: Check) -> "DafnyDomain":
+        """The same tasks without those that the check refuses; with a `limit`, others of the data take their place."""
+        found = copy(self)
+        found._check, found._refused, found._unchecked = check, {}, self
+        return found
+
+    def fingerprint(self, split: str) -> str:
+        """Of the data before a check, so that the same data have the same fingerprint."""
+        return super().fingerprint(split) if self._check is None else self._unchecked.fingerprint(split)
 
     def splits(self) -> Mapping[str, Sequence[Task]]:
         return self._tasks
 
     def left_out(self) -> Mapping[str, str]:
-        return {**self._data.left_out, **{self._id(part): why for part, why in self._faults.items()}}
+        faults = self._faults if self._check is None or not self._tasks else self._faults | self._refused
+        return {**self._data.left_out, **{self._id(part): why for part, why in faults.items()}}
 
     def task_prompt(self, task: Task) -> str:
         return wording.write(task.inputs, self.prompt, self._shots(task))
 
     def sizes(self) -> Mapping[str, int]:
-        return embedded_sizes(EMBEDDED, self.limit, len(self.roles)) if self._source == EMBEDDED else super().sizes()
+        known = self._source == EMBEDDED and self._check is None
+        return embedded_sizes(EMBEDDED, self.limit, len(self.roles)) if known else super().sizes()
 
     def contents(self, task: Task) -> Sequence[str]:
         """The program, which shows the tasks of its other methods too; and the method, whatever its names and whatever
@@ -147,13 +167,27 @@ class DafnyDomain(Domain, DafnyDataOptions):
 
     @cached_property
     def _tasks(self) -> dict[str, tuple[Task, ...]]:
-        chosen = {name: self._limited(name, parts) for name, parts in self._parts.items()}
-        return {name: tuple(map(self.to_task, parts)) for name, parts in chosen.items() if parts}
+        chosen = {name: self._usable(self._in_order(name, parts)) for name, parts in self._parts.items()}
+        return {name: tuple(map(self.to_task, parts)) for name, parts in chosen.items() if parts or self._check}
 
-    def _limited(self, split: str, parts: list[RoleExample]) -> list[RoleExample]:
+    def _in_order(self, split: str, parts: list[RoleExample]) -> list[RoleExample]:
         if not self.limit:
             return parts
-        return sorted(parts, key=lambda part: uniform(self.seed, "limit", split, part.example.id))[: self.limit]
+        return sorted(parts, key=lambda part: uniform(self.seed, "limit", split, part.example.id))
+
+    def _usable(self, parts: list[RoleExample]) -> list[RoleExample]:
+        """The first parts up to `limit` that the check accepts."""
+        limit = self.limit or len(parts)
+        if self._check is None:
+            return parts[:limit]
+        found, first = list[RoleExample](), 0
+        while first < len(parts) and len(found) < limit:
+            asked = parts[first : first + limit - len(found)]
+            first += len(asked)
+            faults = dict(zip(asked, self._check(asked), strict=True))
+            self._refused |= {part: fault for part, fault in faults.items() if fault}
+            found += [part for part, fault in faults.items() if not fault]
+        return found
 
     def _shots(self, task: Task) -> list[RoleExample]:
         """Solved examples of the task's role from the shorter half of `train`, without the task's own example."""
@@ -172,10 +206,9 @@ class DafnyDomain(Domain, DafnyDataOptions):
         if not self._parts.get("train") and self._source != EMBEDDED:
             return DafnyDomain(role="both", seed=self.seed)._solved
         found = {}
+        train = self._parts["train"] if self._check is None else [task.inputs for task in self._tasks["train"]]
         for role in self.roles:
-            parts = sorted(
-                (one for one in self._parts["train"] if one.role == role), key=lambda one: len(one.example.gold)
-            )
+            parts = sorted((one for one in train if one.role == role), key=lambda one: len(one.example.gold))
             found[role] = parts[: max(self.prompt.shots + 1, len(parts) // 2)]
         return found
 

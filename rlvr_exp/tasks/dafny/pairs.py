@@ -3,7 +3,7 @@
 The writer goes from header and specification to the body, the annotator from the body to the annotated body. Checked
 here: no empty texts, parts that are one method of a readable program, a body that equals the annotated body without
 annotations. Checks that need Dafny (it resolves, the gold is proved) are left to a callable;
-rlvr_exp/corpora/dafny/usable_examples.py has such a callable.
+rlvr_exp/verifiers/dafny/usable.py has such a callable.
 """
 
 from collections import Counter

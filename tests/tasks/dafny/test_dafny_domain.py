@@ -146,3 +146,32 @@ def test_answers_are_compared_by_tokens_and_tasks_grouped_by_role_and_length(fol
     same, gold = domain.similarity_pair(SUM.body.replace("\n", "  // so\n "), task)
     assert same == gold and domain.similarity_pair("no body here", task)[0] == "no body here"
     assert domain.strata(task) == {"role": "writer", "length": "064 to 127"}
+
+
+def refuses_even(parts):
+    return ["the program is not proved: ..." if part.example.id[-1] in "02" else "" for part in parts]
+
+
+def test_a_check_of_golds_leaves_out_what_it_refuses_and_others_take_their_place(folder) -> None:
+    whole = DafnyDomain(folder, role="annotator")
+    checked = whole.checked(refuses_even)
+    assert [task.id for task in checked.splits()["train"]] == ["max1", "sum1", "grows1"]
+    assert checked.left_out()["max0"].startswith("the program is not proved") and "max0" not in whole.left_out()
+    limited = DafnyDomain(folder, role="annotator", limit=2).checked(refuses_even)
+    assert len(limited.splits()["train"]) == 2 and {task.id[-1] for task in limited.splits()["train"]} == {"1"}
+
+
+def test_the_same_data_have_the_same_fingerprint_whether_or_not_golds_are_checked(folder) -> None:
+    whole = DafnyDomain(folder, role="annotator")
+    checked = whole.checked(refuses_even)
+    assert len(checked.splits()["train"]) < len(whole.splits()["train"])
+    assert {name: checked.fingerprint(name) for name in checked.splits()} == {
+        name: whole.fingerprint(name) for name in whole.splits()
+    }
+
+
+def test_shots_are_of_checked_golds(folder) -> None:
+    checked = DafnyDomain(folder, role="annotator", prompt=Wording(shots=2)).checked(refuses_even)
+    prompt = checked.task_prompt(checked.splits()["train"][0])
+    assert prompt
+    assert all(part.example.id.endswith("1") for parts in checked._solved.values() for part in parts)
