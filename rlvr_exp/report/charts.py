@@ -5,13 +5,15 @@ attribute as JSON, for the readout under the pointer and for tests.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from statistics import median
 
 from rlvr_exp.report.series import Axis, Values, bins, running_mean, short, step_axis, thinned, value_axis
 
-MOST_BARS = 60
+MOST_BARS, MOST_BINS = 60, 20
 STEP = "step"
 """What an x axis counts."""
 SMOOTH_FROM = 12
@@ -51,7 +53,8 @@ def line_chart(
     legend = (
         _legend((name, color, "") for color, name in zip(palette, columns, strict=True)) if len(columns) > 1 else ""
     )
-    return _figure(title, last, _plot(drawn, x, y, steps, columns, percent), legend, note)
+    places = [x.place(step) for step in steps]
+    return _figure(title, last, _plot(drawn, x, y, steps, places, columns, percent), legend, note)
 
 
 @dataclass(frozen=True)
@@ -80,8 +83,51 @@ def stacked_chart(title: str, steps: Sequence[int], parts: Sequence[Part], share
         drawn.append(f'<path class="bar c{part.color}" d="{_bars(floor, heights[part.name], axis)}"/>')
         floor = [low + value for low, value in zip(floor, heights[part.name], strict=True)]
     firsts = [steps[run[0]] for run in runs]
-    plot = _plot(drawn, _bar_axis(firsts), axis, firsts, heights, share, bars=True)
+    named = lambda tick: str(firsts[int(tick)])  # noqa: E731
+    plot = _plot(drawn, _bar_axis(firsts), axis, firsts, _centres(len(firsts)), heights, share, named)
     return _figure(title, "", plot, _legend((part.name, part.color, part.note) for part in parts))
+
+
+def histogram(
+    title: str, groups: Mapping[str, Sequence[float]], colors: Sequence[int], counted: str, stacked: bool = False
+) -> str:
+    """How values are distributed, in equal bins, with the median of each group: shares of each group, the first as bars and
+    others as outlines; `stacked`: counts, one layer per group. '' without a value.
+
+    Args:
+        counted: what the x axis counts.
+    """
+    known = [value for values in groups.values() for value in values]
+    if not known:
+        return ""
+    x = value_axis(known)
+    heights: dict[str, list[float]] = {}
+    for name, values in groups.items():
+        counts = Counter(min(MOST_BINS - 1, int(x.place(value) * MOST_BINS)) for value in values)
+        heights[name] = [counts[i] / (1 if stacked else max(1, len(values))) for i in range(MOST_BINS)]
+    tops = [sum(layers) if stacked else max(layers) for layers in zip(*heights.values(), strict=True)]
+    y, floor = value_axis([0.0, *tops]), [0.0] * MOST_BINS
+    drawn: list[str] = []
+    for color, values in zip(colors, heights.values(), strict=True):
+        bars = stacked or not drawn
+        path = _bars(floor, values, y) if bars else _outline(values, y)
+        drawn.append(f'<path class="{"bar" if bars else "line"} c{color}" d="{path}"/>')
+        floor = [low + value * stacked for low, value in zip(floor, values, strict=True)]
+    wide = (x.high - x.low) / MOST_BINS
+    ranges = [f"{short(x.low + i * wide)} to {short(x.low + (i + 1) * wide)}" for i in range(MOST_BINS)]
+    plot = _plot(drawn, x, y, ranges, _centres(MOST_BINS), heights, not stacked, short, counted)
+    medians = (f"{len(values):,}, median {short(median(values))}" if values else "none" for values in groups.values())
+    return _figure(title, "", plot, _legend(zip(groups, colors, medians, strict=True)))
+
+
+def _centres(count: int) -> list[float]:
+    return [(i + 0.5) / count for i in range(count)]
+
+
+def _outline(values: Sequence[float], axis: Axis) -> str:
+    """A line of steps along the tops of bars."""
+    ends = (f"V{_down(axis, value)}H{1000 * (i + 1) / len(values):.1f}" for i, value in enumerate(values))
+    return f"M0 {_down(axis, axis.low)}{''.join(ends)}"
 
 
 def _bar_axis(firsts: Sequence[int]) -> Axis:
@@ -91,13 +137,14 @@ def _bar_axis(firsts: Sequence[int]) -> Axis:
 
 
 def _plot(
-    drawn: Sequence[str], x: Axis, y: Axis, steps: Sequence[int], columns: Mapping[str, Values], percent: bool,
-    bars: bool = False,
+    drawn: Sequence[str], x: Axis, y: Axis, at: Sequence[int | str], places: Sequence[float],
+    columns: Mapping[str, Values], percent: bool, named: Callable[[float], str] = str, counted: str = STEP,
 ) -> str:  # fmt: skip
+    """`at`: what the readout calls each point, at its place from 0 to 1; `named`: the label of a tick of the x axis."""
     grid = "".join(f'<path class="grid" d="M0 {_down(y, tick)}H1000"/>' for tick in y.ticks)
-    places = [(i + 0.5) / len(steps) for i in range(len(steps))] if bars else [x.place(step) for step in steps]
     data = {
-        "x": list(steps),
+        "x": list(at),
+        "counted": counted,
         "at": [round(place, 4) for place in places],
         "low": y.low,
         "high": y.high,
@@ -106,12 +153,11 @@ def _plot(
     }
     labels = [f'<span class="y" style="bottom:{100 * y.place(t):.2f}%">{_number(t, percent)}</span>' for t in y.ticks]
     for tick in x.ticks:
-        words = steps[int(tick)] if bars else tick
-        labels.append(f'<span class="x" style="left:{100 * x.place(tick):.2f}%">{words}</span>')
+        labels.append(f'<span class="x" style="left:{100 * x.place(tick):.2f}%">{named(tick)}</span>')
     return (
         f'<div class="plot" data-chart="{escape(json.dumps(data))}"><svg viewBox="0 0 1000 1000" '
         f'preserveAspectRatio="none" aria-hidden="true">{grid}{"".join(drawn)}</svg>{"".join(labels)}'
-        f'<span class="counted">{STEP}</span><i class="hair"></i><output></output></div>'
+        f'<span class="counted">{counted}</span><i class="hair"></i><output></output></div>'
     )
 
 

@@ -19,7 +19,7 @@ MOST_FAMILIES = 40
 
 def difficulty_rows(run: RunData, known: Mapping[str, TaskInfo]) -> str:
     """Held-out tasks in equal parts from the easiest to the hardest; '' where no task is known."""
-    values = {when: _task_rates(run.answers.get(when, ())) for when in WHENS}
+    values = {when: task_rates(run.answers.get(when, ())) for when in WHENS}
     tasks = sorted(
         {task for found in values.values() for task in found if task in known}, key=lambda t: known[t].difficulty
     )
@@ -37,7 +37,7 @@ def difficulty_rows(run: RunData, known: Mapping[str, TaskInfo]) -> str:
     return f'<p class="note">{note}</p><div class="families">{"".join(rows)}</div>'
 
 
-def _task_rates(answers: Iterable[EvalSample]) -> dict[str, float]:
+def task_rates(answers: Iterable[EvalSample]) -> dict[str, float]:
     """Share of each task's sampled answers that pass, or of its greedy answer where there are no samples."""
     judged: dict[str, list[bool]] = {}
     for one in sampled_answers(answers):

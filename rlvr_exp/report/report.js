@@ -8,7 +8,7 @@ for (const plot of document.querySelectorAll('.plot')) {
     data.at.forEach((place, k) => { if (Math.abs(place - at) < Math.abs(data.at[i] - at)) i = k; });
     const names = Object.keys(data.series);
     const lines = names.map(name => (names.length > 1 ? name + '  ' : '') + words(data.series[name][i]));
-    out.textContent = ['step ' + data.x[i], ...lines].join('\n');
+    out.textContent = [data.counted + ' ' + data.x[i], ...lines].join('\n');
     hair.style.left = 100 * data.at[i] + '%';
     const side = data.at[i] > .5 ? 'right:' + (101 - 100 * data.at[i]) : 'left:' + (1 + 100 * data.at[i]);
     out.style.cssText = 'display:block;' + side + '%';

@@ -94,7 +94,7 @@ def count_step(step: int, rows: Iterable[RolloutRow]) -> StepCounts:
     members = list(groups.values())
     kinds = Counter(kind for group in members for kind in _kinds(group))
     judged = [[row.completion.correct for row in group if row.verdict.outcome != "no_verdict"] for group in members]
-    paid = [[_paid(row) for row in group if row.reward is not None] for group in members]
+    paid = [[paid_of(row) for row in group if row.reward is not None] for group in members]
     return StepCounts(
         step=step,
         samples=len(own),
@@ -129,7 +129,8 @@ def sampled_answers(answers: Iterable[EvalSample]) -> list[EvalSample]:
     return [one for one in answers if one.mode == "sampled"] or answers
 
 
-def _paid(row: RolloutRow) -> float:
+def paid_of(row: RolloutRow) -> float:
+    """The reward before the normaliser."""
     return math.fsum(row.terms.values()) if row.terms else float(row.reward or 0.0)
 
 

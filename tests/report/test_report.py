@@ -168,7 +168,7 @@ def test_an_evaluation_alone(tmp_path):
     page = report(tmp_path)
     assert "Measured" in page.text and "Before and after" not in page.text and "33.3%" in page.text
     cards = page.text[page.text.index("Answers on held-out tasks") : page.text.index("All answers to a few tasks")]
-    assert cards.count("after answer of") == 9 and not page.charts
+    assert cards.count("after answer of") == 9 and list(page.charts) == ["Completions by length"]
 
 
 def test_the_difference_to_a_baseline_is_shown_with_its_interval(tmp_path):
@@ -203,7 +203,7 @@ def test_a_long_run_stays_small(tmp_path):
 def test_many_rollout_files_are_counted_in_equal_spaces_up_to_the_last(tmp_path):
     for step in range(1, 603):
         rollouts(tmp_path, step)
-    (title,) = report(tmp_path).charts
+    title = next(iter(report(tmp_path).charts))
     assert title == "Verdicts on training completions (1 step in 3)", "said so"
     assert "Answers of the last training step" in (tmp_path / "report.html").read_text()
     assert "step 602" in report(tmp_path).text
