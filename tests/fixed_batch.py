@@ -106,10 +106,14 @@ def _verdict(reward: float | None) -> Verdict:
     return Verdict("passed") if reward > 0.5 else Verdict("failed", bucket="wrong_answer")
 
 
-def trainer(folder: Path, who: Algorithm, tokens: int = 1000) -> PolicyTrainer:
-    """A step of plain gradient descent at rate 1, so that weights move by the gradient. A reference is moved away from the
-    policy, so that its penalty acts."""
+def trainer(
+    folder: Path, who: Algorithm, tokens: int = 1000, lr: float = 1.0, frozen: Sequence[int] = ()
+) -> PolicyTrainer:
+    """A step of plain gradient descent, at rate 1 by the gradient; parameters are frozen by their number. A reference is
+    moved away from the policy, so that its penalty acts."""
     player = policy(folder)
+    for number, value in enumerate(player.model.parameters()):
+        value.requires_grad = number not in frozen
     fixed = dict(
         output_dir=str(folder / "scratch"),
         per_device_train_batch_size=who.group_size,
@@ -122,11 +126,11 @@ def trainer(folder: Path, who: Algorithm, tokens: int = 1000) -> PolicyTrainer:
         report_to="none",
         disable_tqdm=True,
         max_grad_norm=1e9,
-        learning_rate=1.0,
+        learning_rate=lr,
         lr_scheduler_type="constant",
     )
     args = GRPOConfig(**{**who.trl_arguments(), **fixed})
-    descent = torch.optim.SGD(player.model.parameters(), lr=1.0)
+    descent = torch.optim.SGD([value for value in player.model.parameters() if value.requires_grad], lr=lr)
     made = who.trainer(player, args, descent, NonFiniteGuard(), BatchLimits(tokens, max(map(len, PROMPTS))))
     if made.ref_model is not None:
         draw = torch.Generator().manual_seed(11)
