@@ -5,9 +5,11 @@ at once; never imports torch.
 """
 
 import os
+import re
 import signal
 import sys
 import threading
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from rlvr_exp.launch.execute import Inline, Outcome
 
 FLAGS = {
-    "--help": "this page; with +stage=NAME also every option of that stage",
+    "--help": "this page; with +stage=NAME also every option of that stage; with --help WORD those that have the word",
     "--cfg job": "print the composed configuration, each value with where it comes from",
     "--multirun": "run every combination of the values listed: key=a,b",
     "--version": "print the version",
@@ -77,29 +79,38 @@ def _shown(stop: RlvrError) -> str:
 def parse_args(arguments: list[str]) -> CommandLine:
     """Separate flags from words; an unknown flag is a problem like any other."""
     line = CommandLine()
-    queue = iter(arguments)
-    for argument in queue:
+    unknown: list[tuple[str, str]] = []
+    queue = deque(arguments)
+    while queue:
+        argument = queue.popleft()
         flag = SHORT.get(argument, argument)
         if flag.startswith("--cfg"):
-            kind = flag.partition("=")[2] or next(queue, "")
+            kind = flag.partition("=")[2] or (queue.popleft() if queue else "")
             line.flags.add("--cfg")
             if kind != "job":
                 line.problems.append(InputProblem("--cfg", "unknown kind", kind, "job", "", "--cfg job"))
         elif flag in FLAGS:
             line.flags.add(flag)
         elif flag.startswith("-"):
-            line.problems.append(_unknown_flag(argument))
+            name, _, value = argument.partition("=")
+            its_value = not value and queue and re.fullmatch(r"[^-+~=][^=]*", queue[0])
+            unknown.append((name, queue.popleft() if its_value else value))
         else:
             line.words.append(argument)
+    line.problems += [_unknown_flag(name, value, line.words) for name, value in unknown]
     return line
 
 
-def _unknown_flag(argument: str) -> InputProblem:
-    from rlvr_exp.config.names import suggest
+def _unknown_flag(name: str, value: str, words: Sequence[str]) -> InputProblem:
+    """A flag that does not exist, often an option written as other programs take them."""
+    from rlvr_exp.config.compose import near_option
+    from rlvr_exp.config.names import SURE, suggest
 
-    return InputProblem(
-        argument, "unknown flag", "", ", ".join(FLAGS), suggest(argument, FLAGS), "options are words: key=value"
-    )
+    flag = suggest(name, FLAGS, SURE)
+    near = "" if flag else near_option(words, name.lstrip("-").replace("-", "_"))
+    options = [f"{path}={value or 'VALUE'}" for path in near.split(" or ") if path]
+    remedy = f"options are words, without dashes: {' or '.join(options) or 'key=value'}"
+    return InputProblem(name, "unknown flag", value, ", ".join(FLAGS), flag, remedy)
 
 
 def dispatch(line: CommandLine) -> int:
@@ -126,13 +137,15 @@ def dispatch(line: CommandLine) -> int:
 def _help(line: CommandLine) -> None:
     from rlvr_exp.config.usage import usage
 
-    text = usage(FLAGS)
-    if line.words:
-        from rlvr_exp.config.describe import option_lines
+    filters = [word for word in line.words if "=" not in word and word[:1] not in "+~"]
+    words = [word for word in line.words if word not in filters]
+    if not line.words:
+        _say(usage(FLAGS))
+        return
+    from rlvr_exp.config.help import options_page
 
-        lines = option_lines(_checked(line))
-        text = "\n".join([text, "", "Options of this command line:", "", *(f"  {line}" for line in lines)])
-    _say(text)
+    page = options_page(words, filters, line.problems)
+    _say(page if filters else f"{usage(FLAGS)}\n\n{page}")
 
 
 def _say(text: str) -> None:
@@ -143,17 +156,41 @@ def _say(text: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _checked(line: CommandLine) -> "Checked":
+def _checked(line: CommandLine, to_run: bool = False) -> "Checked":
+    """The checked configuration. `to_run`: with problems, whatever this machine lacks is shown too, to be mended at once.
+
+    Raises:
+        InputError: with every problem.
+    """
     from rlvr_exp.config.compose import compose_lenient
 
     checked = compose_lenient(line.words)
     if line.problems or checked.problems:
-        raise InputError(*line.problems, *checked.problems)
+        raise InputError(*line.problems, *checked.problems, *(_beside(checked) if to_run else ()))
     return checked
 
 
+def _beside(checked: "Checked") -> Iterator[InputProblem]:
+    """What would keep a faulty configuration from starting besides its faults: in nodes that have none, since a default
+    stands in for what is refused."""
+    from rlvr_exp.config.stages import STAGES
+    from rlvr_exp.launch.preflight import preflight_problems
+
+    config = checked.config
+    faulty = {_node(problem.where) for problem in checked.problems}
+    unusable = any(getattr(config, name, "") is None for name in faulty)
+    if config.stage in STAGES and not unusable and not {"stage", "roles"} & faulty:
+        found = preflight_problems(config, config.run.dry)
+        yield from (problem for problem in found if _node(problem.where) not in faulty)
+
+
+def _node(where: str) -> str:
+    """The node that a problem is about: the first name of its path or word."""
+    return next(iter(re.findall(r"\w+", where)), "")
+
+
 def _single(line: CommandLine) -> int:
-    checked = _checked(line)
+    checked = _checked(line, to_run="--cfg" not in line.flags)
     if "--cfg" in line.flags:
         from rlvr_exp.config.describe import annotated
 
@@ -168,10 +205,13 @@ def _single(line: CommandLine) -> int:
 def _dry(checked: "Checked") -> int:
     from rlvr_exp.config.describe import differing
     from rlvr_exp.config.needs import missing_artifacts
+    from rlvr_exp.launch.resume import begin, directory_of
     from rlvr_exp.memory.plan import plan
 
     config = checked.config
     _refuse_what_cannot_run([config], fetchable=True)
+    if (root := directory_of(config)) and config.run.resume:
+        begin(checked, root)
     _say(plan(config, missing_artifacts(config), checked.settings, differing(checked)))
     return DONE
 
@@ -201,9 +241,13 @@ def _directory(config: "Config") -> Path:
 
 def _run(checked: "Checked", words: Sequence[str], directory: Path) -> "Outcome":
     from rlvr_exp.launch.execute import execute
+    from rlvr_exp.launch.inline import inline_environment
 
     command = ["python", "-m", "rlvr_exp", *words]
-    return execute(checked, command, directory, _inline() if checked.config.run.inline else None)
+    if not checked.config.run.inline:
+        return execute(checked, command, directory, None)
+    with inline_environment(checked):
+        return execute(checked, command, directory, _inline())
 
 
 def _inline() -> "Inline":

@@ -4,9 +4,7 @@ Hydra's own parser reads the words and its defaults list chooses the YAML files;
 Hydra stops at the first error. Pure: writes nothing, and imports nothing heavy.
 """
 
-import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,16 +23,18 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
-from rlvr_exp.config.inherit import inherit_run_config
+from rlvr_exp.config.inherit import inherit_resumed, inherit_run_config, resumed_run
 from rlvr_exp.config.names import suggest
 from rlvr_exp.config.overrides import apply, no_effect
 from rlvr_exp.config.paths import conf_directory
 from rlvr_exp.config.roles import choose_for_roles, complete_roles
 from rlvr_exp.config.schema import Config
+from rlvr_exp.config.schema_match import SchemaMatcher, option_named
 from rlvr_exp.config.stages import STAGE_GROUPS, STAGES
 from rlvr_exp.config.suited import suit
 from rlvr_exp.config.tree import Tree
-from rlvr_exp.config.typed_config import Checked, check, given_choice
+from rlvr_exp.config.typed_config import Checked, check, given_choice, present_nodes
+from rlvr_exp.config.words import ParsedOverrides, parse
 from rlvr_exp.core.errors import InputError, InputProblem
 
 
@@ -53,14 +53,14 @@ def compose(words: Sequence[str]) -> Checked:
 def compose_lenient(words: Sequence[str]) -> Checked:
     """Like `compose`, with the problems in the result."""
     parsed = parse(words)
+    resumed = _resume_alone(parsed)
     groups = Groups(parsed.searchpath)
     choices, values = groups.separate(parsed)
     tree = groups.load(choices, parsed)
     if tree is None:
         return Checked(Config(), Tree(), {}, _distinct(parsed.problems))
-    parsed.searchpath += [
-        folder for folder in inherit_run_config(tree, choices, values) if folder not in parsed.searchpath
-    ]
+    inherit = inherit_resumed if resumed else inherit_run_config
+    parsed.searchpath += [folder for folder in inherit(tree, choices, values) if folder not in parsed.searchpath]
     values = apply(tree, choose_for_roles(tree, values, groups.option), parsed.problems)
     if parsed.searchpath:
         tree.put(("run", "searchpath"), [str(folder) for folder in parsed.searchpath], "command line")
@@ -72,6 +72,24 @@ def compose_lenient(words: Sequence[str]) -> Checked:
     effects = no_effect([*choices, *values], tree.values.get("stage"), given_choice(tree))
     problems = _distinct([*parsed.problems, *effects, *checked.problems])
     return Checked(checked.config, tree, checked.secrets, problems, settings)
+
+
+def near_option(words: Sequence[str], name: str) -> str:
+    """The full path of the option that a name may mean under the stage and groups of a command line; empty: none."""
+    tree = compose_lenient(words).tree
+    return option_named(name, SchemaMatcher(tree).root(present_nodes(tree.values.get("stage"), given_choice(tree))))
+
+
+def _resume_alone(parsed: ParsedOverrides) -> bool:
+    """Whether a run is resumed without a stage, which is then the run's own and is put among the words."""
+    given = {override.key_or_group for override in parsed.overrides}
+    if "run.resume" not in given or given & {"stage", "experiment"}:
+        return False
+    stage, missing = resumed_run(parsed.overrides)
+    parsed.problems += missing
+    if stage:
+        parsed.overrides.insert(0, OverridesParser.create().parse_override(f"+stage={stage}"))
+    return bool(stage)
 
 
 def _foreign_stage(stage: Any, choices: Sequence[Override]) -> InputProblem | None:
@@ -86,64 +104,6 @@ def _foreign_stage(stage: Any, choices: Sequence[Override]) -> InputProblem | No
 
 def _distinct(problems: list[InputProblem]) -> tuple[InputProblem, ...]:
     return tuple(dict.fromkeys(problems))
-
-
-@dataclass
-class ParsedOverrides:
-    """A parsed command line."""
-
-    overrides: list[Override] = field(default_factory=list)
-    searchpath: list[Path] = field(default_factory=list)
-    problems: list[InputProblem] = field(default_factory=list)
-
-
-def parse(words: Sequence[str]) -> ParsedOverrides:
-    """Parse each word by Hydra's parser; a word that cannot be read is a problem, and the rest is still parsed."""
-    parsed, parser = ParsedOverrides(), OverridesParser.create()
-    for word in words:
-        try:
-            override = parser.parse_override(word)
-        except HydraException as fault:
-            remedy = "key=value, +group=option or ~key; quote what has special characters: 'key=\"a, b\"'"
-            parsed.problems.append(
-                InputProblem(word, f"cannot be read: {str(fault).splitlines()[0]}", "", "", "", remedy)
-            )
-            continue
-        if override.is_hydra_override():
-            _hydra(parsed, override)
-        elif override.is_sweep_override():
-            remedy = "--multirun to sweep over the values, key=[a,b] for a list, key='\"a,b\"' for text"
-            parsed.problems.append(InputProblem(word, "several values for one run", "", "", "", remedy))
-        else:
-            parsed.overrides.append(override)
-    return parsed
-
-
-def _hydra(parsed: ParsedOverrides, override: Override) -> None:
-    if override.key_or_group != "hydra.searchpath":
-        remedy = "drop it; run.dir and run.* decide what a run writes"
-        parsed.problems.append(
-            InputProblem(
-                override.input_line or "",
-                "Hydra's own options are not used",
-                "",
-                "hydra.searchpath=[DIR,...]",
-                "",
-                remedy,
-            )
-        )
-        return
-    folders = override.value()
-    for folder in folders if isinstance(folders, list) else [folders]:
-        path = Path(str(folder).removeprefix("file://")).expanduser().resolve()
-        if not path.is_dir():
-            parsed.problems.append(
-                InputProblem("hydra.searchpath", "no such folder", str(folder), "an existing folder")
-            )
-            continue
-        parsed.searchpath.append(path)
-        if str(path) not in sys.path:
-            sys.path.append(str(path))
 
 
 def _register_sources() -> None:
@@ -234,7 +194,9 @@ class Groups:
             return
         # An experiment may depend on the stage; without a stage it cannot be composed, and the rest still can.
         choices[:] = [choice for choice in choices if choice.key_or_group != "experiment"]
-        if not any(problem.where == "stage" or "stage=" in problem.where for problem in parsed.problems):
+        if not any(
+            problem.where in ("stage", "run.resume") or "stage=" in problem.where for problem in parsed.problems
+        ):
             parsed.problems.append(InputProblem("stage", "not given", "", ", ".join(STAGES), "", "+stage=NAME"))
 
     def load(self, choices: list[Override], parsed: ParsedOverrides) -> Tree | None:

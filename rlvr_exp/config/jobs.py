@@ -10,6 +10,7 @@ from hydra.errors import HydraException
 
 from rlvr_exp.config.compose import compose_lenient
 from rlvr_exp.config.typed_config import Checked
+from rlvr_exp.config.words import nothing_given, unreadable
 from rlvr_exp.core.errors import InputError, InputProblem
 
 
@@ -46,16 +47,18 @@ def expand(words: Sequence[str]) -> list[SweepJob]:
 def _parse(words: Sequence[str]) -> tuple[list[Override], list[InputProblem]]:
     """The words that can be read and split, and a problem for each of the others."""
     parser, parsed, problems = OverridesParser.create(), [], []
-    for word in words:
+    for place, word in enumerate(words):
         try:
             override = parser.parse_override(word)
             if override.is_sweep_override() and override.is_hydra_override():
                 problems.append(InputProblem(word, "cannot be swept over"))
                 continue
+            if problem := nothing_given(word):
+                problems.append(problem)
+                continue
             BasicSweeper.split_arguments([override], max_batch_size=None)
         except (HydraException, ValueError) as fault:
-            remedy = "key=a,b or key=range(1,4); quote the word for the shell"
-            problems.append(InputProblem(word, f"cannot be read: {str(fault).splitlines()[0]}", "", "", "", remedy))
+            problems.append(unreadable(word, fault, words[place - 1] if place else ""))
             continue
         parsed.append(override)
     return parsed, problems

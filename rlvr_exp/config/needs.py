@@ -1,6 +1,7 @@
 """Artifacts of a configuration that may be missing on this machine: weights, data, other runs. Looks, never fetches."""
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -25,6 +26,8 @@ from rlvr_exp.core.sealed import check_if_ours
 
 EMBEDDED_MODELS = PACKAGE / "assets" / "models"
 EMBEDDED_MODEL = EMBEDDED_MODELS / "tiny"
+HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*")
+"""OWNER/MODEL, which may be a relative path too."""
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 
 
@@ -213,6 +216,8 @@ def weights_missing(model: Model) -> Iterator[MissingArtifact]:
         if not any(_is_checkpoint(folder, model.from_scratch) for folder in snapshots(model.name)):
             command = f"hf download {model.name}"
             remedy = f"{command}, or model.path=DIR for a local checkpoint"
+            if not HUB_NAME.fullmatch(model.name):
+                command, remedy = "", f"OWNER/MODEL of the hub, or model.path={model.name} for a local checkpoint"
             yield MissingArtifact(
                 InputProblem("model.name", "the weights are not on this machine", model.name, "", "", remedy), command
             )
@@ -242,6 +247,8 @@ def _no_checkpoint(model: Model) -> InputProblem:
         remedy = f"{remedy} with their environment, or model.path={there / of_roles[0]} for one of them"
         return InputProblem("model.path", what, model.path, allowed, "", remedy)
     remedy = "correct the path, or leave it out and choose model=NAME"
+    if HUB_NAME.fullmatch(model.path) and not there.parent.exists():
+        remedy = f"model.name={model.path} for a model of the hub, or correct the path"
     return InputProblem("model.path", "no checkpoint is there", model.path, allowed, _nearby(model), remedy)
 
 

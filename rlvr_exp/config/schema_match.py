@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from rlvr_exp.config.names import suggest
+from rlvr_exp.config.names import LIKELY, NEAR, OTHER_TRAINERS, SURE, suggest
 from rlvr_exp.config.options import Allowed, allowed_of
 from rlvr_exp.config.paths import conf_directory
 from rlvr_exp.config.schema import Config
@@ -122,11 +122,11 @@ class SchemaMatcher:
         hint, allowed, path = field_types(node.schema)[spec.name], allowed_of(spec), (*node.path, spec.name)
         if not is_schema(hint) and not allowed.node and below_schema(hint) is None:
             node.given[spec.name] = value
-        elif not isinstance(value, dict):
-            self._report(path, "a value where a node belongs", f"{dotted(path)}.NAME=VALUE")
-            node.nodes[spec.name] = None
         elif is_schema(hint):
             node.nodes[spec.name] = self._node(hint, path, value)
+        elif not isinstance(value, dict):
+            self._report(path, "a value where a node belongs", near=f"{dotted(path)}.NAME=VALUE")
+            node.nodes[spec.name] = SchemaNodes({}) if typing.get_origin(hint) is dict else None
         elif (schema := below_schema(hint)) is not None:
             parts = {name: self._node(schema, (*path, name), part) for name, part in value.items()}
             node.nodes[spec.name] = SchemaNodes(parts)
@@ -139,7 +139,7 @@ class SchemaMatcher:
     def _node(self, schema: type, path: Path, values: Any) -> SchemaNode:
         node = SchemaNode(schema, path)
         if not isinstance(values, dict):
-            self._report(path, "a value where a node belongs", f"{dotted(path)}.NAME=VALUE")
+            self._report(path, "a value where a node belongs", near=f"{dotted(path)}.NAME=VALUE")
             values = {}
         self._keys(node, values)
         for spec in dataclasses.fields(schema):
@@ -168,18 +168,37 @@ class SchemaMatcher:
     def _report_unknown(self, root: SchemaNode) -> None:
         """Last, because a key may belong to a node that is matched after it."""
         for path, names in self._unknown:
-            near = suggest(path[-1], names)
-            full = dotted((*path[:-1], near)) if near else elsewhere(path[-1], root)
+            if len(path) == 1:
+                full = option_named(path[0], root)
+            else:
+                near = suggest(path[-1], names)
+                full = dotted((*path[:-1], near)) if near else elsewhere(path[-1], root)
             self._report(path, "unknown key", ", ".join(names) or "no options", full)
 
     def _report(self, path: Path, what: str, allowed: str = "", near: str = "") -> None:
         self.problems.append(InputProblem(dotted(path), what, self.tree.shown(path), allowed, near))
 
 
-def elsewhere(name: str, root: SchemaNode) -> str:
+def option_named(name: str, root: SchemaNode) -> str:
+    """The full paths of the options that a name without its node may mean: of that very name in any node, else the nearest;
+    empty where none is near."""
+    paths, nodes = _paths_by_name(root), [spec.name for spec in dataclasses.fields(Config)]
+    if exact := paths.get(name) or paths.get(OTHER_TRAINERS.get(name.lower(), "")):
+        return name if name in exact else " or ".join(exact)
+    return suggest(name, nodes, SURE) or elsewhere(name, root, LIKELY) or suggest(name, nodes)
+
+
+def elsewhere(name: str, root: SchemaNode, cutoff: float = NEAR) -> str:
     """The full path of an option of that name in another node; empty when there is none."""
-    paths: dict[str, str] = {}
+    paths = _paths_by_name(root)
+    return paths.get(suggest(name, paths, cutoff), [""])[0]
+
+
+def _paths_by_name(root: SchemaNode) -> dict[str, list[str]]:
+    """The full paths of all options, by their own names."""
+    paths: dict[str, list[str]] = {}
     for node in root.walk():
         for spec in dataclasses.fields(node.schema):
-            paths.setdefault(spec.name, dotted((*node.path, spec.name)))
-    return paths.get(suggest(name, paths), "")
+            if spec.name != "_target_":
+                paths.setdefault(spec.name, []).append(dotted((*node.path, spec.name)))
+    return paths

@@ -6,6 +6,7 @@ from typing import Any
 from rlvr_exp.config.algorithm import SFT, GroupMethod, ReinforcementLearning
 from rlvr_exp.config.nodes import ANSWERS, JUDGES, LEARNS, UPDATES
 from rlvr_exp.config.options import SCHEMAS, allowed_of
+from rlvr_exp.config.ppo import PPO
 from rlvr_exp.config.schema import Config
 
 ALWAYS = ("stage", "seed", "run", "parallel")
@@ -46,7 +47,7 @@ STAGES: dict[str, Stage] = {
     "ppo": Stage(
         "the same with a value for every token: PPO",
         (*LEARNS, "environment", "roles"),
-        algorithm=ReinforcementLearning,
+        algorithm=PPO,
         module="reinforcement",
         shared=True,
     ),

@@ -86,10 +86,8 @@ def _algorithms_of_stage(config: Config) -> Iterator[InputProblem]:
     roles = {f"roles.{role}.algorithm": own.algorithm for role, own in config.roles.items()}
     for where, node in {"algorithm": config.algorithm, **roles}.items():
         if node is not None and not isinstance(node, stage.algorithm):
-            what, remedy = (
-                f"not an algorithm of +stage={config.stage}",
-                "drop the algorithm, or choose the stage that trains by it",
-            )
+            others = [name for name, one in STAGES.items() if one.algorithm and isinstance(node, one.algorithm)]
+            what, remedy = f"not an algorithm of +stage={config.stage}", f"drop it, or +stage={' or '.join(others[:1])}"
             yield InputProblem(where, what, node._target_, stage.algorithm.__name__, "", remedy)
 
 

@@ -19,6 +19,7 @@ COMMON = (
     ("algorithm.max_steps=N", "update steps"),
     ("run.dir=DIR", "the run directory; default outputs/DATE/TIME_STAGE, below multirun/ for sweeps"),
     ("run.checkpoint.every_steps=N", "steps between checkpoints"),
+    ("run.resume=RUN", "resume a run by its own configuration; no +stage is needed"),
     ("run.dry=true", "check everything, print the plan, run nothing"),
     ("run.inline=true", "run in this process, for a debugger"),
     ("+experiment=quick", "any stage at its smallest real size, at most 60 s"),

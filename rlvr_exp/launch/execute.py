@@ -35,6 +35,7 @@ from rlvr_exp.records.directory import SCRATCH, claimed
 from rlvr_exp.records.guards_disk import unwritable, writing
 from rlvr_exp.records.initial_weights import initial_weights
 from rlvr_exp.records.summary import STATUS, read_summary, with_diagnosis, write_summary
+from rlvr_exp.records.tracking import read_metrics
 from rlvr_exp.report import write_report
 
 LAUNCH = "rlvr_exp.child"
@@ -173,7 +174,8 @@ def _in_children(config: Config, directory: Path, start: float) -> tuple[int, in
     if summary is None or ended.rank:
         code = FAULT if code == DONE and not silent_for_good else code
         reason = "" if ended.rank else progress.reason
-        result = _unfinished(summary or {}, "" if silent_for_good else reason or _how_it_went(ended, directory))
+        why = "" if silent_for_good else reason or _how_it_went(ended, directory)
+        result = _unfinished(summary or {"steps": _steps_of(directory)}, why)
         with suppress(OSError):  # A full disk takes no summary; the reason is printed all the same.
             write_summary(directory, config.stage, code, time.monotonic() - start, result)
         return code, ended.rank, result.reason
@@ -183,6 +185,11 @@ def _in_children(config: Config, directory: Path, start: float) -> tuple[int, in
 def _unfinished(summary: dict[str, Any], reason: str) -> StageResult:
     """Rank 0's summary with the reason for which the run really ended: rank 0 may only have seen another rank leave."""
     return StageResult(summary.get("before", {}), {}, summary.get("metrics", {}), summary.get("steps", 0), reason)
+
+
+def _steps_of(directory: Path) -> int:
+    """The steps that a run did which left no summary."""
+    return max((int(row["step"] or 0) for row in read_metrics(directory)), default=0)
 
 
 def exit_code(ended: Ended) -> int:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,9 @@ from rlvr_exp.config import compose
 from rlvr_exp.core import checksums
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.launch import execute as module
-from rlvr_exp.launch.children import Ended
+from rlvr_exp.launch.children import Ended, child_environment
 from rlvr_exp.launch.execute import Outcome, execute
+from rlvr_exp.launch.inline import inline_environment
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.records.manifest import update
 
@@ -43,6 +45,10 @@ def stopped(context): raise Interrupted("at step 1")
 def fault(context): return 1 / 0
 def killed(context): os.kill(os.getpid(), 9)
 def silent(context): os._exit(0)
+
+def killed_later(context):
+    (context.directory / "metrics.jsonl").write_text('{"step": 1}\\n{"step": 3}\\n{"step')
+    killed(context)
 
 stage = types.ModuleType("rlvr_exp.stages.evaluate")
 stage.run = lambda config, context: globals()[os.environ["HOW"]](context)
@@ -113,6 +119,11 @@ def test_a_stopped_run_keeps_what_it_had_measured(run) -> None:
     assert summary["steps"] == 1 and summary["before"]["pass_at_1"]["value"] == 0.5
 
 
+def test_a_killed_run_counts_the_steps_that_it_logged(run) -> None:
+    outcome = run("killed_later")
+    assert (outcome.code, outcome.summary["steps"]) == (1, 3)
+
+
 def test_the_directory_says_what_ran(run) -> None:
     outcome = run("done")
     assert yaml.safe_load((outcome.directory / "config.yaml").read_text())["seed"] == 4
@@ -180,3 +191,14 @@ def test_the_terminal_says_at_once_that_imports_go_on(tmp_path: Path, monkeypatc
     monkeypatch.setattr(module, "run_children", lambda *_: told.append({"kind": "started"}) or Ended(0, False))
     execute(compose(["+stage=evaluate"]), COMMAND, tmp_path / "run")
     assert told == [{"kind": "wait", "name": "starting: imports"}, {"kind": "started"}]
+
+
+def test_an_inline_run_has_the_environment_of_a_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.delitem(sys.modules, "deepspeed", raising=False)
+    before, made = dict(os.environ), child_environment(3)
+    assert made["OMP_NUM_THREADS"] == "3" and made["OMP_WAIT_POLICY"] == "PASSIVE"
+    with inline_environment(compose(["+stage=grpo", "parallel.threads=3"])):
+        assert dict(os.environ) == made
+        assert sys.modules["deepspeed"] is None
+    assert dict(os.environ) == before and "deepspeed" not in sys.modules

@@ -9,15 +9,16 @@ from pathlib import Path
 import pytest
 
 from rlvr_exp.config import build, compose, to_yaml
+from rlvr_exp.config.load import resolved
 from rlvr_exp.config.needs import EMBEDDED_MODEL
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.files import write_json
 from rlvr_exp.core.sealed import READ_AT, seal
 from rlvr_exp.launch.execute import execute
-from rlvr_exp.launch.resume import Start, begin, newest_sound, prepare, problem_before
+from rlvr_exp.launch.resume import Start, begin, directory_of, newest_sound, prepare, problem_before
 from rlvr_exp.main import main
 from rlvr_exp.records import manifest
-from rlvr_exp.records.fingerprint import run_fingerprint
+from rlvr_exp.records.fingerprint import run_fingerprint, trajectory_options
 from rlvr_exp.records.initial_weights import initial_weights
 
 WORDS = ["+stage=grpo", "data.limit=3", "algorithm.max_steps=6"]
@@ -243,3 +244,31 @@ def test_a_stage_without_checkpoints_has_nothing_to_resume() -> None:
 def test_newest_by_number_and_not_by_name(tmp_path: Path) -> None:
     root = run(tmp_path / "run", steps=(999_999, 1_000_000))
     assert newest_sound(root)[0].name == "step_1000000"
+
+
+@pytest.mark.parametrize("resume", ["auto", "by name"])
+@pytest.mark.parametrize("stage", ["sft", "grpo", "ppo", "cascade"])
+def test_a_run_is_resumed_by_its_directory_alone(stage: str, resume: str, tmp_path: Path) -> None:
+    words = [f"+stage={stage}", "+experiment=quick", "optimizer.lr=3e-5", "run.dir=elsewhere"]
+    (tmp_path / "config.yaml").write_text(to_yaml(written := compose(words)))
+    place = [f"run.dir={tmp_path}", "run.resume=auto"] if resume == "auto" else [f"run.resume={tmp_path}"]
+    checked = compose([*place, "algorithm.max_steps=77"])
+    assert trajectory_options(resolved(checked)) == trajectory_options(resolved(written))
+    assert checked.config.algorithm.max_steps == 77 and directory_of(checked.config) == tmp_path
+    assert checked.config.run.select == written.config.run.select
+
+
+def test_other_words_are_checked_against_the_run_that_is_resumed(tmp_path: Path, capsys) -> None:
+    root = run(tmp_path / "run", "data.limit=3", "model.max_completion_tokens=40")
+    assert main([f"run.resume={root}", "seed=7", "algorithm=dapo", "run.dry=true"]) == 2
+    said = capsys.readouterr().err
+    assert "seed: differs" in said and "algorithm.zero_variance: differs" in said
+    assert "max_completion_tokens" not in said and "data.limit" not in said
+    assert main([f"run.resume={root}", "run.dry=true"]) == 0
+
+
+def test_a_directory_without_a_run_is_told_with_the_one_that_was_meant(tmp_path: Path, capsys) -> None:
+    root = run(tmp_path / "run")
+    assert main([f"run.resume={root}/checkpoints/step_000004"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("1 problem") and "run.resume: no run is there" in said and f"did you mean: {root}\n" in said

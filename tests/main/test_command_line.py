@@ -78,6 +78,30 @@ def test_help_of_a_stage_explains_every_option(capsys: pytest.CaptureFixture[str
     assert "reward.terms.length.scale_tokens=" in said and "evaluate.baseline" not in said
 
 
+@pytest.mark.parametrize("stage", [*STAGES, "grpo data=code", "sft data=dafny verifier=dafny"])
+def test_help_needs_no_path(stage: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*f"+stage={stage}".split(), "--help"]) == 0
+    assert "run.dir=''" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (["algorithm"], 0, "algorithm.group_size=8"),
+        (["cascade"], 0, "cascade.mode="),
+        (["+stage=sft", "algorithm"], 0, "algorithm.batch_size="),
+        (["groop_size"], 2, "did you mean: algorithm.group_size"),
+        (["algorithm", "seed=x"], 2, "seed: wrong type"),
+    ],
+)
+def test_help_shows_the_options_that_a_word_is_in(
+    words: list[str], code: int, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--help", *words]) == code
+    said = capsys.readouterr()
+    assert told in said.out + said.err and "Exit codes" not in said.out and "optimizer.lr" not in said.out
+
+
 def test_cfg_tells_where_each_value_comes_from(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["+stage=grpo", "+experiment=quick", "seed=3", "--cfg", "job"]) == 0
     said = capsys.readouterr().out
@@ -90,6 +114,25 @@ def test_problems_are_counted_and_shown_together(capsys: pytest.CaptureFixture[s
     assert main(["+stage=grpo", "seed=x", "lrr=1", "--frobnicate"]) == 2
     said = capsys.readouterr().err
     assert said.startswith("3 problems; nothing was started") and "--frobnicate: unknown flag" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["verifier=x", "data.path=/no", "model.path=/no"], ["verifier: no such", "data.path: not", "model.path: no"]),
+        (["run=3", "model.path=Org/Model"], ["run: a value", "model.path: no", "remedy: model.name=Org/Model for"]),
+        (["data._target_=x", "model.path=/no"], ["data._target_: not an import path"]),
+        (["--learning_rate", "1e-3"], ["--learning_rate: unknown flag", "optimizer.lr=1e-3"]),
+        (["--group-size=4"], ["--group-size: unknown flag", "algorithm.group_size=4"]),
+        (["--multirn", "model.name=/no"], ["did you mean: --multirun", "model.path=/no for a local"]),
+    ],
+)
+def test_what_is_wrong_and_what_is_missing_stand_together(
+    words: list[str], told: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["+stage=grpo", *words]) == 2
+    said = capsys.readouterr().err
+    assert [text for text in told if text not in said] == []
 
 
 @pytest.mark.parametrize("words", [["--multirn"], ["--cfg", "hydra"], ["--cfg"], ["-m", "--cfg", "job", "+stage=grpo"]])

@@ -223,7 +223,7 @@ def test_an_empty_file_has_no_answers(start, tmp_path):
 
 def test_without_an_output_verdicts_stand_in_the_run_directory(start, tmp_path):
     put(tmp_path, row(1))
-    start("verify.output=")
+    start("verify.output=''")
     assert json.loads((start.context.directory / "verdicts.jsonl").read_text())["id"] == 1
 
 
@@ -331,7 +331,7 @@ def test_a_weak_isolation_is_said_aloud(start, tmp_path):
     put(tmp_path, row(1))
     start()
     assert not any("isolation level" in str(event.get("text")) for event in start.events)
-    start("verifier.level=process", "verify.output=")
+    start("verifier.level=process", "verify.output=''")
     assert "isolation level process: candidates are not isolated from: network" in [e.get("text") for e in start.events]
 
 

@@ -67,9 +67,9 @@ def read_rows(file: Path) -> Iterator[Row]:
                 yield _row(_parsed(line, f"{file}, line {number}"), f"{file}, line {number}", split)
 
 
-def first_keys(file: Path) -> frozenset[str]:
-    """The keys of the first row, which distinguish the sets. Raises InputError where there is no row of keys."""
-    return frozenset(next(read_rows(file), Row({}, "")).values)
+def first_row(file: Path) -> Row:
+    """The first row, whose keys distinguish the sets; one without keys where the file is empty. Raises InputError."""
+    return next(read_rows(file), Row({}, str(file)))
 
 
 def _content(file: Path) -> str:

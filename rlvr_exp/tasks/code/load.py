@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.tasks.code.files import ROWS, first_keys, read_rows
+from rlvr_exp.tasks.code.files import ROWS, Row, first_row, read_rows
 from rlvr_exp.tasks.code.record import CodeRecord
 from rlvr_exp.tasks.code.sets import (
     canitedit,
@@ -71,12 +71,15 @@ def _choose(path: Path, wanted: str) -> tuple[ModuleType, list[Path]]:
     faults: list[InputProblem] = []
     for file in _files(path):
         try:
-            reader = _reader(first_keys(file))
+            row = first_row(file)
+            reader = _reader(frozenset(row.values))
         except InputError as fault:  # There may be other files next to a set; reported where no set is found.
             faults += fault.problems
             continue
         if reader is not None and wanted in (AUTO, reader.NAME):
             found.setdefault(reader, []).append(file)
+        elif near := _nearly(row, wanted):
+            faults.append(near)
     if len(found) != 1:
         raise InputError(_unclear(path, wanted, found), *faults[:SHOWN])
     ((reader, files),) = found.items()
@@ -112,6 +115,20 @@ def _reader(keys: frozenset[str]) -> ModuleType | None:
     fitting = [reader for reader in BY_ROWS if keys >= reader.KEYS and keys.isdisjoint(reader.NOT)]
     own = None if keys.isdisjoint(own_rows.ANY) else own_rows
     return max(fitting, key=lambda reader: len(reader.KEYS), default=own)
+
+
+def _nearly(row: Row, wanted: str) -> InputProblem | None:
+    """What a row lacks of the set that it is nearest to; None where it is near none."""
+    keys = row.values.keys()
+    sets = [reader for reader in BY_ROWS if wanted in (AUTO, reader.NAME)]
+    near = max(sets, key=lambda reader: len(keys & reader.KEYS) / len(reader.KEYS), default=None)
+    if near is not None and 2 * len(keys & near.KEYS) >= len(near.KEYS):
+        found, lacking = sorted(keys & near.NOT), sorted(near.KEYS - keys)
+        differs = f"lacks {', '.join(lacking)}" if lacking else f"has {', '.join(found)} too"
+        return InputProblem(row.where, f"nearly a row of {near.NAME}: it {differs}", ", ".join(keys))
+    if "prompt" in keys and wanted in (AUTO, own_rows.NAME):
+        return InputProblem(row.where, "nearly a row of your own: it lacks tests or cases", ", ".join(keys))
+    return None
 
 
 def _read(reader: ModuleType, files: Sequence[Path]) -> Iterator[CodeRecord]:

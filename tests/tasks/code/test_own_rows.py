@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.evaluation.leakage import apart
 from rlvr_exp.tasks.code.domain import Code
+from rlvr_exp.tasks.code.load import load
 
 ROW = {"prompt": "Write double(x).", "tests": ["assert double(2) == 4", "assert double(-1) == -2"]}
 
@@ -133,3 +134,23 @@ def test_no_held_out_task_is_trained_on_whatever_its_id(drawn, seed) -> None:
         splits = domain.splits()
         held = [task for name in ("dev", "test") for task in splits.get(name, ())]
         assert apart(domain, splits.get("train", ()), held).left_out == {}, "drawn by content"
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ({"task_id": 3, "text": "x", "code": "pass"}, "nearly a row of mbpp: it lacks test_list"),
+        ({"prompt": "x", "test": ["assert f() == 1"]}, "nearly a row of your own: it lacks tests or cases"),
+        ({"a": 1}, ""),
+    ],
+)
+def test_a_row_that_is_nearly_one_of_a_set_is_told_with_its_line_and_what_it_lacks(
+    row: dict[str, object], told: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "set.jsonl"
+    path.write_text("\n" + json.dumps(row) + "\n")
+    with pytest.raises(InputError) as refused:
+        load(path)
+    first, *nearly = refused.value.problems
+    assert first.what == "no code set is here"
+    assert [(one.where, one.what) for one in nearly] == ([(f"{path}, line 2", told)] if told else [])
