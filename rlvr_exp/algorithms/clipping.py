@@ -48,7 +48,8 @@ class Clipping:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self._steps = [tuple(step) for step in state["steps"]]
-        self._layers = {place: list(norms) for place, norms in state["layers"].items()}
+        layers = state.get("layers", {})  # Older checkpoints of this format have the global norm alone.
+        self._layers = {place: list(norms) for place, norms in layers.items()}
 
     def metrics(self) -> Mapping[str, float]:
         """Means over the steps since the last call, and the share of them that were clipped; nothing without steps."""
