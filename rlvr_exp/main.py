@@ -258,7 +258,7 @@ def _inline() -> "Inline":
 
 def _sweep(line: CommandLine) -> int:
     from rlvr_exp.config.jobs import expand
-    from rlvr_exp.launch.sweep import job_directories, run_all
+    from rlvr_exp.launch.sweep import job_directories, run_all, sweep_root
 
     if line.problems:
         raise InputError(*line.problems)
@@ -276,4 +276,12 @@ def _sweep(line: CommandLine) -> int:
     def start(index: int) -> "Outcome":
         return _run(jobs[index].checked, jobs[index].words, directories[index])
 
-    return run_all([" ".join(words) or "(no sweep)" for words in swept], directories, start)
+    root = sweep_root([config.run.dir for config in configs], directories, datetime.now())
+
+    def keep(outcomes: "Sequence[Outcome]") -> str:
+        from rlvr_exp.studies.sweep import write_study
+
+        text = write_study(root, ["python", "-m", "rlvr_exp", *line.words, "--multirun"], swept, outcomes)
+        return f"{text}table of the sweep: {root / 'study.html'}"
+
+    return run_all([" ".join(words) or "(no sweep)" for words in swept], directories, start, keep)

@@ -59,8 +59,25 @@ def job_directories(
     return directories
 
 
-def run_all(names: Sequence[str], directories: Sequence[Path], start: Callable[[int], Outcome]) -> int:
-    """Start each job by its index, whatever the outcome of earlier jobs, and print the table of all.
+def sweep_root(chosen: Sequence[str], directories: Sequence[Path], now: datetime) -> Path:
+    """Where the table of a sweep goes: beside its jobs, or into a new `multirun/DATE/TIME` where each has its own run.dir."""
+    return (
+        directories[0].parent
+        if len(set(chosen)) == 1
+        else fresh(Path("multirun") / f"{now:%Y-%m-%d}", f"{now:%H-%M-%S}")
+    )
+
+
+def run_all(
+    names: Sequence[str],
+    directories: Sequence[Path],
+    start: Callable[[int], Outcome],
+    keep: Callable[[Sequence[Outcome]], str] = lambda _: "",
+) -> int:
+    """Start each job by its index, whatever the outcome of earlier jobs, print the table of all and keep it.
+
+    Args:
+        keep: writes the outcomes of all jobs that were started, and returns what to print.
 
     Returns:
         The worst of the jobs' exit codes. An interrupted job ends the sweep.
@@ -73,7 +90,13 @@ def run_all(names: Sequence[str], directories: Sequence[Path], start: Callable[[
             print(f"interrupted: {len(names) - index - 1} jobs were not started", flush=True)
             break
     print("\n" + table(names, outcomes), flush=True)
-    return worst([outcome.code for outcome in outcomes])
+    codes = [outcome.code for outcome in outcomes]
+    try:
+        print("\n" + keep(outcomes), flush=True)
+    except Exception:  # The runs are complete all the same.
+        traceback.print_exc()
+        codes.append(FAULT)
+    return worst(codes)
 
 
 def _one(start: Callable[[int], Outcome], index: int, directory: Path) -> Outcome:

@@ -97,7 +97,7 @@ def baseline_table(run: RunData) -> str:
     if not changes:
         return ""
     rows = "".join(
-        f"<tr><th>{escape(TITLES.get(name, words(name)))}</th><td>{_change(change)}</td></tr>"
+        f"<tr><th>{escape(TITLES.get(name, words(name)))}</th><td>{changed(change)}</td></tr>"
         for name, change in changes.items()
     )
     against = escape(str((run.config.get("evaluate") or {}).get("baseline", "")))
@@ -109,21 +109,21 @@ def _measured(run: RunData) -> Mapping[str, Any]:
 
 
 def _rate_row(name: str, before: Any, after: Any, change: Any, both: bool) -> str:
-    shown = (("before", _rate(before)), ("after", _rate(after)), ("change", _change(change)))
+    shown = (("before", rated(before)), ("after", rated(after)), ("change", changed(change)))
     cells = "".join(
-        f'<td data-label="{label}">{cell}</td>' for label, cell in (shown if both else [("measured", _rate(after))])
+        f'<td data-label="{label}">{cell}</td>' for label, cell in (shown if both else [("measured", rated(after))])
     )
     cells += f'<td class="trackcell">{track_of(before, after)}</td>'
     return f"<tr><th>{escape(TITLES.get(name, words(name)))}</th>{cells}</tr>"
 
 
-def _rate(rate: Any) -> str:
+def rated(rate: Any) -> str:
     if not rate:
         return '<span class="none">not measured</span>'
     return f"<b>{100 * rate['value']:.1f}%</b> <small>{100 * rate['low']:.1f} to {100 * rate['high']:.1f}</small>"
 
 
-def _change(change: Any) -> str:
+def changed(change: Any) -> str:
     if not change:
         return '<span class="none">&ndash;</span>'
     value, low, high = (100 * change[key] for key in ("value", "low", "high"))

@@ -43,6 +43,12 @@ def page(run: RunData, known: Mapping[str, TaskInfo], diagnosis: Diagnosis, othe
         known: the tasks of its answers.
         others: runs to compare with.
     """
+    body = f"{head(run)}{_sections(run, known, diagnosis, others)}"
+    return document(f"{stage_of(run)}: {run.name}", body)
+
+
+def document(title: str, body: str) -> str:
+    """A page of that body, with the style and the script of all pages."""
     digest = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
     return (
@@ -50,8 +56,8 @@ def page(run: RunData, known: Mapping[str, TaskInfo], diagnosis: Diagnosis, othe
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="color-scheme" content="light dark">'
-        f"<title>{escape(stage_of(run))}: {escape(run.name)}</title><style>{STYLE}</style></head>"
-        f"<body><main>{head(run)}{_sections(run, known, diagnosis, others)}</main>"
+        f"<title>{escape(title)}</title><style>{STYLE}</style></head>"
+        f"<body><main>{body}</main>"
         f"<script>{SCRIPT}</script></body></html>\n"
     )
 

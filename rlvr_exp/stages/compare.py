@@ -1,7 +1,8 @@
 """Compare runs side by side: the options that differ, how far each run came, and its measurements, with intervals.
 
 Reads run directories and writes `compare.json` and `compare.md` into its own; runs nothing. Where two runs were
-evaluated on the same held-out tasks, their difference is paired task by task, against the first run.
+evaluated on the same held-out tasks, their difference is paired task by task, against the first run; runs that differ in
+their seed alone are pooled.
 """
 
 import json
@@ -14,14 +15,18 @@ import yaml
 
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.files import write_json, write_text
+from rlvr_exp.evaluation.arms import Arm, arms
 from rlvr_exp.evaluation.metrics import METRICS, task_values
-from rlvr_exp.evaluation.paired import in_words, paired
+from rlvr_exp.evaluation.paired import paired
+from rlvr_exp.evaluation.tables import arms_table, table
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.records.rollout_files import evaluation_path, read_evaluation
 
 NEEDED = ("config.yaml", "summary.json")
-OWN_KEYS = ("run.dir",)
+OWN_KEYS, SEED = ("run.dir",), "seed"
 """Options that always differ between runs."""
+LONGEST = 60
+"""Characters of the name of an arm by its options."""
 FACTS = ("stage", "status", "steps", "seconds")
 ABSENT = "(absent)"
 
@@ -48,6 +53,8 @@ class Comparison:
     """`before/...` and `after/...` rates, and the other metrics of the summaries."""
     differences: Mapping[str, Sequence[Any]]
     """The run's result minus the first run's, paired by task; None for the first and for other tasks."""
+    arms: Sequence[Arm] = ()
+    """Runs that differ in their seed alone, pooled; empty where no two do."""
 
 
 def run(config: Any, context: RunContext) -> StageResult:
@@ -75,6 +82,7 @@ def compare(directories: Sequence[Path]) -> Comparison:
         facts={name: [run.summary.get(name) for run in runs] for name in FACTS},
         metrics=_rows([_measured(run.summary) for run in runs], only_differing=False),
         differences=_differences(runs),
+        arms=_arms(runs),
     )
 
 
@@ -155,6 +163,17 @@ def _differences(runs: Sequence[Finished]) -> dict[str, list[Any]]:
     return rows
 
 
+def _arms(runs: Sequence[Finished]) -> list[Arm]:
+    """Arms are named by the options in which they differ, or by their first run where these are many."""
+    differing = _rows([{**run.options, SEED: None} for run in runs], only_differing=True)
+    names = [", ".join(f"{key}={values[i]}" for key, values in differing.items()) or "all" for i in range(len(runs))]
+    if len(set(names)) == len(names):
+        return []
+    folders = _names([run.directory for run in runs])
+    names = [name if len(name) <= LONGEST else folders[names.index(name)] for name in names]
+    return arms(names, [run.options.get(SEED) for run in runs], [run.directory for run in runs])
+
+
 def _names(directories: Sequence[Path]) -> list[str]:
     """The folder's own name, or its complete path where two folders share a name."""
     names = [directory.resolve().name for directory in directories]
@@ -172,35 +191,7 @@ def as_markdown(comparison: Comparison) -> str:
         (f"Change against {comparison.runs[0]}, paired by task", comparison.differences),
         ("Other metrics", others),
     ]
-    return "\n".join(
-        _table(title, rows, comparison.runs) for title, rows in parts if rows or rows is comparison.options
-    )
-
-
-def _table(title: str, rows: Mapping[str, Sequence[Any]], heads: Sequence[str]) -> str:
-    if not rows:
-        return f"{title}: none\n"
-    cells = [["", *heads], *([key, *map(_cell, values)] for key, values in rows.items())]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
-    lines = [
-        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in cells
-    ]
-    rule = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
-    return "\n".join([f"{title}\n", lines[0], rule, *lines[1:], ""])
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, dict) and {"value", "low", "high"} <= value.keys():
-        return _interval(value)
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    return (value if isinstance(value, str) else json.dumps(value, default=str)).replace("|", "\\|").replace("\n", " ")
-
-
-def _interval(value: Mapping[str, Any]) -> str:
-    if "won" in value:
-        return in_words(value)
-    mean, low, high = (100 * value[key] for key in ("value", "low", "high"))
-    return f"{mean:.1f}% [{low:.1f}, {high:.1f}] n={value.get('n', '?')}"
+    shown = [table(title, rows, comparison.runs) for title, rows in parts if rows or rows is comparison.options]
+    if comparison.arms:
+        shown.insert(-1 if others else len(shown), arms_table(comparison.arms))
+    return "\n".join(shown)

@@ -1,5 +1,6 @@
 """Sweeps: every job is checked before the first, each is a run of its own, a failed job does not stop the others."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from itertools import permutations
 from pathlib import Path
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from rlvr_exp.config.jobs import expand
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.launch.execute import Outcome
-from rlvr_exp.launch.sweep import job_directories, job_directory, run_all, worst
+from rlvr_exp.launch.sweep import job_directories, job_directory, run_all, sweep_root, worst
 
 STAGE = "+stage=grpo"
 
@@ -128,3 +129,32 @@ def test_jobs_that_resume_find_their_own_directories_again(tmp_path: Path) -> No
     assert job_directories([str(tmp_path)] * 2, swept, datetime(2026, 1, 2), resuming=True) == first
     with pytest.raises(InputError, match="holds another run"):
         job_directories([str(tmp_path)] * 2, swept, datetime(2026, 1, 2))
+
+
+def test_the_table_of_a_sweep_is_kept_whatever_its_jobs_did(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kept: list[list[int]] = []
+
+    def start(index: int) -> Outcome:
+        return Outcome(tmp_path, (0, 3, 130)[index], {"status": "completed"})
+
+    def keep(outcomes: Sequence[Outcome]) -> str:
+        kept.append([outcome.code for outcome in outcomes])
+        return "table of the sweep: PATH"
+
+    assert run_all(["a", "b", "c", "d"], [tmp_path] * 4, start, keep) == 130
+    assert kept == [[0, 3, 130]] and capsys.readouterr().out.endswith("table of the sweep: PATH\n")
+
+
+def test_a_table_that_cannot_be_written_is_a_fault_of_ours(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def start(index: int) -> Outcome:
+        return Outcome(tmp_path, 0, {"status": "completed"})
+
+    assert run_all(["a"], [tmp_path], start, lambda _: str(1 / 0)) == 1
+    assert "ZeroDivisionError" in capsys.readouterr().err
+
+
+def test_the_table_stands_beside_the_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    now, jobs = datetime(2026, 1, 2, 3, 4, 5), [Path("all/0_seed-0"), Path("all/1_seed-1")]
+    assert sweep_root(["all", "all"], jobs, now) == Path("all")
+    assert sweep_root(["one", "two"], [Path("one"), Path("two")], now) == Path("multirun/2026-01-02/03-04-05")

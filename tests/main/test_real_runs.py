@@ -109,6 +109,9 @@ def test_a_job_that_a_guard_stops_leaves_the_others_done(tmp_path: Path) -> None
     summaries = sorted(tmp_path.glob("multirun/*/*/*/summary.json"))
     assert [json.loads(path.read_text())["status"] for path in summaries] == ["completed", "stopped", "completed"]
     assert said.count("pass_at_1 before") == 1 and all(path.parent.name in said for path in summaries)
+    (study,) = tmp_path.glob("multirun/*/*/study.json")
+    assert [job["exit"] for job in json.loads(study.read_text())["jobs"]] == [0, 3, 0]
+    assert f"table of the sweep: {study.with_name('study.html').relative_to(tmp_path)}" in said
 
 
 def test_inline_is_one_process(tmp_path: Path) -> None:

@@ -121,6 +121,19 @@ def test_folders_of_one_name_are_told_apart_by_their_paths(tmp_path):
     assert "Options that differ: none" in compare.as_markdown(comparison)
 
 
+def test_runs_that_differ_in_their_seed_alone_are_pooled(two, tmp_path):
+    assert compare.compare(two).arms == []
+    again = made(tmp_path / "again", {**OPTIONS, "seed": 1, "run": {"dir": "c"}}, range(5))
+    comparison = compare.compare([*two, again])
+    first, second = comparison.arms
+    assert first.name == "algorithm.group_size=8, flag=True, algorithm.lr=(absent)" and first.seeds == (0, 1)
+    assert first.rates["after/pass_at_1_greedy"]["of_seeds"] == [0.3, 0.5] and second.runs == (1,)
+    text = compare.as_markdown(comparison)
+    assert "40.0% [" in text and "seeds 30.0 to 50.0" in text
+    other = made(tmp_path / "other", {**OPTIONS, "flag": "x" * 80}, range(5))
+    assert [arm.name for arm in compare.compare([two[0], again, other]).arms] == ["flag=True", "other"]
+
+
 LEAVES = st.integers(0, 2) | st.none() | st.lists(st.integers(0, 1), max_size=2)
 TREES = st.recursive(LEAVES, lambda below: st.dictionaries(st.sampled_from("abc"), below, max_size=3), max_leaves=8)
 NODES = st.dictionaries(st.sampled_from("abc"), TREES, max_size=3)

@@ -1,0 +1,53 @@
+"""Tables of rates and differences in Markdown, aligned so that they read as text too."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rlvr_exp.evaluation.arms import Arm
+from rlvr_exp.evaluation.paired import in_words
+
+
+def table(title: str, rows: Mapping[str, Sequence[Any]], heads: Sequence[str]) -> str:
+    """A row of values for each name, in the order of the heads."""
+    if not rows:
+        return f"{title}: none\n"
+    cells = [["", *map(_cell, heads)], *([key, *map(_cell, values)] for key, values in rows.items())]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
+    lines = [
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in cells
+    ]
+    rule = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
+    return "\n".join([f"{title}\n", lines[0], rule, *lines[1:], ""])
+
+
+def arms_table(arms: Sequence[Arm]) -> str:
+    """A column for each arm; '' where none was measured."""
+    if not any(arm.rates for arm in arms):
+        return ""
+    rows: dict[str, list[Any]] = {"seeds": [", ".join(map(str, arm.seeds)) for arm in arms]}
+    against = f"against {arms[0].name}/"
+    parts = ("", [arm.rates for arm in arms]), ("change/", [arm.change for arm in arms])
+    for before, of_arms in (*parts, (against, [arm.against_first for arm in arms])):
+        for key in dict.fromkeys(key for of_arm in of_arms for key in of_arm):
+            rows[f"{before}{key}"] = [of_arm.get(key) for of_arm in of_arms]
+    return table("Seeds pooled by task, with 95% intervals over tasks", rows, [arm.name for arm in arms])
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, dict) and {"value", "low", "high"} <= value.keys():
+        return _interval(value)
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return (value if isinstance(value, str) else json.dumps(value, default=str)).replace("|", "\\|").replace("\n", " ")
+
+
+def _interval(value: Mapping[str, Any]) -> str:
+    if "won" in value:
+        return in_words(value)
+    mean, low, high = (100 * value[key] for key in ("value", "low", "high"))
+    each = value.get("of_seeds", ())
+    spread = f", seeds {100 * min(each):.1f} to {100 * max(each):.1f}" if len(each) > 1 else ""
+    return f"{mean:.1f}% [{low:.1f}, {high:.1f}] n={value.get('n', '?')}{spread}"

@@ -1,0 +1,90 @@
+"""The page of a sweep: its arms with pooled seeds, its jobs with links to their reports, the curves of the arms."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+from urllib.parse import quote
+
+from rlvr_exp.records.tracking import Row
+from rlvr_exp.report.curves import words
+from rlvr_exp.report.outcome import TITLES, changed, rated, track_of
+from rlvr_exp.report.page import document
+from rlvr_exp.report.side_by_side import curves
+
+MOST_CURVES = 8
+"""Arms that are drawn: a chart has so many colours."""
+
+
+def study_page(
+    name: str,
+    command: Sequence[str],
+    jobs: Sequence[Mapping[str, Any]],
+    arms: Sequence[Mapping[str, Any]],
+    metrics: Mapping[str, Sequence[Row]],
+) -> str:
+    """
+    Args:
+        jobs, arms: as in `study.json`.
+        metrics: mean rows over the seeds, by arm.
+    """
+    head = f'<h1>sweep</h1><p class="note">{escape(name)}</p><p><code>{escape(shlex.join(command))}</code></p>'
+    drawn = curves(dict(list(metrics.items())[:MOST_CURVES]))
+    left = f'<p class="note">The first {MOST_CURVES} of {len(metrics)} arms.</p>' if len(metrics) > MOST_CURVES else ""
+    sections = {"Arms": _arms(arms), "Jobs": _jobs(jobs), "Curves, mean over seeds": drawn and drawn + left}
+    body = "".join(f"<section><h2>{title}</h2>{part}</section>" for title, part in sections.items() if part)
+    return document(f"sweep: {name}", f"<header>{head}</header>{body}")
+
+
+def _arms(arms: Sequence[Mapping[str, Any]]) -> str:
+    """A table for each metric that an arm was measured by."""
+    metrics = dict.fromkeys(key.partition("/")[2] for arm in arms for key in arm["rates"])
+    note = (
+        '<p class="note">Seeds are pooled by task: a task\'s value is its mean over the seeds, ranges are 95% intervals over '
+        "tasks, differences are paired by task.</p>"
+    )
+    return note + "".join(_metric(metric, arms) for metric in metrics) if metrics else ""
+
+
+def _metric(metric: str, arms: Sequence[Mapping[str, Any]]) -> str:
+    first = escape(arms[0]["name"])
+    heads = ("", "seeds", "before", "after", "change", f"against {first}", "0% &hellip; 100%")
+    rows = "".join(_arm(metric, arm) for arm in arms)
+    top = "".join(f"<th>{head}</th>" for head in heads)
+    title = f"<h3>{escape(TITLES.get(metric, words(metric)))}</h3>"
+    return f'{title}<div class="wide"><table class="rates"><tr>{top}</tr>{rows}</table></div>'
+
+
+def _arm(metric: str, arm: Mapping[str, Any]) -> str:
+    before, after = (arm["rates"].get(f"{when}/{metric}") for when in ("before", "after"))
+    each = (after or before or {}).get("of_seeds", ())
+    spread = f" <small>{100 * min(each):.1f} to {100 * max(each):.1f}</small>" if len(each) > 1 else ""
+    cells = (
+        f"{len(arm['runs'])}{spread}",
+        *(rated(rate) for rate in (before, after)),
+        *(changed(arm[key].get(metric)) for key in ("change", "against_first")),
+        track_of(before, after),
+    )
+    return f"<tr><th>{escape(arm['name'])}</th>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+
+
+def _jobs(jobs: Sequence[Mapping[str, Any]]) -> str:
+    metrics = list(dict.fromkeys(key for job in jobs for when in ("before", "after") for key in job[when]))
+    shown = [
+        (metric, when) for metric in metrics for when in ("before", "after") if any(metric in job[when] for job in jobs)
+    ]
+    names = [f"{TITLES.get(metric, words(metric))}, {when}" for metric, when in shown]
+    heads = "".join(f"<th>{escape(name)}</th>" for name in ("job", "status", "steps", "seconds", *names))
+    rows = "".join(_job(job, shown) for job in jobs)
+    return f'<div class="wide"><table class="sortable"><tbody><tr>{heads}</tr>{rows}</tbody></table></div>'
+
+
+def _job(job: Mapping[str, Any], shown: Sequence[tuple[str, str]]) -> str:
+    report = quote(f"{job['directory']}/report.html")
+    why = f"<small>{escape(str(job['diagnosis']))}</small>" if job["diagnosis"] else ""
+    facts = "".join(
+        f"<td>{escape(str('' if job[name] is None else job[name]))}</td>" for name in ("status", "steps", "seconds")
+    )
+    rates = [job[when].get(metric) for metric, when in shown]
+    cells = "".join(f'<td data-value="{"" if rate is None else rate["value"]}">{rated(rate)}</td>' for rate in rates)
+    return f'<tr><td><a href="{report}">{escape(job["job"])}</a>{why}</td>{facts}{cells}</tr>'

@@ -1,0 +1,1 @@
+"""Questions over many runs: the table of a sweep, its seeds pooled."""
