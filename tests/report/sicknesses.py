@@ -70,6 +70,12 @@ def slow(row):
     return failing("timeout", **({} if row.sample else {"completion": "the gold"}))(row)
 
 
+def at_times_slow(row):
+    """One answer of each group is the gold, which is out of time for half of the tasks."""
+    late = row.sample == 0 and zlib.crc32(row.task.encode()) % 2
+    return slow(row) if late else {"completion": "the gold"} | PAID if row.sample == 0 else {}
+
+
 def apart(row):
     return failing("wrong_answer", completion=f"wrong {row.sample}", reward=-0.001 * row.sample)(row)
 
@@ -176,6 +182,7 @@ SICK = {
     "verifier dies half-way": ("no_verdict", World(change=since(LATE, silent))),
     "golds refused": ("golds", World(change=failing("wrong_answer", completion="the gold"), gold="the gold\n")),
     "golds run out of time too": ("alike", World(change=slow, gold="the gold\n")),
+    "some golds run out of time": ("alike", World(change=at_times_slow, gold="the gold\n")),
     "nothing ever passes": ("none_pass", World(rate=-1.0, gain=0.0)),
     "held by the reference": (
         "kl_holds",

@@ -29,6 +29,8 @@ LIMITS = {
     "prompt_too_long": "model.max_prompt_tokens",
 }
 """Buckets that are not about right or wrong, and the options that cause them."""
+ENDED = ("timeout", "memory", "output_limit")
+"""Of these the ones that end a program before it has answered."""
 VALIDATE = "+stage=validate with the same data and verifier looks at all golds."
 
 
@@ -51,15 +53,25 @@ def _stopped_by_golds(*kinds: str) -> Callable[[Evidence], Sign | None]:
     return measure
 
 
-def _golds_given(seen: Evidence) -> Sign | None:
-    """Answers that are the gold to the letter, and fail."""
-    given = [
-        row
-        for row in (*seen.rollouts, *seen.measured)
-        if row.verdict.outcome != "no_verdict" and not row.completion.truncated and _is_gold(row, seen)
-    ]
-    failed = [row for row in given if not row.completion.correct]
-    return Sign(Share(len(failed), len(given)), rows=failed) if failed else None
+def _golds_given(*kinds: str) -> Callable[[Evidence], Sign | None]:
+    """Answers that are the gold to the letter, and fail.
+
+    Args:
+        kinds: buckets of most of them; none: of any.
+    """
+
+    def measure(seen: Evidence) -> Sign | None:
+        rows = (row for row in (*seen.rollouts, *seen.measured) if row.verdict.outcome != "no_verdict")
+        given = [row for row in rows if not row.completion.truncated and _is_gold(row, seen)]
+        failed = [row for row in given if not row.completion.correct]
+        if not failed:
+            return None
+        kind = Counter(row.verdict.bucket or "" for row in failed).most_common(1)[0][0]
+        if kinds and kind not in kinds:
+            return None
+        return Sign(Share(len(failed), len(given)), rows=failed, facts={"kind": kind, "limit": LIMITS.get(kind, "")})
+
+    return measure
 
 
 def _is_gold(row: RolloutRow, seen: Evidence) -> bool:
@@ -196,7 +208,7 @@ OF_GOLDS = (
         "The verifier gives no verdict: {share} gold answers do not pass, most by no_verdict",
         STOPPED,
         "See that the verifier's tool runs on this machine. " + VALIDATE),
-    Cause("alike", _stopped_by_golds("timeout", "memory", "output_limit"),
+    Cause("alike", _stopped_by_golds(*ENDED),
         "A limit ends right answers: {share} gold answers do not pass{most}",
         STOPPED,
         "Raise {limit}. " + VALIDATE, explains=("golds",)),
@@ -204,7 +216,11 @@ OF_GOLDS = (
         "Golds are refused: {share} gold answers do not pass{most}",
         STOPPED,
         "A gold answer that fails shows that parser, verifier, limits and data do not fit each other. " + VALIDATE),
-    Cause("golds", _golds_given,
+    Cause("alike", _golds_given(*ENDED),
+        "A limit ends right answers: {share} answers that are the gold to the letter fail, most by {kind}",
+        "Whether an answer is right is not what decides.",
+        "Raise {limit}. " + VALIDATE, (0.4, 0.1), explains=("golds", "contradiction")),
+    Cause("golds", _golds_given(),
         "Golds are refused: {share} answers that are the gold to the letter fail",
         "Right answers are judged wrong, so that nothing right can be learned.",
         "Mend the data's expected values or the verifier's options. " + VALIDATE, (0.4, 0.1)),
