@@ -2,7 +2,8 @@
 
 Takes the events that the run's children send (JSON objects, see `Progress.event`) and draws them; owns no other state
 and writes no file. Plain lines contain no control characters and come at most every ten seconds or every tenth of the
-work; work of unknown length (imports, loading) is shown once it takes a second, and again every ten seconds.
+work; work of unknown length (imports, loading) is shown once it takes a second, and again every five seconds, as is
+work that has begun and done nothing yet.
 """
 
 import sys
@@ -14,8 +15,8 @@ from typing import Any, Protocol, TextIO
 from rlvr_exp.launch.console import Rows
 
 EVERY_SECONDS, EVERY_SHARE = 10.0, 0.1
-SHOWN_AFTER, TICK = 1.0, 0.5
-"""Seconds after which work of unknown length is shown, and seconds between two looks at the clock."""
+SHOWN_AFTER, SHOWN_EVERY, TICK = 1.0, 5.0, 0.5
+"""Seconds after which work of unknown length is shown, and is shown again, and seconds between two looks at the clock."""
 KINDS = ("step", "phase", "wait", "note", "alarm", "row", "reason")
 FIGURES = (
     *(("loss", "{:.4f}"), ("held-out loss", "{:.4f}"), ("reward", "{:.3f}"), ("success", "{:.1%}")),
@@ -131,13 +132,13 @@ class Plain:
 
     def tick(self) -> None:
         now = self._clock()
-        if self._waiting and now - self._time >= (EVERY_SECONDS if self._shown else SHOWN_AFTER):
+        if self._waiting and now - self._time >= (SHOWN_EVERY if self._shown else SHOWN_AFTER):
             self._shown, self._time = True, now
             self.note(f"{self._waiting} ...  [{_clock_text(now - self._start)}]")
 
     def work(self, name: str, done: int, total: int, text: str) -> None:
         now, share = self._clock(), done / total if total else 0.0
-        self._waiting = ""
+        self._waiting, self._shown = "" if done else f"{name} 0/{total}", True
         due = now - self._time >= EVERY_SECONDS or share - self._share >= EVERY_SHARE - 1e-9 or 0 < total <= done
         if name != self._name or due:
             self._name, self._share, self._time = name, share, now

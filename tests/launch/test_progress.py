@@ -49,7 +49,7 @@ def test_every_phase_shows_its_start_and_its_end():
     ]  # fmt: skip
 
 
-def test_work_of_unknown_length_is_shown_after_a_second_and_every_ten_until_it_ends():
+def test_work_of_unknown_length_is_shown_after_a_second_and_every_five_until_it_ends():
     out, now = io.StringIO(), [0.0]
     view = Plain(out, lambda: now[0])
     view.wait("imports")
@@ -59,12 +59,27 @@ def test_work_of_unknown_length_is_shown_after_a_second_and_every_ten_until_it_e
         now[0] = float(second)
         view.tick()
     view.work("evaluate before", 0, 16, "")
+    assert [line.split("  [")[0] for line in out.getvalue().splitlines()] == [
+        "check golds 0/16", *["load the policy ..."] * 5, "evaluate before 0/16"
+    ]  # fmt: skip
+    shown = [line[-6:] for line in out.getvalue().splitlines()[1:6]]
+    assert shown == ["[0:01]", "[0:06]", "[0:11]", "[0:16]", "[0:21]"]
+
+
+def test_work_that_has_done_nothing_yet_is_no_silence():
+    out, now = io.StringIO(), [0.0]
+    view = Plain(out, lambda: now[0])
+    view.work("check golds", 0, 16, "")
+    for second in range(1, 12):
+        now[0] = float(second)
+        view.tick()
+    view.work("check golds", 16, 16, "success 100.0%")
     now[0] = 60.0
     view.tick()
-    assert [line.split("  [")[0] for line in out.getvalue().splitlines()] == [
-        "check golds 0/16", *["load the policy ..."] * 3, "evaluate before 0/16"
+    assert out.getvalue().splitlines() == [
+        "check golds 0/16  [0:00]", "check golds 0/16 ...  [0:05]", "check golds 0/16 ...  [0:10]",
+        "check golds 16/16  success 100.0%  [0:11]",
     ]  # fmt: skip
-    assert [line[-6:] for line in out.getvalue().splitlines()[1:4]] == ["[0:01]", "[0:11]", "[0:21]"]
 
 
 def test_a_wait_is_shown_while_nothing_else_is_sent(monkeypatch):
