@@ -16,8 +16,10 @@ MOST, MOST_OPEN, MOST_CHARACTERS = 200, 3, 4000
 
 def answers_section(run: RunData) -> str:
     """'' for a run of another stage, or where its file of answers is gone."""
-    path = Path(str(run.manifest.get("output", "")))
-    if run.config.get("stage") != "infer" or not path.is_file():
+    named = Path(str(run.manifest.get("output", "")))
+    places = (named, run.directory / named.name)  # The run may have been moved, or written by another folder.
+    path = next((place for place in places if place.is_file()), None)
+    if run.config.get("stage") != "infer" or path is None:
         return ""
     rows = list(islice(_rows(path), MOST))
     items = "".join(f"<li>{_answer(row, number < MOST_OPEN)}</li>" for number, row in enumerate(rows))

@@ -62,8 +62,10 @@ def test_the_page_of_an_inference_shows_its_answers(tmp_path):
     assert "3 answers, of tasks.jsonl" in page.text and ("pre", "def f_a(): pass") in page.texts
     assert ("small", "2 of 4, attempt 2 of 3, 9 tokens") in page.texts and ("pre", HOSTILE) in page.texts
     assert ("span", "not judged") in page.texts and ("pre", "(empty)") in page.texts
-    kept.unlink()
+    kept.rename(tmp_path / "moved.jsonl")
     assert "Answers" not in report(tmp_path).text
+    write_json(tmp_path / "manifest.json", {"output": "outputs/of/another/folder/moved.jsonl"})
+    assert ("pre", "def f_a(): pass") in report(tmp_path).texts, "the run was moved"
 
 
 @pytest.mark.slow

@@ -24,7 +24,7 @@ from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.records.rollout_files import RolloutRow, from_row, read_rollouts, rollout_steps, to_row, write_rollouts
 from rlvr_exp.records.run_reader import RunReader
 from rlvr_exp.stages import replay, rescore
-from rlvr_exp.stages.shared import components, replay_update
+from rlvr_exp.stages.shared import domain, replay_update
 
 SECRETS = {
     "WANDB_API_KEY": "planted-wandb-key-0123456789",
@@ -69,8 +69,7 @@ def made(tmp_path_factory) -> Path:
 @pytest.fixture(autouse=True)
 def one_corpus(monkeypatch) -> None:
     """The corpus takes seconds to build and is the same in every test."""
-    for module in (rescore, replay, components):
-        monkeypatch.setattr(module, "build", once)
+    monkeypatch.setattr(domain, "build", once)
 
 
 def once(node, **more):
@@ -153,6 +152,8 @@ def test_an_unchanged_verifier_agrees_in_full(made: Path, rescored: Path) -> Non
     metrics = json.loads((rescored / "summary.json").read_text())["metrics"]
     assert metrics["agreement"] == 1.0 and metrics["changed"] == 0 and 0 < metrics["distinct"] <= len(rows)
     assert (rescored / "changed.jsonl").read_text() == ""
+    page = (rescored / "report.html").read_text().partition("<h2>Numbers")[0]
+    assert "old \\ new" in page and "learn" not in page and "Nothing wrong" not in page
     told = json.loads((rescored / "rescore.json").read_text())
     assert [step["step"] for step in told["steps"]] == list(rollout_steps(made))
     assert all(step["old"] == step["new"] and step["old"]["n"] > 0 for step in told["steps"])

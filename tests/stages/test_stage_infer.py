@@ -78,6 +78,8 @@ def test_a_pipe_carries_rows_and_nothing_else(tmp_path):
     assert "run directory: run" in done.stderr and "infer 4/4" in done.stderr and "pass_at_attempt_1" in done.stderr
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert summary["status"] == "completed" and summary["after"]["pass_at_attempt_1"]["n"] == 4
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "<h2>Answers</h2>" in page and all(f"<b>{row['id']}</b>" in page for row in rows)
 
 
 def test_a_terminal_shows_text(tmp_path):
