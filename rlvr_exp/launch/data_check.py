@@ -1,16 +1,21 @@
-"""What a first look at the data tells before a run starts: whether they may be trained on, and their splits."""
+"""What a first look at the data tells before a run starts: whether they can be read, their splits, what their problems and
+golds are for."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from hydra.utils import get_class
 
 from rlvr_exp.config import Config, build
 from rlvr_exp.config.algorithm import SFT
 from rlvr_exp.config.options import SCHEMAS
 from rlvr_exp.config.stages import reads
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.tasks.base import Domain
+from rlvr_exp.tasks.base import Domain, Task
+from rlvr_exp.tasks.formats.rows import FORMATS, format_of
 
 SHOWN = 3
 """Reasons that are named."""
@@ -22,19 +27,58 @@ def not_for_training(reason: str) -> InputProblem:
 
 
 def data_problems(config: Config) -> Iterator[InputProblem]:
-    """Data that must not be trained on."""
-    domain = _domain(config) if reads(config, "optimizer") else None
+    """What keeps a stage from working with its data, as far as their files show: faults of theirs, splits that are not
+    there, problems that the verifier does not judge, no golds to imitate, a set that must not be trained on."""
+    domain = domain_of(config)
     if domain is None:
         return
     try:
-        reason = domain.no_training()
-    except InputError:
-        return  # The stage reports it, with all other faults of the data.
-    if reason:
-        yield not_for_training(reason)
+        if reads(config, "optimizer") and (reason := domain.no_training()):
+            yield not_for_training(reason)
+            return
+        splits = splits_in(domain, config)
+        yield from splits.problems
+        if not splits.problems:
+            yield from _of_verifier(config, domain)
+            yield from _of_golds(config, domain)
+    except InputError as fault:
+        yield from fault.problems
 
 
-def _domain(config: Config) -> Domain | None:
+def _of_verifier(config: Config, domain: Domain) -> Iterator[InputProblem]:
+    if not reads(config, "verifier") or config.verifier._target_ not in SCHEMAS:
+        return
+    if config.infer is not None and (config.infer.input or not config.infer.verify):
+        return
+    verifier: Any = get_class(config.verifier._target_)
+    tasks = (task for found in domain.splits().values() for task in found)
+    forms = {domain.problem_format} if domain.problem_format else problem_formats(tasks)
+    if problem := verifier_mismatch(verifier.row_format or verifier.name, forms):
+        yield problem
+
+
+def problem_formats(tasks: Iterable[Task]) -> set[str]:
+    """The row formats of tasks' problems; those of a user's own kind have none."""
+    return {form.name for task in tasks if (form := format_of(task.problem))}
+
+
+def verifier_mismatch(name: str, needed: Collection[str]) -> InputProblem | None:
+    """The problem of a verifier that judges rows of this name, with data whose problems have the needed forms; a user's own
+    may take any."""
+    if name not in FORMATS or not needed or {*needed} == {name}:
+        return None
+    allowed = " or ".join(f"verifier={other}" for other in sorted(needed))
+    return InputProblem("verifier", "does not judge the problems of this data", name, allowed, "", allowed)
+
+
+def _of_golds(config: Config, domain: Domain) -> Iterator[InputProblem]:
+    imitates = reads(config, "optimizer") and isinstance(config.algorithm, SFT)
+    if imitates and config.data.path and not any(map(domain.gold_completion, domain.splits()["train"])):
+        remedy = "+stage=grpo, which needs none, or data with gold answers"
+        yield InputProblem("data", "no task of split 'train' has a gold to imitate", config.data.path, "", "", remedy)
+
+
+def domain_of(config: Config) -> Domain | None:
     """The domain; None where its data are not here, or its class is a user's own, which may import anything."""
     if not reads(config, "data") or config.data._target_ not in SCHEMAS:
         return None
@@ -48,6 +92,8 @@ class Splits:
     sizes: Mapping[str, int]
     left_out: Mapping[str, int]
     note: str
+    problems: tuple[InputProblem, ...] = ()
+    """Splits that the stage needs and that have no tasks."""
 
 
 def splits_of(config: Config) -> Splits | None:
@@ -56,15 +102,22 @@ def splits_of(config: Config) -> Splits | None:
     Raises:
         InputError: the data are faulty, or a split that the stage needs is not there.
     """
-    domain = _domain(config)
+    domain = domain_of(config)
     if domain is None:
         return None
+    found = splits_in(domain, config)
+    if found.problems:
+        raise InputError(*found.problems)
+    return found
+
+
+def splits_in(domain: Domain, config: Config) -> Splits:
+    """The splits of a domain, for the stage of the configuration. Raises InputError where the data are faulty."""
     sizes = domain.sizes()
     left_out = reasons(domain) if config.data.path else {}
     missing = [name for name in _needed(config) if not sizes.get(name)]
-    if missing:
-        raise InputError(no_split(missing, sizes, left_out))
-    return Splits(sizes, left_out, domain.splits_note())
+    problems = (no_split(missing, sizes, left_out),) if missing else ()
+    return Splits(sizes, left_out, domain.splits_note(), problems)
 
 
 def reasons(domain: Domain) -> dict[str, int]:
@@ -90,5 +143,6 @@ def _needed(config: Config) -> list[str]:
     needed = ["train"] if reads(config, "optimizer") else []
     needed += ["dev"] if isinstance(config.algorithm, SFT) and reads(config, "optimizer") else []
     needed += [config.evaluation.split] if reads(config, "evaluation") else []
+    needed += [config.validate.split] if config.validate is not None and config.validate.split else []
     needed += [config.infer.split] if config.infer is not None and not config.infer.input else []
     return [*dict.fromkeys(needed)]

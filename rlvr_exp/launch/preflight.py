@@ -9,6 +9,7 @@ from rlvr_exp.config.options import SCHEMAS
 from rlvr_exp.config.parallel import SHARDING
 from rlvr_exp.config.stages import reads
 from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.launch.baseline_check import baseline_problems
 from rlvr_exp.launch.data_check import data_problems
 from rlvr_exp.launch.resume import problem_before
 
@@ -25,6 +26,7 @@ def preflight_problems(config: Config, fetchable: bool) -> Iterator[InputProblem
         if reads(config, name) and node._target_ in SCHEMAS:
             yield from _problems_of(node)
     yield from data_problems(config)
+    yield from baseline_problems(config)
     if problem := problem_before(config):
         yield problem
     if config.parallel.strategy in SHARDING and find_spec("deepspeed") is None:

@@ -5,6 +5,7 @@ holds another run is refused before anything is written.
 """
 
 import fcntl
+import json
 import os
 import tempfile
 from collections.abc import Iterator
@@ -31,6 +32,8 @@ OWN = (
     "answers.jsonl",
 )
 """Files that a run writes; any of these in a directory means that it holds a run."""
+BEGUN = ("config.yaml", "manifest.json", "summary.json", "report.html", "log.txt")
+"""Those of them that a run writes before it has anything to show."""
 
 SCRATCH = ".scratch_"
 """How the name of a folder begins that goes with the command that made it."""
@@ -73,12 +76,34 @@ def problem_with(directory: Path) -> InputProblem | None:
     if directory.exists() and not directory.is_dir():
         return InputProblem("run.dir", "not a folder", str(directory), "a new or empty folder")
     found = [name for name in OWN if (directory / name).exists()]
-    if found:
+    if found and not never_started(directory):
         remedy = "run.resume=auto to resume it, another run.dir, or none for a new one"
         return InputProblem(
             "run.dir", "holds another run", f"{directory} with {', '.join(found)}", "a new or empty folder", "", remedy
         )
     return None
+
+
+def never_started(directory: Path) -> bool:
+    """Whether all that a directory holds is a run that failed before it measured anything or did a step."""
+    if not directory.is_dir() or any(not _of_start(path.name) for path in directory.iterdir()):
+        return False
+    try:
+        summary = json.loads((directory / "summary.json").read_text(encoding="utf-8"))
+        config = (directory / "config.yaml").is_file()
+    except (OSError, ValueError):
+        return False
+    return config and summary.get("status") == "failed" and summary.get("steps") == 0
+
+
+def _of_start(name: str) -> bool:
+    return name in BEGUN or name == ".lock" or name.startswith("log.rank")
+
+
+def _clear(directory: Path) -> None:
+    """Remove what a run left that never started."""
+    for path in [path for path in directory.iterdir() if path.name != ".lock"]:
+        path.unlink()
 
 
 @contextmanager
@@ -101,6 +126,8 @@ def claimed(directory: Path, resuming: bool = False) -> Iterator[Path]:
         problem = None if resuming else problem_with(directory)  # A run may have ended before the lock was held.
         if problem is not None:
             raise InputError(problem)
+        if not resuming and never_started(directory):
+            _clear(directory)
         yield directory
     finally:
         # Unlock explicitly: a process that is just being started may still hold a copy of the descriptor.

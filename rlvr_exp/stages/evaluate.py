@@ -3,24 +3,19 @@ intervals, reasons for failure, latency; with `evaluate.baseline=RUN` also the d
 evaluation, paired task by task."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 
-from rlvr_exp.config import load as load_config
-from rlvr_exp.config.environment import SINGLE_TURN
-from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.core.errors import InputError
 from rlvr_exp.evaluation.metrics import METRICS, latency, task_values, verdict_counts
 from rlvr_exp.evaluation.paired import in_words, paired
 from rlvr_exp.evaluation.text_similarity import saved_role_rates
+from rlvr_exp.launch.baseline_check import baseline_problems
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.records.rollout_files import EvalSample, read_evaluation
 from rlvr_exp.rollouts.distributed import all_reduce_counters
 from rlvr_exp.stages.shared.components import build_components
 from rlvr_exp.stages.shared.held_out import evaluate_and_save
 from rlvr_exp.stages.shared.verifier_setup import system_metrics
-
-MACHINE = ("evaluation.batch_size", "sandbox.workers")
-"""Options that change how fast an evaluation is and not its results."""
 
 
 def run(config, context: RunContext) -> StageResult:
@@ -47,30 +42,9 @@ def _baseline(config) -> list[EvalSample]:
     Raises:
         InputError: it does not exist, or was measured in another way, so that a difference would not be the policy's.
     """
-    directory = Path(config.evaluate.baseline)
-    theirs, ours = _conditions(load_config(directory / "config.yaml")), _conditions(config)
-    differing = [
-        InputProblem(
-            "evaluate.baseline",
-            f"{key} differs",
-            f"{theirs.get(key)} there, {value} here",
-            remedy=f"{key}={theirs.get(key)}",
-        )
-        for key, value in ours.items()
-        if theirs.get(key) != value
-    ]
-    if differing:
-        raise InputError(*differing)
-    return read_evaluation(directory, "after")
-
-
-def _conditions(config) -> dict[str, object]:
-    """All options except the policy that determine the evaluation, flat."""
-    nodes = {name: asdict(getattr(config, name)) for name in ("evaluation", "data", "verifier", "sandbox")}
-    nodes["environment"] = asdict(config.environment) if config.environment else {"_target_": SINGLE_TURN}
-    nodes["model"] = {name: getattr(config.model, name) for name in ("max_prompt_tokens", "max_completion_tokens")}
-    flat = {f"{node}.{name}": value for node, values in nodes.items() for name, value in values.items()}
-    return {key: value for key, value in flat.items() if key not in MACHINE}
+    if problems := tuple(baseline_problems(config)):
+        raise InputError(*problems)
+    return read_evaluation(Path(config.evaluate.baseline), "after")
 
 
 def _told(differences: Mapping[str, Mapping[str, float]], baseline: str) -> str:

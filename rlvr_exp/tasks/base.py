@@ -57,6 +57,8 @@ class Domain(options.Data, ABC):
     """A kind of task. Built from the `data` group; one file per domain."""
 
     name: str
+    problem_format: str = ""
+    """The row format of its problems, where all data of the domain have the same; empty: it depends on the data."""
     stop_text: str = ""
     """What a completion ends with that `is_complete` accepts; empty: its end token alone ends it."""
 

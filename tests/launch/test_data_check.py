@@ -5,10 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from rlvr_exp.config import compose
+from rlvr_exp.config import build, compose, to_yaml
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.launch.data_check import data_problems, splits_of
+from rlvr_exp.launch.preflight import preflight_problems
 from rlvr_exp.main import main
+from rlvr_exp.records import manifest
+from rlvr_exp.records.rollout_files import evaluation_path
 
 
 def rows(path: Path, count: int, **more: str) -> Path:
@@ -59,3 +62,80 @@ def test_a_set_whose_licence_forbids_it_is_not_trained_on(tmp_path: Path) -> Non
     (problem,) = data_problems(compose(["+stage=grpo", *given]).config)
     assert "may be trained on" in problem.what and "licence" in problem.got
     assert list(data_problems(compose(["+stage=evaluate", *given]).config)) == []
+
+
+ARC = {"train": [{"input": [[1]], "output": [[2]]}], "test": [{"input": [[3]], "output": [[4]]}]}
+
+
+@pytest.fixture
+def arc(tmp_path: Path) -> str:
+    """Real tasks of ARC, which have no golds."""
+    folder = tmp_path / "arc"
+    folder.mkdir()
+    for number in range(1, 9):
+        task = {"train": [{"input": [[number]], "output": [[number, 2]]}] * 2, "test": ARC["test"]}
+        (folder / f"t{number}.json").write_text(json.dumps(task).replace("[[3]]", f"[[3, {number}]]"))
+    return f"data.path={folder}"
+
+
+@pytest.mark.parametrize("dry", ["true", "false"])
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["+stage=grpo", "verifier=dafny"], "verifier: does not judge the problems of this data"),
+        (["+stage=evaluate", "evaluation.split=nowhere"], "no tasks in split 'nowhere'"),
+        (["+stage=validate", "validate.split=nowhere"], "no tasks in split 'nowhere'"),
+        (["+stage=sft", "ARC"], "no task of split 'train' has a gold to imitate"),
+        (["+stage=evaluate", "data=code", "data.path=FILE"], "line 1: nearly a row of your own"),
+        (["+stage=grpo", "data=dafny", "data.path=FILE"], "line 1: neither an example nor a program"),
+        (["+stage=grpo", "data.path=FILE"], "line 1, id: missing or not text"),
+    ],
+)
+def test_what_the_data_cannot_be_used_for_is_told_before_anything_starts(
+    words: list[str], told: str, dry: str, arc: str, tmp_path: Path, monkeypatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("rlvr_exp.launch.execute.execute", None)
+    file = tmp_path / "rows" / "rows.jsonl"
+    file.parent.mkdir()
+    file.write_text('{"prompt": "x"}\n')
+    given = [arc if word == "ARC" else word.replace("FILE", str(file)) for word in words]
+    assert main([*given, f"run.dry={dry}"]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_golds_that_are_there_are_imitated(arc: str, tmp_path: Path) -> None:
+    path = tmp_path / "arc" / "t1.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"program": "def transform(grid):\n    return grid\n"}))
+    for seed in range(20):
+        config = compose(["+stage=sft", arc, f"data.seed={seed}"]).config
+        held_out = any(task.id == "t1" for name in ("dev", "test") for task in build(config.data).splits()[name])
+        assert [problem.what for problem in data_problems(config)] == (
+            ["no task of split 'train' has a gold to imitate"] if held_out else []
+        )
+
+
+def baseline(folder: Path, *words: str) -> Path:
+    config = compose(["+stage=grpo", *words])
+    folder.mkdir()
+    (folder / "config.yaml").write_text(to_yaml(config))
+    manifest.begin(folder, "grpo", 0, [], "now")
+    manifest.update(folder, data={"test": {"fingerprint": build(config.config.data).fingerprint("test")}})
+    evaluation_path(folder, "after").parent.mkdir()
+    evaluation_path(folder, "after").touch()
+    return folder
+
+
+def test_a_baseline_measured_in_another_way_is_told_before_anything_starts(tmp_path: Path, arc: str) -> None:
+    folder = baseline(tmp_path / "run", arc)
+
+    def problems(*words: str) -> list[str]:
+        config = compose(["+stage=evaluate", f"evaluate.baseline={folder}", arc, *words]).config
+        return [problem.what for problem in preflight_problems(config, False)]
+
+    assert problems() == []
+    assert problems("evaluation.tasks=3", "sandbox.workers=1") == ["evaluation.tasks differs"]
+    for path in tmp_path.glob("arc/t*.json"):
+        path.write_text(path.read_text().replace("4", "5"))
+    assert problems() == ["it was evaluated on other tasks: those of 'test' are not the same"]
+    evaluation_path(folder, "after").unlink()
+    assert "it was not evaluated" in problems()

@@ -148,6 +148,12 @@ def test_a_directory_is_used_once(run, tmp_path: Path) -> None:
     assert kept == before and kept["status"] == "stopped"
 
 
+def test_a_run_that_was_refused_leaves_its_directory_to_the_next(run) -> None:
+    assert run("bad").code == 2
+    again = run("done")
+    assert again.code == 0 and "shrank" not in (again.directory / "log.txt").read_text()
+
+
 def test_inline_runs_in_this_process(tmp_path: Path) -> None:
     seen: list[tuple[int, RunContext]] = []
 

@@ -196,6 +196,8 @@ def test_auto_begins_where_nothing_is_and_where_a_run_stopped_before_its_first_c
 
 def test_auto_does_not_write_over_another_run(tmp_path: Path) -> None:
     root = run(tmp_path / "run", "seed=5", steps=())
+    assert begin(checked_options(root), root).notes == ("no checkpoint is there: the run begins",)  # It did nothing.
+    (root / "metrics.jsonl").touch()
     with pytest.raises(InputError, match="seed"):
         begin(checked_options(root), root)
     (root / "config.yaml").unlink()

@@ -1,5 +1,6 @@
 """A run directory belongs to a single run: a new name, locked while it runs, refused when it holds another."""
 
+import json
 import os
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.records.directory import OWN, claimed, default_directory, fresh, problem_with
+from rlvr_exp.records.directory import BEGUN, OWN, claimed, default_directory, fresh, problem_with
 
 NOW = datetime(2026, 1, 2, 3, 4, 5)
 
@@ -70,3 +71,34 @@ def test_the_lock_is_not_inherited(tmp_path: Path) -> None:
             assert os.path.exists(tmp_path / ".lock")
     finally:
         holder.communicate(b"\n")
+
+
+def begun(folder: Path, **summary: object) -> Path:
+    """A directory as a run leaves it that failed at its start."""
+    folder.mkdir()
+    for name in BEGUN:
+        (folder / name).write_text("old")
+    (folder / "summary.json").write_text(json.dumps({"status": "failed", "steps": 0} | summary))
+    return folder
+
+
+def test_a_run_that_never_started_leaves_its_directory_free(tmp_path: Path) -> None:
+    folder = begun(tmp_path / "run")
+    assert problem_with(folder) is None
+    with claimed(folder):
+        assert [path.name for path in folder.iterdir()] == [".lock"]
+
+
+@pytest.mark.parametrize(
+    "kept", ["metrics.jsonl", "evaluation", "mine.txt", "steps", "status", "summary.json", "config.yaml"]
+)
+def test_what_a_run_did_keeps_its_directory(kept: str, tmp_path: Path) -> None:
+    folder = begun(tmp_path / "run", **{"steps": {"steps": 1}, "status": {"status": "interrupted"}}.get(kept, {}))
+    if kept in BEGUN:
+        (folder / kept).unlink()
+    elif "." in kept or kept == "evaluation":
+        (folder / kept).write_text("")
+    before = sorted(path.name for path in folder.iterdir())
+    with pytest.raises(InputError, match="another run"), claimed(folder):
+        raise AssertionError
+    assert sorted(path.name for path in folder.iterdir()) == before

@@ -2,20 +2,16 @@
 
 from collections.abc import Iterable, Sequence
 
-from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.core.errors import InputError
+from rlvr_exp.launch.data_check import problem_formats, verifier_mismatch
 from rlvr_exp.tasks.base import Domain, Task
-from rlvr_exp.tasks.formats.rows import FORMATS, format_of
 from rlvr_exp.verifiers.base import Verifier
 
 
 def check_verifier_match(verifier: Verifier, tasks: Iterable[Task]) -> None:
     """Raises InputError where a verifier of ours does not take the problems; a user's own may take any."""
-    name = verifier.row_format or verifier.name
-    needed = sorted({form.name for task in tasks if (form := format_of(task.problem))})
-    if name not in FORMATS or not needed or needed == [name]:
-        return
-    allowed = " or ".join(f"verifier={other}" for other in needed)
-    raise InputError(InputProblem("verifier", "does not judge the problems of this data", name, allowed, "", allowed))
+    if problem := verifier_mismatch(verifier.row_format or verifier.name, problem_formats(tasks)):
+        raise InputError(problem)
 
 
 def all_tasks(domain: Domain) -> Sequence[Task]:

@@ -37,6 +37,7 @@ class Arc(Domain, options.Arc):
     """ARC tasks, from `path` or embedded where it is empty; without a `limit` in the order of the files."""
 
     name = "arc"
+    problem_format = "python_io"
 
     def __post_init__(self) -> None:
         self._source = Path(self.path) if self.path else EMBEDDED

@@ -56,6 +56,7 @@ class DafnyDomain(Domain, DafnyDataOptions):
     Where each example is a task of both roles, ids end in the role's name."""
 
     name = "dafny"
+    problem_format = "dafny"
 
     def __post_init__(self) -> None:
         self._source = Path(self.path) if self.path else EMBEDDED
