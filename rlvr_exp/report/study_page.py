@@ -47,15 +47,15 @@ def _arms(arms: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _metric(metric: str, arms: Sequence[Mapping[str, Any]]) -> str:
-    first = escape(arms[0]["name"])
-    heads = ("", "seeds", "before", "after", "change", f"against {first}", "0% &hellip; 100%")
-    rows = "".join(_arm(metric, arm) for arm in arms)
-    top = "".join(f"<th>{head}</th>" for head in heads)
+    heads = ("seeds, lowest to highest", "before", "after", "change", f"against {arms[0]['name']}")
+    rows = "".join(_arm(metric, arm, heads) for arm in arms)
+    top = "".join(f"<th>{escape(head)}</th>" for head in ("", *heads))
     title = f"<h3>{escape(TITLES.get(metric, words(metric)))}</h3>"
-    return f'{title}<div class="wide"><table class="rates"><tr>{top}</tr>{rows}</table></div>'
+    track = "<th>0% &hellip; 100%</th>"
+    return f'{title}<div class="wide"><table class="rates"><tr>{top}{track}</tr>{rows}</table></div>'
 
 
-def _arm(metric: str, arm: Mapping[str, Any]) -> str:
+def _arm(metric: str, arm: Mapping[str, Any], heads: Sequence[str]) -> str:
     before, after = (arm["rates"].get(f"{when}/{metric}") for when in ("before", "after"))
     each = (after or before or {}).get("of_seeds", ())
     spread = f" <small>{100 * min(each):.1f} to {100 * max(each):.1f}</small>" if len(each) > 1 else ""
@@ -63,9 +63,10 @@ def _arm(metric: str, arm: Mapping[str, Any]) -> str:
         f"{len(arm['runs'])}{spread}",
         *(rated(rate) for rate in (before, after)),
         *(changed(arm[key].get(metric)) for key in ("change", "against_first")),
-        track_of(before, after),
     )
-    return f"<tr><th>{escape(arm['name'])}</th>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+    labelled = zip(heads, cells, strict=True)
+    shown = "".join(f'<td data-label="{escape(head)}">{cell}</td>' for head, cell in labelled)
+    return f'<tr><th>{escape(arm["name"])}</th>{shown}<td class="trackcell">{track_of(before, after)}</td></tr>'
 
 
 def _jobs(jobs: Sequence[Mapping[str, Any]]) -> str:

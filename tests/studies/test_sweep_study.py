@@ -62,6 +62,8 @@ def test_the_page_links_to_its_runs_and_draws_the_arms(tmp_path, outcomes):
     page = Page((tmp_path / "study.html").read_text())
     assert [named["href"] for tag, named in page.tags if tag == "a"] == [f"{i}/report.html" for i in range(4)]
     assert ("b", "25.0%") in page.texts and ("th", "against algorithm.group_size=4") in page.texts
+    cells = [named["data-label"] for tag, named in page.tags if tag == "td" and "data-label" in named]
+    assert cells[:3] == ["seeds, lowest to highest", "before", "after"], "a phone shows no heads"
     assert list(page.charts["Reward, all runs"]["series"]) == ["algorithm.group_size=4", "algorithm.group_size=8"]
 
 
