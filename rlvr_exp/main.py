@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import sys
+import tempfile
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -234,6 +235,8 @@ def _directory(config: "Config") -> Path:
     from rlvr_exp.launch.resume import directory_of
     from rlvr_exp.records.directory import default_directory, scratch_directory
 
+    if config.run.trial:
+        return scratch_directory(Path(tempfile.gettempdir()))
     if not STAGES[str(config.stage)].reported and not config.run.dir:
         return scratch_directory(Path(getattr(config, str(config.stage)).run))
     return directory_of(config) or default_directory(config.stage, datetime.now())
@@ -268,6 +271,10 @@ def _sweep(line: CommandLine) -> int:
     configs = [job.checked.config for job in jobs]
     if any(config.run.dry for config in configs):
         return max(_dry(job.checked) for job in jobs)
+    if any(config.run.trial for config in configs):
+        raise InputError(
+            InputProblem("run.trial", "measures one run", "with --multirun", "", "", "drop one of the two")
+        )
     _refuse_what_cannot_run(configs)
     swept = [job.swept for job in jobs]
     resuming = any(config.run.resume for config in configs)

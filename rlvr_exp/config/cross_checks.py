@@ -27,6 +27,14 @@ def cross_check(config: Config) -> Iterator[InputProblem]:
         yield InputProblem(
             "run.resume", what, f"+stage={config.stage}", ", ".join(n for n, s in STAGES.items() if s.algorithm)
         )
+    if config.run.trial and (STAGES[config.stage].algorithm is None or config.run.resume):
+        what, got = (
+            "a trial is of a run that trains, from its first step",
+            config.run.resume or f"+stage={config.stage}",
+        )
+        yield InputProblem(
+            "run.trial", what, got, ", ".join(n for n, s in STAGES.items() if s.algorithm), "", "drop it"
+        )
     yield from of_ranks(config)
     yield from role_problems(config, lambda name: reads(config, name))
     if config.replay is not None and config.replay.breakpoint and not config.run.inline:

@@ -47,6 +47,8 @@ class Run:
     where it holds none; empty: a new run."""
     dry: bool = False
     """Compose, check and print the plan; run nothing."""
+    trial: bool = False
+    """Measure half a minute of the configured run on this machine, and say what the whole would take; keeps nothing."""
     inline: bool = False
     """Run in this process, for a debugger."""
     log_every_steps: int = option(1, low=1)

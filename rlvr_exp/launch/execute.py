@@ -87,7 +87,7 @@ def execute(checked: Checked, command: Sequence[str], directory: Path, inline: I
             (code, reason), rank = _inline(config, directory, inline), 0
         checksums.drop(directory)
         summary = read_summary(directory) or {"status": STATUS[code], "reason": reason}
-        if config.parallel.node == 0 and STAGES[config.stage].reported:
+        if config.parallel.node == 0 and STAGES[config.stage].reported and not config.run.trial:
             code, cause = _report(directory, code)
             summary = with_diagnosis(directory, summary, cause) if cause else summary
         _print_outcome(code, directory / log_name(rank), _page(config, directory), summary, message_stream(config))
@@ -217,14 +217,17 @@ def _lines(log: Path) -> list[str]:
     return log.read_text(encoding="utf-8", errors="replace").splitlines() if log.is_file() else []
 
 
-def _page(config: Config, directory: Path) -> Path:
-    """The page that the run wrote: its own, or that of the run that it is of; the directory where there is none."""
+def _page(config: Config, directory: Path) -> Path | None:
+    """The page that the run wrote: its own, or that of the run that it is of; the directory where there is none; None where
+    nothing is kept."""
+    if config.run.trial:
+        return None
     own = STAGES[str(config.stage)].reported
     page = (directory if own else Path(getattr(config, str(config.stage)).run)) / "report.html"
     return page if page.exists() else directory
 
 
-def _print_outcome(code: int, log: Path, page: Path, summary: dict[str, Any], out: TextIO) -> None:
+def _print_outcome(code: int, log: Path, page: Path | None, summary: dict[str, Any], out: TextIO) -> None:
     """Print the last lines for a person. `log`: of the process that decided how the run ended."""
     if code == FAULT and log.is_file():
         print(*_lines(log)[-TAIL:], sep="\n", file=sys.stderr)
@@ -240,4 +243,5 @@ def _print_outcome(code: int, log: Path, page: Path, summary: dict[str, Any], ou
         print(
             f"{metric}: {rose}{rate['value']:.1%} [{rate['low']:.1%}, {rate['high']:.1%}], {rate['n']} tasks", file=out
         )
-    print(f"completed: {page}", file=out, flush=True)
+    if page is not None:
+        print(f"completed: {page}", file=out, flush=True)

@@ -19,12 +19,18 @@ from rlvr_exp.stages.shared.fit import Training, fit, open_tracker
 from rlvr_exp.stages.shared.held_out import evaluate_and_save, evaluate_before, held_out_success, selection
 from rlvr_exp.stages.shared.role_options import algorithm_of, learner_options, learning_roles
 from rlvr_exp.stages.shared.rollout_feed import RolloutFeed, check_signal
+from rlvr_exp.stages.shared.trial import on_trial
 from rlvr_exp.training.rl_learner import RLLearner
+from rlvr_exp.training.step_clock import StepClock
 
 
 def run(config, context: RunContext) -> StageResult:
     with open_tracker(config, context) as tracker, build_components(config, context) as components:
         collector = collector_of(components, config, context)
+        if config.run.trial:
+            return on_trial(
+                components, config, context, lambda clock: train(components, config, context, collector, tracker, clock)
+            )
         before = context.before = evaluate_before(components, config, context)
         tracker.rates("before", 0, before)
         steps, final = train(components, config, context, collector, tracker)
@@ -61,9 +67,15 @@ def _rewards(config, roles: Sequence[str]) -> dict[str, Reward]:
 
 
 def train(
-    components: RunComponents, config, context: RunContext, collector: Collector, tracker: Tracker
+    components: RunComponents,
+    config,
+    context: RunContext,
+    collector: Collector,
+    tracker: Tracker,
+    clock: StepClock | None = None,
 ) -> tuple[int, dict[str, float]]:
-    """Update the policies for the configured steps; returns the steps done and the last row of metrics."""
+    """Update the policies for the configured steps, or until a trial's clock ends them; returns the steps done and the last
+    row of metrics."""
     learning = learning_roles(config, collector.environment.roles)
     feed = RolloutFeed(collector, components.verifier, context.directory)
     select = selection(components, config, context)
@@ -83,8 +95,9 @@ def train(
             shared=feed.metrics,
             parts={"feed": feed, **collector.parts},
         )
-        steps, final = fit(training, config, context, tracker)
-    check_signal(learners, steps, config.algorithm.max_steps)
+        steps, final = fit(training, config, context, tracker, clock)
+    if clock is None:
+        check_signal(learners, steps, config.algorithm.max_steps)
     return steps, final
 
 

@@ -28,13 +28,19 @@ from rlvr_exp.stages.shared.components import (
 )
 from rlvr_exp.stages.shared.fit import Training, fit, open_tracker
 from rlvr_exp.stages.shared.held_out import evaluate_and_save, evaluate_before, held_out_success, selection
+from rlvr_exp.stages.shared.trial import on_trial
 from rlvr_exp.training.loop import Measurement
 from rlvr_exp.training.sft_learner import GoldFeed, SFTLearner
+from rlvr_exp.training.step_clock import StepClock
 
 
 def run(config, context: RunContext) -> StageResult:
     with open_tracker(config, context) as tracker, build_components(config, context) as components:
         golds = golds_of(components, config, context)
+        if config.run.trial:
+            return on_trial(
+                components, config, context, lambda clock: train(components, config, context, tracker, golds, clock)
+            )
         before = context.before = {} if config.model.from_scratch else evaluate_before(components, config, context)
         tracker.rates("before", 0, before)
         steps, final = train(components, config, context, tracker, golds)
@@ -64,9 +70,15 @@ def golds_of(components: RunComponents, config, context: RunContext) -> tuple[Da
 
 
 def train(
-    components: RunComponents, config, context: RunContext, tracker: Tracker, golds: tuple[Dataset, Dataset]
+    components: RunComponents,
+    config,
+    context: RunContext,
+    tracker: Tracker,
+    golds: tuple[Dataset, Dataset],
+    clock: StepClock | None = None,
 ) -> tuple[int, dict[str, float]]:
-    """Train on tokenised golds for the configured steps; returns the steps done and the last row of metrics."""
+    """Train on tokenised golds for the configured steps, or until a trial's clock ends them; returns the steps done and the
+    last row of metrics."""
     algorithm, policy, (examples, held_out) = build(config.algorithm), components.policy, golds
     plan = batch_plan(config)
     select = selection(components, config, context)
@@ -96,7 +108,7 @@ def train(
             ],
             select=select,
         )
-        return fit(training, config, context, tracker)
+        return fit(training, config, context, tracker, clock)
 
 
 def batch_plan(config) -> Batches:

@@ -5,7 +5,7 @@ checkpoint may fall between them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from rlvr_exp.core.errors import Interrupted
@@ -19,6 +19,7 @@ from rlvr_exp.training.guards_trend import ResourceTrends
 from rlvr_exp.training.learner import Learner
 from rlvr_exp.training.row_log import RowLog
 from rlvr_exp.training.selection import Selection
+from rlvr_exp.training.step_clock import MEASURING, SAVING, UPDATING, StepClock
 
 
 class Feed(Protocol):
@@ -62,9 +63,11 @@ class Loop:
     checkpoints: Checkpoints
     contents: Contents
     seed: int
+    clock: StepClock = field(default_factory=StepClock)
 
     def run(self, done: int, steps: int) -> int:
-        """Train from step `done` to step `steps`, or to where the selection stops; returns the steps done.
+        """Train from step `done` to step `steps`, or to where the selection or a trial's clock stops; returns the steps
+        done.
 
         Raises:
             Interrupted: a stop was requested; a checkpoint is written first.
@@ -73,15 +76,17 @@ class Loop:
         for step in range(done, steps):
             if self.selection.stopped:
                 break
-            self._update(step)
-            done = step + 1
+            with self.clock.timed(UPDATING):
+                self._update(step)
+            done, last = step + 1, step + 1 == steps or self.clock.over()
             self._measure(done, steps)
             self.selection.consider(done)  # It may stop the run: then this step is the last, and has a row.
-            ended = done == steps or self.selection.stopped
-            if ended or self.log.due(done):
+            if last or self.selection.stopped or self.log.due(done):
                 self.log.write(done, steps, list(self.feed.rows), self.seed)
             self.selection.consider(done)  # By a metric of the row, where it selects by one.
-            self._save(done, steps)
+            self._save(done, steps, last or self.selection.stopped)
+            if last:
+                break
         return done
 
     def _update(self, step: int) -> None:
@@ -104,12 +109,12 @@ class Loop:
             self.context.progress(kind="note", text=line)
         for one in self.measurements:
             if one.due(step):
-                self.tracker.log(step, one.measure())
+                with self.clock.timed(MEASURING):
+                    self.tracker.log(step, one.measure())
 
-    def _save(self, step: int, steps: int) -> None:
+    def _save(self, step: int, steps: int, ended: bool) -> None:
         """Write a checkpoint where one is due, where the step is the best, where a stop was requested, and at the end."""
         self.context.steps = step  # Rows of metrics may be rarer than steps.
-        ended = step == steps or self.selection.stopped
         # All ranks stop at the same step, whenever each received the request; after the last step the evaluation stops.
         stopping = any_rank(self.context.interrupted) and not ended
         if ended:
@@ -117,7 +122,8 @@ class Loop:
                 learner.end()
         best = self.selection.is_best(step)
         if ended or stopping or best or self.checkpoints.due(step):
-            self.checkpoints.save(step, self.contents)
+            with self.clock.timed(SAVING):
+                self.checkpoints.save(step, self.contents)
         if best:
             self.checkpoints.mark_best(step)
         if stopping:

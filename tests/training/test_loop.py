@@ -18,6 +18,7 @@ from rlvr_exp.training.guards_trend import ResourceTrends
 from rlvr_exp.training.loop import Loop, Measurement
 from rlvr_exp.training.row_log import RowLog
 from rlvr_exp.training.selection import Selection
+from rlvr_exp.training.step_clock import StepClock
 
 METRIC = "reward/mean"
 
@@ -74,6 +75,7 @@ class Run:
         rows_every: int = 1,
         period: int = 1,
         learners: Sequence[str] = ("policy",),
+        clock: StepClock | None = None,
         **select,
     ):
         self.told: list[str] = []
@@ -99,6 +101,7 @@ class Run:
             checkpoints=self.checkpoints,
             contents=Contents(everyone, self.learners, {"select": self.selection}),
             seed=0,
+            clock=clock or StepClock(),
         )
 
     def run(self, done: int = 0) -> int:
@@ -233,3 +236,10 @@ def test_every_step_is_a_sign_of_life(tmp_path: Path) -> None:
     run.context.heartbeat = lambda: beats.append(run.learners["policy"].steps)
     run.run()
     assert beats[:3] == [0, 1, 2]
+
+
+def test_a_trial_ends_after_its_seconds_with_a_row_and_a_checkpoint(tmp_path: Path) -> None:
+    ticks = iter(range(1000))
+    run = Run(tmp_path, steps=50, clock=StepClock(3.0, lambda: float(next(ticks))))
+    assert run.run() == 4, "a step of one second that warms up, and three"
+    assert run.told[-3:] == ["row 4", "policy ends", "checkpoint 4"]

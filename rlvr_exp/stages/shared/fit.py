@@ -20,6 +20,7 @@ from rlvr_exp.training.learner import Learner
 from rlvr_exp.training.loop import Feed, Loop, Measurement
 from rlvr_exp.training.row_log import RowLog
 from rlvr_exp.training.selection import Selection
+from rlvr_exp.training.step_clock import StepClock
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,11 @@ def open_tracker(config, context: RunContext) -> Tracker:
     return Tracker(context.directory, build(config.tracking), resumed_step(context))
 
 
-def fit(training: Training, config, context: RunContext, tracker: Tracker) -> tuple[int, dict[str, float]]:
-    """Train from the current step to the last; the policies end at their best step where one is selected.
+def fit(
+    training: Training, config, context: RunContext, tracker: Tracker, clock: StepClock | None = None
+) -> tuple[int, dict[str, float]]:
+    """Train from the current step to the last; the policies end at their best step where one is selected. `clock`: of a trial,
+    which it ends.
 
     Returns:
         The steps done, including those before the checkpoint, and the last row of metrics.
@@ -78,8 +82,11 @@ def fit(training: Training, config, context: RunContext, tracker: Tracker) -> tu
         checkpoints=checkpoints,
         contents=contents,
         seed=config.seed,
+        clock=clock or StepClock(),
     )
     done = loop.run(done, config.algorithm.max_steps)
+    if clock is not None:
+        return done, tracker.last
     selection.check()
     if training.select.restore:
         _restore_best(selection, training.policies, config)
