@@ -34,6 +34,9 @@ class View(Protocol):
     def wait(self, name: str) -> None:
         """Work of unknown length has begun; it ends with the next call."""
 
+    def end_wait(self) -> None:
+        """Nothing is waited for any more."""
+
     def tick(self) -> None:
         """Time has passed."""
 
@@ -105,7 +108,8 @@ class Progress:
             for line in str(event["text"]).splitlines():
                 self._view.note(printable(line))
         elif kind == "reason":
-            self.reason = str(event["text"])
+            self.reason = str(event["text"])  # The last event of a run: what follows is its end.
+            self._view.end_wait()
         elif kind == "alarm":
             for line in str(event["text"]).splitlines():
                 print(printable(line), file=sys.stderr, flush=True)
@@ -129,6 +133,9 @@ class Plain:
 
     def wait(self, name: str) -> None:
         self._waiting, self._shown, self._time, self._name = name, False, self._clock(), ""
+
+    def end_wait(self) -> None:
+        self._waiting = ""
 
     def tick(self) -> None:
         now = self._clock()

@@ -40,20 +40,20 @@ class Bar:
         self._progress.start()
 
     def wait(self, name: str) -> None:
-        self._end_wait()
+        self.end_wait()
         self._waiting = self._progress.add_task(name, total=None)
 
     def tick(self) -> None:
         """The bar moves by itself."""
 
     def work(self, name: str, done: int, total: int, text: str) -> None:
-        self._end_wait()
+        self.end_wait()
         if name not in self._tasks:
             self._tasks[name] = self._progress.add_task(name, total=total or None)
         self._progress.figures = text
         self._progress.update(self._tasks[name], completed=done, total=total or None)
 
-    def _end_wait(self) -> None:
+    def end_wait(self) -> None:
         if self._waiting is not None:
             self._progress.remove_task(self._waiting)
             self._waiting = None

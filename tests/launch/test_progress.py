@@ -95,6 +95,18 @@ def test_a_wait_is_shown_while_nothing_else_is_sent(monkeypatch):
     assert out.getvalue().startswith("imports ...  [0:0")
 
 
+@pytest.mark.parametrize("tty", [False, True])
+def test_nothing_is_waited_for_once_the_stage_has_ended(tty):
+    progress = Progress(1, "report", tty=tty, out=io.StringIO())
+    progress.event({"kind": "wait", "name": "starting: imports"})
+    progress.event({"kind": "note", "text": "diagnosis: none"})
+    waits = (lambda: progress._view._waiting is not None) if tty else (lambda: bool(progress._view._waiting))
+    assert waits(), "a note may be of what goes on"
+    progress.event({"kind": "reason", "text": ""})
+    assert not waits()
+    progress.close()
+
+
 def test_on_a_terminal_a_wait_goes_when_work_of_known_length_comes():
     out = io.StringIO()
     progress = Progress(1, "grpo", tty=True, out=out)
