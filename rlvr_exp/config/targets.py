@@ -78,10 +78,20 @@ def _options(cls: type, target: str) -> list[tuple[str, Any, dataclasses.Field]]
         )
         raise NoSchema(InputProblem("_target_", what, target, "", "", remedy))
     try:
-        hints = typing.get_type_hints(cls)
+        hints = _declared_types(cls)
     except NameError as fault:
         raise NoSchema(InputProblem("_target_", f"a type of the class is unknown: {fault}", target)) from fault
     return [(spec.name, hints[spec.name], copy.copy(spec)) for spec in specs]
+
+
+def _declared_types(cls: type) -> dict[str, Any]:
+    """Types of a class's fields where they are declared: a class between may annotate a name without declaring a field."""
+    hints: dict[str, Any] = {}
+    for part in reversed(cls.__mro__):
+        if "__dataclass_fields__" in vars(part):
+            own = vars(part).get("__annotations__", {})
+            hints |= {name: hint for name, hint in typing.get_type_hints(part).items() if name in own}
+    return hints
 
 
 def _takes(cls: type, name: str) -> bool:

@@ -1,10 +1,12 @@
 import dataclasses
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from arc_samples import many, simple, write_folder, write_rows, write_two_files
 
+import rlvr_exp
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.evaluation.leakage import apart
 from rlvr_exp.tasks.arc import grid, prompt
@@ -199,3 +201,13 @@ def test_real_tasks_are_kept_apart_by_their_pairs(tmp_path: Path) -> None:
     domain = Arc(str(tmp_path))
     splits = domain.splits()
     assert apart(domain, splits["train"], splits["test"]).left_out == {"a": "z"}
+
+
+def test_the_row_of_the_page_has_a_gold_that_solves_it(tmp_path: Path) -> None:
+    page = (Path(rlvr_exp.__file__).parent / "docs" / "arc.md").read_text()
+    row = re.search(r"<!-- row: gold -->\n```json\n(.*?)```", page, re.DOTALL)[1]
+    (tmp_path / "train.jsonl").write_text(row)
+    (task,) = Arc(str(tmp_path)).splits()["train"]
+    names: dict[str, Any] = {}
+    exec(task.gold, names)
+    assert task.id == "flip" and all(names["solve"](*case.args) == case.expected for case in task.problem.cases)

@@ -1,0 +1,69 @@
+"""The page on classes outside the project, followed to the letter: every kind is checked, and all of them train at once."""
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from program import ENVIRONMENT, PROGRAM
+from test_adding import follow
+
+from rlvr_exp.config import build, compose
+from rlvr_exp.config.compose import compose_lenient
+from rlvr_exp.config.help import options_page
+
+PAGE = "rlvr_exp/docs/own_classes.md"
+TEXT = (Path(__file__).parents[2] / PAGE).read_text()
+KINDS = re.findall(r"<!-- steps: own (\w+) -->", TEXT)
+WORDS = shlex.split(re.search(r"python -m rlvr_exp (\+stage=grpo.*?)\n\n", TEXT, re.DOTALL)[1].replace("\\\n", " "))
+OPTIONS = {
+    "data": ("largest=9", 9, "largest=7"),
+    "verifier": ("most_characters=9", 9, "most_characters=0"),
+    "environment": ("attempts=3", 3, "attempts=1"),
+    "curriculum": ("share=0.25", 0.25, "share=0"),
+    "algorithm": ("most=2", 2, "most=0"),
+    "optimizer": ("alpha=0.5", 0.5, "alpha=1"),
+    "scheduler": ("ends_at=0.25", 0.25, "ends_at=2"),
+    "tracking": ("file=x.txt", "x.txt", "file=[1]"),
+}
+"""Of each kind: an option, its value, and a value that is refused."""
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    assert [follow(tmp_path, f"own {kind}", PAGE) for kind in KINDS] == [2] * len(KINDS)
+    return tmp_path
+
+
+def test_each_kind_has_options_help_and_checks_of_its_own(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(own)
+    assert set(KINDS) == set(OPTIONS)
+    given = [f"{kind}.{good}" for kind, (good, _, _) in OPTIONS.items()]
+    config = compose([*WORDS, *given]).config
+    for kind, (good, value, bad) in OPTIONS.items():
+        name = good.partition("=")[0]
+        assert getattr(getattr(config, kind), name) == value and f"{kind}.{name}=" in options_page(WORDS, [f"{kind}."])
+        (problem,) = compose_lenient([*WORDS, f"{kind}.{bad}"]).problems
+        assert problem.where == f"{kind}.{name}"
+    tasks = build(config.data).splits()["train"]
+    curriculum = build(config.curriculum, tasks=tasks, seed=0)
+    assert [task.id for task in curriculum.pick(0, 2)] == ["add_0", "add_0"], "a quarter of five tasks"
+
+
+@pytest.mark.slow
+def test_all_of_them_train_at_once(own: Path) -> None:
+    done = subprocess.run(
+        [*PROGRAM, *WORDS, "run.dir=run", "evaluation.tasks=2"],
+        cwd=own, env=ENVIRONMENT, capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    summary = json.loads((own / "run" / "summary.json").read_text())
+    assert (summary["status"], summary["steps"], summary["after"]["pass_at_1"]["n"]) == ("completed", 3, 2)
+    lines = (own / "run" / "lines.txt").read_text().splitlines()
+    assert [line.split()[0] for line in lines if "reward/mean=" in line] == ["1", "2", "3"]
+    config = (own / "run" / "config.yaml").read_text()
+    assert all(name in config for name in ("sums.Sums", "lenient.Lenient", "bounded.Bounded", f"{own}/own"))
