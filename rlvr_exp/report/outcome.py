@@ -130,7 +130,7 @@ def changed(change: Any) -> str:
     kind = "up" if low > 0 else "down" if high < 0 else "level"
     return (
         f'<b class="{kind}">{value:+.1f} points</b> <small>{low:+.1f} to {high:+.1f}; '
-        f"{change['won']} tasks won, {change['lost']} lost</small>"
+        f"tasks won: {change['won']}, lost: {change['lost']}</small>"
     )
 
 

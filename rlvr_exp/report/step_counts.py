@@ -11,6 +11,7 @@ from statistics import fmean
 
 from rlvr_exp.records.rollout_files import EvalSample, RolloutRow
 from rlvr_exp.tasks.base import Task
+from rlvr_exp.verifiers.base import PROMPT_TOO_LONG
 
 KINDS = (
     "one_text",
@@ -80,6 +81,11 @@ class StepCounts:
         return min(self.samples, self.met(*verdicts) + self.empty)
 
 
+def is_empty(row: RolloutRow) -> bool:
+    """Without a text, though the policy was asked."""
+    return not row.completion.text.strip() and row.verdict.bucket != PROMPT_TOO_LONG
+
+
 def is_cheat(row: RolloutRow) -> bool:
     """Rejected, and not for a changed program: an annotator gains nothing by changing the writer's code."""
     return row.verdict.outcome == "rejected" and row.verdict.rule != "program-changed"
@@ -101,7 +107,7 @@ def count_step(step: int, rows: Iterable[RolloutRow]) -> StepCounts:
         verdicts=Counter(row.verdict.bucket or row.verdict.outcome for row in own),
         cheats=sum(map(is_cheat, own)),
         truncated=sum(row.completion.truncated for row in own),
-        empty=sum(not row.completion.text.strip() for row in own),
+        empty=sum(is_empty(row) for row in own),
         families=_passed(own, lambda task: task.family),
         tasks=_passed(own, lambda task: task.id),
         group_success=[fmean(group) for group in judged if group],

@@ -1,6 +1,7 @@
 """Sicknesses that were met in real runs of 15 steps, kept as numbers, and in memory those that need no run."""
 
 import random
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kept_runs import KEPT, kept
 from sick_world import World
-from sicknesses import one_text
+from sicknesses import failing, one_text
 
 from rlvr_exp.report.data import evidence
 from rlvr_exp.report.diagnosis import Diagnosis, diagnose
@@ -126,3 +127,9 @@ def test_the_metrics_of_a_role_are_evidence():
 def test_a_run_that_took_no_step_has_no_option_to_blame():
     cold = {"stage": "grpo", "algorithm": {"temperature": 0.01}}
     assert diagnose(Evidence(config=cold, summary={"status": "failed", "steps": 0})).findings == ()
+
+
+def test_prompts_that_never_reach_the_policy_are_no_empty_answers_and_no_failures_alike():
+    unasked = World(garbled=failing("prompt_too_long", completion="")).evidence()
+    measured_alone = replace(unasked, metrics=[], step_counts=[], rollouts=[], change={})
+    assert causes(diagnose(measured_alone)) == ["prompts_too_long"]

@@ -69,7 +69,7 @@ def test_the_table_holds_the_rates_their_intervals_and_the_paired_change(whole):
     greedy = re.sub("<.*?>", " ", rows[1])
     assert greedy.startswith("pass@1, greedy") and "41.7%" in greedy and "58.3%" in greedy
     assert f"{100 * rate['low']:.1f} to {100 * rate['high']:.1f}" in greedy
-    assert f"+16.7 points   {100 * change['low']:+.1f} to {100 * change['high']:+.1f}; 5 tasks won, 3 lost" in greedy
+    assert f"+16.7 points   {100 * change['low']:+.1f} to {100 * change['high']:+.1f}; tasks won: 5, lost: 3" in greedy
 
 
 @pytest.mark.parametrize("title, metric", [("Reward", "reward/mean"), ("KL to the reference", "kl")])
@@ -177,7 +177,7 @@ def test_the_difference_to_a_baseline_is_shown_with_its_interval(tmp_path):
     write_json(tmp_path / "summary.json", {"stage": "evaluate", "metrics": {"difference/pass_at_1": change, "x": 1.0}})
     page = report(tmp_path)
     assert ("b", "-10.0 points") in page.texts and ("th", "change against runs/other") in page.texts
-    assert ("small", "-15.0 to -5.0; 10 tasks won, 50 lost") in page.texts
+    assert ("small", "-15.0 to -5.0; tasks won: 10, lost: 50") in page.texts
 
 
 def test_an_empty_directory_gives_an_empty_page_and_a_missing_one_an_error(tmp_path):

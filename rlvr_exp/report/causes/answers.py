@@ -9,6 +9,7 @@ from rlvr_exp.records.rollout_files import RolloutRow
 from rlvr_exp.report.cause import Cause, Counted, Sign, Weight, weigh
 from rlvr_exp.report.causes.verdicts import SOLVES, is_program
 from rlvr_exp.report.evidence import OFF, Evidence, Share, beginning, share
+from rlvr_exp.report.step_counts import is_empty
 
 ONE_TEXT = (0.85, 0.7)
 """(blocks, holds back): share of groups whose completions are one text."""
@@ -162,7 +163,7 @@ OF_DRAWS = (
         "Answers are drawn nearly at random: algorithm.temperature={option[algorithm.temperature]}",
         "{share} completions of the first steps hold no program. First verdicts in training: {verdicts}.",
         "A temperature near 1 is the policy's own distribution.", (0.4, 0.4)),
-    Cause("empty", Counted(lambda one: one.empty, lambda row: not row.completion.text.strip()),
+    Cause("empty", Counted(lambda one: one.empty, is_empty),
         "Empty answers: {share} completions hold no text",
         "The policy ends its answer at once, so there is nothing to judge.",
         "Look at the end-of-text token, at model.chat_template and at algorithm.stop={option[algorithm.stop]}: a stop "

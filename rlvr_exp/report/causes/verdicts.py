@@ -26,7 +26,6 @@ LIMITS = {
     "output_limit": "sandbox.output_kb",
     "runtime_error": "the packages that candidates may import (verifier.packages)",
     "resolve": "the names that the prompt gives",
-    "prompt_too_long": "model.max_prompt_tokens",
 }
 """Buckets that are not about right or wrong, and the options that cause them."""
 ENDED = ("timeout", "memory", "output_limit")
