@@ -153,3 +153,17 @@ def test_a_reader_that_leaves_early_is_no_failure() -> None:
     line = f"set -o pipefail; {sys.executable} -m rlvr_exp +stage=grpo --help | head -1"
     said = subprocess.run(["bash", "-c", line], cwd=ROOT, capture_output=True, text=True, check=False)
     assert said.returncode == 0 and said.stderr == "" and said.stdout.startswith("python -m rlvr_exp")
+
+
+def test_an_inline_run_begins_in_the_environment_of_a_child(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen: list[str] = []
+
+    def stage(*_: object) -> int:
+        seen.append(os.environ["OMP_NUM_THREADS"])
+        return 3
+
+    monkeypatch.setattr("rlvr_exp.main._inline", lambda: seen.append(os.environ["OMP_WAIT_POLICY"]) or stage)
+    words = ["+stage=verify", "verify.input=samples", "run.inline=true", "parallel.threads=3", f"run.dir={tmp_path}"]
+    assert main(words) == 3 and seen == ["PASSIVE", "3"]

@@ -11,7 +11,7 @@ import pytest
 from program import ENVIRONMENT, PROGRAM
 from test_adding import follow
 
-from rlvr_exp.config import build, compose
+from rlvr_exp.config import build, compose, load, to_yaml
 from rlvr_exp.config.compose import compose_lenient
 from rlvr_exp.config.help import options_page
 
@@ -43,7 +43,10 @@ def test_each_kind_has_options_help_and_checks_of_its_own(own: Path, monkeypatch
     monkeypatch.chdir(own)
     assert set(KINDS) == set(OPTIONS)
     given = [f"{kind}.{good}" for kind, (good, _, _) in OPTIONS.items()]
-    config = compose([*WORDS, *given]).config
+    checked = compose([*WORDS, *given])
+    config = checked.config
+    (own / "config.yaml").write_text(to_yaml(checked))
+    assert load(own / "config.yaml") == config, "as the child reads it"
     for kind, (good, value, bad) in OPTIONS.items():
         name = good.partition("=")[0]
         assert getattr(getattr(config, kind), name) == value and f"{kind}.{name}=" in options_page(WORDS, [f"{kind}."])
