@@ -31,9 +31,16 @@ def as_json(problem: Any) -> Any:
     return replace(problem, cases=cases)
 
 
-@pytest.mark.parametrize("name", [*ROWS, "quixbugs"])
-@pytest.mark.parametrize("judge", ["pytest", "python_io"])
-def test_rows_are_the_tasks(name: str, judge: str, tmp_path: Path) -> None:
+PROGRAMS = ("human_eval", "human_eval_plus", "canitedit", "edit_eval")
+"""Sets whose samples have tests that are programs, not arguments and values."""
+SETS = [*ROWS, "quixbugs"]
+
+
+@pytest.mark.parametrize(
+    ("judge", "name"),
+    [*(("pytest", name) for name in SETS), *(("python_io", name) for name in SETS if name not in PROGRAMS)],
+)
+def test_rows_are_the_tasks(judge: str, name: str, tmp_path: Path) -> None:
     write_set(tmp_path / "set", name)
     domain = Code(str(tmp_path / "set"), judge=judge)
     tasks = [task for found in domain.splits().values() for task in found]
@@ -45,6 +52,14 @@ def test_rows_are_the_tasks(name: str, judge: str, tmp_path: Path) -> None:
         for n, text in enumerate(task.negatives)
     ]
     assert sorted(((row.id, row.problem, row.candidate) for row in rows), key=str) == sorted(wanted, key=str)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_set_without_cases_is_refused_for_a_verifier_that_judges_by_them(name: str, tmp_path: Path) -> None:
+    write_set(tmp_path / "set", name)
+    with pytest.raises(InputError, match="verifier=pytest"):
+        converted(tmp_path / "set", tmp_path, judge="python_io")
+    assert not (tmp_path / "rows.jsonl").exists()
 
 
 def test_values_that_json_has_not_are_python_literals(tmp_path: Path) -> None:
