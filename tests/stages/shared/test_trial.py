@@ -63,7 +63,7 @@ def test_a_trial_is_of_a_run_that_trains() -> None:
     assert compose_lenient(["+stage=sft", "run.trial=true"]).problems == ()
 
 
-@pytest.mark.parametrize("stage", ["grpo", "sft"])
+@pytest.mark.parametrize("stage", ["grpo", pytest.param("sft", marks=pytest.mark.slow)])
 def test_a_trial_says_what_the_run_would_cost_and_keeps_nothing(tmp_path: Path, stage: str) -> None:
     (tmp_path / "tmp").mkdir()
     done = subprocess.run(
