@@ -167,11 +167,11 @@ def _checked(line: CommandLine, to_run: bool = False) -> "Checked":
 
     checked = compose_lenient(line.words)
     if line.problems or checked.problems:
-        raise InputError(*line.problems, *checked.problems, *(_beside(checked) if to_run else ()))
+        raise InputError(*line.problems, *checked.problems, *(_machine_problems(checked) if to_run else ()))
     return checked
 
 
-def _beside(checked: "Checked") -> Iterator[InputProblem]:
+def _machine_problems(checked: "Checked") -> Iterator[InputProblem]:
     """What would keep a faulty configuration from starting besides its faults: in nodes that have none, since a default
     stands in for what is refused."""
     from rlvr_exp.config.stages import STAGES

@@ -27,14 +27,12 @@ def cross_check(config: Config) -> Iterator[InputProblem]:
         yield InputProblem(
             "run.resume", what, f"+stage={config.stage}", ", ".join(n for n, s in STAGES.items() if s.algorithm)
         )
-    if config.run.trial and (STAGES[config.stage].algorithm is None or config.run.resume):
-        what, got = (
-            "a trial is of a run that trains, from its first step",
-            config.run.resume or f"+stage={config.stage}",
-        )
-        yield InputProblem(
-            "run.trial", what, got, ", ".join(n for n, s in STAGES.items() if s.algorithm), "", "drop it"
-        )
+    if config.run.trial and (STAGES[config.stage].algorithm is None or config.run.resume or config.parallel.nodes > 1):
+        what, got = "a trial is of a run that trains, from its first step, on one machine", f"+stage={config.stage}"
+        got += f", run.resume={config.run.resume}" * bool(config.run.resume)
+        got += f", parallel.nodes={config.parallel.nodes}" * (config.parallel.nodes > 1)
+        allowed = ", ".join(name for name, stage in STAGES.items() if stage.algorithm)
+        yield InputProblem("run.trial", what, got, allowed, "", "drop it")
     yield from of_ranks(config)
     yield from role_problems(config, lambda name: reads(config, name))
     if config.replay is not None and config.replay.breakpoint and not config.run.inline:

@@ -8,12 +8,10 @@ from statistics import fmean
 import torch
 
 COUNTERS = Path("/sys/class/powercap")
-JOULES_AN_HOUR = 3.6e6
-"""Of a kilowatt."""
 
 
 class EnergyMeter:
-    """Energy since it was made. GPUs are sampled by `sample`, counters are read at both ends.
+    """Energy since it was made. GPUs are sampled by `sample`, while they work; counters are read at both ends.
 
     Args:
         counters: folder of the kernel's powercap zones.

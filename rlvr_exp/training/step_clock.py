@@ -17,10 +17,16 @@ class StepClock:
     Args:
         limit_s: seconds of updates, after the first, which warms up, that end a trial; 0: none.
         now: a clock that never goes back, in seconds.
+        after: called after each part, such as to read a meter.
     """
 
-    def __init__(self, limit_s: float = 0.0, now: Callable[[], float] = time.perf_counter):
-        self._limit, self._now = limit_s, now
+    def __init__(
+        self,
+        limit_s: float = 0.0,
+        now: Callable[[], float] = time.perf_counter,
+        after: Callable[[], None] = lambda: None,
+    ):
+        self._limit, self._now, self._after = limit_s, now, after
         self.seconds: dict[str, list[float]] = defaultdict(list)
         """Of every time that a part was done, by its name."""
 
@@ -29,6 +35,7 @@ class StepClock:
         start = self._now()
         yield
         self.seconds[part].append(self._now() - start)
+        self._after()
 
     @property
     def counted(self) -> list[float]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvr_exp.training.step_clock import FEWEST, UPDATING, StepClock
+from rlvr_exp.training.step_clock import FEWEST, SAVING, UPDATING, StepClock
 
 
 def clocked(seconds: list[float], limit: float) -> tuple[StepClock, list[bool]]:
@@ -26,6 +26,15 @@ def test_a_trial_ends_once_its_steps_after_the_first_took_long_enough(seconds: l
     assert clock.seconds[UPDATING] == pytest.approx(seconds)
     assert over == [n >= FEWEST and sum(seconds[1 : n + 1]) >= limit for n in range(len(seconds))]
     assert clock.counted == pytest.approx(seconds[1:] or seconds)
+
+
+def test_a_meter_is_read_after_each_part_while_its_machine_is_warm() -> None:
+    read: list[str] = []
+    clock = StepClock(after=lambda: read.append("read"))
+    for part in (UPDATING, SAVING):
+        with clock.timed(part):
+            read.append(part)
+    assert read == [UPDATING, "read", SAVING, "read"]
 
 
 def test_a_run_has_no_limit() -> None:

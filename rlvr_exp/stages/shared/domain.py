@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from rlvr_exp.config import Config, build
 from rlvr_exp.core.errors import RlvrError
@@ -14,14 +15,15 @@ from rlvr_exp.tasks.dafny.role_examples import RoleExample
 from rlvr_exp.verifiers.dafny.resolver import Resolver
 from rlvr_exp.verifiers.dafny.usable import UsableCheck
 
-Faults = dict[RoleExample, str]
-"""What Dafny says of a gold; empty where it passes."""
-Once = Callable[[Callable[[], Faults]], Faults]
+Golds = dict[str, Any]
+"""`checked`: how many golds Dafny was asked for; `left_out`: those that do not pass, each with the reason."""
+Once = Callable[[Callable[[], Golds]], Golds]
 """Calls a function in one process, and gives its result to all."""
 
 
 def build_domain(config: Config, context: RunContext, once: Once = lambda find: find()) -> Domain:
-    """The domain of the `data` node; where `data.usable=check` without the tasks whose gold does not pass.
+    """The domain of the `data` node; where `data.usable=check` without the tasks whose gold does not pass. A resumed run
+    leaves out the same tasks: a busy machine may end a proof that it had finished before.
 
     Raises:
         InputError: the data are faulty.
@@ -30,20 +32,30 @@ def build_domain(config: Config, context: RunContext, once: Once = lambda find: 
     domain = build(config.data)
     if not isinstance(domain, DafnyDomain) or domain.usable != "check":
         return domain
-    known = once(lambda: _faults(domain, config, context))
-    found = domain.checked(lambda parts: [known[part] for part in parts])
-    left_out = {f"{part.example.id}/{part.role}": fault for part, fault in known.items() if fault}
-    manifest.update(context.directory, golds={"checked": len(known), "left_out": left_out})
+    golds = once(lambda: _recorded(context) or _golds(domain, config, context))
+    manifest.update(context.directory, golds=golds)
+    left_out = golds["left_out"]
     reasons = Counter(fault.partition(":")[0] for fault in left_out.values()).most_common()
     shown = "".join(f"\n  {count} {reason}" for reason, count in reasons)
-    text = f"golds: {len(known) - len(left_out)} of {len(known)} are proved, the others are left out{shown}"
-    context.progress(kind="note", text=text)
-    return found
+    passed = golds["checked"] - len(left_out)
+    context.progress(
+        kind="note", text=f"golds: {passed} of {golds['checked']} are proved, the others are left out{shown}"
+    )
+    return domain.checked(lambda parts: [left_out.get(_name(part), "") for part in parts])
 
 
-def _faults(domain: DafnyDomain, config: Config, context: RunContext) -> Faults:
-    """Of every gold that is asked for until each split is full."""
-    known: Faults = {}
+def _recorded(context: RunContext) -> Golds:
+    """Of the run that is resumed; empty for a new one."""
+    return manifest.section(context.directory, "golds") if manifest.resumed_from(context.directory) else {}
+
+
+def _name(part: RoleExample) -> str:
+    return f"{part.example.id}/{part.role}"
+
+
+def _golds(domain: DafnyDomain, config: Config, context: RunContext) -> Golds:
+    """What Dafny says of every gold that is asked for until each split is full."""
+    known: dict[str, str] = {}
 
     def proved(done: int, total: int) -> None:
         context.progress(kind="phase", name="prove golds", done=done, total=total)
@@ -58,10 +70,10 @@ def _faults(domain: DafnyDomain, config: Config, context: RunContext) -> Faults:
             def check(parts: Sequence[RoleExample]) -> list[str]:
                 usable.ask(part.example.gold for part in parts)
                 faults = [usable(part.example, part.role) for part in parts]
-                known.update(zip(parts, faults, strict=True))
+                known.update(zip(map(_name, parts), faults, strict=True))
                 return faults
 
             domain.checked(check).splits()
     except Lost as fault:
         raise RlvrError(f"{fault}: run the command again, what is proved by now is cached") from fault
-    return known
+    return {"checked": len(known), "left_out": {name: fault for name, fault in known.items() if fault}}

@@ -12,7 +12,7 @@ from rlvr_exp.models.zero3 import gathered_weights
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.records.fingerprint import run_fingerprint
 from rlvr_exp.records.manifest import resumed_from
-from rlvr_exp.records.tracking import Tracker
+from rlvr_exp.records.tracking import Files, Tracker
 from rlvr_exp.training.checkpoint_weights import Policies, placed
 from rlvr_exp.training.checkpoints import Checkpoints, Contents, restore
 from rlvr_exp.training.guards_trend import ResourceTrends
@@ -42,8 +42,10 @@ class Training:
 
 
 def open_tracker(config, context: RunContext) -> Tracker:
-    """The tracker of a run that trains, opened before its first evaluation and closed after its last."""
-    return Tracker(context.directory, build(config.tracking), resumed_step(context))
+    """The tracker of a run that trains, opened before its first evaluation and closed after its last; of a trial, which keeps
+    nothing, without a viewer."""
+    sink = Files() if config.run.trial else build(config.tracking)
+    return Tracker(context.directory, sink, resumed_step(context))
 
 
 def fit(

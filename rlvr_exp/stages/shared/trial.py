@@ -47,16 +47,16 @@ def on_trial(
     components: RunComponents, config, context: RunContext, train: Callable[[StepClock], tuple[int, dict[str, float]]]
 ) -> StageResult:
     """Answer some held-out tasks, train for `SECONDS`, and tell what the configured run would cost."""
-    meter, clock = EnergyMeter(), StepClock(SECONDS)
+    meter = EnergyMeter()
+    clock = StepClock(SECONDS, after=meter.sample)
     answer = _seconds_an_answer(components, config)
-    meter.sample()
     began = time.perf_counter()
     steps, _ = train(clock)
-    meter.sample()
     ready = time.perf_counter() - began - sum(map(sum, clock.seconds.values()))
     cost = cost_of(config, clock, answer, ready, len(components.held_out))
     rows = list(read_metrics(context.directory))
-    lines = [*told(cost, len(clock.counted)), *tokens(rows, clock), *memory(), energy(meter.kilowatts(), cost)]
+    lines = [*cost_lines(cost, len(clock.counted)), *token_lines(rows, clock), *memory_lines()]
+    lines.append(energy_line(meter.kilowatts(), cost))
     context.progress(kind="note", text="\n".join([f"trial on {where()}, of which nothing is kept:", *lines]))
     return StageResult(before={}, after={}, metrics={"trial/seconds": cost.seconds}, steps=steps)
 
@@ -94,14 +94,14 @@ def _answers(samples: int, config) -> int:
     return samples + config.evaluation.greedy
 
 
-def told(cost: Cost, counted: int) -> Iterator[str]:
+def cost_lines(cost: Cost, counted: int) -> Iterator[str]:
     yield f"  steps        {cost.step:.2f} s each, of {counted}: {3600 / cost.step:,.0f} an hour"
     yield f"  evaluation   {spell(cost.evaluation)} before and after; {spell(cost.selection)} to look for the best step"
     yield f"  checkpoints  {spell(cost.checkpoints)}"
     yield f"  the run      {cost.steps} steps: about {spell(cost.seconds)}"
 
 
-def tokens(rows: Sequence[Mapping[str, float]], clock: StepClock) -> Iterator[str]:
+def token_lines(rows: Sequence[Mapping[str, float]], clock: StepClock) -> Iterator[str]:
     """Tokens a second: of a policy those that it samples, of imitation those that it is shown."""
     for name in sorted({name for row in rows for name in row if name.endswith(RATES)}):
         role = name.removeprefix("time/").removesuffix(RATES).strip("/")
@@ -111,7 +111,7 @@ def tokens(rows: Sequence[Mapping[str, float]], clock: StepClock) -> Iterator[st
         yield f"  tokens       {(rows[-1][SEEN] - rows[0][SEEN]) / sum(clock.counted):,.0f} trained on a second"
 
 
-def memory() -> Iterator[str]:
+def memory_lines() -> Iterator[str]:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     yield f"  memory       {peak:.2f} GiB of this process at its peak"
     for index in range(torch.cuda.device_count()):
@@ -119,7 +119,7 @@ def memory() -> Iterator[str]:
         yield f"  memory       {used / 2**30:.2f} of {total / 2**30:.2f} GiB of device {index} at its peak"
 
 
-def energy(kilowatts: Mapping[str, float], cost: Cost) -> str:
+def energy_line(kilowatts: Mapping[str, float], cost: Cost) -> str:
     if not kilowatts:
         return "  energy       cannot be read on this machine"
     parts = ", ".join(f"{1000 * power:.0f} W of the {part}" for part, power in kilowatts.items())

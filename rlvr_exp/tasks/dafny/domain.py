@@ -71,6 +71,8 @@ class DafnyDomain(Domain, DafnyDataOptions):
         """The same tasks without those that the check refuses; with a `limit`, others of the data take their place."""
         found = copy(self)
         found._check, found._refused, found._unchecked = check, {}, self
+        for chosen in ("_tasks", "_solved"):  # Of the unchecked tasks, where they have been read.
+            found.__dict__.pop(chosen, None)
         return found
 
     def fingerprint(self, split: str) -> str:
@@ -81,7 +83,9 @@ class DafnyDomain(Domain, DafnyDataOptions):
         return self._tasks
 
     def left_out(self) -> Mapping[str, str]:
-        faults = self._faults if self._check is None or not self._tasks else self._faults | self._refused
+        if self._check is not None:
+            self.splits()  # Which golds are refused is known once the tasks are chosen.
+        faults = self._faults | self._refused
         return {**self._data.left_out, **{self._id(part): why for part, why in faults.items()}}
 
     def task_prompt(self, task: Task) -> str:

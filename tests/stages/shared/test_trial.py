@@ -9,7 +9,11 @@ import pytest
 from program import ENVIRONMENT, PROGRAM
 
 from rlvr_exp.config.compose import compose, compose_lenient
-from rlvr_exp.stages.shared.trial import cost_of, energy, spell, tokens
+from rlvr_exp.records import manifest
+from rlvr_exp.records.context import RunContext
+from rlvr_exp.records.tracking import Files
+from rlvr_exp.stages.shared.fit import open_tracker
+from rlvr_exp.stages.shared.trial import cost_of, energy_line, spell, token_lines
 from rlvr_exp.training.step_clock import MEASURING, SAVING, UPDATING, StepClock
 
 
@@ -40,17 +44,17 @@ def test_power_becomes_energy_of_the_whole_run() -> None:
     config = compose(["+stage=grpo", "algorithm.max_steps=3600", "run.select.times=0"]).config
     cost = cost_of(config, measured(**{UPDATING: [1.0, 1.0]}), answer=0.0, start=0.0, held_out=1)
     assert (
-        energy({"GPUs": 0.4, "processor": 0.1}, cost)
+        energy_line({"GPUs": 0.4, "processor": 0.1}, cost)
         == "  energy       0.5 kWh, at 400 W of the GPUs, 100 W of the processor"
     )
-    assert "cannot be read" in energy({}, cost)
+    assert "cannot be read" in energy_line({}, cost)
 
 
 def test_tokens_are_of_every_role_and_of_imitation_those_that_it_is_shown() -> None:
     rows = [{"time/writer/tokens_per_second": 1.0}, {"time/writer/tokens_per_second": 30.0}]
-    assert list(tokens(rows, StepClock())) == ["  tokens       30 sampled a second, writer"]
+    assert list(token_lines(rows, StepClock())) == ["  tokens       30 sampled a second, writer"]
     shown = [{"tokens/seen": 100.0}, {"tokens/seen": 500.0}]
-    assert list(tokens(shown, measured(**{UPDATING: [9.0, 2.0]}))) == ["  tokens       200 trained on a second"]
+    assert list(token_lines(shown, measured(**{UPDATING: [9.0, 2.0]}))) == ["  tokens       200 trained on a second"]
 
 
 @pytest.mark.parametrize(("seconds", "said"), [(9.0, "9.0 s"), (600.0, "10.0 minutes"), (36000.0, "10.0 hours")])
@@ -61,6 +65,13 @@ def test_durations_are_in_the_unit_that_a_person_would_take(seconds: float, said
 def test_a_trial_is_of_a_run_that_trains() -> None:
     assert "run.trial" in [one.where for one in compose_lenient(["+stage=evaluate", "run.trial=true"]).problems]
     assert compose_lenient(["+stage=sft", "run.trial=true"]).problems == ()
+
+
+def test_a_trial_is_shown_to_no_viewer(tmp_path: Path) -> None:
+    words = ["+stage=grpo", "tracking=wandb"]
+    manifest.begin(tmp_path, "grpo", 0, [], "")
+    with open_tracker(compose([*words, "run.trial=true"]).config, RunContext(tmp_path, lambda event: None)) as tracker:
+        assert isinstance(tracker._sink, Files)
 
 
 @pytest.mark.parametrize("stage", ["grpo", pytest.param("sft", marks=pytest.mark.slow)])

@@ -154,6 +154,7 @@ def refuses_even(parts):
 
 def test_a_check_of_golds_leaves_out_what_it_refuses_and_others_take_their_place(folder) -> None:
     whole = DafnyDomain(folder, role="annotator")
+    assert len(whole.splits()["train"]) == 9
     checked = whole.checked(refuses_even)
     assert [task.id for task in checked.splits()["train"]] == ["max1", "sum1", "grows1"]
     assert checked.left_out()["max0"].startswith("the program is not proved") and "max0" not in whole.left_out()
