@@ -48,7 +48,7 @@ def _replaced(
     model: nn.Module, made: Callable[[nn.Linear], Forward], wanted: Callable[[nn.Linear], bool] = lambda _: True
 ) -> Iterator[None]:
     """Layers that are replaced already stay as they are."""
-    found = [module for module in model.modules() if _suits(module) and wanted(module)]
+    found = [module for module in model.modules() if packable(module) and wanted(module)]
     for module in found:
         module.forward = made(module)
     try:
@@ -58,7 +58,7 @@ def _replaced(
             del module.forward
 
 
-def _suits(module: nn.Module) -> bool:
+def packable(module: nn.Module) -> bool:
     """Whether it is exactly PyTorch's own layer: neither quantised, nor wrapped, nor sharded by something else."""
     if type(module) is not nn.Linear or "forward" in vars(module) or not torch.backends.mkldnn.is_available():
         return False
@@ -67,9 +67,30 @@ def _suits(module: nn.Module) -> bool:
     return plain and weight.numel() > 0 and hasattr(torch.ops.mkldnn, "_linear_pointwise")
 
 
+class PackedLinear:
+    """x W^T + b with a copy of W packed for the few rows of a decoding step; no gradients. A number of rows is best one that
+    `padded_rows` gives.
+
+    Args:
+        weight: (outputs, inputs)
+        bias: (outputs,) or None
+    """
+
+    def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None):
+        self._weight = torch.ops.mkldnn._reorder_linear_weight(weight.detach())
+        self._bias = None if bias is None else bias.detach()
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        return _product(x, self._weight, self._bias)
+
+    def plus(self, residual: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        """residual + x W^T + b, added as the product is stored."""
+        return torch.ops.mkldnn._linear_pointwise.binary(x, residual, self._weight, self._bias, "add")
+
+
 def _packed(module: nn.Linear) -> Forward:
-    weight, bias = torch.ops.mkldnn._reorder_linear_weight(module.weight.detach()), module.bias
-    return lambda x: _times(x, weight, bias)
+    packed = PackedLinear(module.weight, module.bias)
+    return lambda x: _with_filled_rows(packed, x)
 
 
 def _trained(module: nn.Linear) -> Forward:
@@ -95,8 +116,13 @@ def _filled(rows: torch.Tensor) -> torch.Tensor:
 
 def _times(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
     """x weight^T + bias; the weight may be transposed in memory."""
-    product = _product(_filled(x.reshape(-1, x.shape[-1])), weight, bias)
-    return product.resize_(*x.shape[:-1], product.shape[-1])  # No view: what a model does in place would be refused.
+    return _with_filled_rows(lambda rows: _product(rows, weight, bias), x)
+
+
+def _with_filled_rows(product: Forward, x: torch.Tensor) -> torch.Tensor:
+    """The product of all rows of x (..., inputs), with rows of zeros below."""
+    found = product(_filled(x.reshape(-1, x.shape[-1])))
+    return found.resize_(*x.shape[:-1], found.shape[-1])  # No view: what a model does in place would be refused.
 
 
 def _product(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:

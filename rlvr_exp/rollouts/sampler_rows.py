@@ -7,6 +7,8 @@ import numpy as np
 import torch
 from transformers import DynamicCache, PreTrainedModel
 
+from rlvr_exp.rollouts.logits import Logits
+
 
 class RowDecoder:
     """The fallback for rlvr_exp.rollouts.shared_prefix_decoder.SharedPrefixDecoder, with the same interface."""
@@ -20,22 +22,21 @@ class RowDecoder:
         self._lengths = np.array([len(prompt) for prompt in prompts])
         self._seen = torch.from_numpy(np.arange(width) >= (width - self._lengths)[:, None]).to(model.device).long()
 
-    def prefill(self) -> torch.Tensor:
-        """(prompts, vocabulary)"""
+    def prefill(self) -> Logits:
         width = self._seen.shape[1]
         ids = torch.tensor([[0] * (width - len(prompt)) + list(prompt) for prompt in self._prompts])
         logits = self._forward(ids, (self._seen.cumsum(1) - 1).clamp(min=0))
         self._select(self._owner)
-        return logits
+        return Logits(logits, self._owner)
 
-    def step(self, live: np.ndarray, tokens: torch.Tensor) -> torch.Tensor:
-        """(live, vocabulary)"""
+    def step(self, live: np.ndarray, fed: np.ndarray) -> Logits:
+        """After one more token of each completion in `live`."""
         if len(live) < len(self._held):
             self._select(np.searchsorted(self._held, live))
             self._held = live
         positions = self._seen.sum(1, keepdim=True)
         self._seen = torch.nn.functional.pad(self._seen, (0, 1), value=1)
-        return self._forward(tokens[:, None], positions)
+        return Logits(self._forward(torch.from_numpy(fed), positions), np.arange(len(live)))
 
     def _select(self, rows: np.ndarray) -> None:
         kept = torch.from_numpy(rows)

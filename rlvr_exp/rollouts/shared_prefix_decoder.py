@@ -7,6 +7,8 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
+from rlvr_exp.rollouts.logits import Logits
+from rlvr_exp.rollouts.plain_forward import plain_forward
 from rlvr_exp.rollouts.shared_prefix_cache import NAME, SharedPrefixCache
 
 PREFILL_TOKENS = 2048
@@ -25,28 +27,36 @@ class SharedPrefixDecoder:
     def __init__(self, model: PreTrainedModel, prompts: Sequence[Sequence[int]], owner: np.ndarray, limit: int):
         self._model, self._prompts, self._owner = model, prompts, owner
         self._lengths = np.array([len(prompt) for prompt in prompts])
-        self._cache = SharedPrefixCache(self._lengths.tolist(), owner, limit, model.dtype, model.device)
-        self._drawn = 0
+        like = torch.empty(0, dtype=model.dtype, device=model.device)
+        self.cache = SharedPrefixCache(self._lengths.tolist(), owner, limit, like)
+        self._forward = plain_forward(model, self.cache) or self._library_forward
 
-    def prefill(self) -> torch.Tensor:
-        """(prompts, vocabulary)"""
-        return torch.cat([self._prefill(first, last) for first, last in self._chunks()])
+    def prefill(self) -> Logits:
+        return Logits(torch.cat([self._prefill(first, last) for first, last in self._chunks()]), self._owner)
 
-    def step(self, live: np.ndarray, tokens: torch.Tensor) -> torch.Tensor:
-        """(live, vocabulary) after one more token of each completion in `live`, ascending."""
-        self._cache.step(live)
-        positions = torch.from_numpy(self._lengths[self._owner[live]] + self._drawn)
-        self._drawn += 1
-        return self._forward(tokens, positions)
+    def step(self, live: np.ndarray, fed: np.ndarray, counts: np.ndarray | None = None) -> Logits:
+        """After more tokens of each completion in `live`, ascending: the first `counts[i]` of `fed[i]`, all of them where no
+        counts are given."""
+        counts = np.full(len(live), fed.shape[1]) if counts is None else counts
+        tokens, positions, begins = self.cache.step(live, fed, counts)
+        offset = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        logits = self._forward(torch.from_numpy(tokens), torch.from_numpy(positions))
+        return Logits(logits, np.repeat(begins, counts) + offset)
+
+    def forget(self, live: np.ndarray, counts: np.ndarray) -> None:
+        """The last `counts[i]` tokens of each completion were no part of it."""
+        self.cache.forget(live, counts)
 
     def _prefill(self, first: int, last: int) -> torch.Tensor:
-        self._cache.prefill(first, last)
+        self.cache.prefill(first, last)
         lengths = self._lengths[first:last]
         tokens = torch.tensor([token for prompt in self._prompts[first:last] for token in prompt])
         positions = torch.from_numpy(np.concatenate([np.arange(length) for length in lengths]))
         return self._forward(tokens, positions, torch.from_numpy(np.cumsum(lengths) - 1))
 
-    def _forward(self, tokens: torch.Tensor, positions: torch.Tensor, wanted: torch.Tensor | int = 0) -> torch.Tensor:
+    def _library_forward(
+        self, tokens: torch.Tensor, positions: torch.Tensor, wanted: torch.Tensor | int = 0
+    ) -> torch.Tensor:
         device = self._model.device
         with grouped_attention(self._model):
             output = self._model(
@@ -54,7 +64,7 @@ class SharedPrefixDecoder:
                 position_ids=positions.to(device)[None],
                 use_cache=False,
                 logits_to_keep=wanted if isinstance(wanted, int) else wanted.to(device),
-                group_cache=self._cache,
+                group_cache=self.cache,
             )
         return output.logits[0]
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rollout_models import VOCABULARY, plain_logits, tiny_model
 
-from rlvr_exp.rollouts import shared_prefix_cache
+from rlvr_exp.rollouts import prefix_block
 from rlvr_exp.rollouts.sampler_rows import RowDecoder
 from rlvr_exp.rollouts.shared_prefix_decoder import SharedPrefixDecoder
 
@@ -37,7 +37,7 @@ def test_cached_steps_equal_plain_passes(model, kind, ahead, batch):
     prompts, owner, tokens = batch
     limit = max(map(len, tokens))
     with pytest.MonkeyPatch.context() as patch, torch.inference_mode():
-        patch.setattr(shared_prefix_cache, "_AHEAD", ahead)
+        patch.setattr(prefix_block, "AHEAD", ahead)
         patch.setattr("rlvr_exp.rollouts.shared_prefix_decoder.PREFILL_TOKENS", 10)
         decoder = kind(model, prompts, owner, limit)
         found = [[row] for row in decoder.prefill()[torch.from_numpy(owner)]]

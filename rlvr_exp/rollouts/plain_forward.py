@@ -1,0 +1,136 @@
+"""The forward pass of a plain decoder (Llama, Mistral, Qwen2, Qwen3) on CPU in float32, for sampling.
+
+A small model's decoding step is mostly Python and small operations between products. Here projections that read the same
+input are one product with the norm's weights in it, residuals are added by oneDNN, and positions are turned as complex
+numbers; what is computed is the model's own function up to rounding, which rlvr_exp.rollouts.shared_prefix_support tries.
+Every operation acts on single tokens but for the attention, which is the cache's. The weights are copied when a batch
+begins: they change with every update.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from torch.nn.functional import pad, rms_norm, silu
+from transformers import PreTrainedModel
+
+from rlvr_exp.models.onednn_linear import PackedLinear, packable, padded_rows
+from rlvr_exp.rollouts.shared_prefix_cache import SharedPrefixCache
+
+PLAIN = ("LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
+Rows = tuple[torch.Tensor, torch.Tensor | None]
+"""Weights (outputs, inputs) and biases of a projection."""
+ROPES = ("default", "linear", "llama3", "yarn")
+"""Rotary embeddings whose angles depend on the position alone."""
+
+
+def plain_forward(model: PreTrainedModel, cache: SharedPrefixCache) -> "PlainForward | None":
+    """None where the model is not plain, or where something is attached to its modules that has to be called."""
+    return PlainForward(model, cache) if is_plain(model) else None
+
+
+def is_plain(model: PreTrainedModel) -> bool:
+    """Whether it is one of PLAIN, on CPU in float32, with nothing but PyTorch's own layers in it."""
+    config = model.config
+    if type(model).__name__ not in PLAIN or not type(model).__module__.startswith("transformers.models."):
+        return False
+    hooked = any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
+    rope = (config.rope_parameters or {}).get("rope_type", "default")
+    layers = [module for module in model.modules() if isinstance(module, nn.Linear)]
+    expected = 7 * config.num_hidden_layers + 1
+    usual = config.hidden_act == "silu" and rope in ROPES and type(model.get_input_embeddings()) is nn.Embedding
+    return usual and not hooked and len(layers) == expected and all(map(packable, layers))
+
+
+@dataclass(frozen=True)
+class _Layer:
+    inputs: PackedLinear
+    """Queries, keys and values, in this order."""
+    scale: torch.Tensor | None
+    """(query and key heads, dimension) weights of their norms; None: they have none."""
+    attended: PackedLinear
+    widened: PackedLinear
+    """The gate, and what it gates."""
+    narrowed: PackedLinear
+
+
+class PlainForward:
+    """Logits (tokens, vocabulary) of tokens in one row, each with its position; `wanted`: of these rows alone."""
+
+    def __init__(self, model: PreTrainedModel, cache: SharedPrefixCache):
+        config, body = model.config, model.model
+        self._cache, self._eps = cache, config.rms_norm_eps
+        self._heads, self._shared_heads = config.num_attention_heads, config.num_key_value_heads
+        self._size = body.layers[0].self_attn.head_dim
+        self._pairs = torch.arange(self._size).view(2, -1).t().reshape(-1)
+        """The order in which the two dimensions that are turned together stand side by side."""
+        self._embedding = body.embed_tokens.weight
+        self._layers = [self._layer(one) for one in body.layers]
+        self._head = PackedLinear(model.lm_head.weight * body.norm.weight, model.lm_head.bias)
+        cos, sin = body.rotary_emb(self._embedding, torch.arange(cache.longest)[None])
+        self._turns = torch.complex(cos[0, :, : self._size // 2], sin[0, :, : self._size // 2])
+
+    def __call__(self, tokens: torch.Tensor, positions: torch.Tensor, wanted: torch.Tensor | int = 0) -> torch.Tensor:
+        count = len(tokens)
+        self._missing = padded_rows(count) - count
+        if self._missing:
+            tokens, positions = pad(tokens, (0, self._missing)), pad(positions, (0, self._missing))
+        x, turns = self._embedding[tokens], self._turns[positions][:, None]
+        for number, layer in enumerate(self._layers):
+            x = layer.attended.plus(x, self._attention(number, layer, self._normed(x), turns, count))
+            gate, gated = layer.widened(self._normed(x)).chunk(2, dim=-1)
+            x = layer.narrowed.plus(x, silu(gate).mul_(gated))
+        x = x[:count] if isinstance(wanted, int) else x[wanted]
+        return self._head(self._normed(x))
+
+    def _attention(self, number: int, layer: _Layer, x: torch.Tensor, turns: torch.Tensor, count: int) -> torch.Tensor:
+        turned = self._heads + self._shared_heads
+        x = layer.inputs(x).view(len(x), turned + self._shared_heads, self._size)
+        both, values = x[:, :turned], x[:count, turned:]
+        if layer.scale is not None:
+            both = rms_norm(both, (self._size,), None, self._eps).mul_(layer.scale)
+        pairs = torch.view_as_complex(both.unflatten(-1, (-1, 2)))
+        both = torch.view_as_real(pairs * turns).flatten(-2)[:count]
+        output = self._cache.attend(number, both[:, : self._heads], both[:, self._heads :], values, 1.0).flatten(1)
+        return pad(output, (0, 0, 0, self._missing)) if self._missing else output
+
+    def _normed(self, x: torch.Tensor) -> torch.Tensor:
+        """Its weights are part of the product that follows."""
+        return rms_norm(x, (x.shape[-1],), None, self._eps)
+
+    def _layer(self, layer: nn.Module) -> _Layer:
+        attention, mlp = layer.self_attn, layer.mlp
+        inputs, scale = self._inputs(attention)
+        widened = _joined([(one.weight, one.bias) for one in (mlp.gate_proj, mlp.up_proj)])
+        return _Layer(
+            PackedLinear(inputs[0] * layer.input_layernorm.weight, inputs[1]),
+            scale,
+            PackedLinear(attention.o_proj.weight, attention.o_proj.bias),
+            PackedLinear(widened[0] * layer.post_attention_layernorm.weight, widened[1]),
+            PackedLinear(mlp.down_proj.weight, mlp.down_proj.bias),
+        )
+
+    def _inputs(self, attention: nn.Module) -> tuple[Rows, torch.Tensor | None]:
+        """The joint projection, with the scale of the attention's scores in the queries; and the `scale` of a layer."""
+        query, key, value = (
+            (one.weight, one.bias) for one in (attention.q_proj, attention.k_proj, attention.v_proj)
+        )
+        query, key = ((self._paired(weight), self._paired(bias)) for weight, bias in (query, key))
+        if not hasattr(attention, "q_norm"):
+            scaled = (None if rows is None else rows * attention.scaling for rows in query)
+            return _joined([tuple(scaled), key, value]), None
+        of_query, of_key = attention.q_norm.weight[self._pairs] * attention.scaling, attention.k_norm.weight[self._pairs]
+        scale = torch.cat([of_query.expand(self._heads, -1), of_key.expand(self._shared_heads, -1)])
+        return _joined([query, key, value]), scale
+
+    def _paired(self, rows: torch.Tensor | None) -> torch.Tensor | None:
+        """The rows of a projection with each head's in the order of `_pairs`."""
+        return None if rows is None else rows.unflatten(0, (-1, self._size))[:, self._pairs].flatten(0, 1)
+
+
+def _joined(parts: Sequence[Rows]) -> Rows:
+    """One projection in place of several that read the same input."""
+    biases = [torch.zeros(len(weight)) if bias is None else bias for weight, bias in parts]
+    some = any(bias is not None for _, bias in parts)
+    return torch.cat([weight for weight, _ in parts]), torch.cat(biases) if some else None

@@ -1,0 +1,348 @@
+"""Keys and values of groups whose prompts are about equally long, and the attention of their completions over them.
+
+A row holds the tokens of a completion, or of several that are alike so far. A token sees its group's prompt, which is
+stored once, and the earlier tokens of its row. Both parts are plain batched products with one softmax over both, laid out
+so that a token's result has the same bits whatever else is computed with it: other rows, other groups, or further tokens of
+its own row in the same pass. What that takes of the products, and `is_exact` in rlvr_exp.rollouts.shared_prefix_support tries
+on the machine at hand:
+
+- a product has at least `ROWS` rows, below which libraries compute in another order;
+- a sum over columns goes over at most `EXACT` of them at once, where columns of zeros change nothing; a longer prompt has a
+  width of its own, and a longer completion is summed part by part.
+"""
+
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+import torch
+from torch.nn.functional import pad, scaled_dot_product_attention
+
+EXACT = 128
+"""Columns up to which zeros behind them change no bit of a product."""
+ROWS = 4
+"""The fewest rows of a product whose bits do not depend on their number."""
+STEP = 16
+"""Widths are multiples of it."""
+RUN = 32
+"""Prompts whose lengths are in the same multiple of it are computed together."""
+AHEAD = 32
+"""The initial room for tokens of a row; it then grows by half."""
+SPARSE = 0.75
+"""The share of rows below which those that have ended leave the block."""
+
+
+@dataclass
+class _Layer:
+    keys: torch.Tensor
+    """(groups, heads, width, dimension), as `values`, of the prompts"""
+    values: torch.Tensor
+    own_keys: torch.Tensor
+    """(room for rows, heads, room for tokens, dimension), as `own_values`"""
+    own_values: torch.Tensor
+
+
+@dataclass(frozen=True)
+class _Prefill:
+    """Whole prompts, one after the other; those of about one width are computed together."""
+
+    groups: slice
+    take: torch.Tensor
+    """(groups * width,) the token in each place of the groups' prompts; any token behind their ends"""
+    runs: tuple[tuple[slice, int], ...]
+    """Groups, counted from the first, and their width."""
+    back: torch.Tensor
+    """(tokens,) the place of each token, run by run"""
+
+
+@dataclass(frozen=True)
+class _Pass:
+    """The tokens of one forward pass, in slots (rows, tokens of each); some slots are empty."""
+
+    shape: tuple[int, int]
+    width: int
+    """Columns of the rows' part."""
+    take: torch.Tensor | None
+    """(slots,) the token in each; None: the tokens are in order already."""
+    back: torch.Tensor | None
+    """(tokens,) the slot of each"""
+    columns: torch.Tensor
+    """(tokens,) the row of each, times the room for tokens, and its column there"""
+    many: int
+    """The most slots of a group."""
+    of_group: torch.Tensor
+    """(groups * many,) the slot in each place of a group"""
+    in_group: torch.Tensor
+    """(slots,) the place of each among groups * many"""
+    hidden: torch.Tensor
+    """(slots, prompt width + width) additive"""
+
+
+def width_of(length: int) -> int:
+    """Columns for a prompt: to be shared with shorter ones up to EXACT, its own above."""
+    unit = STEP if length <= EXACT else EXACT
+    return -(-length // unit) * unit
+
+
+class PrefixBlock:
+    """Groups `first` to `first + len(lengths) - 1`, each with one row without tokens to begin with.
+
+    Args:
+        lengths: tokens of each group's prompt.
+        limit: the most tokens of a row.
+        like: a tensor of the model's dtype on its device.
+    """
+
+    def __init__(self, first: int, lengths: np.ndarray, limit: int, like: torch.Tensor):
+        self.first, self._lengths, self._limit, self._like = first, lengths, limit, like
+        self.width = max(width_of(int(length)) for length in lengths)
+        self._room, self._rows = min(width_of(limit), AHEAD), len(lengths)
+        self._group_of = np.arange(len(lengths))
+        """(rows,) the group of each."""
+        self.layers: dict[int, _Layer] = {}
+        self._hidden = self._prompt_mask()
+        self._now: _Prefill | _Pass | None = None
+        self._places: dict[int, torch.Tensor] = {}
+
+    def prefill(self, groups: slice) -> None:
+        """The next pass holds the prompts of these groups."""
+        lengths = self._lengths[groups]
+        inside = np.arange(self.width) < lengths[:, None]
+        start = np.cumsum(lengths) - lengths
+        take = np.where(inside, start[:, None] + np.arange(self.width), 0)
+        runs, places, first = [], [], 0
+        for width, run in groupby(min(self.width, -(-int(length) // RUN) * RUN) for length in lengths):
+            last = first + sum(1 for _ in run)
+            runs.append((slice(first, last), width))
+            places.append(np.flatnonzero(inside[first:last, :width]))
+            first = last
+        sizes = np.cumsum([0, *((one.stop - one.start) * width for one, width in runs)])
+        back = np.concatenate([place + size for place, size in zip(places, sizes, strict=False)])
+        self._now = _Prefill(groups, self._index(take.reshape(-1)), tuple(runs), self._index(back))
+
+    def step(self, source: np.ndarray, counts: np.ndarray, used: np.ndarray) -> np.ndarray:
+        """The next pass holds `counts[i]` further tokens of each row i, which continues the first `used[i]` tokens of row
+        `source[i]` of the pass before. Several rows may continue one row; a row that none continues has ended. Returns
+        where the rows are from now on."""
+        place = self._continue(source, int((used + counts).max()))
+        width = width_of(int((used + counts).max()))
+        shape = self._rows, int(counts.max())
+        offset = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        rows, columns = np.repeat(place, counts), np.repeat(used, counts) + offset
+        slots = rows * shape[1] + offset
+        token, last = np.full(np.prod(shape), -1), np.full(np.prod(shape), -1)
+        token[slots], last[slots] = np.arange(len(slots)), columns
+        in_order = len(token) == len(slots) and bool((token == np.arange(len(slots))).all())
+        groups = self._group_of[: self._rows].repeat(shape[1])
+        order = np.argsort(groups, kind="stable")
+        sizes = np.bincount(groups, minlength=len(self._lengths))
+        rank = np.empty(len(groups), dtype=np.int64)
+        rank[order] = np.arange(len(groups)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        many = int(sizes.max())
+        of_group = np.zeros(len(sizes) * many, dtype=np.int64)
+        of_group[groups * many + rank] = np.arange(len(groups))
+        own = self._index(last)[:, None] >= torch.arange(width, device=self._like.device)
+        hidden = [self._hidden[self._index(groups)], torch.where(own, 0.0, self._least).to(self._like.dtype)]
+        self._now = _Pass(
+            shape,
+            width,
+            None if in_order else self._index(token.clip(0)),
+            None if in_order else self._index(slots),
+            self._index(rows * self._room + columns),
+            many,
+            self._index(of_group),
+            self._index(groups * many + rank),
+            torch.cat(hidden, -1),
+        )
+        self._places = {}
+        return place
+
+    def attend(
+        self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scaling: float
+    ) -> torch.Tensor:
+        """Store keys and values (tokens, heads, dimension); returns outputs (tokens, query heads, dimension)."""
+        held = self.layers.get(layer)
+        if held is None:
+            held = self.layers[layer] = self._new(key, value)
+        if isinstance(self._now, _Prefill):
+            return self._attend_prompts(held, self._now, query, key, value, scaling)
+        return self._attend_rows(held, self._now, query, key, value, scaling)
+
+    def last_of_prompts(self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+        """Store keys and values of whole prompts; returns outputs (groups, query heads, dimension) of the queries (groups,
+        query heads, dimension) of the prompts' last tokens."""
+        held = self.layers.setdefault(layer, self._new(key, value))
+        now = self._now
+        self._store_prompts(held, now, key, value)
+        groups, shared, size = len(query), query.shape[1] // key.shape[1], query.shape[2]
+        scores = _product(query.reshape(-1, shared, size), held.keys[now.groups].flatten(0, 1).transpose(1, 2))
+        scores = scores.view(groups, -1, self.width) + self._hidden[now.groups, None]
+        chances = scores.softmax(-1).view(-1, shared, self.width)
+        return _product(chances, held.values[now.groups].flatten(0, 1)).view(groups, query.shape[1], -1)
+
+    def _store_prompts(self, held: _Layer, now: _Prefill, key: torch.Tensor, value: torch.Tensor) -> None:
+        take = now.take.to(key.device)
+        for into, new in ((held.keys, key), (held.values, value)):
+            into[now.groups] = new.index_select(0, take).view(-1, self.width, *new.shape[1:]).transpose(1, 2)
+
+    def _attend_prompts(
+        self, held: _Layer, now: _Prefill, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scaling: float
+    ) -> torch.Tensor:
+        self._store_prompts(held, now, key, value)
+        query = query.index_select(0, now.take.to(query.device)).view(-1, self.width, *query.shape[1:]).transpose(1, 2)
+        outputs = []
+        for groups, width in now.runs:
+            own = slice(now.groups.start + groups.start, now.groups.start + groups.stop)
+            keys, values = held.keys[own, :, :width], held.values[own, :, :width]
+            grouped = query.shape[1] != keys.shape[1]
+            found = scaled_dot_product_attention(
+                query[groups, :, :width], keys, values, is_causal=True, scale=scaling, enable_gqa=grouped
+            )
+            outputs.append(found.transpose(1, 2).flatten(0, 1))
+        return torch.cat(outputs).index_select(0, now.back.to(query.device))
+
+    def _attend_rows(
+        self, held: _Layer, now: _Pass, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scaling: float
+    ) -> torch.Tensor:
+        heads = key.shape[1]
+        for into, new in ((held.own_keys, key), (held.own_values, value)):
+            flat = new.reshape(-1, new.shape[-1])
+            into.view(-1, new.shape[-1]).index_copy_(0, self._write(heads).to(new.device), flat)
+        if scaling != 1.0:
+            query = query * scaling
+        if now.take is not None:
+            query = query.index_select(0, now.take.to(query.device))
+        chances = self._chances(held, now, query, heads)
+        output = self._of_prompt(held, now, chances) + self._of_row(held, now, chances)
+        return output if now.back is None else output.index_select(0, now.back.to(output.device))
+
+    def _chances(self, held: _Layer, now: _Pass, query: torch.Tensor, heads: int) -> torch.Tensor:
+        """(slots, query heads, columns) from queries (slots, query heads, dimension); query heads that share their keys are
+        further queries of a single head: keys are read once, not repeated."""
+        rows, tokens = now.shape
+        slots, shared, size = rows * tokens, query.shape[1] // heads, query.shape[2]
+        of_group = query.index_select(0, now.of_group.to(query.device))
+        of_group = of_group.view(-1, now.many, heads, shared, size).transpose(1, 2)
+        prompt = _product(of_group.reshape(-1, now.many * shared, size), held.keys.flatten(0, 1).transpose(1, 2))
+        prompt = prompt.view(-1, heads, now.many, shared, self.width).transpose(1, 2).reshape(-1, query.shape[1], self.width)
+        own_keys = held.own_keys[:rows].flatten(0, 1)[:, : now.width].transpose(1, 2)
+        of_row = query.view(rows, tokens, heads, shared, size).transpose(1, 2).reshape(-1, tokens * shared, size)
+        own = _product(of_row, own_keys).view(rows, heads, tokens, shared, now.width).transpose(1, 2)
+        parts = [prompt.index_select(0, now.in_group.to(query.device)), own.reshape(slots, -1, now.width)]
+        scores = torch.cat(parts, -1).add_(now.hidden.to(query.device)[:, None])
+        return scores.softmax(-1, dtype=torch.promote_types(scores.dtype, torch.float32)).to(scores.dtype)
+
+    def _of_prompt(self, held: _Layer, now: _Pass, chances: torch.Tensor) -> torch.Tensor:
+        """(slots, query heads, dimension): the prompts' values weighed by their chances."""
+        heads = held.values.shape[1]
+        shared = chances.shape[1] // heads
+        chances = chances[..., : self.width].index_select(0, now.of_group.to(chances.device))
+        chances = chances.view(-1, now.many, heads, shared, self.width).transpose(1, 2)
+        output = _product(chances.reshape(-1, now.many * shared, self.width), held.values.flatten(0, 1))
+        output = output.view(-1, heads, now.many, shared, output.shape[-1]).transpose(1, 2)
+        return output.reshape(-1, heads * shared, output.shape[-1]).index_select(0, now.in_group.to(chances.device))
+
+    def _of_row(self, held: _Layer, now: _Pass, chances: torch.Tensor) -> torch.Tensor:
+        """(slots, query heads, dimension): the rows' own values weighed by their chances, part by part."""
+        (rows, tokens), heads = now.shape, held.values.shape[1]
+        shared = chances.shape[1] // heads
+        chances = chances[..., self.width :].view(rows, tokens, heads, shared, now.width).transpose(1, 2)
+        chances = chances.reshape(-1, tokens * shared, now.width)
+        values = held.own_values[:rows].flatten(0, 1)
+        output = _product(chances[..., :EXACT], values[:, : min(EXACT, now.width)])
+        for start in range(EXACT, now.width, EXACT):
+            end = min(start + EXACT, now.width)
+            output = output + _product(chances[..., start:end], values[:, start:end])
+        output = output.view(rows, heads, tokens, shared, output.shape[-1]).transpose(1, 2)
+        return output.reshape(rows * tokens, heads * shared, output.shape[-1])
+
+    def _write(self, heads: int) -> torch.Tensor:
+        """(tokens * heads,) where the keys of the pass go among rows * heads * room."""
+        found = self._places.get(heads)
+        if found is None:
+            row, column = self._now.columns // self._room, self._now.columns % self._room
+            each = (row * heads)[:, None] + torch.arange(heads, device=self._like.device)
+            found = self._places[heads] = (each * self._room + column[:, None]).view(-1)
+        return found
+
+    def _continue(self, source: np.ndarray, width: int) -> np.ndarray:
+        """Make rows that continue `source`; returns their places."""
+        first = np.zeros(len(source), dtype=bool)
+        alive, own = np.unique(source, return_index=True)
+        first[own] = True
+        if len(source) <= SPARSE * self._rows:
+            self._pack(source, width)
+            return np.arange(len(source))
+        place = source.copy()
+        ended = np.setdiff1d(np.arange(self._rows), alive)
+        forks = np.flatnonzero(~first)
+        place[forks] = np.concatenate([ended, self._rows + np.arange(max(0, len(forks) - len(ended)))])[: len(forks)]
+        self._rows = max(self._rows, int(place.max()) + 1)
+        self._reserve(width)
+        self._group_of[place[forks]] = self._group_of[source[forks]]
+        if len(forks):
+            into, out_of = self._index(place[forks]), self._index(source[forks])
+            for held in self.layers.values():
+                for x in (held.own_keys, held.own_values):
+                    x[into.to(x.device)] = x[out_of.to(x.device)]
+        return place
+
+    def _pack(self, source: np.ndarray, width: int) -> None:
+        """Keep the rows of `source` alone, in this order, and the prompts of their groups."""
+        groups, group_of = np.unique(self._group_of[source], return_inverse=True)
+        rows, kept = self._index(source), self._index(groups)
+        for held in self.layers.values():  # Layers may be spread over devices.
+            if len(groups) < len(self._lengths):
+                far = kept.to(held.keys.device)
+                held.keys, held.values = held.keys[far], held.values[far]
+            near = rows.to(held.keys.device)
+            held.own_keys, held.own_values = held.own_keys[near], held.own_values[near]
+        self._hidden, self._lengths = self._hidden[kept], self._lengths[groups]
+        self._group_of, self._rows = group_of, len(source)
+        self._reserve(width)
+
+    def _reserve(self, width: int) -> None:
+        """Room for `_rows` rows of `width` tokens."""
+        more = 0
+        if width > self._room:
+            more = min(width_of(self._limit), width_of(max(width, self._room + self._room // 2))) - self._room
+            self._room += more
+        rows = max(0, self._rows - len(self._group_of))
+        rows = max(rows, len(self._group_of) // 2) if rows else 0
+        if more or rows:
+            self._group_of = np.concatenate([self._group_of, np.zeros(rows, dtype=self._group_of.dtype)])
+            for held in self.layers.values():
+                held.own_keys, held.own_values = (
+                    pad(x, (0, 0, 0, more, 0, 0, 0, rows)) for x in (held.own_keys, held.own_values)
+                )
+
+    def _new(self, key: torch.Tensor, value: torch.Tensor) -> _Layer:
+        """Zeros, not uninitialised memory: masked columns contribute zero times their value, which must be finite."""
+        groups, rows = len(self._lengths), len(self._group_of)
+        prompts, own = ((groups, key.shape[1], self.width), (rows, key.shape[1], self._room))
+        return _Layer(
+            key.new_zeros((*prompts, key.shape[-1])),
+            value.new_zeros((*prompts, value.shape[-1])),
+            key.new_zeros((*own, key.shape[-1])),
+            value.new_zeros((*own, value.shape[-1])),
+        )
+
+    def _prompt_mask(self) -> torch.Tensor:
+        """(groups, width)"""
+        seen = torch.from_numpy(np.arange(self.width) < self._lengths[:, None]).to(self._like.device)
+        return torch.where(seen, 0.0, self._least).to(self._like.dtype)
+
+    @property
+    def _least(self) -> float:
+        return torch.finfo(self._like.dtype).min
+
+    def _index(self, values: np.ndarray) -> torch.Tensor:
+        return torch.from_numpy(values).to(self._like.device, non_blocking=True)
+
+
+def _product(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    """(batch, rows, columns) of (batch, rows, inner) and (batch, inner, columns)"""
+    rows = left.shape[1]
+    if rows >= ROWS:
+        return torch.bmm(left, right)
+    return torch.bmm(pad(left, (0, 0, 0, ROWS - rows)), right)[:, :rows]

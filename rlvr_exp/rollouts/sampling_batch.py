@@ -1,0 +1,187 @@
+"""Completions that are being sampled together: their tokens, the passes that draw them, and how each ends."""
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from transformers import PreTrainedModel
+
+from rlvr_exp.core.seeds import Key, derive
+from rlvr_exp.episodes.types import TokenSample
+from rlvr_exp.rollouts.draw import TokenDraw, draw
+from rlvr_exp.rollouts.drafts import REACH, Drafts
+from rlvr_exp.rollouts.logits import Logits
+from rlvr_exp.rollouts.sampler_rows import RowDecoder
+from rlvr_exp.rollouts.sampling_params import FinishedSample, SampleKey, SamplingParams
+from rlvr_exp.rollouts.shared_prefix_decoder import SharedPrefixDecoder
+from rlvr_exp.rollouts.shared_prefix_support import is_exact, supports_shared_prefix
+from rlvr_exp.rollouts.stopping import StopStringMatcher
+
+
+def decoder(model: PreTrainedModel, prompts: Sequence[Sequence[int]], owner: np.ndarray, limit: int):
+    """The decoder of `owner`'s completions, of at most `limit` tokens each."""
+    kind = SharedPrefixDecoder if supports_shared_prefix(model, max(map(len, prompts)) + limit) else RowDecoder
+    return kind(model, prompts, owner, limit)
+
+
+class SamplingBatch:
+    """Completion i is sample `sample[i]` of prompt `owner[i]`."""
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        prompts: Sequence[Sequence[int]],
+        keys: Sequence[Sequence[SampleKey]],
+        sampling: SamplingParams,
+    ):
+        self._sampling = sampling
+        self._owner = np.repeat(np.arange(len(prompts)), [len(row) for row in keys])
+        self._sample = np.concatenate([np.arange(len(row)) for row in keys])
+        self._uniforms = uniforms(keys, sampling.max_new_tokens)
+        self._decoder = decoder(model, prompts, self._owner, sampling.max_new_tokens)
+        self._live = np.arange(len(self._owner))
+        self._eos = np.array(sampling.eos_ids)
+        self._closing = np.array(sampling.completion_check.tokens if sampling.completion_check else ())
+        watch = [StopStringMatcher(sampling.stop, sampling.decode) for _ in self._live] if sampling.stop else []
+        self._watchers: list[StopStringMatcher] = watch
+        self._history = np.full((len(self._live), REACH + sampling.max_new_tokens), -1)
+        """The last tokens of the prompt, then those of the completion."""
+        self._ids = self._history[:, REACH:]
+        self._logprobs = np.zeros(self._ids.shape, dtype=np.float32)
+        self._entropies = np.zeros(len(self._live))
+        """Of each completion, the sum over its tokens."""
+        self._kept_token_ids: list[list[tuple[int, ...]]] = [[] for _ in self._live]
+        self._drawn = np.zeros(len(self._live), dtype=np.int64)
+        """(completions,) tokens drawn of each."""
+        exact = sampling.drafts and isinstance(self._decoder, SharedPrefixDecoder) and is_exact(model)
+        self._drafts = Drafts.of(model) if exact else None
+        if self._drafts is not None:
+            self._begin_drafts(self._drafts, prompts)
+
+    @property
+    def going(self) -> bool:
+        return len(self._live) > 0
+
+    def first(self) -> list[FinishedSample]:
+        """Draw the first token of each completion; returns the completions that ended with it."""
+        self._draw(self._decoder.prefill(), np.zeros((len(self._live), 0), dtype=np.int64))
+        return self._finish()
+
+    def step(self) -> list[FinishedSample]:
+        """Draw the next token of each live completion, and those behind it that were guessed; returns the completions that
+        ended."""
+        began, live = time.perf_counter(), self._live
+        guesses = self._guess()
+        fed = np.concatenate([self._ids[live, self._drawn[live] - 1, None], guesses], axis=1)
+        if not guesses.shape[1]:
+            logits = self._decoder.step(live, fed)
+            taken = counts = self._draw(logits, guesses)
+        else:
+            counts = 1 + (guesses >= 0).sum(1)
+            logits = self._decoder.step(live, fed, counts)
+            taken = self._draw(logits, guesses)
+            self._decoder.forget(live, counts - taken)
+        if self._drafts is not None:
+            seconds = time.perf_counter() - began
+            self._drafts.pace.observe(len(logits.values), seconds, counts - 1, taken - 1)
+        return self._finish()
+
+    def _begin_drafts(self, drafts: Drafts, prompts: Sequence[Sequence[int]]) -> None:
+        for row, place in enumerate(self._owner):
+            tail = prompts[place][-REACH:]
+            self._history[row, REACH - len(tail) : REACH] = tail
+        self._own = drafts.begin(prompts)[self._owner]
+
+    def _guess(self) -> np.ndarray:
+        """(live, depth) guesses of the tokens behind the last one; -1: none."""
+        live = self._live
+        depth = 0 if self._drafts is None else self._drafts.pace.choose(len(live))
+        if not depth:
+            return np.zeros((len(live), 0), dtype=np.int64)
+        drawn = self._drawn[live]
+        before = self._history[live[:, None], drawn[:, None] + np.arange(REACH)]
+        return self._drafts.guess(before, self._own[live], np.minimum(depth, self._sampling.max_new_tokens - drawn - 1))
+
+    def _draw(self, logits: Logits, guesses: np.ndarray) -> np.ndarray:
+        """Draw from the logits behind each live completion's last token and behind each of its guesses, and keep the draws
+        that follow right guesses; returns how many these are."""
+        live, before = self._live, self._drawn[self._live]
+        counts = 1 + (guesses >= 0).sum(1)
+        start = np.cumsum(counts) - counts
+        offset = np.arange(counts.sum()) - np.repeat(start, counts)
+        numbers = self._uniforms[np.repeat(live, counts), np.repeat(before, counts) + offset]
+        drawn = _Drawn(draw(logits.of_tokens(), torch.from_numpy(numbers).to(logits.values.device), self._sampling.filters))
+        self._ended = np.zeros(len(live), dtype=bool)
+        rows = np.arange(len(live))
+        for depth in range(guesses.shape[1] + 1):
+            self._record(rows, drawn, start[rows] + depth)
+            if depth == guesses.shape[1]:
+                break
+            rows = rows[(guesses[rows, depth] == drawn.ids[start[rows] + depth]) & ~self._ended[rows]]
+        taken = self._drawn[live] - before
+        if self._drafts is not None:
+            self._remember(np.repeat(live, taken), np.repeat(self._drawn[live] - np.cumsum(taken), taken) + np.arange(taken.sum()))
+        return taken
+
+    def _remember(self, rows: np.ndarray, columns: np.ndarray) -> None:
+        before = self._history[rows[:, None], columns[:, None] + np.arange(REACH)]
+        self._drafts.learn(before, self._ids[rows, columns], self._own[rows])
+
+    def _record(self, rows: np.ndarray, drawn: "_Drawn", places: np.ndarray) -> None:
+        """Record the draws at `places` as the next tokens of the live completions `rows`."""
+        who = self._live[rows]
+        ids, columns = drawn.ids[places], self._drawn[who]
+        self._ids[who, columns] = ids
+        self._logprobs[who, columns] = drawn.logprobs[places]
+        self._entropies[who] += drawn.entropies[places]
+        if drawn.kept is not None:
+            for i, place in zip(who, places, strict=True):
+                self._kept_token_ids[i].append(drawn.kept[place])
+        self._drawn[who] += 1
+        ended = np.isin(ids, self._eos)
+        if self._watchers:
+            ended |= np.array([self._watchers[i].ends(int(token)) for i, token in zip(who, ids, strict=True)], dtype=bool)
+        self._ended[rows] = ended if self._sampling.completion_check is None else ended | self._complete(who, ids)
+
+    def _complete(self, who: np.ndarray, ids: np.ndarray) -> np.ndarray:
+        """Which completions their domain calls complete, among those whose last token can complete them."""
+        rule, due = self._sampling.completion_check, np.isin(ids, self._closing)
+        for place in np.flatnonzero(due):
+            i = who[place]
+            due[place] = rule.finished(self._sampling.decode(self._ids[i, : self._drawn[i]].tolist()))
+        return due
+
+    def _finish(self) -> list[FinishedSample]:
+        """The completions that ended with what was drawn; they leave the batch."""
+        live, ended = self._live, self._ended
+        left = ended | (self._drawn[live] == self._sampling.max_new_tokens)
+        self._live = live[~left]
+        return [self._finished(i, bool(end)) for i, end in zip(live[left], ended[left], strict=True)]
+
+    def _finished(self, i: int, ended: bool) -> FinishedSample:
+        size = self._drawn[i]
+        kept_token_ids = tuple(self._kept_token_ids[i]) if self._sampling.filters.narrow else None
+        ids, logprobs = self._ids[i, :size], self._logprobs[i, :size]
+        entropy = float(self._entropies[i]) / max(1, size)
+        sampled = TokenSample(tuple(ids.tolist()), tuple(logprobs.tolist()), not ended, kept_token_ids, entropy)
+        return FinishedSample(int(self._owner[i]), int(self._sample[i]), sampled)
+
+
+class _Drawn:
+    """The draws of a pass, on the host."""
+
+    def __init__(self, drawn: TokenDraw):
+        self.ids, self.logprobs = drawn.ids.cpu().numpy(), drawn.logprobs.cpu().numpy()
+        self.entropies = drawn.entropies.cpu().numpy()
+        self.kept = drawn.kept_token_ids()
+
+
+def uniforms(keys: Sequence[Sequence[SampleKey]], length: int) -> np.ndarray:
+    """(completions, length) random numbers, each from its key and position alone; NaN for greedy completions."""
+    rows = [
+        np.full(length, np.nan) if key is None else np.random.Generator(np.random.Philox(derive(*key))).random(length)
+        for row in keys
+        for key in row
+    ]
+    return np.asarray(rows, dtype=np.float64)

@@ -1,0 +1,52 @@
+"""How completions are sampled, and what a sampled completion is."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rlvr_exp.core.seeds import Key
+from rlvr_exp.episodes.types import TokenSample
+from rlvr_exp.models.policy import Policy
+from rlvr_exp.rollouts.draw import LogitFilters
+from rlvr_exp.rollouts.stopping import CompletionCheck, Decode
+from rlvr_exp.tasks.base import Domain
+
+
+SampleKey = Sequence[Key] | None
+"""The random key of a completion, e.g. (run seed, "rollout", step, index, task id, sample); None: greedy."""
+
+
+@dataclass(frozen=True)
+class SamplingParams:
+    """How completions are sampled and when they end."""
+
+    filters: LogitFilters
+    max_new_tokens: int
+    eos_ids: tuple[int, ...]
+    stop: tuple[str, ...] = ()
+    """Texts that end a completion; they stay part of it."""
+    decode: Decode | None = None
+    """Token ids to text; needed for `stop`."""
+    batch_size: int = 512
+    """The most completions sampled at once; the completions of a prompt stay together."""
+    completion_check: CompletionCheck | None = None
+    """Ends a completion that the domain calls complete; it needs `decode`."""
+    drafts: bool = True
+    """Whether tokens are guessed where that is faster (rlvr_exp.rollouts.drafts); what is sampled is the same."""
+
+    @classmethod
+    def of(
+        cls, options, policy: Policy, max_new_tokens: int, batch_size: int, domain: Domain | None = None
+    ) -> "SamplingParams":
+        """From the `algorithm` or the `evaluation` node (rlvr_exp.config.sampling.Drawing), for completions in a domain."""
+        filters = LogitFilters(options.temperature, options.top_k, options.top_p, options.min_p)
+        ends = (policy.eos_ids, tuple(options.stop), policy.decode)
+        return cls(filters, max_new_tokens, *ends, batch_size, CompletionCheck.of(domain, policy))
+
+
+@dataclass(frozen=True)
+class FinishedSample:
+    """A completion that has ended: sample `sample` of prompt `prompt`."""
+
+    prompt: int
+    sample: int
+    sampled: TokenSample
