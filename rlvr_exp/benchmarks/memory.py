@@ -26,7 +26,8 @@ from rlvr_exp.models.adapters import new_adapter
 from rlvr_exp.models.random_weights import random_network
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.rollouts.draw import LogitFilters
-from rlvr_exp.rollouts.sampler import SamplingParams, sample_groups
+from rlvr_exp.rollouts.sampler import sample_groups
+from rlvr_exp.rollouts.sampling_params import SamplingParams
 
 Measure = Callable[[Callable[[], object]], float]
 """Runs a function and returns the highest number of bytes on the device meanwhile."""

@@ -8,7 +8,8 @@ from torch import nn
 from transformers import GenerationConfig, PreTrainedModel
 
 from rlvr_exp.episodes.types import TokenSample
-from rlvr_exp.rollouts.sampler import FinishedSample, SampleKey, SamplingParams, causal_model
+from rlvr_exp.rollouts.sampler import causal_model
+from rlvr_exp.rollouts.sampling_params import FinishedSample, SampleKey, SamplingParams
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from rlvr_exp.inference.solution import Attempt, Solution
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.rollout_loop import generate_and_verify
 from rlvr_exp.rollouts.run_episodes import TOO_LONG, EpisodeRunner, Player
-from rlvr_exp.rollouts.sampler import SamplingParams
+from rlvr_exp.rollouts.sampling_params import SamplingParams
 from rlvr_exp.tasks.arc.domain import Arc
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.tasks.formats.candidates import fault_of, laid_out

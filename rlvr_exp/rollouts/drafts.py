@@ -6,11 +6,13 @@ in place of its rejection step). So tokens and log-probabilities are those of sa
 the pass computes a token alike in any company (`exact` in rlvr_exp.rollouts.shared_prefix_support).
 
 Guesses are looked up by the tokens before (n-grams): first among those of the same prompt and its other completions, then
-among all that this model has sampled in this process. How many a pass takes follows from what passes cost and from how many
-guesses were right lately; it may differ from run to run, and the completions do not.
+among all that this model has sampled in this process. Which guesses a pass takes follows from what passes cost and from how many
+of their kind were right lately; it may differ from run to run, and the completions do not.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -18,10 +20,12 @@ from torch import nn
 
 ORDERS = (4, 2, 1)
 """How many tokens before are looked up, the first that is known counts."""
-MOST = 6
+MOST = 8
 """The most guesses of a completion in a pass."""
 REACH = max(ORDERS)
 """Tokens that are looked back on."""
+_FADE = 0.98
+_FIRST = np.array([3e-3, 5e-5, 5e-5])
 _BITS = 18
 _TOKEN = 24
 """Bits of an entry that hold the token; the others say for which tokens it stands."""
@@ -30,12 +34,23 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 _OF_MODEL: WeakKeyDictionary[nn.Module, "Drafts"] = WeakKeyDictionary()
 
 
+@dataclass(frozen=True)
+class Guesses:
+    """What may follow; both (rows, depth), with -1 behind the last guess of a row."""
+
+    tokens: np.ndarray
+    kinds: np.ndarray
+    """How each was found: its place in a table of orders and of whose n-grams."""
+
+
 class Drafts:
     """What is remembered of a model's completions, and of what guessing brought."""
 
     def __init__(self) -> None:
         self._entries = np.full((len(ORDERS), _ROOM), -1, dtype=np.int64)
         self._salt = 0
+        self._tried, self._right = np.full(2 * len(ORDERS), 4.0), np.full(2 * len(ORDERS), 2.0)
+        """Guesses of each kind, and how many were right; older ones count less."""
         self.pace = Pace()
 
     @classmethod
@@ -48,8 +63,7 @@ class Drafts:
         numbers = np.arange(self._salt + 1, self._salt + 1 + len(prompts), dtype=np.uint64)
         self._salt += len(prompts)
         tokens = np.concatenate([[-1] * REACH + list(prompt) for prompt in prompts])
-        inside = np.concatenate([np.arange(-REACH, len(prompt)) for prompt in prompts]) > 0
-        ends = np.flatnonzero(inside)
+        ends = np.flatnonzero(np.concatenate([np.arange(-REACH, len(prompt)) for prompt in prompts]) > 0)
         owners = np.repeat(numbers, [len(prompt) + REACH for prompt in prompts])[ends]
         self._learn(tokens[ends[:, None] + np.arange(-REACH, 0)], tokens[ends], owners)
         return numbers
@@ -63,28 +77,41 @@ class Drafts:
         self._learn(before, tokens, prompts)
         self._learn(before, tokens, np.zeros_like(prompts))
 
-    def guess(self, before: np.ndarray, prompts: np.ndarray, most: np.ndarray) -> np.ndarray:
-        """(rows, depth) the tokens that may follow; -1 behind the last guess of a row, of which there are at most `most`."""
-        found = np.full((len(before), int(most.max(initial=0))), -1)
-        for depth in range(found.shape[1]):
-            token = self._next(before, prompts)
-            token[most <= depth] = -1
-            if depth:
-                token[found[:, depth - 1] < 0] = -1
-            found[:, depth] = token
-            if (token < 0).all():
-                break
+    def guess(self, before: np.ndarray, prompts: np.ndarray, most: np.ndarray, least: float) -> Guesses:
+        """At most `most` guesses of each row, and so many of all as are right, row by row, with a mean probability of at
+        least `least`: a pass has room for as many guesses of each row as one of them has."""
+        depths = int(most.max(initial=0))
+        tokens, kinds = np.full((2, len(before), depths), -1)
+        chances, rates = np.ones(len(before)), np.append(self._right / self._tried, 0.0)
+        for depth in range(depths):
+            token, kind = self._next(before, prompts)
+            chances = np.where(depth < most, chances * rates[kind], 0.0)
+            if chances.mean() < least:
+                return Guesses(tokens[:, :depth], kinds[:, :depth])
+            fits = chances > 0
+            tokens[fits, depth], kinds[fits, depth] = token[fits], kind[fits]
             before = np.concatenate([before[:, 1:], token[:, None]], axis=1)
-        return found
+        return Guesses(tokens, kinds)
 
-    def _next(self, before: np.ndarray, prompts: np.ndarray) -> np.ndarray:
-        token = np.full(len(before), -1)
-        for order, entries in zip(ORDERS, self._entries, strict=True):
-            for owner in (prompts, np.zeros_like(prompts)):
-                place, tag = _address(before[:, -order:], owner)
-                entry = entries[place]
-                token = np.where((token < 0) & (entry >> _TOKEN == tag), entry & ((1 << _TOKEN) - 1), token)
-        return token
+    def observe(self, guesses: Guesses, right: np.ndarray) -> None:
+        """`right`: (rows,) how many of a row's first guesses were right."""
+        depth = np.arange(guesses.kinds.shape[1])
+        tried = (guesses.kinds >= 0) & (depth <= right[:, None])
+        good = tried & (depth < right[:, None])
+        for held, cases in ((self._tried, tried), (self._right, good)):
+            held *= _FADE
+            held += np.bincount(guesses.kinds[cases], minlength=len(held))
+
+    def _next(self, before: np.ndarray, prompts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(rows,) the token that followed these the last time, and the kind of the guess; -1: unknown."""
+        tokens, kinds = np.full((2, len(before)), -1)
+        everyone = np.zeros_like(prompts)
+        for kind, (row, owner) in enumerate(product(range(len(ORDERS)), (prompts, everyone))):
+            place, tag = _address(before[:, -ORDERS[row] :], owner)
+            entry = self._entries[row, place]
+            found = (tokens < 0) & (entry >> _TOKEN == tag)
+            tokens[found], kinds[found] = entry[found] & ((1 << _TOKEN) - 1), kind
+        return tokens, kinds
 
     def _learn(self, before: np.ndarray, tokens: np.ndarray, owners: np.ndarray) -> None:
         for order, entries in zip(ORDERS, self._entries, strict=True):
@@ -93,41 +120,28 @@ class Drafts:
 
 
 class Pace:
-    """What a pass costs by its tokens, and how often guesses are right; older observations count less."""
+    """What a pass costs, fitted to the passes so far; older ones count less. In seconds: in any case, for each row, and for each
+    slot, of which every row has as many as one of them has tokens."""
 
     def __init__(self) -> None:
-        self._sums = np.zeros(5)
-        self._right = 0.5 ** np.arange(1, MOST + 1) * 20
-        self._tried = np.full(MOST, 20.0)
+        self._products = np.diag([1.0, 1e-3, 1e-3])
+        self._seconds = self._products @ _FIRST
 
-    def choose(self, rows: int) -> int:
-        """How many guesses a completion may have in a pass of `rows` completions: most tokens a second."""
-        fixed, each = self._cost()
-        right = np.concatenate([[1.0], 1.0 + np.cumsum(np.cumprod(self._right / self._tried))])
-        return int(np.argmax(right / (fixed + each * rows * np.arange(1, MOST + 2))))
+    def least(self, rows: int) -> float:
+        """The probability of being right from which a guess pays, in a pass of `rows` rows: its cost over the pass's, by row,
+        since a right guess saves a row's share of a pass."""
+        fixed, row, slot = self._cost()
+        return slot * rows / (fixed + (row + slot) * rows)
 
-    def observe(self, tokens: int, seconds: float, guesses: np.ndarray, right: np.ndarray) -> None:
-        """A pass of `tokens` tokens.
+    def observe(self, rows: int, slots: int, seconds: float) -> None:
+        """A pass of so many rows, with so many slots in all."""
+        sizes = np.array([1.0, rows, slots])
+        self._products = _FADE * self._products + np.outer(sizes, sizes)
+        self._seconds = _FADE * self._seconds + sizes * seconds
 
-        Args:
-            guesses: (completions,) how many each had, and how many of the first were `right`.
-        """
-        self._sums = 0.98 * self._sums + np.array([1, tokens, tokens**2, seconds, seconds * tokens])
-        for depth in range(int(guesses.max(initial=0))):
-            tried = (guesses > depth) & (right >= depth)
-            self._tried[depth] = 0.98 * self._tried[depth] + tried.sum()
-            self._right[depth] = 0.98 * self._right[depth] + (tried & (right > depth)).sum()
-
-    def _cost(self) -> tuple[float, float]:
-        """Seconds of a pass, and of each token in it: least squares; 1 to 1/32 until passes of several sizes were seen."""
-        count, tokens, squares, seconds, products = self._sums
-        spread = count * squares - tokens**2
-        if count > 0 and spread > 0.01 * tokens**2:
-            each = (count * products - tokens * seconds) / spread
-            fixed = (seconds - each * tokens) / count
-            if each > 0 and fixed > 0:
-                return fixed, each
-        return 1.0, 1 / 32
+    def _cost(self) -> np.ndarray:
+        found = np.linalg.solve(self._products + 1e-9 * np.eye(3), self._seconds)
+        return np.maximum(found, _FIRST / 100)
 
 
 def _address(before: np.ndarray, owners: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -31,19 +31,19 @@ class LogitFilters:
 
 @dataclass(frozen=True)
 class TokenDraw:
-    """One token per row."""
+    """Drawn tokens."""
 
     ids: torch.Tensor
-    """(rows,)"""
+    """(tokens,)"""
     logprobs: torch.Tensor
-    """(rows,) float32"""
+    """(tokens,) float32"""
     kept: torch.Tensor | None
-    """(rows, vocabulary) tokens that could be drawn; None: all."""
+    """(tokens, vocabulary) what could be drawn; None: all."""
     entropies: torch.Tensor
-    """(rows,) float32, of the distributions, in nats"""
+    """(tokens,) float32, of the distributions, in nats"""
 
     def kept_token_ids(self) -> list[tuple[int, ...]] | None:
-        """The ids of `kept`, a tuple for each row."""
+        """The ids of `kept`, a tuple for each token."""
         if self.kept is None:
             return None
         counts = self.kept.sum(1).tolist()
@@ -51,12 +51,15 @@ class TokenDraw:
         return [tuple(part.tolist()) for part in parts]
 
 
-def draw(logits: torch.Tensor, uniforms: torch.Tensor, filters: LogitFilters) -> TokenDraw:
-    """Draw one token for each row of logits.
+def draw(
+    logits: torch.Tensor, uniforms: torch.Tensor, filters: LogitFilters, rows: torch.Tensor | None = None
+) -> TokenDraw:
+    """Draw one token for each random number.
 
     Args:
         logits: (rows, vocabulary)
-        uniforms: (rows,) float64 in [0, 1); NaN selects the likeliest token, whose log-probability counts as 0.
+        uniforms: (tokens,) float64 in [0, 1); NaN selects the likeliest token, whose log-probability counts as 0.
+        rows: (tokens,) the row of logits that each token is drawn from; None: one token for each row.
 
     Raises:
         GuardStop: a row has no distribution because its logits are not finite.
@@ -68,7 +71,8 @@ def draw(logits: torch.Tensor, uniforms: torch.Tensor, filters: LogitFilters) ->
     if kept is not None:
         scores = scores.masked_fill(~kept, -torch.inf)
     highest, likeliest = scores.max(-1)
-    chances = (scores - highest[:, None]).exp_()
+    scores = scores - highest[:, None]
+    chances = scores.exp()
     cumulative = chances.cumsum(-1, dtype=torch.float64)
     total = cumulative[:, -1]
     if not bool(total.isfinite().all()):
@@ -76,15 +80,18 @@ def draw(logits: torch.Tensor, uniforms: torch.Tensor, filters: LogitFilters) ->
             "the policy's logits are no numbers: its weights, or its activations on a prompt, exceed the range of their "
             "type. Lower optimizer.lr and resume from the last checkpoint, or load finite weights"
         )
-    greedy = uniforms.isnan()
+    # With p = c / Z the entropy is log Z - sum of c log c / Z; a token without a chance adds nothing.
+    mean = (chances * (scores if kept is None else scores.masked_fill(~kept, 0.0))).sum(-1)
+    entropies = total.log().float() - mean / total.float()
+    if rows is None:
+        rows = torch.arange(len(scores), device=scores.device)
+    total, greedy = total[rows], uniforms.isnan()
     # Below the total even after rounding: tokens beyond it have no probability.
     targets = torch.minimum(uniforms.nan_to_num(0.0) * total, total.nextafter(torch.zeros_like(total)))
-    ids = torch.searchsorted(cumulative, targets[:, None], right=True)[:, 0]
-    ids = torch.where(greedy, likeliest, ids)
-    logprobs = scores.gather(-1, ids[:, None])[:, 0] - highest - total.log().float()
-    # With p = c / Z the entropy is log Z - sum of c log c / Z; a token without a chance adds nothing.
-    entropies = total.log().float() - torch.xlogy(chances, chances).sum(-1) / total.float()
-    return TokenDraw(ids, logprobs.masked_fill(greedy, 0.0), kept, entropies)
+    ids = torch.searchsorted(cumulative.index_select(0, rows), targets[:, None], right=True)[:, 0]
+    ids = torch.where(greedy, likeliest[rows], ids)
+    logprobs = scores[rows, ids] - total.log().float()
+    return TokenDraw(ids, logprobs.masked_fill(greedy, 0.0), None if kept is None else kept[rows], entropies[rows])
 
 
 def filter_mask(scores: torch.Tensor, filters: LogitFilters) -> torch.Tensor:

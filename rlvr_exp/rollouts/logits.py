@@ -14,6 +14,8 @@ class Logits:
     """(rows, vocabulary)"""
     rows: np.ndarray
     """(tokens,) the row of each token"""
+    sequences: int
+    """How many different completions the rows belong to."""
 
     def of_tokens(self) -> torch.Tensor:
         """(tokens, vocabulary)"""

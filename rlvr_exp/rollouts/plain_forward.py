@@ -37,10 +37,15 @@ def is_plain(model: PreTrainedModel) -> bool:
         return False
     hooked = any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
     rope = (config.rope_parameters or {}).get("rope_type", "default")
-    layers = [module for module in model.modules() if isinstance(module, nn.Linear)]
-    expected = 7 * config.num_hidden_layers + 1
     usual = config.hidden_act == "silu" and rope in ROPES and type(model.get_input_embeddings()) is nn.Embedding
-    return usual and not hooked and len(layers) == expected and all(map(packable, layers))
+    return usual and not hooked and all(map(packable, _projections(model)))
+
+
+def _projections(model: PreTrainedModel) -> list[nn.Module]:
+    names = [(layer.self_attn, "qkvo") for layer in model.model.layers]
+    found = [getattr(attention, f"{name}_proj") for attention, each in names for name in each]
+    found += [getattr(layer.mlp, f"{name}_proj") for layer in model.model.layers for name in ("gate", "up", "down")]
+    return [*found, model.lm_head]
 
 
 @dataclass(frozen=True)
@@ -56,7 +61,8 @@ class _Layer:
 
 
 class PlainForward:
-    """Logits (tokens, vocabulary) of tokens in one row, each with its position; `wanted`: of these rows alone."""
+    """Logits (tokens, vocabulary) of tokens in one row, each with its position. Of whole prompts `wanted` names the last
+    tokens: logits (prompts, vocabulary) of these alone."""
 
     def __init__(self, model: PreTrainedModel, cache: SharedPrefixCache):
         config, body = model.config, model.model
@@ -71,20 +77,31 @@ class PlainForward:
         cos, sin = body.rotary_emb(self._embedding, torch.arange(cache.longest)[None])
         self._turns = torch.complex(cos[0, :, : self._size // 2], sin[0, :, : self._size // 2])
 
-    def __call__(self, tokens: torch.Tensor, positions: torch.Tensor, wanted: torch.Tensor | int = 0) -> torch.Tensor:
+    def __call__(
+        self, tokens: torch.Tensor, positions: torch.Tensor, wanted: torch.Tensor | None = None
+    ) -> torch.Tensor:
         count = len(tokens)
-        self._missing = padded_rows(count) - count
-        if self._missing:
-            tokens, positions = pad(tokens, (0, self._missing)), pad(positions, (0, self._missing))
+        missing = padded_rows(count) - count
+        if missing:
+            tokens, positions = pad(tokens, (0, missing)), pad(positions, (0, missing))
         x, turns = self._embedding[tokens], self._turns[positions][:, None]
         for number, layer in enumerate(self._layers):
-            x = layer.attended.plus(x, self._attention(number, layer, self._normed(x), turns, count))
+            query, key, value = self._inputs(layer, self._normed(x), turns, count)
+            if (
+                wanted is not None and layer is self._layers[-1]
+            ):  # Of the other tokens the keys and values are all it takes.
+                output, x = self._cache.attend_last(number, query[wanted], key, value), x[wanted]
+            else:
+                output = self._cache.attend(number, query, key, value, 1.0)
+            x = layer.attended.plus(x, pad(output.flatten(1), (0, 0, 0, len(x) - len(output))))
             gate, gated = layer.widened(self._normed(x)).chunk(2, dim=-1)
             x = layer.narrowed.plus(x, silu(gate).mul_(gated))
-        x = x[:count] if isinstance(wanted, int) else x[wanted]
-        return self._head(self._normed(x))
+        return self._head(self._normed(x if wanted is not None else x[:count]))
 
-    def _attention(self, number: int, layer: _Layer, x: torch.Tensor, turns: torch.Tensor, count: int) -> torch.Tensor:
+    def _inputs(
+        self, layer: _Layer, x: torch.Tensor, turns: torch.Tensor, count: int
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Queries, keys and values (count, heads, dimension)."""
         turned = self._heads + self._shared_heads
         x = layer.inputs(x).view(len(x), turned + self._shared_heads, self._size)
         both, values = x[:, :turned], x[:count, turned:]
@@ -92,8 +109,7 @@ class PlainForward:
             both = rms_norm(both, (self._size,), None, self._eps).mul_(layer.scale)
         pairs = torch.view_as_complex(both.unflatten(-1, (-1, 2)))
         both = torch.view_as_real(pairs * turns).flatten(-2)[:count]
-        output = self._cache.attend(number, both[:, : self._heads], both[:, self._heads :], values, 1.0).flatten(1)
-        return pad(output, (0, 0, 0, self._missing)) if self._missing else output
+        return both[:, : self._heads], both[:, self._heads :], values
 
     def _normed(self, x: torch.Tensor) -> torch.Tensor:
         """Its weights are part of the product that follows."""
@@ -101,7 +117,7 @@ class PlainForward:
 
     def _layer(self, layer: nn.Module) -> _Layer:
         attention, mlp = layer.self_attn, layer.mlp
-        inputs, scale = self._inputs(attention)
+        inputs, scale = self._projection(attention)
         widened = _joined([(one.weight, one.bias) for one in (mlp.gate_proj, mlp.up_proj)])
         return _Layer(
             PackedLinear(inputs[0] * layer.input_layernorm.weight, inputs[1]),
@@ -111,16 +127,17 @@ class PlainForward:
             PackedLinear(mlp.down_proj.weight, mlp.down_proj.bias),
         )
 
-    def _inputs(self, attention: nn.Module) -> tuple[Rows, torch.Tensor | None]:
+    def _projection(self, attention: nn.Module) -> tuple[Rows, torch.Tensor | None]:
         """The joint projection, with the scale of the attention's scores in the queries; and the `scale` of a layer."""
-        query, key, value = (
-            (one.weight, one.bias) for one in (attention.q_proj, attention.k_proj, attention.v_proj)
-        )
+        query, key, value = ((one.weight, one.bias) for one in (attention.q_proj, attention.k_proj, attention.v_proj))
         query, key = ((self._paired(weight), self._paired(bias)) for weight, bias in (query, key))
         if not hasattr(attention, "q_norm"):
             scaled = (None if rows is None else rows * attention.scaling for rows in query)
             return _joined([tuple(scaled), key, value]), None
-        of_query, of_key = attention.q_norm.weight[self._pairs] * attention.scaling, attention.k_norm.weight[self._pairs]
+        of_query, of_key = (
+            attention.q_norm.weight[self._pairs] * attention.scaling,
+            attention.k_norm.weight[self._pairs],
+        )
         scale = torch.cat([of_query.expand(self._heads, -1), of_key.expand(self._shared_heads, -1)])
         return _joined([query, key, value]), scale
 

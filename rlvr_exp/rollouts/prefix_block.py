@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch.nn.functional import pad, scaled_dot_product_attention
 
-EXACT = 128
+EXACT = 192
 """Columns up to which zeros behind them change no bit of a product."""
 ROWS = 4
 """The fewest rows of a product whose bits do not depend on their number."""
@@ -57,25 +57,54 @@ class _Prefill:
 
 @dataclass(frozen=True)
 class _Pass:
-    """The tokens of one forward pass, in slots (rows, tokens of each); some slots are empty."""
+    """The tokens of one forward pass, row by row or in any other order. The rows' own products take them in slots (rows,
+    tokens of each), the prompts' in places (groups, tokens of each); what holds no token holds the first."""
 
-    shape: tuple[int, int]
+    rows: int
     width: int
     """Columns of the rows' part."""
-    take: torch.Tensor | None
-    """(slots,) the token in each; None: the tokens are in order already."""
-    back: torch.Tensor | None
-    """(tokens,) the slot of each"""
-    columns: torch.Tensor
-    """(tokens,) the row of each, times the room for tokens, and its column there"""
-    many: int
-    """The most slots of a group."""
-    of_group: torch.Tensor
-    """(groups * many,) the slot in each place of a group"""
-    in_group: torch.Tensor
-    """(slots,) the place of each among groups * many"""
-    hidden: torch.Tensor
-    """(slots, prompt width + width) additive"""
+    slots: "_Places | None"
+    """None: each row has the token of its own number."""
+    groups: "_Places"
+    row: torch.Tensor
+    """(tokens,) the row of each, and its `column` there"""
+    column: torch.Tensor
+    hidden: tuple[torch.Tensor, torch.Tensor]
+    """(tokens, 1, prompt width) and (tokens, 1, width), additive"""
+
+
+class _Places:
+    """Where tokens stand among owners with room for `many` each; a place that holds none stands for the first token.
+
+    Args:
+        place: (tokens,) of each, owner by owner.
+    """
+
+    def __init__(self, place: np.ndarray, owners: int, many: int):
+        self.owners, self.many = owners, many
+        self._place, self._token = place, np.zeros(owners * many, dtype=np.int64)
+        self._token[place] = np.arange(len(place))
+        self._indices: dict[tuple[int, torch.device], tuple[torch.Tensor, torch.Tensor]] = {}
+
+    @property
+    def trivial(self) -> bool:
+        """Whether each owner has the token of its own number."""
+        return (
+            self.many == 1
+            and len(self._place) == len(self._token)
+            and bool((self._token == np.arange(len(self._token))).all())
+        )
+
+    def indices(self, heads: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+        """(owners * heads * many,) which of tokens * heads each is; and (tokens * heads,) the way back."""
+        found = self._indices.get((heads, device))
+        if found is None:
+            head = np.arange(heads)
+            out = self._token.reshape(self.owners, 1, self.many) * heads + head[:, None]
+            back = (self._place // self.many * heads * self.many + self._place % self.many)[:, None] + head * self.many
+            both = (torch.from_numpy(x.reshape(-1)).to(device, non_blocking=True) for x in (out, back))
+            found = self._indices[heads, device] = tuple(both)
+        return found
 
 
 def width_of(length: int) -> int:
@@ -125,34 +154,25 @@ class PrefixBlock:
         `source[i]` of the pass before. Several rows may continue one row; a row that none continues has ended. Returns
         where the rows are from now on."""
         place = self._continue(source, int((used + counts).max()))
-        width = width_of(int((used + counts).max()))
-        shape = self._rows, int(counts.max())
+        width, most = width_of(int((used + counts).max())), int(counts.max())
         offset = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        rows, columns = np.repeat(place, counts), np.repeat(used, counts) + offset
-        slots = rows * shape[1] + offset
-        token, last = np.full(np.prod(shape), -1), np.full(np.prod(shape), -1)
-        token[slots], last[slots] = np.arange(len(slots)), columns
-        in_order = len(token) == len(slots) and bool((token == np.arange(len(slots))).all())
-        groups = self._group_of[: self._rows].repeat(shape[1])
-        order = np.argsort(groups, kind="stable")
-        sizes = np.bincount(groups, minlength=len(self._lengths))
+        row, column = np.repeat(place, counts), np.repeat(used, counts) + offset
+        slots = _Places(row * most + offset, self._rows, most)
+        groups = self._group_of[row]
+        order, sizes = np.argsort(groups, kind="stable"), np.bincount(groups, minlength=len(self._lengths))
         rank = np.empty(len(groups), dtype=np.int64)
         rank[order] = np.arange(len(groups)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         many = int(sizes.max())
-        of_group = np.zeros(len(sizes) * many, dtype=np.int64)
-        of_group[groups * many + rank] = np.arange(len(groups))
-        own = self._index(last)[:, None] >= torch.arange(width, device=self._like.device)
-        hidden = [self._hidden[self._index(groups)], torch.where(own, 0.0, self._least).to(self._like.dtype)]
+        own = torch.arange(width, device=self._like.device) <= self._index(column)[:, None]
+        own = torch.where(own, 0.0, self._least).to(self._like.dtype)
         self._now = _Pass(
-            shape,
+            self._rows,
             width,
-            None if in_order else self._index(token.clip(0)),
-            None if in_order else self._index(slots),
-            self._index(rows * self._room + columns),
-            many,
-            self._index(of_group),
-            self._index(groups * many + rank),
-            torch.cat(hidden, -1),
+            None if slots.trivial else slots,
+            _Places(groups * many + rank, len(sizes), many),
+            self._index(row),
+            self._index(column),
+            (self._hidden[self._index(groups)][:, None], own[:, None]),
         )
         self._places = {}
         return place
@@ -161,24 +181,27 @@ class PrefixBlock:
         self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scaling: float
     ) -> torch.Tensor:
         """Store keys and values (tokens, heads, dimension); returns outputs (tokens, query heads, dimension)."""
-        held = self.layers.get(layer)
-        if held is None:
-            held = self.layers[layer] = self._new(key, value)
+        held = self._held(layer, key, value)
         if isinstance(self._now, _Prefill):
             return self._attend_prompts(held, self._now, query, key, value, scaling)
         return self._attend_rows(held, self._now, query, key, value, scaling)
 
-    def last_of_prompts(self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
-        """Store keys and values of whole prompts; returns outputs (groups, query heads, dimension) of the queries (groups,
-        query heads, dimension) of the prompts' last tokens."""
-        held = self.layers.setdefault(layer, self._new(key, value))
-        now = self._now
-        self._store_prompts(held, now, key, value)
-        groups, shared, size = len(query), query.shape[1] // key.shape[1], query.shape[2]
-        scores = _product(query.reshape(-1, shared, size), held.keys[now.groups].flatten(0, 1).transpose(1, 2))
-        scores = scores.view(groups, -1, self.width) + self._hidden[now.groups, None]
-        chances = scores.softmax(-1).view(-1, shared, self.width)
-        return _product(chances, held.values[now.groups].flatten(0, 1)).view(groups, query.shape[1], -1)
+    @property
+    def prompts(self) -> int:
+        """How many prompts the pass holds."""
+        return self._now.groups.stop - self._now.groups.start
+
+    def attend_last(self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+        """Store keys and values (tokens, heads, dimension) of whole prompts; returns outputs (prompts, query heads, dimension)
+        of the queries of their last tokens, which see all of the prompt."""
+        held = self._held(layer, key, value)
+        self._store_prompts(held, self._now, key, value)
+        groups, heads = self._now.groups, key.shape[1]
+        query = query.reshape(-1, query.shape[1] // heads, query.shape[2])
+        scores = _product(query, held.keys[groups].flatten(0, 1).transpose(1, 2))
+        scores = scores.reshape(self.prompts, -1, self.width) + self._hidden[groups, None]
+        output = _product(scores.softmax(-1).view(*query.shape[:2], -1), held.values[groups].flatten(0, 1))
+        return output.reshape(self.prompts, -1, output.shape[-1])
 
     def _store_prompts(self, held: _Layer, now: _Prefill, key: torch.Tensor, value: torch.Tensor) -> None:
         take = now.take.to(key.device)
@@ -204,65 +227,30 @@ class PrefixBlock:
     def _attend_rows(
         self, held: _Layer, now: _Pass, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scaling: float
     ) -> torch.Tensor:
-        heads = key.shape[1]
         for into, new in ((held.own_keys, key), (held.own_values, value)):
             flat = new.reshape(-1, new.shape[-1])
-            into.view(-1, new.shape[-1]).index_copy_(0, self._write(heads).to(new.device), flat)
+            into.view(-1, new.shape[-1]).index_copy_(0, self._write(key.shape[1]).to(new.device), flat)
         if scaling != 1.0:
             query = query * scaling
-        if now.take is not None:
-            query = query.index_select(0, now.take.to(query.device))
-        chances = self._chances(held, now, query, heads)
-        output = self._of_prompt(held, now, chances) + self._of_row(held, now, chances)
-        return output if now.back is None else output.index_select(0, now.back.to(output.device))
-
-    def _chances(self, held: _Layer, now: _Pass, query: torch.Tensor, heads: int) -> torch.Tensor:
-        """(slots, query heads, columns) from queries (slots, query heads, dimension); query heads that share their keys are
-        further queries of a single head: keys are read once, not repeated."""
-        rows, tokens = now.shape
-        slots, shared, size = rows * tokens, query.shape[1] // heads, query.shape[2]
-        of_group = query.index_select(0, now.of_group.to(query.device))
-        of_group = of_group.view(-1, now.many, heads, shared, size).transpose(1, 2)
-        prompt = _product(of_group.reshape(-1, now.many * shared, size), held.keys.flatten(0, 1).transpose(1, 2))
-        prompt = prompt.view(-1, heads, now.many, shared, self.width).transpose(1, 2).reshape(-1, query.shape[1], self.width)
-        own_keys = held.own_keys[:rows].flatten(0, 1)[:, : now.width].transpose(1, 2)
-        of_row = query.view(rows, tokens, heads, shared, size).transpose(1, 2).reshape(-1, tokens * shared, size)
-        own = _product(of_row, own_keys).view(rows, heads, tokens, shared, now.width).transpose(1, 2)
-        parts = [prompt.index_select(0, now.in_group.to(query.device)), own.reshape(slots, -1, now.width)]
-        scores = torch.cat(parts, -1).add_(now.hidden.to(query.device)[:, None])
-        return scores.softmax(-1, dtype=torch.promote_types(scores.dtype, torch.float32)).to(scores.dtype)
-
-    def _of_prompt(self, held: _Layer, now: _Pass, chances: torch.Tensor) -> torch.Tensor:
-        """(slots, query heads, dimension): the prompts' values weighed by their chances."""
-        heads = held.values.shape[1]
-        shared = chances.shape[1] // heads
-        chances = chances[..., : self.width].index_select(0, now.of_group.to(chances.device))
-        chances = chances.view(-1, now.many, heads, shared, self.width).transpose(1, 2)
-        output = _product(chances.reshape(-1, now.many * shared, self.width), held.values.flatten(0, 1))
-        output = output.view(-1, heads, now.many, shared, output.shape[-1]).transpose(1, 2)
-        return output.reshape(-1, heads * shared, output.shape[-1]).index_select(0, now.in_group.to(chances.device))
-
-    def _of_row(self, held: _Layer, now: _Pass, chances: torch.Tensor) -> torch.Tensor:
-        """(slots, query heads, dimension): the rows' own values weighed by their chances, part by part."""
-        (rows, tokens), heads = now.shape, held.values.shape[1]
-        shared = chances.shape[1] // heads
-        chances = chances[..., self.width :].view(rows, tokens, heads, shared, now.width).transpose(1, 2)
-        chances = chances.reshape(-1, tokens * shared, now.width)
-        values = held.own_values[:rows].flatten(0, 1)
-        output = _product(chances[..., :EXACT], values[:, : min(EXACT, now.width)])
-        for start in range(EXACT, now.width, EXACT):
-            end = min(start + EXACT, now.width)
-            output = output + _product(chances[..., start:end], values[:, start:end])
-        output = output.view(rows, heads, tokens, shared, output.shape[-1]).transpose(1, 2)
-        return output.reshape(rows * tokens, heads * shared, output.shape[-1])
+        own_keys = held.own_keys[: now.rows, :, : now.width].transpose(2, 3)
+        parts = [_times(query, now.groups, held.keys.transpose(2, 3)), _times(query, now.slots, own_keys)]
+        scores = query.new_empty((*query.shape[:2], self.width + now.width))
+        for part, hidden, into in zip(parts, now.hidden, scores.tensor_split([self.width], -1), strict=True):
+            torch.add(part, hidden.to(part.device), out=into)
+        chances = scores.softmax(-1, dtype=torch.promote_types(scores.dtype, torch.float32)).to(scores.dtype)
+        output = _times(chances[..., : self.width], now.groups, held.values)
+        for start in range(0, now.width, EXACT):
+            part = slice(start, min(start + EXACT, now.width))
+            own = chances[..., self.width + part.start : self.width + part.stop]
+            output = output + _times(own, now.slots, held.own_values[: now.rows, :, part])
+        return output
 
     def _write(self, heads: int) -> torch.Tensor:
         """(tokens * heads,) where the keys of the pass go among rows * heads * room."""
         found = self._places.get(heads)
         if found is None:
-            row, column = self._now.columns // self._room, self._now.columns % self._room
-            each = (row * heads)[:, None] + torch.arange(heads, device=self._like.device)
-            found = self._places[heads] = (each * self._room + column[:, None]).view(-1)
+            each = (self._now.row * heads)[:, None] + torch.arange(heads, device=self._like.device)
+            found = self._places[heads] = (each * self._room + self._now.column[:, None]).view(-1)
         return found
 
     def _continue(self, source: np.ndarray, width: int) -> np.ndarray:
@@ -316,6 +304,11 @@ class PrefixBlock:
                     pad(x, (0, 0, 0, more, 0, 0, 0, rows)) for x in (held.own_keys, held.own_values)
                 )
 
+    def _held(self, layer: int, key: torch.Tensor, value: torch.Tensor) -> _Layer:
+        if layer not in self.layers:
+            self.layers[layer] = self._new(key, value)
+        return self.layers[layer]
+
     def _new(self, key: torch.Tensor, value: torch.Tensor) -> _Layer:
         """Zeros, not uninitialised memory: masked columns contribute zero times their value, which must be finite."""
         groups, rows = len(self._lengths), len(self._group_of)
@@ -338,6 +331,22 @@ class PrefixBlock:
 
     def _index(self, values: np.ndarray) -> torch.Tensor:
         return torch.from_numpy(values).to(self._like.device, non_blocking=True)
+
+
+def _times(x: torch.Tensor, places: _Places | None, right: torch.Tensor) -> torch.Tensor:
+    """Each token's x (tokens, query heads, inner) times its owner's `right` (owners, heads, inner, columns); without places the
+    token's own. Query heads that share their keys are further rows of a single head's product: keys are read once, not
+    repeated."""
+    heads, inner = right.shape[1:3]
+    shared = x.shape[1] // heads
+    parts = x.reshape(-1, shared, inner) if x.is_contiguous() else x.unflatten(1, (heads, shared)).flatten(0, 1)
+    if places is not None:
+        out, back = places.indices(heads, x.device)
+        parts = parts.index_select(0, out).view(len(right) * heads, places.many * shared, inner)
+    found = _product(parts, right.flatten(0, 1))
+    if places is not None:
+        found = found.reshape(-1, shared, found.shape[-1]).index_select(0, back)
+    return found.reshape(*x.shape[:2], -1)
 
 
 def _product(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:

@@ -17,7 +17,8 @@ from rlvr_exp.core.phase import GENERATE, VERIFY, go_over, phase
 from rlvr_exp.episodes.types import PENDING, TRUNCATED, Completion
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.distributed import all_gather_rollouts, data_parallel, shard
-from rlvr_exp.rollouts.sampler import FinishedSample, SampleKey, SamplingParams, causal_model, stream
+from rlvr_exp.rollouts.sampler import causal_model, stream
+from rlvr_exp.rollouts.sampling_params import FinishedSample, SampleKey, SamplingParams
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier
 

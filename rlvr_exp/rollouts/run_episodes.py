@@ -18,7 +18,7 @@ from rlvr_exp.rollouts.rollout_loop import (
     generate_and_verify,
     verify_completions,
 )
-from rlvr_exp.rollouts.sampler import SamplingParams
+from rlvr_exp.rollouts.sampling_params import SamplingParams
 from rlvr_exp.verifiers.base import PROMPT_TOO_LONG, Verdict, Verifier
 
 TOO_LONG = Verdict("failed", bucket=PROMPT_TOO_LONG, log="the prompt is longer than the policy takes; it is never cut")

@@ -13,7 +13,6 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from rlvr_exp.episodes.types import TokenSample
-from rlvr_exp.models.onednn_linear import onednn_inference
 from rlvr_exp.rollouts.sampling_batch import SamplingBatch, decoder
 from rlvr_exp.rollouts.sampling_params import FinishedSample, SampleKey, SamplingParams
 
@@ -42,7 +41,7 @@ def stream(
     try:
         with torch.inference_mode():
             batch = SamplingBatch(inner, prompts, keys, sampling)
-        with onednn_inference(inner):
+        with batch.computing():
             with torch.inference_mode():
                 finished = batch.first()
             yield from finished
@@ -74,7 +73,7 @@ def score(
     live, scores = np.arange(len(owner)), []
     try:
         steps = decoder(inner, prompts, owner, tokens.shape[1])
-        with onednn_inference(inner), torch.inference_mode():
+        with steps.computing(), torch.inference_mode():
             for place in range(tokens.shape[1]):
                 found = steps.step(live, fed[:, place - 1 : place]) if place else steps.prefill()
                 logits = found.of_tokens()

@@ -2,15 +2,16 @@
 
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 
 import numpy as np
 import torch
 from transformers import PreTrainedModel
 
-from rlvr_exp.core.seeds import Key, derive
+from rlvr_exp.core.seeds import derive
 from rlvr_exp.episodes.types import TokenSample
+from rlvr_exp.rollouts.drafts import REACH, Drafts, Guesses
 from rlvr_exp.rollouts.draw import TokenDraw, draw
-from rlvr_exp.rollouts.drafts import REACH, Drafts
 from rlvr_exp.rollouts.logits import Logits
 from rlvr_exp.rollouts.sampler_rows import RowDecoder
 from rlvr_exp.rollouts.sampling_params import FinishedSample, SampleKey, SamplingParams
@@ -48,16 +49,21 @@ class SamplingBatch:
         self._history = np.full((len(self._live), REACH + sampling.max_new_tokens), -1)
         """The last tokens of the prompt, then those of the completion."""
         self._ids = self._history[:, REACH:]
+        self._known: dict[tuple[int, ...], bool] = {}
         self._logprobs = np.zeros(self._ids.shape, dtype=np.float32)
         self._entropies = np.zeros(len(self._live))
         """Of each completion, the sum over its tokens."""
         self._kept_token_ids: list[list[tuple[int, ...]]] = [[] for _ in self._live]
         self._drawn = np.zeros(len(self._live), dtype=np.int64)
         """(completions,) tokens drawn of each."""
-        exact = sampling.drafts and isinstance(self._decoder, SharedPrefixDecoder) and is_exact(model)
-        self._drafts = Drafts.of(model) if exact else None
+        drafts = sampling.drafts > 0 and isinstance(self._decoder, SharedPrefixDecoder) and is_exact(model)
+        self._drafts = Drafts.of(model) if drafts else None
         if self._drafts is not None:
             self._begin_drafts(self._drafts, prompts)
+
+    def computing(self) -> AbstractContextManager[None]:
+        """In which the passes are computed."""
+        return self._decoder.computing()
 
     @property
     def going(self) -> bool:
@@ -73,18 +79,16 @@ class SamplingBatch:
         ended."""
         began, live = time.perf_counter(), self._live
         guesses = self._guess()
-        fed = np.concatenate([self._ids[live, self._drawn[live] - 1, None], guesses], axis=1)
-        if not guesses.shape[1]:
-            logits = self._decoder.step(live, fed)
-            taken = counts = self._draw(logits, guesses)
-        else:
-            counts = 1 + (guesses >= 0).sum(1)
-            logits = self._decoder.step(live, fed, counts)
-            taken = self._draw(logits, guesses)
-            self._decoder.forget(live, counts - taken)
+        counts = 1 + (guesses.tokens >= 0).sum(1)
+        fed = np.concatenate([self._ids[live, self._drawn[live] - 1, None], guesses.tokens], axis=1)
+        logits = self._decoder.step(live, fed, counts)
+        taken = self._draw(logits, guesses.tokens)
         if self._drafts is not None:
-            seconds = time.perf_counter() - began
-            self._drafts.pace.observe(len(logits.values), seconds, counts - 1, taken - 1)
+            self._decoder.forget(live, counts - taken)
+            self._drafts.observe(guesses, taken - 1)
+            self._sequences = logits.sequences
+            slots = logits.sequences * fed.shape[1]
+            self._drafts.pace.observe(logits.sequences, slots, time.perf_counter() - began)
         return self._finish()
 
     def _begin_drafts(self, drafts: Drafts, prompts: Sequence[Sequence[int]]) -> None:
@@ -92,16 +96,16 @@ class SamplingBatch:
             tail = prompts[place][-REACH:]
             self._history[row, REACH - len(tail) : REACH] = tail
         self._own = drafts.begin(prompts)[self._owner]
+        self._sequences = len(prompts)
 
-    def _guess(self) -> np.ndarray:
-        """(live, depth) guesses of the tokens behind the last one; -1: none."""
-        live = self._live
-        depth = 0 if self._drafts is None else self._drafts.pace.choose(len(live))
-        if not depth:
-            return np.zeros((len(live), 0), dtype=np.int64)
-        drawn = self._drawn[live]
+    def _guess(self) -> Guesses:
+        """Of each live completion, what may follow its last token."""
+        live, drawn = self._live, self._drawn[self._live]
+        if self._drafts is None:
+            return Guesses(*np.zeros((2, len(live), 0), dtype=np.int64))
         before = self._history[live[:, None], drawn[:, None] + np.arange(REACH)]
-        return self._drafts.guess(before, self._own[live], np.minimum(depth, self._sampling.max_new_tokens - drawn - 1))
+        most = np.minimum(self._sampling.drafts, self._sampling.max_new_tokens - drawn - 1)
+        return self._drafts.guess(before, self._own[live], most, self._drafts.pace.least(self._sequences))
 
     def _draw(self, logits: Logits, guesses: np.ndarray) -> np.ndarray:
         """Draw from the logits behind each live completion's last token and behind each of its guesses, and keep the draws
@@ -111,7 +115,9 @@ class SamplingBatch:
         start = np.cumsum(counts) - counts
         offset = np.arange(counts.sum()) - np.repeat(start, counts)
         numbers = self._uniforms[np.repeat(live, counts), np.repeat(before, counts) + offset]
-        drawn = _Drawn(draw(logits.of_tokens(), torch.from_numpy(numbers).to(logits.values.device), self._sampling.filters))
+        device = logits.values.device
+        numbers, rows = torch.from_numpy(numbers).to(device), torch.from_numpy(logits.rows).to(device)
+        drawn = _Drawn(draw(logits.values, numbers, self._sampling.filters, rows))
         self._ended = np.zeros(len(live), dtype=bool)
         rows = np.arange(len(live))
         for depth in range(guesses.shape[1] + 1):
@@ -121,7 +127,9 @@ class SamplingBatch:
             rows = rows[(guesses[rows, depth] == drawn.ids[start[rows] + depth]) & ~self._ended[rows]]
         taken = self._drawn[live] - before
         if self._drafts is not None:
-            self._remember(np.repeat(live, taken), np.repeat(self._drawn[live] - np.cumsum(taken), taken) + np.arange(taken.sum()))
+            self._remember(
+                np.repeat(live, taken), np.repeat(self._drawn[live] - np.cumsum(taken), taken) + np.arange(taken.sum())
+            )
         return taken
 
     def _remember(self, rows: np.ndarray, columns: np.ndarray) -> None:
@@ -141,16 +149,24 @@ class SamplingBatch:
         self._drawn[who] += 1
         ended = np.isin(ids, self._eos)
         if self._watchers:
-            ended |= np.array([self._watchers[i].ends(int(token)) for i, token in zip(who, ids, strict=True)], dtype=bool)
+            ended |= np.array(
+                [self._watchers[i].ends(int(token)) for i, token in zip(who, ids, strict=True)], dtype=bool
+            )
         self._ended[rows] = ended if self._sampling.completion_check is None else ended | self._complete(who, ids)
 
     def _complete(self, who: np.ndarray, ids: np.ndarray) -> np.ndarray:
         """Which completions their domain calls complete, among those whose last token can complete them."""
-        rule, due = self._sampling.completion_check, np.isin(ids, self._closing)
+        due = np.isin(ids, self._closing)
         for place in np.flatnonzero(due):
             i = who[place]
-            due[place] = rule.finished(self._sampling.decode(self._ids[i, : self._drawn[i]].tolist()))
+            due[place] = self._finished_text(tuple(self._ids[i, : self._drawn[i]].tolist()))
         return due
+
+    def _finished_text(self, ids: tuple[int, ...]) -> bool:
+        """The domain's word, which holds for all completions that are alike."""
+        if ids not in self._known:
+            self._known[ids] = self._sampling.completion_check.finished(self._sampling.decode(ids))
+        return self._known[ids]
 
     def _finish(self) -> list[FinishedSample]:
         """The completions that ended with what was drawn; they leave the batch."""

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from rlvr_exp.core.seeds import Key
 from rlvr_exp.episodes.types import TokenSample
 from rlvr_exp.models.policy import Policy
+from rlvr_exp.rollouts.drafts import MOST
 from rlvr_exp.rollouts.draw import LogitFilters
 from rlvr_exp.rollouts.stopping import CompletionCheck, Decode
 from rlvr_exp.tasks.base import Domain
-
 
 SampleKey = Sequence[Key] | None
 """The random key of a completion, e.g. (run seed, "rollout", step, index, task id, sample); None: greedy."""
@@ -30,8 +30,8 @@ class SamplingParams:
     """The most completions sampled at once; the completions of a prompt stay together."""
     completion_check: CompletionCheck | None = None
     """Ends a completion that the domain calls complete; it needs `decode`."""
-    drafts: bool = True
-    """Whether tokens are guessed where that is faster (rlvr_exp.rollouts.drafts); what is sampled is the same."""
+    drafts: int = MOST
+    """The most tokens of a completion that are guessed for one pass (rlvr_exp.rollouts.drafts); what is sampled is the same."""
 
     @classmethod
     def of(

@@ -36,7 +36,9 @@ def attend(module, query, key, value, attention_mask, scaling=None, group_cache=
     if wanted or (window is not None and window < group_cache.longest):
         raise CannotGroup(f"its attention uses {wanted[0] if wanted else 'a sliding window'}")
     rows = (x[0].transpose(0, 1) for x in (query, key, value))
-    return group_cache.attend(module.layer_idx, *rows, query.shape[-1] ** -0.5 if scaling is None else scaling)[None], None
+    return group_cache.attend(module.layer_idx, *rows, query.shape[-1] ** -0.5 if scaling is None else scaling)[
+        None
+    ], None
 
 
 AttentionInterface.register(NAME, attend)
@@ -78,9 +80,7 @@ class SharedPrefixCache:
                 self._now.append((block, slice(start, start + size)))
                 start += size
 
-    def step(
-        self, live: np.ndarray, fed: np.ndarray, counts: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def step(self, live: np.ndarray, fed: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The next forward pass holds the next tokens of each completion in `live`, ascending: the first `counts[i]` of
         `fed[i]`. Returns the tokens of all rows, their positions, and (completions,) where each completion's tokens begin
         among them."""
@@ -115,6 +115,16 @@ class SharedPrefixCache:
         """Store keys and values (tokens, heads, dimension); returns outputs (tokens, query heads, dimension)."""
         parts = [block.attend(layer, query[own], key[own], value[own], scaling) for block, own in self._now]
         return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+    def attend_last(self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+        """Store keys and values (tokens, heads, dimension) of whole prompts; returns outputs (prompts, query heads, dimension)
+        of the queries of their last tokens, which are scaled already."""
+        parts, first = [], 0
+        for block, own in self._now:
+            last = first + block.prompts
+            parts.append(block.attend_last(layer, query[first:last], key[own], value[own]))
+            first = last
+        return torch.cat(parts)
 
 
 def _runs(lengths: np.ndarray) -> Iterator[tuple[int, int]]:

@@ -1,14 +1,15 @@
 """Decoding groups with their prompts computed and stored once; see rlvr_exp.rollouts.shared_prefix_cache."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import numpy as np
 import torch
 from transformers import PreTrainedModel
 
+from rlvr_exp.models.onednn_linear import onednn_inference
 from rlvr_exp.rollouts.logits import Logits
-from rlvr_exp.rollouts.plain_forward import plain_forward
+from rlvr_exp.rollouts.plain_forward import PlainForward, plain_forward
 from rlvr_exp.rollouts.shared_prefix_cache import NAME, SharedPrefixCache
 
 PREFILL_TOKENS = 2048
@@ -31,8 +32,15 @@ class SharedPrefixDecoder:
         self.cache = SharedPrefixCache(self._lengths.tolist(), owner, limit, like)
         self._forward = plain_forward(model, self.cache) or self._library_forward
 
+    def computing(self) -> AbstractContextManager[None]:
+        """In which the passes are computed."""
+        own = isinstance(self._forward, PlainForward)
+        return nullcontext() if own else onednn_inference(self._model)
+
     def prefill(self) -> Logits:
-        return Logits(torch.cat([self._prefill(first, last) for first, last in self._chunks()]), self._owner)
+        return Logits(
+            torch.cat([self._prefill(first, last) for first, last in self._chunks()]), self._owner, len(self._prompts)
+        )
 
     def step(self, live: np.ndarray, fed: np.ndarray, counts: np.ndarray | None = None) -> Logits:
         """After more tokens of each completion in `live`, ascending: the first `counts[i]` of `fed[i]`, all of them where no
@@ -41,7 +49,7 @@ class SharedPrefixDecoder:
         tokens, positions, begins = self.cache.step(live, fed, counts)
         offset = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
         logits = self._forward(torch.from_numpy(tokens), torch.from_numpy(positions))
-        return Logits(logits, np.repeat(begins, counts) + offset)
+        return Logits(logits, np.repeat(begins, counts) + offset, len(np.unique(begins)))
 
     def forget(self, live: np.ndarray, counts: np.ndarray) -> None:
         """The last `counts[i]` tokens of each completion were no part of it."""
@@ -55,7 +63,7 @@ class SharedPrefixDecoder:
         return self._forward(tokens, positions, torch.from_numpy(np.cumsum(lengths) - 1))
 
     def _library_forward(
-        self, tokens: torch.Tensor, positions: torch.Tensor, wanted: torch.Tensor | int = 0
+        self, tokens: torch.Tensor, positions: torch.Tensor, wanted: torch.Tensor | None = None
     ) -> torch.Tensor:
         device = self._model.device
         with grouped_attention(self._model):
@@ -63,7 +71,7 @@ class SharedPrefixDecoder:
                 input_ids=tokens.to(device)[None],
                 position_ids=positions.to(device)[None],
                 use_cache=False,
-                logits_to_keep=wanted if isinstance(wanted, int) else wanted.to(device),
+                logits_to_keep=0 if wanted is None else wanted.to(device),
                 group_cache=self.cache,
             )
         return output.logits[0]

@@ -18,6 +18,8 @@ from rlvr_exp.rollouts.shared_prefix_decoder import SharedPrefixDecoder
 TOLERANCE = {torch.float32: 1e-3, torch.float64: 1e-3}
 """The largest allowed mean difference of log-probabilities by dtype; ROUGH for all other dtypes."""
 ROUGH = 0.1
+SHORTEST = 16
+"""Tokens of a completion that a trial of its bits needs."""
 _EXACT: WeakKeyDictionary[PreTrainedModel, bool] = WeakKeyDictionary()
 _KNOWN: WeakKeyDictionary[PreTrainedModel, dict[int, bool]] = WeakKeyDictionary()
 
@@ -70,12 +72,20 @@ def is_exact(model: PreTrainedModel) -> bool:
 def _same_bits(model: PreTrainedModel) -> bool:
     """Three completions over more than one part of columns: in long passes, alone and token by token."""
     generator = torch.Generator().manual_seed(0)
-    size = EXACT + 6
-    prompts = [torch.randint(model.config.vocab_size, (n,), generator=generator).tolist() for n in (EXACT + 5, 21, 5)]
+    positions = getattr(model.config, "max_position_embeddings", None) or 2 * EXACT + 11
+    size = min(EXACT + 6, positions // 2)
+    if size < SHORTEST:
+        return False
+    lengths = (min(EXACT + 5, positions - size), 10, 5)
+    prompts = [torch.randint(model.config.vocab_size, (n,), generator=generator).tolist() for n in lengths]
     tokens = torch.randint(model.config.vocab_size, (3, size), generator=generator)
     everything = _logits(model, prompts, tokens, [[size] * 3])
-    alone = [_logits(model, prompts, tokens, cuts) for cuts in ([[size, 0, 0]], [[0, 3, 0], [0, size - 4, 0], [0, 1, 0]])]
-    steps = _logits(model, prompts, tokens, [[size - 4, 2, 2], *[[1, 1, 1]] * 4, [0, 5, size - 6], *[[0, 1, 0]] * (size - 11)])
+    alone = [
+        _logits(model, prompts, tokens, cuts) for cuts in ([[size, 0, 0]], [[0, 3, 0], [0, size - 4, 0], [0, 1, 0]])
+    ]
+    steps = _logits(
+        model, prompts, tokens, [[size - 4, 2, 2], *[[1, 1, 1]] * 4, [0, 5, size - 6], *[[0, 1, 0]] * (size - 11)]
+    )
     same = torch.equal(everything[0], alone[0][0]) and torch.equal(everything[1], alone[1][1])
     return same and all(torch.equal(one, other) for one, other in zip(everything, steps, strict=True))
 

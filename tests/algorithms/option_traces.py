@@ -30,7 +30,7 @@ from rlvr_exp.rewards.terms import AllPassed, CasesPassed
 from rlvr_exp.rollouts import rollout_loop
 from rlvr_exp.rollouts.collect import Collector, RoleRules
 from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player
-from rlvr_exp.rollouts.sampler import SamplingParams
+from rlvr_exp.rollouts.sampling_params import SamplingParams
 from rlvr_exp.tasks.base import Candidate, Task
 from rlvr_exp.verifiers.base import Direct, Request, Verdict
 

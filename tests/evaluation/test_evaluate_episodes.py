@@ -11,7 +11,7 @@ from rlvr_exp.episodes.environments.single_turn import SingleTurn
 from rlvr_exp.episodes.episode import POLICY
 from rlvr_exp.evaluation.evaluate_episodes import evaluate_episodes
 from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player
-from rlvr_exp.rollouts.sampler import SamplingParams
+from rlvr_exp.rollouts.sampling_params import SamplingParams
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.verifiers.base import Direct, Verdict
 

@@ -13,7 +13,8 @@ from rlvr_exp.benchmarks import packing
 from rlvr_exp.benchmarks.memory import random_model, required_workload, roll_out
 from rlvr_exp.config import compose
 from rlvr_exp.rollouts.draw import LogitFilters
-from rlvr_exp.rollouts.sampler import SamplingParams, sample_groups, score
+from rlvr_exp.rollouts.sampler import sample_groups, score
+from rlvr_exp.rollouts.sampling_params import SamplingParams
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU is here")]
 

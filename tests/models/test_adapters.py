@@ -10,7 +10,8 @@ from rlvr_exp.models.adapters import activate, adapter_metrics, adapter_paramete
 from rlvr_exp.models.policy import add_adapter
 from rlvr_exp.models.report import parameters
 from rlvr_exp.rollouts.draw import LogitFilters
-from rlvr_exp.rollouts.sampler import SamplingParams, sample_groups
+from rlvr_exp.rollouts.sampler import sample_groups
+from rlvr_exp.rollouts.sampling_params import SamplingParams
 
 LORA = Adapter(kind="lora", rank=4)
 KINDS = [LORA, Adapter(kind="dora", rank=4)]

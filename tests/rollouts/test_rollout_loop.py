@@ -12,7 +12,8 @@ from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.rollouts import rollout_loop
 from rlvr_exp.rollouts.draw import LogitFilters
 from rlvr_exp.rollouts.rollout_loop import RolloutRequest, batches, generate_and_verify
-from rlvr_exp.rollouts.sampler import SamplingParams, sample_groups
+from rlvr_exp.rollouts.sampler import sample_groups
+from rlvr_exp.rollouts.sampling_params import SamplingParams
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.verifiers.base import Direct, Request, Verdict, Verifier
 from rlvr_exp.verifiers.guarded import NoVerdictGuard

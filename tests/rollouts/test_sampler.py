@@ -8,7 +8,8 @@ from rollout_models import EOS, VOCABULARY, keys, plain_logits, prompts, tiny_mo
 from transformers import GPT2Config, GPT2LMHeadModel, MistralConfig, MistralForCausalLM
 
 from rlvr_exp.rollouts.draw import LogitFilters
-from rlvr_exp.rollouts.sampler import SamplingParams, sample_groups, stream
+from rlvr_exp.rollouts.sampler import sample_groups, stream
+from rlvr_exp.rollouts.sampling_params import SamplingParams
 
 FILTERS = st.builds(
     LogitFilters,
@@ -88,7 +89,8 @@ def test_a_completion_ends_with_its_end_token_or_is_truncated(model):
 
 def test_completions_are_handed_out_as_they_end(model):
     asked, named = prompts(8), keys(8, 4)
-    lengths = [len(one.sampled.ids) for one in stream(model, asked, named, SamplingParams(LogitFilters(), 40, (EOS,)))]
+    sampling = SamplingParams(LogitFilters(), 40, (EOS,), drafts=0)
+    lengths = [len(one.sampled.ids) for one in stream(model, asked, named, sampling)]
     assert lengths == sorted(lengths)
     assert len(set(lengths)) > 3
 

@@ -1,4 +1,7 @@
-"""Decoding over the preallocated cache equals a plain forward pass without it, however groups leave and it grows."""
+"""Decoding over the shared prefixes equals plain forward passes, however completions part, leave and are fed; and a token's
+bits do not depend on what is computed with it."""
+
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -6,10 +9,29 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rollout_models import VOCABULARY, plain_logits, tiny_model
+from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
 from rlvr_exp.rollouts import prefix_block
+from rlvr_exp.rollouts.plain_forward import PlainForward, is_plain
 from rlvr_exp.rollouts.sampler_rows import RowDecoder
 from rlvr_exp.rollouts.shared_prefix_decoder import SharedPrefixDecoder
+from rlvr_exp.rollouts.shared_prefix_support import is_exact
+
+
+class LibraryDecoder(SharedPrefixDecoder):
+    """With the library's forward pass, as for architectures that are not plain."""
+
+    def __init__(self, *given):
+        super().__init__(*given)
+        self._forward = self._library_forward
+
+
+def other_models() -> Iterator[torch.nn.Module]:
+    shape = {"vocab_size": VOCABULARY, "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2}
+    shape |= {"num_attention_heads": 3, "num_key_value_heads": 1, "max_position_embeddings": 256}
+    torch.manual_seed(1)
+    yield LlamaForCausalLM(LlamaConfig(**shape, attention_bias=True, mlp_bias=True, initializer_range=0.3)).eval()
+    yield Qwen2ForCausalLM(Qwen2Config(**shape, initializer_range=0.3)).eval()
 
 
 @pytest.fixture(scope="module")
@@ -19,46 +41,106 @@ def model():
 
 @st.composite
 def batches(draw):
-    """Prompts, completions of each, and how many tokens each completion takes."""
-    lengths = draw(st.lists(st.integers(1, 12), min_size=1, max_size=4))
+    """Prompts, completions of each, some of which begin alike, and in which passes each is fed."""
+    lengths = draw(st.lists(st.integers(1, 40), min_size=1, max_size=4))
     sizes = [draw(st.integers(1, 4)) for _ in lengths]
     takes = [draw(st.integers(1, 9)) for size in sizes for _ in range(size)]
     generator = torch.Generator().manual_seed(draw(st.integers(0, 99)))
     prompts = [torch.randint(2, VOCABULARY, (n,), generator=generator).tolist() for n in lengths]
-    tokens = [torch.randint(2, VOCABULARY, (n,), generator=generator).tolist() for n in takes]
-    return prompts, np.repeat(np.arange(len(sizes)), sizes), tokens
+    alike = torch.randint(2, VOCABULARY, (9,), generator=generator).tolist()
+    parts = [draw(st.integers(0, 9)) for _ in takes]
+    own = [torch.randint(2, VOCABULARY, (9,), generator=generator).tolist() for _ in takes]
+    tokens = [(alike[:part] + tail)[:n] for part, tail, n in zip(parts, own, takes, strict=True)]
+    return prompts, np.repeat(np.arange(len(sizes)), sizes), tokens, draw(st.integers(1, 3))
 
 
-@pytest.mark.parametrize("kind", [SharedPrefixDecoder, RowDecoder])
-@pytest.mark.parametrize("ahead", [1, 16])
+def fed(decoder, owner, tokens, most) -> list[torch.Tensor]:
+    """Logits before each token of each completion, fed in passes of up to `most` tokens."""
+    found = [[row] for row in decoder.prefill().of_tokens()]
+    done = np.zeros(len(tokens), dtype=np.int64)
+    while (left := np.array([len(ids) for ids in tokens]) - 1 - done).any():
+        live = np.flatnonzero(left)
+        counts = np.minimum(left[live], 1 + (live + done[live]) % most)
+        given = np.full((len(live), counts.max()), -1)
+        for row, i in enumerate(live):
+            given[row, : counts[row]] = tokens[i][done[i] : done[i] + counts[row]]
+        logits = decoder.step(live, given, counts).of_tokens()
+        for i, own in zip(live, logits.split(counts.tolist()), strict=True):
+            found[i].extend(own)
+        done[live] += counts
+    return [torch.stack(own) for own in found]
+
+
+@pytest.mark.parametrize("kind", [SharedPrefixDecoder, LibraryDecoder, RowDecoder])
+@pytest.mark.parametrize("ahead", [16, 32])
 @given(batches())
 @settings(max_examples=15, deadline=None)
 def test_cached_steps_equal_plain_passes(model, kind, ahead, batch):
-    prompts, owner, tokens = batch
-    limit = max(map(len, tokens))
+    prompts, owner, tokens, most = batch
     with pytest.MonkeyPatch.context() as patch, torch.inference_mode():
-        patch.setattr(prefix_block, "AHEAD", ahead)
+        for name, value in (("AHEAD", ahead), ("EXACT", 16), ("RUN", 16)):  # widths that these small cases go beyond
+            patch.setattr(prefix_block, name, value)
         patch.setattr("rlvr_exp.rollouts.shared_prefix_decoder.PREFILL_TOKENS", 10)
-        decoder = kind(model, prompts, owner, limit)
-        found = [[row] for row in decoder.prefill()[torch.from_numpy(owner)]]
-        for place in range(limit - 1):
-            live = np.array([i for i, ids in enumerate(tokens) if len(ids) > place + 1])
-            logits = decoder.step(live, torch.tensor([tokens[i][place] for i in live]))
-            for i, row in zip(live, logits, strict=True):
-                found[i].append(row)
+        patch.setattr("rlvr_exp.rollouts.shared_prefix_cache.EXACT", 16)
+        decoder = kind(model, prompts, owner, max(map(len, tokens)))
+        found = fed(decoder, owner, tokens, 1 if kind is RowDecoder else most)
     for i, ids in enumerate(tokens):
-        wanted = plain_logits(model, prompts[owner[i]], tuple(ids))
-        assert torch.allclose(torch.stack(found[i]), wanted, atol=1e-4)
+        assert torch.allclose(found[i], plain_logits(model, prompts[owner[i]], tuple(ids)), atol=1e-4)
 
 
-def test_groups_that_ended_give_up_their_rows(model):
-    prompts = [[3, 4, 5]] * 8
-    decoder = SharedPrefixDecoder(model, prompts, np.repeat(np.arange(8), 2), 4)
+def test_other_plain_architectures_equal_plain_passes():
+    prompts, owner = [[3, 4, 5, 6], [7, 8]], np.array([0, 0, 1])
+    tokens = [[5, 6, 7, 8], [5, 6, 9, 2], [4, 3, 2, 9]]
+    for model in other_models():
+        with torch.inference_mode():
+            decoder = SharedPrefixDecoder(model, prompts, owner, 4)
+            assert isinstance(decoder._forward, PlainForward)
+            found = fed(decoder, owner, tokens, 2)
+        for i, ids in enumerate(tokens):
+            wanted = plain_logits(model, prompts[owner[i]], tuple(ids))
+            assert torch.allclose(found[i], wanted, atol=1e-4), type(model)
+
+
+def test_what_is_not_plain_takes_the_librarys_forward_pass():
+    assert is_plain(tiny_model())
+    half, hooked, linear = tiny_model().bfloat16(), tiny_model(), tiny_model()
+    hooked.model.layers[0].mlp.register_forward_hook(lambda *given: None)
+    linear.lm_head = torch.nn.Sequential(linear.lm_head)
+    dynamic = tiny_model(rope_parameters={"rope_type": "dynamic", "rope_theta": 1e4, "factor": 2.0})
+    assert not any(map(is_plain, (half, hooked, linear, dynamic)))
+
+
+def test_forgotten_tokens_are_fed_again(model):
+    tokens = np.array([[5, 6, 7], [5, 8, 9]])
+    with torch.inference_mode():
+        straight, again = (SharedPrefixDecoder(model, [[3, 4]], np.array([0, 0]), 8) for _ in range(2))
+        wanted = [(straight.prefill(), straight.step(np.arange(2), tokens))][0][1].of_tokens()
+        again.prefill()
+        again.step(np.arange(2), np.array([[5, 9, 9], [5, 8, 7]]))
+        again.forget(np.arange(2), np.array([2, 1]))
+        found = again.step(np.arange(2), np.array([[6, 7], [9, -1]]), np.array([2, 1])).of_tokens()
+    assert torch.equal(found, wanted[[1, 2, 5]])
+
+
+def test_completions_that_are_alike_are_computed_once(model):
+    decoder = SharedPrefixDecoder(model, [[3, 4, 5], [6, 7]], np.array([0, 0, 0, 1]), 4)
+    with torch.inference_mode():
+        assert len(decoder.prefill().values) == 2
+        first = decoder.step(np.arange(4), np.array([[7], [7], [8], [7]]))
+        second = decoder.step(np.arange(4), np.array([[9], [5], [9], [9]]))
+        third = decoder.step(np.array([1, 3]), np.array([[2], [2]]))
+    assert [len(one.values) for one in (first, second, third)] == [3, 4, 2]
+    assert first.rows[0] == first.rows[1] != first.rows[2]
+
+
+def test_groups_that_ended_give_up_their_room(model):
+    decoder = SharedPrefixDecoder(model, [[3, 4, 5]] * 8, np.repeat(np.arange(8), 2), 4)
     with torch.inference_mode():
         decoder.prefill()
-        decoder.step(np.arange(16), torch.full((16,), 7))
-        decoder.step(np.array([4, 5]), torch.full((2,), 7))
-    assert {len(layer.keys) for layer in decoder._cache._layers.values()} == {1}
+        decoder.step(np.arange(16), np.arange(16)[:, None] + 2)
+        decoder.step(np.array([4, 5]), np.array([[7], [8]]))
+    (block,) = decoder.cache.blocks
+    assert {(len(layer.keys), len(layer.own_keys)) for layer in block.layers.values()} == {(1, 2)}
 
 
 def test_a_prompt_is_computed_once_and_finished_completions_never(model):
@@ -69,7 +151,16 @@ def test_a_prompt_is_computed_once_and_finished_completions_never(model):
     decoder = SharedPrefixDecoder(model, [[3, 4, 5], [6, 7]], np.array([0, 0, 0, 1]), 4)
     with torch.inference_mode():
         decoder.prefill()
-        decoder.step(np.arange(4), torch.full((4,), 7))
-        decoder.step(np.array([1, 3]), torch.full((2,), 7))
+        decoder.step(np.arange(4), np.array([[7], [8], [9], [7]]))
+        decoder.step(np.array([1, 3]), np.array([[7], [7]]))
     hook.remove()
     assert seen == [5, 4, 2]
+
+
+def test_a_token_has_the_same_bits_in_any_company(model):
+    assert is_exact(model)
+
+
+def test_bits_that_depend_on_the_company_are_found(monkeypatch):
+    monkeypatch.setattr(prefix_block, "ROWS", 1)  # libraries multiply fewer than four rows in another order
+    assert not is_exact(tiny_model())

@@ -5,7 +5,7 @@ from rlvr_exp.config.roles import of_role
 from rlvr_exp.episodes.environment import Environment
 from rlvr_exp.episodes.environments.cascade import Cascade, Widths
 from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player
-from rlvr_exp.rollouts.sampler import SamplingParams
+from rlvr_exp.rollouts.sampling_params import SamplingParams
 from rlvr_exp.stages.shared.components import RunComponents
 
 
