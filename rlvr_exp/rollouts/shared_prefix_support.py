@@ -83,9 +83,8 @@ def _same_bits(model: PreTrainedModel) -> bool:
     alone = [
         _logits(model, prompts, tokens, cuts) for cuts in ([[size, 0, 0]], [[0, 3, 0], [0, size - 4, 0], [0, 1, 0]])
     ]
-    steps = _logits(
-        model, prompts, tokens, [[size - 4, 2, 2], *[[1, 1, 1]] * 4, [0, 5, size - 6], *[[0, 1, 0]] * (size - 11)]
-    )
+    single = [[1, 1, 1]] * 4
+    steps = _logits(model, prompts, tokens, [[size - 4, 2, 2], *single, [0, 4, size - 6], [0, 1, 0], [0, size - 11, 0]])
     same = torch.equal(everything[0], alone[0][0]) and torch.equal(everything[1], alone[1][1])
     return same and all(torch.equal(one, other) for one, other in zip(everything, steps, strict=True))
 
