@@ -187,13 +187,15 @@ class _Solving:
         )
 
     def _answer(self, asks: Sequence[InferenceTask]) -> None:
-        for solution in self._engine.solve_all(asks):
-            row = solution.row()
-            self._out.write(row)
-            self._counted(row)
-            if not self._options.output:
-                self._context.progress(kind="row", row=row, text=readable(row))
-        self._context.metrics = self._metrics()
+        try:
+            for solution in self._engine.solve_all(asks):
+                row = solution.row()
+                self._out.write(row)
+                self._counted(row)
+                if not self._options.output:
+                    self._context.progress(kind="row", row=row, text=readable(row))
+        finally:
+            self._context.metrics = self._metrics()
 
     def _counted(self, row: dict[str, Any]) -> dict[str, Any]:
         self._counts.add(row)

@@ -5,6 +5,7 @@ logit at any temperature. Nothing is assumed: each option is tried, and its effe
 """
 
 import asyncio
+import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -20,6 +21,7 @@ HOT = 2.0
 """The highest temperature of the API: two draws of so many tokens are equal only where nothing is drawn."""
 AT_ONCE = 4
 """Draws under way together: a seed that holds for one request at a time holds for none of several."""
+WORD = re.compile(r"[A-Za-z0-9]{2,4}")
 HONOURED, IGNORED, REFUSED, UNKNOWN = "honoured", "ignored", "refused", "not known"
 KEPT, REMOVED = "honoured, the text is kept", "honoured, the text is removed"
 
@@ -183,11 +185,11 @@ class _Probe:
         return IGNORED if reply.choices[0].logprobs is None else HONOURED
 
     async def _stop(self, found: Features, text: str) -> str:
-        """By a text from the middle of what the server answers without it."""
-        place = len(text) // 2
-        part = text[place : place + 3]
-        if not part:
+        """By a word from the middle of what the server answers without it."""
+        words = WORD.findall(text)
+        if not words:
             return UNKNOWN
+        part = words[len(words) // 2]
         try:
             stopped = (await self._ask(found, stop=[part])).choices[0].text
         except (Refused, Unanswered):
