@@ -46,5 +46,5 @@ def sampled_weights(policies: Mapping[str, Policy], engine: SamplingEngine) -> d
     """What tells apart the weights that sample, by role: their content, or what an endpoint calls them."""
     if is_server(engine):
         served = {"served": engine.features.model, "chat": engine.features.chat}
-        return {role: served for role in policies}
+        return dict.fromkeys(policies, served)
     return {role: weights_hash(policy.model) for role, policy in policies.items()}
