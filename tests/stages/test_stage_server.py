@@ -74,7 +74,7 @@ def test_answers_are_resumed_after_a_stop_while_the_server_hangs(tmp_path):
         started.send_signal(signal.SIGINT)
         said = started.communicate(timeout=60)[1]
     assert started.returncode == 130, said
-    assert time.monotonic() - began < 15 and "stopped after 2 of 5 tasks" in said
+    assert time.monotonic() - began < 40 and "stopped after 2 of 5 tasks" in said
     first = answers(tmp_path)
     with serving(Endpoint(text=same, key=KEY)) as endpoint:
         done = run(tmp_path, "infer", endpoint.url, *words, "run.dir=run2")
