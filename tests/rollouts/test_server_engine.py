@@ -12,11 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+from rlvr_exp.config.model import Model
+from rlvr_exp.config.needs import EMBEDDED_MODEL
 from rlvr_exp.core.errors import GuardStop, InputError, Interrupted
 from rlvr_exp.rollouts.draw import LogitFilters
 from rlvr_exp.rollouts.engines.base import RolloutRequest
 from rlvr_exp.rollouts.engines.probe import HONOURED, IGNORED, KEPT, REMOVED
-from rlvr_exp.rollouts.engines.served_policy import ServedPolicy
+from rlvr_exp.rollouts.engines.served_policy import ServedPolicy, served_policy
 from rlvr_exp.rollouts.engines.server import ServerEngine
 from rlvr_exp.rollouts.rollout_loop import generate_and_verify
 from rlvr_exp.rollouts.sampler import SamplingParams
@@ -287,3 +289,20 @@ def test_the_system_message_comes_before_each_prompt():
     with serving(Endpoint()) as endpoint:
         drawn(begun(endpoint, system="Be brief."), requests(1))
     assert all(body["messages"][0] == {"role": "system", "content": "Be brief."} for _, body, _ in endpoint.seen[1:])
+
+
+def test_lengths_come_from_the_tokenizer_where_one_is_named():
+    known, unknown = served_policy(Model(tokenizer=str(EMBEDDED_MODEL)), chat=True), served_policy(Model(), chat=True)
+    assert len(known.encode_prompt("def solve(g):")) > 1 and unknown.encode_prompt("def solve(g):") == []
+    with serving(Endpoint(seed=False, usage=False)) as endpoint:
+        engine = begun(endpoint)
+        assert all(one.sampled.count > 12 for one in drawn(engine, requests(1), policy=known).values())
+        assert all(one.sampled.count == 0 for one in drawn(engine, requests(1), policy=unknown).values())
+
+
+def test_tokens_of_several_choices_add_up_to_what_was_reported():
+    with serving(Endpoint(seed=False, text=lambda prompt, seed: "word " * (1 + (seed or 0) % 9))) as endpoint:
+        engine = begun(endpoint)
+        found = drawn(engine, requests(1, 7, greedy=False))
+    assert sum(one.sampled.count for one in found.values()) == engine.metrics()["system/engine_completion_tokens"]
+    assert sum(len(one.text.split()) for one in found.values()) == engine.metrics()["system/engine_completion_tokens"]
