@@ -29,6 +29,8 @@ class Endpoint:
     models: Sequence[str] = ("small",)
     chat: bool = True
     n: bool = True
+    surplus: int = 0
+    """Choices that nobody asked for, in each answer."""
     seed: bool = True
     temperature: bool = True
     logprobs: bool = True
@@ -150,7 +152,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _completion(self, body: dict[str, Any], count: int) -> dict[str, Any]:
         one, prompt = self.served, prompt_of(body)
         choices, tokens = [], 0
-        for place in range(count if one.n else 1):
+        for place in range((count if one.n else 1) + one.surplus):
             greedy = body["temperature"] == 0 or not one.temperature
             one.drawn += 1
             seed = None if greedy else (body.get("seed", one.drawn), place) if one.seed else one.drawn

@@ -306,3 +306,11 @@ def test_tokens_of_several_choices_add_up_to_what_was_reported():
         found = drawn(engine, requests(1, 7, greedy=False))
     assert sum(one.sampled.count for one in found.values()) == engine.metrics()["system/engine_completion_tokens"]
     assert sum(len(one.text.split()) for one in found.values()) == engine.metrics()["system/engine_completion_tokens"]
+
+
+def test_choices_that_nobody_asked_for_are_counted_and_left_out():
+    with serving(Endpoint(surplus=2)) as endpoint:
+        engine = begun(endpoint)
+        found = [(one.request, one.sample) for one in engine.draw(POLICY, DOMAIN, requests(2, 1), SAMPLING)]
+    assert sorted(found) == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert engine.metrics()["system/engine_surplus_choices"] == 4 * 2

@@ -31,6 +31,8 @@ from rlvr_exp.verifiers.guarded import MIN_VERDICTS
 
 SEEDS = 2**31
 """Seeds that every server takes."""
+COUNTED = ("requests", "completions", "unanswered", "prompt_tokens", "completion_tokens")
+"""What is reported though it is 0."""
 Emit = Callable[[Drawn], None]
 
 
@@ -71,7 +73,7 @@ class ServerEngine(options.Server):
     ):
         super().__init__(**given)
         self._system, self._wants_logprobs, self._interrupted = system, wants_logprobs, interrupted
-        self._counts: Counter[str] = Counter()
+        self._counts: Counter[str] = Counter(dict.fromkeys(COUNTED, 0))
         self._client = Client(self, self._counts)
         self.features = Features("", chat=True)
         """Of the server, once `begin` has returned."""
@@ -132,7 +134,8 @@ class ServerEngine(options.Server):
                 for sample in left:
                     emit(self._never(ask.request, sample, fault))
                 return
-            self._counts["surplus_choices"] += max(0, len(reply.choices) - len(left))
+            if (surplus := len(reply.choices) - len(left)) > 0:
+                self._counts["surplus_choices"] += surplus
             self._counts["prompt_tokens"] += reply.prompt_tokens or 0
             tokens = _tokens(reply, draw.policy)
             for sample, choice, count in zip(left, reply.choices, tokens, strict=False):
