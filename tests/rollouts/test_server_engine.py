@@ -178,7 +178,7 @@ def test_unanswered_completions_are_no_failures_of_the_policy_and_past_a_rate_en
         )
         assert {one.verdict.outcome for one in kept.completions[0]} == {"no_verdict"}
         assert "never answered: asked 3 times, the last time 500" in kept.completions[0][0].verdict.log
-        with pytest.raises(GuardStop, match=r"5 of 5 completions were never answered, .* Last reason: .*500"):
+        with pytest.raises(GuardStop, match=r"\d+ of \d+ completions were never answered, .* Last reason: .*500"):
             generate_and_verify(
                 POLICY, DOMAIN, Passing(), requests(9), SAMPLING, begun(endpoint, max_unanswered_rate=0.2)
             )
