@@ -6,6 +6,7 @@ from typing import Any
 
 from rlvr_exp.config.benchmark import DafnyUniversal
 from rlvr_exp.config.cascade import Cascade
+from rlvr_exp.config.engine_checks import engine_problems
 from rlvr_exp.config.environment import SINGLE_TURN
 from rlvr_exp.config.model import has_adapter
 from rlvr_exp.config.prepare import DafnyCorpus, DafnyUsable
@@ -34,6 +35,7 @@ def cross_check(config: Config) -> Iterator[InputProblem]:
         allowed = ", ".join(name for name, stage in STAGES.items() if stage.algorithm)
         yield InputProblem("run.trial", what, got, allowed, "", "drop it")
     yield from of_ranks(config)
+    yield from engine_problems(config)
     yield from role_problems(config, lambda name: reads(config, name))
     if config.replay is not None and config.replay.breakpoint and not config.run.inline:
         what = "a debugger needs the terminal, which a run's own process has not"

@@ -12,6 +12,8 @@ from rlvr_exp.config.adapter import is_adapter
 from rlvr_exp.config.benchmark import OfShape
 from rlvr_exp.config.cascade import of_cascade, of_several_turns, starts_missing
 from rlvr_exp.config.checkpoint_files import checkpoint_problems
+from rlvr_exp.config.engine import is_server
+from rlvr_exp.config.engine_checks import engine_missing
 from rlvr_exp.config.images import build_command, find_image
 from rlvr_exp.config.infer import STDIN, Infer
 from rlvr_exp.config.model import Model, base
@@ -53,6 +55,7 @@ def _missing_artifacts(config: Config) -> Iterator[MissingArtifact]:
         for role, own in config.roles.items():
             for need in weights_missing(own.model) if own.model and own.model.path != config.model.path else ():
                 yield replace(need, problem=replace(need.problem, where=f"roles.{role}.{need.problem.where}"))
+    yield from (MissingArtifact(problem, command) for problem, command in engine_missing(config))
     if reads(config, "data") and config.data.path and not Path(config.data.path).exists():
         remedy = "correct the path, or leave it out for the embedded tasks"
         yield MissingArtifact(
@@ -99,7 +102,10 @@ def _missing_artifacts(config: Config) -> Iterator[MissingArtifact]:
 
 def loads_weights(config: Config) -> bool:
     """Whether the weights of the `model` node are loaded from the start."""
-    return reads(config, "model") and config.replay is None and not isinstance(config.benchmark, OfShape)
+    elsewhere = reads(config, "engine") and is_server(config.engine)
+    return (
+        reads(config, "model") and not elsewhere and config.replay is None and not isinstance(config.benchmark, OfShape)
+    )
 
 
 def dafny_missing(verifier: DafnyVerifierOptions) -> Iterator[MissingArtifact]:

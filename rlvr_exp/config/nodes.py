@@ -2,7 +2,7 @@
 
 JUDGES = ("verifier", "sandbox", "cache")
 """Candidates are verified."""
-ANSWERS = ("model", "data", *JUDGES, "evaluation")
+ANSWERS = ("model", "engine", "data", *JUDGES, "evaluation")
 """A policy's completions are sampled and verified."""
 UPDATES = ("algorithm", "optimizer", "scheduler", "tracking")
 """Weights are trained."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from omegaconf import MISSING
 
-from rlvr_exp.config import curriculum, environment, ppo, reward, tracking
+from rlvr_exp.config import curriculum, engine, environment, ppo, reward, tracking
 from rlvr_exp.config.benchmark import Benchmark
 from rlvr_exp.config.cascade import Cascade
 from rlvr_exp.config.data import Data
@@ -22,7 +22,7 @@ from rlvr_exp.config.run import Compare, Evaluate, Evaluation, Run, Validate, Ve
 from rlvr_exp.config.scheduler import Scheduler
 from rlvr_exp.config.verifier import Cache, Sandbox, Verifier
 
-BY_TARGET = (curriculum, environment, ppo, reward, tracking)
+BY_TARGET = (curriculum, engine, environment, ppo, reward, tracking)
 """Files whose schemas are found by their targets alone: importing them is what makes them known."""
 
 
@@ -43,6 +43,7 @@ class Config:
     algorithm: Any = node()
     curriculum: Any = node()
     environment: Any = node()
+    engine: Any = node()
     optimizer: Any = node(base=Optimizer)
     roles: dict[str, Role] = field(default_factory=dict)
     """What differs for a role of an environment with several, by its name."""

@@ -61,7 +61,7 @@ STAGES: dict[str, Stage] = {
     "evaluate": Stage(
         "measure a policy: greedy and sampled pass@k with intervals", (*ANSWERS, "environment", "roles"), shared=True
     ),
-    "infer": Stage("solve tasks with a policy: search, verify, retry", ("model", "data", *JUDGES, "roles")),
+    "infer": Stage("solve tasks with a policy: search, verify, retry", ("model", "engine", "data", *JUDGES, "roles")),
     "verify": Stage("judge candidates from a file, without a model", JUDGES),
     "validate": Stage("see whether golds pass and wrong programs fail, task by task", ("data", *JUDGES)),
     "rescore": Stage(

@@ -80,7 +80,7 @@ OURS: dict[str, dict[str, str]] = {
         "repetition_penalty": SAMPLING,
         "transformers_continuous_batching_config": SAMPLING,
         "use_transformers_*": SAMPLING,
-        "*vllm*": SAMPLING,
+        "*vllm*": "engine=vllm",
         "eval_strategy": "evaluation",
         "eval_steps": "evaluation",
         "load_best_model_at_end": "run.checkpoint",

@@ -34,10 +34,12 @@ class TokenSample:
 
 @dataclass(frozen=True)
 class TokenCount:
-    """Tokens of which only the number is known: those of a file's row, or of several completions together."""
+    """Tokens of which the ids are not known: those of a file's row, of several completions together, of an endpoint."""
 
     count: int
     truncated: bool
+    logprobs: tuple[float, ...] | None = None
+    """Of each token, where an endpoint reports them; None: not known."""
 
     def __len__(self) -> int:
         return self.count

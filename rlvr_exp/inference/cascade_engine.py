@@ -55,6 +55,6 @@ class CascadeEngine(Engine):
             ]
         return found
 
-    def _logprob(self, attempt: Attempt) -> float:
+    def _logprob(self, attempt: Attempt) -> float | None:
         with acting(self._policies, ANNOTATOR):
             return super()._logprob(attempt)

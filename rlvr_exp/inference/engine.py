@@ -15,12 +15,14 @@ from rlvr_exp.config.model import Model
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.episodes.environments.retry import Retry, rank, too_long
 from rlvr_exp.episodes.episode import POLICY, Draws, Episode
-from rlvr_exp.episodes.types import unsampled
+from rlvr_exp.episodes.types import TokenCount, unsampled
 from rlvr_exp.inference.beams import Beams
 from rlvr_exp.inference.inputs import InferenceTask, from_row
 from rlvr_exp.inference.scoring import logprob
 from rlvr_exp.inference.solution import Attempt, Solution
 from rlvr_exp.models.policy import Policy
+from rlvr_exp.rollouts.engines.base import SamplingEngine
+from rlvr_exp.rollouts.engines.local import LocalEngine
 from rlvr_exp.rollouts.rollout_loop import generate_and_verify
 from rlvr_exp.rollouts.run_episodes import TOO_LONG, EpisodeRunner, Player
 from rlvr_exp.rollouts.sampling_params import SamplingParams
@@ -50,6 +52,7 @@ class Engine:
         verifier: verifies completions, and belongs to the caller; None: they are parsed and not verified.
         domain: words and reads a `Task` given alone. Rows bring their own; ARC rows are worded by it where it is an Arc.
         seed: of the draws.
+        engine: what samples; None: our own sampler.
     """
 
     def __init__(
@@ -60,12 +63,13 @@ class Engine:
         verifier: Verifier | None = None,
         domain: Domain | None = None,
         seed: int = 0,
+        engine: SamplingEngine | None = None,
     ):
         self.policy, self.options, self.seed = policy, options, seed
         self._verifier, self._domain, self._limits = verifier or NullVerifier(), domain, limits
         self._judges = verifier is not None
-        beams = {"stream": Beams(options.width)} if options.decoding == "beam" else {}
-        self._generate = partial(generate_and_verify, **beams)
+        beams = LocalEngine(Beams(options.width)) if options.decoding == "beam" else None
+        self._generate = partial(generate_and_verify, engine=beams or engine)
         self._draws = Draws(seed, "infer", greedy=options.decoding == "greedy")
         self._arc = domain if isinstance(domain, Arc) else Arc()
 
@@ -127,7 +131,10 @@ class Engine:
     def _attempts(self, episode: Episode) -> list[Attempt]:
         return attempts_of(episode)
 
-    def _logprob(self, attempt: Attempt) -> float:
+    def _logprob(self, attempt: Attempt) -> float | None:
+        if isinstance(attempt.completion.sampled, TokenCount):  # An endpoint's.
+            given = attempt.completion.sampled.logprobs
+            return None if given is None else sum(given)
         return logprob(self.policy.model, attempt.prompt, attempt.completion.sampled.ids)
 
     def _solution(self, item: InferenceTask, episode: Episode) -> Solution:

@@ -51,7 +51,8 @@ class Solution:
     fault: str = ""
     """The program's syntax error, or why there is no program; empty: none."""
     logprob: float | None = None
-    """Log-probability of all its tokens under the policy, at temperature 1 without filters, however it was drawn."""
+    """Log-probability of all its tokens under the policy, at temperature 1 without filters, however it was drawn; None:
+    an endpoint did not report it."""
     earlier: tuple[Attempt, ...] = ()
     """The other attempts, in order."""
     formatted: str | None = None

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from rlvr_exp.config.engine import is_server
 from rlvr_exp.config.model import Model, has_adapter
 from rlvr_exp.config.roles import of_role
 from rlvr_exp.config.sampling import Drawing
@@ -39,7 +40,7 @@ def _of_policy(config: Config) -> Iterator[tuple[str, str]]:
     if parts:
         yield "temperature", "; ".join(parts)
     yield "wording", _wording(config)
-    yield "template", _template(model)
+    yield "template", "the server's own" if is_server(config.engine) else _template(model)
 
 
 def _name(node: Any) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 from rlvr_exp.config.advice import advice
 from rlvr_exp.config.algorithm import SFT, ReinforcementLearning
 from rlvr_exp.config.batching import derive, micro_batches, pieces
+from rlvr_exp.config.engine import is_server
 from rlvr_exp.config.environment import SINGLE_TURN
 from rlvr_exp.config.infer import STDIN
 from rlvr_exp.config.model import Model
@@ -36,7 +37,7 @@ def plan(
     lines += [f"{'chosen:':<12} {setting}" for setting in settings]
     lines += [f"{'differs:':<12} {text}" for text in differing]
     lines += [f"{'advice:':<12} {text}" for text in advice(config)]
-    if reads(config, "model") and config.replay is None:
+    if loads_weights(config):
         lines += ["", *memory(config)]
     return "\n".join(["plan (nothing is run):", *("  " + line for line in lines)])
 
@@ -53,6 +54,10 @@ def _lines(config: Config, needs: list[MissingArtifact]) -> Iterator[tuple[str, 
         yield from _splits(config)
     if reads(config, "model") and config.replay is None:
         yield from choices(config)
+    if is_server(config.engine):
+        named = config.engine.model or "the only model that it lists"
+        how = f"{config.engine.concurrency} requests at once, each up to {config.engine.retries + 1} times"
+        yield "engine", f"{config.engine.url}, {named}: {how}; asked at the start what it does"
     if reads(config, "optimizer"):
         yield from _training(config)
     if reads(config, "evaluation") and config.benchmark is None:

@@ -22,6 +22,8 @@ RESUME_MUTABLE = (
     "sandbox.workers",
     "verifier.validate",
     "evaluation.batch_size",
+    "engine.memory_share",
+    "engine.drafts",
     "algorithm.max_steps",
     "algorithm.rollout_batch_size",
     "algorithm.max_tokens_per_device",

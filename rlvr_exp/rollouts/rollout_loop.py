@@ -5,40 +5,18 @@ reward a completion earns, is not decided here.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
-
-import torch
-from torch import nn
 
 from rlvr_exp.core.phase import GENERATE, VERIFY, go_over, phase
 from rlvr_exp.episodes.types import PENDING, TRUNCATED, Completion
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.distributed import all_gather_rollouts, data_parallel, shard
-from rlvr_exp.rollouts.sampler import causal_model, stream
-from rlvr_exp.rollouts.sampling_params import FinishedSample, SampleKey, SamplingParams
-from rlvr_exp.tasks.base import Domain, Task
+from rlvr_exp.rollouts.engines.base import Drawn, RolloutRequest, SamplingEngine
+from rlvr_exp.rollouts.engines.local import LocalEngine
+from rlvr_exp.rollouts.sampling_params import SamplingParams
+from rlvr_exp.tasks.base import Candidate, Domain
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier
-
-Stream = Callable[
-    [nn.Module, Sequence[Sequence[int]], Sequence[Sequence[SampleKey]], SamplingParams], Iterator[FinishedSample]
-]
-"""Generates the requested completions of prompts, and yields each as it ends; as rlvr_exp.rollouts.sampler.stream does."""
-SMALL = 20_000_000
-"""The most parameters of a model that samples with one thread."""
-
-
-@dataclass(frozen=True)
-class RolloutRequest:
-    """A task as a prompt for the policy, and how many completions to sample."""
-
-    task: Task
-    prompt: tuple[int, ...]
-    """Token ids; never truncated."""
-    keys: tuple[SampleKey, ...]
-    """The random key of each completion, e.g. (run seed, "rollout", step, index, task id, sample); None: greedy."""
 
 
 @dataclass(frozen=True)
@@ -49,11 +27,6 @@ class RolloutResult:
     """The completions of each request, in the order of its keys."""
     seconds: Mapping[str, float]
     """Wall seconds: `generate`, and `verify`, the wait for pending verdicts after sampling had ended."""
-
-
-def own_stream(*given: Any) -> Iterator[FinishedSample]:
-    """Our own sampler, looked up when it is called and not when this module is imported."""
-    return stream(*given)
 
 
 class DeferredVerifier:
@@ -75,11 +48,11 @@ def generate_and_verify(
     verifier: Verifier | DeferredVerifier,
     requests: Sequence[RolloutRequest],
     sampling: SamplingParams,
-    stream: Stream = own_stream,
+    engine: SamplingEngine | None = None,
 ) -> RolloutResult:
     """Sample the completions of every request and verify them; a `DeferredVerifier` leaves them pending.
-    `stream`: the sampler."""
-    loop = _RolloutLoop(policy, domain, requests, sampling, stream)
+    `engine`: what samples; None: our own sampler."""
+    loop = _RolloutLoop(policy, domain, requests, sampling, engine or LocalEngine())
     with phase(GENERATE):
         for index, verdict in verifier.as_ready(loop.verifier_requests()):
             loop.record_verdict(loop.submitted[index], verdict)
@@ -112,10 +85,10 @@ class _RolloutLoop:
         domain: Domain,
         requests: Sequence[RolloutRequest],
         sampling: SamplingParams,
-        stream: Stream,
+        engine: SamplingEngine,
     ):
         self._policy, self._domain, self._requests, self._sampling = policy, domain, requests, sampling
-        self._stream = stream
+        self._engine = engine
         self._began = self._generated = time.perf_counter()
         self.submitted: list[tuple[int, int]] = []
         """(request, sample) of each verification, in the order of submission."""
@@ -125,57 +98,26 @@ class _RolloutLoop:
 
     def verifier_requests(self) -> Iterator[Request]:
         """A verification request for each completion as it ends."""
-        with single_threaded_if_small(self._policy.model):
-            for batch in batches(self._requests, self._sampling.batch_size):
-                yield from self._verifier_requests(batch)
+        for one in self._engine.draw(self._policy, self._domain, self._requests, self._sampling):
+            place, found = (one.request, one.sample), self._completion(one)
+            self._parsed[place] = found
+            verdict = TRUNCATED if one.verdict is None and found.truncated else one.verdict
+            if verdict is not None:
+                self.record_verdict(place, verdict)
+            else:
+                self.submitted.append(place)
+                yield Request(found.task.problem, found.candidate)
         self._generated = time.perf_counter()
         go_over(VERIFY)
 
-    def _verifier_requests(self, batch: Sequence[int]) -> Iterator[Request]:
-        prompts, keys = [self._requests[i].prompt for i in batch], [self._requests[i].keys for i in batch]
-        for one in self._stream(self._policy.model, prompts, keys, self._sampling):
-            place = batch[one.prompt]
-            task = self._requests[place].task
-            drawn, text = time.perf_counter() - self._began, self._policy.decode(one.sampled.ids)
-            found = Completion(task, one.sample, one.sampled, text, self._domain.parse(text, task), drawn=drawn)
-            self._parsed[place, one.sample] = found
-            if one.sampled.truncated:
-                self.record_verdict((place, one.sample), TRUNCATED)
-            else:
-                self.submitted.append((place, one.sample))
-                yield Request(task.problem, found.candidate)
+    def _completion(self, one: Drawn) -> Completion:
+        task = self._requests[one.request].task
+        drawn = time.perf_counter() - self._began
+        parsed = self._domain.parse(one.text, task) if one.verdict is None else Candidate(None, one.verdict.log)
+        return Completion(task, one.sample, one.sampled, one.text, parsed, drawn=drawn)
 
     def record_verdict(self, place: tuple[int, int], verdict: Verdict) -> None:
         self.done[place] = replace(self._parsed.pop(place), verdict=verdict, seconds=time.perf_counter() - self._began)
 
     def seconds(self) -> dict[str, float]:
         return {"generate": self._generated - self._began, "verify": time.perf_counter() - self._generated}
-
-
-@contextmanager
-def single_threaded_if_small(model: nn.Module) -> Iterator[None]:
-    """One thread for a small model on CPU: the verifier's workers need the other cores meanwhile, and threads that wait for
-    each other on busy cores slow to a crawl (ten times slower was measured). A large model uses all threads."""
-    inner, threads = causal_model(model), torch.get_num_threads()
-    small = inner.device.type == "cpu" and sum(value.numel() for value in inner.parameters()) <= SMALL
-    torch.set_num_threads(1 if small else threads)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
-
-
-def batches(requests: Sequence[RolloutRequest], batch_size: int) -> Iterator[list[int]]:
-    """Indices of the requests of each batch. Prompts of similar length are batched together: as many requests as have no
-    more than `batch_size` completions, at least one request."""
-    batch: list[int] = []
-    size = 0
-    for place in sorted(range(len(requests)), key=lambda place: len(requests[place].prompt)):
-        wanted = len(requests[place].keys)
-        if batch and size + wanted > batch_size:
-            yield batch
-            batch, size = [], 0
-        batch.append(place)
-        size += wanted
-    if batch:
-        yield batch

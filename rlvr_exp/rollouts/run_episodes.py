@@ -79,15 +79,18 @@ class EpisodeRunner:
     def _sample(self, role: str, pending: bool, wanted: Mapping[int, Sample]) -> dict[int, Sequence[Turn]]:
         player = self.players[role]
         prompts = {number: tuple(player.policy.encode_prompt(one.prompt)) for number, one in wanted.items()}
-        merged: dict[tuple[int, tuple[int, ...]], list[int]] = defaultdict(list)
+        merged: dict[tuple[int, tuple[int, ...] | str], list[int]] = defaultdict(list)
         for number, prompt in prompts.items():
             if len(prompt) <= player.max_prompt_tokens:  # Episodes of one task share the work for their prompt.
-                merged[id(wanted[number].task), prompt].append(number)
+                merged[id(wanted[number].task), prompt or wanted[number].prompt].append(number)
         requests = [
             RolloutRequest(
-                wanted[numbers[0]].task, prompt, tuple(key for number in numbers for key in wanted[number].keys)
+                wanted[numbers[0]].task,
+                prompts[numbers[0]],
+                tuple(key for number in numbers for key in wanted[number].keys),
+                wanted[numbers[0]].prompt,
             )
-            for (_, prompt), numbers in merged.items()
+            for numbers in merged.values()
         ]
         found: dict[int, list[Completion]] = {}
         for numbers, completions in zip(merged.values(), self._rollouts(role, pending, requests), strict=True):

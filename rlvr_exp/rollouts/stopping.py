@@ -60,8 +60,8 @@ class CompletionCheck:
 
     @classmethod
     def of(cls, domain: Domain | None, policy: Policy) -> "CompletionCheck | None":
-        """None where the domain has no stop text."""
-        if domain is None or not domain.stop_text:
+        """None where the domain has no stop text, or an endpoint has the tokenizer."""
+        if domain is None or not domain.stop_text or policy.tokenizer is None:
             return None
         vocabulary = policy.tokenizer.get_vocab()
         return cls(

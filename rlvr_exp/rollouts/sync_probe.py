@@ -51,6 +51,7 @@ class SyncProbe:
         trained: the trainer's current log-probabilities of the sequences, (completions, tokens).
         temperature: the temperature of both scores.
         tolerance: the largest allowed gap; 0 for a default that suits the dtype.
+        served: the engine's own scores of the sequences, where it samples with weights outside of `engine`.
     """
 
     def __init__(
@@ -61,7 +62,9 @@ class SyncProbe:
         trained: Callable[[], torch.Tensor],
         temperature: float,
         tolerance: float,
+        served: Callable[[], torch.Tensor] | None = None,
     ):
+        self._served = served
         self._engine, self._learner, self._sequences = engine, learner, sequences
         self._trained, self._temperature = trained, temperature
         self.tolerance = tolerance or _suiting(causal_model(engine), causal_model(learner))
@@ -87,6 +90,8 @@ class SyncProbe:
         return gap
 
     def _sampled(self) -> torch.Tensor:
+        if self._served is not None:
+            return self._served()
         with gathered_weights(self._engine):
             return score(self._engine, self._sequences.prompts, self._sequences.completions, self._temperature)
 

@@ -21,8 +21,11 @@ from rlvr_exp.stages.shared.verifier_setup import system_metrics
 def run(config, context: RunContext) -> StageResult:
     baseline = _baseline(config) if config.evaluate.baseline else []
     with build_components(config, context) as components:
-        rates = evaluate_and_save(components, config, context, "after")
-        counted = all_reduce_counters(system_metrics(components.verifier))
+        try:
+            rates = evaluate_and_save(components, config, context, "after")
+        finally:  # A server that failed too often is counted all the same.
+            context.metrics = dict(components.engine.metrics())
+        counted = all_reduce_counters({**system_metrics(components.verifier), **components.engine.metrics()})
     scored = read_evaluation(context.directory, "after")
     metrics: dict[str, object] = {**counted, **saved_role_rates(context.directory)}
     for mode in ("greedy", "sampled"):

@@ -25,11 +25,11 @@ from rlvr_exp.inference.engine import Engine, settings_of
 from rlvr_exp.inference.inputs import InferenceTask, from_file, select_tasks, tasks_of_domain
 from rlvr_exp.inference.summary import Summary, readable
 from rlvr_exp.launch.standard_input import NAME as KEPT_INPUT
-from rlvr_exp.models.identity import weights_hash
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.records import manifest
 from rlvr_exp.records.answer_file import AnswerFile
 from rlvr_exp.records.context import RunContext, StageResult
+from rlvr_exp.rollouts.engines.base import SamplingEngine
 from rlvr_exp.stages.shared.components import (
     device,
     held_out_order,
@@ -40,6 +40,7 @@ from rlvr_exp.stages.shared.components import (
     two_stage,
 )
 from rlvr_exp.stages.shared.domain import build_domain
+from rlvr_exp.stages.shared.engine_setup import sampled_weights, start_engine
 from rlvr_exp.stages.shared.verifier_match import check_verifier_match
 from rlvr_exp.stages.shared.verifier_setup import build_verifier, checked_description, system_metrics
 from rlvr_exp.stages.verify import decides
@@ -66,27 +67,28 @@ def run(config: Config, context: RunContext) -> StageResult:
     stages = two_stage(config, context) if starts(config) else None
     domain = stages.writer if stages else build_domain(config, context, in_first_process)
     inputs = inference_inputs(config, context.directory, domain)
-    policies = load_policies(config)
+    sampler = start_engine(config, context)
+    policies = load_policies(config, sampler)
     with _judging(config) as verifier:
         if verifier is not None:
             check_verifier_match(verifier, (ask.task for ask in inputs.asks))
         description = None if verifier is None else checked_description(verifier, context)
         if stages is None:
-            engine = Engine(policies[POLICY], config.infer, config.model, verifier, domain, config.seed)
+            engine = Engine(policies[POLICY], config.infer, config.model, verifier, domain, config.seed, sampler)
         else:
             limits = {role: of_role(config, role).model for role in policies}
             engine = CascadeEngine(policies, config.infer, limits, verifier, stages, config.seed)
         target = Path(config.infer.output or context.directory / "answers.jsonl")
-        with AnswerFile(target, _provenance(config, inputs, policies, description)) as out:
+        with AnswerFile(target, _provenance(config, inputs, policies, sampler, description)) as out:
             manifest.update(
                 context.directory,
                 input={"source": inputs.source, "hash": inputs.content, "tasks": len(inputs.asks)},
                 output=str(target),
                 device=device(),
-                model=model_section(policies),
+                model=model_section(policies, sampler),
                 verifier=description,
             )
-            return _Solving(engine, verifier, inputs.asks, out, context, config).run()
+            return _Solving(engine, sampler, verifier, inputs.asks, out, context, config).run()
 
 
 def inference_inputs(config: Config, directory: Path, domain: Domain) -> InferenceInputs:
@@ -116,10 +118,14 @@ def _judging(config: Config) -> Iterator[Verifier | None]:
 
 
 def _provenance(
-    config: Config, inputs: InferenceInputs, policies: Mapping[str, Policy], description: dict[str, Any] | None
+    config: Config,
+    inputs: InferenceInputs,
+    policies: Mapping[str, Policy],
+    sampler: SamplingEngine,
+    description: dict[str, Any] | None,
 ) -> dict[str, Any]:
     """Everything that determines the answers."""
-    weights = {role: weights_hash(policy.model) for role, policy in policies.items()}
+    weights = sampled_weights(policies, sampler)
     names = ("dtype", "quantization", "chat_template", "thinking", "max_prompt_tokens", "max_completion_tokens")
     return {
         "input": inputs.content,
@@ -139,6 +145,7 @@ class _Solving:
     def __init__(
         self,
         engine: Engine,
+        sampler: SamplingEngine,
         verifier: Verifier | None,
         asks: Sequence[InferenceTask],
         out: AnswerFile,
@@ -146,6 +153,7 @@ class _Solving:
         config: Config,
     ):
         self._engine, self._verifier, self._out, self._context = engine, verifier, out, context
+        self._sampler = sampler
         self._total, self._options = len(asks), config.infer
         self._counts, self._began = Summary(), time.monotonic()
         done = {_key(row["id"]) for row in map(self._counted, out.existing())}
@@ -159,27 +167,35 @@ class _Solving:
         self._progress()
         size = self._options.at_once
         for start in range(0, len(self._left), size):
-            self._answer(self._left[start : start + size])
+            try:
+                self._answer(self._left[start : start + size])
+            except Interrupted as stop:  # An engine that waits for answers sees it in the middle of a batch.
+                raise self._stopped() from stop
             self._progress()
             if self._context.interrupted and self._counts.tasks < self._total:
-                raise Interrupted(
-                    f"stopped after {self._counts.tasks} of {self._total} tasks; answers so far: {self._out.path}. "
-                    "The same command with this infer.output continues there"
-                )
+                raise self._stopped()
         text = f"{self._counts.text()}; answers: {self._out.path}"
         self._context.progress(kind="note", text=text)
         rates = self._counts.rates(self._options.max_attempts, self._options.samples)
         self._context.metrics = self._metrics()
         return StageResult(after=rates, metrics=self._context.metrics)
 
+    def _stopped(self) -> Interrupted:
+        return Interrupted(
+            f"stopped after {self._counts.tasks} of {self._total} tasks; answers so far: {self._out.path}. "
+            "The same command with this infer.output continues there"
+        )
+
     def _answer(self, asks: Sequence[InferenceTask]) -> None:
-        for solution in self._engine.solve_all(asks):
-            row = solution.row()
-            self._out.write(row)
-            self._counted(row)
-            if not self._options.output:
-                self._context.progress(kind="row", row=row, text=readable(row))
-        self._context.metrics = self._metrics()
+        try:
+            for solution in self._engine.solve_all(asks):
+                row = solution.row()
+                self._out.write(row)
+                self._counted(row)
+                if not self._options.output:
+                    self._context.progress(kind="row", row=row, text=readable(row))
+        finally:
+            self._context.metrics = self._metrics()
 
     def _counted(self, row: dict[str, Any]) -> dict[str, Any]:
         self._counts.add(row)
@@ -196,6 +212,7 @@ class _Solving:
         return {
             **self._counts.metrics(),
             **judged,
+            **self._sampler.metrics(),
             "system/answers_from_before": self._before,
             "time/infer": seconds,
             "time/tasks_per_second": rate,

@@ -7,6 +7,7 @@ from tempfile import TemporaryDirectory
 
 from rlvr_exp.config import build
 from rlvr_exp.config.cascade import ANNOTATOR
+from rlvr_exp.config.engine import is_vllm
 from rlvr_exp.evaluation.text_similarity import saved_role_rates
 from rlvr_exp.models.role_policies import acting
 from rlvr_exp.records.context import RunContext, StageResult
@@ -105,7 +106,9 @@ def _learner(role: str, components: RunComponents, config, scratch: Path) -> RLL
     policy = components.policies[role]
     with acting(components.policies, role):
         prompts = [policy.encode_prompt(text) for text in _prompts(role, components)]
-        return RLLearner(role, policy, algorithm_of(config, role), learner_options(config, role), prompts, scratch)
+        served = components.engine.scored if is_vllm(components.engine) else None
+        options = learner_options(config, role)
+        return RLLearner(role, policy, algorithm_of(config, role), options, prompts, scratch, served)
 
 
 def _prompts(role: str, components: RunComponents) -> list[str]:

@@ -1,6 +1,6 @@
 """The probe of rlvr_exp.rollouts.sync_probe: run before training, after its first step and every so many steps."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import torch
 
@@ -14,13 +14,29 @@ class PeriodicProbe:
     Args:
         options: the `run.probe` node.
         prompts: token ids of a few prompts, the same before and after a resume.
+        served: (policy, prompts, completions) -> their scores by an engine with weights of its own; None: it samples with
+            the policy's.
     """
 
-    def __init__(self, options, trainer: PolicyTrainer, policy: Policy, prompts: list[list[int]]):
+    def __init__(
+        self,
+        options,
+        trainer: PolicyTrainer,
+        policy: Policy,
+        prompts: list[list[int]],
+        served: Callable[..., torch.Tensor] | None = None,
+    ):
         self._every = options.every_steps
         self._trainer, self._sequences = trainer, Sequences.of(prompts)
+        own = self._sequences
         self.probe = SyncProbe(
-            policy.model, policy.model, self._sequences, self._trained, trainer.temperature, options.tolerance
+            policy.model,
+            policy.model,
+            own,
+            self._trained,
+            trainer.temperature,
+            options.tolerance,
+            served and (lambda: served(policy, own.prompts, own.completions)),
         )
         self._gap: float | None = None
 

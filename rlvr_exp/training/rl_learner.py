@@ -1,8 +1,10 @@
 """A role that learns from the verified completions of each step."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar
 
+import torch
 from trl import GRPOConfig
 
 from rlvr_exp.algorithms.arguments import shared_arguments
@@ -25,6 +27,7 @@ class RLLearner(Learner):
         config: of the role: its `algorithm` node has the role's own steps and group size.
         prompts: token ids of a few prompts, for the probe.
         scratch: a folder that TRL may write to.
+        served: as in `PeriodicProbe`.
     """
 
     # Not the loss: that of a policy gradient is near 0 whatever is learned.
@@ -37,7 +40,14 @@ class RLLearner(Learner):
     }
 
     def __init__(
-        self, role: str, policy: Policy, algorithm: Algorithm, config, prompts: list[list[int]], scratch: Path
+        self,
+        role: str,
+        policy: Policy,
+        algorithm: Algorithm,
+        config,
+        prompts: list[list[int]],
+        scratch: Path,
+        served: Callable[..., torch.Tensor] | None = None,
     ):
         self.policy, self.algorithm = policy, algorithm
         self.log = StepLog(algorithm.regularised, algorithm.group_filter().mode != "keep")
@@ -50,7 +60,7 @@ class RLLearner(Learner):
             NonFiniteGuard(config.run.guards.max_skipped),
             BatchLimits(config.algorithm.max_tokens_per_device, config.model.max_prompt_tokens),
         )
-        self._probe = PeriodicProbe(config.run.probe, trainer, policy, prompts)
+        self._probe = PeriodicProbe(config.run.probe, trainer, policy, prompts, served)
         super().__init__(role, trainer, {"steps": self.log, "probe": self._probe})
 
     def begin(self, folder: Path | None = None) -> None:

@@ -27,8 +27,8 @@ from rlvr_exp.episodes.episode import POLICY
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rewards.compose import Reward
 from rlvr_exp.rewards.terms import AllPassed, CasesPassed
-from rlvr_exp.rollouts import rollout_loop
 from rlvr_exp.rollouts.collect import Collector, RoleRules
+from rlvr_exp.rollouts.engines import local
 from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player
 from rlvr_exp.rollouts.sampling_params import SamplingParams
 from rlvr_exp.tasks.base import Candidate, Task
@@ -100,7 +100,7 @@ def _sampled(options: Any, folder: Path) -> Any:
     who = built(options)
     collector = _collector(options, who, _policy(folder))
     steps = range(0, options.max_steps, who.plan().iterations)
-    with mock.patch.object(rollout_loop, "stream", wraps=rollout_loop.stream) as sampler:
+    with mock.patch.object(local, "stream", wraps=local.stream) as sampler:
         walked = [collector.collect(step).groups[POLICY] for step in steps]
     drawn = [[(g.id, g.rewards, [a.sampled for a in g.completions]) for g in groups.batch] for groups in walked]
     return drawn, [len(groups.sampled) for groups in walked], sampler.call_count

@@ -13,6 +13,7 @@ FILES = sorted(path.relative_to(CONF).with_suffix("").as_posix() for path in CON
 STAGE_OF = {
     "algorithm": lambda option: option if option in STAGES else "grpo",
     "benchmark": lambda option: "benchmark",
+    "engine": lambda option: "evaluate" if option == "server" else "grpo",
     "prepare": lambda option: "prepare",
 }
 """Which stage takes a group's option, where not all do."""

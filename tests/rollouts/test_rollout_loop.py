@@ -9,9 +9,11 @@ import torch
 from rollout_models import EOS, keys, prompts, tiny_model
 
 from rlvr_exp.core.errors import GuardStop
-from rlvr_exp.rollouts import rollout_loop
 from rlvr_exp.rollouts.draw import LogitFilters
-from rlvr_exp.rollouts.rollout_loop import RolloutRequest, batches, generate_and_verify
+from rlvr_exp.rollouts.engines import local
+from rlvr_exp.rollouts.engines.base import RolloutRequest
+from rlvr_exp.rollouts.engines.local import batches
+from rlvr_exp.rollouts.rollout_loop import generate_and_verify
 from rlvr_exp.rollouts.sampler import sample_groups
 from rlvr_exp.rollouts.sampling_params import SamplingParams
 from rlvr_exp.tasks.base import Candidate
@@ -71,14 +73,14 @@ def test_truncated_completions_fail_unverified():
 def test_completions_are_submitted_while_others_are_sampled(monkeypatch):
     """Completions that have ended reach the verifier before the sampler continues."""
     handed, verifier = [], Counting()
-    real = rollout_loop.stream
+    real = local.stream
 
     def watched(*given):
         for one in real(*given):
             yield one
             handed.append((one.sampled.truncated, len(verifier.seen)))
 
-    monkeypatch.setattr(rollout_loop, "stream", watched)
+    monkeypatch.setattr(local, "stream", watched)
     generate_and_verify(POLICY, DOMAIN, verifier, requests(), SAMPLING)
     submitted = 0
     for truncated, seen in handed:
@@ -87,19 +89,19 @@ def test_completions_are_submitted_while_others_are_sampled(monkeypatch):
 
 
 def test_a_small_model_samples_with_one_thread_and_the_others_come_back(monkeypatch):
-    seen, real, before = set(), rollout_loop.stream, torch.get_num_threads()
+    seen, real, before = set(), local.stream, torch.get_num_threads()
 
     def watched(*given):
         seen.add(torch.get_num_threads())
         yield from real(*given)
 
-    monkeypatch.setattr(rollout_loop, "stream", watched)
+    monkeypatch.setattr(local, "stream", watched)
     try:
         torch.set_num_threads(2)
         generate_and_verify(POLICY, DOMAIN, Counting(), requests(2), SAMPLING)
         assert (seen, torch.get_num_threads()) == ({1}, 2)
         seen.clear()
-        monkeypatch.setattr(rollout_loop, "SMALL", 10)
+        monkeypatch.setattr(local, "SMALL", 10)
         generate_and_verify(POLICY, DOMAIN, Counting(), requests(2), SAMPLING)
         assert (seen, torch.get_num_threads()) == ({2}, 2)
     finally:

@@ -10,6 +10,7 @@ import torch
 
 from rlvr_exp.config import build
 from rlvr_exp.config.cascade import ROLES, starts
+from rlvr_exp.config.engine import is_server
 from rlvr_exp.config.roles import of_role, role_names
 from rlvr_exp.config.stages import reads
 from rlvr_exp.core.errors import InputError, InputProblem
@@ -23,7 +24,10 @@ from rlvr_exp.models.role_policies import load_roles
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.rollouts.distributed import broadcast_object, rank
+from rlvr_exp.rollouts.engines.base import SamplingEngine
+from rlvr_exp.rollouts.engines.served_policy import served_policy
 from rlvr_exp.stages.shared.domain import build_domain
+from rlvr_exp.stages.shared.engine_setup import start_engine
 from rlvr_exp.stages.shared.gold_check import check_golds
 from rlvr_exp.stages.shared.screening import unfit
 from rlvr_exp.stages.shared.verifier_match import all_tasks, check_verifier_match
@@ -52,6 +56,8 @@ class RunComponents:
     verifier: Verifier
     held_out: tuple[Task, ...]
     """The tasks that success is measured on, the same for every run with the same data and split seed."""
+    engine: SamplingEngine
+    """What samples."""
     two_stage: TwoStage | None = None
     """Of a cascade: both roles' view of the tasks."""
 
@@ -75,8 +81,9 @@ def build_components(config, context: RunContext) -> Iterator[RunComponents]:
     stages = two_stage(config, context) if starts(config) else None
     domain = stages.writer if stages else build_domain(config, context, in_first_process)
     held_out = held_out_tasks(domain, config.evaluation)
+    engine = start_engine(config, context)
     context.progress(kind="wait", name="load the policy")
-    policies = load_policies(config)
+    policies = load_policies(config, engine)
     context.progress(kind="wait", name="start the verifier")
     with NoVerdictGuard(build_verifier(config), config.verifier.max_no_verdict_rate) as verifier:
         check_verifier_match(verifier, all_tasks(domain))
@@ -89,23 +96,27 @@ def build_components(config, context: RunContext) -> Iterator[RunComponents]:
                 for name, tasks in domain.splits().items()
             },
             device=device(),
-            model=_model_section(policies, config, context),
+            model=_model_section(policies, engine, config, context),
             verifier=checked_description(verifier, context),
         )
-        yield RunComponents(domain, policies, verifier, held_out, stages)
+        yield RunComponents(domain, policies, verifier, held_out, engine, stages)
 
 
-def _model_section(policies: Mapping[str, Policy], config, context: RunContext) -> dict[str, object]:
+def _model_section(
+    policies: Mapping[str, Policy], engine: SamplingEngine, config, context: RunContext
+) -> dict[str, object]:
     """The policies' parameters, for the manifest; a run that trains only a part of them reports so."""
     if POLICY in policies and reads(config, "optimizer"):
         counted = parameters(policies[POLICY].model)
         if counted.trained < counted.total:
             context.progress(kind="note", text=str(counted))
-    return model_section(policies)
+    return model_section(policies, engine)
 
 
-def load_policies(config) -> dict[str, Policy]:
+def load_policies(config, engine: SamplingEngine) -> dict[str, Policy]:
     """The policy of each role: the only one, or one for each role of the environment."""
+    if is_server(engine):
+        return {POLICY: served_policy(config.model, engine.features.chat)}
     roles = role_names(config)
     if roles in ((), (POLICY,)):
         return {POLICY: load_policy(config.model, config.seed)}
@@ -113,8 +124,10 @@ def load_policies(config) -> dict[str, Policy]:
     return load_roles({role: of_role(config, role).model for role in own}, own, config.seed)
 
 
-def model_section(policies: Mapping[str, Policy]) -> dict[str, object]:
+def model_section(policies: Mapping[str, Policy], engine: SamplingEngine) -> dict[str, object]:
     """The policies' parameters, for the manifest; by role where there are several."""
+    if is_server(engine):
+        return {"served": engine.features.model}
     counted = {role: parameters(policy.model).to_dict() for role, policy in policies.items()}
     return counted.get(POLICY, counted)
 

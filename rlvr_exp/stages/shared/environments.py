@@ -1,9 +1,12 @@
 """The environment of a run, for training and for evaluation, and who plays its roles."""
 
+from functools import partial
+
 from rlvr_exp.config import build
 from rlvr_exp.config.roles import of_role
 from rlvr_exp.episodes.environment import Environment
 from rlvr_exp.episodes.environments.cascade import Cascade, Widths
+from rlvr_exp.rollouts.rollout_loop import generate_and_verify
 from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player
 from rlvr_exp.rollouts.sampling_params import SamplingParams
 from rlvr_exp.stages.shared.components import RunComponents
@@ -38,7 +41,8 @@ def runner_of(environment: Environment, components: RunComponents, config, drawi
         longest, room = own.model.max_completion_tokens, own.model.max_prompt_tokens
         sampling = SamplingParams.of(drawing or own.algorithm, policy, longest, batch_size, domain)
         players[role] = Player(policy, sampling, min(room, policy.max_tokens - longest))
-    return EpisodeRunner(environment, players, components.verifier)
+    generate = partial(generate_and_verify, engine=components.engine)
+    return EpisodeRunner(environment, players, components.verifier, generate)
 
 
 def evaluation_runner(components: RunComponents, config, evaluation=None) -> EpisodeRunner:

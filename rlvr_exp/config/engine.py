@@ -1,0 +1,89 @@
+"""Options of the `engine` group: what samples completions. Which stages and options an engine works with is checked in
+rlvr_exp.config.engine_checks."""
+
+import re
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from rlvr_exp.config.options import configures, option
+from rlvr_exp.core.errors import InputProblem
+from rlvr_exp.core.secrets import masked
+
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+
+
+@configures("rlvr_exp.rollouts.engines.local.LocalEngine")
+@dataclass
+class Local:
+    """This project's own sampler, with the weights of the `model` node."""
+
+    drafts: int = option(8, low=0)
+    """The most tokens of a completion that are guessed for one pass, where a trial shows that no bit changes by it; as many
+    as pay are. What is sampled is the same. 0: none."""
+
+
+@configures("rlvr_exp.rollouts.engines.server.ServerEngine")
+@dataclass
+class Server:
+    """An OpenAI-compatible endpoint, which holds the weights; for evaluate and infer."""
+
+    url: str = "http://localhost:8000/v1"
+    """Address of the endpoint, up to /v1, without credentials."""
+    model: str = ""
+    """Name of the served model; empty: the only one that the server lists."""
+    api: str = option("auto", choices=("auto", "chat", "completions"))
+    """chat: prompts are messages, worded by the server's chat template; completions: prompts are plain text; auto: chat
+    where the server answers it."""
+    api_key_env: str = ""
+    """Name of the environment variable that holds the key; empty: no key."""
+    concurrency: int = option(16, low=1)
+    """Requests under way at once."""
+    timeout_s: float = option(600.0, above=0)
+    """Seconds for an answer, from the request to its last byte."""
+    retries: int = option(4, low=0)
+    """Further tries of a request that failed by the server's fault: 429, 5xx, no connection, no answer in time, a body
+    that is no answer."""
+    backoff_s: float = option(1.0, above=0)
+    """Seconds before the first further try, doubled for each that follows; a server's Retry-After is waited for."""
+    max_unanswered_rate: float = option(0.05, low=0, high=1)
+    """Share of completions that the server never answered, past which the run stops with exit 3."""
+
+    def problems(self) -> list[InputProblem]:
+        found = []
+        remedy = "engine.url=http://HOST:PORT/v1"
+        if not _is_address(self.url):
+            found.append(InputProblem("url", "no address", masked(self.url), "http:// or https://, HOST", "", remedy))
+        elif (parts := urlsplit(self.url)).username or parts.password or parts.query or parts.fragment:
+            remedy = f"{remedy}, and the key in a variable: engine.api_key_env=NAME"
+            what = "an address of a run holds no credentials, query or fragment"
+            found.append(InputProblem("url", what, f"{parts.scheme}://***", remedy=remedy))
+        if self.api_key_env and not VARIABLE.fullmatch(self.api_key_env):
+            what, remedy = "the name of an environment variable, never the key", "engine.api_key_env=MY_API_KEY"
+            found.append(InputProblem("api_key_env", what, "***", "letters, digits, _", "", remedy))
+        return found
+
+
+@configures("rlvr_exp.rollouts.engines.vllm.VLLMEngine")
+@dataclass
+class VLLM:
+    """vLLM on the devices that train, through TRL; for grpo on GPUs."""
+
+    memory_share: float = option(0.3, above=0, below=1)
+    """Share of each device's memory for vLLM's weights and cache; the trainer has the rest."""
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # A port that is no number, brackets that do not match.
+        return False
+
+
+def is_server(node: object) -> bool:
+    """Whether the `engine` node chooses an endpoint, so that no weights are loaded here."""
+    return isinstance(node, Server)
+
+
+def is_vllm(node: object) -> bool:
+    return isinstance(node, VLLM)

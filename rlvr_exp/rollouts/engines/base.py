@@ -1,0 +1,58 @@
+"""The interface of an engine: completions for requests, each as it ends. Nothing here samples or verifies."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from rlvr_exp.episodes.types import TokenCount, TokenSample
+from rlvr_exp.models.policy import Policy
+from rlvr_exp.rollouts.sampling_params import SampleKey, SamplingParams
+from rlvr_exp.tasks.base import Domain, Task
+from rlvr_exp.verifiers.base import Verdict
+
+
+@dataclass(frozen=True)
+class RolloutRequest:
+    """A task as a prompt for the policy, and how many completions to sample."""
+
+    task: Task
+    prompt: tuple[int, ...]
+    """Token ids; never truncated. Empty where an endpoint tokenizes."""
+    keys: tuple[SampleKey, ...]
+    """The random key of each completion, e.g. (run seed, "rollout", step, index, task id, sample); None: greedy."""
+    text: str = ""
+    """The prompt in words, which endpoints are given."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A completion that has ended: sample `sample` of request `request`."""
+
+    request: int
+    sample: int
+    sampled: TokenSample | TokenCount
+    text: str
+    verdict: Verdict | None = None
+    """Of a completion that never came, because the prompt is too long or the engine did not answer; None: it is there."""
+
+
+class SamplingEngine(Protocol):
+    """Draws each requested completion exactly once, in whatever order they end."""
+
+    def begin(self, note: Callable[[str], None]) -> Mapping[str, Any]:
+        """Get ready; returns what the manifest records. All ranks call this together.
+
+        Args:
+            note: tells a person something, once.
+
+        Raises:
+            InputError: it cannot sample.
+        """
+
+    def draw(
+        self, policy: Policy, domain: Domain, requests: Sequence[RolloutRequest], sampling: SamplingParams
+    ) -> Iterator[Drawn]:
+        """Raises GuardStop where it can sample no longer, Interrupted where a stop is requested while it waits."""
+
+    def metrics(self) -> Mapping[str, float]:
+        """Counters of the run so far, named `system/engine_...`."""

@@ -1,0 +1,149 @@
+"""Requests to an OpenAI-compatible endpoint: how many at once, how long, how often again. Counts all that it does.
+
+A request that failed by the server's fault is sent again; one that the server refuses is not, since it would refuse it
+again. Knows nothing of tasks and completions.
+"""
+
+import asyncio
+import os
+import re
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from types import TracebackType
+from typing import Any, TypeVar
+
+import openai
+
+from rlvr_exp.config.engine import Server
+from rlvr_exp.core.secrets import MASK, masked
+from rlvr_exp.core.seeds import uniform
+from rlvr_exp.rollouts.engines.replies import SHOWN, Nonsense, Reply, models_of, reply_of
+
+Answer = TypeVar("Answer")
+LONGEST_WAIT_S = 60.0
+"""The longest wait that we choose ourselves."""
+AGAIN = (408, 409, 425, 429)
+"""Refusals that a later try may not meet, besides all from 500 on."""
+TOO_LONG = re.compile(
+    r"context.?(?:length|window|size)|maximum.{0,20}length|(?:prompt|input|messages?).{0,40}too (?:long|many|large)|max_model_len",
+    re.IGNORECASE | re.DOTALL,
+)
+"""In a refusal: the prompt is longer than the model takes."""
+
+
+class Unanswered(Exception):
+    """The server did not answer, however often it was asked; says why the last time."""
+
+
+class PromptTooLong(Exception):
+    """The server refused the prompt for its length."""
+
+
+class Refused(Exception):
+    """The server refuses such requests: a wrong name, a wrong key, an option that it does not know."""
+
+    def __init__(self, status: int, text: str):
+        self.status = status
+        super().__init__(f"it refused with {status}: {text}")
+
+
+class Client:
+    """To be entered, once or several times in turn, by the coroutine that asks.
+
+    Args:
+        counts: what is counted is added here: `requests`, `retries_REASON`.
+    """
+
+    def __init__(self, options: Server, counts: Counter[str]):
+        self._options, self._counts = options, counts
+        self._key = os.environ.get(options.api_key_env, "") if options.api_key_env else ""
+
+    async def __aenter__(self) -> "Client":
+        self._slots = asyncio.Semaphore(self._options.concurrency)
+        self._http = openai.AsyncOpenAI(
+            base_url=self._options.url,
+            api_key=self._key or "none",  # The library wants one; a server without keys does not look.
+            max_retries=0,
+            timeout=self._options.timeout_s,
+        )
+        return self
+
+    async def __aexit__(self, kind: type | None, fault: BaseException | None, trace: TracebackType | None) -> None:
+        await self._http.close()
+
+    async def models(self) -> list[str]:
+        """The names of the served models. Raises Unanswered, Refused."""
+        return await self._answered(lambda: self._http.models.with_raw_response.list(), models_of, ("models",))
+
+    async def ask(self, chat: bool, body: dict[str, Any], *label: str | int) -> Reply:
+        """The answer to a body of the API's own parameters.
+
+        Args:
+            label: of the request; the waits between its tries depend on it.
+
+        Raises:
+            Unanswered, PromptTooLong, Refused.
+        """
+        api = self._http.chat.completions if chat else self._http.completions
+        return await self._answered(
+            lambda: api.with_raw_response.create(**body), lambda content: reply_of(content, chat), label
+        )
+
+    async def _answered(
+        self, send: Callable[[], Awaitable[Any]], read: Callable[[bytes], Answer], label: tuple[str | int, ...]
+    ) -> Answer:
+        async with self._slots:  # Held while it waits: a server that is behind is asked for less.
+            for attempt in range(self._options.retries + 1):
+                self._counts["requests"] += 1
+                try:
+                    async with asyncio.timeout(self._options.timeout_s):
+                        return read((await send()).http_response.content)
+                except openai.APIStatusError as fault:
+                    self._check_refused(fault)
+                    reason = "rate_limit" if fault.status_code == 429 else "server_error"
+                    last, wait = f"{fault.status_code}: {self._clean(fault.message)}", _retry_after(fault)
+                except (TimeoutError, openai.APITimeoutError):
+                    reason, last, wait = "timeout", f"no answer within {self._options.timeout_s:g} s", 0.0
+                except openai.APIConnectionError as fault:
+                    reason, wait = "connection", 0.0
+                    last = self._clean(f"no connection, or it was cut: {fault.__cause__ or fault}")
+                except Nonsense as fault:
+                    reason, last, wait = "no_answer", self._clean(str(fault)), 0.0
+                if attempt < self._options.retries:
+                    self._counts[f"retries_{reason}"] += 1
+                    await asyncio.sleep(self._wait(attempt, wait, label))
+            raise Unanswered(f"asked {self._options.retries + 1} times, the last time {last}")
+
+    def _check_refused(self, fault: openai.APIStatusError) -> None:
+        """Raises what a later try would meet again."""
+        if fault.status_code in AGAIN or fault.status_code >= 500:
+            return
+        text = self._clean(fault.message)
+        if fault.status_code in (400, 413, 422) and (fault.status_code == 413 or TOO_LONG.search(text)):
+            raise PromptTooLong(text) from fault
+        raise Refused(fault.status_code, text) from fault
+
+    def _wait(self, attempt: int, asked: float, label: tuple[str | int, ...]) -> float:
+        """Seconds before the next try: doubled each time and spread, at least what the server asked for."""
+        own = min(self._options.backoff_s * 2**attempt, LONGEST_WAIT_S) * (0.5 + uniform("engine", *label, attempt))
+        return max(own, min(asked, self._options.timeout_s))
+
+    def _clean(self, text: str) -> str:
+        """A server's words without the key, which some quote."""
+        text = text.replace(self._key, MASK) if self._key else text
+        return masked(" ".join(text.split()))[: 2 * SHOWN]
+
+
+def _retry_after(fault: openai.APIStatusError) -> float:
+    """Seconds, from a number or a date; 0 where there is none."""
+    given = fault.response.headers.get("retry-after", "")
+    try:
+        return max(0.0, float(given))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, (parsedate_to_datetime(given) - datetime.now(UTC)).total_seconds())
+    except (ValueError, TypeError):
+        return 0.0

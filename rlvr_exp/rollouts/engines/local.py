@@ -1,0 +1,84 @@
+"""This project's own sampler as an engine: the policy's weights in this process, batches of prompts of similar length."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import nn
+
+from rlvr_exp.config import engine as options
+from rlvr_exp.models.policy import Policy
+from rlvr_exp.rollouts.engines.base import Drawn, RolloutRequest
+from rlvr_exp.rollouts.sampler import causal_model, stream
+from rlvr_exp.rollouts.sampling_params import FinishedSample, SampleKey, SamplingParams
+from rlvr_exp.tasks.base import Domain
+
+Stream = Callable[
+    [nn.Module, Sequence[Sequence[int]], Sequence[Sequence[SampleKey]], SamplingParams], Iterator[FinishedSample]
+]
+"""Generates the requested completions of prompts, and yields each as it ends; as rlvr_exp.rollouts.sampler.stream does."""
+SMALL = 20_000_000
+"""The most parameters of a model that samples with one thread."""
+
+
+def own_stream(*given: Any) -> Iterator[FinishedSample]:
+    """Our own sampler, looked up when it is called and not when this module is imported."""
+    return stream(*given)
+
+
+class LocalEngine(options.Local):
+    """
+    Args:
+        stream: what samples a batch.
+    """
+
+    def __init__(self, stream: Stream = own_stream, **given: Any):
+        super().__init__(**given)
+        self._stream = stream
+
+    def begin(self, note: Callable[[str], None]) -> Mapping[str, Any]:
+        return {}
+
+    def draw(
+        self, policy: Policy, domain: Domain, requests: Sequence[RolloutRequest], sampling: SamplingParams
+    ) -> Iterator[Drawn]:
+        sampling = replace(sampling, drafts=self.drafts)
+        with single_threaded_if_small(policy.model):
+            for batch in batches(requests, sampling.batch_size):
+                prompts, keys = [requests[i].prompt for i in batch], [requests[i].keys for i in batch]
+                for one in self._stream(policy.model, prompts, keys, sampling):
+                    yield Drawn(batch[one.prompt], one.sample, one.sampled, policy.decode(one.sampled.ids))
+
+    def metrics(self) -> Mapping[str, float]:
+        return {}
+
+
+@contextmanager
+def single_threaded_if_small(model: nn.Module) -> Iterator[None]:
+    """One thread for a small model on CPU: the verifier's workers need the other cores meanwhile, and threads that wait for
+    each other on busy cores slow to a crawl (ten times slower was measured). A large model uses all threads."""
+    inner, threads = causal_model(model), torch.get_num_threads()
+    small = inner.device.type == "cpu" and sum(value.numel() for value in inner.parameters()) <= SMALL
+    torch.set_num_threads(1 if small else threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def batches(requests: Sequence[RolloutRequest], batch_size: int) -> Iterator[list[int]]:
+    """Indices of the requests of each batch. Prompts of similar length are batched together: as many requests as have no
+    more than `batch_size` completions, at least one request."""
+    batch: list[int] = []
+    size = 0
+    for place in sorted(range(len(requests)), key=lambda place: len(requests[place].prompt)):
+        wanted = len(requests[place].keys)
+        if batch and size + wanted > batch_size:
+            yield batch
+            batch, size = [], 0
+        batch.append(place)
+        size += wanted
+    if batch:
+        yield batch

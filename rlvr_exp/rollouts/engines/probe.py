@@ -1,0 +1,217 @@
+"""What an endpoint does and what it silently ignores, found by a dozen requests of a few tokens.
+
+Servers take options that they do not know without a word: one returns a single choice for n=2, another takes the largest
+logit at any temperature. Nothing is assumed: each option is tried, and its effect looked for.
+"""
+
+import asyncio
+import re
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.rollouts.engines.client import Client, PromptTooLong, Refused, Unanswered
+from rlvr_exp.rollouts.engines.replies import Reply
+
+PROMPT = "Write a line about a river, and another about the sea."
+FEW = 16
+"""Tokens of a probe's completion."""
+HOT = 2.0
+"""The highest temperature of the API: two draws of so many tokens are equal only where nothing is drawn."""
+AT_ONCE = 4
+"""Draws under way together: a seed that holds for one request at a time holds for none of several."""
+WORD = re.compile(r"[A-Za-z0-9]{2,4}")
+HONOURED, IGNORED, REFUSED, UNKNOWN = "honoured", "ignored", "refused", "not known"
+KEPT, REMOVED = "honoured, the text is kept", "honoured, the text is removed"
+
+
+@dataclass(frozen=True)
+class Features:
+    """What the server was found to do."""
+
+    model: str
+    """Its name there."""
+    chat: bool
+    """Prompts go as messages; otherwise as text."""
+    why_text: str = ""
+    """Why not as messages, where that was tried."""
+    limit: str = "max_tokens"
+    """The name of the parameter that limits a completion's tokens."""
+    max_tokens: str = UNKNOWN
+    usage: str = UNKNOWN
+    greedy: str = UNKNOWN
+    """Whether completions at temperature 0 are equal."""
+    temperature: str = UNKNOWN
+    seed: str = UNKNOWN
+    n: str = UNKNOWN
+    logprobs: str = UNKNOWN
+    stop: str = UNKNOWN
+
+    def section(self) -> dict[str, Any]:
+        """For the manifest."""
+        return asdict(self) | {"api": "chat" if self.chat else "completions"}
+
+    def told(self) -> Iterator[str]:
+        """What of it a person should know, each a clause."""
+        if self.why_text:
+            yield f"prompts go as plain text, since it does not chat ({self.why_text})"
+        if self.greedy == IGNORED:
+            yield "completions at temperature 0 differ: greedy ones are not repeatable"
+        if self.temperature == IGNORED:
+            yield "temperature has no effect: sampled completions of a prompt are all the same"
+        elif self.seed != HONOURED:
+            yield f"seed is {self.seed}: another run draws other completions"
+        if self.max_tokens == IGNORED:
+            yield "max_tokens is ignored: completions are as long as the server likes"
+        if self.n != HONOURED:
+            yield f"n is {self.n}: each completion is a request of its own"
+        if self.logprobs != HONOURED:
+            yield f"logprobs are {self.logprobs}"
+        if self.stop in (IGNORED, REFUSED):
+            yield f"stop is {self.stop}: completions are cut here, after they were paid for"
+        if self.usage == IGNORED:
+            yield "usage is not reported: tokens are not counted"
+
+
+def request_body(
+    found: Features, prompt: str, system: str, tokens: int, temperature: float, **more: Any
+) -> dict[str, Any]:
+    """The parameters of a request for completions of a prompt."""
+    messages = [{"role": "system", "content": system}] if system else []
+    words = {"messages": [*messages, {"role": "user", "content": prompt}]} if found.chat else {"prompt": prompt}
+    return {"model": found.model, **words, found.limit: tokens, "temperature": temperature, **more}
+
+
+async def probe(client: Client, model: str, api: str, system: str) -> Features:
+    """
+    Args:
+        model: its name on the server; empty: the only one that the server lists.
+        api: as `engine.api`.
+
+    Raises:
+        InputError: the server does not answer, refuses, or does not say which model it serves.
+    """
+    try:
+        return await _Probe(client, system).run(model or await _only_model(client), api)
+    except Unanswered as fault:
+        remedy = "start the server, correct engine.url, or raise engine.retries and engine.timeout_s"
+        raise InputError(InputProblem("engine.url", f"the server does not answer: {fault}", remedy=remedy)) from fault
+    except PromptTooLong as fault:
+        what = f"the server takes not even a prompt of a few words: {fault}"
+        raise InputError(InputProblem("engine.url", what, remedy="serve a model with a longer context")) from fault
+    except Refused as fault:
+        raise InputError(_refusal(fault)) from fault
+
+
+def _refusal(fault: Refused) -> InputProblem:
+    if fault.status in (401, 403):
+        remedy = "engine.api_key_env=NAME, the variable that holds a key of this server"
+        return InputProblem("engine.api_key_env", f"the server wants another key: {fault}", remedy=remedy)
+    if fault.status == 404:
+        remedy = "engine.model=NAME as the server lists it, engine.url with its /v1, or the other engine.api"
+        return InputProblem("engine.model", f"the server has no such model or address: {fault}", remedy=remedy)
+    remedy = "engine.model=NAME as the server lists it, or the other engine.api"
+    return InputProblem("engine.url", f"the server refuses a plain request: {fault}", remedy=remedy)
+
+
+async def _only_model(client: Client) -> str:
+    names = await client.models()
+    if len(names) != 1:
+        what = f"the server lists {len(names)} models" if names else "the server lists no model"
+        allowed = ", ".join(names[:10])
+        raise InputError(InputProblem("engine.model", what, "none is named", allowed, "", "engine.model=NAME"))
+    return names[0]
+
+
+class _Probe:
+    def __init__(self, client: Client, system: str):
+        self._client, self._system = client, system
+        self._greedy: set[str] = set()
+
+    async def run(self, model: str, api: str) -> Features:
+        found, first = await self._api(Features(model, chat=api != "completions"), api == "auto")
+        found = replace(
+            found,
+            max_tokens=IGNORED if (first.completion_tokens or 0) > FEW else HONOURED,
+            usage=IGNORED if first.completion_tokens is None or first.prompt_tokens is None else HONOURED,
+        )
+        n, logprobs, stop = await asyncio.gather(
+            self._n(found), self._logprobs(found), self._stop(found, first.choices[0].text)
+        )
+        temperature, seed = await self._draws(found)
+        greedy = HONOURED if len(self._greedy) == 1 else IGNORED
+        return replace(found, n=n, logprobs=logprobs, stop=stop, temperature=temperature, seed=seed, greedy=greedy)
+
+    async def _ask(self, found: Features, temperature: float = 0.0, **more: Any) -> Reply:
+        body = request_body(found, PROMPT, self._system, FEW, temperature, **more)
+        reply = await self._client.ask(found.chat, body, "probe", *more)
+        if temperature == 0 and "stop" not in more:
+            self._greedy.update(choice.text for choice in reply.choices)
+        return reply
+
+    async def _api(self, found: Features, either: bool) -> tuple[Features, Reply]:
+        """The first answer, and what it took to get it."""
+        try:
+            return found, await self._ask(found)
+        except Refused as fault:
+            if found.chat and "max_completion_tokens" in str(fault):
+                found = replace(found, limit="max_completion_tokens")
+                return found, await self._ask(found)
+            if not either or fault.status in (401, 403):
+                raise
+            refusal: Refused | Unanswered = fault
+        except Unanswered as fault:
+            if not either:
+                raise
+            refusal = fault
+        try:
+            found = replace(found, chat=False, why_text=str(refusal))
+            return found, await self._ask(found)
+        except (Refused, Unanswered):
+            raise refusal from None  # Neither answers: the first one says why.
+
+    async def _n(self, found: Features) -> str:
+        try:
+            return HONOURED if len((await self._ask(found, n=2)).choices) == 2 else IGNORED
+        except (Refused, Unanswered):
+            return REFUSED
+
+    async def _logprobs(self, found: Features) -> str:
+        try:
+            reply = await self._ask(found, **wanted_logprobs(found.chat))
+        except (Refused, Unanswered):
+            return REFUSED
+        return IGNORED if reply.choices[0].logprobs is None else HONOURED
+
+    async def _stop(self, found: Features, text: str) -> str:
+        """By a word from the middle of what the server answers without it."""
+        words = WORD.findall(text)
+        if not words:
+            return UNKNOWN
+        part = words[len(words) // 2]
+        try:
+            stopped = (await self._ask(found, stop=[part])).choices[0].text
+        except (Refused, Unanswered):
+            return REFUSED
+        if stopped == text:
+            return IGNORED
+        return KEPT if part in stopped else REMOVED
+
+    async def _draws(self, found: Features) -> tuple[str, str]:
+        """What becomes of the temperature and of a seed."""
+        seeds = [number % 2 for number in range(AT_ONCE)]
+        try:
+            replies = await asyncio.gather(*(self._ask(found, HOT, seed=seed) for seed in seeds))
+        except (Refused, Unanswered):
+            one, other = [await self._ask(found, HOT) for _ in range(2)]
+            return (IGNORED if one.choices[0].text == other.choices[0].text else HONOURED), REFUSED
+        of_seed = [{replies[place].choices[0].text for place in range(at, AT_ONCE, 2)} for at in range(2)]
+        if of_seed[0] == of_seed[1] and len(of_seed[0]) == 1:
+            return IGNORED, UNKNOWN
+        return HONOURED, HONOURED if all(len(texts) == 1 for texts in of_seed) else IGNORED
+
+
+def wanted_logprobs(chat: bool) -> dict[str, Any]:
+    """The parameter that asks for the log-probability of each token."""
+    return {"logprobs": True} if chat else {"logprobs": 1}

@@ -1,0 +1,204 @@
+"""Completions from an OpenAI-compatible endpoint, which holds the weights.
+
+Choices are counted, never assumed: what a server leaves out of an answer is asked for again. A completion that was never
+answered is `no_verdict`, by no fault of the policy; past a rate they stop the run. A prompt that the server refuses for its
+length is a failure, `prompt_too_long`. Loads no weights.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from rlvr_exp.config import engine as options
+from rlvr_exp.core.errors import GuardStop
+from rlvr_exp.core.seeds import derive
+from rlvr_exp.episodes.types import TokenCount
+from rlvr_exp.models.policy import Policy
+from rlvr_exp.rollouts.distributed import broadcast_object, rank
+from rlvr_exp.rollouts.engines.background import results_of
+from rlvr_exp.rollouts.engines.base import Drawn, RolloutRequest
+from rlvr_exp.rollouts.engines.client import Client, PromptTooLong, Refused, Unanswered
+from rlvr_exp.rollouts.engines.ending import ended_at
+from rlvr_exp.rollouts.engines.probe import HONOURED, Features, probe, request_body, wanted_logprobs
+from rlvr_exp.rollouts.engines.replies import Choice, Reply
+from rlvr_exp.rollouts.sampling_params import SampleKey, SamplingParams
+from rlvr_exp.tasks.base import Domain
+from rlvr_exp.verifiers.base import PROMPT_TOO_LONG, Verdict
+from rlvr_exp.verifiers.guarded import MIN_VERDICTS
+
+SEEDS = 2**31
+"""Seeds that every server takes."""
+COUNTED = ("requests", "completions", "unanswered", "prompt_tokens", "completion_tokens")
+"""What is reported though it is 0."""
+Emit = Callable[[Drawn], None]
+
+
+@dataclass(frozen=True)
+class _Ask:
+    """Completions of a prompt that are asked for together."""
+
+    request: int
+    samples: tuple[int, ...]
+    key: SampleKey
+    """None: greedy."""
+
+
+@dataclass(frozen=True)
+class _Draw:
+    """What one call of `draw` is about."""
+
+    policy: Policy
+    domain: Domain
+    requests: Sequence[RolloutRequest]
+    sampling: SamplingParams
+
+
+class ServerEngine(options.Server):
+    """
+    Args:
+        system: the system message before each prompt.
+        wants_logprobs: ask for log-probabilities, where the server has them.
+        interrupted: whether a stop is requested.
+    """
+
+    def __init__(
+        self,
+        system: str = "",
+        wants_logprobs: bool = False,
+        interrupted: Callable[[], bool] = lambda: False,
+        **given: Any,
+    ):
+        super().__init__(**given)
+        self._system, self._wants_logprobs, self._interrupted = system, wants_logprobs, interrupted
+        self._counts: Counter[str] = Counter(dict.fromkeys(COUNTED, 0))
+        self._client = Client(self, self._counts)
+        self.features = Features("", chat=True)
+        """Of the server, once `begin` has returned."""
+
+    def begin(self, note: Callable[[str], None]) -> Mapping[str, Any]:
+        """Ask the server what it does; see rlvr_exp.rollouts.engines.probe. Raises InputError."""
+        self.features = broadcast_object(self._probed() if rank() == 0 else self.features)
+        requests, said = self._counts["requests"], "; ".join(self.features.told())
+        note(f"{self.url} serves {self.features.model}{f': {said}' if said else ''} ({requests} requests of a probe)")
+        return {"url": self.url, **self.features.section()}
+
+    def _probed(self) -> Features:
+        async def work(emit: Callable[[Features], None]) -> None:
+            async with self._client as client:
+                emit(await probe(client, self.model, self.api, self._system))
+
+        (found,) = results_of(work, self._interrupted)
+        return found
+
+    def draw(
+        self, policy: Policy, domain: Domain, requests: Sequence[RolloutRequest], sampling: SamplingParams
+    ) -> Iterator[Drawn]:
+        work = partial(self._all, _Draw(policy, domain, requests, sampling))
+        try:
+            for one in results_of(work, self._interrupted):
+                self._check_rate(one)
+                yield one
+        except Refused as fault:
+            remedy = "see what the server's log says, then run the same command again"
+            raise GuardStop(f"engine {self.url}: {fault}. Remedy: {remedy}") from fault
+
+    async def _all(self, draw: _Draw, emit: Emit) -> None:
+        try:
+            async with self._client, asyncio.TaskGroup() as group:
+                for ask in self._asks(draw.requests):
+                    group.create_task(self._answer(draw, ask, emit))
+        except ExceptionGroup as several:
+            raise several.exceptions[0] from several
+
+    def _asks(self, requests: Sequence[RolloutRequest]) -> Iterator[_Ask]:
+        """Each completion by itself where it has a seed of its own; otherwise those of a prompt together, where the server
+        takes a number of them."""
+        together = self.features.seed != HONOURED and self.features.n == HONOURED
+        for place, request in enumerate(requests):
+            drawn = [sample for sample, key in enumerate(request.keys) if key is not None]
+            alone = [sample for sample in range(len(request.keys)) if not together or request.keys[sample] is None]
+            yield from (_Ask(place, (sample,), request.keys[sample]) for sample in alone)
+            if together and drawn:
+                yield _Ask(place, tuple(drawn), request.keys[drawn[0]])
+
+    async def _answer(self, draw: _Draw, ask: _Ask, emit: Emit) -> None:
+        left, request = list(ask.samples), draw.requests[ask.request]
+        while left:
+            body = self._body(request.text, draw.sampling, ask.key, len(left))
+            try:
+                reply = await self._client.ask(self.features.chat, body, request.task.id, ask.request, left[0])
+            except (Unanswered, PromptTooLong) as fault:
+                for sample in left:
+                    emit(self._never(ask.request, sample, fault))
+                return
+            if (surplus := len(reply.choices) - len(left)) > 0:
+                self._counts["surplus_choices"] += surplus
+            self._counts["prompt_tokens"] += reply.prompt_tokens or 0
+            tokens = _tokens(reply, draw.policy)
+            for sample, choice, count in zip(left, reply.choices, tokens, strict=False):
+                emit(self._drawn(draw, ask.request, sample, choice, count))
+            left = left[len(reply.choices) :]
+
+    def _body(self, prompt: str, sampling: SamplingParams, key: SampleKey, n: int) -> dict[str, Any]:
+        more: dict[str, Any] = {} if n == 1 else {"n": n}
+        if key is not None and sampling.filters.top_p < 1:
+            more["top_p"] = sampling.filters.top_p
+        if key is not None and self.features.seed == HONOURED:
+            more["seed"] = derive(*key) % SEEDS
+        if sampling.stop:
+            more["stop"] = list(sampling.stop)
+        if self._wants_logprobs and self.features.logprobs == HONOURED:
+            more |= wanted_logprobs(self.features.chat)
+        temperature = 0.0 if key is None else sampling.filters.temperature
+        return request_body(self.features, prompt, self._system, sampling.max_new_tokens, temperature, **more)
+
+    def _drawn(self, draw: _Draw, request: int, sample: int, choice: Choice, tokens: int) -> Drawn:
+        self._counts["completions"] += 1
+        self._counts["completion_tokens"] += tokens
+        removed = choice.stop in draw.sampling.stop and not choice.text.endswith(choice.stop)
+        text = choice.text + choice.stop if removed else choice.text
+        end = ended_at(text, draw.sampling.stop, draw.domain)
+        sampled = TokenCount(tokens, choice.truncated and end is None, choice.logprobs)
+        return Drawn(request, sample, sampled, text if end is None else text[:end])
+
+    def _never(self, request: int, sample: int, fault: Unanswered | PromptTooLong) -> Drawn:
+        if isinstance(fault, PromptTooLong):
+            self._counts["prompts_too_long"] += 1
+            verdict = Verdict("failed", bucket=PROMPT_TOO_LONG, log=f"the server takes no such prompt: {fault}")
+        else:
+            self._counts["unanswered"] += 1
+            verdict = Verdict("no_verdict", log=f"the server never answered: {fault}")
+        return Drawn(request, sample, TokenCount(0, False), "", verdict)
+
+    def _check_rate(self, one: Drawn) -> None:
+        """Raises GuardStop past the rate."""
+        lost, kept = self._counts["unanswered"], self._counts["completions"]
+        if (
+            one.verdict is not None
+            and one.verdict.outcome == "no_verdict"
+            and lost > self.max_unanswered_rate * max(lost + kept, MIN_VERDICTS)
+        ):
+            raise GuardStop(
+                f"engine {self.url}: {lost} of {lost + kept} completions were never answered, allowed share "
+                f"{self.max_unanswered_rate}. Last reason: {one.verdict.log}. "
+                "Mend the server and run the same command again, or raise engine.max_unanswered_rate"
+            )
+
+    def metrics(self) -> Mapping[str, float]:
+        return {f"system/engine_{name}": float(count) for name, count in sorted(self._counts.items())}
+
+
+def _tokens(reply: Reply, policy: Policy) -> list[int]:
+    """Tokens of each choice: as reported, else by the tokenizer, else an equal part of what all of them have."""
+    count = len(reply.choices)
+    if count == 1 and reply.completion_tokens is not None:
+        return [reply.completion_tokens]
+    if all(one.logprobs is not None for one in reply.choices):
+        return [len(one.logprobs or ()) for one in reply.choices]
+    if policy.tokenizer is not None:
+        return [len(policy.tokenizer(one.text, add_special_tokens=False).input_ids) for one in reply.choices]
+    each, rest = divmod(reply.completion_tokens or 0, count)
+    return [each + (place < rest) for place in range(count)]
