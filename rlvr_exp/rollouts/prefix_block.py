@@ -1,14 +1,9 @@
 """Keys and values of groups whose prompts are about equally long, and the attention of their completions over them.
 
 A row holds the tokens of a completion, or of several that are alike so far. A token sees its group's prompt, which is
-stored once, and the earlier tokens of its row. Both parts are plain batched products with one softmax over both, laid out
-so that a token's result has the same bits whatever else is computed with it: other rows, other groups, or further tokens of
-its own row in the same pass. What that takes of the products, and `is_exact` in rlvr_exp.rollouts.shared_prefix_support tries
-on the machine at hand:
-
-- a product has at least `ROWS` rows, below which libraries compute in another order;
-- a sum over columns goes over at most `EXACT` of them at once, where columns of zeros change nothing; a longer prompt has a
-  width of its own, and a longer completion is summed part by part.
+stored once, and the earlier tokens of its row. Both parts are products of rlvr_exp.rollouts.exact_products, with one softmax
+over both, so that a token's result has the same bits whatever else is computed with it: other rows, other groups, or further
+tokens of its own row in the same pass.
 """
 
 from dataclasses import dataclass
@@ -18,14 +13,12 @@ import numpy as np
 import torch
 from torch.nn.functional import pad, scaled_dot_product_attention
 
-EXACT = 192
-"""Columns up to which zeros behind them change no bit of a product."""
-ROWS = 4
-"""The fewest rows of a product whose bits do not depend on their number."""
+from rlvr_exp.rollouts.exact_products import Places, times, weighed
+
 STEP = 16
 """Widths are multiples of it."""
 RUN = 32
-"""Prompts whose lengths are in the same multiple of it are computed together."""
+"""Prompts whose lengths have the same next multiple of it are computed together."""
 AHEAD = 32
 """The initial room for tokens of a row; it then grows by half."""
 SPARSE = 0.75
@@ -63,9 +56,9 @@ class _Pass:
     rows: int
     width: int
     """Columns of the rows' part."""
-    slots: "_Places | None"
+    slots: "Places | None"
     """None: each row has the token of its own number."""
-    groups: "_Places"
+    groups: "Places"
     row: torch.Tensor
     """(tokens,) the row of each, and its `column` there"""
     column: torch.Tensor
@@ -73,44 +66,9 @@ class _Pass:
     """(tokens, 1, prompt width) and (tokens, 1, width), additive"""
 
 
-class _Places:
-    """Where tokens stand among owners with room for `many` each; a place that holds none stands for the first token.
-
-    Args:
-        place: (tokens,) of each, owner by owner.
-    """
-
-    def __init__(self, place: np.ndarray, owners: int, many: int):
-        self.owners, self.many = owners, many
-        self._place, self._token = place, np.zeros(owners * many, dtype=np.int64)
-        self._token[place] = np.arange(len(place))
-        self._indices: dict[tuple[int, torch.device], tuple[torch.Tensor, torch.Tensor]] = {}
-
-    @property
-    def trivial(self) -> bool:
-        """Whether each owner has the token of its own number."""
-        return (
-            self.many == 1
-            and len(self._place) == len(self._token)
-            and bool((self._token == np.arange(len(self._token))).all())
-        )
-
-    def indices(self, heads: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
-        """(owners * heads * many,) which of tokens * heads each is; and (tokens * heads,) the way back."""
-        found = self._indices.get((heads, device))
-        if found is None:
-            head = np.arange(heads)
-            out = self._token.reshape(self.owners, 1, self.many) * heads + head[:, None]
-            back = (self._place // self.many * heads * self.many + self._place % self.many)[:, None] + head * self.many
-            both = (torch.from_numpy(x.reshape(-1)).to(device, non_blocking=True) for x in (out, back))
-            found = self._indices[heads, device] = tuple(both)
-        return found
-
-
 def width_of(length: int) -> int:
-    """Columns for a prompt: to be shared with shorter ones up to EXACT, its own above."""
-    unit = STEP if length <= EXACT else EXACT
-    return -(-length // unit) * unit
+    """Columns for so many tokens."""
+    return -(-length // STEP) * STEP
 
 
 class PrefixBlock:
@@ -157,7 +115,7 @@ class PrefixBlock:
         width, most = width_of(int((used + counts).max())), int(counts.max())
         offset = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
         row, column = np.repeat(place, counts), np.repeat(used, counts) + offset
-        slots = _Places(row * most + offset, self._rows, most)
+        slots = Places(row * most + offset, self._rows, most)
         groups = self._group_of[row]
         order, sizes = np.argsort(groups, kind="stable"), np.bincount(groups, minlength=len(self._lengths))
         rank = np.empty(len(groups), dtype=np.int64)
@@ -169,7 +127,7 @@ class PrefixBlock:
             self._rows,
             width,
             None if slots.trivial else slots,
-            _Places(groups * many + rank, len(sizes), many),
+            Places(groups * many + rank, len(sizes), many),
             self._index(row),
             self._index(column),
             (self._hidden[self._index(groups)][:, None], own[:, None]),
@@ -196,12 +154,9 @@ class PrefixBlock:
         of the queries of their last tokens, which see all of the prompt."""
         held = self._held(layer, key, value)
         self._store_prompts(held, self._now, key, value)
-        groups, heads = self._now.groups, key.shape[1]
-        query = query.reshape(-1, query.shape[1] // heads, query.shape[2])
-        scores = _product(query, held.keys[groups].flatten(0, 1).transpose(1, 2))
-        scores = scores.reshape(self.prompts, -1, self.width) + self._hidden[groups, None]
-        output = _product(scores.softmax(-1).view(*query.shape[:2], -1), held.values[groups].flatten(0, 1))
-        return output.reshape(self.prompts, -1, output.shape[-1])
+        groups = self._now.groups
+        scores = times(query, None, held.keys[groups].transpose(2, 3)) + self._hidden[groups, None]
+        return weighed(scores.softmax(-1), None, held.values[groups])
 
     def _store_prompts(self, held: _Layer, now: _Prefill, key: torch.Tensor, value: torch.Tensor) -> None:
         take = now.take.to(key.device)
@@ -233,17 +188,14 @@ class PrefixBlock:
         if scaling != 1.0:
             query = query * scaling
         own_keys = held.own_keys[: now.rows, :, : now.width].transpose(2, 3)
-        parts = [_times(query, now.groups, held.keys.transpose(2, 3)), _times(query, now.slots, own_keys)]
+        parts = [times(query, now.groups, held.keys.transpose(2, 3)), times(query, now.slots, own_keys)]
         scores = query.new_empty((*query.shape[:2], self.width + now.width))
         for part, hidden, into in zip(parts, now.hidden, scores.tensor_split([self.width], -1), strict=True):
             torch.add(part, hidden.to(part.device), out=into)
         chances = scores.softmax(-1, dtype=torch.promote_types(scores.dtype, torch.float32)).to(scores.dtype)
-        output = _times(chances[..., : self.width], now.groups, held.values)
-        for start in range(0, now.width, EXACT):
-            part = slice(start, min(start + EXACT, now.width))
-            own = chances[..., self.width + part.start : self.width + part.stop]
-            output = output + _times(own, now.slots, held.own_values[: now.rows, :, part])
-        return output
+        of_prompt, of_row = chances.tensor_split([self.width], -1)
+        own_values = held.own_values[: now.rows, :, : now.width]
+        return weighed(of_prompt, now.groups, held.values) + weighed(of_row, now.slots, own_values)
 
     def _write(self, heads: int) -> torch.Tensor:
         """(tokens * heads,) where the keys of the pass go among rows * heads * room."""
@@ -331,27 +283,3 @@ class PrefixBlock:
 
     def _index(self, values: np.ndarray) -> torch.Tensor:
         return torch.from_numpy(values).to(self._like.device, non_blocking=True)
-
-
-def _times(x: torch.Tensor, places: _Places | None, right: torch.Tensor) -> torch.Tensor:
-    """Each token's x (tokens, query heads, inner) times its owner's `right` (owners, heads, inner, columns); without places the
-    token's own. Query heads that share their keys are further rows of a single head's product: keys are read once, not
-    repeated."""
-    heads, inner = right.shape[1:3]
-    shared = x.shape[1] // heads
-    parts = x.reshape(-1, shared, inner) if x.is_contiguous() else x.unflatten(1, (heads, shared)).flatten(0, 1)
-    if places is not None:
-        out, back = places.indices(heads, x.device)
-        parts = parts.index_select(0, out).view(len(right) * heads, places.many * shared, inner)
-    found = _product(parts, right.flatten(0, 1))
-    if places is not None:
-        found = found.reshape(-1, shared, found.shape[-1]).index_select(0, back)
-    return found.reshape(*x.shape[:2], -1)
-
-
-def _product(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    """(batch, rows, columns) of (batch, rows, inner) and (batch, inner, columns)"""
-    rows = left.shape[1]
-    if rows >= ROWS:
-        return torch.bmm(left, right)
-    return torch.bmm(pad(left, (0, 0, 0, ROWS - rows)), right)[:, :rows]

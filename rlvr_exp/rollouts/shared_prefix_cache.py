@@ -13,7 +13,8 @@ import numpy as np
 import torch
 from transformers import AttentionInterface
 
-from rlvr_exp.rollouts.prefix_block import EXACT, PrefixBlock, width_of
+from rlvr_exp.rollouts.exact_products import EXACT
+from rlvr_exp.rollouts.prefix_block import PrefixBlock
 
 NAME = "rlvr_exp_groups"
 """The name of the attention function in Transformers' registry."""
@@ -128,9 +129,9 @@ class SharedPrefixCache:
 
 
 def _runs(lengths: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Neighbouring groups whose prompts go into one block: all up to EXACT tokens, or of one width above."""
+    """Neighbouring groups whose prompts go into one block: all up to EXACT tokens, or up to the same power of two times it."""
     first = 0
-    for _, run in groupby(max(EXACT, width_of(int(length))) for length in lengths):
+    for _, run in groupby(max(0, (int(length) - 1) // EXACT).bit_length() for length in lengths):
         last = first + sum(1 for _ in run)
         yield first, last
         first = last

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
-from rlvr_exp.rollouts.prefix_block import EXACT
+from rlvr_exp.rollouts.exact_products import EXACT
 from rlvr_exp.rollouts.shared_prefix_cache import CannotGroup
 from rlvr_exp.rollouts.shared_prefix_decoder import SharedPrefixDecoder
 
@@ -61,7 +61,7 @@ def _reason(model: PreTrainedModel, longest: int) -> str:
 
 
 def is_exact(model: PreTrainedModel) -> bool:
-    """Whether SharedPrefixDecoder computes a token with the same bits in any company, tried once: rlvr_exp.rollouts.prefix_block
+    """Whether SharedPrefixDecoder computes a token with the same bits in any company, tried once: rlvr_exp.rollouts.exact_products
     has what that rests on."""
     if model not in _EXACT:
         _EXACT[model] = model.device.type == "cpu" and _same_bits(model)

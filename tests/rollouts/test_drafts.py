@@ -7,7 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rollout_models import EOS, keys, prompts, tiny_model
+from rollout_models import EOS, exact_model, keys, prompts
 
 from rlvr_exp.config.model import Model
 from rlvr_exp.models.policy import load_policy
@@ -21,7 +21,7 @@ from rlvr_exp.tasks.arc.domain import Arc
 
 @pytest.fixture(scope="module")
 def model():
-    return tiny_model()
+    return exact_model()
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rollout_models import EOS, VOCABULARY, keys, plain_logits, prompts, tiny_model
+from rollout_models import EOS, VOCABULARY, exact_model, keys, plain_logits, prompts, tiny_model
 from transformers import GPT2Config, GPT2LMHeadModel, MistralConfig, MistralForCausalLM
 
 from rlvr_exp.rollouts.draw import LogitFilters
@@ -127,9 +127,22 @@ def test_prompts_may_ask_for_different_numbers(model):
     asked, named = prompts(3), keys(3, 4)
     whole = draw(model, asked, named)
     part = draw(model, asked, [named[0], named[1][:1], named[2][:2]])
-    assert [[one.ids for one in row] for row in part] == [
-        [one.ids for one in row[:size]] for row, size in zip(whole, (4, 1, 2), strict=True)
-    ]
+    assert part == [row[:size] for row, size in zip(whole, (4, 1, 2), strict=True)]  # to the last bit
+
+
+@given(st.data())
+@settings(max_examples=20, deadline=None)
+def test_the_rest_of_the_batch_changes_no_bit(data):
+    """DESIGN.md, "Determinism": tokens, log-probabilities and entropies."""
+    model = exact_model()
+    generator = torch.Generator().manual_seed(data.draw(st.integers(0, 99)))
+    lengths = data.draw(st.lists(st.integers(1, 230), min_size=2, max_size=5))
+    asked = [torch.randint(2, VOCABULARY, (n,), generator=generator).tolist() for n in lengths]
+    named = keys(len(asked), 3)
+    whole = draw(model, asked, named, LogitFilters(0.5), limit=12)
+    chosen = data.draw(st.lists(st.sampled_from(range(len(asked))), min_size=1, unique=True))
+    alone = draw(model, [asked[i] for i in chosen], [named[i][:2] for i in chosen], LogitFilters(0.5), limit=12)
+    assert alone == [whole[i][:2] for i in chosen]
 
 
 def _gpt2():
