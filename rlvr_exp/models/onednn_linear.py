@@ -103,9 +103,10 @@ def _trained(module: nn.Linear) -> Forward:
 
 
 def padded_rows(count: int) -> int:
-    """The number of rows that `count` rows are padded to."""
+    """The number of rows that `count` rows are padded to: two at least, since oneDNN sums one row's product in another order
+    where its inputs are many."""
     step = max(1, (1 << count.bit_length()) // 2 // _STEPS)
-    return -(-count // step) * step
+    return max(2, -(-count // step) * step)
 
 
 def _filled(rows: torch.Tensor) -> torch.Tensor:

@@ -3,7 +3,7 @@
 A guess costs a row of the pass and decides nothing: each position is drawn from its own logits and its own random number,
 and a guess counts where it is what was drawn (speculative decoding, Leviathan et al. 2023, with the draws of plain sampling
 in place of its rejection step). So tokens and log-probabilities are those of sampling without guesses, bit for bit where
-the pass computes a token alike in any company (`exact` in rlvr_exp.rollouts.shared_prefix_support).
+the pass computes a token alike in any company (rlvr_exp.rollouts.exactness).
 
 Guesses are looked up by the tokens before (n-grams): first among those of the same prompt and its other completions, then
 among all that this model has sampled in this process. Which guesses a pass takes follows from what passes cost and from how many
@@ -25,7 +25,9 @@ MOST = 8
 REACH = max(ORDERS)
 """Tokens that are looked back on."""
 _FADE = 0.98
+"""What is left of an observation after each pass: some 50 passes count."""
 _FIRST = np.array([3e-3, 5e-5, 5e-5])
+"""Seconds of a pass, a row and a slot until passes were seen: those of the embedded model."""
 _BITS = 18
 _TOKEN = 24
 """Bits of an entry that hold the token; the others say for which tokens it stands."""
@@ -49,7 +51,7 @@ class Drafts:
     def __init__(self) -> None:
         self._entries = np.full((len(ORDERS), _ROOM), -1, dtype=np.int64)
         self._salt = 0
-        self._tried, self._right = np.full(2 * len(ORDERS), 4.0), np.full(2 * len(ORDERS), 2.0)
+        self._tried, self._right = np.zeros((2, 2 * len(ORDERS)))
         """Guesses of each kind, and how many were right; older ones count less."""
         self.pace = Pace()
 
@@ -78,11 +80,12 @@ class Drafts:
         self._learn(before, tokens, np.zeros_like(prompts))
 
     def guess(self, before: np.ndarray, prompts: np.ndarray, most: np.ndarray, least: float) -> Guesses:
-        """At most `most` guesses of each row, and so many of all as are right, row by row, with a mean probability of at
-        least `least`: a pass has room for as many guesses of each row as one of them has."""
+        """At most `most` guesses of each row. Depths are added while the mean probability over rows that a guess at that depth
+        is right is at least `least`: a pass has as many slots for each row as one of them has tokens."""
         depths = int(most.max(initial=0))
         tokens, kinds = np.full((2, len(before), depths), -1)
-        chances, rates = np.ones(len(before)), np.append(self._right / self._tried, 0.0)
+        # A kind that was given up fades back to one half, and is tried again.
+        chances, rates = np.ones(len(before)), np.append((self._right + 2) / (self._tried + 4), 0.0)
         for depth in range(depths):
             token, kind = self._next(before, prompts)
             chances = np.where(depth < most, chances * rates[kind], 0.0)
@@ -140,7 +143,7 @@ class Pace:
         self._seconds = _FADE * self._seconds + sizes * seconds
 
     def _cost(self) -> np.ndarray:
-        found = np.linalg.solve(self._products + 1e-9 * np.eye(3), self._seconds)
+        found = np.linalg.solve(self._products + 1e-9 * np.eye(3), self._seconds)  # solvable when all were alike
         return np.maximum(found, _FIRST / 100)
 
 

@@ -59,7 +59,7 @@ def draw(
     Args:
         logits: (rows, vocabulary)
         uniforms: (tokens,) float64 in [0, 1); NaN selects the likeliest token, whose log-probability counts as 0.
-        rows: (tokens,) the row of logits that each token is drawn from; None: one token for each row.
+        rows: (tokens,) the row of logits that each token is drawn from.
 
     Raises:
         GuardStop: a row has no distribution because its logits are not finite.
@@ -83,8 +83,6 @@ def draw(
     # With p = c / Z the entropy is log Z - sum of c log c / Z; a token without a chance adds nothing.
     mean = (chances * (scores if kept is None else scores.masked_fill(~kept, 0.0))).sum(-1)
     entropies = total.log().float() - mean / total.float()
-    if rows is None:
-        rows = torch.arange(len(scores), device=scores.device)
     total, greedy = total[rows], uniforms.isnan()
     # Below the total even after rounding: tokens beyond it have no probability.
     targets = torch.minimum(uniforms.nan_to_num(0.0) * total, total.nextafter(torch.zeros_like(total)))

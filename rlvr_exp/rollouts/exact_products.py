@@ -1,5 +1,5 @@
 """Batched products whose rows have the same bits whatever else is computed with them, on the machines where a trial shows it
-(`is_exact` in rlvr_exp.rollouts.shared_prefix_support):
+(rlvr_exp.rollouts.exactness):
 
 - a product has at least `ROWS` rows, below which libraries compute in another order;
 - a sum goes over at most `EXACT` columns at once, where columns of zeros change nothing; a longer one is made part by part.

@@ -31,14 +31,30 @@ def plain_forward(model: PreTrainedModel, cache: SharedPrefixCache) -> "PlainFor
 
 
 def is_plain(model: PreTrainedModel) -> bool:
-    """Whether it is one of PLAIN, on CPU in float32, with nothing but PyTorch's own layers in it."""
+    """Whether it is one of PLAIN on CPU in float32, as the library builds it: its own norms, PyTorch's own linear layers and
+    embedding, nothing attached to a module and no method of one replaced."""
     config = model.config
     if type(model).__name__ not in PLAIN or not type(model).__module__.startswith("transformers.models."):
         return False
-    hooked = any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
-    rope = (config.rope_parameters or {}).get("rope_type", "default")
-    usual = config.hidden_act == "silu" and rope in ROPES and type(model.get_input_embeddings()) is nn.Embedding
-    return usual and not hooked and all(map(packable, _projections(model)))
+    modules = list(model.modules())
+    changed = any(one._forward_hooks or one._forward_pre_hooks or "forward" in vars(one) for one in modules)
+    usual = (
+        config.hidden_act == "silu" and rope_type(model) in ROPES and type(model.get_input_embeddings()) is nn.Embedding
+    )
+    norms = all(type(one).__module__ == type(model).__module__ for one in _norms(model))
+    return usual and norms and not changed and all(map(packable, _projections(model)))
+
+
+def rope_type(model: PreTrainedModel) -> str:
+    """Of the rotary embedding; "default" where the model has none."""
+    return (getattr(model.config, "rope_parameters", None) or {}).get("rope_type", "default")
+
+
+def _norms(model: PreTrainedModel) -> list[nn.Module]:
+    names = ("input_layernorm", "post_attention_layernorm")
+    found = [getattr(layer, name) for layer in model.model.layers for name in names]
+    heads = [getattr(layer.self_attn, name, None) for layer in model.model.layers for name in ("q_norm", "k_norm")]
+    return [model.model.norm, *found, *(one for one in heads if one is not None)]
 
 
 def _projections(model: PreTrainedModel) -> list[nn.Module]:
@@ -64,6 +80,7 @@ class PlainForward:
     """Logits (tokens, vocabulary) of tokens in one row, each with its position. Of whole prompts `wanted` names the last
     tokens: logits (prompts, vocabulary) of these alone."""
 
+    @torch.no_grad()
     def __init__(self, model: PreTrainedModel, cache: SharedPrefixCache):
         config, body = model.config, model.model
         self._cache, self._eps = cache, config.rms_norm_eps
@@ -80,23 +97,21 @@ class PlainForward:
     def __call__(
         self, tokens: torch.Tensor, positions: torch.Tensor, wanted: torch.Tensor | None = None
     ) -> torch.Tensor:
-        count = len(tokens)
-        missing = padded_rows(count) - count
-        if missing:
-            tokens, positions = pad(tokens, (0, missing)), pad(positions, (0, missing))
+        count, rows = len(tokens), padded_rows(len(tokens))
+        tokens, positions = pad(tokens, (0, rows - count)), pad(positions, (0, rows - count))
         x, turns = self._embedding[tokens], self._turns[positions][:, None]
         for number, layer in enumerate(self._layers):
             query, key, value = self._inputs(layer, self._normed(x), turns, count)
-            if (
-                wanted is not None and layer is self._layers[-1]
-            ):  # Of the other tokens the keys and values are all it takes.
-                output, x = self._cache.attend_last(number, query[wanted], key, value), x[wanted]
+            if wanted is not None and layer is self._layers[-1]:
+                # Of the other tokens the keys and values are needed, and nothing else.
+                output = self._cache.attend_last(number, query[wanted], key, value)
+                x = x[pad(wanted, (0, padded_rows(len(wanted)) - len(wanted)))]
             else:
                 output = self._cache.attend(number, query, key, value, 1.0)
             x = layer.attended.plus(x, pad(output.flatten(1), (0, 0, 0, len(x) - len(output))))
             gate, gated = layer.widened(self._normed(x)).chunk(2, dim=-1)
             x = layer.narrowed.plus(x, silu(gate).mul_(gated))
-        return self._head(self._normed(x if wanted is not None else x[:count]))
+        return self._head(self._normed(x))[: count if wanted is None else len(wanted)]
 
     def _inputs(
         self, layer: _Layer, x: torch.Tensor, turns: torch.Tensor, count: int

@@ -18,7 +18,7 @@ from rlvr_exp.rollouts.exact_products import Places, times, weighed
 STEP = 16
 """Widths are multiples of it."""
 RUN = 32
-"""Prompts whose lengths have the same next multiple of it are computed together."""
+"""Widths of prompts are multiples of it; those of one width are computed together."""
 AHEAD = 32
 """The initial room for tokens of a row; it then grows by half."""
 SPARSE = 0.75
@@ -66,9 +66,9 @@ class _Pass:
     """(tokens, 1, prompt width) and (tokens, 1, width), additive"""
 
 
-def width_of(length: int) -> int:
+def width_of(length: int, unit: int = STEP) -> int:
     """Columns for so many tokens."""
-    return -(-length // STEP) * STEP
+    return -(-length // unit) * unit
 
 
 class PrefixBlock:
@@ -82,14 +82,14 @@ class PrefixBlock:
 
     def __init__(self, first: int, lengths: np.ndarray, limit: int, like: torch.Tensor):
         self.first, self._lengths, self._limit, self._like = first, lengths, limit, like
-        self.width = max(width_of(int(length)) for length in lengths)
+        self.width = width_of(int(lengths.max()), RUN)
         self._room, self._rows = min(width_of(limit), AHEAD), len(lengths)
         self._group_of = np.arange(len(lengths))
         """(rows,) the group of each."""
         self.layers: dict[int, _Layer] = {}
         self._hidden = self._prompt_mask()
         self._now: _Prefill | _Pass | None = None
-        self._places: dict[int, torch.Tensor] = {}
+        self._write_indices: dict[int, torch.Tensor] = {}
 
     def prefill(self, groups: slice) -> None:
         """The next pass holds the prompts of these groups."""
@@ -98,7 +98,7 @@ class PrefixBlock:
         start = np.cumsum(lengths) - lengths
         take = np.where(inside, start[:, None] + np.arange(self.width), 0)
         runs, places, first = [], [], 0
-        for width, run in groupby(min(self.width, -(-int(length) // RUN) * RUN) for length in lengths):
+        for width, run in groupby(width_of(int(length), RUN) for length in lengths):
             last = first + sum(1 for _ in run)
             runs.append((slice(first, last), width))
             places.append(np.flatnonzero(inside[first:last, :width]))
@@ -122,7 +122,6 @@ class PrefixBlock:
         rank[order] = np.arange(len(groups)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         many = int(sizes.max())
         own = torch.arange(width, device=self._like.device) <= self._index(column)[:, None]
-        own = torch.where(own, 0.0, self._least).to(self._like.dtype)
         self._now = _Pass(
             self._rows,
             width,
@@ -130,9 +129,9 @@ class PrefixBlock:
             Places(groups * many + rank, len(sizes), many),
             self._index(row),
             self._index(column),
-            (self._hidden[self._index(groups)][:, None], own[:, None]),
+            (self._hidden[self._index(groups)][:, None], self._mask(own)[:, None]),
         )
-        self._places = {}
+        self._write_indices = {}
         return place
 
     def attend(
@@ -199,10 +198,10 @@ class PrefixBlock:
 
     def _write(self, heads: int) -> torch.Tensor:
         """(tokens * heads,) where the keys of the pass go among rows * heads * room."""
-        found = self._places.get(heads)
+        found = self._write_indices.get(heads)
         if found is None:
             each = (self._now.row * heads)[:, None] + torch.arange(heads, device=self._like.device)
-            found = self._places[heads] = (each * self._room + self._now.column[:, None]).view(-1)
+            found = self._write_indices[heads] = (each * self._room + self._now.column[:, None]).view(-1)
         return found
 
     def _continue(self, source: np.ndarray, width: int) -> np.ndarray:
@@ -274,12 +273,11 @@ class PrefixBlock:
 
     def _prompt_mask(self) -> torch.Tensor:
         """(groups, width)"""
-        seen = torch.from_numpy(np.arange(self.width) < self._lengths[:, None]).to(self._like.device)
-        return torch.where(seen, 0.0, self._least).to(self._like.dtype)
+        return self._mask(torch.from_numpy(np.arange(self.width) < self._lengths[:, None]).to(self._like.device))
 
-    @property
-    def _least(self) -> float:
-        return torch.finfo(self._like.dtype).min
+    def _mask(self, seen: torch.Tensor) -> torch.Tensor:
+        """Additive."""
+        return self._like.new_zeros(seen.shape).masked_fill_(~seen, torch.finfo(self._like.dtype).min)
 
     def _index(self, values: np.ndarray) -> torch.Tensor:
         return torch.from_numpy(values).to(self._like.device, non_blocking=True)

@@ -12,15 +12,18 @@ from rlvr_exp.core.seeds import derive
 from rlvr_exp.episodes.types import TokenSample
 from rlvr_exp.rollouts.drafts import REACH, Drafts, Guesses
 from rlvr_exp.rollouts.draw import TokenDraw, draw
+from rlvr_exp.rollouts.exactness import is_exact
 from rlvr_exp.rollouts.logits import Logits
 from rlvr_exp.rollouts.sampler_rows import RowDecoder
 from rlvr_exp.rollouts.sampling_params import FinishedSample, SampleKey, SamplingParams
 from rlvr_exp.rollouts.shared_prefix_decoder import SharedPrefixDecoder
-from rlvr_exp.rollouts.shared_prefix_support import is_exact, supports_shared_prefix
+from rlvr_exp.rollouts.shared_prefix_support import supports_shared_prefix
 from rlvr_exp.rollouts.stopping import StopStringMatcher
 
 
-def decoder(model: PreTrainedModel, prompts: Sequence[Sequence[int]], owner: np.ndarray, limit: int):
+def decoder(
+    model: PreTrainedModel, prompts: Sequence[Sequence[int]], owner: np.ndarray, limit: int
+) -> SharedPrefixDecoder | RowDecoder:
     """The decoder of `owner`'s completions, of at most `limit` tokens each."""
     kind = SharedPrefixDecoder if supports_shared_prefix(model, max(map(len, prompts)) + limit) else RowDecoder
     return kind(model, prompts, owner, limit)
@@ -200,4 +203,4 @@ def uniforms(keys: Sequence[Sequence[SampleKey]], length: int) -> np.ndarray:
         for row in keys
         for key in row
     ]
-    return np.asarray(rows, dtype=np.float64)
+    return np.asarray(rows, dtype=np.float64).reshape(-1, length)

@@ -9,7 +9,7 @@ from transformers import PreTrainedModel
 
 from rlvr_exp.models.onednn_linear import onednn_inference
 from rlvr_exp.rollouts.logits import Logits
-from rlvr_exp.rollouts.plain_forward import PlainForward, plain_forward
+from rlvr_exp.rollouts.plain_forward import plain_forward
 from rlvr_exp.rollouts.shared_prefix_cache import NAME, SharedPrefixCache
 
 PREFILL_TOKENS = 2048
@@ -30,12 +30,11 @@ class SharedPrefixDecoder:
         self._lengths = np.array([len(prompt) for prompt in prompts])
         like = torch.empty(0, dtype=model.dtype, device=model.device)
         self.cache = SharedPrefixCache(self._lengths.tolist(), owner, limit, like)
-        self._forward = plain_forward(model, self.cache) or self._library_forward
+        self._plain = plain_forward(model, self.cache)
 
     def computing(self) -> AbstractContextManager[None]:
         """In which the passes are computed."""
-        own = isinstance(self._forward, PlainForward)
-        return nullcontext() if own else onednn_inference(self._model)
+        return nullcontext() if self._plain is not None else onednn_inference(self._model)
 
     def prefill(self) -> Logits:
         return Logits(
@@ -62,9 +61,11 @@ class SharedPrefixDecoder:
         positions = torch.from_numpy(np.concatenate([np.arange(length) for length in lengths]))
         return self._forward(tokens, positions, torch.from_numpy(np.cumsum(lengths) - 1))
 
-    def _library_forward(
+    def _forward(
         self, tokens: torch.Tensor, positions: torch.Tensor, wanted: torch.Tensor | None = None
     ) -> torch.Tensor:
+        if self._plain is not None:
+            return self._plain(tokens, positions, wanted)
         device = self._model.device
         with grouped_attention(self._model):
             output = self._model(

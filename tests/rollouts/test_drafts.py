@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rollout_models import EOS, exact_model, keys, prompts
@@ -13,6 +12,7 @@ from rlvr_exp.config.model import Model
 from rlvr_exp.models.policy import load_policy
 from rlvr_exp.rollouts.drafts import REACH, Drafts, Pace
 from rlvr_exp.rollouts.draw import LogitFilters
+from rlvr_exp.rollouts.exactness import is_exact
 from rlvr_exp.rollouts.sampler import sample_groups
 from rlvr_exp.rollouts.sampling_params import SamplingParams
 from rlvr_exp.rollouts.shared_prefix_decoder import SharedPrefixDecoder
@@ -61,8 +61,8 @@ def test_guesses_save_passes(model, eager, monkeypatch):
 def test_a_million_draws_keep_their_bits(eager, depth):
     """334 batches a depth of the default job, some 2,500 tokens each with guesses and as many without."""
     policy, domain = load_policy(Model(dtype="float32", chat_template="never"), 0), Arc()
-    tasks, drawn, accepted = domain.splits()["train"], 0, 0
-    torch.set_num_threads(1)
+    assert is_exact(policy.model)
+    tasks, drawn = domain.splits()["train"], 0
     for step in range(10_000):
         if drawn >= 1_000_000 / 3:
             break
@@ -73,8 +73,7 @@ def test_a_million_draws_keep_their_bits(eager, depth):
         wanted = sample_groups(policy.model, asked, named, plain)
         assert sample_groups(policy.model, asked, named, replace(plain, drafts=depth)) == wanted
         drawn += sum(len(one.ids) for row in wanted for one in row)
-    accepted = Drafts.of(policy.model)._right.sum()
-    assert drawn >= 1_000_000 / 3 and accepted > 0
+    assert drawn >= 1_000_000 / 3
 
 
 @given(st.lists(st.integers(0, 50), min_size=6, max_size=30), st.integers(0, 5))
@@ -115,3 +114,6 @@ def test_kinds_of_guesses_that_fail_are_given_up():
     for _ in range(40):
         drafts.observe(drafts.guess(before, numbers, np.array([1]), 0.0), np.array([0]))
     assert drafts.guess(before, numbers, np.array([1]), 0.2).tokens.shape == (1, 0)
+    for _ in range(500):  # other kinds are guessed meanwhile
+        drafts.observe(drafts.guess(before, numbers, np.array([1]), 1.0), np.array([0]))
+    assert drafts.guess(before, numbers, np.array([1]), 0.2).tokens.tolist() == [[6]], "it is tried again"

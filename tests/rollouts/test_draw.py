@@ -10,6 +10,16 @@ from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.rollouts.draw import LogitFilters, draw, filter_mask
 
 ROWS, VOCABULARY = 6, 50
+EACH = torch.arange(ROWS)
+
+
+def test_tokens_of_one_row_are_drawn_from_it():
+    numbers = torch.rand(9, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    rows = torch.tensor([0, 0, 5, 2, 2, 2, 1, 0, 5])
+    for filters in (LogitFilters(0.7), LogitFilters(top_k=7, min_p=0.01)):
+        drawn, alone = draw(logits(3), numbers, filters, rows), draw(logits(3)[rows], numbers, filters, torch.arange(9))
+        assert torch.equal(drawn.ids, alone.ids) and torch.equal(drawn.logprobs, alone.logprobs)
+        assert torch.equal(drawn.entropies, alone.entropies) and drawn.kept_token_ids() == alone.kept_token_ids()
 
 
 def logits(seed: int, scale: float = 3.0) -> torch.Tensor:
@@ -41,7 +51,7 @@ def by_transformers(scores: torch.Tensor, filters: LogitFilters) -> torch.Tensor
 @settings(max_examples=150, deadline=None)
 def test_filters_and_probabilities_are_those_of_transformers(seed, filters, draws):
     numbers = torch.rand(ROWS, generator=torch.Generator().manual_seed(draws), dtype=torch.float64)
-    drawn = draw(logits(seed), numbers, filters)
+    drawn = draw(logits(seed), numbers, filters, EACH)
     wanted = by_transformers(logits(seed), filters)
     assert torch.equal(drawn.kept if filters.narrow else torch.isfinite(wanted), torch.isfinite(wanted))
     own = wanted.log_softmax(-1).gather(-1, drawn.ids[:, None])[:, 0]
@@ -52,7 +62,7 @@ def test_filters_and_probabilities_are_those_of_transformers(seed, filters, draw
 @settings(deadline=None)
 def test_what_is_filtered_out_is_never_drawn(seed, number, top_k):
     scores = logits(seed, 30.0)
-    drawn = draw(scores, torch.full((ROWS,), number, dtype=torch.float64), LogitFilters(top_k=top_k))
+    drawn = draw(scores, torch.full((ROWS,), number, dtype=torch.float64), LogitFilters(top_k=top_k), EACH)
     assert drawn.kept.gather(-1, drawn.ids[:, None]).all()
     assert [set(row) for row in drawn.kept_token_ids()] == [set(row.nonzero()[:, 0].tolist()) for row in drawn.kept]
 
@@ -66,7 +76,7 @@ def test_ties_with_the_last_of_the_likeliest_stay():
 def test_greedy_rows_take_the_likeliest_beside_rows_that_draw(filters):
     scores = logits(1)
     numbers = torch.tensor([float("nan"), 0.1, float("nan"), 0.9, 0.5, 0.3], dtype=torch.float64)
-    drawn = draw(scores, numbers, filters)
+    drawn = draw(scores, numbers, filters, EACH)
     assert drawn.ids[[0, 2]].tolist() == scores.argmax(-1)[[0, 2]].tolist()
     assert drawn.logprobs[[0, 2]].tolist() == [0.0, 0.0]
     assert (drawn.logprobs[[1, 3, 4, 5]] < 0).all()
@@ -74,7 +84,7 @@ def test_greedy_rows_take_the_likeliest_beside_rows_that_draw(filters):
 
 def test_sixteen_bit_logits_are_drawn_from_in_full_precision():
     scores = logits(2).bfloat16()
-    drawn = draw(scores, torch.full((ROWS,), 0.4, dtype=torch.float64), LogitFilters())
+    drawn = draw(scores, torch.full((ROWS,), 0.4, dtype=torch.float64), LogitFilters(), EACH)
     wanted = scores.float().log_softmax(-1).gather(-1, drawn.ids[:, None])[:, 0]
     assert torch.allclose(drawn.logprobs, wanted, atol=1e-5)
 
@@ -84,4 +94,4 @@ def test_logits_that_are_no_numbers_stop_the_run_with_a_remedy(broken):
     scores = logits(0)
     scores[2, 7] = broken
     with pytest.raises(GuardStop, match="logits are no numbers.*Lower optimizer.lr"):
-        draw(scores, torch.zeros(ROWS, dtype=torch.float64), LogitFilters())
+        draw(scores, torch.zeros(ROWS, dtype=torch.float64), LogitFilters(), EACH)

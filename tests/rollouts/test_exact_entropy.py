@@ -21,7 +21,7 @@ FILTERS = st.builds(LogitFilters, temperature=st.floats(0.3, 3.0), top_k=st.inte
 @settings(deadline=None)
 def test_a_draw_has_the_entropy_of_its_distribution(seed: int, filters: LogitFilters, scale: float) -> None:
     logits = scale * torch.randn(5, 40, generator=torch.Generator().manual_seed(seed))
-    found = draw(logits, torch.full((5,), 0.5, dtype=torch.float64), filters)
+    found = draw(logits, torch.full((5,), 0.5, dtype=torch.float64), filters, torch.arange(5))
     scores = logits / filters.temperature
     scores = scores if found.kept is None else scores.masked_fill(~found.kept, -math.inf)
     wanted = torch.special.entr(scores.double().softmax(-1)).sum(-1)

@@ -134,9 +134,9 @@ def test_prompts_may_ask_for_different_numbers(model):
 @settings(max_examples=20, deadline=None)
 def test_the_rest_of_the_batch_changes_no_bit(data):
     """DESIGN.md, "Determinism": tokens, log-probabilities and entropies."""
-    model = exact_model()
+    model = exact_model(head_dim=64)
     generator = torch.Generator().manual_seed(data.draw(st.integers(0, 99)))
-    lengths = data.draw(st.lists(st.integers(1, 230), min_size=2, max_size=5))
+    lengths = data.draw(st.lists(st.one_of(st.integers(1, 40), st.integers(180, 420)), min_size=2, max_size=5))
     asked = [torch.randint(2, VOCABULARY, (n,), generator=generator).tolist() for n in lengths]
     named = keys(len(asked), 3)
     whole = draw(model, asked, named, LogitFilters(0.5), limit=12)

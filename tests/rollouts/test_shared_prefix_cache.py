@@ -1,6 +1,7 @@
 """Decoding over the shared prefixes equals plain forward passes, however completions part, leave and are fed; and a token's
 bits do not depend on what is computed with it."""
 
+import weakref
 from collections.abc import Iterator
 
 import numpy as np
@@ -9,13 +10,18 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rollout_models import VOCABULARY, exact_model, plain_logits, tiny_model
-from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
+from transformers import LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
+from rlvr_exp.models import onednn_linear
+from rlvr_exp.models.onednn_linear import padded_rows
 from rlvr_exp.rollouts import exact_products, prefix_block
-from rlvr_exp.rollouts.plain_forward import PlainForward, is_plain
+from rlvr_exp.rollouts.draw import LogitFilters
+from rlvr_exp.rollouts.exactness import is_exact
+from rlvr_exp.rollouts.plain_forward import is_plain
+from rlvr_exp.rollouts.sampler import sample_groups
 from rlvr_exp.rollouts.sampler_rows import RowDecoder
+from rlvr_exp.rollouts.sampling_params import SamplingParams
 from rlvr_exp.rollouts.shared_prefix_decoder import SharedPrefixDecoder
-from rlvr_exp.rollouts.shared_prefix_support import is_exact
 
 
 class LibraryDecoder(SharedPrefixDecoder):
@@ -23,15 +29,24 @@ class LibraryDecoder(SharedPrefixDecoder):
 
     def __init__(self, *given):
         super().__init__(*given)
-        self._forward = self._library_forward
+        self._plain = None
 
 
 def other_models() -> Iterator[torch.nn.Module]:
     shape = {"vocab_size": VOCABULARY, "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2}
-    shape |= {"num_attention_heads": 3, "num_key_value_heads": 1, "max_position_embeddings": 256}
+    shape |= {
+        "num_attention_heads": 3,
+        "num_key_value_heads": 1,
+        "max_position_embeddings": 256,
+        "initializer_range": 0.3,
+    }
     torch.manual_seed(1)
-    yield LlamaForCausalLM(LlamaConfig(**shape, attention_bias=True, mlp_bias=True, initializer_range=0.3)).eval()
-    yield Qwen2ForCausalLM(Qwen2Config(**shape, initializer_range=0.3)).eval()
+    yield LlamaForCausalLM(LlamaConfig(**shape, attention_bias=True, mlp_bias=True))
+    yield LlamaForCausalLM(LlamaConfig(**shape | {"num_key_value_heads": 3, "tie_word_embeddings": True}))
+    yield Qwen2ForCausalLM(Qwen2Config(**shape))
+    yield MistralForCausalLM(MistralConfig(**shape, sliding_window=300, head_dim=16))
+    for rope in ({"rope_type": "linear", "factor": 2.0}, {"rope_type": "yarn", "factor": 2.0}):
+        yield Qwen2ForCausalLM(Qwen2Config(**shape, rope_parameters={"rope_theta": 1e4, **rope}))
 
 
 @pytest.fixture(scope="module")
@@ -93,9 +108,10 @@ def test_other_plain_architectures_equal_plain_passes():
     prompts, owner = [[3, 4, 5, 6], [7, 8]], np.array([0, 0, 1])
     tokens = [[5, 6, 7, 8], [5, 6, 9, 2], [4, 3, 2, 9]]
     for model in other_models():
+        model.eval()
         with torch.inference_mode():
             decoder = SharedPrefixDecoder(model, prompts, owner, 4)
-            assert isinstance(decoder._forward, PlainForward)
+            assert decoder._plain is not None
             found = fed(decoder, owner, tokens, 2)
         for i, ids in enumerate(tokens):
             wanted = plain_logits(model, prompts[owner[i]], tuple(ids))
@@ -104,11 +120,12 @@ def test_other_plain_architectures_equal_plain_passes():
 
 def test_what_is_not_plain_takes_the_librarys_forward_pass():
     assert is_plain(tiny_model())
-    half, hooked, linear = tiny_model().bfloat16(), tiny_model(), tiny_model()
+    half, hooked, linear, normed = tiny_model().bfloat16(), tiny_model(), tiny_model(), tiny_model()
+    normed.model.norm = torch.nn.LayerNorm(16)
     hooked.model.layers[0].mlp.register_forward_hook(lambda *given: None)
     linear.lm_head = torch.nn.Sequential(linear.lm_head)
     dynamic = tiny_model(rope_parameters={"rope_type": "dynamic", "rope_theta": 1e4, "factor": 2.0})
-    assert not any(map(is_plain, (half, hooked, linear, dynamic)))
+    assert not any(map(is_plain, (half, hooked, linear, normed, dynamic)))
 
 
 def test_forgotten_tokens_are_fed_again(model):
@@ -156,6 +173,60 @@ def test_a_prompt_is_computed_once_and_finished_completions_never(model):
         decoder.step(np.array([1, 3]), np.array([[7], [7]]))
     hook.remove()
     assert seen == [5, 4, 2]
+
+
+@pytest.mark.parametrize("changes", [{}, {"head_dim": 64}, {"intermediate_size": 1536}, {"num_key_value_heads": 2}])
+def test_a_token_has_the_same_bits_in_any_company(changes):
+    exact_model()
+    assert is_exact(tiny_model(**changes))
+
+
+def test_the_librarys_forward_pass_is_tried_as_it_samples(monkeypatch):
+    """With oneDNN's linear layers, and within a sliding window that is shorter than the trial would like."""
+    exact_model()
+    assert is_exact(tiny_model(hidden_act="gelu"))
+    shape = {"vocab_size": VOCABULARY, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2}
+    shape |= {"num_attention_heads": 2, "num_key_value_heads": 1, "sliding_window": 220}
+    windowed = MistralForCausalLM(MistralConfig(**shape)).bfloat16().eval()
+    assert sample_groups(windowed, [[3, 4, 5]], [[(0, 1)]], SamplingParams(LogitFilters(), 20, (1,)))[0][0].ids
+
+
+def test_double_precision_is_sampled():
+    model = tiny_model().double()
+    (one,) = sample_groups(model, [[3, 4, 5]], [[(0, 1)]], SamplingParams(LogitFilters(), 8, ()))[0]
+    wanted = plain_logits(model, [3, 4, 5], one.ids).double().log_softmax(-1)[range(8), list(one.ids)]
+    assert torch.allclose(torch.tensor(one.logprobs), wanted.float(), atol=1e-4)
+
+
+def test_products_have_few_numbers_of_rows(model, monkeypatch):
+    """oneDNN keeps a kernel for each that it ever met."""
+    met, product = set(), onednn_linear._product
+    monkeypatch.setattr(onednn_linear, "_product", lambda x, *given: met.add(len(x)) or product(x, *given))
+    for count in range(1, 60, 7):
+        asked = [[3, 4, 5 + place % 9] for place in range(count)]
+        sample_groups(model, asked, [[(0, place)] for place in range(count)], SamplingParams(LogitFilters(), 6, (1,)))
+    assert met and all(padded_rows(rows) == rows for rows in met)
+
+
+@pytest.mark.parametrize("kind", [SharedPrefixDecoder, LibraryDecoder, RowDecoder])
+def test_nothing_of_a_batch_is_left(model, kind):
+    decoder = kind(model, [[3, 4]], np.array([0]), 4)
+    left = weakref.ref(decoder)
+    with torch.inference_mode():
+        decoder.prefill()
+    del decoder
+    assert left() is None, "a circle keeps it, and its cache, until the collector runs"
+
+
+def test_weights_are_those_of_the_batch(model):
+    changed = tiny_model()
+    before = sample_groups(changed, [[3, 4]], [[(0, 1)]], SamplingParams(LogitFilters(), 8, ()))
+    with torch.no_grad():
+        changed.model.layers[0].mlp.up_proj.weight.mul_(-2)
+    after = sample_groups(changed, [[3, 4]], [[(0, 1)]], SamplingParams(LogitFilters(), 8, ()))[0][0]
+    assert before[0][0].logprobs != after.logprobs
+    wanted = plain_logits(changed, [3, 4], after.ids).log_softmax(-1)[range(8), list(after.ids)]
+    assert torch.allclose(torch.tensor(after.logprobs), wanted, atol=1e-4)
 
 
 def test_bits_that_depend_on_the_company_are_found(monkeypatch):
