@@ -98,17 +98,17 @@ class PlainForward:
         self, tokens: torch.Tensor, positions: torch.Tensor, wanted: torch.Tensor | None = None
     ) -> torch.Tensor:
         count, rows = len(tokens), padded_rows(len(tokens))
-        tokens, positions = pad(tokens, (0, rows - count)), pad(positions, (0, rows - count))
+        tokens, positions = _filled(tokens, rows), _filled(positions, rows)
         x, turns = self._embedding[tokens], self._turns[positions][:, None]
         for number, layer in enumerate(self._layers):
             query, key, value = self._inputs(layer, self._normed(x), turns, count)
             if wanted is not None and layer is self._layers[-1]:
                 # Of the other tokens the keys and values are needed, and nothing else.
                 output = self._cache.attend_last(number, query[wanted], key, value)
-                x = x[pad(wanted, (0, padded_rows(len(wanted)) - len(wanted)))]
+                x = x[_filled(wanted, padded_rows(len(wanted)))]
             else:
                 output = self._cache.attend(number, query, key, value, 1.0)
-            x = layer.attended.plus(x, pad(output.flatten(1), (0, 0, 0, len(x) - len(output))))
+            x = layer.attended.plus(x, _filled(output.flatten(1), len(x)))
             gate, gated = layer.widened(self._normed(x)).chunk(2, dim=-1)
             x = layer.narrowed.plus(x, silu(gate).mul_(gated))
         return self._head(self._normed(x))[: count if wanted is None else len(wanted)]
@@ -166,3 +166,9 @@ def _joined(parts: Sequence[Rows]) -> Rows:
     biases = [torch.zeros(len(weight)) if bias is None else bias for weight, bias in parts]
     some = any(bias is not None for _, bias in parts)
     return torch.cat([weight for weight, _ in parts]), torch.cat(biases) if some else None
+
+
+def _filled(x: torch.Tensor, rows: int) -> torch.Tensor:
+    """x with rows of zeros up to a number."""
+    missing = rows - len(x)
+    return pad(x, (0, 0) * (x.dim() - 1) + (0, missing)) if missing else x

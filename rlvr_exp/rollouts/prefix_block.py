@@ -13,12 +13,13 @@ import numpy as np
 import torch
 from torch.nn.functional import pad, scaled_dot_product_attention
 
-from rlvr_exp.rollouts.exact_products import Places, times, weighed
+from rlvr_exp.rollouts.exact_products import EXACT, Places, times, weighed
 
 STEP = 16
 """Widths are multiples of it."""
 RUN = 32
-"""Widths of prompts are multiples of it; those of one width are computed together."""
+"""Widths of prompts above EXACT are multiples of it, so that no bit depends on longer ones beside them; those of one width are
+computed together."""
 AHEAD = 32
 """The initial room for tokens of a row; it then grows by half."""
 SPARSE = 0.75
@@ -82,7 +83,7 @@ class PrefixBlock:
 
     def __init__(self, first: int, lengths: np.ndarray, limit: int, like: torch.Tensor):
         self.first, self._lengths, self._limit, self._like = first, lengths, limit, like
-        self.width = width_of(int(lengths.max()), RUN)
+        self.width = width_of(int(lengths.max()), STEP if lengths.max() <= EXACT else RUN)
         self._room, self._rows = min(width_of(limit), AHEAD), len(lengths)
         self._group_of = np.arange(len(lengths))
         """(rows,) the group of each."""
@@ -98,7 +99,7 @@ class PrefixBlock:
         start = np.cumsum(lengths) - lengths
         take = np.where(inside, start[:, None] + np.arange(self.width), 0)
         runs, places, first = [], [], 0
-        for width, run in groupby(width_of(int(length), RUN) for length in lengths):
+        for width, run in groupby(min(self.width, width_of(int(length), RUN)) for length in lengths):
             last = first + sum(1 for _ in run)
             runs.append((slice(first, last), width))
             places.append(np.flatnonzero(inside[first:last, :width]))

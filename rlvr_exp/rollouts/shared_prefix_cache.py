@@ -88,9 +88,10 @@ class SharedPrefixCache:
         group = self._owner[live]
         block = np.searchsorted(self._ends, group, side="right")
         fed = np.where(np.arange(fed.shape[1]) < counts[:, None], fed, -1)
-        what = np.concatenate([block[:, None], self._row[live, None], self._used[live, None], fed], axis=1)
-        _, first, row = np.unique(what, axis=0, return_index=True, return_inverse=True)
-        rows, row = live[first], row.reshape(-1)
+        first, row = _distinct(
+            np.concatenate([self._row[live, None], self._used[live, None], group[:, None], fed], axis=1)
+        )
+        rows = live[first]
         block, counts_of, used = block[first], counts[first], self._used[rows]
         self._now, start, place = [], 0, np.empty(len(rows), dtype=np.int64)
         for number in np.unique(block):
@@ -126,6 +127,16 @@ class SharedPrefixCache:
             parts.append(block.attend_last(layer, query[first:last], key[own], value[own]))
             first = last
         return torch.cat(parts)
+
+
+def _distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(kinds,) the first row of each kind of equal rows, in their order; and (rows,) the kind of each."""
+    kinds: dict[bytes, int] = {}
+    size, data = rows.shape[1] * rows.itemsize, rows.tobytes()
+    kind = np.array([kinds.setdefault(data[at : at + size], len(kinds)) for at in range(0, len(data), size)])
+    first = np.empty(len(kinds), dtype=np.int64)
+    first[kind[::-1]] = np.arange(len(rows))[::-1]
+    return first, kind
 
 
 def _runs(lengths: np.ndarray) -> Iterator[tuple[int, int]]:

@@ -95,7 +95,8 @@ def test_cached_steps_equal_plain_passes(model, kind, ahead, batch):
     with pytest.MonkeyPatch.context() as patch, torch.inference_mode():
         patch.setattr(prefix_block, "AHEAD", ahead)
         patch.setattr(prefix_block, "RUN", 16)
-        patch.setattr(exact_products, "EXACT", 8)  # widths that these small cases go beyond
+        for module in (exact_products, prefix_block):  # widths that these small cases go beyond
+            patch.setattr(module, "EXACT", 8)
         patch.setattr("rlvr_exp.rollouts.shared_prefix_decoder.PREFILL_TOKENS", 10)
         patch.setattr("rlvr_exp.rollouts.shared_prefix_cache.EXACT", 8)
         decoder = kind(model, prompts, owner, max(map(len, tokens)))
