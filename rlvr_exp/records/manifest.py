@@ -62,6 +62,12 @@ def mark_resumed(directory: Path, checkpoint: Path, command: Sequence[str], crea
     update(directory, versions=versions(), resumed=[*_read(directory).get("resumed", []), entry])
 
 
+def record_override(directory: Path, band: int, step: int, created: str) -> None:
+    """Record the difficulty band that a person sends the curriculum to, and the step of the run after which."""
+    entry = {"band": band, "after_step": step, "created": created}
+    update(directory, overrides=[*_read(directory).get("overrides", []), entry])
+
+
 def resumed_from(directory: Path) -> Path | None:
     """The checkpoint that the run in this directory was resumed from; None for a run that started here."""
     resumed = _read(directory).get("resumed", [])
