@@ -48,3 +48,13 @@ def test_without_a_verdict_nothing_leaves():
     picked = curriculum.pick(0, 3)
     curriculum.observe([Observation(one.id, 0, 0, False) for one in picked])
     assert curriculum.metrics() == {"pool": 0.3, "resting": 0.0}
+
+
+def test_a_rate_is_measured_anew_each_time():
+    curriculum = Band(SPREAD, 0, size=1, least_samples=4)
+    (task,) = curriculum.pick(0, 1)
+    curriculum.observe([Observation(task.id, 2, 4, True)])
+    curriculum.observe([Observation(task.id, 3, 3, False)])
+    assert task.id in curriculum.state_dict()["pool"], "three completions are too few"
+    curriculum.observe([Observation(task.id, 1, 1, False)])
+    assert curriculum.state_dict()["resting"] == [task.id], "the last four passed, six of all eight"
