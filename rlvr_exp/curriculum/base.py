@@ -1,12 +1,37 @@
-"""The interface of a curriculum: which of the tasks are prompted, and in what order."""
+"""The interface of a curriculum: which of the tasks are prompted, in what order, and what it remembers of their groups.
+
+A curriculum is a function of its options, the run's seed and what it has observed: it draws from counter-based seeds alone,
+so that every rank makes the same choice, and a run that is resumed from its state makes the choice of one that never
+stopped. One without memory implements `pick` alone.
+"""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.tasks.base import Task
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What a group of a task's completions earned."""
+
+    task: str
+    """Its id."""
+    successes: int
+    samples: int
+    """Completions with a verdict."""
+    mixed: bool
+    """The rewards of the group vary, so that it teaches."""
 
 
 class Curriculum(ABC):
     """Chooses tasks. Built from the `curriculum` group with the run's tasks and seed."""
+
+    def begin(self, step: int) -> None:  # noqa: B027  (most curricula do not ask)
+        """The next picks are those of a step, counted from 0."""
 
     @abstractmethod
     def pick(self, offset: int, count: int) -> list[Task]:
@@ -15,3 +40,37 @@ class Curriculum(ABC):
         A step that needs further tasks (algorithm.zero_variance=resample) picks several times, each time from where the
         last pick ended.
         """
+
+    def observe(self, rollouts: Sequence[Observation]) -> None:  # noqa: B027  (one without memory does nothing)
+        """What the tasks picked since the last call earned: called once in each step that samples, on every rank with the
+        same values."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Plain values for a checkpoint; empty: nothing is remembered."""
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Resume where the state was saved.
+
+        Raises:
+            InputError: unknown or missing keys.
+        """
+        check_keys(self, state)
+
+    def metrics(self) -> dict[str, float]:
+        """Where the curriculum stands, by names that are logged as `curriculum/NAME`."""
+        return {}
+
+
+def check_keys(curriculum: Curriculum, state: Mapping[str, Any]) -> None:
+    """Raises InputError unless a saved state has the keys of the curriculum's own."""
+    wanted = curriculum.state_dict().keys()
+    if state.keys() != wanted:
+        got, allowed = (", ".join(sorted(keys)) or "no keys" for keys in (state, wanted))
+        where, remedy = f"state of {type(curriculum).__name__}", "resume with the version that wrote the checkpoint"
+        raise InputError(InputProblem(where, "has other keys", got, allowed, remedy=remedy))
+
+
+def part_of(offset: int, count: int, share: float) -> int:
+    """How many of the `count` tasks after the first `offset` are of a part that has this share of all tasks."""
+    return int((offset + count) * share) - int(offset * share)

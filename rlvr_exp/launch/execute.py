@@ -110,6 +110,7 @@ def _write_what_is_known(checked: Checked, command: Sequence[str], begins: Start
             manifest.update(directory, start=initial_weights(config))
     if begins.checkpoint is not None:
         manifest.mark_resumed(directory, begins.checkpoint, command, created)
+    manifest.record_override(directory, getattr(config.curriculum, "override", -1), begins.step, created)
     for note in begins.notes:
         print(note, flush=True)
     if begins.checkpoint is not None:

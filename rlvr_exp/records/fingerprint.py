@@ -1,7 +1,7 @@
 """The fingerprint of a run: options, data and initial weights, which determine its trajectory. Checkpoints carry it.
 
 `RESUME_MUTABLE` lists what may differ when a run is resumed: where and how often files are written, how the work is
-distributed, and the number of steps. Never imports torch.
+distributed, the number of steps, and the band that a person sends a curriculum to. Never imports torch.
 """
 
 import json
@@ -24,6 +24,7 @@ RESUME_MUTABLE = (
     "evaluation.batch_size",
     "engine.memory_share",
     "engine.drafts",
+    "curriculum.override",
     "algorithm.max_steps",
     "algorithm.rollout_batch_size",
     "algorithm.max_tokens_per_device",

@@ -62,6 +62,20 @@ def mark_resumed(directory: Path, checkpoint: Path, command: Sequence[str], crea
     update(directory, versions=versions(), resumed=[*_read(directory).get("resumed", []), entry])
 
 
+def record_override(directory: Path, band: int, step: int, created: str) -> None:
+    """Record the difficulty band that a start of the run sends its curriculum to, and the step after which; -1, no band, only
+    where an earlier start named one."""
+    earlier = _read(directory).get("overrides", [])
+    if band >= 0 or earlier:
+        update(directory, overrides=[*earlier, {"band": band, "after_step": step, "created": created}])
+
+
+def override_after(directory: Path, step: int) -> int:
+    """The band that the run's curriculum was sent to after a step, which a later start may have changed; -1: none."""
+    starts = [one["band"] for one in _read(directory).get("overrides", []) if one["after_step"] <= step]
+    return starts[-1] if starts else -1
+
+
 def resumed_from(directory: Path) -> Path | None:
     """The checkpoint that the run in this directory was resumed from; None for a run that started here."""
     resumed = _read(directory).get("resumed", [])

@@ -47,6 +47,11 @@ CURVES = (
         "Accuracy of the values", r"value/explained_variance$", note="Explained variance: 1 is exact, 0 says nothing."
     ),
     Panel("Difficulty of the sampled tasks", r"tasks/difficulty$"),
+    Panel("Difficulty band", r"curriculum/band$"),
+    Panel("Success by difficulty band", r"curriculum/success_band_\d+$", percent=True),
+    Panel("Tasks in the curriculum's pool", r"curriculum/(pool|resting)$", percent=True),
+    Panel("Groups with mixed rewards", r"curriculum/mixed_groups$", percent=True),
+    Panel("Different tasks with mixed rewards in a step", r"curriculum/effective_prompts$"),
     Panel("Completion length in tokens", r"tokens/completion_mean$", of_groups=lambda one: one.group_tokens),
     Panel("Gradient norm", r"grad(ient)?_norm$"),
     Panel("Gradient norm by layer", r"grad_norm/(layer_\d+|embeddings|head|other)$"),

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.curriculum.base import Curriculum
+from rlvr_exp.curriculum.base import Curriculum, Observation
 from rlvr_exp.episodes.episode import Draws, Episode
 from rlvr_exp.episodes.types import RewardBreakdown
 from rlvr_exp.rewards.compose import Reward
@@ -64,6 +64,8 @@ class Rollouts:
     """The episodes sampled in the step."""
     nonfinite: Sequence[str] = ()
     """Descriptions of rewards that are not finite: no update on the step's groups is applied."""
+    observations: Sequence[Observation] = ()
+    """What the curriculum was shown of the groups sampled in the step."""
 
 
 @dataclass
@@ -115,6 +117,7 @@ class Collector:
         """The rollouts of a step, counted from 0. Steps must be collected in order."""
         fresh = _Fresh()
         self.runner.seconds.clear()
+        self.curriculum.begin(step)
         if self.environment.one_group:
             (role,) = self.environment.roles
             groups = {role: self._queued(step, role, fresh)}
@@ -122,7 +125,20 @@ class Collector:
             self._ask(step, fresh, self.plan.prompts_per_step)
             groups = {role: self._groups(step, role, each, each, (), ()) for role, each in fresh.groups.items()}
         nonfinite = [text for reward in self.rewards.values() for text in reward.pop_nonfinite()]
-        return Rollouts(step, groups, fresh.episodes, nonfinite)
+        observations = self._observations(fresh)
+        if observations:
+            self.curriculum.observe(observations)
+        return Rollouts(step, groups, fresh.episodes, nonfinite, observations)
+
+    def _observations(self, fresh: _Fresh) -> list[Observation]:
+        """What the sampled groups earned, of the first role that has any: its groups are those of the tasks."""
+        role = next((role for role in self.environment.roles if fresh.groups.get(role)), None)
+        found = []
+        for group in fresh.groups[role] if role else ():
+            judged = [one.correct for one in group.completions if one.verdict.outcome != "no_verdict"]
+            mixed = self._rules[role].filter.zero_variance_kind(group) is None
+            found.append(Observation(group.completions[0].task.id, sum(judged), len(judged), mixed))
+        return found
 
     def _queued(self, step: int, role: str, fresh: _Fresh) -> Groups:
         carried_in = self._carried_over
@@ -237,9 +253,11 @@ class Collector:
 
     @property
     def parts(self) -> dict[str, Any]:
-        """Objects whose state belongs to a checkpoint, by name: this collector, its rewards and its curriculum."""
-        given = {**self.rewards, "curriculum": self.curriculum}
-        return {"collector": self} | {name: part for name, part in given.items() if hasattr(part, "state_dict")}
+        """Objects whose state belongs to a checkpoint, by name: this collector, its rewards, and its curriculum where
+        it remembers anything."""
+        stateful = {name: part for name, part in self.rewards.items() if hasattr(part, "state_dict")}
+        remembers = {"curriculum": self.curriculum} if self.curriculum.state_dict() else {}
+        return {"collector": self, **stateful, **remembers}
 
     def state_dict(self) -> dict[str, Any]:
         """Plain values: tasks requested so far, and the groups carried over."""

@@ -18,6 +18,7 @@ STAGE_OF = {
 }
 """Which stage takes a group's option, where not all do."""
 NEEDED = {"compare": ["compare.runs=[a,b]"], "data/code": ["data.path=x"], "prepare": ["prepare=arc"]}
+NEEDED["curriculum/manual"] = ["curriculum.steps=[10]"]
 FROM_PATH = ("dafny_backport", "dafny_check", "dafny_rows", "dafny_usable", "merge")
 NEEDED |= {f"prepare/{maker}": ["prepare.path=x"] for maker in FROM_PATH}
 NEEDED |= {f"benchmark/{name}": ["benchmark.path=x"] for name in ("ast_grep", "dafny_differential")}

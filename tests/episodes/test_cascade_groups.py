@@ -112,3 +112,21 @@ def test_a_gold_body_too_long_for_the_annotator_is_learned_from_by_nobody(two) -
     made.runner.players["annotator"] = replace(made.runner.players["annotator"], max_prompt_tokens=10)
     found = made.collect(0)
     assert found.groups == {} and made.environment.metrics(found.episodes)["cascade/failed_by/writer"] == 1.0
+
+
+@pytest.mark.parametrize("gold", [False, True])
+def test_the_curriculum_observes_the_tasks_by_the_first_role_that_answers(two, gold) -> None:
+    rollouts = collector(two, script, TWO, gold=gold).collect(0)
+    role = "annotator" if gold else "writer"
+    groups = rollouts.groups[role].sampled
+    seen = [(one.task, one.samples, one.successes) for one in rollouts.observations]
+    assert seen == [
+        (
+            group.completions[0].task.id,
+            sum(one.verdict.outcome != "no_verdict" for one in group.completions),
+            sum(one.correct for one in group.completions),
+        )
+        for group in groups
+    ]
+    picked = {episode.task.id for episode in rollouts.episodes}
+    assert {task for task, _, _ in seen} == picked and any(count for _, count, _ in seen)

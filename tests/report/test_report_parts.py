@@ -157,3 +157,22 @@ def test_the_accuracy_of_ppos_values_has_a_curve_of_its_own() -> None:
     rows = [{"step": step, "value/explained_variance": step / 10} for step in range(6)]
     assert "Accuracy of the values" in curve_charts(rows, [])
     assert other_charts(rows) == ("", 0)
+
+
+def test_a_curriculum_is_drawn(tmp_path):
+    with Tracker(tmp_path, Files()) as tracker:
+        for step in range(1, 9):
+            row = {"curriculum/band": step // 3, "curriculum/success_band_0": 0.7, "curriculum/success_band_1": 0.4}
+            row |= {"curriculum/mixed_groups": 0.5, "curriculum/effective_prompts": 4.0, "curriculum/pool": 0.25}
+            tracker.log(step, row)
+    rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    charts = Page(curve_charts(rows, [])).charts
+    assert {len(chart["series"]) for name, chart in charts.items() if "Success by difficulty band" in name} == {2}
+    for title in (
+        "Difficulty band",
+        "Tasks in the curriculum's pool",
+        "Groups with mixed rewards",
+        "Different tasks with",
+    ):
+        assert [name for name in charts if name.startswith(title)], title
+    assert other_charts(rows) == ("", 0), "none is drawn twice"

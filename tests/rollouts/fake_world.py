@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 
 from rlvr_exp.core.seeds import uniform
+from rlvr_exp.curriculum.base import Curriculum
 from rlvr_exp.curriculum.uniform import Uniform
 from rlvr_exp.episodes.environments.single_turn import SingleTurn
 from rlvr_exp.episodes.episode import POLICY
@@ -46,10 +47,16 @@ def _verdict(task: Task, key) -> Verdict:
     return Verdict("failed", bucket="wrong_answer", passed=1, total=2)
 
 
-def collector(asked: Sequence[Task], plan: BatchPlan, group_filter: GroupFilter, seed: int = 0) -> Collector:
+def collector(
+    asked: Sequence[Task],
+    plan: BatchPlan,
+    group_filter: GroupFilter,
+    seed: int = 0,
+    curriculum: Curriculum | None = None,
+) -> Collector:
     policy = SimpleNamespace(model=None, encode_prompt=lambda text: [ord(letter) for letter in text])
     domain = SimpleNamespace(task_prompt=lambda task: f"prompt {task.inputs}")
     runner = EpisodeRunner(SingleTurn(domain), {POLICY: Player(policy, None, 1000)}, None, fake_generate_and_verify)
     rules = {POLICY: RoleRules(group_filter, lambda total, tokens: total)}
     reward = Reward({"passed": AllPassed(weight=1.0)})
-    return Collector(runner, {POLICY: reward}, Uniform(asked, seed), asked, plan, rules, seed)
+    return Collector(runner, {POLICY: reward}, curriculum or Uniform(asked, seed), asked, plan, rules, seed)

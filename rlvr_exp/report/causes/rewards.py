@@ -30,7 +30,7 @@ HARDER = (
     "Where all pass from the first step, see whether the verifier is strict: +stage=validate."
 )
 EASIER = (
-    "Easier tasks (curriculum=ordered, data.path), more draws for each "
+    "Easier tasks (curriculum=staged, data.path), more draws for each "
     "(algorithm.group_size={option[algorithm.group_size]} now), supervised steps first (+stage=sft), or a reward that "
     "tells near misses apart."
 )

@@ -76,6 +76,8 @@ def replay_update(run: Path, step: int, context: RunContext) -> UpdateReplay:
     if changed := list(changed_initial_weights(check_sound(found).get("start", {}), initial_weights(config))):
         return UpdateReplay("", f"the run began from another model: {changed[0].what}")
     config.tracking = SCHEMAS[FILES]()
+    if hasattr(config.curriculum, "override"):
+        config.curriculum.override = manifest.override_after(run, int(found.name.partition("_")[2]))
     scratch = context.directory / "again"
     _prepare(run, found, scratch)
     part = UntilStep(scratch, step, context)

@@ -7,6 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from rlvr_exp.core.errors import GuardStop
+from rlvr_exp.curriculum.base import Observation
 from rlvr_exp.records.rollout_files import RolloutRow, write_rollouts
 from rlvr_exp.rollouts.collect import Collector, Rollouts
 from rlvr_exp.rollouts.distributed import all_reduce_counters
@@ -33,6 +34,7 @@ class RolloutFeed:
         row = environment.metrics(self._rollouts.episodes)
         if len(environment.roles) > 1:
             row |= credit_metrics(environment.name, self._rollouts.groups)
+        row |= teaching(self._rollouts.observations)
         self._metrics.append(row)
         return self._rollouts
 
@@ -62,7 +64,8 @@ class RolloutFeed:
             for name, value in reward.metrics().items()
         }
         collected = {f"collected/{name}": value for name, value in self._collector.metrics().items()}
-        return {**row, **collected, **normalizer, **all_reduce_counters(system_metrics(self._verifier))}
+        curriculum = {f"curriculum/{name}": value for name, value in self._collector.curriculum.metrics().items()}
+        return {**row, **collected, **curriculum, **normalizer, **all_reduce_counters(system_metrics(self._verifier))}
 
     def state_dict(self) -> dict[str, Any]:
         """Plain values: the data of the next row."""
@@ -81,6 +84,17 @@ def credit_metrics(name: str, groups: Mapping[str, Groups]) -> dict[str, float]:
             row[f"{name}/credit/{role}"] = fmean(one for each in paid for one in each)
             row[f"{name}/credit_spread/{role}"] = fmean(max(each) - min(each) if each else 0.0 for each in paid)
     return row
+
+
+def teaching(observations: Sequence[Observation]) -> dict[str, float]:
+    """The share of the sampled groups whose rewards vary, and how many different tasks these are of."""
+    if not observations:
+        return {}
+    mixed = [one.task for one in observations if one.mixed]
+    return {
+        "curriculum/mixed_groups": len(mixed) / len(observations),
+        "curriculum/effective_prompts": float(len(set(mixed))),
+    }
 
 
 def check_signal(learners: Mapping[str, RLLearner], done: int, wanted: int) -> None:
