@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from rlvr_exp.config.solutions import QUALITY
+
 REVERSED = "-"
 """Before a metric's name: its worst comes first."""
 
@@ -23,7 +25,7 @@ METRICS: dict[str, Metric] = {
     "difficulty": Metric("difficulty", True, "those of the hardest tasks first"),
 }
 DEFAULT = ("correct", "pairs_right", "size")
-ALLOWED = tuple(sign + name for name in METRICS for sign in ("", REVERSED))
+ALLOWED = QUALITY
 
 
 def order_by(quality: Sequence[str]) -> str:

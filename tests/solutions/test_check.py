@@ -17,7 +17,7 @@ TWICE += "passed, total, seconds, outputs, behaviour, syntax, size, operator, pa
 @pytest.mark.parametrize(
     ("words", "fault"),
     [
-        ("UPDATE solutions SET program = 'x = 1' WHERE number = 1", "task t: key and syntax and size of "),
+        ("UPDATE solutions SET program = 'x = 1 + 1' WHERE number = 1", "task t: key and syntax and size of "),
         ("UPDATE solutions SET behaviour = 'x' WHERE number = 1", "task t: behaviour of "),
         ("UPDATE solutions SET outputs = 'x'", "a row is no solution: Solution.outputs: a hash each"),
         ("UPDATE solutions SET passed = 9", "a row is no solution: Solution.verdict: 9 of 2 pairs right"),
