@@ -21,7 +21,7 @@ from rlvr_exp.config.optimizer import AdamW8bit
 from rlvr_exp.config.paths import PACKAGE
 from rlvr_exp.config.run import SAMPLES, Verify
 from rlvr_exp.config.schema import Config
-from rlvr_exp.config.solutions import LOOKS, Solutions
+from rlvr_exp.config.solutions import LOOKS, NEEDED, Solutions
 from rlvr_exp.config.stages import STAGE_GROUPS, reads
 from rlvr_exp.config.verifier import INSTALL_DAFNY, DafnyVerifierOptions
 from rlvr_exp.core.errors import InputError, InputProblem
@@ -150,7 +150,12 @@ def formatter_missing(infer: Infer) -> Iterator[MissingArtifact]:
 
 
 def _solutions(options: Solutions) -> Iterator[MissingArtifact]:
-    if options.action in LOOKS and not Path(options.path).exists():
+    name = NEEDED[options.action]
+    if not getattr(options, name):
+        allowed = {"path": "a store of solutions", "run": "a run directory", "input": "a file"}[name]
+        problem = InputProblem(f"solutions.{name}", "not given", "nothing", allowed, "", f"solutions.{name}=PATH")
+        yield MissingArtifact(problem, "", unusable=True)
+    elif options.action in LOOKS and not Path(options.path).exists():
         where, allowed = "solutions.path", "a store of solutions"
         yield MissingArtifact(InputProblem(where, "not there", options.path, allowed, "", "correct the path"), "")
     if options.input:

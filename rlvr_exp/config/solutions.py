@@ -20,6 +20,7 @@ USED_BY = {
 }
 """Options by the actions that read them."""
 NEEDED = {"import": "input", "merge": "input", "add": "run", **dict.fromkeys(LOOKS, "path")}
+"""What an action cannot do without."""
 
 
 @dataclass
@@ -61,7 +62,7 @@ class Solutions:
     """Most solutions of a task in a new store, half of them the best and half the most different; 0: 50."""
 
     def problems(self) -> list[InputProblem]:
-        return [*self._unused(), *self._missing(), *self._contradictions()]
+        return [*self._unused(), *self._contradictions()]
 
     def _unused(self) -> list[InputProblem]:
         empty = Solutions()
@@ -70,13 +71,6 @@ class Solutions:
             for name, actions in USED_BY.items()
             if (value := getattr(self, name)) != getattr(empty, name) and self.action not in actions
         ]
-
-    def _missing(self) -> list[InputProblem]:
-        name = NEEDED[self.action]
-        if getattr(self, name):
-            return []
-        allowed = {"path": "a store", "run": "a run directory", "input": "a file"}[name]
-        return [InputProblem(name, "not given", "nothing", allowed, "", f"solutions.{name}=PATH")]
 
     def _contradictions(self) -> list[InputProblem]:
         found = []
