@@ -107,10 +107,9 @@ def _grow(config: Config, context: RunContext, solutions: Iterable[Solution], to
         text = (
             f"{total} solutions: {counts['new']} new, {counts['duplicates']} duplicates, {counts['evicted']} left again"
         )
-        return f"{text}\n{as_text(store, Query(quality=store.keeping.quality, limit=LISTED))}", {
-            **counts,
-            "in_store": store.count(),
-        }
+        with store.snapshot():
+            held = as_text(store, Query(quality=store.keeping.quality, limit=LISTED))
+            return f"{text}\n{held}", {**counts, "in_store": store.count()}
 
 
 def _opened(config: Config) -> SolutionStore:

@@ -1,5 +1,6 @@
 """One file and several processes: two write while a third reads; a killed one leaves all that it had committed."""
 
+import itertools
 import os
 import signal
 import subprocess
@@ -7,12 +8,17 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from program import ENVIRONMENT
+from solution_samples import solutions
 
 from rlvr_exp.solutions.check import faults
 from rlvr_exp.solutions.keep import Keeping
+from rlvr_exp.solutions.record import Solution
 from rlvr_exp.solutions.store import Query, SolutionStore
 
 BATCH, PER_TASK = 20, 10_000
@@ -59,6 +65,30 @@ def test_two_that_write_to_the_same_tasks_stay_within_the_bound(tmp_path: Path) 
     assert [process.wait(timeout=120) for process in writers] == [0, 0]
     with SolutionStore(path) as store:
         assert Counter(one.task for one in store.find()) == {f"t{n}": 5 for n in range(7)} and faults(store) == []
+
+
+@settings(max_examples=40)  # Each commit waits for the disk.
+@given(st.lists(st.lists(solutions(), max_size=5), max_size=4), st.lists(solutions(), min_size=1, max_size=5))
+@pytest.mark.property(31)
+def test_whatever_was_committed_is_there_whole_after_a_kill(parts: list[list[Solution]], last: list[Solution]) -> None:
+    """A forked child commits the parts, and is killed inside the transaction of the last one."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "s"
+        if (child := os.fork()) == 0:
+            try:
+                store = SolutionStore(path, Keeping(PER_TASK))
+                for part in parts:
+                    store.add_many(part)
+                store._evict = lambda task: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[method-assign]
+                store.add_many(last)
+            finally:
+                os._exit(1)  # never back into the tests
+        assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+        expected: dict[str, Solution] = {}
+        for one in itertools.chain.from_iterable(parts):
+            expected.setdefault(one.key, one)
+        with SolutionStore(path) as store:
+            assert store.find() == list(expected.values()) and faults(store) == []
 
 
 @pytest.mark.property(31)

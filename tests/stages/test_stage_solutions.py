@@ -12,11 +12,12 @@ from program import ENVIRONMENT, PROGRAM
 from solution_samples import solution
 
 from rlvr_exp.config import compose
-from rlvr_exp.core.errors import GuardStop, InputError
+from rlvr_exp.core.errors import GuardStop, InputError, Interrupted
 from rlvr_exp.episodes.types import Completion, TokenCount
 from rlvr_exp.main import main
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.records.rollout_files import RolloutRow, write_rollouts
+from rlvr_exp.solutions import store as store_module
 from rlvr_exp.solutions.keep import Keeping
 from rlvr_exp.solutions.record import Solution, output_hash, to_row
 from rlvr_exp.solutions.store import Query, SolutionStore
@@ -160,6 +161,20 @@ def test_imitation_trains_on_what_was_exported(tmp_path: Path, tasks: dict[str, 
     done = subprocess.run([*PROGRAM, *words], env=ENVIRONMENT, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     assert json.loads((tmp_path / "sft" / "manifest.json").read_text())["imitation"]["examples"] == 40
+
+
+def test_a_stop_leaves_whole_batches_and_the_same_command_goes_on(
+    tmp_path: Path, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "BATCH", 2)
+    events: list[Any] = []
+    context = RunContext(tmp_path / "run", lambda event: events.append(event) or setattr(context, "interrupted", True))
+    words = ["+stage=solutions", "solutions.action=merge", f"solutions.path={tmp_path}/new", f"solutions.input={path}"]
+    with pytest.raises(Interrupted, match="stopped during merge"):
+        stage.run(compose(words).config, context)
+    assert context.metrics == {"new": 2, "duplicates": 0, "evicted": 0} and events[0]["total"] == 4
+    result, _ = go(tmp_path, "action=merge", f"path={tmp_path}/new", f"input={path}")
+    assert result.metrics == {"new": 2, "duplicates": 2, "evicted": 0, "in_store": 4}
 
 
 def test_a_sound_store_is_sound_and_a_damaged_one_stops(tmp_path: Path, path: Path) -> None:
