@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from solution_samples import solution, solutions
 
 from rlvr_exp.core.errors import GuardStop, InputError
+from rlvr_exp.solutions.file import create
 from rlvr_exp.solutions.keep import Keeping, distance, kept
 from rlvr_exp.solutions.ranking import ALLOWED
 from rlvr_exp.solutions.record import Solution, from_row, output_hash, to_row
@@ -215,6 +216,17 @@ def test_all_who_write_keep_alike(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="made to keep otherwise\n    got: 4 a task by size\n    allowed: 3 a task"):
         SolutionStore(tmp_path / "s", Keeping(4, ("size",)))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["s"], "nothing else is left beside it"
+
+
+def test_who_makes_it_second_leaves_the_store_of_the_first(tmp_path: Path) -> None:
+    """Two processes may both find that there is none."""
+    with SolutionStore(tmp_path / "s") as store:
+        store.add(solution())
+        create(tmp_path / "s", Keeping(3), "solutions.path")
+        assert store.find() == [solution()]
+    with SolutionStore(tmp_path / "s") as store:
+        assert store.find() == [solution()] and store.keeping == Keeping()
+    assert [one.name for one in tmp_path.iterdir()] == ["s"]
 
 
 def test_who_only_reads_cannot_write(tmp_path: Path) -> None:

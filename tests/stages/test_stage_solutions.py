@@ -4,6 +4,7 @@ import json
 import sqlite3
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,13 @@ from rlvr_exp.episodes.types import Completion, TokenCount
 from rlvr_exp.main import main
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.records.rollout_files import RolloutRow, write_rollouts
+from rlvr_exp.records.run_reader import RunReader
 from rlvr_exp.solutions import store as store_module
 from rlvr_exp.solutions.keep import Keeping
 from rlvr_exp.solutions.record import Solution, output_hash, to_row
 from rlvr_exp.solutions.store import Query, SolutionStore
 from rlvr_exp.stages import solutions as stage
+from rlvr_exp.stages.shared.solved_rollouts import solved
 from rlvr_exp.tasks.arc.domain import Arc
 from rlvr_exp.tasks.base import Candidate, Task
 from rlvr_exp.verifiers.base import Verdict
@@ -205,6 +208,15 @@ def test_a_file_with_a_bad_line_changes_nothing(tmp_path: Path, line: Any, messa
     with pytest.raises(InputError) as stop:
         go(tmp_path, "action=import", f"path={tmp_path}/s", f"input={tmp_path}/in.jsonl")
     assert message in str(stop.value) and not (tmp_path / "s").exists()
+
+
+def test_what_passed_on_a_task_with_hidden_outputs_is_not_added(
+    finished: Path, tasks: dict[str, list[Task]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    domain, task = Arc(), tasks["train"][0]
+    hidden = replace(task, inputs=replace(task.inputs, hidden=True))
+    monkeypatch.setattr(domain, "splits", lambda: {"train": [hidden]})
+    assert list(solved(RunReader(finished), domain)) == [None] * 4
 
 
 def test_data_that_are_not_the_runs_are_refused(tmp_path: Path, finished: Path) -> None:
