@@ -24,6 +24,17 @@ SAME = [
     ("def f(g):\n    return [(y := x) for x in g] + [y]", "def f(g):\n    return [(b := a) for a in g] + [b]"),
     ("x = u'a'", "x = 'a'"),
 ]
+NONLOCAL = """
+def f():
+    n = 0
+    m = 0
+    def h():
+        nonlocal {}
+        {} = 1
+        {} = 2
+    h()
+    return n
+"""
 OTHERS = [
     ("def f(a): return a + 1", "def f(a): return a + 2"),
     ("def f(a): return a.x", "def f(a): return a.y"),
@@ -36,6 +47,7 @@ OTHERS = [
     ("def f(a, b=None): return a", "def f(a=None, b=None): return a"),
     ("def f(a, *, b, c=1): return a", "def f(a, *, b=1, c): return a"),
     ("def f(g):\n    x = 1\n    return [x for y in g]", "def f(g):\n    x = 1\n    return [y for y in g]"),
+    (NONLOCAL.format("n, m", "n", "m"), NONLOCAL.format("m, n", "m", "n")),
     ("def solve(", "def solve( "),
     ("x = None", "x = ..."),
 ]
