@@ -18,7 +18,7 @@ LEVELS = (
     {"config"},
     {"tasks", "sandbox"},
     {"verifiers"},
-    {"episodes"},
+    {"episodes", "solutions"},
     {"records"},
     {"report"},
     {"launch"},

@@ -99,6 +99,15 @@ class Quantization(Benchmark):
     """Tokens of the model."""
 
 
+@configures("rlvr_exp.benchmarks.solutions.measure")
+@dataclass
+class SolutionStore(Benchmark):
+    """Solutions that the store takes and finds in a second."""
+
+    rows: int = option(100_000, low=1000)
+    """Solutions in the store."""
+
+
 @configures("rlvr_exp.benchmarks.agreement.measure.measure")
 @dataclass
 class Agreement(Benchmark):

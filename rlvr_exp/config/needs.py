@@ -21,6 +21,7 @@ from rlvr_exp.config.optimizer import AdamW8bit
 from rlvr_exp.config.paths import PACKAGE
 from rlvr_exp.config.run import SAMPLES, Verify
 from rlvr_exp.config.schema import Config
+from rlvr_exp.config.solutions import LOOKS, NEEDED, Solutions
 from rlvr_exp.config.stages import STAGE_GROUPS, reads
 from rlvr_exp.config.verifier import INSTALL_DAFNY, DafnyVerifierOptions
 from rlvr_exp.core.errors import InputError, InputProblem
@@ -85,6 +86,8 @@ def _missing_artifacts(config: Config) -> Iterator[MissingArtifact]:
     if config.rescore is not None:
         yield from _rollouts("rescore.run", config.rescore.run)
         yield from _output("rescore.output", config.rescore.output)
+    if config.solutions is not None:
+        yield from _solutions(config.solutions)
     if config.replay is not None:
         yield from _rollouts("replay.run", config.replay.run)
     for run in config.compare.runs if config.compare is not None else ():
@@ -144,6 +147,32 @@ def formatter_missing(infer: Infer) -> Iterator[MissingArtifact]:
         command = "pip install ruff"
         remedy = f"{command}, or infer.format=false"
         yield MissingArtifact(InputProblem("infer.format", "ruff is not installed", "true", "", "", remedy), command)
+
+
+def _solutions(options: Solutions) -> Iterator[MissingArtifact]:
+    name = NEEDED[options.action]
+    if not getattr(options, name):
+        allowed = {"path": "a store of solutions", "run": "a run directory", "input": "a file"}[name]
+        problem = InputProblem(f"solutions.{name}", "not given", "nothing", allowed, "", f"solutions.{name}=PATH")
+        yield MissingArtifact(problem, "", unusable=True)
+    elif options.action in LOOKS and not Path(options.path).exists():
+        where, allowed = "solutions.path", "a store of solutions"
+        yield MissingArtifact(InputProblem(where, "not there", options.path, allowed, "", "correct the path"), "")
+    if options.input:
+        yield from _input("solutions.input", options.input)
+    if options.run:
+        yield from _rollouts("solutions.run", options.run)
+    folder = Path(options.output)
+    if (
+        options.form == "sft"
+        and options.output
+        and folder.exists()
+        and not (folder.is_dir() and not any(folder.iterdir()))
+    ):
+        what, allowed = "holds something", "a new or empty folder"
+        yield MissingArtifact(InputProblem("solutions.output", what, options.output, allowed), "")
+    elif options.form == "jsonl":
+        yield from _output("solutions.output", options.output)
 
 
 def _input(where: str, given: str) -> Iterator[MissingArtifact]:

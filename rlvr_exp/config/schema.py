@@ -20,6 +20,7 @@ from rlvr_exp.config.rescore import Replay, Rescore
 from rlvr_exp.config.roles import Role
 from rlvr_exp.config.run import Compare, Evaluate, Evaluation, Run, Validate, Verify
 from rlvr_exp.config.scheduler import Scheduler
+from rlvr_exp.config.solutions import Solutions
 from rlvr_exp.config.verifier import Cache, Sandbox, Verifier
 
 BY_TARGET = (curriculum, engine, environment, ppo, reward, tracking)
@@ -68,6 +69,8 @@ class Config:
     """Only under +stage=rescore."""
     replay: Replay | None = None
     """Only under +stage=replay."""
+    solutions: Solutions | None = None
+    """Only under +stage=solutions."""
     compare: Compare | None = None
     """Only under +stage=compare."""
     report: Report | None = None

@@ -74,6 +74,9 @@ STAGES: dict[str, Stage] = {
         ("model", "data", *JUDGES, "reward", "algorithm"),
         inherits=("data", "verifier", "sandbox", "reward", "algorithm", "model"),
     ),
+    "solutions": Stage(
+        "list, export, merge and check programs that were found for tasks", ("data",), inherits=("data",)
+    ),
     "compare": Stage("lay runs side by side: differing options and metrics"),
     "report": Stage("rewrite a run's report.html, with its diagnosis; of a killed run too", reported=False),
     "prepare": Stage("make data: embedded corpora, rows, checked and translated sets"),

@@ -12,6 +12,7 @@ from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.launch.baseline_check import baseline_problems
 from rlvr_exp.launch.data_check import data_problems
 from rlvr_exp.launch.resume import problem_before
+from rlvr_exp.launch.store_check import store_problems
 
 CHECKED_BY_BUILDING = ("reward", "tracking")
 """Nodes whose objects are light and report problems at construction."""
@@ -27,6 +28,7 @@ def preflight_problems(config: Config, fetchable: bool) -> Iterator[InputProblem
             yield from _problems_of(node)
     yield from data_problems(config)
     yield from baseline_problems(config)
+    yield from store_problems(config)
     if problem := problem_before(config):
         yield problem
     if config.parallel.strategy in SHARDING and find_spec("deepspeed") is None:

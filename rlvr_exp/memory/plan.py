@@ -14,6 +14,7 @@ from rlvr_exp.config.needs import EMBEDDED_MODELS, MissingArtifact, loads_weight
 from rlvr_exp.config.roles import of_role, role_names
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.select import Select, planned
+from rlvr_exp.config.solutions import GROWS, Solutions
 from rlvr_exp.config.stages import STAGES, reads
 from rlvr_exp.config.suited import Setting
 from rlvr_exp.launch.data_check import shown, splits_of
@@ -178,6 +179,9 @@ def _read(config: Config) -> Iterator[str]:
     for options in (config.rescore, config.replay):
         if options is not None:
             yield f"{options.run}/rollouts"
+    if config.solutions is not None:
+        options = config.solutions
+        yield from filter(None, (options.path, options.input, options.run and f"{options.run}/rollouts"))
     if config.report is not None:
         yield from (config.report.run, *config.report.beside)
 
@@ -190,6 +194,8 @@ def _written(config: Config) -> Iterator[str]:
     yield from WRITTEN
     if config.compare is not None:
         yield "compare.json, compare.md"
+    if config.solutions is not None:
+        yield from _written_of(config.solutions)
     if config.report is not None:
         yield f"{config.report.run}/report.html"
     if config.verify is not None:
@@ -215,3 +221,11 @@ def _written(config: Config) -> Iterator[str]:
         yield f"{config.rescore.output or 'rescored.jsonl'}, changed.jsonl, rescore.json, rescore.md"
     if config.replay is not None:
         yield "replay.json, replay.md"
+
+
+def _written_of(options: Solutions) -> Iterator[str]:
+    yield "solutions.md"
+    if options.action in GROWS:
+        yield options.path or "solutions.sqlite"
+    if options.action == "export":
+        yield options.output or {"jsonl": "solutions.jsonl", "sft": "sft/"}[options.form]

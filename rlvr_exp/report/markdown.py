@@ -12,6 +12,7 @@ TITLES = {
     "rescore": "Old verdicts against new ones",
     "replay": "Repeated against logged",
     "validate": "Whether tasks can be trusted",
+    "solutions": "Solutions",
     "benchmark": "Measured",
 }
 """Stages whose result is such a file, and its title on the page."""

@@ -1,0 +1,96 @@
+"""`benchmark=solutions`: how many solutions a second the store takes and finds, with real programs in a file on this disk.
+
+The programs are the golds of the embedded ARC corpus, each made new by a constant, spread over tasks until each is full.
+"""
+
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+from rlvr_exp.config import Config
+from rlvr_exp.records.context import RunContext
+from rlvr_exp.solutions.keep import Keeping
+from rlvr_exp.solutions.record import Solution, output_hash
+from rlvr_exp.solutions.store import BATCH, Query, SolutionStore
+from rlvr_exp.tasks.arc.domain import Arc
+from rlvr_exp.verifiers.base import Verdict
+
+PER_TASK, SINGLE, LOOKUPS, PAIRS = 50, 200, 2000, 4
+"""Solutions of a full task, of a transaction each, look-ups of a kind, and pairs of a task."""
+
+
+def measure(config: Config, context: RunContext) -> tuple[str, dict[str, float]]:
+    """Rates a second, and the size of the file."""
+    rows = config.benchmark.rows
+    path = context.directory / "solutions.sqlite"
+    with SolutionStore(path, Keeping(PER_TASK)) as store:
+        stream = made(rows)
+        first = list(islice(stream, min(rows, LOOKUPS)))
+        rates = {"insert": _timed(rows, lambda: _fill(store, first, stream, rows, context))}
+        keys, tasks = [one.key for one in first], [f"task {number}" for number in range(-(-rows // PER_TASK))]
+        rates |= _reading(store, keys, tasks)
+        rates["insert, duplicates"] = _timed(len(first), lambda: store.add_many(_again(first)))
+        rates["insert, full tasks"] = _timed(BATCH, lambda: store.add_many(made(BATCH, "later", len(tasks))))
+        rates["insert, a commit each"] = _timed(SINGLE, lambda: [store.add(one) for one in made(SINGLE, "single", 1)])
+        counts = {"rows": float(store.count()), "mb": _size(path) / 2**20}
+    lines = [f"| {name} | {rate:,.0f} |" for name, rate in rates.items()]
+    head = f"{rows:,} solutions of {len(tasks):,} tasks, a commit each {BATCH:,}, {counts['mb']:.0f} MB"
+    return "\n".join([head, "", "| | a second |", "| --- | --- |", *lines]), {**rates, **counts}
+
+
+def made(count: int, run: str = "first", tasks: int = 0) -> Iterator[Solution]:
+    """Solutions that are all different, in an order in which tasks take turns."""
+    golds = [str(task.gold) for task in islice(Arc().splits()["train"], 200)]
+    tasks = tasks or -(-count // PER_TASK)
+    for number in range(count):
+        right = number % (PAIRS + 1)
+        verdict = Verdict("passed", passed=PAIRS, total=PAIRS, seconds=0.01)
+        if right < PAIRS:
+            verdict = Verdict("failed", "wrong_answer", passed=right, total=PAIRS, seconds=0.01)
+        outputs = tuple(output_hash([[pair, number if pair >= right else 0]]) for pair in range(PAIRS))
+        program = f"{golds[number % len(golds)]}\nMADE = {run!r}, {number}\n"
+        place = number % tasks
+        yield Solution(f"task {place}", program, verdict, outputs, f"family {place % 20}", place / tasks, run=run)
+
+
+def _again(solutions: Sequence[Solution]) -> list[Solution]:
+    """New objects, whose hashes are computed as those of a process that found the same."""
+    return [Solution(one.task, one.program, one.verdict, one.outputs) for one in solutions]
+
+
+def _fill(
+    store: SolutionStore, first: list[Solution], rest: Iterator[Solution], total: int, context: RunContext
+) -> None:
+    for solutions in (first, rest):
+        for added in store.add_all(solutions):
+            context.progress(kind="phase", name="insert", done=min(total, added.new), total=total)
+
+
+def _reading(store: SolutionStore, keys: Sequence[str], tasks: Sequence[str]) -> dict[str, float]:
+    drawn = random.Random(0)
+    some = [drawn.choice(keys) for _ in range(LOOKUPS)]
+    of = [drawn.choice(tasks) for _ in range(LOOKUPS // 4)]
+    best, filtered = (
+        ("correct", "pairs_right", "size"),
+        Query(family="family 7", correct=True, quality=("size",), limit=10),
+    )
+    return {
+        "look-up by key": _timed(len(some), lambda: [store.get(key) for key in some]),
+        "a task's solutions, ranked": _timed(
+            len(of), lambda: [store.find(Query(task=one, quality=best)) for one in of]
+        ),
+        "best 10 of a family": _timed(10, lambda: [store.find(filtered) for _ in range(10)]),
+        "best 10 of all": _timed(3, lambda: [store.find(Query(quality=best, limit=10)) for _ in range(3)]),
+    }
+
+
+def _timed(count: int, work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return count / (time.perf_counter() - start)
+
+
+def _size(path: Path) -> int:
+    return sum(one.stat().st_size for one in path.parent.glob(f"{path.name}*"))

@@ -1,0 +1,130 @@
+"""A store of solutions: list, filter, export, import, add a run's, merge another, check. No model, no torch.
+
+What it did is `solutions.md`, and its counts are in the summary. Faults of a file that is read end with exit 2 before the
+store is touched; a store that a check finds wrong, with exit 3.
+"""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from rlvr_exp.config import Config, build
+from rlvr_exp.core.errors import GuardStop, InputError, InputProblem
+from rlvr_exp.core.files import write_text
+from rlvr_exp.records.context import RunContext, StageResult
+from rlvr_exp.records.run_reader import RunReader
+from rlvr_exp.solutions.arc_rows import write_folder
+from rlvr_exp.solutions.check import faults
+from rlvr_exp.solutions.record import Solution
+from rlvr_exp.solutions.rows import checked_rows, read_rows, write_rows
+from rlvr_exp.solutions.store import BATCH, Query, SolutionStore
+from rlvr_exp.solutions.summary import as_text, keeping_of, query_of
+from rlvr_exp.stages.shared.solved_rollouts import solved
+from rlvr_exp.tasks.arc.domain import Arc
+
+LISTED = 20
+"""Solutions of a list without `solutions.limit`."""
+FAULTS = 20
+"""Faults that are named in the message; solutions.md has all."""
+Done = tuple[str, dict[str, float]]
+
+
+def run(config: Config, context: RunContext) -> StageResult:
+    text, counts = ACTIONS[config.solutions.action](config, context)
+    _write(context, text)
+    context.progress(kind="note", text=text)
+    return StageResult(metrics=counts)
+
+
+def list_(config: Config, context: RunContext) -> Done:
+    with _opened(config) as store, store.snapshot():
+        query = query_of(config.solutions, LISTED)
+        return as_text(store, query), {"solutions": store.count(query), "in_store": store.count()}
+
+
+def export(config: Config, context: RunContext) -> Done:
+    options = config.solutions
+    with _opened(config) as store:
+        found = store.find(query_of(options))
+    if options.form == "sft":
+        return _export_sft(config, context, found)
+    target = Path(options.output or context.directory / "solutions.jsonl")
+    count = write_rows(target, found)
+    return f"{count} solutions: {target}", {"rows": count}
+
+
+def _export_sft(config: Config, context: RunContext, found: list[Solution]) -> Done:
+    domain = build(config.data)
+    if not isinstance(domain, Arc):
+        raise InputError(InputProblem("data", "rows for imitation are of ARC tasks", domain.name, "data=arc"))
+    target = Path(config.solutions.output or context.directory / "sft")
+    counts = write_folder(target, domain.splits(), found)
+    text = (
+        f"{counts['rows']} programs of {counts['tasks']} train tasks, {counts['left_out']} solutions left out: {target}"
+    )
+    return f"{text}\nimitated by +stage=sft data.path={target}", dict(counts)
+
+
+def check(config: Config, context: RunContext) -> Done:
+    with _opened(config) as store:
+        found = faults(store)
+        count = 0 if found else store.count()
+    if found:
+        _write(context, "\n".join(found))
+        more = f"\nand {len(found) - FAULTS} more" * (len(found) > FAULTS)
+        raise GuardStop("\n".join([f"{config.solutions.path} is damaged:", *found[:FAULTS]]) + more)
+    return f"{config.solutions.path}: {count} solutions, nothing is wrong", {"solutions": count}
+
+
+def import_(config: Config, context: RunContext) -> Done:
+    source = Path(config.solutions.input)
+    return _grow(config, context, read_rows(source), checked_rows(source))
+
+
+def add(config: Config, context: RunContext) -> Done:
+    found = solved(RunReader(Path(config.solutions.run)), build(config.data))
+    passed = [one for one in found if one is not None]  # all are read before the first is added
+    return _grow(config, context, passed, len(passed))
+
+
+def merge(config: Config, context: RunContext) -> Done:
+    with SolutionStore(Path(config.solutions.input), read_only=True, option="solutions.input") as other:
+        found = other.find()
+    return _grow(config, context, found, len(found))
+
+
+def _grow(config: Config, context: RunContext, solutions: Iterable[Solution], total: int) -> Done:
+    """Add to the store, which is made where there is none. A stop in between leaves whole batches; the same command again
+    finds them to be duplicates."""
+    path = Path(config.solutions.path or context.directory / "solutions.sqlite")
+    with SolutionStore(path, keeping_of(config.solutions)) as store:
+        counts = {"new": 0, "duplicates": 0, "evicted": 0}
+        for number, added in enumerate(store.add_all(solutions), 1):
+            counts = added._asdict()
+            context.metrics = counts
+            done = min(total, number * BATCH)
+            context.progress(kind="phase", name=config.solutions.action, done=done, total=total)
+        text = (
+            f"{total} solutions: {counts['new']} new, {counts['duplicates']} duplicates, {counts['evicted']} left again"
+        )
+        with store.snapshot():
+            held = as_text(store, Query(quality=store.keeping.quality, limit=LISTED))
+            return f"{text}\n{held}", {**counts, "in_store": store.count()}
+
+
+def _opened(config: Config) -> SolutionStore:
+    return SolutionStore(Path(config.solutions.path), read_only=True)
+
+
+def _write(context: RunContext, text: str) -> None:
+    write_text(context.directory / "solutions.md", text + "\n")
+
+
+ACTIONS: dict[str, Callable[[Config, RunContext], Any]] = {
+    "list": list_,
+    "export": export,
+    "check": check,
+    "import": import_,
+    "add": add,
+    "merge": merge,
+}

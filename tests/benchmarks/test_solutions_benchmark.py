@@ -1,0 +1,23 @@
+"""benchmark=solutions fills a store, finds in it, and says how fast."""
+
+from pathlib import Path
+
+from functions import measured
+
+from rlvr_exp.benchmarks.solutions import SINGLE, made
+from rlvr_exp.solutions.check import faults
+from rlvr_exp.solutions.store import BATCH, SolutionStore
+
+
+def test_the_rates_are_of_a_sound_store(tmp_path: Path) -> None:
+    text, metrics = measured(tmp_path, "solutions", "benchmark.rows=1000")
+    assert metrics["rows"] == 1000, "what came later took the places of others"
+    assert all(rate > 0 for rate in metrics.values()) and "| insert, full tasks |" in text
+    with SolutionStore(tmp_path / "solutions.sqlite", read_only=True) as store:
+        assert faults(store) == [] and store.count() == 1000
+
+
+def test_all_that_it_adds_are_different() -> None:
+    solutions = [*made(1000), *made(BATCH, "later", 20), *made(SINGLE, "single", 1)]
+    assert len({one.key for one in solutions}) == len(solutions)
+    assert {one.correct for one in solutions} == {True, False}
