@@ -26,21 +26,25 @@ def measure(config: Config, context: RunContext) -> tuple[str, dict[str, float]]
     rows = config.benchmark.rows
     path = context.directory / "solutions.sqlite"
     with SolutionStore(path, Keeping(PER_TASK)) as store:
-        stream = made(rows)
+        stream = synthetic_solutions(rows)
         first = list(islice(stream, min(rows, LOOKUPS)))
         rates = {"insert": _timed(rows, lambda: _fill(store, first, stream, rows, context))}
         keys, tasks = [one.key for one in first], [f"task {number}" for number in range(-(-rows // PER_TASK))]
         rates |= _reading(store, keys, tasks)
-        rates["insert, duplicates"] = _timed(len(first), lambda: store.add_many(_again(first)))
-        rates["insert, full tasks"] = _timed(BATCH, lambda: store.add_many(made(BATCH, "later", len(tasks))))
-        rates["insert, a commit each"] = _timed(SINGLE, lambda: [store.add(one) for one in made(SINGLE, "single", 1)])
+        rates["insert, duplicates"] = _timed(len(first), lambda: store.add_many(_duplicates(first)))
+        rates["insert, full tasks"] = _timed(
+            BATCH, lambda: store.add_many(synthetic_solutions(BATCH, "later", len(tasks)))
+        )
+        rates["insert, a commit each"] = _timed(
+            SINGLE, lambda: [store.add(one) for one in synthetic_solutions(SINGLE, "single", 1)]
+        )
         counts = {"rows": float(store.count()), "mb": _size(path) / 2**20}
     lines = [f"| {name} | {rate:,.0f} |" for name, rate in rates.items()]
     head = f"{rows:,} solutions of {len(tasks):,} tasks, a commit each {BATCH:,}, {counts['mb']:.0f} MB"
     return "\n".join([head, "", "| | a second |", "| --- | --- |", *lines]), {**rates, **counts}
 
 
-def made(count: int, run: str = "first", tasks: int = 0) -> Iterator[Solution]:
+def synthetic_solutions(count: int, run: str = "first", tasks: int = 0) -> Iterator[Solution]:
     """Solutions that are all different, in an order in which tasks take turns."""
     golds = [str(task.gold) for task in islice(Arc().splits()["train"], 200)]
     tasks = tasks or -(-count // PER_TASK)
@@ -55,7 +59,7 @@ def made(count: int, run: str = "first", tasks: int = 0) -> Iterator[Solution]:
         yield Solution(f"task {place}", program, verdict, outputs, f"family {place % 20}", place / tasks, run=run)
 
 
-def _again(solutions: Sequence[Solution]) -> list[Solution]:
+def _duplicates(solutions: Sequence[Solution]) -> list[Solution]:
     """New objects, whose hashes are computed as those of a process that found the same."""
     return [Solution(one.task, one.program, one.verdict, one.outputs) for one in solutions]
 

@@ -1,6 +1,7 @@
 """What curricula of difficulty bands share: how tasks are cut into bands, a share of easier tasks in every pick, success
 by band. Which band is the current one is the subclass's."""
 
+from abc import abstractmethod
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -47,9 +48,9 @@ class Banded(Curriculum, options.Bands):
         """(successes, samples) of the last groups of each band."""
 
     @property
+    @abstractmethod
     def band(self) -> int:
         """The current band, counted from 0."""
-        raise NotImplementedError
 
     def pick(self, offset: int, count: int) -> list[Task]:
         dealer, current = self._dealer, self._bands[self.band]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from functions import measured
 
-from rlvr_exp.benchmarks.solutions import SINGLE, made
+from rlvr_exp.benchmarks.solutions import SINGLE, synthetic_solutions
 from rlvr_exp.solutions.check import faults
 from rlvr_exp.solutions.store import BATCH, SolutionStore
 
@@ -18,6 +18,10 @@ def test_the_rates_are_of_a_sound_store(tmp_path: Path) -> None:
 
 
 def test_all_that_it_adds_are_different() -> None:
-    solutions = [*made(1000), *made(BATCH, "later", 20), *made(SINGLE, "single", 1)]
+    solutions = [
+        *synthetic_solutions(1000),
+        *synthetic_solutions(BATCH, "later", 20),
+        *synthetic_solutions(SINGLE, "single", 1),
+    ]
     assert len({one.key for one in solutions}) == len(solutions)
     assert {one.correct for one in solutions} == {True, False}

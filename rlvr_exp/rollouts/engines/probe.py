@@ -52,7 +52,7 @@ class Features:
         """For the manifest."""
         return asdict(self) | {"api": "chat" if self.chat else "completions"}
 
-    def told(self) -> Iterator[str]:
+    def limitations(self) -> Iterator[str]:
         """What of it a person should know, each a clause."""
         if self.why_text:
             yield f"prompts go as plain text, since it does not chat ({self.why_text})"

@@ -81,7 +81,7 @@ class ServerEngine(options.Server):
     def begin(self, note: Callable[[str], None]) -> Mapping[str, Any]:
         """Ask the server what it does; see rlvr_exp.rollouts.engines.probe. Raises InputError."""
         self.features = broadcast_object(self._probed() if rank() == 0 else self.features)
-        requests, said = self._counts["requests"], "; ".join(self.features.told())
+        requests, said = self._counts["requests"], "; ".join(self.features.limitations())
         note(f"{self.url} serves {self.features.model}{f': {said}' if said else ''} ({requests} requests of a probe)")
         return {"url": self.url, **self.features.section()}
 
