@@ -10,6 +10,7 @@ from rlvr_exp.inference.engine import Engine
 from rlvr_exp.inference.solution import Attempt
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.models.role_policies import acting
+from rlvr_exp.rollouts.engines.base import SamplingEngine
 from rlvr_exp.rollouts.run_episodes import EpisodeRunner
 from rlvr_exp.tasks.base import Domain
 from rlvr_exp.tasks.dafny.two_stage import TwoStage
@@ -33,8 +34,9 @@ class CascadeEngine(Engine):
         verifier: Verifier | None,
         domain: TwoStage,
         seed: int = 0,
+        engine: SamplingEngine | None = None,
     ):
-        super().__init__(policies[ANNOTATOR], options, limits[ANNOTATOR], verifier, domain.writer, seed)
+        super().__init__(policies[ANNOTATOR], options, limits[ANNOTATOR], verifier, domain.writer, seed, engine)
         self._policies, self._limits_of = policies, limits
         self._environment = Cascade(domain, Widths(attempts=options.max_attempts))
 

@@ -77,7 +77,7 @@ def run(config: Config, context: RunContext) -> StageResult:
             engine = Engine(policies[POLICY], config.infer, config.model, verifier, domain, config.seed, sampler)
         else:
             limits = {role: of_role(config, role).model for role in policies}
-            engine = CascadeEngine(policies, config.infer, limits, verifier, stages, config.seed)
+            engine = CascadeEngine(policies, config.infer, limits, verifier, stages, config.seed, sampler)
         target = Path(config.infer.output or context.directory / "answers.jsonl")
         with AnswerFile(target, _provenance(config, inputs, policies, sampler, description)) as out:
             manifest.update(
