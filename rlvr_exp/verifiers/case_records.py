@@ -38,11 +38,17 @@ class CaseRecords:
         self.next = 0
         """The first case without a report."""
         self._problem, self._closed = problem, False
+        self._outputs: list[Any] = [None] * len(problem.cases)
         try:
             for frame in frames(records):
                 self._take(wire.decode(frame))
         except ValueError as fault:
             self._note("runtime_error", f"its results are damaged: {fault}"[:_MAX_TEXT])
+
+    @property
+    def outputs(self) -> tuple[Any, ...]:
+        """The value of each case; None where none was returned."""
+        return tuple(self._outputs)
 
     def call(self, index: int) -> str:
         """A case in words: its input or its call."""
@@ -72,6 +78,7 @@ class CaseRecords:
     def _value(self, index: int, got: Any) -> None:
         problem, case = self._problem, self._problem.cases[index]
         rules = (problem.strict, problem.atol)
+        self._outputs[index] = got
         if isinstance(case, Case):
             right = equal(got, case.expected, *rules)
         else:

@@ -59,7 +59,7 @@ class NoVerdictGuard(Verifier):
     """
 
     def __init__(self, inner: Verifier, max_no_verdict_rate: float):
-        self._inner = inner
+        self.inner = inner
         self._rate = NoVerdictRate(inner.name, max_no_verdict_rate)
         self.name, self.version, self.row_format = inner.name, inner.version, inner.row_format
 
@@ -73,12 +73,12 @@ class NoVerdictGuard(Verifier):
 
     def submit(self, request: Request) -> Future[Verdict]:
         self._rate.check()
-        future = self._inner.submit(request)
+        future = self.inner.submit(request)
         future.add_done_callback(self._count)
         return future
 
     def verify(self, requests: Sequence[Request]) -> list[Verdict]:
-        verdicts = self._inner.verify(requests)
+        verdicts = self.inner.verify(requests)
         for verdict in verdicts:
             self._rate.count(verdict.outcome, verdict.log)
         if any(verdict.outcome == "no_verdict" for verdict in verdicts):
@@ -86,23 +86,23 @@ class NoVerdictGuard(Verifier):
         return verdicts
 
     def as_ready(self, requests: Iterable[Request], window: int = WINDOW) -> Iterator[tuple[int, Verdict]]:
-        for index, verdict in self._inner.as_ready(requests, window):
+        for index, verdict in self.inner.as_ready(requests, window):
             self._rate.count(verdict.outcome, verdict.log)
             yield index, verdict
             if verdict.outcome == "no_verdict":
                 self._rate.check()
 
     def tool(self) -> Mapping[str, str]:
-        return self._inner.tool()
+        return self.inner.tool()
 
     def metrics(self) -> Mapping[str, float]:
-        return self._inner.metrics()
+        return self.inner.metrics()
 
     def isolation(self) -> dict[str, Any]:
-        return self._inner.isolation()
+        return self.inner.isolation()
 
     def close(self) -> None:
-        self._inner.close()
+        self.inner.close()
 
     def _count(self, done: Future[Verdict]) -> None:
         if done.exception() is None:

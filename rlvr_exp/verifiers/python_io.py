@@ -34,6 +34,8 @@ from rlvr_exp.tasks.formats.python_io import Case, PythonProblem, StdinCase
 from rlvr_exp.verifiers.base import Request, Verdict
 from rlvr_exp.verifiers.case_records import CaseRecords
 from rlvr_exp.verifiers.engine import CachedVerifier, Judgement, VerificationJob
+from rlvr_exp.verifiers.execution import Execution, Executor
+from rlvr_exp.verifiers.futures import then
 
 HARNESS = "rlvr_exp.sandbox.harnesses.python.calls"
 _BUCKET_OF_END = {
@@ -49,7 +51,7 @@ _PACKED_BYTES = 64 << 20
 _KILLED = -9
 
 
-class PythonIO(CachedVerifier, options.PythonIO):
+class PythonIO(CachedVerifier, Executor, options.PythonIO):
     """Judges `PythonProblem`s.
 
     Args:
@@ -91,16 +93,21 @@ class PythonIO(CachedVerifier, options.PythonIO):
         return VerificationJob(content, Job(payload, limits), request)
 
     def start(self, work: VerificationJob) -> Future[Judgement]:
-        judgement: Future[Judgement] = Future()
+        problem = work.request.problem
+        return then(self._pool.submit(work.payload), lambda done: _judge(problem, done, _records(problem, done)))
 
-        def judge(done: Future[JobResult]) -> None:
-            try:
-                judgement.set_result(_judge(work.request.problem, done.result()))
-            except BaseException as fault:  # passed to whoever waits: raised in the pool's thread, nobody would see it
-                judgement.set_exception(fault)
+    def execute(self, request: Request) -> Future[Execution]:
+        prepared = self.prepare(request)
+        if isinstance(prepared, Verdict):
+            settled: Future[Execution] = Future()
+            settled.set_result(Execution(prepared, ()))
+            return settled
 
-        self._pool.submit(work.payload).add_done_callback(judge)
-        return judgement
+        def read(done: JobResult) -> Execution:
+            records = _records(request.problem, done)
+            return Execution(_judge(request.problem, done, records).verdict, records.outputs)
+
+        return then(self._pool.submit(prepared.payload), read)
 
     def tool(self) -> Mapping[str, str]:
         seen = {"packages": packages.digest()} if self.packages else {}
@@ -187,12 +194,15 @@ def _case_content(case: Case | StdinCase) -> tuple[Any, Any]:
     return (case.args, case.expected) if isinstance(case, Case) else (case.stdin, case.expected_stdout)
 
 
-def _judge(problem: PythonProblem, result: JobResult) -> Judgement:
+def _records(problem: PythonProblem, result: JobResult) -> CaseRecords:
+    return CaseRecords(problem, b"" if result.end == "unavailable" else result.records)
+
+
+def _judge(problem: PythonProblem, result: JobResult, records: CaseRecords) -> Judgement:
     total = len(problem.cases)
     if result.end == "unavailable":
         reason = result.log.decode(errors="replace")
         return Judgement(Verdict("no_verdict", total=total, log=f"no sandbox worker: {reason}"), cacheable=False)
-    records = CaseRecords(problem, result.records)
     # Killed by none of its limits: memory ran out, perhaps that of the machine.
     cacheable = result.reproducible and not (result.end == "exit" and result.status == _KILLED)
     # How far a flood of output came before it was stopped is chance.
