@@ -25,7 +25,7 @@ LEVELS = (
     {"rewards", "models", "curriculum"},
     {"rollouts"},
     {"algorithms"},
-    {"training"},
+    {"training", "self_play"},
     {"memory"},
     {"evaluation"},
     {"inference"},

@@ -8,6 +8,7 @@ from datasets import Dataset
 from trl import SFTConfig, SFTTrainer
 from trl.trainer.sft_trainer import DataCollatorForLanguageModeling
 
+from rlvr_exp.algorithms.examples import Example, Examples
 from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.stepped import Stepped
 from rlvr_exp.config import algorithm as options
@@ -16,31 +17,15 @@ from rlvr_exp.models.adapters import kept_precise
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.tasks.base import Domain, Task
 
-IGNORED = -100
-"""The label of a token without a loss."""
-
 
 class SFT(options.SFT):
-    def examples(self, policy: Policy, domain: Domain, tasks: Sequence[Task]) -> tuple[Dataset, dict[str, int]]:
-        """Token ids and labels of every task with a gold answer, and how many tasks were left out for which reason."""
-        rows, left_out = [], {"no gold answer": 0, "too long": 0}
-        for task in tasks:
-            gold = domain.gold_completion(task)
-            if gold is None:
-                left_out["no gold answer"] += 1
-                continue
-            prompt, answer = policy.encode_prompt(domain.task_prompt(task)), policy.encode_completion(gold)
-            if len(prompt) + len(answer) > self.max_sequence_tokens:
-                left_out["too long"] += 1
-                continue
-            rows.append({"input_ids": prompt + answer, "labels": [IGNORED] * len(prompt) + answer})
-        if not rows:
-            raise InputError(
-                InputProblem(
-                    "data", "no task can be imitated", str(left_out), remedy="data with gold answers, or a higher limit"
-                )
-            )
-        return Dataset.from_list(rows), {reason: count for reason, count in left_out.items() if count}
+    def examples(self, policy: Policy, domain: Domain, tasks: Sequence[Task]) -> Examples:
+        """Raises InputError where no task can be imitated."""
+        found = Examples(policy, domain, tasks, self.max_sequence_tokens)
+        if not len(found):
+            remedy = "data with gold answers, or a higher limit"
+            raise InputError(InputProblem("data", "no task can be imitated", str(found.left_out), remedy=remedy))
+        return found
 
     def trl_arguments(self) -> Mapping[str, Any]:
         return {
@@ -51,9 +36,10 @@ class SFT(options.SFT):
 
 
 class ImitationTrainer(Stepped, SFTTrainer):
-    """Imitates tokenised examples, given by their indices in `train`.
+    """Imitates tokenised examples.
 
     Args:
+        train: examples whose columns those to imitate have.
         args: an update's examples on this process are cut into passes of `per_device_train_batch_size`.
     """
 
@@ -77,16 +63,16 @@ class ImitationTrainer(Stepped, SFTTrainer):
                 optimizer=optimizer,
                 guard=guard,
             )
-        self._examples: Sequence[int] = ()
+        self._examples: Sequence[Example] = ()
 
-    def take(self, examples: Sequence[int]) -> Sequence[int]:
+    def take(self, examples: Sequence[Example]) -> Sequence[Example]:
         self._examples = examples
         return examples
 
     def passes(self) -> tuple[list[Mapping[str, Any]], Any]:
         size = self.args.per_device_train_batch_size
         parts = [self._examples[start : start + size] for start in range(0, len(self._examples), size)]
-        batches = (self.data_collator([self.train_dataset[index] for index in part]) for part in parts)
+        batches = (self.data_collator(list(part)) for part in parts)
         inputs, items = self.get_batch_samples(batches, len(parts), self.args.device)
         self.current_gradient_accumulation_steps = len(parts)
         return inputs, items

@@ -9,11 +9,13 @@ from rlvr_exp.config.cascade import Cascade
 from rlvr_exp.config.engine_checks import engine_problems
 from rlvr_exp.config.environment import SINGLE_TURN
 from rlvr_exp.config.model import has_adapter
+from rlvr_exp.config.parallel import SHARDING
 from rlvr_exp.config.prepare import DafnyCorpus, DafnyUsable
 from rlvr_exp.config.ranks import of_ranks
 from rlvr_exp.config.roles import of_role, role_problems
 from rlvr_exp.config.scheduler import schedule_problems
 from rlvr_exp.config.schema import Config
+from rlvr_exp.config.self_play import SelfPlay
 from rlvr_exp.config.stages import STAGES, reads
 from rlvr_exp.config.verifier import DafnyVerifierOptions
 from rlvr_exp.core.errors import InputProblem
@@ -61,6 +63,8 @@ def cross_check(config: Config) -> Iterator[InputProblem]:
     yield from schedule_problems(config.scheduler, getattr(config.algorithm, "max_steps", 0))
     if config.cascade is not None and config.algorithm is not None:
         yield from _of_cascade(config, config.cascade)
+    if config.self_play is not None:
+        yield from _of_self_play(config, config.self_play)
     yield from _of_learner(config)
     for role in config.roles:
         found = (replace(one, where=f"roles.{role}.{one.where}") for one in _of_learner(of_role(config, role)))
@@ -105,6 +109,17 @@ def _of_cascade(config: Config, cascade: Cascade) -> Iterator[InputProblem]:
         what, remedy = "the writer would have no step", f"algorithm.max_steps={2 * cascade.every_steps} or more"
         got = f"{cascade.every_steps} of {algorithm.max_steps} steps"
         yield InputProblem("cascade.every_steps", what, got, "fewer than algorithm.max_steps", "", remedy)
+
+
+def _of_self_play(config: Config, options: SelfPlay) -> Iterator[InputProblem]:
+    steps = getattr(config.algorithm, "max_steps", options.rounds)
+    if steps < options.rounds:
+        what, remedy = "a round would have no update", f"algorithm.max_steps={options.rounds} or more"
+        got = f"{options.rounds} rounds, {steps} steps"
+        yield InputProblem("self_play.rounds", what, got, "at most algorithm.max_steps", "", remedy)
+    if options.from_base and config.parallel.strategy in SHARDING:
+        what = "DeepSpeed holds weights of its own, which no round can go back from"
+        yield InputProblem("self_play.weights", what, "base", "last under ZeRO", "", "self_play.weights=last")
 
 
 def _waiting(algorithm: Any) -> Iterator[InputProblem]:

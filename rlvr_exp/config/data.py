@@ -49,6 +49,8 @@ class Arc(Data):
     seed: int = option(0, low=0)
     """Seed of the splits, the shuffle before `limit` and the choice of shots. Not the run's seed: all runs measure the
     same tasks."""
+    reorder: bool = True
+    """Imitation sees the pairs of a task in another order on each pass, any of them held back."""
     prompt: Prompt = field(default_factory=Prompt)
     """How a task is worded."""
 

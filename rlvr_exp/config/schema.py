@@ -20,6 +20,7 @@ from rlvr_exp.config.rescore import Replay, Rescore
 from rlvr_exp.config.roles import Role
 from rlvr_exp.config.run import Compare, Evaluate, Evaluation, Run, Validate, Verify
 from rlvr_exp.config.scheduler import Scheduler
+from rlvr_exp.config.self_play import SelfPlay
 from rlvr_exp.config.solutions import Solutions
 from rlvr_exp.config.verifier import Cache, Sandbox, Verifier
 
@@ -59,6 +60,8 @@ class Config:
     """Only under +stage=evaluate."""
     cascade: Cascade | None = None
     """Only under +stage=cascade."""
+    self_play: SelfPlay | None = None
+    """Only under +stage=self_play."""
     infer: Infer | None = None
     """Only under +stage=infer."""
     verify: Verify | None = None

@@ -58,6 +58,12 @@ STAGES: dict[str, Stage] = {
         module="reinforcement",
         shared=True,
     ),
+    "self_play": Stage(
+        "train a policy in rounds on tasks and programs that it makes itself",
+        (*ANSWERS, *UPDATES, "environment", "curriculum"),
+        algorithm=SFT,
+        shared=True,
+    ),
     "evaluate": Stage(
         "measure a policy: greedy and sampled pass@k with intervals", (*ANSWERS, "environment", "roles"), shared=True
     ),

@@ -1,14 +1,14 @@
 """Supervised fine-tuning on gold answers: check them, evaluate, train, evaluate. The policy ends at its best step
 (`run.select`)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from datasets import Dataset
 from trl import SFTConfig
 
 from rlvr_exp.algorithms.arguments import shared_arguments
+from rlvr_exp.algorithms.examples import Examples
 from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.sft import SFT, ImitationTrainer
 from rlvr_exp.config import build
@@ -29,6 +29,7 @@ from rlvr_exp.stages.shared.components import (
 from rlvr_exp.stages.shared.fit import Training, fit, open_tracker
 from rlvr_exp.stages.shared.held_out import evaluate_and_save, evaluate_before, held_out_success, selection
 from rlvr_exp.stages.shared.trial import on_trial
+from rlvr_exp.tasks.base import Task
 from rlvr_exp.training.loop import Measurement
 from rlvr_exp.training.sft_learner import GoldFeed, SFTLearner
 from rlvr_exp.training.step_clock import StepClock
@@ -36,7 +37,7 @@ from rlvr_exp.training.step_clock import StepClock
 
 def run(config, context: RunContext) -> StageResult:
     with open_tracker(config, context) as tracker, build_components(config, context) as components:
-        golds = golds_of(components, config, context)
+        golds = golds_of(components, config, context, training_tasks(components, config, context))
         if config.run.trial:
             return on_trial(
                 components, config, context, lambda clock: train(components, config, context, tracker, golds, clock)
@@ -49,23 +50,24 @@ def run(config, context: RunContext) -> StageResult:
     return StageResult(before=before, after=after, metrics=final | saved_role_rates(context.directory), steps=steps)
 
 
-def golds_of(components: RunComponents, config, context: RunContext) -> tuple[Dataset, Dataset]:
-    """The golds that are imitated and those of `dev`, tokenised: before the first evaluation, since a gold that does not pass
-    or cannot be imitated ends the run.
+def golds_of(
+    components: RunComponents, config, context: RunContext, tasks: Sequence[Task]
+) -> tuple[Examples, Examples]:
+    """The golds of training tasks and those of `dev`, tokenised: before the first evaluation, since golds that cannot be
+    imitated end the run.
 
     Raises:
-        InputError, GuardStop: as `training_tasks`; or no task can be imitated.
+        InputError: no task can be imitated.
     """
     algorithm, policy = build(config.algorithm), components.policy
     context.progress(kind="wait", name="prepare the golds")
-    examples, left_out = algorithm.examples(policy, components.domain, training_tasks(components, config, context))
+    examples = algorithm.examples(policy, components.domain, tasks)
     dev = split_tasks(components.domain, "dev")
     check_leakage(dev, components.held_out)  # what decides when to stop is not what success is measured on
     dev, _ = apart(components.domain, dev, components.held_out)
-    held_out, _ = algorithm.examples(policy, components.domain, dev)
-    manifest.update(
-        context.directory, imitation={"examples": len(examples), "held_out": len(held_out), "left_out": left_out}
-    )
+    held_out = algorithm.examples(policy, components.domain, dev)
+    counts = {"examples": len(examples), "held_out": len(held_out), "left_out": examples.left_out}
+    manifest.update(context.directory, imitation=counts)
     return examples, held_out
 
 
@@ -74,7 +76,7 @@ def train(
     config,
     context: RunContext,
     tracker: Tracker,
-    golds: tuple[Dataset, Dataset],
+    golds: tuple[Examples, Examples],
     clock: StepClock | None = None,
 ) -> tuple[int, dict[str, float]]:
     """Train on tokenised golds for the configured steps, or until a trial's clock ends them; returns the steps done and the
@@ -87,8 +89,8 @@ def train(
             policy,
             trainer_arguments(policy, config, algorithm, plan, Path(scratch)),
             build(config.optimizer).make(policy.model),
-            examples,
-            held_out,
+            examples.dataset,
+            held_out.dataset,
             NonFiniteGuard(config.run.guards.max_skipped),
         )
         learner = SFTLearner(POLICY, trainer, algorithm.eval_every_steps)
@@ -101,7 +103,7 @@ def train(
             policies=policy,
             learners={POLICY: learner},
             learning=lambda step: (POLICY,),
-            feed=GoldFeed(len(trainer.train_dataset), plan.sequences * config.parallel.world, config.seed),
+            feed=GoldFeed(examples, plan.sequences * config.parallel.world, config.seed),
             measurements=[
                 held_out_success(components, config, context, select),
                 Measurement(learner.due, held_out_loss),

@@ -6,6 +6,7 @@ Nothing here knows models, trainers or how a candidate is judged beyond naming t
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from random import Random
 from typing import Any
 
 from rlvr_exp.config import data as options
@@ -59,6 +60,8 @@ class Domain(options.Data, ABC):
     name: str
     problem_format: str = ""
     """The row format of its problems, where all data of the domain have the same; empty: it depends on the data."""
+    relabels: bool = False
+    """Whether `relabelled` ever makes a task."""
     stop_text: str = ""
     """What a completion ends with that `is_complete` accepts; empty: its end token alone ends it."""
 
@@ -86,6 +89,24 @@ class Domain(options.Data, ABC):
         """Keys of a task's content, whatever its id: two tasks with a key in common are the same task to who learned
         one of them. A domain without keys of its own has the words of the prompt."""
         return [content_hash(self.task_prompt(task).split())]
+
+    def fragments(self, task: Task) -> Sequence[Hashable]:
+        """The parts of a task that no self-made task may share with a held-out one. Finer than `contents`: a task that a
+        policy makes could else show it a part of what it is measured on."""
+        return self.contents(task)
+
+    def variant(self, task: Task, rng: Random) -> Task:
+        """The task in another form with the same gold, for imitation to see it anew on each pass; the task itself where the
+        domain has no such forms or was not asked for them."""
+        return task
+
+    def relabelled(self, task: Task, outputs: Sequence[Any]) -> Task | str:
+        """The task on the same inputs that has these outputs, without a gold; or why they make none.
+
+        Args:
+            outputs: what a program returned on each case of the task's problem.
+        """
+        raise NotImplementedError(f"{self.name} does not say how a task is relabelled")
 
     @abstractmethod
     def task_prompt(self, task: Task) -> str:

@@ -99,6 +99,16 @@ class Learner:
         # TRL renews a reference that follows the policy in a callback.
         trainer.callback_handler.on_step_end(trainer.args, trainer.state, trainer.control)
 
+    def restart(self, weights: Mapping[str, torch.Tensor]) -> None:
+        """Train from these weights with a new optimizer and a new schedule. Steps go on being counted. Not under DeepSpeed,
+        which holds weights of its own."""
+        trainer = self.trainer
+        trainer.accelerator.unwrap_model(trainer.model).load_state_dict(weights)
+        trainer.optimizer.optimizer.state.clear()
+        schedule = trainer.lr_scheduler.scheduler
+        schedule.last_epoch = -1
+        schedule.step()
+
     def end(self) -> None:
         """After the last update. Raises GuardStop where none was applied."""
         self.guard.check(self.steps, ended=True)

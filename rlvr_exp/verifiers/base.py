@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Any, Literal, Self
 
@@ -54,6 +54,9 @@ class Verdict:
     """Assertions that held, where the grader counts them."""
     own_assertions: int = 0
     """The assertions among them that only the candidate's own comparison decided."""
+    outputs: tuple[Any, ...] | None = field(default=None, compare=False, repr=False)
+    """What the candidate returned on each case, of a verifier that keeps it (rlvr_exp.verifiers.execution); never cached,
+    never written."""
 
     def __post_init__(self) -> None:
         if self.outcome not in OUTCOMES:

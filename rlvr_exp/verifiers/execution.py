@@ -3,11 +3,12 @@ read it; a verdict never does."""
 
 from abc import ABC, abstractmethod
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier
+from rlvr_exp.verifiers.futures import then
 
 
 @dataclass(frozen=True)
@@ -30,13 +31,39 @@ class Executor(ABC):
 
 
 def executor_of(verifier: Verifier, option: str) -> Executor:
-    """The executor behind a run's verifier.
+    """A run's verifier as an executor.
 
     Raises:
         InputError: its verdicts are all there is; `option` is what needs more.
     """
-    inner = getattr(verifier, "inner", verifier)
-    if isinstance(inner, Executor):
-        return inner
+    if isinstance(verifier, Executor) and isinstance(getattr(verifier, "inner", verifier), Executor):
+        return verifier
     what = "needs a verifier that runs programs and keeps what they return"
     raise InputError(InputProblem(option, what, verifier.name, "verifier=python_io"))
+
+
+class KeepsOutputs(Verifier):
+    """Judges by executing, so that its verdicts carry outputs; each distinct candidate of a problem is run once. It lives no
+    longer than the problems that it is given, and owns nothing.
+
+    Raises:
+        InputError: as `executor_of`.
+    """
+
+    def __init__(self, verifier: Verifier, option: str):
+        self._executor = executor_of(verifier, option)
+        self._known: dict[tuple[int, str | None], Future[Verdict]] = {}
+        self.name, self.version = verifier.name, verifier.version
+
+    def submit(self, request: Request) -> Future[Verdict]:
+        key = (id(request.problem), request.candidate.text)
+        if key not in self._known:
+            self._known[key] = then(self._executor.execute(request), _with_outputs)
+        return self._known[key]
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+
+def _with_outputs(found: Execution) -> Verdict:
+    return replace(found.verdict, outputs=found.outputs or None)

@@ -7,6 +7,7 @@ from typing import Any
 
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.verifiers.base import WINDOW, Request, Verdict, Verifier
+from rlvr_exp.verifiers.execution import Execution, Executor, executor_of
 
 MIN_VERDICTS = 20
 """The rate is taken over at least this many verdicts, so that one early fault does not end a run."""
@@ -48,7 +49,7 @@ class NoVerdictRate:
             )
 
 
-class NoVerdictGuard(Verifier):
+class NoVerdictGuard(Verifier, Executor):
     """Judges with `inner` and counts requests without a verdict; owns and closes it.
 
     Above the rate, `verify` and `as_ready` raise GuardStop as soon as they notice, and `submit` takes no further
@@ -77,17 +78,24 @@ class NoVerdictGuard(Verifier):
         future.add_done_callback(self._count)
         return future
 
+    def execute(self, request: Request) -> Future[Execution]:
+        """Of a verifier that is an `Executor`; counted like a verdict."""
+        self._rate.check()
+        future = executor_of(self.inner, "verifier").execute(request)
+        future.add_done_callback(self._count_execution)
+        return future
+
     def verify(self, requests: Sequence[Request]) -> list[Verdict]:
         verdicts = self.inner.verify(requests)
         for verdict in verdicts:
-            self._rate.count(verdict.outcome, verdict.log)
+            self._note(verdict)
         if any(verdict.outcome == "no_verdict" for verdict in verdicts):
             self._rate.check()
         return verdicts
 
     def as_ready(self, requests: Iterable[Request], window: int = WINDOW) -> Iterator[tuple[int, Verdict]]:
         for index, verdict in self.inner.as_ready(requests, window):
-            self._rate.count(verdict.outcome, verdict.log)
+            self._note(verdict)
             yield index, verdict
             if verdict.outcome == "no_verdict":
                 self._rate.check()
@@ -106,5 +114,11 @@ class NoVerdictGuard(Verifier):
 
     def _count(self, done: Future[Verdict]) -> None:
         if done.exception() is None:
-            verdict = done.result()
-            self._rate.count(verdict.outcome, verdict.log)
+            self._note(done.result())
+
+    def _count_execution(self, done: Future[Execution]) -> None:
+        if done.exception() is None:
+            self._note(done.result().verdict)
+
+    def _note(self, verdict: Verdict) -> None:
+        self._rate.count(verdict.outcome, verdict.log)

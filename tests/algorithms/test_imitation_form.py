@@ -5,7 +5,7 @@ from typing import Any, cast
 import pytest
 from own_models import own_tokenizer
 
-from rlvr_exp.algorithms.sft import IGNORED
+from rlvr_exp.algorithms.examples import IGNORED
 from rlvr_exp.config import build, compose
 from rlvr_exp.models.policy import Policy
 
@@ -18,7 +18,7 @@ def test_what_is_imitated_has_the_form_that_the_prompt_requests(style: str, open
     ends = (tokenizer.eos_token_id,)
     policy = Policy(cast(Any, None), tokenizer, ends, chat=True, thinking=False, max_tokens=5000, system="Be brief.")
     domain = build(config.data)
-    rows, _ = build(config.algorithm).examples(policy, domain, domain.splits()["train"])
+    rows = build(config.algorithm).examples(policy, domain, domain.splits()["train"])
     for row, task in zip(rows, domain.splits()["train"], strict=True):
         learned = [token for token in row["labels"] if token != IGNORED]
         assert learned[-1] == ends[0] and tokenizer.decode(learned[:-1]) == domain.gold_completion(task)

@@ -47,13 +47,15 @@ def run(folder: Path, options: dict[str, Any]) -> tuple:
     policy = fixed_batch.policy(folder / "policy")
     policy.tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     who, plan = build(config.algorithm), batch_plan(config)
-    domain = SimpleNamespace(task_prompt=lambda task: task.inputs, gold_completion=lambda task: task.gold)
-    rows, _ = who.examples(policy, domain, TASKS)
+    domain = SimpleNamespace(
+        task_prompt=lambda task: task.inputs, gold_completion=lambda task: task.gold, variant=lambda task, _: task
+    )
+    rows = who.examples(policy, domain, TASKS)
     args = trainer_arguments(policy, config, who, plan, folder / "scratch")
     descent = torch.optim.SGD(policy.model.parameters(), lr=1e-12)
-    made = ImitationTrainer(policy, args, descent, rows, rows, NonFiniteGuard())
+    made = ImitationTrainer(policy, args, descent, rows.dataset, rows.dataset, NonFiniteGuard())
     learner, losses = SFTLearner("policy", made, who.eval_every_steps), []
-    feed = GoldFeed(len(rows), plan.sequences, config.seed)
+    feed = GoldFeed(rows, plan.sequences, config.seed)
     with mock.patch.object(made, "training_step", wraps=made.training_step) as passes:
         driven(learner, feed.collect, after=lambda one: one.due(one.steps) and losses.append(one.held_out_loss()))
     return len(rows), passes.call_count, len(losses), learner.steps

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
-from rlvr_exp.algorithms.sft import IGNORED, ImitationTrainer
+from rlvr_exp.algorithms.examples import IGNORED
+from rlvr_exp.algorithms.sft import ImitationTrainer
 from rlvr_exp.config import build, compose
 from rlvr_exp.models.policy import load_policy
 from rlvr_exp.stages.sft import batch_plan, trainer_arguments
@@ -40,11 +41,11 @@ def batches(policy, tmp_path_factory):
         config = compose(words).config
         domain, algorithm = build(config.data), build(config.algorithm)
         tasks = domain.splits()["train"]
-        rows, left_out = algorithm.examples(policy, domain, tasks)
-        assert len(rows) == len(tasks) and not left_out
+        rows = algorithm.examples(policy, domain, tasks)
+        assert len(rows) == len(tasks) and not rows.left_out
         arguments = trainer_arguments(policy, config, algorithm, batch_plan(config), folder / role)
         descent = torch.optim.SGD(policy.model.parameters(), lr=0.1)
-        trainer = ImitationTrainer(policy, arguments, descent, rows, rows, NonFiniteGuard())
+        trainer = ImitationTrainer(policy, arguments, descent, rows.dataset, rows.dataset, NonFiniteGuard())
         return domain, tasks, rows, trainer.data_collator(list(rows))
 
     return {role: made(role) for role in ("writer", "annotator", "both")}

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TypeVar
+from random import Random
+from typing import Any, TypeVar
 
 from rlvr_exp.config import data as options
 from rlvr_exp.core.errors import InputError, InputProblem
@@ -23,6 +24,7 @@ from rlvr_exp.tasks.arc.grid import Grid
 from rlvr_exp.tasks.arc.load import SPLITS, load
 from rlvr_exp.tasks.arc.parse_program import extract
 from rlvr_exp.tasks.arc.puzzle import ENTRY_POINT, ArcPuzzle, ArcRecord
+from rlvr_exp.tasks.arc.relabel import grids_of, relabelled, reordered
 from rlvr_exp.tasks.base import Candidate, Domain, Task
 from rlvr_exp.tasks.completion import block_closes
 from rlvr_exp.tasks.embedded import embedded_content, embedded_sizes
@@ -38,6 +40,7 @@ class Arc(Domain, options.Arc):
 
     name = "arc"
     problem_format = "python_io"
+    relabels = True
 
     def __post_init__(self) -> None:
         self._source = Path(self.path) if self.path else EMBEDDED
@@ -56,6 +59,16 @@ class Arc(Domain, options.Arc):
         """Its pairs: whoever knows one of them knows a part of the task. None of the embedded tasks, whose splits have no
         pair in common."""
         return [] if self._source == EMBEDDED else pairs(task)
+
+    def fragments(self, task: Task) -> Sequence[Hashable]:
+        """Its grids."""
+        return grids_of(task)
+
+    def variant(self, task: Task, rng: Random) -> Task:
+        return reordered(task, rng) if self.reorder else task
+
+    def relabelled(self, task: Task, outputs: Sequence[Any]) -> Task | str:
+        return relabelled(task, outputs)
 
     def retry_prompt(self, task: Task, previous: str, feedback: str) -> str:
         if self.prompt.style != "bare":

@@ -1,0 +1,64 @@
+"""Programs with the tasks that they solve: those of the policy that failed their own, and golds tried on other tasks.
+
+A program is run a second time before it is kept: what returns other outputs then is no gold of anything.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from rlvr_exp.core.seeds import stream
+from rlvr_exp.self_play.found import Found, found, solving
+from rlvr_exp.self_play.hindsight import Hindsight
+from rlvr_exp.tasks.base import Candidate, Domain, Task
+from rlvr_exp.verifiers.base import Request
+from rlvr_exp.verifiers.execution import Executor
+
+UNSTABLE = "other outputs in a second run"
+
+
+def relabelled(failed: Iterable[Found], hindsight: Hindsight, kind: str) -> list[Found]:
+    """Of each failed program the task that it solves, where there is one."""
+    pairs = ((one, hindsight.task(one.host, one.outputs)) for one in failed)
+    return [solving(one, task, kind) for one, task in pairs if task is not None]
+
+
+def deterministic(rows: Sequence[Found], executor: Executor, hindsight: Hindsight) -> list[Found]:
+    """The rows whose programs return the same outputs again."""
+    again = [executor.execute(Request(one.host.problem, Candidate(one.solution.program))) for one in rows]
+    stable = [one for one, run in zip(rows, again, strict=True) if run.result().outputs == one.outputs]
+    hindsight.refused[UNSTABLE] += len(rows) - len(stable)
+    return stable
+
+
+class Transfer:
+    """Golds of other tasks of a family.
+
+    Args:
+        tasks: those with a gold take part.
+    """
+
+    def __init__(self, domain: Domain, tasks: Sequence[Task], executor: Executor, seed: int):
+        self._executor, self._seed = executor, seed
+        self._golds: dict[str, list[tuple[str, Candidate]]] = defaultdict(list)
+        for task in tasks:
+            gold = domain.gold_completion(task)
+            if gold is not None:
+                self._golds[task.family].append((task.id, domain.parse(gold, task)))
+
+    def tried(self, hosts: Sequence[Task], each: int, number: int) -> list[Found]:
+        """Golds run on each host, at most `each`, that a draw from (seed, round's number, host) picks; those that fail."""
+        drawn = [(host, one) for host in hosts for one in self._drawn(host, each, number)]
+        runs = [self._executor.execute(Request(host.problem, one)) for host, one in drawn]
+        pairs = ((host, one, run.result()) for (host, one), run in zip(drawn, runs, strict=True))
+        made = [
+            found(host, one.text or "", replace(run.verdict, outputs=None), run.outputs, "gold")
+            for host, one, run in pairs
+            if run.verdict.outcome == "failed" and run.outputs
+        ]
+        return made
+
+    def _drawn(self, host: Task, each: int, number: int) -> list[Candidate]:
+        others = [one for name, one in self._golds[host.family] if name != host.id and one.text is not None]
+        rng = stream(self._seed, "self_play", "transfer", number, host.id)
+        return rng.sample(others, min(each, len(others)))

@@ -1,0 +1,218 @@
+"""One round of self-play: tasks are sampled, answers verified, failed ones refined, programs relabelled with the tasks that
+they solve, and the rows chosen that are imitated.
+
+A function of the weights, the seed and the rounds before: a round that is made again is the same round. Writes nothing.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from rlvr_exp.config.self_play import HINDSIGHT, KINDS, SelfPlay
+from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.core.seeds import stream
+from rlvr_exp.curriculum.base import Curriculum, Observation
+from rlvr_exp.episodes.types import Completion
+from rlvr_exp.rollouts.distributed import broadcast_object, rank
+from rlvr_exp.self_play.answers import Answers, Ask, Progress
+from rlvr_exp.self_play.choose import Limits, chosen
+from rlvr_exp.self_play.found import Found, found
+from rlvr_exp.self_play.hindsight import Hindsight
+from rlvr_exp.self_play.measures import metrics_of
+from rlvr_exp.self_play.refine import candidates, corrections, prompt_after
+from rlvr_exp.self_play.refine import chosen as chosen_to_refine
+from rlvr_exp.self_play.relabel import Transfer, deterministic, relabelled
+from rlvr_exp.solutions.syntax import syntax_of
+from rlvr_exp.tasks.base import Domain, Task
+from rlvr_exp.verifiers.base import Verdict
+from rlvr_exp.verifiers.execution import Executor
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """A prompt of a round and its completions."""
+
+    prompt: str
+    completions: tuple[Completion, ...]
+
+
+@dataclass(frozen=True)
+class Round:
+    """What a round made."""
+
+    number: int
+    """Counted from 0."""
+    step: int
+    """Updates before it."""
+    found: tuple[Found, ...]
+    """Every program that was run."""
+    rows: Mapping[str, Sequence[Found]]
+    """What is imitated, by kind."""
+    sampled: tuple[Sampled, ...] = field(default=(), repr=False)
+    observations: tuple[Observation, ...] = field(default=(), repr=False)
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+
+class RoundMaker:
+    """
+    Args:
+        tasks: those that the curriculum picks from.
+        held_out: every task that anything is measured on.
+        run: names the run in the solutions that it finds.
+    """
+
+    def __init__(
+        self,
+        options: SelfPlay,
+        domain: Domain,
+        tasks: Sequence[Task],
+        held_out: Iterable[Task],
+        curriculum: Curriculum,
+        executor: Executor,
+        seed: int,
+        run: str,
+    ):
+        self.options, self.curriculum = options, curriculum
+        self._domain, self._tasks, self._seed, self.run = domain, tasks, seed, run
+        self._executor = executor
+        self.hindsight = Hindsight(domain, held_out, options.per_behaviour)
+        self._transfer = Transfer(domain, tasks, executor, seed)
+        self._asked = 0
+        self._refined: Counter[str] = Counter()
+
+    def make(self, number: int, step: int, answers: Answers, progress: Progress) -> Round:
+        """The next round, of tasks that the curriculum picks; it is shown how they went."""
+        self.hindsight.begin()
+        self.curriculum.begin(step)
+        tasks = self.curriculum.pick(self._asked, self.options.tasks or len(self._tasks))
+        self._asked += len(tasks)
+        sampled = self._sample(number, tasks, answers, progress)
+        observations = tuple(_observation(one) for one in sampled if one.completions)
+        self.curriculum.observe(observations)
+        seen = [program for one in sampled for program in self._programs(one.completions, step)]
+        for wave in range(self.options.refine):
+            drawn = self._refine(number, wave, seen, answers, progress)
+            sampled = [*sampled, *(one for _, one in drawn)]
+            seen += [
+                program
+                for parent, one in drawn
+                for program in self._programs(one.completions, step, "refined", parent.solution.key)
+            ]
+        rows = broadcast_object(self._rows(number, tasks, seen) if rank() == 0 else None)
+        self.keep(rows)
+        return Round(
+            number,
+            step,
+            tuple(seen),
+            rows,
+            tuple(sampled),
+            observations,
+            metrics_of(sampled, seen, rows, self.hindsight.refused),
+        )
+
+    def keep(self, rows: Mapping[str, Sequence[Found]]) -> None:
+        """No later round makes these rows again."""
+        self.hindsight.keep(row.solution.task for kind in HINDSIGHT for row in rows[kind])
+
+    def _sample(self, number: int, tasks: Sequence[Task], answers: Answers, progress: Progress) -> list[Sampled]:
+        asked = [
+            Ask(task, self._domain.task_prompt(task), self._keys(self.options.samples, number, task)) for task in tasks
+        ]
+        given = answers.to(asked, progress)
+        return [Sampled(one.prompt, own) for one, own in zip(asked, given, strict=True)]
+
+    def _refine(
+        self, number: int, wave: int, seen: Sequence[Found], answers: Answers, progress: Progress
+    ) -> list[tuple[Found, Sampled]]:
+        """Refine an answer of each task that is not solved: the answer, and what followed it."""
+        options, parents = self.options, []
+        for task, own in candidates(seen).items():
+            rng = stream(self._seed, "self_play", "refine", number, wave, task)
+            parent = chosen_to_refine(own, self._refined, options.exploit, rng)
+            self._refined[parent.solution.key] += 1
+            parents.append(parent)
+        asked = [
+            Ask(
+                one.host,
+                prompt_after(self._domain, one.host, one.text, one.solution.verdict),
+                self._keys(options.refine_samples, number, one.host, "refined", wave),
+            )
+            for one in parents
+        ]
+        given = answers.to(asked, progress)
+        return [
+            (parent, Sampled(one.prompt, own)) for parent, one, own in zip(parents, asked, given, strict=True) if own
+        ]
+
+    def _keys(self, count: int, number: int, task: Task, *more: Any) -> tuple[tuple[Any, ...], ...]:
+        return tuple((self._seed, "self_play", number, task.id, *more, index) for index in range(count))
+
+    def _programs(
+        self, completions: Sequence[Completion], step: int, operator: Any = "sampled", parent: str = ""
+    ) -> list[Found]:
+        """Each distinct program of a prompt's completions that was run to a verdict."""
+        distinct = {one.candidate.text: one for one in reversed(completions) if one.verdict.outputs is not None}
+        return [
+            found(
+                one.task,
+                one.candidate.text or "",
+                replace(one.verdict, outputs=None),
+                one.verdict.outputs or (),
+                operator,
+                one.text,
+                parent=parent,
+                run=self.run,
+                step=step,
+            )
+            for one in reversed(distinct.values())
+            if one.verdict.outcome in ("passed", "failed")
+        ]
+
+    def _rows(self, number: int, tasks: Sequence[Task], seen: Sequence[Found]) -> dict[str, Sequence[Found]]:
+        """What is imitated, by kind."""
+        options, made = self.options, dict[str, Sequence[Found]]()
+        if options.correct:
+            made["correct"] = [replace(one, kind="correct") for one in seen if one.correct and not _is_gold(one)]
+        if options.refined:
+            golds = {task.id: gold for task in tasks for gold in [self._gold(task)] if gold is not None}
+            made["refined"] = corrections(seen, golds, self._seed, number)
+        if options.relabelled:
+            made["relabelled"] = relabelled((one for one in seen if not one.correct), self.hindsight, "relabelled")
+        if options.transferred:
+            tried = self._transfer.tried(tasks, options.transfer, number)
+            made["transferred"] = relabelled(tried, self.hindsight, "transferred")
+        limits = Limits(options.choose, options.per_task, options.per_family, options.per_round)
+        rows = {kind: chosen(made.get(kind, ()), limits, self._seed, number) for kind in KINDS}
+        for kind in HINDSIGHT:
+            rows[kind] = deterministic(rows[kind], self._executor, self.hindsight)
+        return rows
+
+    def _gold(self, task: Task) -> Found | None:
+        gold = self._domain.gold_completion(task)
+        program = None if gold is None else self._domain.parse(gold, task).text
+        if program is None:
+            return None
+        expected = tuple(case.expected for case in task.problem.cases)
+        return found(task, program, Verdict("passed", passed=len(expected), total=len(expected)), expected, "gold")
+
+    def state_dict(self) -> dict[str, Any]:
+        """Plain values: how many tasks were picked, how often answers were refined."""
+        return {"asked": self._asked, "refined": dict(self._refined)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Raises InputError where the keys are other ones."""
+        if set(state) != {"asked", "refined"}:
+            got, remedy = ", ".join(sorted(state)) or "no keys", "resume with the version that wrote the checkpoint"
+            problem = InputProblem("state of RoundMaker", "has other keys", got, "asked, refined", remedy=remedy)
+            raise InputError(problem)
+        self._asked, self._refined = state["asked"], Counter(state["refined"])
+
+
+def _observation(one: Sampled) -> Observation:
+    judged = [each.correct for each in one.completions if each.verdict.outcome != "no_verdict"]
+    return Observation(one.completions[0].task.id, sum(judged), len(judged), 0 < sum(judged) < len(judged))
+
+
+def _is_gold(one: Found) -> bool:
+    return one.host.gold is not None and syntax_of(one.host.gold).hash == one.solution.syntax.hash

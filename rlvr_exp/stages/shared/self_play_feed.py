@@ -1,0 +1,150 @@
+"""Feeds a training run with rounds of self-play: a round is made before its first update, and its updates imitate gold and
+self-made rows in fixed shares."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rlvr_exp.algorithms.examples import Example, Examples
+from rlvr_exp.config.self_play import KINDS, SelfPlay
+from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.models.policy import Policy
+from rlvr_exp.records.rollout_files import RolloutRow, write_rollouts
+from rlvr_exp.rollouts.distributed import rank, shard
+from rlvr_exp.self_play.answers import Answers, Progress
+from rlvr_exp.self_play.pools import pool_of
+from rlvr_exp.self_play.rollouts import rollout_rows
+from rlvr_exp.self_play.round import Round, RoundMaker
+from rlvr_exp.self_play.round_file import Rows, read_rows, write_rows
+from rlvr_exp.solutions.store import SolutionStore
+from rlvr_exp.stages.shared.rollout_feed import teaching
+from rlvr_exp.tasks.base import Domain, Task
+from rlvr_exp.training.learner import Learner
+from rlvr_exp.training.mixture import Mixture, Pool
+
+GOLD = "gold"
+STATE = ("rounds", "metrics")
+
+
+@dataclass(frozen=True)
+class Imitation:
+    """How rows are imitated."""
+
+    policy: Policy
+    domain: Domain
+    gold: Examples
+    """The data's own."""
+    steps: int
+    """Updates of a round; the last round has what is left of the run's."""
+    batch_size: int
+    """Examples of an update on all processes."""
+    longest: int
+    """Tokens of the longest example."""
+    restart: Callable[[], None]
+    """Called before a round that trains from the weights that the run began with."""
+
+
+class SelfPlayFeed:
+    """
+    Args:
+        tasks: of training.
+        answers: makes what samples a round.
+        progress: makes what is shown of a round, by its name.
+    """
+
+    def __init__(
+        self,
+        options: SelfPlay,
+        maker: RoundMaker,
+        imitation: Imitation,
+        tasks: Sequence[Task],
+        answers: Callable[[], Answers],
+        seed: int,
+        directory: Path,
+        progress: Callable[[str], Progress],
+    ):
+        self._options, self._maker, self._imitation, self._answers = options, maker, imitation, answers
+        self._tasks = {task.id: task for task in tasks}
+        self._seed, self._directory, self._progress = seed, directory, progress
+        self._store = Path(options.solutions or directory / "solutions.sqlite")
+        self._rounds: list[Rows] = []
+        self._mixture: Mixture | None = None
+        self._made: Round | None = None
+        """The round of this step, until it is written."""
+        self._metrics: dict[str, float] = {}
+        """Of a round that no row of metrics has yet."""
+        self.rows: Sequence[RolloutRow] = ()
+        if rank() == 0:
+            self._learn_of_others()
+
+    def collect(self, step: int) -> list[Example]:
+        """This process's examples in a step, counted from 0."""
+        number = min(step // self._imitation.steps, self._options.rounds - 1)
+        self._made, self.rows = None, ()
+        if number == len(self._rounds):
+            self._begin(number, step)
+        if self._mixture is None:
+            self._mixture = self._mixed(number)
+        places = self._mixture.places(step - number * self._imitation.steps)
+        return [self._mixture.example(*place) for place in shard(places)]
+
+    def write(self, learners: Mapping[str, Learner]) -> None:
+        """Write what the round of this step sampled."""
+        if self._made is not None:
+            self.rows = rollout_rows(self._made)
+            write_rollouts(self._directory, self._made.step + 1, self.rows)
+
+    def metrics(self) -> dict[str, float]:
+        """Of the rounds since the last row."""
+        row, self._metrics = self._metrics, {}
+        return row
+
+    def state_dict(self) -> dict[str, Any]:
+        """Plain values; the rows of the rounds are in the run directory."""
+        return {"rounds": len(self._rounds), "metrics": self._metrics}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Raises InputError where the keys are other ones, or the file of a round is not as it was."""
+        if set(state) != set(STATE):
+            got, remedy = ", ".join(sorted(state)) or "no keys", "resume with the version that wrote the checkpoint"
+            problem = InputProblem("state of SelfPlayFeed", "has other keys", got, ", ".join(STATE), remedy=remedy)
+            raise InputError(problem)
+        self._rounds = [read_rows(self._directory, number, self._tasks) for number in range(state["rounds"])]
+        for rows in self._rounds:
+            self._maker.keep(rows)
+        self._metrics = dict(state["metrics"])
+
+    def _begin(self, number: int, step: int) -> None:
+        shown = self._progress(f"round {number + 1} of {self._options.rounds}")
+        made = self._made = self._maker.make(number, step, self._answers(), shown)
+        if number and self._options.from_base:
+            self._imitation.restart()
+        if rank() == 0:
+            write_rows(self._directory, number, made.rows)
+            self._keep(made)
+        self._rounds.append(made.rows)
+        self._mixture = None
+        self._metrics = {**made.metrics, **teaching(made.observations)}
+        self._metrics |= {f"curriculum/{name}": value for name, value in self._maker.curriculum.metrics().items()}
+
+    def _keep(self, made: Round) -> None:
+        """Add to the store what was found; after a kill in between they are duplicates."""
+        rows = [row.solution for kind in KINDS for row in made.rows[kind]]
+        with SolutionStore(self._store, option="self_play.solutions") as store:
+            for _ in store.add_all([*(one.solution for one in made.found), *rows]):
+                pass
+
+    def _learn_of_others(self) -> None:
+        """No task is made that another run has left in the store. What this run left there is known from its own rounds."""
+        with SolutionStore(self._store, option="self_play.solutions") as store:
+            words = "SELECT DISTINCT task FROM solutions WHERE operator = 'relabelled' AND run != ?"
+            self._maker.hindsight.keep(name for (name,) in store.rows(words, [self._maker.run]))
+
+    def _mixed(self, number: int) -> Mixture:
+        given = self._imitation
+        rows = {kind: [row for one in self._rounds[: number + 1] for row in one[kind]] for kind in KINDS}
+        made = {kind: pool_of(given.policy, given.domain, own, kind, given.longest) for kind, own in rows.items()}
+        pools: dict[str, Pool] = {GOLD: given.gold, **{kind: pool for kind, pool in made.items() if len(pool)}}
+        shares = {kind: getattr(self._options, kind) for kind in KINDS}
+        return Mixture(pools, shares, GOLD, given.batch_size, self._seed, "self_play", number)
