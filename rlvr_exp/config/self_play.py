@@ -33,7 +33,7 @@ class SelfPlay(Drawing):
     exploit: float = option(20.0, above=0)
     """The larger, the more an answer is refined for the pairs that it has right; REx's C."""
     transfer: int = option(2, low=0)
-    """Golds of other tasks of its family that are tried on each sampled task; 0: none."""
+    """Golds of kindred tasks, in ARC those of its family and shape, that are tried on each sampled task; 0: none."""
     relabelled: float = option(0.25, low=0, high=1)
     """Share of imitated rows that are programs of the policy with the task that they solve in hindsight; 0: none are made."""
     transferred: float = option(0.25, low=0, high=1)

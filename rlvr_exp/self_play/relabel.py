@@ -4,7 +4,7 @@ A program is run a second time before it is kept: what returns other outputs the
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 
 from rlvr_exp.core.seeds import stream
@@ -32,19 +32,19 @@ def deterministic(rows: Sequence[Found], executor: Executor, hindsight: Hindsigh
 
 
 class Transfer:
-    """Golds of other tasks of a family.
+    """Golds of kindred tasks.
 
     Args:
         tasks: those with a gold take part.
     """
 
     def __init__(self, domain: Domain, tasks: Sequence[Task], executor: Executor, seed: int):
-        self._executor, self._seed = executor, seed
-        self._golds: dict[str, list[tuple[str, Candidate]]] = defaultdict(list)
+        self._domain, self._executor, self._seed = domain, executor, seed
+        self._golds: dict[Hashable, list[tuple[str, Candidate]]] = defaultdict(list)
         for task in tasks:
             gold = domain.gold_completion(task)
             if gold is not None:
-                self._golds[task.family].append((task.id, domain.parse(gold, task)))
+                self._golds[domain.kin(task)].append((task.id, domain.parse(gold, task)))
 
     def tried(self, hosts: Sequence[Task], each: int, number: int) -> list[Found]:
         """Golds run on each host, at most `each`, that a draw from (seed, round's number, host) picks; those that fail."""
@@ -59,6 +59,6 @@ class Transfer:
         return made
 
     def _drawn(self, host: Task, each: int, number: int) -> list[Candidate]:
-        others = [one for name, one in self._golds[host.family] if name != host.id and one.text is not None]
+        others = [one for name, one in self._golds[self._domain.kin(host)] if name != host.id and one.text is not None]
         rng = stream(self._seed, "self_play", "transfer", number, host.id)
         return rng.sample(others, min(each, len(others)))

@@ -100,6 +100,10 @@ class Domain(options.Data, ABC):
         domain has no such forms or was not asked for them."""
         return task
 
+    def kin(self, task: Task) -> Hashable:
+        """A key that tasks share whose golds make sense on each other's inputs."""
+        return task.family
+
     def relabelled(self, task: Task, outputs: Sequence[Any]) -> Task | str:
         """The task on the same inputs that has these outputs, without a gold; or why they make none.
 

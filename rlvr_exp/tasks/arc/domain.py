@@ -24,7 +24,7 @@ from rlvr_exp.tasks.arc.grid import Grid
 from rlvr_exp.tasks.arc.load import SPLITS, load
 from rlvr_exp.tasks.arc.parse_program import extract
 from rlvr_exp.tasks.arc.puzzle import ENTRY_POINT, ArcPuzzle, ArcRecord
-from rlvr_exp.tasks.arc.relabel import grids_of, relabelled, reordered
+from rlvr_exp.tasks.arc.relabel import grids_of, input_shape, relabelled, reordered
 from rlvr_exp.tasks.base import Candidate, Domain, Task
 from rlvr_exp.tasks.completion import block_closes
 from rlvr_exp.tasks.embedded import embedded_content, embedded_sizes
@@ -67,6 +67,10 @@ class Arc(Domain, options.Arc):
     def variant(self, task: Task, rng: Random) -> Task:
         return reordered(task, rng) if self.reorder else task
 
+    def kin(self, task: Task) -> Hashable:
+        """Its family, and the shape of its inputs where they share one, which a program may have written down."""
+        return task.family, input_shape(task)
+
     def relabelled(self, task: Task, outputs: Sequence[Any]) -> Task | str:
         return relabelled(task, outputs)
 
@@ -79,7 +83,8 @@ class Arc(Domain, options.Arc):
         return extract(completion, ENTRY_POINT)
 
     def gold_completion(self, task: Task) -> str | None:
-        return task.gold if task.gold is None else wording.answer_of(task.gold, self.prompt)
+        """Without line ends after the program, as the embedded golds are."""
+        return None if task.gold is None else wording.answer_of(task.gold.rstrip("\n"), self.prompt)
 
     def is_complete(self, text: str) -> bool:
         """In words: with the fence that closes a block with the function; a bare program has its end token alone."""

@@ -52,6 +52,12 @@ def relabelled(task: Task, outputs: Sequence[Any]) -> Task | str:
     return replace(found, id=name, difficulty=score(found.inputs), gold=None, negatives=())
 
 
+def input_shape(task: Task) -> tuple[int, int] | None:
+    """Rows and columns of its inputs; None where they differ."""
+    shapes = {(len(case.args[0]), len(case.args[0][0])) for case in task.problem.cases}
+    return shapes.pop() if len(shapes) == 1 else None
+
+
 def grids_of(task: Task) -> list[Grid]:
     """Every grid of the task, inputs and outputs, those held back too."""
     cases = task.problem.cases
