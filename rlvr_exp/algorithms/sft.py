@@ -8,7 +8,7 @@ from datasets import Dataset
 from trl import SFTConfig, SFTTrainer
 from trl.trainer.sft_trainer import DataCollatorForLanguageModeling
 
-from rlvr_exp.algorithms.examples import Example, Examples
+from rlvr_exp.algorithms.examples import Example, Examples, length
 from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.stepped import Stepped
 from rlvr_exp.config import algorithm as options
@@ -71,7 +71,8 @@ class ImitationTrainer(Stepped, SFTTrainer):
 
     def passes(self) -> tuple[list[Mapping[str, Any]], Any]:
         size = self.args.per_device_train_batch_size
-        parts = [self._examples[start : start + size] for start in range(0, len(self._examples), size)]
+        ordered = sorted(self._examples, key=length)  # Examples of similar length are computed together.
+        parts = [ordered[start : start + size] for start in range(0, len(ordered), size)]
         batches = (self.data_collator(list(part)) for part in parts)
         inputs, items = self.get_batch_samples(batches, len(parts), self.args.device)
         self.current_gradient_accumulation_steps = len(parts)

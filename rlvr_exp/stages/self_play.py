@@ -2,6 +2,7 @@
 tasks that they solve, and it imitates a choice of them beside the data's golds; evaluated before and after."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,7 +13,7 @@ from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.sft import ImitationTrainer
 from rlvr_exp.config import build
 from rlvr_exp.config.self_play import HINDSIGHT
-from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.core.errors import InputError, InputProblem, Interrupted
 from rlvr_exp.episodes.episode import POLICY
 from rlvr_exp.evaluation.text_similarity import saved_role_rates
 from rlvr_exp.records.context import RunContext, StageResult
@@ -163,6 +164,7 @@ def answers_of(components: RunComponents, config) -> Answers:
 
 def shown(context: RunContext, name: str) -> Progress:
     def progress(done: int, total: int) -> None:
-        context.progress(kind="phase", name=name, done=done, total=total)
+        with suppress(Interrupted):  # The step ends first, with a checkpoint.
+            context.progress(kind="phase", name=name, done=done, total=total)
 
     return progress

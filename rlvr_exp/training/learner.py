@@ -104,8 +104,8 @@ class Learner:
         which holds weights of its own."""
         trainer = self.trainer
         trainer.accelerator.unwrap_model(trainer.model).load_state_dict(weights)
-        trainer.optimizer.optimizer.state.clear()
-        schedule = trainer.lr_scheduler.scheduler
+        trainer.optimizer.state.clear()
+        schedule = trainer.lr_scheduler
         schedule.last_epoch = -1
         schedule.step()
 

@@ -52,14 +52,19 @@ class KeepsOutputs(Verifier):
 
     def __init__(self, verifier: Verifier, option: str):
         self._executor = executor_of(verifier, option)
-        self._known: dict[tuple[int, str | None], Future[Verdict]] = {}
+        self._known: dict[tuple[int, str], Future[Verdict]] = {}
         self.name, self.version = verifier.name, verifier.version
 
     def submit(self, request: Request) -> Future[Verdict]:
+        if request.candidate.text is None:  # Each has a fault of its own.
+            return self._judged(request)
         key = (id(request.problem), request.candidate.text)
         if key not in self._known:
-            self._known[key] = then(self._executor.execute(request), _with_outputs)
+            self._known[key] = self._judged(request)
         return self._known[key]
+
+    def _judged(self, request: Request) -> Future[Verdict]:
+        return then(self._executor.execute(request), _with_outputs)
 
     def close(self) -> None:
         """Nothing to end."""

@@ -5,8 +5,8 @@ import json
 import pytest
 import torch
 
-from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.examples import IGNORED
+from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.sft import ImitationTrainer
 from rlvr_exp.config import build, compose
 from rlvr_exp.models.policy import load_policy

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from trajectories import held, without_machine
+from trajectories import held, solutions, without_machine
 
 from rlvr_exp.report import write_report
 
@@ -36,6 +36,8 @@ def every_file(run: Path) -> dict[str, Any]:
 
 
 def _content(path: Path) -> Any:
+    if path.suffix == ".sqlite":
+        return solutions(path)
     if path.name == "metrics.csv":
         with open(path, newline="") as rows:
             return [timeless(row) for row in csv.DictReader(rows)]

@@ -2,6 +2,7 @@
 trajectory."""
 
 import atexit
+import gzip
 import json
 import lzma
 import os
@@ -12,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -22,6 +24,7 @@ from program import ENVIRONMENT, PROGRAM
 
 from rlvr_exp.config.paths import PACKAGE
 from rlvr_exp.records.rollout_files import read_evaluation, read_rollouts, rollout_steps, to_row
+from rlvr_exp.solutions.store import SolutionStore
 
 HERE = Path(__file__).parent
 EMBEDDED = PACKAGE / "assets" / "arc"
@@ -80,10 +83,26 @@ STAGES = {
         "run.select.metric=reward/mean",
         "optimizer=muon",
     ],
+    "self_play": [
+        "+stage=self_play",
+        *SMALL,
+        *SELECT,
+        "data.limit=400",
+        "curriculum=learnability",
+        "algorithm.batch_size=16",
+        "algorithm.eval_every_steps=3",
+        "self_play.rounds=2",
+        "self_play.weights=base",
+        "self_play.tasks=12",
+        "self_play.samples=2",
+        "self_play.refine=1",
+        "self_play.refined=0.2",
+        "self_play.correct=0.1",
+    ],
 }
 """Each with much state: several updates per batch, a moving reference, replay, a normaliser, pending groups, dropout,
 the best so far, epochs that end within the run."""
-SAMPLING = {"grpo": 4, "ppo": 5, "sft": 4, "dapo": 3}
+SAMPLING = {"grpo": 4, "ppo": 5, "sft": 4, "dapo": 3, "self_play": 3}
 """A step in which completions are sampled, after the first checkpoint."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 """Signals that request a stop."""
@@ -125,12 +144,28 @@ Runner = Callable[..., int]
 """`program` or `forked`."""
 
 
+def kept_rows(path: Path) -> list[Any]:
+    """The rows of a round of self-play, without CPU times."""
+    rows = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
+    for row in rows:
+        del row["solution"]["seconds"]
+    return rows
+
+
+def solutions(path: Path) -> list[Any]:
+    """What a store holds, in its order, without CPU times."""
+    with SolutionStore(path, read_only=True) as store:
+        return [replace(one, verdict=replace(one.verdict, seconds=0.0)) for one in store.find()]
+
+
 def trace(run: Path) -> dict[str, Any]:
     """Everything of a run that another run with the same seed shares."""
     found: dict[str, Any] = {"metrics": rows(run)}
     found["rollouts"] = {step: read_rollouts(path) for step, path in rollout_steps(run).items()}
     for when in ("before", "after"):
         found[when] = read_evaluation(run, when)
+    found["rounds"] = {path.name: kept_rows(path) for path in sorted(run.glob("self_play/*"))}
+    found["solutions"] = {path.name: solutions(path) for path in run.glob("*.sqlite")}
     summary = json.loads((run / "summary.json").read_text())
     found["summary"] = {name: summary[name] for name in ("status", "steps", "before", "after")}
     found["links"] = {link: link_of(run, link) for link in ("latest", "best")}
