@@ -22,30 +22,34 @@ class Mixture:
     """
     Args:
         pools: by kind, none empty.
-        shares: of a batch, by kind; `rest` has what is left.
+        shares: of all examples, by kind; `rest` has what is left.
         rest: a kind of the pools.
     """
 
     def __init__(self, pools: Mapping[str, Pool], shares: Mapping[str, float], rest: str, batch_size: int, *key: Key):
-        self._pools, self._rest, self._batch_size, self._key = pools, rest, batch_size, key
-        self._shares = {kind: share for kind, share in shares.items() if kind in pools and kind != rest}
+        self._pools, self._batch_size, self._key = pools, batch_size, key
+        given = {kind: share for kind, share in shares.items() if kind in pools and kind != rest}
+        self._shares = {rest: 1 - sum(given.values()), **given}
         self._passes = {kind: Passes(len(pool), *key, kind) for kind, pool in pools.items()}
+        self._counts = [dict.fromkeys(self._shares, 0)]
+        """Examples of each kind before each step, as far as they are known."""
 
     def places(self, step: int) -> list[tuple[str, int, int]]:
-        """(kind, index, pass) of each example of a step, counted from 0: over all steps so far each kind has its share, up to
-        one example."""
-        begun, ended = self._counts(step), self._counts(step + 1)
+        """(kind, index, pass) of each example of a step, counted from 0."""
+        while len(self._counts) <= step + 1:
+            self._counts.append(self._after(len(self._counts) - 1))
+        begun, ended = self._counts[step], self._counts[step + 1]
         return [
-            (kind, *place)
-            for kind, passes in self._passes.items()
-            for place in passes.between(begun[kind], ended[kind])
+            (kind, *place) for kind in self._shares for place in self._passes[kind].between(begun[kind], ended[kind])
         ]
 
     def example(self, kind: str, index: int, number: int) -> Example:
         return self._pools[kind].variant(index, stream(*self._key, "form", kind, number, index))
 
-    def _counts(self, step: int) -> dict[str, int]:
-        """Examples of each kind before a step."""
-        every = step * self._batch_size
-        counts = {kind: int(every * share + 0.5) for kind, share in self._shares.items()}
-        return {**counts, self._rest: every - sum(counts.values())}
+    def _after(self, step: int) -> dict[str, int]:
+        """The counts after a step: one by one the kind that lacks most."""
+        counts = dict(self._counts[step])
+        for every in range(step * self._batch_size + 1, (step + 1) * self._batch_size + 1):
+            lacks = {kind: share * every - counts[kind] for kind, share in self._shares.items()}
+            counts[max(lacks, key=lambda kind: lacks[kind])] += 1
+        return counts
