@@ -111,6 +111,11 @@ def trains(stage: str) -> bool:
     return stage in STAGES and "optimizer" in STAGES[stage].reads
 
 
+def imitates(stage: str) -> bool:
+    """Whether a stage trains on answers and not on rewards."""
+    return stage in STAGES and STAGES[stage].algorithm is SFT
+
+
 def nodes(stage: str, choice: Any = None) -> frozenset[str]:
     """The nodes that a stage reads; `choice` is the target of its own group, whose schema says what it reads besides."""
     chosen = getattr(SCHEMAS.get(str(choice)), "reads", ())

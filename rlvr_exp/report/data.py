@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from rlvr_exp.config.stages import imitates
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.records.rollout_files import (
     EvalSample,
@@ -92,11 +93,12 @@ def evidence(run: RunData, golds: Mapping[str, str]) -> Evidence:
     """The evidence for the diagnosis; `golds` by task, as far as they are known."""
     last = int(run.metrics[-1]["step"] or 0) if run.metrics else 0
     rows = {when: as_rollouts(0 if when == "before" else last, answers) for when, answers in run.answers.items()}
+    taught = imitates(str(run.config.get("stage")))  # Its rollouts are no groups that a reward compares.
     measured = {when: count_step(found[0].step, found) for when, found in rows.items() if found}
     return Evidence(
         metrics=[_of_last_role(row) for row in run.metrics],
-        step_counts=run.step_counts,
-        rollouts=run.rollouts,
+        step_counts=() if taught else run.step_counts,
+        rollouts=() if taught else run.rollouts,
         before=measured.get("before"),
         after=measured.get("after"),
         measured=[row for found in rows.values() for row in found],

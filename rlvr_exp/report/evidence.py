@@ -10,7 +10,7 @@ from functools import cached_property
 from statistics import fmean, median
 from typing import Any
 
-from rlvr_exp.config.stages import trains
+from rlvr_exp.config.stages import imitates, trains
 from rlvr_exp.core.statistics import NORMAL, difference_error, wilson
 from rlvr_exp.records.rollout_files import RolloutRow
 from rlvr_exp.records.tracking import Row
@@ -79,6 +79,11 @@ class Evidence:
     @property
     def trains(self) -> bool:
         return trains(str(self.config.get("stage")))
+
+    @property
+    def imitates(self) -> bool:
+        """Answers are learned, and no rewards."""
+        return imitates(str(self.config.get("stage")))
 
     @property
     def steps(self) -> int:

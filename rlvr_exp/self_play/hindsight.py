@@ -10,7 +10,8 @@ from typing import Any
 
 from rlvr_exp.tasks.base import Domain, Task
 
-LEAK, KNOWN = "a part of a held-out task", "known already"
+LEAK, KNOWN = "leak", "known"
+"""Why a task is not kept: a part of it is in a held-out one; it was made before."""
 
 
 class Hindsight:

@@ -28,4 +28,4 @@ def metrics_of(
     if by_operator["refined"]:
         row["self_play/refined_success"] = fmean(one.correct for one in by_operator["refined"])
     row |= {f"self_play/rows_{kind}": float(len(own)) for kind, own in rows.items()}
-    return row | {f"self_play/refused_{reason.replace(' ', '_')}": float(count) for reason, count in refused.items()}
+    return row | {f"self_play/refused_{reason}": float(count) for reason, count in refused.items()}

@@ -14,7 +14,8 @@ from rlvr_exp.tasks.base import Candidate, Domain, Task
 from rlvr_exp.verifiers.base import Request
 from rlvr_exp.verifiers.execution import Executor
 
-UNSTABLE = "other outputs in a second run"
+UNSTABLE = "unstable"
+"""Other outputs in a second run."""
 
 
 def relabelled(failed: Iterable[Found], hindsight: Hindsight, kind: str) -> list[Found]:

@@ -175,7 +175,7 @@ def _rate_in_words(seen: Evidence) -> tuple[str, bool]:
     rates = [rate for _, rate in seen.column("learning_rate")]
     if not rates:
         return "", False
-    usual = usual_rate(int(seen.of_model("total") or 1), seen.option("stage") == "sft", seen.adapts)
+    usual = usual_rate(int(seen.of_model("total") or 1), seen.imitates, seen.adapts)
     large = seen.by_adam and max(rates) > TOO_HIGH * usual
     return f"The learning rate came to {max(rates):.3g}{', far past any in use' if large else ''}.", large
 

@@ -44,7 +44,7 @@ def _sharpened(seen: Evidence) -> Sign | None:
 
 def _untaught(seen: Evidence) -> Sign | None:
     """Supervised steps from a policy that wrote no programs: it was none before, either."""
-    if seen.config.get("stage") != "sft" or seen.after is None:
+    if not seen.imitates or seen.after is None:
         return None
     before, after = (
         share([one], methodcaller("unread", "parse", "truncated")) for one in (seen.before or seen.after, seen.after)
@@ -91,8 +91,7 @@ def _unusual(seen: Evidence) -> Sign | None:
         return None
     found = list(extremes(lambda node, name: seen.option(f"{node}.{name}")))
     if seen.by_adam and seen.of_model("total"):
-        imitates = seen.option("stage") == "sft"
-        found += far_rate(float(seen.option("optimizer.lr", 0.0)), seen.of_model("total"), imitates, seen.adapts)
+        found += far_rate(float(seen.option("optimizer.lr", 0.0)), seen.of_model("total"), seen.imitates, seen.adapts)
     return Sign(weight=Weight.HOLDS_BACK, facts={"first": found[0], "all": "; ".join(found)}) if found else None
 
 

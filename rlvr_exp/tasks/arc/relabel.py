@@ -16,8 +16,8 @@ from rlvr_exp.tasks.formats.python_io import Case
 
 LARGEST = 30
 """Rows and columns of the largest grid of ARC."""
-INVALID, CONSTANT, IDENTITY = "no grids", "one output for all inputs", "outputs that are the inputs"
-"""Why outputs make no task."""
+INVALID, CONSTANT, IDENTITY = "no_grids", "constant", "identity"
+"""Why outputs make no task: some are no grids, all are the same, each is its input."""
 
 
 def reordered(task: Task, rng: Random) -> Task:
