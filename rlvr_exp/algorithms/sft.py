@@ -19,10 +19,10 @@ from rlvr_exp.tasks.base import Domain, Task
 
 
 class SFT(options.SFT):
-    def examples(self, policy: Policy, domain: Domain, tasks: Sequence[Task]) -> Examples:
-        """Raises InputError where no task can be imitated."""
+    def examples(self, policy: Policy, domain: Domain, tasks: Sequence[Task], required: bool = True) -> Examples:
+        """Raises InputError where no task can be imitated and some are required."""
         found = Examples(policy, domain, tasks, self.max_sequence_tokens)
-        if not len(found):
+        if required and not len(found):
             remedy = "data with gold answers, or a higher limit"
             raise InputError(InputProblem("data", "no task can be imitated", str(found.left_out), remedy=remedy))
         return found
@@ -49,7 +49,7 @@ class ImitationTrainer(Stepped, SFTTrainer):
         args: SFTConfig,
         optimizer: torch.optim.Optimizer,
         train: Dataset,
-        held_out: Dataset,
+        held_out: Dataset | None,
         guard: NonFiniteGuard,
     ):
         with kept_precise(policy.model):

@@ -67,6 +67,11 @@ class SelfPlay(Drawing):
         return found
 
     @property
+    def without_golds(self) -> bool:
+        """There is something to imitate where the data have no golds."""
+        return self.relabelled > 0 or self.correct > 0
+
+    @property
     def from_base(self) -> bool:
         """Each round trains from the weights that the run began with."""
         return self.weights == "base"

@@ -73,6 +73,8 @@ def verifier_mismatch(name: str, needed: Collection[str]) -> InputProblem | None
 
 def _of_golds(config: Config, domain: Domain) -> Iterator[InputProblem]:
     imitates = reads(config, "optimizer") and isinstance(config.algorithm, SFT)
+    if config.self_play is not None and config.self_play.without_golds:
+        return
     if imitates and config.data.path and not any(map(domain.gold_completion, domain.splits()["train"])):
         remedy = "+stage=grpo, which needs none, or data with gold answers"
         yield InputProblem("data", "no task of split 'train' has a gold to imitate", config.data.path, "", "", remedy)

@@ -8,7 +8,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from rlvr_exp.algorithms.examples import Examples
+from datasets import Dataset
+
+from rlvr_exp.algorithms.examples import Examples, example
 from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.sft import ImitationTrainer
 from rlvr_exp.config import build
@@ -38,7 +40,7 @@ def run(config, context: RunContext) -> StageResult:
     with open_tracker(config, context) as tracker, build_components(config, context) as components:
         check_domain(components, config)
         tasks = training_tasks(components, config, context)
-        golds = golds_of(components, config, context, tasks)
+        golds = golds_of(components, config, context, tasks, required=not config.self_play.without_golds)
         if config.run.trial:
             return on_trial(
                 components,
@@ -89,8 +91,8 @@ def train(
             policy,
             trainer_arguments(policy, scheduled, build(scheduled.algorithm), plan, Path(scratch)),
             build(config.optimizer).make(policy.model),
-            golds[0].dataset,
-            golds[1].dataset,
+            golds[0].dataset if golds[0] else Dataset.from_list([example(policy, "", "")]),  # For its columns alone.
+            golds[1].dataset if golds[1] else None,
             NonFiniteGuard(config.run.guards.max_skipped),
         )
         learner = SFTLearner(POLICY, trainer, algorithm.eval_every_steps)
@@ -126,7 +128,7 @@ def train(
             feed=feed,
             measurements=[
                 held_out_success(components, config, context, select),
-                Measurement(learner.due, held_out_loss),
+                *([Measurement(learner.due, held_out_loss)] if golds[1] else []),
             ],
             select=select,
             shared=feed.metrics,

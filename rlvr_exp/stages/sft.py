@@ -51,21 +51,21 @@ def run(config, context: RunContext) -> StageResult:
 
 
 def golds_of(
-    components: RunComponents, config, context: RunContext, tasks: Sequence[Task]
+    components: RunComponents, config, context: RunContext, tasks: Sequence[Task], required: bool = True
 ) -> tuple[Examples, Examples]:
     """The golds of training tasks and those of `dev`, tokenised: before the first evaluation, since golds that cannot be
     imitated end the run.
 
     Raises:
-        InputError: no task can be imitated.
+        InputError: no task can be imitated, and some are required.
     """
     algorithm, policy = build(config.algorithm), components.policy
     context.progress(kind="wait", name="prepare the golds")
-    examples = algorithm.examples(policy, components.domain, tasks)
+    examples = algorithm.examples(policy, components.domain, tasks, required)
     dev = split_tasks(components.domain, "dev")
     check_leakage(dev, components.held_out)  # what decides when to stop is not what success is measured on
     dev, _ = apart(components.domain, dev, components.held_out)
-    held_out = algorithm.examples(policy, components.domain, dev)
+    held_out = algorithm.examples(policy, components.domain, dev, required)
     counts = {"examples": len(examples), "held_out": len(held_out), "left_out": examples.left_out}
     manifest.update(context.directory, imitation=counts)
     return examples, held_out

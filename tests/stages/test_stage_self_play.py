@@ -11,6 +11,7 @@ from program import ENVIRONMENT, PROGRAM
 from rlvr_exp.records.rollout_files import read_rollouts, rollout_steps
 from rlvr_exp.self_play.pools import solved_task
 from rlvr_exp.self_play.round_file import read_rows
+from rlvr_exp.solutions.arc_rows import row_of
 from rlvr_exp.solutions.check import faults
 from rlvr_exp.solutions.store import Query, SolutionStore
 from rlvr_exp.tasks.arc.domain import Arc
@@ -115,3 +116,17 @@ def test_data_that_cannot_be_relabelled_are_told(tmp_path: Path) -> None:
     done = program(tmp_path, "data=code", f"data.path={tmp_path}", "run.dir=run")
     assert done.returncode == 2, done.stdout + done.stderr
     assert "the domain does not say how a task is relabelled" in done.stdout + done.stderr
+
+
+def test_data_without_golds_are_learned_from_by_what_is_found(tmp_path: Path) -> None:
+    tasks = Arc(limit=400).splits()["train"][:120]
+    rows = [json.dumps(row_of(task, task.id, None)) for task in tasks]
+    (tmp_path / "data").mkdir()
+    for split, own in (("train", rows[:80]), ("dev", rows[80:100]), ("test", rows[100:])):
+        (tmp_path / "data" / f"{split}.jsonl").write_text("\n".join(own) + "\n")
+    words = [f"data.path={tmp_path}/data", "data.limit=0", "self_play.transfer=0", "self_play.transferred=0", "run.dir=run"]
+    done = program(tmp_path, *words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    metrics = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert metrics[0]["self_play/rows_relabelled"] > 0 and all(row["loss"] > 0 for row in metrics)
+    assert not any("held_out/loss" in row for row in metrics), "dev has no golds either"

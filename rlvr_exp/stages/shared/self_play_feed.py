@@ -8,7 +8,7 @@ from typing import Any
 
 from rlvr_exp.algorithms.examples import Example, Examples
 from rlvr_exp.config.self_play import KINDS, SelfPlay
-from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.core.errors import GuardStop, InputError, InputProblem
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.records.rollout_files import RolloutRow, write_rollouts
 from rlvr_exp.rollouts.distributed import rank, shard
@@ -25,6 +25,10 @@ from rlvr_exp.training.mixture import Mixture, Pool
 
 GOLD = "gold"
 STATE = ("rounds", "metrics")
+NOTHING = (
+    "there is nothing to imitate: the data have no golds, and no answer of the first round passed or made a task. Begin with "
+    "a policy that writes programs (+stage=sft), with more of self_play.tasks and self_play.samples, or with data with golds"
+)
 
 
 @dataclass(frozen=True)
@@ -145,6 +149,10 @@ class SelfPlayFeed:
         given = self._imitation
         rows = {kind: [row for one in self._rounds[: number + 1] for row in one[kind]] for kind in KINDS}
         made = {kind: pool_of(given.policy, given.domain, own, kind, given.longest) for kind, own in rows.items()}
-        pools: dict[str, Pool] = {GOLD: given.gold, **{kind: pool for kind, pool in made.items() if len(pool)}}
+        pools: dict[str, Pool] = {kind: pool for kind, pool in {GOLD: given.gold, **made}.items() if len(pool)}
+        if not pools:
+            raise GuardStop(NOTHING)
         shares = {kind: getattr(self._options, kind) for kind in KINDS}
-        return Mixture(pools, shares, GOLD, given.batch_size, self._seed, "self_play", number)
+        if GOLD not in pools:
+            shares = {kind: share / sum(shares[kind] for kind in pools) for kind, share in shares.items()}
+        return Mixture(pools, shares, next(iter(pools)), given.batch_size, self._seed, "self_play", number)
