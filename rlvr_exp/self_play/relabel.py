@@ -6,6 +6,7 @@ A program is run a second time before it is kept: what returns other outputs the
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from rlvr_exp.core.seeds import stream
 from rlvr_exp.self_play.found import Found, found, solving
@@ -47,13 +48,17 @@ class Transfer:
             if gold is not None:
                 self._golds[domain.kin(task)].append((task.id, domain.parse(gold, task)))
 
-    def tried(self, hosts: Sequence[Task], each: int, number: int) -> list[Found]:
-        """Golds run on each host, at most `each`, that a draw from (seed, round's number, host) picks; those that fail."""
+    def tried(self, hosts: Sequence[Task], each: int, number: int, **known: Any) -> list[Found]:
+        """Golds run on each host, at most `each`, that a draw from (seed, round's number, host) picks; those that fail.
+
+        Args:
+            known: further fields of their solutions.
+        """
         drawn = [(host, one) for host in hosts for one in self._drawn(host, each, number)]
         runs = [self._executor.execute(Request(host.problem, one)) for host, one in drawn]
         pairs = ((host, one, run.result()) for (host, one), run in zip(drawn, runs, strict=True))
         made = [
-            found(host, one.text or "", replace(run.verdict, outputs=None), run.outputs, "gold")
+            found(host, one.text or "", replace(run.verdict, outputs=None), run.outputs, "gold", **known)
             for host, one, run in pairs
             if run.verdict.outcome == "failed" and run.outputs
         ]

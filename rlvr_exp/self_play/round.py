@@ -25,6 +25,7 @@ from rlvr_exp.self_play.refine import chosen as chosen_to_refine
 from rlvr_exp.self_play.relabel import Transfer, deterministic, relabelled
 from rlvr_exp.solutions.syntax import syntax_of
 from rlvr_exp.tasks.base import Domain, Task
+from rlvr_exp.tasks.formats.python_io import expected_of
 from rlvr_exp.verifiers.base import Verdict
 from rlvr_exp.verifiers.execution import Executor
 
@@ -77,7 +78,9 @@ class RoundMaker:
         self._domain, self._tasks, self._seed, self.run = domain, tasks, seed, run
         self._executor = executor
         self.hindsight = Hindsight(domain, held_out, options.per_behaviour)
-        self._transfer = Transfer(domain, tasks, executor, seed)
+        self._transfer = Transfer(domain, tasks, executor, seed) if options.transferred else None
+        self._answered: set[str] = set()
+        """Keys of the answers that are imitated."""
         self._asked = 0
         self._refined: Counter[str] = Counter()
 
@@ -99,7 +102,7 @@ class RoundMaker:
                 for parent, one in drawn
                 for program in self._programs(one.completions, step, "refined", parent.solution.key)
             ]
-        rows = broadcast_object(self._rows(number, tasks, seen) if rank() == 0 else None)
+        rows = broadcast_object(self._rows(number, step, tasks, seen) if rank() == 0 else None)
         self.keep(rows)
         return Round(
             number,
@@ -114,6 +117,7 @@ class RoundMaker:
     def keep(self, rows: Mapping[str, Sequence[Found]]) -> None:
         """No later round makes these rows again."""
         self.hindsight.keep(row.solution.task for kind in HINDSIGHT for row in rows[kind])
+        self._answered.update(row.solution.key for row in rows["correct"])
 
     def _sample(self, number: int, tasks: Sequence[Task], answers: Answers, progress: Progress) -> list[Sampled]:
         asked = [
@@ -169,18 +173,19 @@ class RoundMaker:
             if one.verdict.outcome in ("passed", "failed")
         ]
 
-    def _rows(self, number: int, tasks: Sequence[Task], seen: Sequence[Found]) -> dict[str, Sequence[Found]]:
+    def _rows(self, number: int, step: int, tasks: Sequence[Task], seen: Sequence[Found]) -> dict[str, Sequence[Found]]:
         """What is imitated, by kind."""
         options, made = self.options, dict[str, Sequence[Found]]()
         if options.correct:
-            made["correct"] = [replace(one, kind="correct") for one in seen if one.correct and not _is_gold(one)]
+            new = [one for one in seen if one.correct and one.solution.key not in self._answered]
+            made["correct"] = [replace(one, kind="correct") for one in new if not _is_gold(one)]
         if options.refined:
             golds = {task.id: gold for task in tasks for gold in [self._gold(task)] if gold is not None}
             made["refined"] = corrections(seen, golds, self._seed, number)
         if options.relabelled:
             made["relabelled"] = relabelled((one for one in seen if not one.correct), self.hindsight, "relabelled")
-        if options.transferred:
-            tried = self._transfer.tried(tasks, options.transfer, number)
+        if self._transfer is not None:
+            tried = self._transfer.tried(tasks, options.transfer, number, run=self.run, step=step)
             made["transferred"] = relabelled(tried, self.hindsight, "transferred")
         limits = Limits(options.choose, options.per_task, options.per_family, options.per_round)
         rows = {kind: chosen(made.get(kind, ()), limits, self._seed, number) for kind in KINDS}
@@ -193,7 +198,7 @@ class RoundMaker:
         program = None if gold is None else self._domain.parse(gold, task).text
         if program is None:
             return None
-        expected = tuple(case.expected for case in task.problem.cases)
+        expected = tuple(map(expected_of, task.problem.cases))
         return found(task, program, Verdict("passed", passed=len(expected), total=len(expected)), expected, "gold")
 
     def state_dict(self) -> dict[str, Any]:

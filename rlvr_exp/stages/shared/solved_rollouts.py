@@ -11,7 +11,7 @@ from rlvr_exp.records.rollout_files import RolloutRow
 from rlvr_exp.records.run_reader import RunReader
 from rlvr_exp.solutions.record import Solution, output_hash
 from rlvr_exp.tasks.base import Domain, Task
-from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
+from rlvr_exp.tasks.formats.python_io import PythonProblem, expected_of
 
 
 def solved(reader: RunReader, domain: Domain) -> Iterator[Solution | None]:
@@ -41,9 +41,7 @@ def _outputs(task: Task) -> tuple[str, ...]:
     """Empty where not all are known."""
     if getattr(task.inputs, "hidden", False):
         return ()
-    return tuple(
-        output_hash(case.expected if isinstance(case, Case) else case.expected_stdout) for case in task.problem.cases
-    )
+    return tuple(output_hash(expected_of(case)) for case in task.problem.cases)
 
 
 def _solution(row: RolloutRow, task: Task, program: str, outputs: tuple[str, ...], run: str) -> Solution | None:

@@ -29,6 +29,11 @@ class StdinCase:
     expected_stdout: str
 
 
+def expected_of(case: Case | StdinCase) -> Any:
+    """What a right candidate returns on a case, or prints."""
+    return case.expected if isinstance(case, Case) else case.expected_stdout
+
+
 @dataclass(frozen=True)
 class PythonProblem:
     """A Python function, or a complete program, to write, judged on cases.
