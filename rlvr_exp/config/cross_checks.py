@@ -52,6 +52,11 @@ def cross_check(config: Config) -> Iterator[InputProblem]:
         yield InputProblem("data.usable", "proves golds with Dafny", "check", "check with verifier=dafny", "", remedy)
     if any(node is not None and node.cascade for node in (config.evaluate, config.infer)):
         yield from _data_of_cascade(config)
+    turns = getattr(config.environment, "_target_", SINGLE_TURN)
+    if reads(config, "evaluation") and config.evaluation.vote and reads(config, "environment") and turns != SINGLE_TURN:
+        what = "a second turn has seen what was expected, which a vote must not"
+        got, remedy = str(config.evaluation.vote), "environment=single_turn, or evaluation.vote=0"
+        yield InputProblem("evaluation.vote", what, got, "0 with several turns", "", remedy)
     if reads(config, "model") and config.model.random_weights and config.stage != "benchmark":
         what, remedy = "random weights are for benchmarks", "drop it, or +stage=benchmark"
         yield InputProblem("model.random_weights", what, f"+stage={config.stage}", "false", "", remedy)

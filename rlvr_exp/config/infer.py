@@ -6,6 +6,7 @@ from pathlib import Path
 
 from rlvr_exp.config.options import option
 from rlvr_exp.config.sampling import Drawing
+from rlvr_exp.config.voting import voted_metrics
 from rlvr_exp.core.errors import InputProblem
 
 STDIN = "-"
@@ -36,6 +37,9 @@ class Infer(Drawing):
     """Completions that a beam search keeps; 0: 4."""
     samples: int = option(1, low=1)
     """Best of n: so many completions an attempt, of which the first that passes is the answer, else the best score."""
+    vote: int = option(0, low=0)
+    """Also vote: outputs for each held-back input, at most so many, on which the sampled programs agree, weighted by the shown
+    pairs that they have right; hidden outputs are no obstacle; ARC allows 2; 0: no vote."""
     verify: bool = True
     """Judge answers by the verifier; without it they are only parsed and checked for syntax."""
     format: bool = False
@@ -65,6 +69,7 @@ class Infer(Drawing):
             *self.drawing_problems(),
             *self._of_decoding(),
             *self._of_judging(),
+            *self._of_vote(),
             *self._of_files(),
             *self._of_cascade(),
         ]
@@ -106,6 +111,23 @@ class Infer(Drawing):
             found.append(
                 InputProblem("samples", what, str(self.samples), f"1 to {self.width}", "", "a larger infer.beams")
             )
+        return found
+
+    @property
+    def voted(self) -> tuple[str, ...]:
+        """Names of the rates of the vote; none without one."""
+        return voted_metrics(self.samples, self.vote)
+
+    def _of_vote(self) -> list[InputProblem]:
+        if not self.vote:
+            return []
+        found, given = [], str(self.vote)
+        if not self.verify:
+            what = "programs vote by what they return, and without a verifier none is run"
+            found.append(InputProblem("vote", what, given, "0", "", "infer.verify=true"))
+        if self.max_attempts > 1:
+            what = "a retry has seen what was expected, which a vote must not"
+            found.append(InputProblem("vote", what, given, "0", "", "infer.max_attempts=1"))
         return found
 
     def _of_judging(self) -> list[InputProblem]:

@@ -7,6 +7,7 @@ from rlvr_exp.config.guards import Guards
 from rlvr_exp.config.options import option
 from rlvr_exp.config.sampling import Drawing
 from rlvr_exp.config.select import Select
+from rlvr_exp.config.voting import voted_metrics
 from rlvr_exp.core.errors import InputProblem
 
 
@@ -89,8 +90,16 @@ class Evaluation(Drawing):
     """Completions sampled for each task."""
     greedy: bool = True
     """Also answer greedily."""
+    vote: int = option(0, low=0)
+    """Answers that a held-back input may have by a vote of the sampled programs, weighted by the shown pairs that they have
+    right; ARC allows 2; 0: no vote."""
     batch_size: int = option(512, low=1)
     """Completions generated at once, all of a task's together."""
+
+    @property
+    def voted(self) -> tuple[str, ...]:
+        """Names of the rates of the vote; none without one."""
+        return voted_metrics(self.samples, self.vote)
 
     def problems(self) -> list[InputProblem]:
         return self.drawing_problems()

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
+from rlvr_exp.config.voting import read_voted
 from rlvr_exp.core.statistics import mean_interval, pass_at_k
 from rlvr_exp.episodes.types import Completion
 from rlvr_exp.records.rollout_files import EvalSample, Mode
@@ -71,19 +72,39 @@ def _count(samples: Sequence[Completion]) -> TaskCount:
 
 def task_values(results: Sequence[EvalSample], metric: str) -> dict[str, float]:
     """The metric of each task, for `pass_at_K` (sampled) or `pass_at_1_greedy`; of one role of a cascade with `ROLE/`
-    before it (see `of_role`).
+    before it (see `of_role`); for `voted_at_N` and `voted_at_N_top_A` whether the vote of its N samples had the right answer
+    to every held-back input first, or among the first A.
 
-    Tasks with fewer than K judged completions are absent: their estimate would be biased.
+    Tasks with fewer than K judged completions are absent: their estimate would be biased. So are tasks without a vote.
 
     Raises:
         ValueError: not a metric's name.
     """
+    if (vote := read_voted(metric)) is not None:
+        return _voted(results, *vote)
     match = re.fullmatch(r"(?:(writer|annotator)/)?pass_at_([1-9]\d*)(_greedy)?", metric)
     if match is None or (match[3] and match[2] != "1"):
-        raise ValueError(f"metric: got {metric!r}, allowed pass_at_K and pass_at_1_greedy, with writer/ or annotator/")
+        raise ValueError(
+            f"metric: got {metric!r}, allowed pass_at_K and pass_at_1_greedy, with writer/ or annotator/, voted_at_N and voted_at_N_top_A"
+        )
     k, mode = int(match[2]), "greedy" if match[3] else "sampled"
     counts = task_counts(of_role(results, match[1]) if match[1] else results, mode)
     return {task: pass_at_k(count.judged, count.passed, k) for task, count in counts.items() if count.judged >= k}
+
+
+def _voted(results: Iterable[EvalSample], samples: int, answers: int) -> dict[str, float]:
+    """1 where the vote solved the task with so many answers; of votes of so many samples that may have had as many answers."""
+    drawn: Counter[str] = Counter()
+    votes: dict[str, Mapping[str, int]] = {}
+    for one in results:
+        if one.mode == "sampled" and one.about is not None and "voted" in one.about:
+            drawn[one.completion.task.id] += 1
+            votes[one.completion.task.id] = one.about["voted"]
+    return {
+        task: float(0 < found["solved_with"] <= answers)
+        for task, found in votes.items()
+        if drawn[task] == samples and found["answers"] >= answers
+    }
 
 
 def of_role(results: Iterable[EvalSample], role: str) -> Iterator[EvalSample]:

@@ -6,6 +6,7 @@ the other tasks of its batch. Owns no verifier and writes no file.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -16,8 +17,9 @@ from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.episodes.environments.retry import Retry, rank, too_long
 from rlvr_exp.episodes.episode import POLICY, Draws, Episode
 from rlvr_exp.episodes.types import TokenCount, unsampled
+from rlvr_exp.evaluation.ballots import Voted, votes
 from rlvr_exp.inference.beams import Beams
-from rlvr_exp.inference.inputs import InferenceTask, from_row
+from rlvr_exp.inference.inputs import InferenceTask, check_vote, from_row
 from rlvr_exp.inference.scoring import logprob
 from rlvr_exp.inference.solution import Attempt, Solution
 from rlvr_exp.models.policy import Policy
@@ -31,6 +33,7 @@ from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.tasks.formats.candidates import fault_of, laid_out
 from rlvr_exp.tasks.formats.fields import Fault, Fields
 from rlvr_exp.verifiers.base import Direct, Request, Verdict, Verifier
+from rlvr_exp.verifiers.execution import executor_of
 
 
 class NullVerifier(Direct):
@@ -68,6 +71,7 @@ class Engine:
         self.policy, self.options, self.seed = policy, options, seed
         self._verifier, self._domain, self._limits = verifier or NullVerifier(), domain, limits
         self._judges = verifier is not None
+        self._executor = executor_of(self._verifier, "infer.vote") if options.vote else None
         beams = LocalEngine(Beams(options.width)) if options.decoding == "beam" else None
         self._generate = partial(generate_and_verify, engine=beams or engine)
         self._draws = Draws(seed, "infer", greedy=options.decoding == "greedy")
@@ -90,6 +94,12 @@ class Engine:
 
     def inference_task(self, task: InferenceTask | Task | Fields) -> InferenceTask:
         """A task with its domain. Raises InputError."""
+        item = self._with_domain(task)
+        if self._executor is not None:
+            check_vote([item])
+        return item
+
+    def _with_domain(self, task: InferenceTask | Task | Fields) -> InferenceTask:
         if isinstance(task, InferenceTask):
             return task
         if isinstance(task, Mapping):
@@ -114,9 +124,21 @@ class Engine:
                 runner.environment.reset(items[place].task, self._draws, range(self.options.samples))
                 for place in places
             ]
-            for place, episode in zip(places, runner.run(begun), strict=True):
-                found[place] = self._solution(items[place], episode)
+            ended = runner.run(begun)
+            voted = self._votes([items[place] for place in places], ended)
+            for place, episode, vote in zip(places, ended, voted, strict=True):
+                found[place] = replace(self._solution(items[place], episode), voted=vote)
         return [found[place] for place in range(len(items))]
+
+    def _votes(self, items: Sequence[InferenceTask], episodes: Sequence[Episode]) -> Sequence[Voted | None]:
+        """The votes of all completions; of tasks of one domain."""
+        if self._executor is None:
+            return [None] * len(items)
+        asked = [
+            (item.task, [turn.completion for turn in episode.turns])
+            for item, episode in zip(items, episodes, strict=True)
+        ]
+        return votes(self._executor, items[0].domain, asked, self.options.vote)
 
     def _runner(self, domain: Domain) -> EpisodeRunner:
         environment = Retry(domain, best=True, attempts=self.options.max_attempts)
@@ -184,4 +206,5 @@ def settings_of(options: Infer) -> dict[str, Any]:
         "format",
     )
     found = {name: getattr(options, name) for name in names}
-    return found | ({"beams": options.width} if options.decoding == "beam" else {})
+    found |= {"beams": options.width} if options.decoding == "beam" else {}
+    return found | ({"vote": options.vote} if options.vote else {})

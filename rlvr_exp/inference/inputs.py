@@ -14,12 +14,13 @@ All faults of a file are reported together, each with line and key; no task of s
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from rlvr_exp.config.names import suggest
 from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.launch.data_check import no_vote
 from rlvr_exp.tasks.arc.domain import Arc, to_task
 from rlvr_exp.tasks.arc.load import record_of
 from rlvr_exp.tasks.base import Domain, Task
@@ -114,6 +115,14 @@ def _entries(path: Path, shown: str) -> Iterator[tuple[str, dict[str, Any] | byt
 
 def tasks_of_domain(tasks: Iterable[Task], domain: Domain) -> list[InferenceTask]:
     return [InferenceTask(task.id, task, domain) for task in tasks]
+
+
+def check_vote(items: Iterable[InferenceTask]) -> None:
+    """Raises InputError where a task holds nothing back to vote on; names the first."""
+    other = next((item for item in items if not item.domain.holds_back), None)
+    if other is not None:
+        found = no_vote(other.domain, "infer.vote")
+        raise InputError(replace(found, got=f"task {other.id!r}, {found.got}"))
 
 
 def select_tasks(items: Sequence[InferenceTask], ids: Sequence[str], count: int) -> list[InferenceTask]:

@@ -5,6 +5,8 @@ from typing import Any
 
 from rlvr_exp.episodes.serialize import to_plain
 from rlvr_exp.episodes.types import Completion
+from rlvr_exp.evaluation.ballots import Voted
+from rlvr_exp.evaluation.vote import VotedAnswer
 from rlvr_exp.tasks.formats.fields import RowId
 from rlvr_exp.verifiers.base import Verdict
 
@@ -12,7 +14,7 @@ VERDICT = ("outcome", "bucket", "rule", "score", "passed", "total", "log")
 """Keys of a verdict in a row."""
 KEYS = (
     *("id", "text", "program", "formatted", "fault", *VERDICT),
-    *("attempt", "attempts", "sample", "tokens", "logprob", "truncated", "earlier"),
+    *("attempt", "attempts", "sample", "tokens", "logprob", "truncated", "earlier", "voted"),
 )
 """Keys of a row."""
 DECIMALS = 6
@@ -59,6 +61,9 @@ class Solution:
     """The same program formatted for a reader; None where that was not requested, or is not possible (see
     rlvr_exp.inference.layout). Never verified."""
 
+    voted: Voted | None = None
+    """The vote of all completions on the held-back inputs; None: there was none, or a program got no verdict."""
+
     @property
     def text(self) -> str | None:
         """The completion as it was drawn; None where the prompt was too long to sample."""
@@ -88,8 +93,24 @@ class Solution:
             "program": self.program,
             "logprob": None if self.logprob is None else round(self.logprob, DECIMALS),
             "earlier": [one.row() for one in self.earlier],
+            "voted": None if self.voted is None else vote_row(self.voted),
         }
         return {"id": self.id, **{name: _strict(found[name]) for name in KEYS[1:]}}
+
+
+def vote_row(voted: Voted) -> dict[str, Any]:
+    """A vote as JSON: `answers`, a list for each held-back input, and `solved_with`."""
+    answers = [[_answer(one) for one in of_input] for of_input in voted.answers]
+    return {"answers": answers, "solved_with": voted.solved_with}
+
+
+def _answer(one: VotedAnswer) -> dict[str, Any]:
+    facts = {"votes": one.votes, "shown_right": round(one.shown_right, DECIMALS), "weight": round(one.weight, DECIMALS)}
+    return {"output": _lists(one.output), **facts, "program": _strict(one.program)}
+
+
+def _lists(value: Any) -> Any:
+    return list(map(_lists, value)) if isinstance(value, tuple) else value
 
 
 def _strict(value: Any) -> Any:

@@ -1,10 +1,12 @@
 """Results for a person: a solution as text, many as rates and counts."""
 
+import json
 import textwrap
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rlvr_exp.config.voting import read_voted
 from rlvr_exp.core.statistics import mean_interval
 from rlvr_exp.evaluation.metrics import Rate
 
@@ -28,8 +30,16 @@ def readable(row: Mapping[str, Any]) -> str:
     shown = textwrap.indent("\n".join([*lines[:MOST_LINES], *more]), "    ")
     why = "" if row["outcome"] == "passed" else row["fault"] or row["log"] or ""
     first = next((line.strip() for line in why.splitlines() if line.strip()), "")
+    for number, answers in enumerate((row.get("voted") or {"answers": []})["answers"], 1):
+        parts_of = [_voted(f"held-back input {number}, answer {place}", one) for place, one in enumerate(answers, 1)]
+        shown = "\n".join([shown, *parts_of])
     head = f"{row['id']}: {', '.join(filter(None, parts))}"
     return "\n".join([head, shown, *([f"    -> {first[:300]}"] if first else [])])
+
+
+def _voted(where: str, answer: Mapping[str, Any]) -> str:
+    facts = f"{answer['votes']} votes, {answer['shown_right']:.0%} of what is shown is right"
+    return f"    {where} ({facts}): {json.dumps(answer['output'])}"
 
 
 class Summary:
@@ -40,6 +50,8 @@ class Summary:
         self._buckets: Counter[str] = Counter()
         self._solved: list[int] = []
         """For each task with a verdict the attempt that passed; 0: none did."""
+        self._votes: list[int] = []
+        """For each task with a vote and known outputs the fewest answers that solved it; 0: none did."""
         self._attempts = self._tokens = self._faults = 0
 
     def add(self, row: Mapping[str, Any]) -> None:
@@ -48,6 +60,8 @@ class Summary:
             self._buckets[row["bucket"] or row["rule"]] += 1
         if row["outcome"] not in (None, "no_verdict"):
             self._solved.append(row["attempt"] if row["outcome"] == "passed" else 0)
+        if row.get("voted") and row["voted"]["solved_with"] is not None:
+            self._votes.append(row["voted"]["solved_with"])
         self._attempts += row["attempts"]
         self._tokens += row["tokens"]
         self._faults += bool(row["fault"])
@@ -56,15 +70,15 @@ class Summary:
     def tasks(self) -> int:
         return self._outcomes.total()
 
-    def rates(self, attempts: int, samples: int) -> dict[str, Rate]:
-        """Share of the judged tasks that were solved within so many attempts; the last is the share solved at all."""
-        if not self._solved:
-            return {}
-        return {f"pass_at_attempt_{limit}": self._rate(limit, samples) for limit in range(1, attempts + 1)}
-
-    def _rate(self, limit: int, samples: int) -> Rate:
-        values = [float(0 < attempt <= limit) for attempt in self._solved]
-        return Rate(*mean_interval(values), n=len(values), samples=samples)
+    def rates(self, attempts: int, samples: int, voted: Sequence[str] = ()) -> dict[str, Rate]:
+        """Share of the judged tasks that were solved within so many attempts; the last is the share solved at all. Then the
+        rates `voted`, by name, of the tasks whose outputs are known."""
+        found = {}
+        if self._solved:
+            attempted = range(1, attempts + 1)
+            found = {f"pass_at_attempt_{limit}": _rate(self._solved, limit, samples) for limit in attempted}
+        votes = {name: read_voted(name) for name in voted if self._votes}
+        return found | {name: _rate(self._votes, vote[1], samples) for name, vote in votes.items() if vote}
 
     def metrics(self) -> dict[str, float]:
         """Counts; an outcome or a reason that did not occur is left out."""
@@ -83,3 +97,9 @@ class Summary:
         outcomes = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in self._outcomes.most_common())
         reasons = ", ".join(f"{name} {count}" for name, count in self._buckets.most_common())
         return f"{self.tasks} tasks: {outcomes or 'none'}{f'; {reasons}' if reasons else ''}"
+
+
+def _rate(solved: Sequence[int], limit: int, samples: int) -> Rate:
+    """Share of tasks solved with so many; 0 is not solved."""
+    values = [float(0 < one <= limit) for one in solved]
+    return Rate(*mean_interval(values), n=len(values), samples=samples)

@@ -14,8 +14,8 @@ from rlvr_exp.records import manifest
 from rlvr_exp.records.rollout_files import evaluation_path
 
 WHERE = "evaluate.baseline"
-MACHINE = ("evaluation.batch_size", "sandbox.workers")
-"""Options that change how fast an evaluation is and not its results."""
+NEUTRAL = ("evaluation.batch_size", "sandbox.workers", "evaluation.vote")
+"""Options that change no result that both runs have: how fast an evaluation is, what else is counted of the same answers."""
 
 
 def baseline_problems(config: Config) -> Iterator[InputProblem]:
@@ -55,4 +55,4 @@ def _conditions(config: Config) -> Mapping[str, Any]:
     nodes["environment"] = asdict(config.environment) if config.environment else {"_target_": SINGLE_TURN}
     nodes["model"] = {name: getattr(config.model, name) for name in ("max_prompt_tokens", "max_completion_tokens")}
     flat = {f"{node}.{name}": value for node, values in nodes.items() for name, value in values.items()}
-    return {key: value for key, value in flat.items() if key not in MACHINE}
+    return {key: value for key, value in flat.items() if key not in NEUTRAL}

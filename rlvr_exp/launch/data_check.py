@@ -26,6 +26,12 @@ def not_for_training(reason: str) -> InputProblem:
     return InputProblem("data.path", "no policy may be trained on this set", reason, allowed, "", remedy)
 
 
+def no_vote(domain: Domain, option: str) -> InputProblem:
+    """The problem of a vote on tasks that hold nothing back."""
+    what = "programs vote on the outputs of held-back inputs, which these tasks do not have"
+    return InputProblem(option, what, f"data={domain.name}", "data=arc", "", f"{option}=0, or data=arc")
+
+
 def data_problems(config: Config) -> Iterator[InputProblem]:
     """What keeps a stage from working with its data, as far as their files show: faults of theirs, splits that are not
     there, problems that the verifier does not judge, no golds to imitate, a set that must not be trained on."""
@@ -41,6 +47,7 @@ def data_problems(config: Config) -> Iterator[InputProblem]:
         if not splits.problems:
             yield from _of_verifier(config, domain)
             yield from _of_golds(config, domain)
+            yield from _of_vote(config, domain)
     except InputError as fault:
         yield from fault.problems
 
@@ -78,6 +85,23 @@ def _of_golds(config: Config, domain: Domain) -> Iterator[InputProblem]:
     if imitates and config.data.path and not any(map(domain.gold_completion, domain.splits()["train"])):
         remedy = "+stage=grpo, which needs none, or data with gold answers"
         yield InputProblem("data", "no task of split 'train' has a gold to imitate", config.data.path, "", "", remedy)
+
+
+def _of_vote(config: Config, domain: Domain) -> Iterator[InputProblem]:
+    infer = config.infer
+    if infer is not None and infer.vote and not infer.input and not domain.holds_back:
+        yield no_vote(domain, "infer.vote")
+    if reads(config, "evaluation") and config.evaluation.vote:
+        yield from vote_problems(domain, config.evaluation.split)
+
+
+def vote_problems(domain: Domain, split: str) -> Iterator[InputProblem]:
+    """Why a vote on the tasks of a split cannot be measured."""
+    if not domain.holds_back:
+        yield no_vote(domain, "evaluation.vote")
+    elif all(domain.held_back(task) is None for task in domain.splits()[split]):
+        what, remedy = "the right outputs are hidden, so that no vote can be measured", "+stage=infer infer.vote=2"
+        yield InputProblem("evaluation.vote", what, f"evaluation.split={split}", "a split with outputs", "", remedy)
 
 
 def domain_of(config: Config) -> Domain | None:

@@ -8,6 +8,7 @@ from html import escape
 from typing import Any
 
 from rlvr_exp.config.stages import STAGES, trains
+from rlvr_exp.config.voting import read_voted
 from rlvr_exp.report.curves import words
 from rlvr_exp.report.data import WHENS, RunData
 
@@ -27,7 +28,21 @@ FAMILY_METRICS = ("pass_at_1", "pass_at_1_greedy")
 FEW = 5
 """Number of tasks below which a family's rate says little, so that it is folded."""
 
+
 Rates = Mapping[str, Mapping[str, Any]]
+
+
+def title(metric: str) -> str:
+    """A metric in words."""
+    if (vote := read_voted(metric)) is None:
+        return TITLES.get(metric, words(metric))
+    samples, answers = vote
+    return f"voted@{samples}" + (f", up to {answers} answers" if answers > 1 else ", one answer")
+
+
+def is_success(metric: str) -> bool:
+    """Whether it is a success rate of an evaluation."""
+    return metric in TITLES or read_voted(metric) is not None
 
 
 def compared(run: RunData) -> bool:
@@ -97,8 +112,7 @@ def baseline_table(run: RunData) -> str:
     if not changes:
         return ""
     rows = "".join(
-        f"<tr><th>{escape(TITLES.get(name, words(name)))}</th><td>{changed(change)}</td></tr>"
-        for name, change in changes.items()
+        f"<tr><th>{escape(title(name))}</th><td>{changed(change)}</td></tr>" for name, change in changes.items()
     )
     against = escape(str((run.config.get("evaluate") or {}).get("baseline", "")))
     return f'<div class="wide"><table><tr><th></th><th>change against {against}</th></tr>{rows}</table></div>'
@@ -114,7 +128,7 @@ def _rate_row(name: str, before: Any, after: Any, change: Any, both: bool) -> st
         f'<td data-label="{label}">{cell}</td>' for label, cell in (shown if both else [("measured", rated(after))])
     )
     cells += f'<td class="trackcell">{track_of(before, after)}</td>'
-    return f"<tr><th>{escape(TITLES.get(name, words(name)))}</th>{cells}</tr>"
+    return f"<tr><th>{escape(title(name))}</th>{cells}</tr>"
 
 
 def rated(rate: Any) -> str:
@@ -137,7 +151,7 @@ def changed(change: Any) -> str:
 def _counted(names: Sequence[str], before: Rates, after: Rates, both: bool) -> str:
     rates = [rate for name in names for rate in (before.get(name), after.get(name)) if rate]
     tasks, samples = (sorted({rate[key] for rate in rates}) for key in ("n", "samples"))
-    held_out = "Held out: " if set(names) & set(TITLES) else ""
+    held_out = "Held out: " if any(map(is_success, names)) else ""
     up_to = f", up to {samples[-1]} samples a task" if samples[-1] > 1 else ""
     paired = "; the change is paired task by task" if both else ""
     return (

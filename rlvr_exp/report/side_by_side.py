@@ -11,7 +11,7 @@ from typing import Any
 from rlvr_exp.records.tracking import Row, read_metrics
 from rlvr_exp.report.charts import line_chart
 from rlvr_exp.report.data import WHENS, RunData
-from rlvr_exp.report.outcome import TITLES
+from rlvr_exp.report.outcome import is_success, title
 from rlvr_exp.report.series import running_mean
 
 DRAWN = (
@@ -52,7 +52,7 @@ def _distinct(paths: Sequence[Path]) -> list[str]:
 def _table(runs: Mapping[str, RunData]) -> str:
     rates = {name: _rates(run) for name, run in runs.items()}
     metrics = dict.fromkeys(key for of_run in rates.values() for key in of_run)
-    heads = "".join(f"<th>{escape(TITLES.get(metric, metric))}, {when}</th>" for metric, when in metrics)
+    heads = "".join(f"<th>{escape(title(metric))}, {when}</th>" for metric, when in metrics)
     cells = {name: "".join(f"<td>{_cell(rates[name].get(key))}</td>" for key in metrics) for name in runs}
     rows = "".join(f"<tr><th>{escape(name)}</th>{row}</tr>" for name, row in cells.items())
     return f'<div class="wide"><table><tr><th></th>{heads}</tr>{rows}</table></div>'
@@ -62,7 +62,7 @@ def _rates(run: RunData) -> dict[tuple[str, str], Mapping[str, Any]]:
     found = {
         (metric, when): rate for when in WHENS for metric, rate in run.numbers.get(when, {}).get("rates", {}).items()
     }
-    return {key: rate for key, rate in found.items() if key[0] in TITLES}
+    return {key: rate for key, rate in found.items() if is_success(key[0])}
 
 
 def _cell(rate: Mapping[str, Any] | None) -> str:

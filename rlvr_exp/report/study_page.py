@@ -7,8 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from rlvr_exp.records.tracking import Row
-from rlvr_exp.report.curves import words
-from rlvr_exp.report.outcome import TITLES, changed, rated, track_of
+from rlvr_exp.report.outcome import changed, rated, title, track_of
 from rlvr_exp.report.page import document
 from rlvr_exp.report.side_by_side import curves
 
@@ -50,9 +49,9 @@ def _metric(metric: str, arms: Sequence[Mapping[str, Any]]) -> str:
     heads = ("seeds, lowest to highest", "before", "after", "change", f"against {arms[0]['name']}")
     rows = "".join(_arm(metric, arm, heads) for arm in arms)
     top = "".join(f"<th>{escape(head)}</th>" for head in ("", *heads))
-    title = f"<h3>{escape(TITLES.get(metric, words(metric)))}</h3>"
+    head = f"<h3>{escape(title(metric))}</h3>"
     track = "<th>0% &hellip; 100%</th>"
-    return f'{title}<div class="wide"><table class="rates"><tr>{top}{track}</tr>{rows}</table></div>'
+    return f'{head}<div class="wide"><table class="rates"><tr>{top}{track}</tr>{rows}</table></div>'
 
 
 def _arm(metric: str, arm: Mapping[str, Any], heads: Sequence[str]) -> str:
@@ -74,7 +73,7 @@ def _jobs(jobs: Sequence[Mapping[str, Any]]) -> str:
     shown = [
         (metric, when) for metric in metrics for when in ("before", "after") if any(metric in job[when] for job in jobs)
     ]
-    names = [f"{TITLES.get(metric, words(metric))}, {when}" for metric, when in shown]
+    names = [f"{title(metric)}, {when}" for metric, when in shown]
     heads = "".join(f"<th>{escape(name)}</th>" for name in ("job", "status", "steps", "seconds", *names))
     rows = "".join(_job(job, shown) for job in jobs)
     return f'<div class="wide"><table class="sortable"><tbody><tr>{heads}</tr>{rows}</tbody></table></div>'

@@ -58,7 +58,7 @@ def all_gather_rollouts(own: Any) -> Any:
     """The results of all ranks for their shards: a dataclass with `completions`, in the order of `shard`, and `seconds`."""
     if ranks() == 1:
         return own
-    all_of_them = _of_all((list(own.completions), dict(own.seconds)))
+    all_of_them = all_gather_object((list(own.completions), dict(own.seconds)))
     names = dict.fromkeys(name for _, seconds in all_of_them for name in seconds)
     slowest = {name: max(seconds.get(name, 0.0) for _, seconds in all_of_them) for name in names}
     return replace(own, completions=tuple(interleave([completions for completions, _ in all_of_them])), seconds=slowest)
@@ -66,26 +66,29 @@ def all_gather_rollouts(own: Any) -> Any:
 
 def any_rank(flag: bool) -> bool:
     """Whether the flag is set on any rank: ranks that receive a stop signal at different moments stop at the same step."""
-    return flag if ranks() == 1 else any(_of_all(flag))
+    return flag if ranks() == 1 else any(all_gather_object(flag))
 
 
 def broadcast_object(value: Result) -> Result:
     """The value of rank 0, on every rank."""
-    return value if ranks() == 1 else _of_all(value)[0]
+    return value if ranks() == 1 else all_gather_object(value)[0]
 
 
 def all_reduce_counters(counters: Mapping[str, float]) -> dict[str, float]:
     """Counters summed over the ranks; those that are rates (`..._rate`) are averaged."""
     if ranks() == 1:
         return dict(counters)
-    rows: list[Mapping[str, float]] = _of_all(dict(counters))
+    rows: list[Mapping[str, float]] = all_gather_object(dict(counters))
     sums = {
         name: sum(row.get(name, 0.0) for row in rows) for name in dict.fromkeys(name for row in rows for name in row)
     }
     return {name: value / ranks() if name.endswith("_rate") else value for name, value in sums.items()}
 
 
-def _of_all(value: Any) -> list[Any]:
+def all_gather_object(value: Any) -> list[Any]:
+    """The values of all ranks, in their order."""
+    if ranks() == 1:
+        return [value]
     found = [None] * ranks()
     dist.all_gather_object(found, value)
     return found

@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from rlvr_exp.config.voting import read_voted
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.files import write_json, write_text
 from rlvr_exp.evaluation.arms import Arm, arms
@@ -152,7 +153,8 @@ def _differences(runs: Sequence[Finished]) -> dict[str, list[Any]]:
     ]
     tasks = [{one.completion.task.id for one in of_run} for of_run in answers]
     rows: dict[str, list[Any]] = {}
-    for metric in METRICS:
+    voted = [name for run in runs for name in run.summary.get("after") or {} if read_voted(name)]
+    for metric in dict.fromkeys([*METRICS, *voted]):
         values = [task_values(of_run, metric) for of_run in answers]
         row: list[Any] = [None] * len(runs)
         for i in range(1, len(runs)):

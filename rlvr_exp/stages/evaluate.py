@@ -2,7 +2,7 @@
 intervals, reasons for failure, latency; with `evaluate.baseline=RUN` also the difference from that run's last
 evaluation, paired task by task."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rlvr_exp.core.errors import InputError
@@ -33,7 +33,7 @@ def run(config, context: RunContext) -> StageResult:
         metrics |= {f"verdict_{mode}/{name}": count for name, count in counts.items() if count}
     metrics |= {f"time/answer_{name}": seconds for name, seconds in latency(scored).items()}
     if baseline:
-        found = _differences(baseline, scored)
+        found = _differences(baseline, scored, (*METRICS, *config.evaluation.voted))
         metrics |= {f"difference/{metric}": change for metric, change in found.items()}
         context.progress(kind="note", text=_told(found, config.evaluate.baseline))
     return StageResult(before={}, after=rates, metrics=metrics, steps=0)
@@ -55,10 +55,12 @@ def _told(differences: Mapping[str, Mapping[str, float]], baseline: str) -> str:
     return "\n".join([head, *(f"  {metric}: {in_words(change)}" for metric, change in differences.items())])
 
 
-def _differences(baseline: list[EvalSample], scored: list[EvalSample]) -> dict[str, dict[str, float | int]]:
+def _differences(
+    baseline: list[EvalSample], scored: list[EvalSample], metrics: Sequence[str]
+) -> dict[str, dict[str, float | int]]:
     """For each metric that both sides have: this run minus the baseline."""
     return {
         metric: paired(baseline, scored, metric, "evaluate.baseline").to_dict()
-        for metric in METRICS
+        for metric in metrics
         if task_values(baseline, metric) and task_values(scored, metric)
     }

@@ -22,7 +22,7 @@ from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.episodes.episode import POLICY
 from rlvr_exp.inference.cascade_engine import CascadeEngine
 from rlvr_exp.inference.engine import Engine, settings_of
-from rlvr_exp.inference.inputs import InferenceTask, from_file, select_tasks, tasks_of_domain
+from rlvr_exp.inference.inputs import InferenceTask, check_vote, from_file, select_tasks, tasks_of_domain
 from rlvr_exp.inference.summary import Summary, readable
 from rlvr_exp.launch.standard_input import NAME as KEPT_INPUT
 from rlvr_exp.models.policy import Policy
@@ -67,6 +67,8 @@ def run(config: Config, context: RunContext) -> StageResult:
     stages = two_stage(config, context) if starts(config) else None
     domain = stages.writer if stages else build_domain(config, context, in_first_process)
     inputs = inference_inputs(config, context.directory, domain)
+    if config.infer.vote:
+        check_vote(inputs.asks)
     sampler = start_engine(config, context)
     policies = load_policies(config, sampler)
     with _judging(config) as verifier:
@@ -176,7 +178,7 @@ class _Solving:
                 raise self._stopped()
         text = f"{self._counts.text()}; answers: {self._out.path}"
         self._context.progress(kind="note", text=text)
-        rates = self._counts.rates(self._options.max_attempts, self._options.samples)
+        rates = self._counts.rates(self._options.max_attempts, self._options.samples, self._options.voted)
         self._context.metrics = self._metrics()
         return StageResult(after=rates, metrics=self._context.metrics)
 

@@ -54,6 +54,16 @@ class Candidate:
     """Why there is no text, for the log of a `parse` verdict."""
 
 
+@dataclass(frozen=True)
+class ShownTask:
+    """What a task shows: programs are run on it where nothing may depend on what is held back."""
+
+    problem: Any
+    """The shown cases, then the held-back inputs, each with None in place of what is expected."""
+    shown: int
+    """Number of shown cases."""
+
+
 class Domain(options.Data, ABC):
     """A kind of task. Built from the `data` group; one file per domain."""
 
@@ -62,6 +72,8 @@ class Domain(options.Data, ABC):
     """The row format of its problems, where all data of the domain have the same; empty: it depends on the data."""
     relabels: bool = False
     """Whether `relabelled` ever makes a task."""
+    holds_back: bool = False
+    """Whether its tasks show cases and hold back others, on whose outputs programs can vote."""
     stop_text: str = ""
     """What a completion ends with that `is_complete` accepts; empty: its end token alone ends it."""
 
@@ -111,6 +123,19 @@ class Domain(options.Data, ABC):
             outputs: what a program returned on each case of the task's problem.
         """
         raise NotImplementedError(f"{self.name} does not say how a task is relabelled")
+
+    def shown_task(self, task: Task) -> ShownTask:
+        """What a task shows, of a domain that holds cases back. Made of the task's inputs alone."""
+        raise NotImplementedError(f"{self.name} does not say what its tasks show")
+
+    def answer(self, output: Any) -> Hashable | None:
+        """What a program returned on a held-back input, as an answer: outputs that the verifier takes for the same are equal
+        answers. None: no answer at all."""
+        raise NotImplementedError(f"{self.name} does not say what an answer is")
+
+    def held_back(self, task: Task) -> tuple[Hashable, ...] | None:
+        """The right answers to the held-back inputs, in their order; None: some are hidden."""
+        raise NotImplementedError(f"{self.name} does not say what its tasks hold back")
 
     @abstractmethod
     def task_prompt(self, task: Task) -> str:

@@ -17,7 +17,7 @@ from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.episodes.episode import POLICY
 from rlvr_exp.evaluation.leakage import apart, check_leakage
-from rlvr_exp.launch.data_check import no_split, not_for_training, reasons
+from rlvr_exp.launch.data_check import no_split, not_for_training, reasons, vote_problems
 from rlvr_exp.models.policy import Policy, load_policy
 from rlvr_exp.models.report import parameters
 from rlvr_exp.models.role_policies import load_roles
@@ -36,6 +36,7 @@ from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.tasks.dafny.two_stage import TwoStage
 from rlvr_exp.training.checkpoint_weights import Policies
 from rlvr_exp.verifiers.base import Verifier
+from rlvr_exp.verifiers.execution import executor_of
 from rlvr_exp.verifiers.guarded import NoVerdictGuard
 
 Found = TypeVar("Found")
@@ -87,6 +88,8 @@ def build_components(config, context: RunContext) -> Iterator[RunComponents]:
     context.progress(kind="wait", name="start the verifier")
     with NoVerdictGuard(build_verifier(config), config.verifier.max_no_verdict_rate) as verifier:
         check_verifier_match(verifier, all_tasks(domain))
+        if config.evaluation.vote:
+            check_vote(domain, verifier, config.evaluation.split)
         if note := domain.splits_note():
             context.progress(kind="note", text=note)
         manifest.update(
@@ -100,6 +103,13 @@ def build_components(config, context: RunContext) -> Iterator[RunComponents]:
             verifier=checked_description(verifier, context),
         )
         yield RunComponents(domain, policies, verifier, held_out, engine, stages)
+
+
+def check_vote(domain: Domain, verifier: Verifier, split: str) -> None:
+    """Raises InputError where no vote can be held or measured: the data, known before a run starts, may be a user's own."""
+    if problems := tuple(vote_problems(domain, split)):
+        raise InputError(*problems)
+    executor_of(verifier, "evaluation.vote")
 
 
 def _model_section(

@@ -10,6 +10,7 @@ from rlvr_exp.config.select import Select, planned
 from rlvr_exp.config.stages import trains
 from rlvr_exp.core.errors import Interrupted
 from rlvr_exp.core.phase import EVALUATE, phase
+from rlvr_exp.evaluation.ballots import with_votes
 from rlvr_exp.evaluation.cascade import CASCADE_METRICS, cascade_sections
 from rlvr_exp.evaluation.evaluate_episodes import evaluate_episodes
 from rlvr_exp.evaluation.leakage import apart, check_leakage
@@ -26,6 +27,7 @@ from rlvr_exp.stages.shared.components import RunComponents, held_out_tasks
 from rlvr_exp.stages.shared.environments import evaluation_runner
 from rlvr_exp.training.loop import Measurement
 from rlvr_exp.verifiers.base import PROMPT_TOO_LONG
+from rlvr_exp.verifiers.execution import executor_of
 
 SUCCESS = ("pass_at_1", "pass_at_1_greedy")
 
@@ -50,9 +52,13 @@ def evaluate_and_save(components: RunComponents, config, context: RunContext, wh
     runner = evaluation_runner(components, config)
     with phase(EVALUATE):
         scored = evaluate_episodes(runner, components.held_out, config.evaluation, config.seed, progress)
+        if config.evaluation.vote:
+            context.progress(kind="wait", name=f"{name}: vote")
+            executor = executor_of(components.verifier, "evaluation.vote")
+            scored = with_votes(executor, components.domain, scored, config.evaluation.vote)
     if when == "before" or not context.before:  # Once a run: the tasks are the same.
         _note_too_long(scored, config, context)
-    return _save(components, context, when, scored)
+    return _save(components, context, when, scored, config.evaluation.voted)
 
 
 def _note_too_long(scored: Sequence[EvalSample], config, context: RunContext) -> None:
@@ -64,9 +70,11 @@ def _note_too_long(scored: Sequence[EvalSample], config, context: RunContext) ->
         context.progress(kind="note", text=f"{text} ({limit}): they count as failures ({PROMPT_TOO_LONG})")
 
 
-def _save(components: RunComponents, context: RunContext, when: When, scored: Sequence[EvalSample]) -> dict[str, Rate]:
+def _save(
+    components: RunComponents, context: RunContext, when: When, scored: Sequence[EvalSample], voted: Sequence[str]
+) -> dict[str, Rate]:
     tasks, stages = components.held_out, components.two_stage
-    metrics, roles = METRICS, metrics_by_role(components.domain, scored) if stages is None else {}
+    metrics, roles = (*METRICS, *voted), metrics_by_role(components.domain, scored) if stages is None else {}
     sections: Mapping[str, Any] = {"roles": roles} if roles else {}
     if stages is not None:
         tasks = [replace(task, gold=stages.example(task).annotated_body) for task in tasks]

@@ -21,11 +21,12 @@ from rlvr_exp.core.seeds import stream, uniform
 from rlvr_exp.tasks.arc import prompt as wording
 from rlvr_exp.tasks.arc.difficulty import score
 from rlvr_exp.tasks.arc.grid import Grid
+from rlvr_exp.tasks.arc.held_back import answer, shown_task
 from rlvr_exp.tasks.arc.load import SPLITS, load
 from rlvr_exp.tasks.arc.parse_program import extract
 from rlvr_exp.tasks.arc.puzzle import ENTRY_POINT, ArcPuzzle, ArcRecord
 from rlvr_exp.tasks.arc.relabel import grids_of, input_shape, relabelled, reordered
-from rlvr_exp.tasks.base import Candidate, Domain, Task
+from rlvr_exp.tasks.base import Candidate, Domain, ShownTask, Task
 from rlvr_exp.tasks.completion import block_closes
 from rlvr_exp.tasks.embedded import embedded_content, embedded_sizes
 from rlvr_exp.tasks.splits import Item, split, tied
@@ -41,6 +42,7 @@ class Arc(Domain, options.Arc):
     name = "arc"
     problem_format = "python_io"
     relabels = True
+    holds_back = True
 
     def __post_init__(self) -> None:
         self._source = Path(self.path) if self.path else EMBEDDED
@@ -73,6 +75,19 @@ class Arc(Domain, options.Arc):
 
     def relabelled(self, task: Task, outputs: Sequence[Any]) -> Task | str:
         return relabelled(task, outputs)
+
+    def shown_task(self, task: Task) -> ShownTask:
+        """The train pairs and the inputs of the tests, hidden or not."""
+        return shown_task(task.inputs)
+
+    def answer(self, output: Any) -> Hashable | None:
+        return answer(output)
+
+    def held_back(self, task: Task) -> tuple[Hashable, ...] | None:
+        """The test outputs."""
+        if task.inputs.hidden:
+            return None
+        return tuple(_grid(case.expected) for case in task.problem.cases[len(task.inputs.train) :])
 
     def retry_prompt(self, task: Task, previous: str, feedback: str) -> str:
         if self.prompt.style != "bare":
