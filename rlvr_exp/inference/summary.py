@@ -3,7 +3,7 @@
 import json
 import textwrap
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rlvr_exp.config.voting import read_voted
@@ -30,16 +30,16 @@ def readable(row: Mapping[str, Any]) -> str:
     shown = textwrap.indent("\n".join([*lines[:MOST_LINES], *more]), "    ")
     why = "" if row["outcome"] == "passed" else row["fault"] or row["log"] or ""
     first = next((line.strip() for line in why.splitlines() if line.strip()), "")
-    for number, answers in enumerate((row.get("voted") or {"answers": []})["answers"], 1):
-        parts_of = [_voted(f"held-back input {number}, answer {place}", one) for place, one in enumerate(answers, 1)]
-        shown = "\n".join([shown, *parts_of])
     head = f"{row['id']}: {', '.join(filter(None, parts))}"
-    return "\n".join([head, shown, *([f"    -> {first[:300]}"] if first else [])])
+    return "\n".join([head, shown, *([f"    -> {first[:300]}"] if first else []), *_voted(row)])
 
 
-def _voted(where: str, answer: Mapping[str, Any]) -> str:
-    facts = f"{answer['votes']} votes, {answer['shown_right']:.0%} of what is shown is right"
-    return f"    {where} ({facts}): {json.dumps(answer['output'])}"
+def _voted(row: Mapping[str, Any]) -> Iterator[str]:
+    """A line for each answer of the vote, where there was one."""
+    for number, answers in enumerate((row.get("voted") or {}).get("answers", ()), 1):
+        for place, one in enumerate(answers, 1):
+            facts = f"votes: {one['votes']}, shown pairs right: {one['shown_right']:.0%}"
+            yield f"    held-back input {number}, answer {place} ({facts}): {json.dumps(one['output'])}"
 
 
 class Summary:

@@ -46,5 +46,22 @@ def _answer(row: Mapping[str, Any], shown: bool) -> str:
     return (
         f'<details{" open" if shown else ""}><summary><b>{escape(str(row["id"]))}</b> <span class="verdict {escape(outcome)}">'
         f"{escape(words(row['bucket'] or row['rule'] or outcome))}</span> <small>{facts}</small></summary>"
-        f"<pre>{escape(text[:MOST_CHARACTERS])}</pre>{log}</details>"
+        f"<pre>{escape(text[:MOST_CHARACTERS])}</pre>{log}{_vote(row)}</details>"
     )
+
+
+def _vote(row: Mapping[str, Any]) -> str:
+    """A row for each answer of the vote; '' where there was none."""
+    cells = [
+        (f"{number:,}", f"{place:,}", f"{one['votes']:,}", f"{one['shown_right']:.0%}", json.dumps(one["output"]))
+        for number, answers in enumerate((row.get("voted") or {}).get("answers", ()), 1)
+        for place, one in enumerate(answers, 1)
+    ]
+    if not cells:
+        return ""
+    names = ("held-back input", "answer", "votes", "shown pairs right", "output")
+    heads = "".join(f"<th>{name}</th>" for name in names)
+    rows = "".join(
+        f"<tr>{''.join(f'<td>{escape(cell[:MOST_CHARACTERS])}</td>' for cell in line)}</tr>" for line in cells
+    )
+    return f'<div class="wide"><table><tr>{heads}</tr>{rows}</table></div>'
