@@ -103,6 +103,15 @@ def test_what_the_data_cannot_be_used_for_is_told_before_anything_starts(
     assert told in capsys.readouterr().err
 
 
+def test_a_vote_on_hidden_outputs_cannot_be_measured(tmp_path: Path) -> None:
+    hidden = {"train": ARC["train"], "test": [{"input": [[3]]}]}
+    (tmp_path / "hidden.json").write_text(json.dumps(hidden))
+    words = ["+stage=evaluate", f"data.path={tmp_path}", "evaluation.split=hidden"]
+    assert list(data_problems(compose(words).config)) == []
+    (problem,) = data_problems(compose([*words, "evaluation.vote=2"]).config)
+    assert problem.where == "evaluation.vote" and "are hidden" in problem.what and "infer.vote" in problem.remedy
+
+
 def test_golds_that_are_there_are_imitated(arc: str, tmp_path: Path) -> None:
     path = tmp_path / "arc" / "t1.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"program": "def transform(grid):\n    return grid\n"}))

@@ -25,6 +25,10 @@ def test_attempts_with_the_verifiers_words_are_another_measurement(tmp_path: Pat
     assert "environment.attempts differs" in compared(tmp_path, RETRY, ["environment=retry"])
 
 
+def test_a_vote_on_the_same_answers_is_no_other_measurement(tmp_path: Path) -> None:
+    assert compared(tmp_path, [], ["evaluation.vote=2"]) == ["it was not evaluated"]
+
+
 def test_the_differences_are_printed_with_who_won() -> None:
     change = {"value": 0.03125, "low": -0.044, "high": 0.1064, "n": 16, "won": 6, "lost": 5, "tied": 5}
     assert _told({"pass_at_1": change}, "RUN").splitlines() == [
