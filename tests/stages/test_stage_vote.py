@@ -154,8 +154,7 @@ def test_each_answer_has_its_weight_and_a_program_that_gives_it(voted) -> None:
         right = [place for place, one in enumerate(answers, 1) if one["output"] == case.expected]
         assert row["voted"]["solved_with"] == (right[0] if right else 0)
     solved = [row["voted"]["solved_with"] for row in rows]
-    assert rates[FIRST]["value"] == solved.count(1) / 6 and rates[TOP]["value"] == sum(map(bool, solved)) / 6
-    assert rates[TOP]["value"] > 0
+    assert rates[FIRST].value == solved.count(1) / 6 and rates[TOP].value == sum(map(bool, solved)) / 6 > 0
 
 
 def test_without_a_vote_the_row_says_so_and_is_the_same(voted, tmp_path: Path) -> None:
