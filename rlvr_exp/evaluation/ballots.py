@@ -1,20 +1,19 @@
 """Runs the programs of completions on what their tasks show, and takes their votes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
+from functools import partial
 
 from rlvr_exp.episodes.types import TRUNCATED, Completion
 from rlvr_exp.evaluation.vote import Ballot, VotedAnswer, solved_with, vote
 from rlvr_exp.records.rollout_files import EvalSample
-from rlvr_exp.rollouts.distributed import all_gather_object, interleave, shard
+from rlvr_exp.rollouts.distributed import all_gather_object, interleave, rank, ranks
 from rlvr_exp.tasks.base import Domain, ShownTask, Task
 from rlvr_exp.verifiers.base import Request
 from rlvr_exp.verifiers.compare import equal
 from rlvr_exp.verifiers.execution import Execution, Executor
-
-AT_ONCE = 64
-"""Tasks whose programs are in flight together: enough to keep workers busy, few enough to hold their outputs."""
+from rlvr_exp.verifiers.futures import then
 
 
 @dataclass(frozen=True)
@@ -27,53 +26,66 @@ class Voted:
     """See rlvr_exp.evaluation.vote.solved_with; None: the right answers are hidden."""
 
 
-def votes(
-    executor: Executor, domain: Domain, asked: Sequence[tuple[Task, Sequence[Completion]]], answers: int
-) -> list[Voted | None]:
-    """The vote of each task's completions, in order; None where the executor gave a program no verdict, since the vote would
-    be one of fewer.
+class Polls:
+    """Votes of tasks whose programs run meanwhile, in other processes.
 
-    Each distinct program of a task is run once, in a new process, on what the task shows: no part of a vote can depend on
-    what is expected of a held-back input. A completion without a program, or cut off at its limit, has no vote.
+    Each distinct program of a task is run once, on what the task shows: no part of a vote can depend on what is expected of a
+    held-back input. A completion without a program, or cut off at its limit, has no vote.
 
     Args:
         domain: of all tasks; one that holds cases back.
         answers: the most answers to an input.
     """
-    found: list[Voted | None] = []
-    for start in range(0, len(asked), AT_ONCE):
-        begun = [_Polls(executor, domain, *one) for one in asked[start : start + AT_ONCE]]
-        found += [one.close(answers) for one in begun]
-    return found
 
+    def __init__(self, executor: Executor, domain: Domain, answers: int):
+        self._executor, self._domain, self._answers = executor, domain, answers
+        self._begun: list[_Poll] = []
 
-class _Polls:
-    """A task whose programs are being run."""
-
-    def __init__(self, executor: Executor, domain: Domain, task: Task, completions: Sequence[Completion]):
-        self._domain, self._task, self._shown = domain, task, domain.shown_task(task)
+    def add(self, task: Task, completions: Sequence[Completion]) -> None:
+        """Begin to run the programs of a task."""
+        shown = self._domain.shown_task(task)
         voters = [one.candidate for one in completions if one.verdict != TRUNCATED and one.candidate.text is not None]
-        self._programs = [str(one.text) for one in voters]
-        self._runs: dict[str, Future[Execution]] = {
-            text: executor.execute(Request(self._shown.problem, candidate))
-            for text, candidate in dict(zip(self._programs, voters, strict=True)).items()
-        }
+        runs = {}
+        for candidate in voters:
+            text = str(candidate.text)
+            if text not in runs:
+                read = partial(ballot, self._domain, shown, text)
+                runs[text] = then(self._executor.execute(Request(shown.problem, candidate)), read)
+        self._begun.append(_Poll(task, shown, [str(one.text) for one in voters], runs))
 
-    def close(self, answers: int) -> Voted | None:
-        """Wait for the programs, then count."""
-        runs = {text: run.result() for text, run in self._runs.items()}
-        if any(run.verdict.outcome == "no_verdict" for run in runs.values()):
+    def close(self) -> list[Voted | None]:
+        """The vote on each task, in the order of `add`, once all programs have ended; None where the executor gave a program
+        no verdict: the vote would be one of fewer."""
+        return [self._counted(one) for one in self._begun]
+
+    def _counted(self, poll: "_Poll") -> Voted | None:
+        ballots = {text: run.result() for text, run in poll.runs.items()}
+        given = [one for text in poll.programs if (one := ballots[text]) is not None]
+        if len(given) < len(poll.programs):
             return None
-        ballots = {text: ballot(self._domain, self._shown, text, run) for text, run in runs.items()}
-        held_back = len(self._shown.problem.cases) - self._shown.shown
-        voted = vote([ballots[text] for text in self._programs], held_back, self._shown.shown, answers)
-        right = self._domain.held_back(self._task)
+        held_back = len(poll.shown.problem.cases) - poll.shown.shown
+        voted = vote(given, held_back, poll.shown.shown, self._answers)
+        right = self._domain.held_back(poll.task)
         return Voted(voted, None if right is None else solved_with(voted, right))
 
 
-def ballot(domain: Domain, task: ShownTask, program: str, run: Execution) -> Ballot:
-    """What a program says, from its outputs. Its verdict has no part: it counts a held-back input where nothing was returned,
-    since nothing is what the problem expects there."""
+@dataclass(frozen=True)
+class _Poll:
+    """A task whose programs are being run."""
+
+    task: Task
+    shown: ShownTask
+    programs: Sequence[str]
+    """Of the completions that have a vote."""
+    runs: Mapping[str, Future[Ballot | None]]
+    """By program."""
+
+
+def ballot(domain: Domain, task: ShownTask, program: str, run: Execution) -> Ballot | None:
+    """What a program says, from its outputs; None where the executor broke down. Its verdict has no other part: it counts a
+    held-back input where nothing was returned, since nothing is what the problem expects there."""
+    if run.verdict.outcome == "no_verdict":
+        return None
     problem = task.problem
     count = len(problem.cases)
     outputs = run.outputs or (None,) * count
@@ -82,23 +94,28 @@ def ballot(domain: Domain, task: ShownTask, program: str, run: Execution) -> Bal
     return Ballot(program, tuple(map(domain.answer, outputs[task.shown :])), right)
 
 
-def with_votes(executor: Executor, domain: Domain, results: Sequence[EvalSample], answers: int) -> list[EvalSample]:
-    """The samples of an evaluation; each sampled one says under `voted` how the vote of its task's went, where there was one.
+class EvaluationVote:
+    """The votes of an evaluation's sampled completions. All ranks hold it together; each runs the programs of its share of
+    the tasks."""
 
-    All ranks call this together; each runs the programs of its share of the tasks.
-    """
-    of_task: dict[str, list[Completion]] = {}
-    for one in results:
-        if one.mode == "sampled":
-            of_task.setdefault(one.completion.task.id, []).append(one.completion)
-    names = list(of_task)
-    asked = [(of_task[name][0].task, of_task[name]) for name in shard(names)]
-    outcomes = [None if one is None else one.solved_with for one in votes(executor, domain, asked, answers)]
-    found = dict(zip(names, interleave(all_gather_object(outcomes)), strict=True))
-    return [_with_vote(one, found.get(one.completion.task.id), answers) for one in results]
+    def __init__(self, executor: Executor, domain: Domain, answers: int):
+        self._polls, self._answers = Polls(executor, domain, answers), answers
+        self._tasks: list[str] = []
 
+    def answered(self, samples: Sequence[EvalSample]) -> None:
+        """All samples of a task: its vote begins."""
+        task = samples[0].completion.task
+        if len(self._tasks) % ranks() == rank():
+            self._polls.add(task, [one.completion for one in samples if one.mode == "sampled"])
+        self._tasks.append(task.id)
 
-def _with_vote(one: EvalSample, solved: int | None, answers: int) -> EvalSample:
-    if one.mode != "sampled" or solved is None:
-        return one
-    return replace(one, about={**(one.about or {}), "voted": {"solved_with": solved, "answers": answers}})
+    def marked(self, results: Iterable[EvalSample]) -> list[EvalSample]:
+        """The samples; each sampled one says under `voted` how the vote of its task went, where there was one."""
+        outcomes = [None if one is None else one.solved_with for one in self._polls.close()]
+        found = dict(zip(self._tasks, interleave(all_gather_object(outcomes)), strict=True))
+        return [self._marked(one, found[one.completion.task.id]) for one in results]
+
+    def _marked(self, one: EvalSample, solved: int | None) -> EvalSample:
+        if one.mode != "sampled" or solved is None:
+            return one
+        return replace(one, about={**(one.about or {}), "voted": {"solved_with": solved, "answers": self._answers}})

@@ -15,7 +15,12 @@ Progress = Callable[[int, int, float | None], None]
 
 
 def evaluate_episodes(
-    runner: EpisodeRunner, tasks: Sequence[Task], evaluation, seed: int, progress: Progress
+    runner: EpisodeRunner,
+    tasks: Sequence[Task],
+    evaluation,
+    seed: int,
+    progress: Progress,
+    answered: Callable[[Sequence[EvalSample]], None] | None = None,
 ) -> list[EvalSample]:
     """Sample `tasks` by the `evaluation` configuration node; each sample is an episode of its own.
 
@@ -25,6 +30,7 @@ def evaluate_episodes(
     Args:
         progress: called with (tasks answered, all tasks, share of the verified completions that passed so far) after each
             batch.
+        answered: called with all samples of a task, once it has them; the next tasks are sampled meanwhile.
     """
     environment = runner.environment
     words = {task.id: first_prompt(environment, task) for task in tasks}
@@ -33,14 +39,15 @@ def evaluate_episodes(
     scored: dict[str, list[EvalSample]] = {}
     verified: list[bool] = []
     for start in range(0, len(ordered), per_batch):
-        begun = [
-            one for task in ordered[start : start + per_batch] for one in _begun(environment, task, evaluation, seed)
-        ]
+        batch = ordered[start : start + per_batch]
+        begun = [one for task in batch for one in _begun(environment, task, evaluation, seed)]
         for episode in runner.run(begun):
             one = _sample(environment, episode, words[episode.task.id])
             scored.setdefault(episode.task.id, []).append(one)
             if one.verdict.outcome != "no_verdict":
                 verified.append(one.completion.correct)
+        for task in batch if answered else ():
+            answered(scored[task.id])
         progress(len(scored), len(tasks), fmean(verified) if verified else None)
     return [row for task in tasks for row in scored[task.id]]
 

@@ -17,7 +17,7 @@ from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.episodes.environments.retry import Retry, rank, too_long
 from rlvr_exp.episodes.episode import POLICY, Draws, Episode
 from rlvr_exp.episodes.types import TokenCount, unsampled
-from rlvr_exp.evaluation.ballots import Voted, votes
+from rlvr_exp.evaluation.ballots import Polls, Voted
 from rlvr_exp.inference.beams import Beams
 from rlvr_exp.inference.inputs import InferenceTask, check_vote, from_row
 from rlvr_exp.inference.scoring import logprob
@@ -134,11 +134,10 @@ class Engine:
         """The votes of all completions; of tasks of one domain."""
         if self._executor is None:
             return [None] * len(items)
-        asked = [
-            (item.task, [turn.completion for turn in episode.turns])
-            for item, episode in zip(items, episodes, strict=True)
-        ]
-        return votes(self._executor, items[0].domain, asked, self.options.vote)
+        polls = Polls(self._executor, items[0].domain, self.options.vote)
+        for item, episode in zip(items, episodes, strict=True):
+            polls.add(item.task, [turn.completion for turn in episode.turns])
+        return polls.close()
 
     def _runner(self, domain: Domain) -> EpisodeRunner:
         environment = Retry(domain, best=True, attempts=self.options.max_attempts)

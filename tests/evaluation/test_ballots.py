@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlvr_exp.episodes.types import TRUNCATED
-from rlvr_exp.evaluation.ballots import votes, with_votes
+from rlvr_exp.evaluation.ballots import EvaluationVote, Polls
 from rlvr_exp.evaluation.metrics import rates_from, task_values
 from rlvr_exp.records.rollout_files import EvalSample, read_evaluation, write_evaluation
 from rlvr_exp.tasks.arc.domain import Arc, to_task
@@ -60,9 +60,16 @@ class Runs(Executor):
         return done
 
 
+def votes(executor, asked, answers=2):
+    polls = Polls(executor, Arc(), answers)
+    for of, made in asked:
+        polls.add(of, made)
+    return polls.close()
+
+
 def voted(programs, of=None, answers=2, executor=None):
     of = of or task()
-    (found,) = votes(executor or Runs(), Arc(), [(of, completions(programs, of))], answers)
+    (found,) = votes(executor or Runs(), [(of, completions(programs, of))], answers)
     return found
 
 
@@ -108,7 +115,7 @@ def test_nothing_returned_is_neither_an_answer_nor_right():
 def test_what_was_cut_off_or_is_no_program_has_no_vote():
     made = completions([MIRROR, TURN, None])
     made[1] = replace(made[1], verdict=TRUNCATED)
-    (found,) = votes(Runs(), Arc(), [(task(), made)], 2)
+    (found,) = votes(Runs(), [(task(), made)])
     assert [one.output for one in found.answers[0]] == [((6, 5),)]
     assert voted([None]).answers == ((),) and voted([None]).solved_with == 0
 
@@ -150,6 +157,13 @@ def evaluation(programs_of):
     return made
 
 
+def marked(results, answers):
+    votes = EvaluationVote(Runs(), Arc(), answers)
+    for name in dict.fromkeys(one.completion.task.id for one in results):
+        votes.answered([one for one in results if one.completion.task.id == name])
+    return votes.marked(results)
+
+
 RIGHT = ((6, 5),)
 
 
@@ -162,7 +176,7 @@ def test_the_rates_of_a_vote_are_over_tasks(tmp_path):
             "d": ([TURN, None], RIGHT),
         }
     )
-    found = with_votes(Runs(), Arc(), results, 2)
+    found = marked(results, 2)
     write_evaluation(tmp_path, "after", found)
     for rows in (found, read_evaluation(tmp_path, "after")):
         assert task_values(rows, "voted_at_2") == {"a": 1.0, "b": 0.0, "c": 1.0, "d": 0.0}
@@ -173,14 +187,14 @@ def test_the_rates_of_a_vote_are_over_tasks(tmp_path):
 
 
 def test_a_vote_of_another_size_is_another_metric():
-    rows = with_votes(Runs(), Arc(), evaluation({"a": ([MIRROR, TURN], RIGHT)}), 1)
+    rows = marked(evaluation({"a": ([MIRROR, TURN], RIGHT)}), 1)
     assert task_values(rows, "voted_at_2") == {"a": 1.0}
     for other in ("voted_at_1", "voted_at_3", "voted_at_2_top_2"):
         assert task_values(rows, other) == {}
 
 
 def test_a_task_whose_outputs_are_hidden_enters_no_rate():
-    rows = with_votes(Runs(), Arc(), evaluation({"a": ([MIRROR], HIDDEN), "b": ([TURN], RIGHT)}), 2)
+    rows = marked(evaluation({"a": ([MIRROR], HIDDEN), "b": ([TURN], RIGHT)}), 2)
     assert task_values(rows, "voted_at_1") == {"b": 0.0}
 
 

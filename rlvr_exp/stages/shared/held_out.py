@@ -10,7 +10,7 @@ from rlvr_exp.config.select import Select, planned
 from rlvr_exp.config.stages import trains
 from rlvr_exp.core.errors import Interrupted
 from rlvr_exp.core.phase import EVALUATE, phase
-from rlvr_exp.evaluation.ballots import with_votes
+from rlvr_exp.evaluation.ballots import EvaluationVote
 from rlvr_exp.evaluation.cascade import CASCADE_METRICS, cascade_sections
 from rlvr_exp.evaluation.evaluate_episodes import evaluate_episodes
 from rlvr_exp.evaluation.leakage import apart, check_leakage
@@ -51,14 +51,19 @@ def evaluate_and_save(components: RunComponents, config, context: RunContext, wh
 
     runner = evaluation_runner(components, config)
     with phase(EVALUATE):
-        scored = evaluate_episodes(runner, components.held_out, config.evaluation, config.seed, progress)
-        if config.evaluation.vote:
+        votes = _vote(components, config.evaluation.vote) if config.evaluation.vote else None
+        answered = votes.answered if votes else None
+        scored = evaluate_episodes(runner, components.held_out, config.evaluation, config.seed, progress, answered)
+        if votes:
             context.progress(kind="wait", name=f"{name}: vote")
-            executor = executor_of(components.verifier, "evaluation.vote")
-            scored = with_votes(executor, components.domain, scored, config.evaluation.vote)
+            scored = votes.marked(scored)
     if when == "before" or not context.before:  # Once a run: the tasks are the same.
         _note_too_long(scored, config, context)
     return _save(components, context, when, scored, config.evaluation.voted)
+
+
+def _vote(components: RunComponents, answers: int) -> EvaluationVote:
+    return EvaluationVote(executor_of(components.verifier, "evaluation.vote"), components.domain, answers)
 
 
 def _note_too_long(scored: Sequence[EvalSample], config, context: RunContext) -> None:
