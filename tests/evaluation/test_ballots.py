@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlvr_exp.episodes.types import TRUNCATED
+from rlvr_exp.evaluation import ballots
 from rlvr_exp.evaluation.ballots import EvaluationVote, Polls
 from rlvr_exp.evaluation.metrics import rates_from, task_values
 from rlvr_exp.records.rollout_files import EvalSample, read_evaluation, write_evaluation
@@ -108,8 +109,13 @@ def test_another_expected_output_changes_no_answer(programs, cell):
 
 def test_nothing_returned_is_neither_an_answer_nor_right():
     """Though nothing is what the problem expects of a held-back input."""
-    (answers,) = voted([NOTHING, TURN]).answers
-    assert [(one.votes, one.shown_right) for one in answers] == [(1, 0.0)]
+    test = [{"input": [[5, 6]], "output": [[6, 5]]}, {"input": [[7, 8]], "output": [[8, 7]]}]
+    pair = {"input": [[1, 2]], "output": [[2, 1]]}
+    of = to_task(record_of({"train": [pair], "test": test}, "here", "t", "f", ""))
+    lazy = "def solve(g):\n    return [[8, 7]] if g == [[7, 8]] else None\n"
+    found = voted([lazy, NOTHING], of)
+    assert [[(one.votes, one.shown_right) for one in answers] for answers in found.answers] == [[], [(1, 0.0)]]
+    assert found.solved_with == 0 and voted([lazy, MIRROR], of).solved_with == 1
 
 
 def test_what_was_cut_off_or_is_no_program_has_no_vote():
@@ -202,3 +208,26 @@ def test_a_task_whose_outputs_are_hidden_enters_no_rate():
 def test_what_is_no_metric_of_a_vote_is_refused(name):
     with pytest.raises(ValueError, match=name):
         task_values([], name)
+
+
+def test_the_ranks_of_a_run_share_the_programs_and_agree(monkeypatch):
+    given = {
+        name: ([program], RIGHT) for name, program in zip("abcde", (MIRROR, TURN, MIRROR, SLY, MIRROR), strict=True)
+    }
+    results, shares = evaluation(given), {}
+    alone = marked(results, 1)
+    monkeypatch.setattr(ballots, "ranks", lambda: 2)
+
+    def on(rank, gather):
+        monkeypatch.setattr(ballots, "rank", lambda: rank)
+        monkeypatch.setattr(ballots, "all_gather_object", gather)
+        return marked(results, 1)
+
+    def first(rank):
+        """What a rank sends; it is not answered."""
+        with pytest.raises(ZeroDivisionError):
+            on(rank, lambda outcomes: shares.update({rank: outcomes}) or 1 / 0)
+
+    first(0), first(1)
+    assert [len(shares[rank]) for rank in (0, 1)] == [3, 2]
+    assert [on(rank, lambda outcomes: [shares[0], shares[1]]) for rank in (0, 1)] == [alone, alone]
