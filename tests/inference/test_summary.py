@@ -65,3 +65,25 @@ def test_counts_add_up():
     assert metrics["tasks"] == 3 == metrics["outcome/passed"] + metrics["outcome/failed"]
     assert metrics["reason/wrong_answer"] == 2 and metrics["syntax_faults"] == 1
     assert counts.text() == "3 tasks: 2 failed, 1 passed; wrong_answer 2"
+
+
+def voted(solved_with, *answers):
+    told = [{"output": [[one]], "votes": 3, "shown_right": 0.5, "weight": 503.0, "program": "x"} for one in answers]
+    return {"voted": {"answers": [told], "solved_with": solved_with}}
+
+
+def test_each_voted_answer_has_a_line():
+    assert readable(row(**voted(None, 7, 8))).splitlines()[2:] == [
+        "    held-back input 1, answer 1 (votes: 3, shown pairs right: 50%): [[7]]",
+        "    held-back input 1, answer 2 (votes: 3, shown pairs right: 50%): [[8]]",
+    ]
+
+
+def test_votes_are_rated_where_the_outputs_are_known():
+    counts = counted(row(**voted(1)), row(**voted(2)), row(**voted(0)), row(**voted(None)), row(voted=None))
+    rates = counts.rates(1, 8, ("voted_at_8", "voted_at_8_top_2"))
+    assert {name: (rate.value, rate.n, rate.samples) for name, rate in rates.items() if "voted" in name} == {
+        "voted_at_8": (pytest.approx(1 / 3), 3, 8),
+        "voted_at_8_top_2": (pytest.approx(2 / 3), 3, 8),
+    }
+    assert "voted_at_8" not in counted(row(**voted(None))).rates(1, 8, ("voted_at_8",))

@@ -187,3 +187,15 @@ def test_a_row_that_holds_nothing_back_is_refused_by_its_id(tmp_path: Path) -> N
     with pytest.raises(InputError, match="(?s)infer.vote: programs vote on.*task 'add'"):
         inferred(tmp_path / "run", f"infer.input={path}", "infer.vote=2")
     assert not (tmp_path / "run" / "answers.jsonl").exists()
+
+
+def test_a_pipe_carries_voted_outputs_and_the_report_shows_them(tmp_path: Path) -> None:
+    puzzles(tmp_path / "in.jsonl", hidden=True)
+    words = ["+experiment=quick", "infer.input=in.jsonl", *SAMPLED, "infer.vote=2", "run.dir=run"]
+    done = command(tmp_path, "+stage=infer", *words)
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    outputs = [one["output"] for row in rows for answers in row["voted"]["answers"] for one in answers]
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert rows and outputs and all(f"<td>{json.dumps(output)}</td>" in page for output in outputs)
+    assert summary_of(tmp_path / "run")["after"].keys() == {"pass_at_attempt_1"}
