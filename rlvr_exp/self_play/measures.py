@@ -1,24 +1,24 @@
 """What a round did, as metrics."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
-from typing import TYPE_CHECKING
 
+from rlvr_exp.episodes.types import Completion
 from rlvr_exp.self_play.found import Found
-
-if TYPE_CHECKING:
-    from rlvr_exp.self_play.round import Sampled
 
 
 def metrics_of(
-    sampled: Sequence["Sampled"], seen: Sequence[Found], rows: Mapping[str, Sequence[Found]], refused: Mapping[str, int]
+    completions: Iterable[Completion],
+    seen: Sequence[Found],
+    rows: Mapping[str, Sequence[Found]],
+    refused: Mapping[str, int],
 ) -> dict[str, float]:
     """Success of the answers, how different they are, rows by kind, and what made no task by reason."""
     by_operator = {name: [one for one in seen if one.solution.operator == name] for name in ("sampled", "refined")}
-    answers = [each for one in sampled for each in one.completions if each.verdict.outcome != "no_verdict"]
+    answers = [one for one in completions if one.verdict.outcome != "no_verdict"]
     solved = {one.host.id for one in seen if one.correct}
     row = {
-        "self_play/success": fmean(each.correct for each in answers) if answers else 0.0,
+        "self_play/success": fmean(one.correct for one in answers) if answers else 0.0,
         "self_play/answers": float(len(answers)),
         "self_play/solved_tasks": float(len(solved)),
         "self_play/programs": float(len(seen)),

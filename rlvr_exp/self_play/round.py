@@ -102,6 +102,7 @@ class RoundMaker:
                 for parent, one in drawn
                 for program in self._programs(one.completions, step, "refined", parent.solution.key)
             ]
+        answered = [completion for one in sampled for completion in one.completions]
         rows = broadcast_object(self._rows(number, step, tasks, seen) if rank() == 0 else None)
         self.keep(rows)
         return Round(
@@ -111,7 +112,7 @@ class RoundMaker:
             rows,
             tuple(sampled),
             observations,
-            metrics_of(sampled, seen, rows, self.hindsight.refused),
+            metrics_of(answered, seen, rows, self.hindsight.refused),
         )
 
     def keep(self, rows: Mapping[str, Sequence[Found]]) -> None:

@@ -124,7 +124,13 @@ def test_data_without_golds_are_learned_from_by_what_is_found(tmp_path: Path) ->
     (tmp_path / "data").mkdir()
     for split, own in (("train", rows[:80]), ("dev", rows[80:100]), ("test", rows[100:])):
         (tmp_path / "data" / f"{split}.jsonl").write_text("\n".join(own) + "\n")
-    words = [f"data.path={tmp_path}/data", "data.limit=0", "self_play.transfer=0", "self_play.transferred=0", "run.dir=run"]
+    words = [
+        f"data.path={tmp_path}/data",
+        "data.limit=0",
+        "self_play.transfer=0",
+        "self_play.transferred=0",
+        "run.dir=run",
+    ]
     done = program(tmp_path, *words)
     assert done.returncode == 0, done.stdout + done.stderr
     metrics = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
