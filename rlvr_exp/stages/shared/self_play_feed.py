@@ -1,6 +1,7 @@
 """Feeds a training run with rounds of self-play: a round is made before its first update, and its updates imitate gold and
 self-made rows in fixed shares."""
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -120,6 +121,7 @@ class SelfPlayFeed:
         self._metrics = dict(state["metrics"])
 
     def _begin(self, number: int, step: int) -> None:
+        began = time.perf_counter()
         shown = self._progress(f"round {number + 1} of {self._options.rounds}")
         made = self._made = self._maker.make(number, step, self._answers(), shown)
         if number and self._options.from_base:
@@ -129,7 +131,7 @@ class SelfPlayFeed:
             self._keep(made)
         self._rounds.append(made.rows)
         self._mixture = None
-        self._metrics = {**made.metrics, **teaching(made.observations)}
+        self._metrics = {**made.metrics, **teaching(made.observations), "time/round": time.perf_counter() - began}
         self._metrics |= {f"curriculum/{name}": value for name, value in self._maker.curriculum.metrics().items()}
 
     def _keep(self, made: Round) -> None:
