@@ -101,5 +101,5 @@ class RatioAlgorithm(GroupAlgorithm, options.RatioMethod):
         guard: NonFiniteGuard,
         limits: BatchLimits,
     ) -> PolicyTrainer:
-        control = EntropyControl(self.entropy_coef, self.entropy_target, self.entropy_step)
+        control = EntropyControl(self.entropy_coef, self.entropy_target, self.entropy_step, self.entropy_unit)
         return PolicyTrainer(policy, args, optimizer, control, guard, limits)

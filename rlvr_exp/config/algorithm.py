@@ -91,7 +91,9 @@ class RatioMethod(GroupMethod):
     entropy_coef: float = option(0.0, low=0)
     """Weight of the entropy bonus; with entropy_target at the start."""
     entropy_target: float = option(0.0, low=0)
-    """Mean entropy of a token, in nats, that the weight of the bonus is adapted to hold (Skywork-OR1); 0: it is constant."""
+    """Mean entropy of a token that the weight of the bonus is adapted to hold (Skywork-OR1); 0: it is constant."""
+    entropy_unit: str = option("nats", choices=("nats", "start"))
+    """Unit of the target: nats, or the mean entropy in the run's first update, so that 0.85 holds 85% of it."""
     entropy_step: float = option(0.005, above=0)
     """Change of that weight after each update: up below the target, down above it."""
 
@@ -106,9 +108,11 @@ class RatioMethod(GroupMethod):
             found.append(
                 InputProblem("reference_sync_steps", what, given, "0 while algorithm.kl_coef=0", remedy=remedy)
             )
-        if not self.entropy_target and self.entropy_step != RatioMethod.entropy_step:
-            what, remedy = "the weight of the bonus is constant", "set algorithm.entropy_target above 0, or drop it"
-            found.append(InputProblem("entropy_step", what, str(self.entropy_step), "its default", remedy=remedy))
+        for name in ("entropy_unit", "entropy_step"):
+            given = getattr(self, name)
+            if not self.entropy_target and given != getattr(RatioMethod, name):
+                what, remedy = "the weight of the bonus is constant", "set algorithm.entropy_target above 0, or drop it"
+                found.append(InputProblem(name, what, str(given), "its default", remedy=remedy))
         if self.zero_variance != "resample" and self.resample_budget != RatioMethod.resample_budget:
             what, remedy = "nothing is resampled", "set algorithm.zero_variance=resample, or drop it"
             found.append(InputProblem("resample_budget", what, str(self.resample_budget), "its default", remedy=remedy))

@@ -22,6 +22,15 @@ def test_the_weight_is_skywork_or1s_kept_above_zero(start, entropies):
         assert control.coef == wanted
 
 
+def test_a_target_in_units_of_the_start_is_a_share_of_the_first_updates_entropy():
+    control = EntropyControl(0.5, target=0.5, step=0.1, unit="start")
+    seen = []
+    for entropy in (2.0, 0.9, 1.1, 0.9):  # The target is 1.
+        control.observe(entropy)
+        seen.append(control.coef)
+    assert seen == pytest.approx([0.4, 0.5, 0.4, 0.5])
+
+
 def test_without_a_target_the_weight_is_constant():
     control = EntropyControl(0.2)
     control.observe(5.0)
@@ -66,10 +75,13 @@ def test_groups_without_advantages_are_trained_on_from_the_start(tmp_path):
 
 
 def test_a_resumed_trainer_has_the_weight_to_the_last_bit(tmp_path):
-    control = EntropyControl(0.1, target=9.0, step=0.1)
+    control = EntropyControl(0.1, target=9.0, step=0.1, unit="start")
     for _ in range(7):
         control.observe(1.0)
     state = trainer(tmp_path / "one", EVERYTHING, control=control).trainer_state()
-    other = EntropyControl(0.0, target=9.0, step=0.1)
+    other = EntropyControl(0.0, target=9.0, step=0.1, unit="start")
     trainer(tmp_path / "two", EVERYTHING, control=other).load_trainer_state(state)
     assert other.coef == control.coef
+    for one in (control, other):
+        one.observe(9.5)  # Above 9 times the first.
+    assert other.coef == control.coef < 0.75
