@@ -93,7 +93,7 @@ class RatioMethod(GroupMethod):
     entropy_target: float = option(0.0, low=0)
     """Mean entropy of a token that the weight of the bonus is adapted to hold (Skywork-OR1); 0: it is constant."""
     entropy_unit: str = option("nats", choices=("nats", "start"))
-    """Unit of the target: nats, or the mean entropy in the run's first update, so that 0.85 holds 85% of it."""
+    """Unit of the target: nats, or the mean entropy in the run's first update, so that 0.75 holds 75% of it."""
     entropy_step: float = option(0.005, above=0)
     """Change of that weight after each update: up below the target, down above it."""
 
