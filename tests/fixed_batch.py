@@ -94,10 +94,8 @@ def _group(who: Algorithm, place: int, recorded, rewards, step: int) -> Group:
         for s, reward in enumerate(rewards)
     ]
     paid = [RewardBreakdown(reward, reward, {}) for reward in rewards]
-    seen = [None if reward is None else who.shaped(reward, len(ids[s])) for s, reward in enumerate(rewards)]
-    return Group(
-        step, place, ("",) * len(made), (tuple(PROMPTS[place]),) * len(made), tuple(made), tuple(paid), tuple(seen)
-    )
+    seen = who.shaped_group(rewards, made)
+    return Group(step, place, ("",) * len(made), (tuple(PROMPTS[place]),) * len(made), tuple(made), tuple(paid), seen)
 
 
 def _verdict(reward: float | None) -> Verdict:

@@ -7,6 +7,7 @@ from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 from trl import GRPOConfig
 
+from rlvr_exp.algorithms.entropy_control import EntropyControl
 from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.algorithms.training_batch import TrainingBatch
@@ -61,7 +62,12 @@ def experience(dead: tuple[int, ...] = (), still: tuple[int, ...] = ()) -> Train
 
 
 def trainer(
-    folder: Path | str, tokens: int, entropy_coef: float = 0.0, kind: type[PolicyTrainer] = PolicyTrainer, **more
+    folder: Path | str,
+    tokens: int,
+    entropy_coef: float = 0.0,
+    kind: type[PolicyTrainer] = PolicyTrainer,
+    control: EntropyControl | None = None,
+    **more,
 ) -> PolicyTrainer:
     """Plain descent at rate 1, so that a single update shows its gradient. `tokens`: of a pass."""
     who = policy()
@@ -85,7 +91,9 @@ def trainer(
     )
     optimizer = torch.optim.SGD(who.model.parameters(), lr=1.0)
     args = GRPOConfig(**{**common, **more})
-    return kind(who, args, optimizer, entropy_coef, NonFiniteGuard(), BatchLimits(tokens, PROMPT))
+    return kind(
+        who, args, optimizer, control or EntropyControl(entropy_coef), NonFiniteGuard(), BatchLimits(tokens, PROMPT)
+    )
 
 
 def flat(model: torch.nn.Module) -> torch.Tensor:

@@ -38,6 +38,12 @@ def leave_one_out(rewards: torch.Tensor, eps: float = 1e-6) -> torch.Tensor:
     return _silenced(torch.where(count > 1, rewards - others, 0.0), rewards, judged, eps)
 
 
+def weighted(advantages: torch.Tensor, positive: float) -> torch.Tensor:
+    """(groups, G) advantages, those above 0 times `positive`: W-REINFORCE (Zhu et al. 2025, The Surprising Effectiveness of
+    Negative Reinforcement, arXiv 2506.01347), whose factor is 0.1. At 0 only failures teach."""
+    return torch.where(advantages > 0, positive * advantages, advantages)
+
+
 def spread(rewards: torch.Tensor) -> torch.Tensor:
     """(groups,) max - min over each full group; zero where no member has a verdict."""
     high = rewards.nan_to_num(-torch.inf).amax(1)

@@ -6,17 +6,19 @@ chooses tasks.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from trl import GRPOConfig
 
+from rlvr_exp.algorithms.entropy_control import EntropyControl
 from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.config import algorithm as options
 from rlvr_exp.config.batching import BatchLimits
+from rlvr_exp.episodes.types import Completion
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.collect import BatchPlan
 from rlvr_exp.rollouts.group_filter import GroupFilter
@@ -54,6 +56,15 @@ class Algorithm(options.ReinforcementLearning, ABC):
         """The shaped reward of a completion with so many tokens, as the algorithm sees it."""
         return reward
 
+    def shaped_group(
+        self, rewards: Sequence[float | None], completions: Sequence[Completion]
+    ) -> tuple[float | None, ...]:
+        """The rewards that the algorithm learns from, of a group's completions; None, without a verdict, stays None."""
+        return tuple(
+            None if reward is None else self.shaped(reward, one.tokens)
+            for reward, one in zip(rewards, completions, strict=True)
+        )
+
     @abstractmethod
     def experience(self, groups: Groups, pad_id: int) -> TrainingBatch:
         """The training batch of the step's groups (`groups.batch`): samples with advantages and loss weights."""
@@ -81,4 +92,4 @@ class Algorithm(options.ReinforcementLearning, ABC):
         limits: BatchLimits,
     ) -> PolicyTrainer:
         """The trainer that updates `policy` on the batches of `experience`."""
-        return PolicyTrainer(policy, args, optimizer, 0.0, guard, limits)
+        return PolicyTrainer(policy, args, optimizer, EntropyControl(0.0), guard, limits)

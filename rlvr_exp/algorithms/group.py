@@ -12,12 +12,16 @@ from typing import Any
 import torch
 from trl import GRPOConfig
 
+from rlvr_exp.algorithms.advantages import weighted
 from rlvr_exp.algorithms.base import Algorithm
+from rlvr_exp.algorithms.entropy_control import EntropyControl
+from rlvr_exp.algorithms.group_rewards import rewards_at_k, unlikeliness
 from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.algorithms.training_batch import TrainingBatch, collate, completion_mask, members_of, rewards_of
 from rlvr_exp.config import algorithm as options
 from rlvr_exp.config.batching import BatchLimits
+from rlvr_exp.episodes.types import Completion
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.collect import BatchPlan
 from rlvr_exp.rollouts.group_filter import GroupFilter
@@ -36,13 +40,22 @@ class GroupAlgorithm(Algorithm, options.GroupMethod):
     def group_filter(self) -> GroupFilter:
         return GroupFilter(self.zero_variance, self.zero_variance_eps)
 
+    def shaped_group(
+        self, rewards: Sequence[float | None], completions: Sequence[Completion]
+    ) -> tuple[float | None, ...]:
+        found = super().shaped_group(rewards, completions)
+        if self.unlikeliness:
+            found = unlikeliness(found, completions, self.unlikeliness)
+        return found if self.pass_k == 1 else rewards_at_k(found, self.pass_k, self.pass_k_weight)
+
     def experience(self, groups: Groups, pad_id: int) -> TrainingBatch:
         rewards, members = rewards_of(groups.batch), members_of(groups.batch)
         counted = self._counted(groups.batch, rewards)[members][:, None] * completion_mask(groups.batch)
+        advantages = weighted(self.advantages(rewards), self.positive_weight)
         return collate(
             groups.batch,
             pad_id,
-            advantages=self.advantages(rewards)[members][:, None] * counted,
+            advantages=advantages[members][:, None] * counted,
             weights=self.weights(counted, members.nonzero()[:, 0]),
             off_policy=any(group.step < groups.step for group in groups.batch),
         )
@@ -56,7 +69,7 @@ class GroupAlgorithm(Algorithm, options.GroupMethod):
 class RatioAlgorithm(GroupAlgorithm, options.RatioMethod):
     @property
     def regularised(self) -> bool:
-        return self.kl_coef > 0 or self.entropy_coef > 0
+        return self.kl_coef > 0 or self.entropy_coef > 0 or self.entropy_target > 0
 
     def plan(self) -> BatchPlan:
         return BatchPlan(self.prompts_per_step, self.group_size, self.max_steps, self.iterations, self.rollout_steps)
@@ -88,4 +101,5 @@ class RatioAlgorithm(GroupAlgorithm, options.RatioMethod):
         guard: NonFiniteGuard,
         limits: BatchLimits,
     ) -> PolicyTrainer:
-        return PolicyTrainer(policy, args, optimizer, self.entropy_coef, guard, limits)
+        control = EntropyControl(self.entropy_coef, self.entropy_target, self.entropy_step, self.entropy_unit)
+        return PolicyTrainer(policy, args, optimizer, control, guard, limits)

@@ -12,9 +12,9 @@ import torch
 from trl.trainer.callbacks import SyncRefModelCallback
 
 from rlvr_exp.algorithms import ppo_loss
+from rlvr_exp.algorithms.entropy_control import EntropyControl
 from rlvr_exp.algorithms.gae import explained_variance
 from rlvr_exp.algorithms.replay_buffer import ReplayBuffer
-from rlvr_exp.algorithms.token_means import TokenMeans
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.algorithms.trajectories import Trajectories, collected, estimated
@@ -37,7 +37,7 @@ class PPOTrainer(PolicyTrainer):
     """
 
     def __init__(self, algorithm, critic: ActorCritic, replay: ReplayBuffer | None, **common: Any):
-        super().__init__(entropy_coef=algorithm.entropy_coef, **common)
+        super().__init__(entropy=EntropyControl(algorithm.entropy_coef), **common)
         self._ppo, self._critic, self._replay = algorithm, critic, replay
         self._pad_id = common["policy"].pad_id
         # TRL has put its fused head on the inner language model; the trained model is this wrapper.
@@ -45,7 +45,6 @@ class PPOTrainer(PolicyTrainer):
         self._reference_in_reward = self.beta != 0.0 and algorithm.kl_in == "reward"
         if self._reference_in_reward:
             self.beta = 0.0  # TRL has built the reference; the penalty is in the reward of each token.
-        self._token_means = TokenMeans()
         for callback in self.callback_handler.callbacks:
             if isinstance(callback, SyncRefModelCallback):
                 callback.sync_target_model = _sync_policy

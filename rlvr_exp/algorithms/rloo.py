@@ -19,6 +19,7 @@ from trl import GRPOConfig
 
 from rlvr_exp.algorithms.advantages import leave_one_out
 from rlvr_exp.algorithms.aggregate import token_weights
+from rlvr_exp.algorithms.entropy_control import EntropyControl
 from rlvr_exp.algorithms.group import GroupAlgorithm
 from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.trainer import PolicyTrainer
@@ -51,7 +52,7 @@ class RLOO(GroupAlgorithm, options.RLOO):
         guard: NonFiniteGuard,
         limits: BatchLimits,
     ) -> PolicyTrainer:
-        return RewardKLTrainer(self.kl_coef, policy, args, optimizer, 0.0, guard, limits)
+        return RewardKLTrainer(self.kl_coef, policy, args, optimizer, EntropyControl(0.0), guard, limits)
 
 
 class RewardKLTrainer(PolicyTrainer):

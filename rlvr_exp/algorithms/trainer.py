@@ -19,6 +19,7 @@ import torch
 from datasets import Dataset
 from trl import GRPOConfig, GRPOTrainer
 
+from rlvr_exp.algorithms.entropy_control import EntropyControl
 from rlvr_exp.algorithms.logprobs import Scores, score
 from rlvr_exp.algorithms.metric_gather import skip_metric_gather
 from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
@@ -28,6 +29,7 @@ from rlvr_exp.algorithms.packing_probe import Choice, choose
 from rlvr_exp.algorithms.reference import Reference
 from rlvr_exp.algorithms.saved_updates import as_plain, from_plain
 from rlvr_exp.algorithms.stepped import Stepped
+from rlvr_exp.algorithms.token_means import TokenMeans
 from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.algorithms.warm_up import longest_part, warm_up
 from rlvr_exp.config.batching import BatchLimits, Piece, micro_batches, pieces
@@ -43,6 +45,7 @@ class PolicyTrainer(Stepped, GRPOTrainer):
     """Updates `policy` on training batches.
 
     Args:
+        entropy: the weight of the entropy bonus.
         guard: counts updates that are not applied.
         limits: tokens of a pass, and the longest possible prompt.
     """
@@ -52,7 +55,7 @@ class PolicyTrainer(Stepped, GRPOTrainer):
         policy: Policy,
         args: GRPOConfig,
         optimizer: torch.optim.Optimizer,
-        entropy_coef: float,
+        entropy: EntropyControl,
         guard: NonFiniteGuard,
         limits: BatchLimits,
     ):
@@ -70,7 +73,8 @@ class PolicyTrainer(Stepped, GRPOTrainer):
         if self.ref_model is not None:
             # The reference is the initial policy, wherever its weights came from; TRL would load it by name.
             copy_weights(self.model, self.accelerator.unwrap_model(self.ref_model))
-        self._entropy_coef = entropy_coef
+        self._entropy = entropy
+        self._token_means = TokenMeans()
         self._limits = limits
         self._choice: Choice | None = None
         self._chosen_before: Choice | None = None
@@ -98,6 +102,14 @@ class PolicyTrainer(Stepped, GRPOTrainer):
             self._begin(self.model_wrapped)
         return self._updates[self.state.global_step % self._steps_per_experience % len(self._updates)], None
 
+    def gradient(self) -> torch.Tensor:
+        """Accumulate the gradient of an update; the weight of the entropy bonus follows the entropy of its tokens."""
+        loss = super().gradient()
+        if self._entropy.adapts:
+            self._metrics["train"]["entropy/coef"].append(self._entropy.coef)
+            self._entropy.observe(self._token_means.means(self.accelerator)["entropy"])
+        return loss
+
     @property
     def checkpoint_parts(self) -> Mapping[str, Any]:
         """Objects that belong to a checkpoint besides the policy, by name (rlvr_exp.training.checkpoints)."""
@@ -111,12 +123,14 @@ class PolicyTrainer(Stepped, GRPOTrainer):
             "choice": None if self._choice is None else [self._choice.implementation, self._choice.reasons],
             "device": self.accelerator.device.type,
             "updates": as_plain(self._updates) if in_use else [],
+            "entropy": self._entropy.state_dict(),
         }
 
     def load_trainer_state(self, state: Mapping[str, Any]) -> None:
         if state["choice"] is not None and state["device"] == self.accelerator.device.type:
             self._chosen_before = Choice(*state["choice"])
         self._updates = from_plain(state["updates"])
+        self._entropy.load_state_dict(state["entropy"])
 
     @property
     def _steps_per_experience(self) -> int:
@@ -168,7 +182,7 @@ class PolicyTrainer(Stepped, GRPOTrainer):
 
     def _counted(self, experience: TrainingBatch) -> torch.Tensor:
         """(N,) samples whose gradient is not exactly zero."""
-        if self.beta != 0.0 or self._entropy_coef != 0.0:
+        if self.beta != 0.0 or self._entropy.active:
             return (experience.weights != 0).any(1)
         return (experience.weights * experience.advantages != 0).any(1)
 
@@ -295,9 +309,12 @@ class PolicyTrainer(Stepped, GRPOTrainer):
         self._pass = inputs
         with skip_metric_gather(self.accelerator):
             loss = super()._compute_loss(model, inputs)
-        if self._entropy_coef:
+        if self._entropy.active:
             bonus = (inputs["tool_mask"] * self._entropies).sum() / inputs["num_items_in_batch"]
-            loss = loss - self._entropy_coef * bonus
+            loss = loss - self._entropy.coef * bonus
+        if self._entropy.adapts:
+            weights = inputs["tool_mask"] / inputs["num_items_in_batch"]
+            self._token_means.add(weights, {"entropy": self._entropies})
         self._metrics["train"]["kl/old"].append(self._moved(inputs))
         return loss
 
@@ -318,7 +335,7 @@ class PolicyTrainer(Stepped, GRPOTrainer):
     def _get_per_token_logps_and_entropies(self, model, *_, compute_entropy=False, compute_aux_loss=False, **__):
         """Scores of the micro-batch of `_compute_loss`; TRL's padded copies of it are not read."""
         rows = self._pass["rows"]
-        wanted = compute_entropy and (self._entropy_coef != 0.0 or self.top_entropy_quantile < 1.0)
+        wanted = compute_entropy and (self._entropy.active or self.top_entropy_quantile < 1.0)
         options = {"output_router_logits": True} if compute_aux_loss else {}
         scores = self._scores = self._score(model, rows, self._pass.get("support"), wanted, **options)
         logprobs = rows.placed(scores.logprobs)

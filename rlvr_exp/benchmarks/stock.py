@@ -28,6 +28,10 @@ LOSSES = {"grpo": "grpo", "dr_grpo": "dr_grpo", "token": "dapo"}
 """Our aggregation of token losses -> TRL's `loss_type` that is the same."""
 NEUTRAL: Mapping[str, Any] = {
     "entropy_coef": 0.0,
+    "entropy_target": 0.0,
+    "pass_k": 1,
+    "unlikeliness": 0.0,
+    "positive_weight": 1.0,
     "zero_variance": "keep",
     "rollout_steps": 1,
     "iterations": 1,

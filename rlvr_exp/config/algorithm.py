@@ -42,6 +42,16 @@ class GroupMethod(ReinforcementLearning):
     """Groups whose rewards are all equal: keep them in the loss's denominators, or mask them out."""
     zero_variance_eps: float = option(1e-6, low=0)
     """Rewards of a group count as equal when the largest and the smallest are no further apart; added to deviations."""
+    pass_k: int = option(1, low=1)
+    """Learn for the best of so many completions (PKPO): a completion's reward is the largest of k of its group with it, on
+    average; 1: its own."""
+    pass_k_weight: float = option(1.0, above=0, high=1)
+    """Share of that reward; the rest is the completion's own."""
+    unlikeliness: float = option(0.0, low=0, high=1)
+    """A correct completion loses up to this share of its reward, the more the more probable it was in its group: rare correct
+    completions weigh more (unlikeliness reward); 0: none does."""
+    positive_weight: float = option(1.0, low=0)
+    """Factor of advantages above 0; below 1 failures weigh more than successes (weighted REINFORCE)."""
     trl: dict[str, Any] = field(default_factory=dict)
     """Further fields of the trainer's GRPOConfig, by their own names."""
 
@@ -50,6 +60,13 @@ class GroupMethod(ReinforcementLearning):
         if self.group_size < 2:
             what, remedy = "a group of one has no advantage over itself", "algorithm.group_size=2 or more"
             found.append(InputProblem("group_size", what, str(self.group_size), "2 or more", "", remedy))
+        elif self.pass_k >= self.group_size:
+            what = "the best of an entire group is the same for all its members"
+            allowed, remedy = f"below algorithm.group_size={self.group_size}", "a smaller k, or a larger group"
+            found.append(InputProblem("pass_k", what, str(self.pass_k), allowed, "", remedy))
+        if self.pass_k == 1 and self.pass_k_weight != GroupMethod.pass_k_weight:
+            what, remedy = "the best of one is the completion itself", "set algorithm.pass_k above 1, or drop it"
+            found.append(InputProblem("pass_k_weight", what, str(self.pass_k_weight), "its default", remedy=remedy))
         return found
 
 
@@ -72,7 +89,13 @@ class RatioMethod(GroupMethod):
     reference_sync_steps: int = option(0, low=0)
     """The reference becomes the policy every N steps; 0: never."""
     entropy_coef: float = option(0.0, low=0)
-    """Weight of the entropy bonus."""
+    """Weight of the entropy bonus; with entropy_target at the start."""
+    entropy_target: float = option(0.0, low=0)
+    """Mean entropy of a token that the weight of the bonus is adapted to hold (Skywork-OR1); 0: it is constant."""
+    entropy_unit: str = option("nats", choices=("nats", "start"))
+    """Unit of the target: nats, or the mean entropy in the run's first update, so that 0.75 holds 75% of it."""
+    entropy_step: float = option(0.005, above=0)
+    """Change of that weight after each update: up below the target, down above it."""
 
     def problems(self) -> list[InputProblem]:
         found = super().problems()
@@ -85,6 +108,11 @@ class RatioMethod(GroupMethod):
             found.append(
                 InputProblem("reference_sync_steps", what, given, "0 while algorithm.kl_coef=0", remedy=remedy)
             )
+        for name in ("entropy_unit", "entropy_step"):
+            given = getattr(self, name)
+            if not self.entropy_target and given != getattr(RatioMethod, name):
+                what, remedy = "the weight of the bonus is constant", "set algorithm.entropy_target above 0, or drop it"
+                found.append(InputProblem(name, what, str(given), "its default", remedy=remedy))
         if self.zero_variance != "resample" and self.resample_budget != RatioMethod.resample_budget:
             what, remedy = "nothing is resampled", "set algorithm.zero_variance=resample, or drop it"
             found.append(InputProblem("resample_budget", what, str(self.resample_budget), "its default", remedy=remedy))

@@ -13,7 +13,7 @@ from typing import Any
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.curriculum.base import Curriculum, Observation
 from rlvr_exp.episodes.episode import Draws, Episode
-from rlvr_exp.episodes.types import RewardBreakdown
+from rlvr_exp.episodes.types import Completion, RewardBreakdown
 from rlvr_exp.rewards.compose import Reward
 from rlvr_exp.rollouts.group_filter import GroupFilter
 from rlvr_exp.rollouts.groups import Group, Groups, check_groups
@@ -21,8 +21,8 @@ from rlvr_exp.rollouts.run_episodes import EpisodeRunner
 from rlvr_exp.rollouts.saved_groups import group_from, group_state
 from rlvr_exp.tasks.base import Task
 
-RewardShaping = Callable[[float, int], float]
-"""(reward, tokens of the completion) -> the reward that the algorithm learns from."""
+RewardShaping = Callable[[Sequence[float | None], Sequence[Completion]], tuple[float | None, ...]]
+"""(rewards of a group, its completions) -> the rewards that the algorithm learns from; None without a verdict."""
 
 
 @dataclass(frozen=True)
@@ -236,10 +236,7 @@ class Collector:
         shape = self._rules[turns[0].role].shape
         completions = tuple(self.environment.shown(episode, member) for member in members)
         rewarded = tuple(credits[member] for member in members)
-        rewards = tuple(
-            None if paid.total is None else shape(paid.total, one.tokens)
-            for paid, one in zip(rewarded, completions, strict=True)
-        )
+        rewards = shape([paid.total for paid in rewarded], completions)
         about = tuple(self.environment.about(episode, member) for member in members)
         prompts, ids = tuple(turn.prompt for turn in turns), tuple(turn.prompt_ids for turn in turns)
         return Group(step, index, prompts, ids, completions, rewarded, rewards, about if any(about) else ())

@@ -54,7 +54,7 @@ def collector_of(components: RunComponents, config, context: RunContext, reward:
         curriculum=build(config.curriculum, tasks=tasks, seed=config.seed),
         tasks=tasks,
         plan=algorithms[environment.roles[0]].plan(),
-        rules={role: RoleRules(one.group_filter(), one.shaped) for role, one in algorithms.items()},
+        rules={role: RoleRules(one.group_filter(), one.shaped_group) for role, one in algorithms.items()},
         seed=config.seed,
         samples=() if gold_bodies else None,
     )

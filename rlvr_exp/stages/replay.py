@@ -92,6 +92,8 @@ def left_out_of(algorithm: Algorithm) -> dict[str, str]:
         why = f"advantages come from a value that the rollouts do not hold; {WITH_UPDATE}"
     elif isinstance(algorithm, RLOO) and algorithm.kl_coef:
         why = f"the penalty in the advantages comes from the reference that the rollouts do not hold; {WITH_UPDATE}"
+    elif algorithm.unlikeliness:
+        why = f"advantages depend on the probabilities of completions, which the rollouts do not hold; {WITH_UPDATE}"
     else:
         return {}
     return {"advantage": why, "fate": why}
@@ -164,8 +166,7 @@ def _group(
     paid: Sequence[RewardBreakdown],
     algorithm: Algorithm,
 ) -> Group:
-    pairs = zip(paid, completions, strict=True)
-    rewards = tuple(None if one.total is None else algorithm.shaped(one.total, who.tokens) for one, who in pairs)
+    rewards = algorithm.shaped_group([one.total for one in paid], completions)
     first = rows[0]
     prompts, ids = (first.prompt,) * len(rows), ((0,),) * len(rows)
     return Group(first.step - 1 - first.waited, number, prompts, ids, tuple(completions), tuple(paid), rewards)

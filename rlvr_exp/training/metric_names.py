@@ -13,6 +13,7 @@ NAMES = {
     "value/clipped": "value/clipped",
     "value/explained_variance": "value/explained_variance",
     "kl/old": "kl/old",
+    "entropy/coef": "entropy/coef",
     "replay/groups": "replay/groups",
     "replay/weight": "replay/weight",
     "mean_token_accuracy": "token_accuracy",

@@ -90,7 +90,7 @@ def _collector(options: Any, who: Algorithm, policy: Policy) -> Collector:
         curriculum=Ordered(TASKS, 0),
         tasks=TASKS,
         plan=who.plan(),
-        rules={POLICY: RoleRules(who.group_filter(), who.shaped)},
+        rules={POLICY: RoleRules(who.group_filter(), who.shaped_group)},
         seed=0,
     )
 

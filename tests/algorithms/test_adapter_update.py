@@ -9,6 +9,7 @@ import torch
 from trl import GRPOConfig
 from updating import updated
 
+from rlvr_exp.algorithms.entropy_control import EntropyControl
 from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.algorithms.training_batch import TrainingBatch
@@ -77,7 +78,7 @@ def trainer(folder: Path, who: Policy, **options) -> PolicyTrainer:
     }
     optimizer = torch.optim.SGD([value for value in who.model.parameters() if value.requires_grad], lr=1.0)
     args = GRPOConfig(**{**common, "learning_rate": 1.0, **options})
-    return PolicyTrainer(who, args, optimizer, 0.0, NonFiniteGuard(), BatchLimits(1000, PROMPT))
+    return PolicyTrainer(who, args, optimizer, EntropyControl(0.0), NonFiniteGuard(), BatchLimits(1000, PROMPT))
 
 
 def log_probabilities(who: Policy) -> torch.Tensor:

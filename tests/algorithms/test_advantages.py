@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvr_exp.algorithms.advantages import group_advantages, leave_one_out, spread
+from rlvr_exp.algorithms.advantages import group_advantages, leave_one_out, spread, weighted
 
 EPS = 1e-6
 reward = st.floats(-2, 2, width=32)
@@ -105,6 +105,14 @@ def test_rewards_within_eps_of_each_other_give_no_advantage():
     rows = doubles([[0.5, 0.5 + 1e-3]])
     assert group_advantages(rows, "group", eps=1e-2).abs().max() == 0
     assert group_advantages(rows, "group", eps=1e-4).abs().max() > 0.5
+
+
+@given(rewards, st.floats(0, 4, width=16))
+def test_weighted_advantages_are_w_reinforces(rows, factor):
+    """Zhu et al. 2025: the objective of right answers times a factor, and that of wrong ones as it is."""
+    plain = group_advantages(doubles(rows), "none")
+    right, wrong = plain.clamp(min=0.0), plain.clamp(max=0.0)
+    assert torch.equal(weighted(plain, factor), factor * right + wrong)
 
 
 def test_an_unknown_scale_is_refused_by_name():

@@ -53,6 +53,13 @@ COMMON = {
     "kl_coef": change(0.9, **FOLLOWED),
     "reference_sync_steps": change(1, kl_coef=0.5, max_steps=3, iterations=1, rollout_steps=1),
     "entropy_coef": change(0.3, **FOLLOWED),
+    "entropy_target": change(9.0, **FOLLOWED),
+    "entropy_unit": change("start", entropy_target=1.5, **FOLLOWED),
+    "entropy_step": change(0.5, entropy_target=9.0, **FOLLOWED),
+    "pass_k": change(2),
+    "pass_k_weight": change(0.5, pass_k=2),
+    "unlikeliness": change(0.9),
+    "positive_weight": change(0.1),
     "clip_low": change(1e-9, **FOLLOWED),
     "clip_high": change(9.0, **FOLLOWED),
     "loss": change("dr_grpo"),
@@ -136,6 +143,10 @@ def test_equal_options_give_equal_traces(name):
     [
         ({"zero_variance": "keep", "resample_budget": 3}, "resample_budget"),
         ({"kl_coef": 0.0, "reference_sync_steps": 2}, "reference_sync_steps"),
+        ({"entropy_unit": "start"}, "entropy_unit"),
+        ({"entropy_step": 0.1}, "entropy_step"),
+        ({"pass_k": 3}, "pass_k"),
+        ({"pass_k_weight": 0.5}, "pass_k_weight"),
     ],
 )
 def test_a_combination_without_effect_is_refused(name, given, where):

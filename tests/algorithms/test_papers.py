@@ -61,6 +61,37 @@ def grpo(paper: Paper, low=0.2, high=0.2, beta=0.04) -> torch.Tensor:
     return sum(prompts) / len(prompts)
 
 
+def grpo_of(paper: Paper, changed, positive=1.0) -> torch.Tensor:
+    """GRPO of a batch whose rewards are changed by `changed(prompt, rewards)`, without clipping or KL; advantages above 0
+    times a factor."""
+    prompts = []
+    for q, plain in enumerate(REWARDS):
+        answers = []
+        for i, advantage in enumerate(normalised(changed(q, plain))):
+            advantage *= positive if advantage > 0 else 1.0
+            ratio = (paper.now[q][i] - paper.old[q][i]).exp()
+            answers.append(sum(ratio * advantage) / len(ratio))
+        prompts.append(sum(answers) / len(answers))
+    return sum(prompts) / len(prompts)
+
+
+def best_of_two(_, rewards):
+    """PKPO: the mean largest reward of the pairs with each member."""
+    return [fmean(max(mine, other) for j, other in enumerate(rewards) if j != i) for i, mine in enumerate(rewards)]
+
+
+def unlikely(paper: Paper):
+    """Rewarding the Unlikely, with beta 0.5; right are rewards above 0.5."""
+
+    def changed(q, rewards):
+        sums = [float(old.sum()) for old in paper.old[q]]
+        ranks = [sum(other > mine for other in sums) for mine in sums]
+        size = len(rewards)
+        return [r * (1 - 0.5 * (size - rank) / size) if r > 0.5 else r for r, rank in zip(rewards, ranks, strict=True)]
+
+    return changed
+
+
 def dr_grpo(paper: Paper, low=0.2, high=0.2) -> torch.Tensor:
     """Dr. GRPO, section 3.2: advantages undivided, token sums over a constant."""
     prompts = []
@@ -169,6 +200,24 @@ def test_the_gradient_is_the_papers_in_any_split(tmp_path, name, tokens):
 def test_rloo_is_the_papers_in_any_split(tmp_path, tokens):
     got, wanted = both(tmp_path, "rloo", rloo, drift=0.0, on_policy=True, tokens=tokens)
     assert close(got, wanted)
+
+
+VARIED = {
+    "pass_k=2": lambda paper: grpo_of(paper, best_of_two),
+    "positive_weight=0.1": lambda paper: grpo_of(paper, lambda _, rewards: rewards, positive=0.1),
+    "unlikeliness=0.5": lambda paper: grpo_of(paper, unlikely(paper)),
+}
+"""Options that keep pass@k, each with its paper's formula."""
+
+
+@pytest.mark.parametrize("tokens", [1000, 12])
+@pytest.mark.parametrize("option", VARIED)
+def test_an_option_that_keeps_pass_at_k_is_its_papers_in_any_split(tmp_path, option, tokens):
+    words = ["algorithm.kl_coef=0", "algorithm.clip_low=1", "algorithm.clip_high=1e9", f"algorithm.{option}"]
+    got, wanted = both(tmp_path, "grpo", VARIED[option], 0.4, False, tokens, *words)
+    assert close(got, wanted)
+    plain, _ = both(tmp_path / "plain", "grpo", VARIED[option], 0.4, False, tokens, *words[:-1])
+    assert not close(plain, wanted)
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def test_measuring_costs_a_tenth_at_most(steps, prompts, group, times, samples, 
     assert measured * found.tasks * (samples + 1) <= 0.1 * steps * prompts * group / uses
 
 
-@pytest.mark.parametrize(("stage", "every"), [("grpo", 32), ("ppo", 28), ("cascade", 4), ("sft", 50)])
+@pytest.mark.parametrize(("stage", "every"), [("grpo", 36), ("ppo", 28), ("cascade", 4), ("sft", 50)])
 def test_every_stage_that_trains_selects(stage: str, every: int) -> None:
     assert of(f"+stage={stage}").every_steps == every and of(f"+stage={stage}").active
 

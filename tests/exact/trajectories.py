@@ -50,6 +50,8 @@ STAGES = {
         "algorithm.kl_coef=0.04",
         "algorithm.iterations=3",
         "algorithm.reference_sync_steps=2",
+        "algorithm.entropy_target=0.9",
+        "algorithm.entropy_unit=start",
         "run.log_every_steps=2",
     ],
     "ppo": [

@@ -107,7 +107,8 @@ OF_OUTCOME = (
         "Sharpening: pass@1 changed by {one}, pass@{k} by {many}",
         "The policy says more often what it could already say, and has lost other answers that were right: it is "
         "surer, and solves fewer tasks in {k} tries. {entropy}",
-        "Fewer steps or a lower optimizer.lr, algorithm.kl_coef or a small algorithm.entropy_coef, a wider "
+        "Of methods with groups algorithm.entropy_target near the entropy before training, or algorithm.pass_k above 1; "
+        "fewer steps or a lower optimizer.lr, algorithm.kl_coef or a small algorithm.entropy_coef, a wider "
         "algorithm.clip_high, tasks that are rarely solved in place of those that nearly always are "
         "(algorithm.zero_variance=resample), and run.select.metric by pass@{k}."),
     Cause("untaught", _untaught,
