@@ -16,12 +16,12 @@ KINDS = (*HINDSIGHT, "correct", "refined")
 class SelfPlay(Drawing):
     """Rounds in which a policy samples answers, makes tasks and golds of them, and imitates those beside the data's own."""
 
-    rounds: int = option(4, low=1)
+    rounds: int = option(2, low=1)
     """Rounds; algorithm.max_steps is divided among them."""
     weights: str = option("last", choices=("last", "base"))
     """What a round trains on from: the last round's weights; or those that the run began with, with a new optimizer and a
     schedule of its own."""
-    tasks: int = option(3000, low=0)
+    tasks: int = option(6000, low=0)
     """Tasks sampled in a round, which the curriculum picks; 0: as many as there are."""
     samples: int = option(4, low=1)
     """Completions sampled of each task."""
@@ -44,7 +44,7 @@ class SelfPlay(Drawing):
     """Share of imitated rows that show a failed answer with the verifier's words, and one that passed after it."""
     per_behaviour: int = option(1, low=0)
     """Most rows of one behaviour on one task in all rounds; 0: any number."""
-    per_family: int = option(200, low=0)
+    per_family: int = option(400, low=0)
     """Most rows of a kind from tasks of one family in a round; 0: any number."""
     per_round: int = option(20_000, low=0)
     """Most rows of a kind in a round; 0: any number."""
