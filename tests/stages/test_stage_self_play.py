@@ -118,6 +118,7 @@ def test_data_that_cannot_be_relabelled_are_told(tmp_path: Path) -> None:
     assert "the domain does not say how a task is relabelled" in done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_data_without_golds_are_learned_from_by_what_is_found(tmp_path: Path) -> None:
     tasks = Arc(limit=400).splits()["train"][:120]
     rows = [json.dumps(row_of(task, task.id, None)) for task in tasks]

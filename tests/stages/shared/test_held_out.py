@@ -38,9 +38,9 @@ def test_where_all_are_skipped_it_is_told(domain) -> None:
 @pytest.mark.parametrize(
     ("words", "splits", "every"),
     [
-        ((), ("dev",), 32),
+        ((), ("dev",), 36),
         ((), ("train",), 0),
-        (("run.select.split=train",), ("train",), 32),
+        (("run.select.split=train",), ("train",), 36),
         (("run.select.every_steps=5",), ("train",), 5),
     ],
 )
