@@ -9,7 +9,7 @@ from rlvr_exp.episodes.types import TRUNCATED, Completion
 from rlvr_exp.evaluation.vote import Ballot, VotedAnswer, solved_with, vote
 from rlvr_exp.records.rollout_files import EvalSample
 from rlvr_exp.rollouts.distributed import all_gather_object, interleave, rank, ranks
-from rlvr_exp.tasks.base import Domain, ShownTask, Task
+from rlvr_exp.tasks.base import HoldsBackCases, ShownTask, Task
 from rlvr_exp.verifiers.base import Request
 from rlvr_exp.verifiers.compare import equal
 from rlvr_exp.verifiers.execution import Execution, Executor
@@ -33,11 +33,11 @@ class Polls:
     held-back input. A completion without a program, or cut off at its limit, has no vote.
 
     Args:
-        domain: of all tasks; one that holds cases back.
+        domain: of all tasks.
         answers: the most answers to an input.
     """
 
-    def __init__(self, executor: Executor, domain: Domain, answers: int):
+    def __init__(self, executor: Executor, domain: HoldsBackCases, answers: int):
         self._executor, self._domain, self._answers = executor, domain, answers
         self._begun: list[_Poll] = []
 
@@ -81,7 +81,7 @@ class _Poll:
     """By program."""
 
 
-def ballot(domain: Domain, task: ShownTask, program: str, run: Execution) -> Ballot | None:
+def ballot(domain: HoldsBackCases, task: ShownTask, program: str, run: Execution) -> Ballot | None:
     """What a program says, from its outputs; None where the executor broke down. Its verdict has no other part: it counts a
     held-back input where nothing was returned, since nothing is what the problem expects there."""
     if run.verdict.outcome == "no_verdict":
@@ -98,7 +98,7 @@ class EvaluationVote:
     """The votes of an evaluation's sampled completions. All ranks hold it together; each runs the programs of its share of
     the tasks."""
 
-    def __init__(self, executor: Executor, domain: Domain, answers: int):
+    def __init__(self, executor: Executor, domain: HoldsBackCases, answers: int):
         self._polls, self._answers = Polls(executor, domain, answers), answers
         self._tasks: list[str] = []
 

@@ -19,7 +19,7 @@ from rlvr_exp.episodes.episode import POLICY, Draws, Episode
 from rlvr_exp.episodes.types import TokenCount, unsampled
 from rlvr_exp.evaluation.ballots import Polls, Voted
 from rlvr_exp.inference.beams import Beams
-from rlvr_exp.inference.inputs import InferenceTask, check_vote, from_row
+from rlvr_exp.inference.inputs import InferenceTask, check_vote, from_row, voting_domain
 from rlvr_exp.inference.scoring import logprob
 from rlvr_exp.inference.solution import Attempt, Solution
 from rlvr_exp.models.policy import Policy
@@ -134,7 +134,7 @@ class Engine:
         """The votes of all completions; of tasks of one domain."""
         if self._executor is None:
             return [None] * len(items)
-        polls = Polls(self._executor, items[0].domain, self.options.vote)
+        polls = Polls(self._executor, voting_domain(items[0]), self.options.vote)
         for item, episode in zip(items, episodes, strict=True):
             polls.add(item.task, [turn.completion for turn in episode.turns])
         return polls.close()

@@ -23,7 +23,7 @@ from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.launch.data_check import no_vote
 from rlvr_exp.tasks.arc.domain import Arc, to_task
 from rlvr_exp.tasks.arc.load import record_of
-from rlvr_exp.tasks.base import Domain, Task
+from rlvr_exp.tasks.base import Domain, HoldsBackCases, Task
 from rlvr_exp.tasks.formats.domain import RowDomain
 from rlvr_exp.tasks.formats.fields import Fault, Fields, RowId, identity_of, object_of
 from rlvr_exp.tasks.formats.rows import FORMATS
@@ -119,10 +119,16 @@ def tasks_of_domain(tasks: Iterable[Task], domain: Domain) -> list[InferenceTask
 
 def check_vote(items: Iterable[InferenceTask]) -> None:
     """Raises InputError where a task holds nothing back to vote on; names the first."""
-    other = next((item for item in items if not item.domain.holds_back), None)
-    if other is not None:
-        found = no_vote(other.domain, "infer.vote")
-        raise InputError(replace(found, got=f"task {other.id!r}, {found.got}"))
+    for item in items:
+        voting_domain(item)
+
+
+def voting_domain(item: InferenceTask) -> HoldsBackCases:
+    """The domain of a task as one that holds cases back. Raises InputError."""
+    if isinstance(item.domain, HoldsBackCases):
+        return item.domain
+    found = no_vote(item.domain, "infer.vote")
+    raise InputError(replace(found, got=f"task {item.id!r}, {found.got}"))
 
 
 def select_tasks(items: Sequence[InferenceTask], ids: Sequence[str], count: int) -> list[InferenceTask]:

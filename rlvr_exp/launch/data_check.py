@@ -14,7 +14,7 @@ from rlvr_exp.config.algorithm import SFT
 from rlvr_exp.config.options import SCHEMAS
 from rlvr_exp.config.stages import reads
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.tasks.base import Domain, Task
+from rlvr_exp.tasks.base import Domain, HoldsBackCases, Task
 from rlvr_exp.tasks.formats.rows import FORMATS, format_of
 
 SHOWN = 3
@@ -89,7 +89,7 @@ def _of_golds(config: Config, domain: Domain) -> Iterator[InputProblem]:
 
 def _of_vote(config: Config, domain: Domain) -> Iterator[InputProblem]:
     infer = config.infer
-    if infer is not None and infer.vote and not infer.input and not domain.holds_back:
+    if infer is not None and infer.vote and not infer.input and not isinstance(domain, HoldsBackCases):
         yield no_vote(domain, "infer.vote")
     if reads(config, "evaluation") and config.evaluation.vote:
         yield from vote_problems(domain, config.evaluation.split)
@@ -97,7 +97,7 @@ def _of_vote(config: Config, domain: Domain) -> Iterator[InputProblem]:
 
 def vote_problems(domain: Domain, split: str) -> Iterator[InputProblem]:
     """Why a vote on the tasks of a split cannot be measured."""
-    if not domain.holds_back:
+    if not isinstance(domain, HoldsBackCases):
         yield no_vote(domain, "evaluation.vote")
     elif all(domain.held_back(task) is None for task in domain.splits()[split]):
         what, remedy = "the right outputs are hidden, so that no vote can be measured", "+stage=infer infer.vote=2"

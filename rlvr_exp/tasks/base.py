@@ -70,10 +70,6 @@ class Domain(options.Data, ABC):
     name: str
     problem_format: str = ""
     """The row format of its problems, where all data of the domain have the same; empty: it depends on the data."""
-    relabels: bool = False
-    """Whether `relabelled` ever makes a task."""
-    holds_back: bool = False
-    """Whether its tasks show cases and hold back others, on whose outputs programs can vote."""
     stop_text: str = ""
     """What a completion ends with that `is_complete` accepts; empty: its end token alone ends it."""
 
@@ -116,27 +112,6 @@ class Domain(options.Data, ABC):
         """A key that tasks share whose golds make sense on each other's inputs."""
         return task.family
 
-    def relabelled(self, task: Task, outputs: Sequence[Any]) -> Task | str:
-        """The task on the same inputs that has these outputs, without a gold; or why they make none.
-
-        Args:
-            outputs: what a program returned on each case of the task's problem.
-        """
-        raise NotImplementedError(f"{self.name} does not say how a task is relabelled")
-
-    def shown_task(self, task: Task) -> ShownTask:
-        """What a task shows, of a domain that holds cases back. Made of the task's inputs alone."""
-        raise NotImplementedError(f"{self.name} does not say what its tasks show")
-
-    def answer(self, output: Any) -> Hashable | None:
-        """What a program returned on a held-back input, as an answer: outputs that the verifier takes for the same are equal
-        answers. None: no answer at all."""
-        raise NotImplementedError(f"{self.name} does not say what an answer is")
-
-    def held_back(self, task: Task) -> tuple[Hashable, ...] | None:
-        """The right answers to the held-back inputs, in their order; None: some are hidden."""
-        raise NotImplementedError(f"{self.name} does not say what its tasks hold back")
-
     @abstractmethod
     def task_prompt(self, task: Task) -> str:
         """The full prompt of the task, without chat markup."""
@@ -172,6 +147,35 @@ class Domain(options.Data, ABC):
     @abstractmethod
     def parse(self, completion: str, task: Task) -> Candidate:
         """The candidate inside a completion of the task (fences, chatter and repeated headers removed)."""
+
+
+class RelabelsTasks(Domain):
+    """A domain in which the outputs of a program make a task that it solves."""
+
+    @abstractmethod
+    def relabelled(self, task: Task, outputs: Sequence[Any]) -> Task | str:
+        """The task on the same inputs that has these outputs, without a gold; or why they make none.
+
+        Args:
+            outputs: what a program returned on each case of the task's problem.
+        """
+
+
+class HoldsBackCases(Domain):
+    """A domain whose tasks show cases and hold back others, on whose outputs programs can vote."""
+
+    @abstractmethod
+    def shown_task(self, task: Task) -> ShownTask:
+        """What a task shows. Made of the task's inputs alone."""
+
+    @abstractmethod
+    def answer(self, output: Any) -> Hashable | None:
+        """What a program returned on a held-back input, as an answer: outputs that the verifier takes for the same are equal
+        answers. None: no answer at all."""
+
+    @abstractmethod
+    def held_back(self, task: Task) -> tuple[Hashable, ...] | None:
+        """The right answers to the held-back inputs, in their order; None: some are hidden."""
 
 
 _HASHED_AS = {"inputs": "puzzle", "negatives": "wrong"}

@@ -8,7 +8,7 @@ from typing import Any
 
 from rlvr_exp.config.select import Select, planned
 from rlvr_exp.config.stages import trains
-from rlvr_exp.core.errors import Interrupted
+from rlvr_exp.core.errors import InputError, Interrupted
 from rlvr_exp.core.phase import EVALUATE, phase
 from rlvr_exp.evaluation.ballots import EvaluationVote
 from rlvr_exp.evaluation.cascade import CASCADE_METRICS, cascade_sections
@@ -17,6 +17,7 @@ from rlvr_exp.evaluation.leakage import apart, check_leakage
 from rlvr_exp.evaluation.metrics import METRICS, Rate, rates_from
 from rlvr_exp.evaluation.saved import save, saved_rates
 from rlvr_exp.evaluation.text_similarity import metrics_by_role
+from rlvr_exp.launch.data_check import no_vote
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.records.rollout_files import EvalSample, When
@@ -25,6 +26,7 @@ from rlvr_exp.report.task_table import save_task_table
 from rlvr_exp.rollouts.distributed import broadcast_object
 from rlvr_exp.stages.shared.components import RunComponents, held_out_tasks
 from rlvr_exp.stages.shared.environments import evaluation_runner
+from rlvr_exp.tasks.base import HoldsBackCases
 from rlvr_exp.training.loop import Measurement
 from rlvr_exp.verifiers.base import PROMPT_TOO_LONG
 from rlvr_exp.verifiers.execution import executor_of
@@ -63,7 +65,11 @@ def evaluate_and_save(components: RunComponents, config, context: RunContext, wh
 
 
 def _vote(components: RunComponents, answers: int) -> EvaluationVote:
-    return EvaluationVote(executor_of(components.verifier, "evaluation.vote"), components.domain, answers)
+    """Raises InputError where the verifier, or a domain of a user's own, cannot do it."""
+    option, domain = "evaluation.vote", components.domain
+    if not isinstance(domain, HoldsBackCases):
+        raise InputError(no_vote(domain, option))
+    return EvaluationVote(executor_of(components.verifier, option), domain, answers)
 
 
 def _note_too_long(scored: Sequence[EvalSample], config, context: RunContext) -> None:

@@ -26,7 +26,7 @@ from rlvr_exp.tasks.arc.load import SPLITS, load
 from rlvr_exp.tasks.arc.parse_program import extract
 from rlvr_exp.tasks.arc.puzzle import ENTRY_POINT, ArcPuzzle, ArcRecord
 from rlvr_exp.tasks.arc.relabel import grids_of, input_shape, relabelled, reordered
-from rlvr_exp.tasks.base import Candidate, Domain, ShownTask, Task
+from rlvr_exp.tasks.base import Candidate, HoldsBackCases, RelabelsTasks, ShownTask, Task
 from rlvr_exp.tasks.completion import block_closes
 from rlvr_exp.tasks.embedded import embedded_content, embedded_sizes
 from rlvr_exp.tasks.splits import Item, split, tied
@@ -36,13 +36,11 @@ EMBEDDED = Path(__file__).parents[2] / "assets" / "arc"
 
 
 @dataclass
-class Arc(Domain, options.Arc):
+class Arc(RelabelsTasks, HoldsBackCases, options.Arc):
     """ARC tasks, from `path` or embedded where it is empty; without a `limit` in the order of the files."""
 
     name = "arc"
     problem_format = "python_io"
-    relabels = True
-    holds_back = True
 
     def __post_init__(self) -> None:
         self._source = Path(self.path) if self.path else EMBEDDED
