@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from random import Random
-from typing import overload
 
 from datasets import Dataset
 
@@ -26,7 +25,7 @@ def length(one: Example) -> int:
     return len(one["input_ids"])
 
 
-class Examples(Sequence[Example]):
+class Examples:
     """An example of every task that has a gold and fits.
 
     Args:
@@ -55,7 +54,7 @@ class Examples(Sequence[Example]):
 
     @property
     def dataset(self) -> Dataset:
-        return Dataset.from_list(list(self))
+        return Dataset.from_list([one for _, _, one in self._kept])
 
     def variant(self, index: int, rng: Random) -> Example:
         """An example in another form of its task (`Domain.variant`); as it is where the other form is too long."""
@@ -69,10 +68,5 @@ class Examples(Sequence[Example]):
     def __len__(self) -> int:
         return len(self._kept)
 
-    @overload
-    def __getitem__(self, index: int) -> Example: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Example]: ...
-    def __getitem__(self, index: int | slice) -> Example | list[Example]:
-        found = self._kept[index]
-        return [one for _, _, one in found] if isinstance(found, list) else found[2]
+    def __getitem__(self, index: int) -> Example:
+        return self._kept[index][2]

@@ -1,5 +1,6 @@
 """Options of +stage=self_play: what a round samples, what it makes of it, and what is imitated."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rlvr_exp.config.options import option
@@ -32,12 +33,12 @@ class SelfPlay(Drawing):
     """Completions sampled of each refinement."""
     exploit: float = option(20.0, above=0)
     """The larger, the more an answer is refined for the pairs that it has right; REx's C."""
-    transfer: int = option(2, low=0)
-    """Golds of kindred tasks, in ARC those of its family and shape, that are tried on each sampled task; 0: none."""
+    transfer: int = option(2, low=1)
+    """Golds of kindred tasks, in ARC those of its family and shape, that are tried on each sampled task."""
     relabelled: float = option(0.25, low=0, high=1)
     """Share of imitated rows that are programs of the policy with the task that they solve in hindsight; 0: none are made."""
     transferred: float = option(0.25, low=0, high=1)
-    """The same of golds tried on other tasks."""
+    """The same of golds tried on other tasks; 0: none are tried."""
     correct: float = option(0.0, low=0, high=1)
     """Share of imitated rows that are answers of the policy that passed, other than the gold."""
     refined: float = option(0.0, low=0, high=1)
@@ -61,10 +62,21 @@ class SelfPlay(Drawing):
         if sum(shares.values()) > 1:
             got = " + ".join(f"{kind} {share:g}" for kind, share in shares.items())
             found.append(InputProblem("relabelled", "shares of rows add up to more than 1", got, "a sum of at most 1"))
-        if self.transferred and not self.transfer:
-            what = "no gold is tried on another task"
-            found.append(InputProblem("transferred", what, str(self.transferred), "0", "", "self_play.transfer=1"))
-        return found
+        return [*found, *self._unread()]
+
+    def _unread(self) -> Iterator[InputProblem]:
+        """Options that have no effect next to the others."""
+        reads = {
+            "refine_samples": (self.refine, "self_play.refine=1"),
+            "exploit": (self.refine, "self_play.refine=1"),
+            "transfer": (self.transferred, "self_play.transferred=0.25"),
+            "choose": (self.per_task, "self_play.per_task=4"),
+        }
+        for name, (read, remedy) in reads.items():
+            given = getattr(self, name)
+            if not read and given != getattr(SelfPlay, name):
+                what, remedy = "has no effect here", f"{remedy}, or drop it"
+                yield InputProblem(name, what, str(given), "its default", "", remedy)
 
     @property
     def without_golds(self) -> bool:
@@ -75,7 +87,3 @@ class SelfPlay(Drawing):
     def from_base(self) -> bool:
         """Each round trains from the weights that the run began with."""
         return self.weights == "base"
-
-    def made(self, kind: str) -> bool:
-        """Whether rows of a kind are made."""
-        return getattr(self, kind) > 0

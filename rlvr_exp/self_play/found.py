@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rlvr_exp.solutions.record import Operator, Solution, from_row, output_hash, to_row
-from rlvr_exp.tasks.base import Task
+from rlvr_exp.tasks.base import Domain, RelabelsTasks, Task
 from rlvr_exp.verifiers.base import Verdict
 
 
@@ -17,6 +17,8 @@ class Found:
     host: Task
     outputs: tuple[Any, ...] = ()
     """What it returned on the host's cases."""
+    relabelled: Task | None = None
+    """The task that it solves in hindsight, without a gold; None: it is imitated on its host."""
     text: str = ""
     """The completion that it was read from; empty: it was not sampled."""
     kind: str = ""
@@ -25,6 +27,11 @@ class Found:
     """Of a refined answer the completion before it."""
     feedback: str = ""
     """The verifier's words of that."""
+
+    @property
+    def solved(self) -> Task:
+        """The task that it is the gold of, with that gold."""
+        return replace(self.relabelled or self.host, gold=self.solution.program)
 
     @property
     def correct(self) -> bool:
@@ -53,7 +60,7 @@ def found(
     """
     names = tuple(map(output_hash, outputs))
     own = {"family": host.family, "difficulty": host.difficulty, "operator": operator}
-    return Found(Solution(host.id, program, verdict, names, **{**own, **known}), host, outputs, text)
+    return Found(Solution(host.id, program, verdict, names, **{**own, **known}), host, outputs, text=text)
 
 
 def solving(one: Found, task: Task, kind: str) -> Found:
@@ -62,17 +69,22 @@ def solving(one: Found, task: Task, kind: str) -> Found:
     verdict = Verdict("passed", passed=total, total=total, seconds=one.solution.verdict.seconds)
     parent = one.solution.key if one.solution.operator in ("sampled", "refined") else ""
     facts = {"difficulty": task.difficulty, "operator": "relabelled", "parent": parent}
-    return replace(one, solution=replace(one.solution, task=task.id, verdict=verdict, **facts), kind=kind)
+    solution = replace(one.solution, task=task.id, verdict=verdict, **facts)
+    return replace(one, solution=solution, relabelled=task, kind=kind)
 
 
 def to_line(one: Found) -> dict[str, Any]:
     """As JSON: what a later round and a resumed run need of it."""
     words = {"kind": one.kind, "previous": one.previous, "feedback": one.feedback}
-    outputs = list(one.outputs) if one.solution.operator == "relabelled" else []
+    outputs = [] if one.relabelled is None else list(one.outputs)
     return {"host": one.host.id, "outputs": outputs, **words, "solution": to_row(one.solution)}
 
 
-def from_line(line: Mapping[str, Any], tasks: Mapping[str, Task]) -> Found:
+def from_line(line: Mapping[str, Any], tasks: Mapping[str, Task], domain: Domain) -> Found:
     """From JSON. Raises KeyError where the host is none of the tasks, ValueError where it holds no solution."""
     words = {name: line[name] for name in ("kind", "previous", "feedback")}
-    return Found(from_row(line["solution"]), tasks[line["host"]], tuple(line["outputs"]), **words)
+    host, outputs = tasks[line["host"]], tuple(line["outputs"])
+    task = domain.relabelled(host, outputs) if outputs and isinstance(domain, RelabelsTasks) else None
+    if isinstance(task, str):
+        raise ValueError(f"outputs that make no task: {task}")
+    return Found(from_row(line["solution"]), host, outputs, task, **words)

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from rlvr_exp.tasks.base import Domain, Task
+from rlvr_exp.tasks.base import RelabelsTasks, Task
 
 LEAK, KNOWN = "leak", "known"
 """Why a task is not kept: a part of it is in a held-out one; it was made before."""
@@ -21,17 +21,17 @@ class Hindsight:
         per_behaviour: how often a task may be kept; 0: any number.
     """
 
-    def __init__(self, domain: Domain, held_out: Iterable[Task], per_behaviour: int = 1):
+    def __init__(self, domain: RelabelsTasks, held_out: Iterable[Task], per_behaviour: int = 1):
         self._domain, self._per_behaviour = domain, per_behaviour
         self._held_out = {part for task in held_out for part in domain.fragments(task)}
         self._kept: Counter[str] = Counter()
-        self._made: Counter[str] = Counter()
+        self._this_round: Counter[str] = Counter()
         self.refused: Counter[str] = Counter()
         """Outputs of the round that made no task, by reason."""
 
     def begin(self) -> None:
         """A new round."""
-        self._made.clear()
+        self._this_round.clear()
         self.refused.clear()
 
     def keep(self, names: Iterable[str]) -> None:
@@ -45,10 +45,10 @@ class Hindsight:
             reason = found
         elif not self._held_out.isdisjoint(self._domain.fragments(found)):
             reason = LEAK
-        elif self._per_behaviour and self._kept[found.id] + self._made[found.id] >= self._per_behaviour:
+        elif self._per_behaviour and self._kept[found.id] + self._this_round[found.id] >= self._per_behaviour:
             reason = KNOWN
         else:
-            self._made[found.id] += 1
+            self._this_round[found.id] += 1
             return found
         self.refused[reason] += 1
         return None

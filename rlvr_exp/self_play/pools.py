@@ -1,14 +1,12 @@
 """What the rows of all rounds so far are to imitation: prompts and answers."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from random import Random
 
 from rlvr_exp.algorithms.examples import Example, Examples, example, length
-from rlvr_exp.config.self_play import HINDSIGHT
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.self_play.found import Found
-from rlvr_exp.tasks.base import Domain, Task
+from rlvr_exp.tasks.base import Domain
 
 
 class Fixed:
@@ -24,21 +22,13 @@ class Fixed:
         return self._examples[index]
 
 
-def solved_task(domain: Domain, row: Found) -> Task:
-    """The task of a row with its program as the gold."""
-    task = domain.relabelled(row.host, row.outputs) if row.kind in HINDSIGHT else row.host
-    if isinstance(task, str):  # Never of rows that a round has made.
-        raise ValueError(f"{row.solution.task}: {task}")
-    return replace(task, gold=row.solution.program)
-
-
 def pool_of(policy: Policy, domain: Domain, rows: Sequence[Found], kind: str, longest: int) -> Examples | Fixed:
     """The examples of rows of one kind; those above `longest` tokens are left out."""
     if kind != "refined":
-        return Examples(policy, domain, [solved_task(domain, row) for row in rows], longest)
+        return Examples(policy, domain, [row.solved for row in rows], longest)
     made = []
     for row in rows:
-        answer = domain.gold_completion(replace(row.host, gold=row.solution.program))
+        answer = domain.gold_completion(row.solved)
         prompt = domain.retry_prompt(row.host, row.previous, row.feedback)
         made.append(example(policy, prompt, answer or row.solution.program))
     return Fixed([one for one in made if length(one) <= longest])

@@ -14,8 +14,6 @@ from random import Random
 from rlvr_exp.core.seeds import stream
 from rlvr_exp.episodes.environments.retry import feedback
 from rlvr_exp.self_play.found import Found
-from rlvr_exp.tasks.base import Domain, Task
-from rlvr_exp.verifiers.base import Verdict
 
 BINS = (0.0, 0.34, 0.98)
 """Upper bounds of the bins of accuracy over which refinement is learned evenly (SOAR, arXiv 2507.14172)."""
@@ -67,8 +65,3 @@ def corrections(found: Sequence[Found], golds: Mapping[str, Found], seed: int, n
         by_bin[sum(one.accuracy > bound for bound in BINS)].append(replace(answer, kind="refined", **words))
     least = min(map(len, by_bin.values()), default=0)
     return [row for place in sorted(by_bin) for row in by_bin[place][:least]]
-
-
-def prompt_after(domain: Domain, host: Task, previous: str, verdict: Verdict) -> str:
-    """The prompt of a refinement, as environment=retry words it."""
-    return domain.retry_prompt(host, previous, feedback(verdict))

@@ -13,18 +13,19 @@ from rlvr_exp.config.self_play import HINDSIGHT, KINDS, SelfPlay
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.seeds import stream
 from rlvr_exp.curriculum.base import Curriculum, Observation
+from rlvr_exp.episodes.environments.retry import feedback
 from rlvr_exp.episodes.types import Completion
 from rlvr_exp.rollouts.distributed import broadcast_object, rank
-from rlvr_exp.self_play.answers import Answers, Ask, Progress
 from rlvr_exp.self_play.choose import Limits, chosen
 from rlvr_exp.self_play.found import Found, found
 from rlvr_exp.self_play.hindsight import Hindsight
 from rlvr_exp.self_play.measures import metrics_of
-from rlvr_exp.self_play.refine import candidates, corrections, prompt_after
+from rlvr_exp.self_play.refine import candidates, corrections
 from rlvr_exp.self_play.refine import chosen as chosen_to_refine
 from rlvr_exp.self_play.relabel import Transfer, deterministic, relabelled
+from rlvr_exp.self_play.sampler import Progress, RoundSampler
 from rlvr_exp.solutions.syntax import syntax_of
-from rlvr_exp.tasks.base import Domain, Task
+from rlvr_exp.tasks.base import Domain, RelabelsTasks, Task
 from rlvr_exp.tasks.formats.python_io import expected_of
 from rlvr_exp.verifiers.base import Verdict
 from rlvr_exp.verifiers.execution import Executor
@@ -36,6 +37,9 @@ class Sampled:
 
     prompt: str
     completions: tuple[Completion, ...]
+    """None where the prompt is too long."""
+    parent: str = ""
+    """Of a refinement the key of the solution that it refines."""
 
 
 @dataclass(frozen=True)
@@ -75,100 +79,96 @@ class RoundMaker:
         run: str,
     ):
         self.options, self.curriculum = options, curriculum
-        self._domain, self._tasks, self._seed, self.run = domain, tasks, seed, run
+        self._domain, self.tasks, self._seed, self.run = domain, tasks, seed, run
         self._executor = executor
-        self.hindsight = Hindsight(domain, held_out, options.per_behaviour)
+        self.hindsight = (
+            Hindsight(domain, held_out, options.per_behaviour) if isinstance(domain, RelabelsTasks) else None
+        )
+        """None: the domain relabels no tasks."""
         self._transfer = Transfer(domain, tasks, executor, seed) if options.transferred else None
         self._answered: set[str] = set()
         """Keys of the answers that are imitated."""
-        self._asked = 0
+        self._n_requested = 0
+        """Tasks requested so far in the run."""
         self._refined: Counter[str] = Counter()
+        """How often answers were refined, by the key of their solution."""
 
-    def make(self, number: int, step: int, answers: Answers, progress: Progress) -> Round:
-        """The next round, of tasks that the curriculum picks; it is shown how they went."""
-        self.hindsight.begin()
+    def make(self, number: int, step: int, sampler: RoundSampler, progress: Progress) -> Round:
+        """The next round, of tasks that the curriculum picks; it observes how they went."""
+        if self.hindsight is not None:
+            self.hindsight.begin()
         self.curriculum.begin(step)
-        tasks = self.curriculum.pick(self._asked, self.options.tasks or len(self._tasks))
-        self._asked += len(tasks)
-        sampled = self._sample(number, tasks, answers, progress)
+        tasks = self.curriculum.pick(self._n_requested, self.options.tasks or len(self.tasks))
+        self._n_requested += len(tasks)
+        sampled = self._sample(number, tasks, sampler, progress)
         observations = tuple(_observation(one) for one in sampled if one.completions)
         self.curriculum.observe(observations)
-        seen = [program for one in sampled for program in self._programs(one.completions, step)]
+        seen = [program for one in sampled for program in self._programs(one, step)]
+        refined: list[Sampled] = []
         for wave in range(self.options.refine):
-            drawn = self._refine(number, wave, seen, answers, progress)
-            sampled = [*sampled, *(one for _, one in drawn)]
-            seen += [
-                program
-                for parent, one in drawn
-                for program in self._programs(one.completions, step, "refined", parent.solution.key)
-            ]
-        answered = [completion for one in sampled for completion in one.completions]
+            refined += (drawn := self._refine(number, wave, seen, sampler, progress))
+            seen += [program for one in drawn for program in self._programs(one, step)]
         rows = broadcast_object(self._rows(number, step, tasks, seen) if rank() == 0 else None)
         self.keep(rows)
-        return Round(
-            number,
-            step,
-            tuple(seen),
-            rows,
-            tuple(sampled),
-            observations,
-            metrics_of(answered, seen, rows, self.hindsight.refused),
-        )
+        refused = {} if self.hindsight is None else self.hindsight.refused
+        measured = metrics_of(_completions(sampled), _completions(refined), seen, rows, refused)
+        return Round(number, step, tuple(seen), rows, (*sampled, *refined), observations, measured)
 
     def keep(self, rows: Mapping[str, Sequence[Found]]) -> None:
         """No later round makes these rows again."""
-        self.hindsight.keep(row.solution.task for kind in HINDSIGHT for row in rows[kind])
+        if self.hindsight is not None:
+            self.hindsight.keep(row.solution.task for kind in HINDSIGHT for row in rows[kind])
         self._answered.update(row.solution.key for row in rows["correct"])
 
-    def _sample(self, number: int, tasks: Sequence[Task], answers: Answers, progress: Progress) -> list[Sampled]:
-        asked = [
-            Ask(task, self._domain.task_prompt(task), self._keys(self.options.samples, number, task)) for task in tasks
+    def _sample(self, number: int, tasks: Sequence[Task], sampler: RoundSampler, progress: Progress) -> list[Sampled]:
+        requests = [
+            sampler.request(task, self._domain.task_prompt(task), self._keys(self.options.samples, number, task))
+            for task in tasks
         ]
-        given = answers.to(asked, progress)
-        return [Sampled(one.prompt, own) for one, own in zip(asked, given, strict=True)]
+        completions = sampler.generate(requests, progress)
+        return [Sampled(one.text, own) for one, own in zip(requests, completions, strict=True)]
 
     def _refine(
-        self, number: int, wave: int, seen: Sequence[Found], answers: Answers, progress: Progress
-    ) -> list[tuple[Found, Sampled]]:
-        """Refine an answer of each task that is not solved: the answer, and what followed it."""
+        self, number: int, wave: int, seen: Sequence[Found], sampler: RoundSampler, progress: Progress
+    ) -> list[Sampled]:
+        """Refine an answer of each task that is not solved, with the prompt of environment=retry."""
         options, parents = self.options, []
         for task, own in candidates(seen).items():
             rng = stream(self._seed, "self_play", "refine", number, wave, task)
             parent = chosen_to_refine(own, self._refined, options.exploit, rng)
             self._refined[parent.solution.key] += 1
             parents.append(parent)
-        asked = [
-            Ask(
+        requests = [
+            sampler.request(
                 one.host,
-                prompt_after(self._domain, one.host, one.text, one.solution.verdict),
+                self._domain.retry_prompt(one.host, one.text, feedback(one.solution.verdict)),
                 self._keys(options.refine_samples, number, one.host, "refined", wave),
             )
             for one in parents
         ]
-        given = answers.to(asked, progress)
+        completions = sampler.generate(requests, progress)
         return [
-            (parent, Sampled(one.prompt, own)) for parent, one, own in zip(parents, asked, given, strict=True) if own
+            Sampled(one.text, own, parent.solution.key)
+            for parent, one, own in zip(parents, requests, completions, strict=True)
         ]
 
     def _keys(self, count: int, number: int, task: Task, *more: Any) -> tuple[tuple[Any, ...], ...]:
         return tuple((self._seed, "self_play", number, task.id, *more, index) for index in range(count))
 
-    def _programs(
-        self, completions: Sequence[Completion], step: int, operator: Any = "sampled", parent: str = ""
-    ) -> list[Found]:
+    def _programs(self, sampled: Sampled, step: int) -> list[Found]:
         """Each distinct program of a prompt's completions that was run to a verdict."""
-        distinct = {one.candidate.text: one for one in reversed(completions) if one.verdict.outputs is not None}
+        run = [one for one in sampled.completions if one.verdict.outputs is not None]
+        distinct = {one.candidate.text: one for one in reversed(run)}
+        known = {"parent": sampled.parent, "run": self.run, "step": step}
         return [
             found(
                 one.task,
                 one.candidate.text or "",
                 replace(one.verdict, outputs=None),
                 one.verdict.outputs or (),
-                operator,
+                "refined" if sampled.parent else "sampled",
                 one.text,
-                parent=parent,
-                run=self.run,
-                step=step,
+                **known,
             )
             for one in reversed(distinct.values())
             if one.verdict.outcome in ("passed", "failed")
@@ -183,15 +183,16 @@ class RoundMaker:
         if options.refined:
             golds = {task.id: gold for task in tasks for gold in [self._gold(task)] if gold is not None}
             made["refined"] = corrections(seen, golds, self._seed, number)
-        if options.relabelled:
-            made["relabelled"] = relabelled((one for one in seen if not one.correct), self.hindsight, "relabelled")
-        if self._transfer is not None:
+        hindsight = self.hindsight
+        if hindsight is not None and options.relabelled:
+            made["relabelled"] = relabelled((one for one in seen if not one.correct), hindsight, "relabelled")
+        if hindsight is not None and self._transfer is not None:
             tried = self._transfer.tried(tasks, options.transfer, number, run=self.run, step=step)
-            made["transferred"] = relabelled(tried, self.hindsight, "transferred")
+            made["transferred"] = relabelled(tried, hindsight, "transferred")
         limits = Limits(options.choose, options.per_task, options.per_family, options.per_round)
         rows = {kind: chosen(made.get(kind, ()), limits, self._seed, number) for kind in KINDS}
-        for kind in HINDSIGHT:
-            rows[kind] = deterministic(rows[kind], self._executor, self.hindsight)
+        if hindsight is not None:
+            rows |= {kind: deterministic(rows[kind], self._executor, hindsight) for kind in HINDSIGHT}
         return rows
 
     def _gold(self, task: Task) -> Found | None:
@@ -203,19 +204,24 @@ class RoundMaker:
         return found(task, program, Verdict("passed", passed=len(expected), total=len(expected)), expected, "gold")
 
     def state_dict(self) -> dict[str, Any]:
-        """Plain values: how many tasks were picked, how often answers were refined."""
-        return {"asked": self._asked, "refined": dict(self._refined)}
+        """Plain values."""
+        return {"requested": self._n_requested, "refined": dict(self._refined)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Raises InputError where the keys are other ones."""
-        if set(state) != {"asked", "refined"}:
+        if state.keys() != self.state_dict().keys():
             got, remedy = ", ".join(sorted(state)) or "no keys", "resume with the version that wrote the checkpoint"
-            problem = InputProblem("state of RoundMaker", "has other keys", got, "asked, refined", remedy=remedy)
+            problem = InputProblem("state of RoundMaker", "has other keys", got, "refined, requested", remedy=remedy)
             raise InputError(problem)
-        self._asked, self._refined = state["asked"], Counter(state["refined"])
+        self._n_requested, self._refined = state["requested"], Counter(state["refined"])
+
+
+def _completions(sampled: Iterable[Sampled]) -> list[Completion]:
+    return [completion for one in sampled for completion in one.completions]
 
 
 def _observation(one: Sampled) -> Observation:
+    """The reward of an answer is whether it passed."""
     judged = [each.correct for each in one.completions if each.verdict.outcome != "no_verdict"]
     return Observation(one.completions[0].task.id, sum(judged), len(judged), 0 < sum(judged) < len(judged))
 

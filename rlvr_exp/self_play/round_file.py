@@ -11,7 +11,7 @@ from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.files import replacing
 from rlvr_exp.records.guards_disk import writing
 from rlvr_exp.self_play.found import Found, from_line, to_line
-from rlvr_exp.tasks.base import Task
+from rlvr_exp.tasks.base import Domain, Task
 
 Rows = Mapping[str, Sequence[Found]]
 """By kind."""
@@ -29,7 +29,7 @@ def write_rows(run_dir: Path, number: int, rows: Rows) -> None:
         temporary.write_bytes(gzip.compress("".join(lines).encode("ascii"), 6, mtime=0))
 
 
-def read_rows(run_dir: Path, number: int, tasks: Mapping[str, Task]) -> dict[str, list[Found]]:
+def read_rows(run_dir: Path, number: int, tasks: Mapping[str, Task], domain: Domain) -> dict[str, list[Found]]:
     """The rows of a round that was written.
 
     Args:
@@ -43,7 +43,7 @@ def read_rows(run_dir: Path, number: int, tasks: Mapping[str, Task]) -> dict[str
     try:
         with gzip.open(path, "rt", encoding="ascii") as lines:
             for line in lines:
-                one = from_line(json.loads(line), tasks)
+                one = from_line(json.loads(line), tasks, domain)
                 rows[one.kind].append(one)
     except (OSError, EOFError, ValueError, KeyError) as fault:
         what, remedy = "cannot be read as a round of self-play", "start the run again in another directory"

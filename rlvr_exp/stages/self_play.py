@@ -1,7 +1,7 @@
 """Self-play in rounds: the policy answers training tasks, its answers are verified, kept, refined and relabelled with the
 tasks that they solve, and it imitates a choice of them beside the data's golds; evaluated before and after."""
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -18,19 +18,21 @@ from rlvr_exp.config.self_play import HINDSIGHT
 from rlvr_exp.core.errors import InputError, InputProblem, Interrupted
 from rlvr_exp.episodes.episode import POLICY
 from rlvr_exp.evaluation.text_similarity import saved_role_rates
+from rlvr_exp.models.policy import Policy
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.records.tracking import Tracker
+from rlvr_exp.rollouts.distributed import rank
 from rlvr_exp.rollouts.sampling_params import SamplingParams
-from rlvr_exp.self_play.answers import Answers, Progress
 from rlvr_exp.self_play.round import RoundMaker
-from rlvr_exp.stages.sft import batch_plan, golds_of, trainer_arguments
+from rlvr_exp.self_play.sampler import Progress, RoundSampler
+from rlvr_exp.solutions.store import SolutionStore
+from rlvr_exp.stages.sft import batch_plan, golds_of, held_out_loss, trainer_arguments
 from rlvr_exp.stages.shared.components import RunComponents, build_components, never_trained, training_tasks
 from rlvr_exp.stages.shared.fit import Training, fit, open_tracker
 from rlvr_exp.stages.shared.held_out import evaluate_and_save, evaluate_before, held_out_success, selection
-from rlvr_exp.stages.shared.self_play_feed import Imitation, SelfPlayFeed
+from rlvr_exp.stages.shared.self_play_feed import STORE, Imitation, SelfPlayFeed
 from rlvr_exp.stages.shared.trial import on_trial
-from rlvr_exp.tasks.base import Task
-from rlvr_exp.training.loop import Measurement
+from rlvr_exp.tasks.base import RelabelsTasks, Task
 from rlvr_exp.training.sft_learner import SFTLearner
 from rlvr_exp.training.step_clock import StepClock
 from rlvr_exp.verifiers.execution import KeepsOutputs, executor_of
@@ -39,18 +41,19 @@ from rlvr_exp.verifiers.execution import KeepsOutputs, executor_of
 def run(config, context: RunContext) -> StageResult:
     with open_tracker(config, context) as tracker, build_components(config, context) as components:
         check_domain(components, config)
+        if rank() == 0:  # A store that cannot be used is told before anything is measured.
+            SolutionStore(store_path(config, context), option=STORE).close()
         tasks = training_tasks(components, config, context)
         golds = golds_of(components, config, context, tasks, required=not config.self_play.without_golds)
+
+        def trained(clock: StepClock | None = None) -> tuple[int, dict[str, float]]:
+            return train(components, config, context, tracker, tasks, golds, clock)
+
         if config.run.trial:
-            return on_trial(
-                components,
-                config,
-                context,
-                lambda clock: train(components, config, context, tracker, tasks, golds, clock),
-            )
+            return on_trial(components, config, context, trained)
         before = context.before = evaluate_before(components, config, context)
         tracker.rates("before", 0, before)
-        steps, final = train(components, config, context, tracker, tasks, golds)
+        steps, final = trained()
         after = evaluate_and_save(components, config, context, "after")
         tracker.rates("after", steps, after)
     return StageResult(before=before, after=after, metrics=final | saved_role_rates(context.directory), steps=steps)
@@ -59,13 +62,17 @@ def run(config, context: RunContext) -> StageResult:
 def check_domain(components: RunComponents, config) -> None:
     """Raises InputError where the data or the verifier cannot do what the options ask for."""
     executor_of(components.verifier, "verifier")
-    asked = [kind for kind in HINDSIGHT if config.self_play.made(kind)]
-    if asked and not components.domain.relabels:
-        what, remedy = (
-            "the domain does not say how a task is relabelled",
-            " ".join(f"self_play.{one}=0" for one in asked),
-        )
-        raise InputError(InputProblem(f"self_play.{asked[0]}", what, components.domain.name, "arc", "", remedy))
+    wanted = [kind for kind in HINDSIGHT if getattr(config.self_play, kind)]
+    if wanted and not isinstance(components.domain, RelabelsTasks):
+        what, where = "the domain does not say how a task is relabelled", f"self_play.{wanted[0]}"
+        remedy = " ".join(f"self_play.{kind}=0" for kind in wanted)
+        raise InputError(InputProblem(where, what, components.domain.name, "data=arc", "", remedy))
+
+
+def store_path(config, context: RunContext) -> Path:
+    """The store of solutions; of a trial, which keeps nothing, in its own directory."""
+    shared = "" if config.run.trial else config.self_play.solutions
+    return Path(shared or context.directory / "solutions.sqlite")
 
 
 def train(
@@ -79,62 +86,77 @@ def train(
 ) -> tuple[int, dict[str, float]]:
     """Train for the configured steps, or until a trial's clock ends them; returns the steps done and the last row of
     metrics."""
-    options, algorithm, policy = config.self_play, build(config.algorithm), components.policy
-    each = max(1, config.algorithm.max_steps // options.rounds)
-    horizon = each if options.from_base else config.algorithm.max_steps
-    scheduled = replace(config, algorithm=replace(config.algorithm, max_steps=horizon))
-    plan, select = batch_plan(config), selection(components, config, context)
+    options, policy = config.self_play, components.policy
     # Before a checkpoint is loaded into the model.
     base = {name: value.clone() for name, value in policy.model.state_dict().items()} if options.from_base else {}
+    select = selection(components, config, context)
     with TemporaryDirectory() as scratch:
-        trainer = ImitationTrainer(
-            policy,
-            trainer_arguments(policy, scheduled, build(scheduled.algorithm), plan, Path(scratch)),
-            build(config.optimizer).make(policy.model),
-            golds[0].dataset if golds[0] else Dataset.from_list([example(policy, "", "")]),  # For its columns alone.
-            golds[1].dataset if golds[1] else None,
-            NonFiniteGuard(config.run.guards.max_skipped),
-        )
-        learner = SFTLearner(POLICY, trainer, algorithm.eval_every_steps)
+        trainer = imitation_trainer(policy, config, golds, Path(scratch))
+        learner = SFTLearner(POLICY, trainer, config.algorithm.eval_every_steps)
         maker = round_maker(components, config, context, tasks)
-        feed = SelfPlayFeed(
-            options,
-            maker,
-            Imitation(
-                policy,
-                components.domain,
-                golds[0],
-                each,
-                plan.sequences * config.parallel.world,
-                config.algorithm.max_sequence_tokens,
-                lambda: learner.restart(base),
-            ),
-            tasks,
-            lambda: answers_of(components, config),
-            config.seed,
-            context.directory,
-            lambda name: shown(context, name),
-        )
-
-        def held_out_loss() -> Mapping[str, float]:
-            context.progress(kind="wait", name="held-out loss")
-            return learner.held_out_loss()
-
+        feed = self_play_feed(components, config, context, maker, golds[0], lambda: learner.restart(base))
         remembers: dict[str, Any] = {"curriculum": maker.curriculum} if maker.curriculum.state_dict() else {}
+        measured = [held_out_loss(learner, context)] if golds[1] else []
         training = Training(
             policies=policy,
             learners={POLICY: learner},
             learning=lambda step: (POLICY,),
             feed=feed,
-            measurements=[
-                held_out_success(components, config, context, select),
-                *([Measurement(learner.due, held_out_loss)] if golds[1] else []),
-            ],
+            measurements=[held_out_success(components, config, context, select), *measured],
             select=select,
             shared=feed.metrics,
             parts={"rounds": maker, "feed": feed, **remembers},
         )
         return fit(training, config, context, tracker, clock)
+
+
+def round_steps(config) -> int:
+    """Updates of a round; the last has what is left."""
+    return max(1, config.algorithm.max_steps // config.self_play.rounds)
+
+
+def imitation_trainer(policy: Policy, config, golds: tuple[Examples, Examples], scratch: Path) -> ImitationTrainer:
+    """The trainer, whose schedule is that of one round where each trains from the first weights."""
+    horizon = round_steps(config) if config.self_play.from_base else config.algorithm.max_steps
+    scheduled = replace(config, algorithm=replace(config.algorithm, max_steps=horizon))
+    train, held_out = golds
+    return ImitationTrainer(
+        policy,
+        trainer_arguments(policy, scheduled, build(scheduled.algorithm), batch_plan(config), scratch),
+        build(config.optimizer).make(policy.model),
+        train.dataset if train else Dataset.from_list([example(policy, "", "")]),  # For its columns alone.
+        held_out.dataset if held_out else None,
+        NonFiniteGuard(config.run.guards.max_skipped),
+    )
+
+
+def self_play_feed(
+    components: RunComponents,
+    config,
+    context: RunContext,
+    maker: RoundMaker,
+    gold: Examples,
+    restart: Callable[[], None],
+) -> SelfPlayFeed:
+    imitation = Imitation(
+        components.policy,
+        components.domain,
+        gold,
+        steps=round_steps(config),
+        batch_size=batch_plan(config).sequences * config.parallel.world,
+        longest=config.algorithm.max_sequence_tokens,
+        restart=restart,
+    )
+    return SelfPlayFeed(
+        config.self_play,
+        maker,
+        imitation,
+        sampler=lambda: round_sampler(components, config),
+        seed=config.seed,
+        directory=context.directory,
+        store=store_path(config, context),
+        progress=lambda name: shown(context, name),
+    )
 
 
 def round_maker(components: RunComponents, config, context: RunContext, tasks: list[Task]) -> RoundMaker:
@@ -150,21 +172,23 @@ def round_maker(components: RunComponents, config, context: RunContext, tasks: l
     )
 
 
-def answers_of(components: RunComponents, config) -> Answers:
+def round_sampler(components: RunComponents, config) -> RoundSampler:
     """What samples a round. Its verdicts carry outputs."""
-    policy, model, options = components.policy, config.model, config.self_play
+    policy, model = components.policy, config.model
     longest, batch_size = model.max_completion_tokens, config.evaluation.batch_size
-    return Answers(
+    return RoundSampler(
         policy,
         components.domain,
         KeepsOutputs(components.verifier, "verifier"),
-        SamplingParams.of(options, policy, longest, batch_size, components.domain),
+        SamplingParams.of(config.self_play, policy, longest, batch_size, components.domain),
         components.engine,
         min(model.max_prompt_tokens, policy.max_tokens - longest),
     )
 
 
 def shown(context: RunContext, name: str) -> Progress:
+    """What tells a person how far a round is."""
+
     def progress(done: int, total: int) -> None:
         with suppress(Interrupted):  # The step ends first, with a checkpoint.
             context.progress(kind="phase", name=name, done=done, total=total)

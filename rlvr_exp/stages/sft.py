@@ -95,10 +95,6 @@ def train(
         )
         learner = SFTLearner(POLICY, trainer, algorithm.eval_every_steps)
 
-        def held_out_loss() -> Mapping[str, float]:
-            context.progress(kind="wait", name="held-out loss")
-            return learner.held_out_loss()
-
         training = Training(
             policies=policy,
             learners={POLICY: learner},
@@ -106,11 +102,21 @@ def train(
             feed=GoldFeed(examples, plan.sequences * config.parallel.world, config.seed),
             measurements=[
                 held_out_success(components, config, context, select),
-                Measurement(learner.due, held_out_loss),
+                held_out_loss(learner, context),
             ],
             select=select,
         )
         return fit(training, config, context, tracker, clock)
+
+
+def held_out_loss(learner: SFTLearner, context: RunContext) -> Measurement:
+    """The loss on the golds of `dev`."""
+
+    def measure() -> Mapping[str, float]:
+        context.progress(kind="wait", name="held-out loss")
+        return learner.held_out_loss()
+
+    return Measurement(learner.due, measure)
 
 
 def batch_plan(config) -> Batches:

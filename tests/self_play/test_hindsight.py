@@ -85,5 +85,10 @@ def test_no_relabelled_grid_is_in_a_held_out_split_of_the_embedded_corpus() -> N
 def test_a_row_is_the_same_after_it_was_written() -> None:
     made = Hindsight(DOMAIN, ()).task(HOST, flipped(HOST))
     row = solving(failed(HOST, FLIP, flipped(HOST)), made, "relabelled")
-    again = from_line(to_line(row), {HOST.id: HOST})
-    assert (again.solution, again.outputs, again.kind, again.host) == (row.solution, row.outputs, row.kind, HOST)
+    again = from_line(to_line(row), {HOST.id: HOST}, DOMAIN)
+    assert (again.solution, again.outputs, again.kind, again.solved) == (
+        row.solution,
+        row.outputs,
+        row.kind,
+        row.solved,
+    )

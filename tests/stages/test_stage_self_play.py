@@ -9,7 +9,6 @@ import pytest
 from program import ENVIRONMENT, PROGRAM
 
 from rlvr_exp.records.rollout_files import read_rollouts, rollout_steps
-from rlvr_exp.self_play.pools import solved_task
 from rlvr_exp.self_play.round_file import read_rows
 from rlvr_exp.solutions.arc_rows import row_of
 from rlvr_exp.solutions.check import faults
@@ -64,10 +63,10 @@ def test_every_row_is_a_program_that_solves_its_task(run, tasks) -> None:
     space: dict = {}
     kinds: Counter[str] = Counter()
     for number in (0, 1):
-        for kind, rows in read_rows(run, number, tasks).items():
+        for kind, rows in read_rows(run, number, tasks, Arc()).items():
             kinds[kind] += len(rows)
             for row in rows:
-                task = solved_task(Arc(), row)
+                task = row.solved
                 exec(task.gold, space)
                 assert all(space["solve"](*case.args) == case.expected for case in task.problem.cases), kind
     assert kinds["relabelled"] and kinds["refined"] and kinds["correct"]
@@ -94,7 +93,8 @@ def test_the_summary_compares_before_and_after(run) -> None:
     ("words", "said"),
     [
         (["self_play.relabelled=0.9"], "self_play.relabelled: shares of rows add up to more than 1"),
-        (["self_play.transfer=0"], "self_play.transferred: no gold is tried on another task"),
+        (["self_play.transfer=1", "self_play.transferred=0"], "self_play.transfer: has no effect here"),
+        (["self_play.exploit=3"], "self_play.exploit: has no effect here"),
         (["self_play.rounds=9"], "self_play.rounds: a round would have no update"),
         (["self_play.weights=base", "parallel=zero2"], "self_play.weights: DeepSpeed holds weights of its own"),
         (["self_play.weights=new"], "self_play.weights"),
@@ -128,7 +128,6 @@ def test_data_without_golds_are_learned_from_by_what_is_found(tmp_path: Path) ->
     words = [
         f"data.path={tmp_path}/data",
         "data.limit=0",
-        "self_play.transfer=0",
         "self_play.transferred=0",
         "run.dir=run",
     ]

@@ -13,19 +13,20 @@ from rlvr_exp.core.errors import GuardStop, InputError, InputProblem
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.records.rollout_files import RolloutRow, write_rollouts
 from rlvr_exp.rollouts.distributed import rank, shard
-from rlvr_exp.self_play.answers import Answers, Progress
 from rlvr_exp.self_play.pools import pool_of
 from rlvr_exp.self_play.rollouts import rollout_rows
 from rlvr_exp.self_play.round import Round, RoundMaker
 from rlvr_exp.self_play.round_file import Rows, read_rows, write_rows
+from rlvr_exp.self_play.sampler import Progress, RoundSampler
 from rlvr_exp.solutions.store import SolutionStore
 from rlvr_exp.stages.shared.rollout_feed import teaching
-from rlvr_exp.tasks.base import Domain, Task
+from rlvr_exp.tasks.base import Domain
 from rlvr_exp.training.learner import Learner
 from rlvr_exp.training.mixture import Mixture, Pool
 
 GOLD = "gold"
-STATE = ("rounds", "metrics")
+STORE = "self_play.solutions"
+"""The option that names the store."""
 NOTHING = (
     "there is nothing to imitate: the data have no golds, and no answer of the first round passed or made a task. Begin with "
     "a policy that writes programs (+stage=sft), with more of self_play.tasks and self_play.samples, or with data with golds"
@@ -53,8 +54,8 @@ class Imitation:
 class SelfPlayFeed:
     """
     Args:
-        tasks: of training.
-        answers: makes what samples a round.
+        store: of the solutions.
+        sampler: makes that of a round.
         progress: makes what is shown of a round, by its name.
     """
 
@@ -63,20 +64,19 @@ class SelfPlayFeed:
         options: SelfPlay,
         maker: RoundMaker,
         imitation: Imitation,
-        tasks: Sequence[Task],
-        answers: Callable[[], Answers],
+        sampler: Callable[[], RoundSampler],
         seed: int,
         directory: Path,
+        store: Path,
         progress: Callable[[str], Progress],
     ):
-        self._options, self._maker, self._imitation, self._answers = options, maker, imitation, answers
-        self._tasks = {task.id: task for task in tasks}
+        self._options, self._maker, self._imitation, self._sampler = options, maker, imitation, sampler
         self._seed, self._directory, self._progress = seed, directory, progress
-        self._store = Path(options.solutions or directory / "solutions.sqlite")
+        self._store = store
         self._rounds: list[Rows] = []
         self._mixture: Mixture | None = None
-        self._made: Round | None = None
-        """The round of this step, until it is written."""
+        self._unwritten: Round | None = None
+        """The round of this step, until its rollouts are written."""
         self._metrics: dict[str, float] = {}
         """Of a round that no row of metrics has yet."""
         self.rows: Sequence[RolloutRow] = ()
@@ -86,7 +86,7 @@ class SelfPlayFeed:
     def collect(self, step: int) -> list[Example]:
         """This process's examples in a step, counted from 0."""
         number = min(step // self._imitation.steps, self._options.rounds - 1)
-        self._made, self.rows = None, ()
+        self.rows = ()
         if number == len(self._rounds):
             self._begin(number, step)
         if self._mixture is None:
@@ -96,9 +96,10 @@ class SelfPlayFeed:
 
     def write(self, learners: Mapping[str, Learner]) -> None:
         """Write what the round of this step sampled."""
-        if self._made is not None:
-            self.rows = rollout_rows(self._made)
-            write_rollouts(self._directory, self._made.step + 1, self.rows)
+        made, self._unwritten = self._unwritten, None
+        if made is not None:
+            self.rows = rollout_rows(made)
+            write_rollouts(self._directory, made.step + 1, self.rows)
 
     def metrics(self) -> dict[str, float]:
         """Of the rounds since the last row."""
@@ -111,11 +112,14 @@ class SelfPlayFeed:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Raises InputError where the keys are other ones, or the file of a round is not as it was."""
-        if set(state) != set(STATE):
+        if state.keys() != self.state_dict().keys():
             got, remedy = ", ".join(sorted(state)) or "no keys", "resume with the version that wrote the checkpoint"
-            problem = InputProblem("state of SelfPlayFeed", "has other keys", got, ", ".join(STATE), remedy=remedy)
+            problem = InputProblem("state of SelfPlayFeed", "has other keys", got, "metrics, rounds", remedy=remedy)
             raise InputError(problem)
-        self._rounds = [read_rows(self._directory, number, self._tasks) for number in range(state["rounds"])]
+        tasks = {task.id: task for task in self._maker.tasks}
+        self._rounds = [
+            read_rows(self._directory, number, tasks, self._imitation.domain) for number in range(state["rounds"])
+        ]
         for rows in self._rounds:
             self._maker.keep(rows)
         self._metrics = dict(state["metrics"])
@@ -123,7 +127,7 @@ class SelfPlayFeed:
     def _begin(self, number: int, step: int) -> None:
         began = time.perf_counter()
         shown = self._progress(f"round {number + 1} of {self._options.rounds}")
-        made = self._made = self._maker.make(number, step, self._answers(), shown)
+        made = self._unwritten = self._maker.make(number, step, self._sampler(), shown)
         if number and self._options.from_base:
             self._imitation.restart()
         if rank() == 0:
@@ -137,13 +141,15 @@ class SelfPlayFeed:
     def _keep(self, made: Round) -> None:
         """Add to the store what was found; after a kill in between they are duplicates."""
         rows = [row.solution for kind in KINDS for row in made.rows[kind]]
-        with SolutionStore(self._store, option="self_play.solutions") as store:
+        with SolutionStore(self._store, option=STORE) as store:
             for _ in store.add_all([*(one.solution for one in made.found), *rows]):
                 pass
 
     def _learn_of_others(self) -> None:
         """No task is made that another run has left in the store. What this run left there is known from its own rounds."""
-        with SolutionStore(self._store, option="self_play.solutions") as store:
+        if self._maker.hindsight is None:
+            return
+        with SolutionStore(self._store, option=STORE) as store:
             words = "SELECT DISTINCT task FROM solutions WHERE operator = 'relabelled' AND run != ?"
             self._maker.hindsight.keep(name for (name,) in store.rows(words, [self._maker.run]))
 
