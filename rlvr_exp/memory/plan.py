@@ -90,6 +90,10 @@ def _training(config: Config) -> Iterator[tuple[str, str]]:
         yield "a step", f"{prompts} prompts x {group} completions = {prompts * group} completions{_turns(config)}"
         yield "passes", _passes(config)
     elif isinstance(algorithm, SFT):
+        if (rounds := config.self_play) is not None:
+            tasks = rounds.tasks or "all"
+            refined = f", then refined {rounds.refine} times where none passed" * (rounds.refine > 0)
+            yield "rounds", f"{rounds.rounds}, each of {tasks} tasks x {rounds.samples} completions{refined}"
         yield "a step", f"{algorithm.batch_size} sequences"
         longest, tokens = algorithm.max_sequence_tokens, algorithm.max_tokens_per_device
         batches = derive(algorithm.batch_size, longest, tokens, config.parallel.world)
@@ -217,6 +221,8 @@ def _written(config: Config) -> Iterator[str]:
         yield f"metrics.jsonl, metrics.csv, checkpoints/ (every {config.run.checkpoint.every_steps} steps)"
     if reads(config, "curriculum"):
         yield "rollouts/"
+    if config.self_play is not None:
+        yield f"self_play/, {config.self_play.solutions or 'solutions.sqlite'}"
     if config.rescore is not None:
         yield f"{config.rescore.output or 'rescored.jsonl'}, changed.jsonl, rescore.json, rescore.md"
     if config.replay is not None:

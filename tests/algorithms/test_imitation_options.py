@@ -41,9 +41,9 @@ TASKS = [
 LEAVES = [spec.name for spec in dataclasses.fields(SFT) if spec.name not in ("_target_", "trl")]
 
 
-def run(folder: Path, options: dict[str, Any]) -> tuple:
-    """The amount of training data, the number of passes, of evaluations and of steps."""
-    config = compose(["+stage=sft", *(f"algorithm.{name}={value}" for name, value in options.items())]).config
+def learning(folder: Path, words: list[str]) -> tuple[SFTLearner, GoldFeed]:
+    """A learner of the tasks and what feeds it, as the stage makes them; descent that moves by a billionth."""
+    config = compose(["+stage=sft", *words]).config
     policy = fixed_batch.policy(folder / "policy")
     policy.tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     who, plan = build(config.algorithm), batch_plan(config)
@@ -52,13 +52,44 @@ def run(folder: Path, options: dict[str, Any]) -> tuple:
     )
     rows = who.examples(policy, domain, TASKS)
     args = trainer_arguments(policy, config, who, plan, folder / "scratch")
-    descent = torch.optim.SGD(policy.model.parameters(), lr=1e-12)
-    made = ImitationTrainer(policy, args, descent, rows.dataset, rows.dataset, NonFiniteGuard())
-    learner, losses = SFTLearner("policy", made, who.eval_every_steps), []
-    feed = GoldFeed(rows, plan.sequences, config.seed)
+    made = ImitationTrainer(
+        policy, args, build(config.optimizer).make(policy.model), rows.dataset, rows.dataset, NonFiniteGuard()
+    )
+    return SFTLearner("policy", made, who.eval_every_steps), GoldFeed(rows, plan.sequences, config.seed)
+
+
+def run(folder: Path, options: dict[str, Any]) -> tuple:
+    """The amount of training data, the number of passes, of evaluations and of steps."""
+    learner, feed = learning(folder, [f"algorithm.{name}={value}" for name, value in options.items()])
+    made, losses = learner.trainer, []
     with mock.patch.object(made, "training_step", wraps=made.training_step) as passes:
         driven(learner, feed.collect, after=lambda one: one.due(one.steps) and losses.append(one.held_out_loss()))
-    return len(rows), passes.call_count, len(losses), learner.steps
+    return len(made.train_dataset), passes.call_count, len(losses), learner.steps
+
+
+def test_a_restart_is_the_first_update_again(tmp_path):
+    """From the first weights, with a new optimizer and the schedule from its begin, warm-up included."""
+    words = ["algorithm.max_steps=8", "algorithm.batch_size=4", "scheduler=linear", "scheduler.warmup_steps=3"]
+    learner, feed = learning(tmp_path, [*words, "optimizer=adamw", "optimizer.lr=0.05"])
+    model = learner.trainer.model
+    first = {name: value.clone() for name, value in model.state_dict().items()}
+    learner.begin()
+    trails = []
+    for _ in range(2):
+        rates, trail = [], []
+        for step in range(3):
+            learner.take(feed.collect(step))
+            learner.update()
+            rates.append(learner.row()["learning_rate"])
+            trail.append({name: value.clone() for name, value in model.state_dict().items()})
+        trails.append((rates, trail))
+        learner.restart(first)
+        assert all(torch.equal(value, first[name]) for name, value in model.state_dict().items())
+    (rates, trail), (again, repeated) = trails
+    assert rates == again and len(set(rates)) == 3 and learner.steps == 6
+    for one, other in zip(trail, repeated, strict=True):
+        assert all(torch.equal(one[name], other[name]) for name in one)
+    assert not all(torch.equal(trail[-1][name], first[name]) for name in first)
 
 
 @pytest.fixture(scope="module")

@@ -41,6 +41,14 @@ def test_sequences_are_the_unit_of_imitation() -> None:
     assert told["batches"] == "micro-batch of 8 sequences, accumulated 8 times, on each process"
 
 
+def test_the_rounds_of_self_play_are_planned() -> None:
+    told = lines("+stage=self_play", "self_play.rounds=3", "self_play.refine=2")
+    assert told["rounds"] == "3, each of 6000 tasks x 4 completions, then refined 2 times where none passed"
+    assert "self_play/, solutions.sqlite" in told["writes"] and "rollouts/" in told["writes"]
+    assert "each of all tasks x 4 completions" in lines("+stage=self_play", "self_play.tasks=0")["rounds"]
+    assert "store.db" in lines("+stage=self_play", "self_play.solutions=store.db")["writes"]
+
+
 def test_an_evaluation_trains_nothing() -> None:
     told = lines("+stage=evaluate", "run.dir=here")
     assert "steps" not in told and "optimizer" not in " ".join(told) and told["writes"].startswith("here:")

@@ -107,6 +107,13 @@ def test_what_cannot_work_is_told_before_anything_starts(words, said, tmp_path: 
     assert not (tmp_path / "run" / "metrics.jsonl").exists()
 
 
+def test_a_store_that_cannot_be_used_is_told_before_anything_is_measured(tmp_path: Path) -> None:
+    (tmp_path / "store").write_text("no store")
+    done = program(tmp_path, "self_play.solutions=store", "run.dir=run")
+    assert done.returncode == 2 and "self_play.solutions: is no store of solutions" in done.stdout + done.stderr
+    assert not (tmp_path / "run" / "evaluation").exists()
+
+
 def test_data_that_cannot_be_relabelled_are_told(tmp_path: Path) -> None:
     case = {"args": [1], "expected": 2}
     row = {"prompt": "Add one.", "entry_point": "f", "solution": "def f(x): return x + 1", "cases": [case]}
