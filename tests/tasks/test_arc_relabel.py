@@ -99,3 +99,9 @@ def test_the_shape_of_the_inputs_where_they_share_one() -> None:
     assert input_shape(TASK) == (1, 2)
     assert input_shape(made(ArcPuzzle(((((1, 2),), ((2, 1),)),), (((5,),),)))) is None
     assert Arc().kin(TASK) == ("f", (1, 2))
+
+
+@pytest.mark.parametrize("gold", ["def solve(g): return g", "def solve(g): return g\n", "def solve(g): return g\n\n"])
+def test_a_gold_is_imitated_without_the_line_ends_after_it(gold: str) -> None:
+    """A stored program ends with one: imitated as it is, it would teach the policy to write it."""
+    assert Arc().gold_completion(dataclasses.replace(TASK, gold=gold)) == "def solve(g): return g"

@@ -8,7 +8,7 @@ from rlvr_exp.core.errors import InputError
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem, StdinCase
 from rlvr_exp.verifiers.base import Direct, Request, Verdict
-from rlvr_exp.verifiers.execution import executor_of
+from rlvr_exp.verifiers.execution import KeepsOutputs, executor_of
 from rlvr_exp.verifiers.guarded import NoVerdictGuard
 from rlvr_exp.verifiers.python_io import PythonIO
 
@@ -62,3 +62,20 @@ def test_a_verifier_of_verdicts_alone_is_refused():
 
     with pytest.raises(InputError, match=r"self_play\.relabel"):
         executor_of(NoVerdictGuard(Judge(), 1.0), "self_play.relabel")
+
+
+def test_verdicts_carry_outputs_and_a_program_is_run_once(verifier):
+    keeping, before = KeepsOutputs(verifier, "here"), verifier.n_requests
+    twice = [Request(PROBLEM, Candidate("import os\ndouble = lambda x: os.urandom(8).hex()"))] * 2
+    first, second = keeping.verify(twice)
+    assert first.outputs == second.outputs and len(set(first.outputs)) == 3
+    assert verifier.n_requests == before + 1
+
+
+def test_an_answer_without_a_program_keeps_its_own_fault(verifier):
+    keeping = KeepsOutputs(verifier, "here")
+    verdicts = keeping.verify([Request(PROBLEM, Candidate(None, fault)) for fault in ("line 2", "line 5")])
+    assert [(one.bucket, one.log, one.outputs) for one in verdicts] == [
+        ("parse", "line 2", None),
+        ("parse", "line 5", None),
+    ]
