@@ -25,6 +25,8 @@ class Scores:
     """(m,) float32"""
     entropies: torch.Tensor | None
     """(m,) of the distributions that the tokens were drawn from; None where not requested"""
+    top: torch.Tensor | None
+    """(m,) booleans: the token is the most probable one; None where not requested"""
     output: Any
     """The model's own output with its other fields; positions are those of the rows."""
 
@@ -36,6 +38,7 @@ def score(
     kept_token_ids: torch.Tensor | None = None,
     entropy: bool = False,
     implementation: str = SDPA_PACKED,
+    top: bool = False,
     **options: Any,
 ) -> Scores:
     """Score the tokens of the rows.
@@ -48,13 +51,12 @@ def score(
     """
     inputs = {"input_ids": rows.input_ids, "position_ids": rows.position_ids, "use_cache": False, **options}
     if rows.layout is None:
-        return _headed(
-            model, rows, {**inputs, "attention_mask": rows.attention_mask}, temperature, kept_token_ids, entropy
-        )
+        inputs["attention_mask"] = rows.attention_mask
+        return _headed(model, rows, inputs, temperature, kept_token_ids, entropy, top)
     seen = {"packed_layout": rows.layout} if implementation == SDPA_PACKED else {}
     seen["attention_mask"] = block_mask(rows.layout, rows.input_ids.device) if implementation == FLEX else None
     with attending(model, implementation):
-        return _headed(model, rows, {**inputs, **seen}, temperature, kept_token_ids, entropy)
+        return _headed(model, rows, {**inputs, **seen}, temperature, kept_token_ids, entropy, top)
 
 
 def _headed(
@@ -64,18 +66,20 @@ def _headed(
     temperature: float,
     kept_token_ids: torch.Tensor | None,
     entropy: bool,
+    top: bool,
 ) -> Scores:
     vocabulary = model_config(model).get_text_config().vocab_size
     if kept_token_ids is None and len(rows.labels) * vocabulary > HELD:
         output = model(**inputs, shift_labels=rows.shifted_labels(), fused_lm_head=True)
-        entropies = output.entropy.flatten()[rows.scored] if entropy else None
-        return Scores(output.log_probs.flatten()[rows.scored], entropies, output)
+        found = (output.log_probs, output.entropy if entropy else None, output.is_top1 if top else None)
+        return Scores(*(None if values is None else values.flatten()[rows.scored] for values in found), output)
     # One row: the model's head computes only the predictions. Several rows: the head cannot select positions per row.
     kept = {"logits_to_keep": rows.scored} if len(rows.input_ids) == 1 else {}
     output = model(**inputs, **kept)
     logits = output.logits.flatten(0, 1)
     logits = logits if kept and len(logits) == len(rows.scored) else logits[rows.scored]
-    return Scores(*token_logprobs(logits, rows.labels, temperature, kept_token_ids, entropy), output)
+    best = logits.argmax(-1) == rows.labels if top else None
+    return Scores(*token_logprobs(logits, rows.labels, temperature, kept_token_ids, entropy), best, output)
 
 
 def token_logprobs(

@@ -7,7 +7,7 @@ itself, so each completion's log-probabilities equal those of its own row. Repea
 completion its own position to be predicted from. Knows nothing of models or losses.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, groupby
 
@@ -141,6 +141,33 @@ def row_by_row(prompts: Sequence[Sequence[int]], completions: Sequence[Sequence[
         places=torch.tensor(places),
         shape=(len(rows), width),
     )
+
+
+def packed_examples(
+    examples: Sequence[tuple[Sequence[int], Sequence[int]]], width: Callable[[int], int] = int
+) -> ModelRows:
+    """Token ids and labels of unrelated examples in one row, each a segment that sees itself alone.
+
+    A label is the token at its own place, or IGNORED; the last token of an example predicts nothing and is left out.
+
+    Args:
+        width: of a number of tokens the width of their row; what is missing is filled with a segment of zeros.
+    """
+    count = sum(len(tokens) - 1 for tokens, _ in examples)
+    if missing := width(count) - count:
+        examples = [*examples, ([0] * (missing + 1), [IGNORED] * (missing + 1))]
+    ids, positions, scored, targets = [], [], [], []
+    for tokens, labels in examples:
+        start = len(ids)
+        ids += tokens[:-1]
+        positions += range(len(tokens) - 1)
+        learned = [place for place in range(1, len(labels)) if labels[place] != IGNORED]
+        scored += [start + place - 1 for place in learned]
+        targets += [labels[place] for place in learned]
+    lengths = tuple((len(tokens) - 1,) for tokens, _ in examples)
+    tensors = (torch.tensor(values, dtype=torch.long) for values in (scored, targets, range(len(targets))))
+    layout = PackedLayout((0,) * len(lengths), lengths)
+    return ModelRows(torch.tensor([ids]), torch.tensor([positions]), None, layout, *tensors, (1, len(targets)))
 
 
 def owners_and_segments(layout: PackedLayout) -> tuple[torch.Tensor, torch.Tensor]:

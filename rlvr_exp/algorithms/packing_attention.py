@@ -52,25 +52,27 @@ def sdpa_packed(
         raise CannotPack(f"its attention has {', '.join(changed)}")
     repeats = query.shape[1] // key.shape[1]
     masks = segment_masks(packed_layout, query.dtype, query.device)
-    widths, prefixes = packed_layout.widths, packed_layout.prefixes
-    pieces = [size for prefix, width in zip(prefixes, widths, strict=True) for size in (prefix, width - prefix)]
-    queries, keys, values = query.split(pieces, dim=2), key.split(widths, dim=2), value.split(widths, dim=2)
+    widths = packed_layout.widths
+    parts = zip(query.split(widths, 2), key.split(widths, 2), value.split(widths, 2), strict=True)
     outputs = []
-    for number, prefix in enumerate(prefixes):
-        own = [part.repeat_interleave(repeats, 1) for part in (keys[number], values[number])]
+    for (queries, *held), prefix, mask in zip(parts, packed_layout.prefixes, masks, strict=True):
+        own = [part.repeat_interleave(repeats, 1) for part in held]
+        if mask is None:
+            outputs.append(scaled_dot_product_attention(queries, *own, None, dropout, True, scale=scaling))
+            continue
         if prefix:
-            seen = [part[:, :, :prefix] for part in own]
-            outputs.append(scaled_dot_product_attention(queries[2 * number], *seen, None, dropout, True, scale=scaling))
-        after = queries[2 * number + 1]
-        outputs.append(scaled_dot_product_attention(after, *own, masks[number], dropout, scale=scaling))
+            seen = [part[:, :, :prefix] for part in (queries, *own)]
+            outputs.append(scaled_dot_product_attention(*seen, None, dropout, True, scale=scaling))
+        outputs.append(scaled_dot_product_attention(queries[:, :, prefix:], *own, mask, dropout, scale=scaling))
     return torch.cat(outputs, dim=2).transpose(1, 2), None
 
 
 @lru_cache(maxsize=1)
-def segment_masks(layout: PackedLayout, dtype: torch.dtype, device: torch.device) -> list[torch.Tensor]:
-    """For each group the mask of its segments. Cached only for the layers of one pass: long masks are large."""
+def segment_masks(layout: PackedLayout, dtype: torch.dtype, device: torch.device) -> list[torch.Tensor | None]:
+    """For each group the mask of its segments; None for a single one, which with its prefix is causal as it stands. Cached
+    only for the layers of one pass: long masks are large."""
     groups = zip(layout.prefixes, layout.segments, strict=True)
-    return [segment_mask(prefix, segments, dtype, device) for prefix, segments in groups]
+    return [segment_mask(prefix, segments, dtype, device) if len(segments) > 1 else None for prefix, segments in groups]
 
 
 def segment_mask(prefix: int, segments: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> torch.Tensor:

@@ -7,13 +7,17 @@ import torch
 from datasets import Dataset
 from trl import SFTConfig, SFTTrainer
 from trl.trainer.sft_trainer import DataCollatorForLanguageModeling
+from trl.trainer.utils import FusedCausalLMOutput
 
 from rlvr_exp.algorithms.examples import Example, Examples, length
+from rlvr_exp.algorithms.logprobs import score
 from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
-from rlvr_exp.algorithms.stepped import Stepped
+from rlvr_exp.algorithms.packed_trainer import PackedTrainer
+from rlvr_exp.algorithms.packing import packed_examples
 from rlvr_exp.config import algorithm as options
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.models.adapters import kept_precise
+from rlvr_exp.models.onednn_linear import padded_rows
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.tasks.base import Domain, Task
 
@@ -35,12 +39,13 @@ class SFT(options.SFT):
         }
 
 
-class ImitationTrainer(Stepped, SFTTrainer):
+class ImitationTrainer(PackedTrainer, SFTTrainer):
     """Imitates tokenised examples.
 
     Args:
         train: examples whose columns those to imitate have.
         args: an update's examples on this process are cut into passes of `per_device_train_batch_size`.
+        longest: tokens of the longest example.
     """
 
     def __init__(
@@ -51,6 +56,7 @@ class ImitationTrainer(Stepped, SFTTrainer):
         train: Dataset,
         held_out: Dataset | None,
         guard: NonFiniteGuard,
+        longest: int,
     ):
         with kept_precise(policy.model):
             super().__init__(
@@ -62,10 +68,13 @@ class ImitationTrainer(Stepped, SFTTrainer):
                 data_collator=DataCollatorForLanguageModeling(pad_token_id=policy.pad_id),
                 optimizer=optimizer,
                 guard=guard,
+                longest=longest,
             )
         self._examples: Sequence[Example] = ()
 
     def take(self, examples: Sequence[Example]) -> Sequence[Example]:
+        if self._choice is None:
+            self._begin(self.model_wrapped)
         self._examples = examples
         return examples
 
@@ -78,8 +87,47 @@ class ImitationTrainer(Stepped, SFTTrainer):
         self.current_gradient_accumulation_steps = len(parts)
         return inputs, items
 
+    def compute_loss(self, model: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+        """TRL's loss, of packed examples where the model supports them."""
+        if self._choice is None:  # A resumed run may measure before its first update.
+            self._begin(model)
+        return super().compute_loss(PackedHead(model, self._way) if self._way else model, *args, **kwargs)
+
     def trainer_state(self) -> Mapping[str, Any]:
-        return {"tokens": self._total_train_tokens}
+        return {**super().trainer_state(), "tokens": self._total_train_tokens}
 
     def load_trainer_state(self, state: Mapping[str, Any]) -> None:
+        super().load_trainer_state(state)
         self._total_train_tokens = state["tokens"]
+
+
+class PackedHead:
+    """A model with TRL's fused head, which it calls with padded examples: computed in one row, and only the head of tokens
+    that are learned.
+
+    Args:
+        implementation: how a packed row is attended to.
+    """
+
+    def __init__(self, model: torch.nn.Module, implementation: str):
+        self._model, self._implementation = model, implementation
+
+    def __call__(self, *, fused_lm_head: bool = False, **inputs: Any) -> Any:
+        """With `fused_lm_head` the (m,) scores of the learned tokens; without it the model's own output."""
+        if not fused_lm_head:
+            return self._model(**inputs)
+        given = [inputs.pop(name) for name in ("input_ids", "labels", "attention_mask")]
+        del inputs["use_cache"]
+        device = given[0].device
+        tokens, labels, real = (values.tolist() for values in given)
+        examples = [(row[: sum(there)], to_learn) for row, to_learn, there in zip(tokens, labels, real, strict=True)]
+        # On CPU the linear layers would fill up each of their inputs by itself, in a copy.
+        rows = packed_examples(examples, padded_rows if device.type == "cpu" else int).to(device)
+        scores = score(self._model, rows, 1.0, entropy=True, implementation=self._implementation, top=True, **inputs)
+        return FusedCausalLMOutput(
+            log_probs=scores.logprobs,
+            entropy=scores.entropies,
+            is_top1=scores.top,
+            label_mask=torch.ones_like(rows.labels, dtype=torch.bool),
+            aux_loss=getattr(scores.output, "aux_loss", None),
+        )

@@ -85,7 +85,7 @@ class Stepped(ABC):
 
     def compute_loss(self, model: nn.Module, *args: Any, **kwargs: Any) -> Any:
         found = super().compute_loss(model, *args, **kwargs)
-        if not model.training:
+        if not self.model.training:
             return found
         loss, *rest = found if isinstance(found, tuple) else (found,)
         loss = self.guard.poisoned(loss)

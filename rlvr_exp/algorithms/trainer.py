@@ -10,9 +10,8 @@ Seams used of the pinned TRL (private methods; tests/algorithms hold them):
 Sampling, verification and advantages are not part of this class.
 """
 
-import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -23,12 +22,10 @@ from rlvr_exp.algorithms.entropy_control import EntropyControl
 from rlvr_exp.algorithms.logprobs import Scores, score
 from rlvr_exp.algorithms.metric_gather import skip_metric_gather
 from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
+from rlvr_exp.algorithms.packed_trainer import PackedTrainer
 from rlvr_exp.algorithms.packing import ModelRows, packed, row_by_row
-from rlvr_exp.algorithms.packing_attention import attending
-from rlvr_exp.algorithms.packing_probe import Choice, choose
 from rlvr_exp.algorithms.reference import Reference
 from rlvr_exp.algorithms.saved_updates import as_plain, from_plain
-from rlvr_exp.algorithms.stepped import Stepped
 from rlvr_exp.algorithms.token_means import TokenMeans
 from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.algorithms.warm_up import longest_part, warm_up
@@ -38,10 +35,8 @@ from rlvr_exp.models.onednn_linear import onednn_training
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.models.zero3 import copy_weights
 
-_LOG = logging.getLogger(__name__)
 
-
-class PolicyTrainer(Stepped, GRPOTrainer):
+class PolicyTrainer(PackedTrainer, GRPOTrainer):
     """Updates `policy` on training batches.
 
     Args:
@@ -68,6 +63,7 @@ class PolicyTrainer(Stepped, GRPOTrainer):
                 processing_class=policy.tokenizer,
                 optimizer=optimizer,
                 guard=guard,
+                longest=limits.prompt + args.max_completion_length,
             )
         self.beta = args.beta
         if self.ref_model is not None:
@@ -76,9 +72,6 @@ class PolicyTrainer(Stepped, GRPOTrainer):
         self._entropy = entropy
         self._token_means = TokenMeans()
         self._limits = limits
-        self._choice: Choice | None = None
-        self._chosen_before: Choice | None = None
-        """The choice of the resumed run: other weights could lead to another choice, which rounds differently."""
         self._updates: list[list[dict]] = []
         """Micro-batches of each update on the training batch, in order."""
         self._pass: dict = {}
@@ -120,15 +113,13 @@ class PolicyTrainer(Stepped, GRPOTrainer):
         """How rows are packed, and the rest of the batch in use, so that a resume need not sample, score or estimate it."""
         in_use = self.state.global_step % self._steps_per_experience != 0
         return {
-            "choice": None if self._choice is None else [self._choice.implementation, self._choice.reasons],
-            "device": self.accelerator.device.type,
+            **super().trainer_state(),
             "updates": as_plain(self._updates) if in_use else [],
             "entropy": self._entropy.state_dict(),
         }
 
     def load_trainer_state(self, state: Mapping[str, Any]) -> None:
-        if state["choice"] is not None and state["device"] == self.accelerator.device.type:
-            self._chosen_before = Choice(*state["choice"])
+        super().load_trainer_state(state)
         self._updates = from_plain(state["updates"])
         self._entropy.load_state_dict(state["entropy"])
 
@@ -143,13 +134,7 @@ class PolicyTrainer(Stepped, GRPOTrainer):
 
     def _begin(self, model) -> None:
         """Before step 1: choose how rows are packed, and on accelerators check that the longest rows fit in memory."""
-        longest = self._limits.prompt + self.max_completion_length
-        device = self.accelerator.device
-        self._choice = self._chosen_before or choose(model, longest, device, self.model.dtype)
-        if self._choice.implementation is None:
-            _LOG.warning(
-                "completions are computed one by one, each with its prompt: %s", "; ".join(self._choice.reasons)
-            )
+        super()._begin(model)
         if self.accelerator.device.type == "cuda":
             self._warm_up(model)
 
@@ -161,13 +146,6 @@ class PolicyTrainer(Stepped, GRPOTrainer):
         with self.passing(last=False):
             warm_up(model, lambda: self._score(model, rows).logprobs.sum(), self.accelerator.backward)
 
-    @contextmanager
-    def passing(self, last: bool) -> Iterator[None]:
-        """Only the last pass exchanges gradients, and recomputed layers use the same attention."""
-        way = self._choice.implementation if self._choice else None
-        with super().passing(last), attending(self.model, way) if way else nullcontext(), onednn_training(self.model):
-            yield
-
     def _prepare_inputs(self, generation_batch):
         return generation_batch
 
@@ -178,7 +156,7 @@ class PolicyTrainer(Stepped, GRPOTrainer):
     @property
     def _shared(self) -> bool:
         """Whether completions of a group share their prompt in a packed row."""
-        return self._choice is not None and self._choice.implementation is not None
+        return self._way is not None
 
     def _counted(self, experience: TrainingBatch) -> torch.Tensor:
         """(N,) samples whose gradient is not exactly zero."""
@@ -274,11 +252,10 @@ class PolicyTrainer(Stepped, GRPOTrainer):
     ) -> Scores:
         """One forward pass. `kept_token_ids`: (samples, T, K) ids that were kept when each token was drawn."""
         kept = None if kept_token_ids is None else rows.chosen(kept_token_ids)
-        way = self._choice.implementation if self._choice else None
         # With a gradient `passing` has switched it, for the backward pass as well.
         fast = nullcontext() if torch.is_grad_enabled() else onednn_training(model)
         with self.accelerator.autocast(), fast:
-            return score(model, rows, self.temperature, kept, entropy, way, **options)
+            return score(model, rows, self.temperature, kept, entropy, self._way, **options)
 
     @torch.no_grad()
     def scored(

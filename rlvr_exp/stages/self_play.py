@@ -127,6 +127,7 @@ def imitation_trainer(policy: Policy, config, golds: tuple[Examples, Examples], 
         train.dataset if train else Dataset.from_list([example(policy, "", "")]),  # For its columns alone.
         held_out.dataset if held_out else None,
         NonFiniteGuard(config.run.guards.max_skipped),
+        config.algorithm.max_sequence_tokens,
     )
 
 

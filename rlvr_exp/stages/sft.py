@@ -92,6 +92,7 @@ def train(
             examples.dataset,
             held_out.dataset,
             NonFiniteGuard(config.run.guards.max_skipped),
+            config.algorithm.max_sequence_tokens,
         )
         learner = SFTLearner(POLICY, trainer, algorithm.eval_every_steps)
 

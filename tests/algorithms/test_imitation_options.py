@@ -53,7 +53,13 @@ def learning(folder: Path, words: list[str]) -> tuple[SFTLearner, GoldFeed]:
     rows = who.examples(policy, domain, TASKS)
     args = trainer_arguments(policy, config, who, plan, folder / "scratch")
     made = ImitationTrainer(
-        policy, args, build(config.optimizer).make(policy.model), rows.dataset, rows.dataset, NonFiniteGuard()
+        policy,
+        args,
+        build(config.optimizer).make(policy.model),
+        rows.dataset,
+        rows.dataset,
+        NonFiniteGuard(),
+        config.algorithm.max_sequence_tokens,
     )
     return SFTLearner("policy", made, who.eval_every_steps), GoldFeed(rows, plan.sequences, config.seed)
 

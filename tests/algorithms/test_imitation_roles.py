@@ -45,7 +45,7 @@ def batches(policy, tmp_path_factory):
         assert len(rows) == len(tasks) and not rows.left_out
         arguments = trainer_arguments(policy, config, algorithm, batch_plan(config), folder / role)
         descent = torch.optim.SGD(policy.model.parameters(), lr=0.1)
-        trainer = ImitationTrainer(policy, arguments, descent, rows.dataset, rows.dataset, NonFiniteGuard())
+        trainer = ImitationTrainer(policy, arguments, descent, rows.dataset, rows.dataset, NonFiniteGuard(), 512)
         return domain, tasks, rows, trainer.data_collator(list(rows))
 
     return {role: made(role) for role in ("writer", "annotator", "both")}

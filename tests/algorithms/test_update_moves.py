@@ -31,14 +31,17 @@ def sampled(folder, name, rewards):
 
 
 def update(folder, name, experience, frozen=()):
-    """(log-probabilities before and after, numbers of moved parameters, numbers of those with a gradient)"""
+    """(log-probabilities before and after, numbers of moved parameters, of those whose gradient is not lost in
+    rounding)"""
     made = batch.trainer(folder, algorithm(name), lr=RATE, frozen=frozen)
     before = [value.detach().clone() for value in made.model.parameters()]
     old, seen = logprobs(made.model), Gradients(made.optimizer)
     nonzero = []
     made.optimizer.register_step_pre_hook(
         lambda *_: nonzero.extend(
-            n for n, value in enumerate(made.model.parameters()) if value.grad is not None and value.grad.any()
+            n
+            for n, value in enumerate(made.model.parameters())
+            if value.grad is not None and not torch.equal(value - RATE * value.grad, value)
         )
     )
     updated(made, lambda _: experience)

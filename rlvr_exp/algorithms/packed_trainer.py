@@ -1,0 +1,64 @@
+"""A trainer whose passes are packed rows (algorithms.packing) where the model supports them."""
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import torch
+
+from rlvr_exp.algorithms.packing_attention import attending
+from rlvr_exp.algorithms.packing_probe import Choice, choose
+from rlvr_exp.algorithms.stepped import Stepped
+from rlvr_exp.models.onednn_linear import onednn_training
+
+_LOG = logging.getLogger(__name__)
+
+
+class PackedTrainer(Stepped):
+    """Mixin before a Transformers trainer: how its rows are packed is tried on the model once, and kept in checkpoints.
+
+    Args:
+        longest: tokens of the longest row that is not packed, a prompt with its completion.
+        given: arguments of `Stepped` and of the trainer.
+    """
+
+    def __init__(self, *, longest: int, **given: Any):
+        self._longest = longest
+        self._choice: Choice | None = None
+        self._chosen_before: Choice | None = None
+        """The choice of the resumed run: other weights could lead to another choice, which rounds differently."""
+        super().__init__(**given)
+
+    @property
+    def _way(self) -> str | None:
+        """How a packed row is attended to; None before the choice, or where rows are not packed."""
+        return self._choice.implementation if self._choice else None
+
+    def _begin(self, model: torch.nn.Module) -> None:
+        """Before step 1: choose how rows are packed. All ranks call this."""
+        self._choice = self._chosen_before or choose(model, self._longest, self.accelerator.device, self.model.dtype)
+        if self._choice.implementation is None:
+            _LOG.warning(
+                "completions are computed one by one, each with its prompt: %s", "; ".join(self._choice.reasons)
+            )
+
+    @contextmanager
+    def passing(self, last: bool) -> Iterator[None]:
+        """Only the last pass exchanges gradients, and recomputed layers use the same attention."""
+        attention = attending(self.model, self._way) if self._way else nullcontext()
+        with super().passing(last), attention, onednn_training(self.model):
+            yield
+
+    def trainer_state(self) -> Mapping[str, Any]:
+        """How rows are packed, so that a resume need not choose again."""
+        return {
+            **super().trainer_state(),
+            "choice": None if self._choice is None else [self._choice.implementation, self._choice.reasons],
+            "device": self.accelerator.device.type,
+        }
+
+    def load_trainer_state(self, state: Mapping[str, Any]) -> None:
+        super().load_trainer_state(state)
+        if state["choice"] is not None and state["device"] == self.accelerator.device.type:
+            self._chosen_before = Choice(*state["choice"])
