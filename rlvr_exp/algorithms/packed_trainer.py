@@ -37,11 +37,14 @@ class PackedTrainer(Stepped):
 
     def _begin(self, model: torch.nn.Module) -> None:
         """Before step 1: choose how rows are packed. All ranks call this."""
-        self._choice = self._chosen_before or choose(model, self._longest, self.accelerator.device, self.model.dtype)
+        self._choice = self._chosen_before or self._chosen(model)
         if self._choice.implementation is None:
             _LOG.warning(
                 "completions are computed one by one, each with its prompt: %s", "; ".join(self._choice.reasons)
             )
+
+    def _chosen(self, model: torch.nn.Module) -> Choice:
+        return choose(model, self._longest, self.accelerator.device, self.model.dtype)
 
     @contextmanager
     def passing(self, last: bool) -> Iterator[None]:

@@ -14,6 +14,7 @@ from rlvr_exp.algorithms.logprobs import score
 from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.packed_trainer import PackedTrainer
 from rlvr_exp.algorithms.packing import packed_examples
+from rlvr_exp.algorithms.packing_probe import Choice
 from rlvr_exp.config import algorithm as options
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.models.adapters import kept_precise
@@ -93,6 +94,11 @@ class ImitationTrainer(PackedTrainer, SFTTrainer):
             self._begin(model)
         return super().compute_loss(PackedHead(model, self._way) if self._way else model, *args, **kwargs)
 
+    def _chosen(self, model: torch.nn.Module) -> Choice:
+        if self.label_smoother is not None:
+            return Choice(None, ("label smoothing needs the logits of every token",))
+        return super()._chosen(model)
+
     def trainer_state(self) -> Mapping[str, Any]:
         return {**super().trainer_state(), "tokens": self._total_train_tokens}
 
@@ -112,18 +118,23 @@ class PackedHead:
     def __init__(self, model: torch.nn.Module, implementation: str):
         self._model, self._implementation = model, implementation
 
-    def __call__(self, *, fused_lm_head: bool = False, **inputs: Any) -> Any:
-        """With `fused_lm_head` the (m,) scores of the learned tokens; without it the model's own output."""
-        if not fused_lm_head:
-            return self._model(**inputs)
-        given = [inputs.pop(name) for name in ("input_ids", "labels", "attention_mask")]
-        del inputs["use_cache"]
-        device = given[0].device
-        tokens, labels, real = (values.tolist() for values in given)
-        examples = [(row[: sum(there)], to_learn) for row, to_learn, there in zip(tokens, labels, real, strict=True)]
+    def __call__(
+        self,
+        *,
+        input_ids: torch.Tensor,
+        labels: torch.Tensor,
+        attention_mask: torch.Tensor,
+        use_cache: bool,
+        fused_lm_head: bool,
+        **options: Any,
+    ) -> FusedCausalLMOutput:
+        """The (m,) scores of the learned tokens."""
+        device = input_ids.device
+        given = zip(input_ids.tolist(), labels.tolist(), attention_mask.sum(1).tolist(), strict=True)
+        examples = [(tokens[:count], learned) for tokens, learned, count in given]
         # On CPU the linear layers would fill up each of their inputs by itself, in a copy.
         rows = packed_examples(examples, padded_rows if device.type == "cpu" else int).to(device)
-        scores = score(self._model, rows, 1.0, entropy=True, implementation=self._implementation, top=True, **inputs)
+        scores = score(self._model, rows, 1.0, entropy=True, implementation=self._implementation, top=True, **options)
         return FusedCausalLMOutput(
             log_probs=scores.logprobs,
             entropy=scores.entropies,
