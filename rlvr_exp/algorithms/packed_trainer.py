@@ -7,10 +7,11 @@ from typing import Any
 
 import torch
 
+from rlvr_exp.algorithms.packing import ModelRows, filled
 from rlvr_exp.algorithms.packing_attention import attending
 from rlvr_exp.algorithms.packing_probe import Choice, choose
 from rlvr_exp.algorithms.stepped import Stepped
-from rlvr_exp.models.onednn_linear import onednn_training
+from rlvr_exp.models.onednn_linear import onednn_training, padded_rows
 
 _LOG = logging.getLogger(__name__)
 
@@ -65,3 +66,9 @@ class PackedTrainer(Stepped):
         super().load_trainer_state(state)
         if state["choice"] is not None and state["device"] == self.accelerator.device.type:
             self._chosen_before = Choice(*state["choice"])
+
+
+def filled_on_cpu(rows: ModelRows) -> ModelRows:
+    """A packed row as wide as the linear layers on CPU want it; they would fill up each of their inputs in a copy."""
+    width = rows.input_ids.shape[1]
+    return filled(rows, padded_rows(width)) if rows.input_ids.device.type == "cpu" else rows

@@ -7,7 +7,7 @@ itself, so each completion's log-probabilities equal those of its own row. Repea
 completion its own position to be predicted from. Knows nothing of models or losses.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, groupby
 
@@ -15,6 +15,8 @@ import torch
 
 IGNORED = -100
 """Label of a position that predicts nothing."""
+FILLING = 64
+"""The most tokens of a segment that only fills a row up: attention grows with their square."""
 
 
 @dataclass(frozen=True)
@@ -143,19 +145,11 @@ def row_by_row(prompts: Sequence[Sequence[int]], completions: Sequence[Sequence[
     )
 
 
-def packed_examples(
-    examples: Sequence[tuple[Sequence[int], Sequence[int]]], width: Callable[[int], int] = int
-) -> ModelRows:
+def packed_examples(examples: Sequence[tuple[Sequence[int], Sequence[int]]]) -> ModelRows:
     """Token ids and labels of unrelated examples in one row, each a segment that sees itself alone.
 
     A label is the token at its own place, or IGNORED; the last token of an example predicts nothing and is left out.
-
-    Args:
-        width: of a number of tokens the width of their row; what is missing is filled with a segment of zeros.
     """
-    count = sum(len(tokens) - 1 for tokens, _ in examples)
-    if missing := width(count) - count:
-        examples = [*examples, ([0] * (missing + 1), [IGNORED] * (missing + 1))]
     ids, positions, scored, targets = [], [], [], []
     for tokens, labels in examples:
         start = len(ids)
@@ -168,6 +162,22 @@ def packed_examples(
     tensors = (torch.tensor(values, dtype=torch.long) for values in (scored, targets, range(len(targets))))
     layout = PackedLayout((0,) * len(lengths), lengths)
     return ModelRows(torch.tensor([ids]), torch.tensor([positions]), None, layout, *tensors, (1, len(targets)))
+
+
+def filled(rows: ModelRows, width: int) -> ModelRows:
+    """A packed row with segments of zeros at its end, from which nothing is learned, up to `width` tokens."""
+    layout, missing = rows.layout, width - rows.input_ids.shape[1]
+    if layout is None or missing <= 0:
+        return rows
+    longest = min(FILLING, layout.longest)
+    lengths = [longest] * (missing // longest) + [missing % longest] * (missing % longest > 0)
+    device = rows.input_ids.device
+    return replace(
+        rows,
+        input_ids=torch.cat([rows.input_ids, torch.zeros((1, missing), dtype=torch.long, device=device)], 1),
+        position_ids=torch.cat([rows.position_ids, torch.arange(missing, device=device)[None] % longest], 1),
+        layout=PackedLayout((*layout.prefixes, *[0] * len(lengths)), (*layout.segments, *((one,) for one in lengths))),
+    )
 
 
 def owners_and_segments(layout: PackedLayout) -> tuple[torch.Tensor, torch.Tensor]:

@@ -12,13 +12,12 @@ from trl.trainer.utils import FusedCausalLMOutput
 from rlvr_exp.algorithms.examples import Example, Examples, length
 from rlvr_exp.algorithms.logprobs import score
 from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
-from rlvr_exp.algorithms.packed_trainer import PackedTrainer
+from rlvr_exp.algorithms.packed_trainer import PackedTrainer, filled_on_cpu
 from rlvr_exp.algorithms.packing import packed_examples
 from rlvr_exp.algorithms.packing_probe import Choice
 from rlvr_exp.config import algorithm as options
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.models.adapters import kept_precise
-from rlvr_exp.models.onednn_linear import padded_rows
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.tasks.base import Domain, Task
 
@@ -132,8 +131,7 @@ class PackedHead:
         device = input_ids.device
         given = zip(input_ids.tolist(), labels.tolist(), attention_mask.sum(1).tolist(), strict=True)
         examples = [(tokens[:count], learned) for tokens, learned, count in given]
-        # On CPU the linear layers would fill up each of their inputs by itself, in a copy.
-        rows = packed_examples(examples, padded_rows if device.type == "cpu" else int).to(device)
+        rows = filled_on_cpu(packed_examples(examples).to(device))
         scores = score(self._model, rows, 1.0, entropy=True, implementation=self._implementation, top=True, **options)
         return FusedCausalLMOutput(
             log_probs=scores.logprobs,

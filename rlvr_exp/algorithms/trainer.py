@@ -22,7 +22,7 @@ from rlvr_exp.algorithms.entropy_control import EntropyControl
 from rlvr_exp.algorithms.logprobs import Scores, score
 from rlvr_exp.algorithms.metric_gather import skip_metric_gather
 from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
-from rlvr_exp.algorithms.packed_trainer import PackedTrainer
+from rlvr_exp.algorithms.packed_trainer import PackedTrainer, filled_on_cpu
 from rlvr_exp.algorithms.packing import ModelRows, packed, row_by_row
 from rlvr_exp.algorithms.reference import Reference
 from rlvr_exp.algorithms.saved_updates import as_plain, from_plain
@@ -245,7 +245,7 @@ class PolicyTrainer(PackedTrainer, GRPOTrainer):
 
     def _model_rows(self, prompts, completions, owners, width: int) -> ModelRows:
         rows = packed(prompts, completions, owners, width) if self._shared else row_by_row(prompts, completions, width)
-        return rows.to(self.accelerator.device)
+        return filled_on_cpu(rows.to(self.accelerator.device))
 
     def _score(
         self, model, rows: ModelRows, kept_token_ids: torch.Tensor | None = None, entropy: bool = False, **options

@@ -12,7 +12,7 @@ from trl.trainer.utils import add_fused_lm_head
 
 from rlvr_exp.algorithms import logprobs
 from rlvr_exp.algorithms.logprobs import score
-from rlvr_exp.algorithms.packing import packed, row_by_row
+from rlvr_exp.algorithms.packing import filled, packed, row_by_row
 from rlvr_exp.algorithms.packing_attention import FLEX, SDPA_PACKED, CannotPack, attending, block_mask, segment_mask
 
 VOCABULARY = 40
@@ -74,6 +74,24 @@ def test_log_probabilities_entropies_and_gradients_agree_with_row_by_row(groups)
     assert torch.allclose(a, x, atol=1e-5)
     assert torch.allclose(b, y, atol=1e-5)
     assert (c - z).norm() <= 1e-5 * c.norm() + 1e-7
+
+
+@settings(max_examples=15, deadline=None)
+@given(groups, st.integers(0, 200))
+def test_filling_a_row_up_changes_nothing_that_is_learned(groups, more):
+    model, (prompts, answers, owners, width) = tiny(), batch(groups)
+    rows = packed(prompts, answers, owners, width)
+    wide = filled(rows, rows.input_ids.shape[1] + more)
+    assert wide.input_ids.shape == wide.position_ids.shape == (1, rows.input_ids.shape[1] + more)
+    assert sum(wide.layout.widths) == wide.input_ids.shape[1] and wide.layout.longest == rows.layout.longest
+    for one, other in zip(learned(model, rows), learned(model, wide), strict=True):
+        assert torch.allclose(one, other, atol=1e-5)
+
+
+def test_a_row_that_is_wide_enough_or_not_packed_is_left_as_it_is():
+    prompts, answers, owners, width = batch([(4, [2, 3]), (6, [1, 5])])
+    one, several = packed(prompts, answers, owners, width), row_by_row(prompts, answers, width)
+    assert filled(one, one.input_ids.shape[1]) is one and filled(several, 1000) is several
 
 
 def test_gradient_checkpointing_changes_nothing():
