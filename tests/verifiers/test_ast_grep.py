@@ -267,3 +267,31 @@ def test_both_engines_work_on_every_level_time_after_time(level: str) -> None:
         for number in range(2):
             for action, after in ((RENAME, f"g(a{number})\n"), (UPPER, f"g(A{number})\n")):
                 assert judge(verifier, f"f(a{number})\n", after, action).outcome == "passed"
+
+
+@pytest.mark.parametrize(
+    ("way", "text", "verdict"),
+    [
+        ("exact", "g(1)\n", "passed"),
+        ("exact", "g(1)", "wrong_answer"),
+        ("exact", "f(1)\n", "wrong_answer"),
+        ("exact", None, "parse"),
+        ("exact", "g(1)\n" + "#" * (513 << 10), "output_limit"),
+        ("loose", "g(1)  \n\n", "passed"),
+        ("by_tree", "g( 1 )\n", "passed"),
+        ("by_tree", "g(2)\n", "wrong_answer"),
+        ("by_tree", "g(1\n", "wrong_answer"),
+    ],
+)
+def test_an_edited_text_is_compared_as_an_actions_result_is(way, text, verdict, request):
+    problem = AstGrepProblem("python", "f(1)\n", "g(1)\n", answer="text")
+    got = request.getfixturevalue(way).submit(Request(problem, Candidate(text))).result(timeout=120)
+    assert (got.bucket or got.outcome) == verdict
+
+
+def test_an_edited_text_is_tested(exact):
+    tests = "from solution import f\n\ndef test_it():\n    assert f(2) == 4\n"
+    problem = AstGrepProblem("python", "def f(x):\n    return x\n", "", tests, answer="text")
+    texts = ("def f(x):\n    return x + x\n", "def f(x):\n    return x\n")
+    got = [exact.submit(Request(problem, Candidate(text))).result(timeout=120) for text in texts]
+    assert [verdict.outcome for verdict in got] == ["passed", "failed"]

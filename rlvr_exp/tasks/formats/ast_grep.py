@@ -1,4 +1,4 @@
-"""Texts to edit by an ast-grep action."""
+"""Texts to edit, by an ast-grep action or by writing the edited text itself."""
 
 import json
 from dataclasses import dataclass
@@ -10,10 +10,18 @@ from rlvr_exp.tasks.formats.base import Format
 from rlvr_exp.tasks.formats.fields import Fault, Fields, optional_text, text_of, wrong
 from rlvr_exp.tasks.formats.limits import Limits, limits_of
 
+_ASKS = {
+    "action": (
+        "Write an ast-grep action for {} that edits a text.",
+        'Answer with one JSON object in one code block, such as {"pattern": "print($X)", "rewrite": "log($X)"}.',
+    ),
+    "text": ("Edit a text in {}.", "Answer with the full edited text in one code block."),
+}
+
 
 @dataclass(frozen=True)
 class AstGrepProblem:
-    """A text to edit by an ast-grep action. The candidate is the action, as JSON or YAML text.
+    """A text to edit. The candidate is an ast-grep action, as JSON or YAML text, or the edited text.
 
     `after` decides, compared as text or as a syntax tree by the verifier's option; with `tests` (a pytest file, Python
     only) they decide in its place.
@@ -24,6 +32,8 @@ class AstGrepProblem:
     after: str
     tests: str = ""
     limits: Limits = Limits()
+    answer: str = "action"
+    """What the candidate is: action or text."""
 
 
 class AstGrep(Format):
@@ -35,9 +45,14 @@ class AstGrep(Format):
     def read_problem(self, fields: Fields) -> AstGrepProblem:
         tests = optional_text(fields, "tests") or ""
         after = text_of(fields, "after") if fields.get("after") is not None or not tests else ""
-        return AstGrepProblem(text_of(fields, "language"), text_of(fields, "before"), after, tests, limits_of(fields))
+        answer = "text" if _holds_text(fields) else "action"
+        given = (text_of(fields, "language"), text_of(fields, "before"), after, tests, limits_of(fields), answer)
+        return AstGrepProblem(*given)
 
     def read_candidate(self, fields: Fields) -> Candidate:
+        if _holds_text(fields):
+            given = optional_text(fields, "text")
+            return Candidate(given, "" if given is not None else "text is null: no candidate in the answer")
         action = fields.get("action")
         if type(action) in (dict, list):
             return Candidate(json.dumps(action, ensure_ascii=False))
@@ -48,23 +63,31 @@ class AstGrep(Format):
     def prompt(self, problem: AstGrepProblem) -> str:
         tested = ("The tests that it has to pass then", problem.tests)
         wanted = tested if problem.tests else ("The text after it", problem.after)
+        head, form = _ASKS[problem.answer]
         return (
-            f"Write an ast-grep action for {problem.language} that edits a text.\n\nThe text before it:\n\n"
-            f"```\n{problem.before.strip(chr(10))}\n```\n\n{wanted[0]}:\n\n```\n{wanted[1].strip(chr(10))}\n```\n\n"
-            'Answer with one JSON object in one code block, such as {"pattern": "print($X)", "rewrite": "log($X)"}.\n'
+            f"{head.format(problem.language)}\n\nThe text before it:\n\n"
+            f"```\n{problem.before.strip(chr(10))}\n```\n\n{wanted[0]}:\n\n```\n{wanted[1].strip(chr(10))}\n```\n\n{form}\n"
         )
 
     def fault(self, problem: AstGrepProblem, text: str) -> str:
         try:
-            parse_action(text, problem.language)
+            if problem.answer == "action":
+                parse_action(text, problem.language)
         except ActionFault as fault:
             return str(fault)
         return ""
 
     def layout(self, problem: AstGrepProblem, text: str) -> str | None:
-        """Indented JSON; an action that is written as YAML or as a command stays as it is."""
+        """Indented JSON; an action that is written as YAML or as a command stays as it is, and so does a text."""
+        if problem.answer == "text":
+            return None
         try:
             written = json.dumps(json.loads(text), indent=2, ensure_ascii=False) + "\n"
         except ValueError:
             return None
         return written if parse_action(written, problem.language) == parse_action(text, problem.language) else None
+
+
+def _holds_text(fields: Fields) -> bool:
+    """Whether the row's candidate is an edited text; of a row with an action, `text` is a key of its own data."""
+    return "text" in fields and "action" not in fields

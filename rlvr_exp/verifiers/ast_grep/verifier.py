@@ -1,4 +1,5 @@
-"""Verifies edits: the action is parsed here, applied in the sandbox, and its result compared here or handed to tests.
+"""Verifies edits: the action is parsed here, applied in the sandbox, and its result compared here or handed to tests. A
+candidate that is the edited text itself (`AstGrepProblem.answer`) is compared or tested alike.
 
 Owns what a verdict on an edit is. `failed`: `parse`, not an action; `resolve`, a rule that ast-grep does not take (an
 unknown kind or language, a pattern that does not parse, an undefined variable); `wrong_answer`, another text, or no
@@ -93,7 +94,12 @@ class AstGrep(CachedVerifier, options.AstGrep):
         if broken := _fault_of(problem):
             return Verdict("no_verdict", log=broken)
         if candidate.text is None:
-            return _failed("parse", candidate.fault or "no action in the answer")
+            return _failed("parse", candidate.fault or f"no {problem.answer} in the answer")
+        limits = self._limits.named_by(problem.limits)
+        if problem.answer == "text":
+            if len(candidate.text.encode(errors="replace")) > MAX_KB << 10:
+                return _failed("output_limit", f"a text of more than {MAX_KB} KiB")
+            return self._work(request, candidate.text, None, limits)
         try:
             action = parse_action(candidate.text, problem.language)
         except ActionFault as fault:
@@ -102,15 +108,14 @@ class AstGrep(CachedVerifier, options.AstGrep):
             return _failed(fault.kind, str(fault))
         if not action.edits and problem.before != problem.after:
             return _failed("wrong_answer", "no rule has a `fix`, so nothing changes")
-        limits = self._limits.named_by(problem.limits)
-        content = content_hash([action.canonical, problem, self.compare, self.max_passes, repr(limits)])
-        return VerificationJob(content.encode(), (action, limits), request)
+        return self._work(request, action.canonical, action, limits)
 
     def start(self, work: VerificationJob) -> Future[Judgement]:
         action, limits = work.payload
         problem: AstGrepProblem = work.request.problem
+        text = problem.before if action else work.request.candidate.text
         tree = language_of(problem.language) if self.compare == "syntax" and not problem.tests else ""
-        job = Job(self._payload(problem.before, action, tree), limits)
+        job = Job(self._payload(text, action, tree), limits)
         return then(self._pool.submit(job), lambda result: self._judge(problem, result, tree))
 
     def tool(self) -> Mapping[str, str]:
@@ -125,6 +130,10 @@ class AstGrep(CachedVerifier, options.AstGrep):
             self._tests.close()
         super().close()
 
+    def _work(self, request: Request, canonical: str, action: Action | None, limits: JobLimits) -> VerificationJob:
+        content = content_hash([canonical, request.problem, self.compare, self.max_passes, repr(limits)])
+        return VerificationJob(content.encode(), (action, limits), request)
+
     def _payload(self, text: str, action: Action | None, tree: str) -> bytes:
         steps = [(step[0].language, [rule.config for rule in step]) for step in action.steps] if action else []
         named = [(language, ENDINGS[language], rules) for language, rules in steps]
@@ -135,7 +144,7 @@ class AstGrep(CachedVerifier, options.AstGrep):
         if isinstance(got, Verdict):
             return Judgement(got, result.reproducible)
         text, matches, digest = got
-        if matches == 0 and problem.before != problem.after:
+        if problem.answer == "action" and matches == 0 and problem.before != problem.after:
             return Judgement(_failed("wrong_answer", "the action matches nothing", result.cpu_s))
         if problem.tests:
             return then(self._by_tests(problem, text), lambda verdict: _from_tests(verdict, result.cpu_s))

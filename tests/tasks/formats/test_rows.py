@@ -82,6 +82,14 @@ def test_the_other_formats():
     assert read(AST_GREP | {"action": "pattern: x"}, "ast_grep").candidate == Candidate("pattern: x")
 
 
+def test_an_edited_text_in_place_of_an_action():
+    row = {key: value for key, value in AST_GREP.items() if key != "action"} | {"text": "c"}
+    found = read(row, "ast_grep")
+    assert found.problem.answer == "text" and found.candidate == Candidate("c")
+    assert read(row | {"text": None}, "ast_grep").candidate.text is None
+    assert read(row | {"action": "pattern: x"}, "ast_grep").problem.answer == "action"
+
+
 @pytest.mark.parametrize(
     ("kind", "key"), [("python_io", "code"), ("pytest", "code"), ("dafny", "candidate"), ("ast_grep", "action")]
 )
