@@ -99,7 +99,7 @@ class AstGrep(CachedVerifier, options.AstGrep):
         if problem.answer == "text":
             if len(candidate.text.encode(errors="replace")) > MAX_KB << 10:
                 return _failed("output_limit", f"a text of more than {MAX_KB} KiB")
-            return self._work(request, candidate.text, None, limits)
+            return self._work(request, candidate.text, candidate.text, None, limits)
         try:
             action = parse_action(candidate.text, problem.language)
         except ActionFault as fault:
@@ -108,12 +108,11 @@ class AstGrep(CachedVerifier, options.AstGrep):
             return _failed(fault.kind, str(fault))
         if not action.edits and problem.before != problem.after:
             return _failed("wrong_answer", "no rule has a `fix`, so nothing changes")
-        return self._work(request, action.canonical, action, limits)
+        return self._work(request, action.canonical, problem.before, action, limits)
 
     def start(self, work: VerificationJob) -> Future[Judgement]:
-        action, limits = work.payload
+        text, action, limits = work.payload
         problem: AstGrepProblem = work.request.problem
-        text = problem.before if action else work.request.candidate.text
         tree = language_of(problem.language) if self.compare == "syntax" and not problem.tests else ""
         job = Job(self._payload(text, action, tree), limits)
         return then(self._pool.submit(job), lambda result: self._judge(problem, result, tree))
@@ -130,9 +129,11 @@ class AstGrep(CachedVerifier, options.AstGrep):
             self._tests.close()
         super().close()
 
-    def _work(self, request: Request, canonical: str, action: Action | None, limits: JobLimits) -> VerificationJob:
+    def _work(
+        self, request: Request, canonical: str, text: str, action: Action | None, limits: JobLimits
+    ) -> VerificationJob:
         content = content_hash([canonical, request.problem, self.compare, self.max_passes, repr(limits)])
-        return VerificationJob(content.encode(), (action, limits), request)
+        return VerificationJob(content.encode(), (text, action, limits), request)
 
     def _payload(self, text: str, action: Action | None, tree: str) -> bytes:
         steps = [(step[0].language, [rule.config for rule in step]) for step in action.steps] if action else []
