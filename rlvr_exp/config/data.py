@@ -153,3 +153,47 @@ class Code(Data):
             return fraction_problems(self)
         remedy = "data.path=DIR, a folder or file of one of the sets in its own format, or of rows of your own"
         return [InputProblem("path", "no code set comes with rlvr_exp", "nothing", ", ".join(CODE_SETS), "", remedy)]
+
+
+@dataclass
+class EditPrompt:
+    """How an edit is worded."""
+
+    style: str = option("bare", choices=("bare", "instruct"))
+    """bare: the instruction and the text alone, for models trained here; instruct: with instructions in words."""
+    answer: str = option("plain", choices=("plain", "tags"))
+    """Of an action. plain: the action alone; tags: <think>, <action> and <state_update>, of which the action counts."""
+    form: str = option("json", choices=("json", "yaml"))
+    """How the gold action is written."""
+
+
+@configures("rlvr_exp.tasks.edits.domain.Edits")
+@dataclass
+class Edits(Data):
+    """Edits of a program by an instruction, from rows of your own; `path` is needed."""
+
+    target: str = option("action", choices=("action", "text"))
+    """What an answer is: ast-grep rules that make the edit, or the edited text."""
+    instruction: str = option("descriptive", choices=("descriptive", "lazy", "both"))
+    """The style of the instruction; both: each row gives two tasks. A row without a lazy one has its only one."""
+    dev_fraction: float = option(0.1, low=0, high=1)
+    """Share of rows that no file places that becomes `dev`."""
+    test_fraction: float = option(0.1, low=0, high=1)
+    """Share of rows that no file places that becomes `test`."""
+    seed: int = option(0, low=0)
+    """Seed of the splits and the shuffle before `limit`. Not the run's seed: all runs measure the same tasks."""
+    prompt: EditPrompt = field(default_factory=EditPrompt)
+    """How a task is worded."""
+
+    def problems(self) -> list[InputProblem]:
+        found = fraction_problems(self)
+        if not self.path:
+            remedy = "data.path=DIR, a folder or file of rows with instruction, before and after"
+            found.append(InputProblem("path", "no edits come with rlvr_exp", "nothing", "a path", "", remedy))
+        if self.target == "text":
+            for name in ("answer", "form"):
+                if getattr(self.prompt, name) != getattr(EditPrompt, name):
+                    what, remedy = "the answer is the edited text, not an action", "data.target=action, or drop it"
+                    got = getattr(self.prompt, name)
+                    found.append(InputProblem(f"prompt.{name}", what, got, getattr(EditPrompt, name), "", remedy))
+        return found

@@ -17,7 +17,12 @@ STAGE_OF = {
     "prepare": lambda option: "prepare",
 }
 """Which stage takes a group's option, where not all do."""
-NEEDED = {"compare": ["compare.runs=[a,b]"], "data/code": ["data.path=x"], "prepare": ["prepare=arc"]}
+NEEDED = {
+    "compare": ["compare.runs=[a,b]"],
+    "data/code": ["data.path=x"],
+    "data/edits": ["data.path=x"],
+    "prepare": ["prepare=arc"],
+}
 NEEDED["curriculum/manual"] = ["curriculum.steps=[10]"]
 FROM_PATH = ("dafny_backport", "dafny_check", "dafny_rows", "dafny_usable", "merge")
 NEEDED |= {f"prepare/{maker}": ["prepare.path=x"] for maker in FROM_PATH}

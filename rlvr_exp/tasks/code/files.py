@@ -1,7 +1,8 @@
-"""Reading rows: JSON lines, gzipped or not, JSON lists and tables. Every fault names its file, line and key."""
+"""Reading rows: JSON lines, packed (`.gz`, `.xz`) or not, JSON lists and tables. Every fault names its file, line and key."""
 
 import gzip
 import json
+import lzma
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,7 +12,8 @@ from typing import Any
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.tasks.tables import TABLES, split_of_file, table_rows
 
-ROWS = (".jsonl", ".jsonl.gz", ".json", *TABLES)
+ROWS = (".jsonl", ".jsonl.gz", ".jsonl.xz", ".json", *TABLES)
+_UNPACK = {".gz": gzip.decompress, ".xz": lzma.decompress}
 
 
 @dataclass(frozen=True)
@@ -75,8 +77,8 @@ def first_row(file: Path) -> Row:
 def _content(file: Path) -> str:
     try:
         data = file.read_bytes()
-        return (gzip.decompress(data) if file.suffix == ".gz" else data).decode("utf-8-sig")
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as fault:
+        return _UNPACK.get(file.suffix, bytes)(data).decode("utf-8-sig")
+    except (OSError, EOFError, zlib.error, lzma.LZMAError, UnicodeDecodeError) as fault:
         raise InputError(
             InputProblem(str(file), "cannot be read", str(fault), remedy="fetch the file again")
         ) from fault

@@ -1,0 +1,127 @@
+"""The edits domain: a program and an instruction, answered by ast-grep rules or by the edited text.
+
+Both answers are judged by `verifier=ast_grep`. Splits are those of the rows' files; what no file places is drawn by content, the
+rows of one text staying together.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from rlvr_exp.config import data as options
+from rlvr_exp.core.hashing import content_hash
+from rlvr_exp.core.seeds import uniform
+from rlvr_exp.tasks.base import Candidate, Domain, Task
+from rlvr_exp.tasks.completion import block_closes
+from rlvr_exp.tasks.content import program_key, text_key
+from rlvr_exp.tasks.edits import prompt as wording
+from rlvr_exp.tasks.edits.rows import EditRow, load
+from rlvr_exp.tasks.formats.ast_grep import AstGrepProblem
+from rlvr_exp.tasks.splits import Item, split, tied
+from rlvr_exp.tasks.tables import SPLITS
+
+NO_ANSWER = "it has neither a text after it nor tests"
+
+
+@dataclass(frozen=True)
+class EditInputs:
+    """What a prompt is worded from."""
+
+    row: EditRow
+    instruction: str
+
+
+@dataclass
+class Edits(Domain, options.Edits):
+    """Edits of rows; without a `limit` in the order of the files."""
+
+    name = "edits"
+    problem_format = "ast_grep"
+
+    def __post_init__(self) -> None:
+        in_words = self.prompt.style == "instruct"
+        self._tagged = in_words and self.target == "action" and self.prompt.answer == "tags"
+        self.stop_text = ">" if self._tagged else "`" if in_words else ""
+
+    def splits(self) -> Mapping[str, Sequence[Task]]:
+        return self._tasks
+
+    def left_out(self) -> Mapping[str, str]:
+        return {row.id: NO_ANSWER for row in self._rows if row.after is None and not row.tests}
+
+    def contents(self, task: Task) -> Sequence[str]:
+        """The text before and the text after; an edit of the same text is the same task to who learned one."""
+        row = task.inputs.row
+        key = program_key if row.language == "python" else text_key
+        return [key(text) for text in (row.before, row.after) if text]
+
+    def task_prompt(self, task: Task) -> str:
+        return wording.write(task.inputs.row, task.inputs.instruction, self.target, self.prompt)
+
+    def parse(self, completion: str, task: Task) -> Candidate:
+        return wording.answer_in(completion, self.target, self.prompt, task.inputs.row.before)
+
+    def gold_completion(self, task: Task) -> str | None:
+        return wording.gold_of(task.inputs.row, self.target, self.prompt)
+
+    def similarity_pair(self, completion: str, task: Task) -> tuple[str, str] | None:
+        gold = self.gold_completion(task)
+        return None if gold is None else (_words(completion), _words(gold))
+
+    def is_complete(self, text: str) -> bool:
+        """In words: with the fence that closes a block, or the tag that closes the last part."""
+        if self._tagged:
+            return text.rstrip().endswith(("</state_update>",))
+        return bool(self.stop_text) and block_closes(text, lambda block: bool(block.strip()))
+
+    @cached_property
+    def _rows(self) -> list[EditRow]:
+        return load(Path(self.path))
+
+    @cached_property
+    def _tasks(self) -> dict[str, tuple[Task, ...]]:
+        usable = [row for row in self._rows if row.after is not None or row.tests]
+        placed = place(usable, (self.test_fraction, self.dev_fraction), self.seed)
+        return {name: tuple(self._limited(name, rows)) for name, rows in placed.items()}
+
+    def _limited(self, name: str, rows: Sequence[EditRow]) -> list[Task]:
+        tasks = [task for row in rows for task in self._tasks_of(row)]
+        if not self.limit:
+            return tasks
+        return sorted(tasks, key=lambda task: uniform(self.seed, "limit", name, task.id))[: self.limit]
+
+    def _tasks_of(self, row: EditRow) -> list[Task]:
+        lazy = row.lazy_instruction or row.instruction
+        found = {"descriptive": row.instruction, "lazy": lazy}
+        if self.instruction != "both":
+            return [self._task(row, row.id, found[self.instruction])]
+        if not row.lazy_instruction:
+            return [self._task(row, row.id, row.instruction)]
+        return [self._task(row, f"{row.id}/{style}", words) for style, words in found.items()]
+
+    def _task(self, row: EditRow, name: str, instruction: str) -> Task:
+        problem = AstGrepProblem(row.language, row.before, row.after or "", row.tests, answer=self.target)
+        golds = {"text": row.after, "action": row.action or None}
+        wrong = tuple(one.text for one in row.wrong if one.is_action == (self.target == "action"))
+        inputs = EditInputs(row, instruction)
+        return Task(name, row.family, row.difficulty, inputs, problem, golds[self.target], wrong)
+
+
+def place(rows: Sequence[EditRow], fractions: tuple[float, float], seed: int) -> dict[str, list[EditRow]]:
+    """Every row under its split; the fractions are those of test and dev, drawn from what no file has placed."""
+    free = {row.id: row for row in rows if not row.split}
+    contents = {name: [content_hash(text) for text in (row.before, row.after) if text] for name, row in free.items()}
+    groups = tied(contents)
+    keys = {name: content_hash([*contents[name], free[name].instruction]) for name in free}
+    items = [Item(keys[name], groups[name], row.family) for name, row in free.items()]
+    parts = split(items, fractions, seed) if items else {}
+    placed: dict[str, list[EditRow]] = {name: [] for name in SPLITS}
+    for row in rows:
+        name = row.split or ("test", "dev", "train")[parts[keys[row.id]]]
+        placed[name].append(replace(row, split=name))
+    return {name: found for name, found in placed.items() if found}
+
+
+def _words(text: str) -> str:
+    return " ".join(text.split())

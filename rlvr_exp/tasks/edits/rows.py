@@ -1,0 +1,146 @@
+"""Rows of edits from files: normalised records, with what an edit task may have besides.
+
+Read below a folder, or from one file: JSON lines (plain, `.gz` or `.xz`), Parquet and tables of `save_to_disk`. A row's split
+is its own `split`, else the split that its file, or its file's folder, is named after.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.tasks.code.files import ROWS, Row, read_rows
+from rlvr_exp.tasks.edits.action import parse_action
+from rlvr_exp.tasks.edits.faults import ActionFault
+from rlvr_exp.tasks.edits.record import NormalizedRecord
+from rlvr_exp.tasks.tables import OTHER_NAMES, SPLITS, is_table
+
+SHOWN = 20
+"""Faults printed before the rest is only counted."""
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """An answer that no verifier may pass."""
+
+    text: str
+    is_action: bool
+
+
+@dataclass(frozen=True)
+class EditRow(NormalizedRecord):
+    """A record, and how it is learned and judged where its set says so."""
+
+    split: str = ""
+    """Empty where nothing says it."""
+    family: str = ""
+    difficulty: float = 0.0
+    lazy_instruction: str = ""
+    """The instruction in a few words; empty where there is one style."""
+    action: str = ""
+    """A gold ast-grep action, as JSON; empty where none is known."""
+    wrong: tuple[Wrong, ...] = ()
+    state: str = ""
+    """What was done and found so far, where the edit is one step of several."""
+    think: str = ""
+    """The reasoning before the action."""
+    state_update: str = ""
+    """The state after it."""
+
+
+def load(path: Path) -> list[EditRow]:
+    """Every row at or below a path, by file and line.
+
+    Raises:
+        InputError: nothing is there, or any file, row or key is wrong.
+    """
+    found: list[EditRow] = []
+    faults: list[InputProblem] = []
+    for file in _files(path):
+        try:
+            for row in read_rows(file):
+                _add(row, _split_of(file, row), found, faults)
+        except InputError as fault:
+            faults += fault.problems
+    if not (found or faults):
+        remedy = "point data.path at rows with instruction, before and after"
+        faults.append(InputProblem(str(path), "no edits here", allowed="JSON lines or tables", remedy=remedy))
+    if faults:
+        more = len(faults) - SHOWN
+        rest = [InputProblem(str(path), f"and {more} further faults")] if more > 0 else []
+        raise InputError(*faults[:SHOWN], *rest)
+    return found
+
+
+def edit_of(row: Row, split: str = "") -> EditRow:
+    """The edit of a row. Raises InputError naming the key."""
+    values = row.values
+    language = row.text("language", "python")
+    action = _action(row, language)
+    return EditRow(
+        id=row.text("id"),
+        source=row.text("source", "rows"),
+        language=language,
+        instruction=row.text("instruction"),
+        before=row.text("before"),
+        after=None if values.get("after") is None else row.text("after"),
+        tests=row.text("tests", ""),
+        licence=row.text("licence", ""),
+        metadata=values.get("metadata") or {},
+        split=split,
+        family=row.text("family", row.text("source", "rows")),
+        difficulty=_number(row),
+        lazy_instruction=row.text("lazy_instruction", ""),
+        action=action,
+        wrong=tuple(_wrong(row, one) for one in values.get("wrong") or ()),
+        state=row.text("state", ""),
+        think=row.text("think", ""),
+        state_update=row.text("state_update", ""),
+    )
+
+
+def _add(row: Row, split: str, found: list[EditRow], faults: list[InputProblem]) -> None:
+    try:
+        found.append(edit_of(row, split))
+    except InputError as fault:
+        faults += fault.problems
+
+
+def _split_of(file: Path, row: Row) -> str:
+    own = row.values.get("split") or row.split or file.parent.name
+    name = OTHER_NAMES.get(str(own), str(own))
+    return name if name in SPLITS else ""
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    inside = sorted(file for file in path.rglob("*") if file.is_file() and (file.name.endswith(ROWS) or is_table(file)))
+    return [file for file in inside if not any(part.startswith(".") for part in file.relative_to(path).parts)]
+
+
+def _action(row: Row, language: str) -> str:
+    action = row.text("action", "")
+    try:
+        if action:
+            parse_action(action, language)
+    except ActionFault as fault:
+        raise InputError(InputProblem(f"{row.where}, action", "no ast-grep action", str(fault))) from fault
+    return action
+
+
+def _number(row: Row) -> float:
+    value = row.values.get("difficulty", 0.0)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InputError(InputProblem(f"{row.where}, difficulty", "not a number", got=repr(value)[:60]))
+    return float(value)
+
+
+def _wrong(row: Row, value: Any) -> Wrong:
+    if isinstance(value, Mapping) and len(value) == 1:
+        ((kind, text),) = value.items()
+        if kind in ("text", "action") and isinstance(text, str):
+            return Wrong(text, kind == "action")
+    allowed = '{"text": TEXT} or {"action": TEXT}'
+    raise InputError(InputProblem(f"{row.where}, wrong", "no wrong answer", repr(value)[:60], allowed))
