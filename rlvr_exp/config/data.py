@@ -170,7 +170,7 @@ class EditPrompt:
 @configures("rlvr_exp.tasks.edits.domain.Edits")
 @dataclass
 class Edits(Data):
-    """Edits of a program by an instruction, from rows of your own; `path` is needed."""
+    """Edits of a program by an instruction: embedded, or rows of your own."""
 
     target: str = option("action", choices=("action", "text"))
     """What an answer is: ast-grep rules that make the edit, or the edited text."""
@@ -187,9 +187,6 @@ class Edits(Data):
 
     def problems(self) -> list[InputProblem]:
         found = fraction_problems(self)
-        if not self.path:
-            remedy = "data.path=DIR, a folder or file of rows with instruction, before and after"
-            found.append(InputProblem("path", "no edits come with rlvr_exp", "nothing", "a path", "", remedy))
         if self.target == "text":
             for name in ("answer", "form"):
                 if getattr(self.prompt, name) != getattr(EditPrompt, name):

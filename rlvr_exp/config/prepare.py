@@ -40,6 +40,12 @@ class DafnyCorpus(Corpus):
     reads = JUDGES
 
 
+@configures("rlvr_exp.corpora.edits.build.make")
+@dataclass
+class EditsCorpus(Corpus):
+    """The embedded corpus of edits, every one of them made by the real ast-grep. Equal code makes equal files."""
+
+
 @configures("rlvr_exp.corpora.arc.check.make")
 @dataclass
 class ArcCheck(Prepare):

@@ -17,10 +17,12 @@ from rlvr_exp.tasks.completion import block_closes
 from rlvr_exp.tasks.content import program_key, text_key
 from rlvr_exp.tasks.edits import prompt as wording
 from rlvr_exp.tasks.edits.rows import EditRow, load
+from rlvr_exp.tasks.embedded import embedded_content, embedded_sizes
 from rlvr_exp.tasks.formats.ast_grep import AstGrepProblem
 from rlvr_exp.tasks.splits import Item, split, tied
 from rlvr_exp.tasks.tables import SPLITS
 
+EMBEDDED = Path(__file__).parents[2] / "assets" / "edits"
 NO_ANSWER = "it has neither a text after it nor tests"
 
 
@@ -34,12 +36,13 @@ class EditInputs:
 
 @dataclass
 class Edits(Domain, options.Edits):
-    """Edits of rows; without a `limit` in the order of the files."""
+    """Edits, from `path` or embedded where it is empty; without a `limit` in the order of the files."""
 
     name = "edits"
     problem_format = "ast_grep"
 
     def __post_init__(self) -> None:
+        self._source = Path(self.path) if self.path else EMBEDDED
         in_words = self.prompt.style == "instruct"
         self._tagged = in_words and self.target == "action" and self.prompt.answer == "tags"
         self.stop_text = ">" if self._tagged else "`" if in_words else ""
@@ -47,11 +50,25 @@ class Edits(Domain, options.Edits):
     def splits(self) -> Mapping[str, Sequence[Task]]:
         return self._tasks
 
+    def sizes(self) -> Mapping[str, int]:
+        if self._source != EMBEDDED:
+            return super().sizes()
+        return embedded_sizes(EMBEDDED, self.limit, each=2 if self.instruction == "both" else 1)
+
+    def fingerprint(self, split: str) -> str:
+        content = embedded_content(EMBEDDED, split) if self._source == EMBEDDED else None
+        if content is None:
+            return super().fingerprint(split)
+        return content_hash([content, self.instruction, self.target, self.limit, self.seed if self.limit else 0])
+
     def left_out(self) -> Mapping[str, str]:
         return {row.id: NO_ANSWER for row in self._rows if row.after is None and not row.tests}
 
     def contents(self, task: Task) -> Sequence[str]:
-        """The text before and the text after; an edit of the same text is the same task to who learned one."""
+        """The text before and the text after: who learned an edit of the same text knows a part of the task. None of the
+        embedded tasks, whose splits have no text before and no edit in common."""
+        if self._source == EMBEDDED:
+            return []
         row = task.inputs.row
         key = program_key if row.language == "python" else text_key
         return [key(text) for text in (row.before, row.after) if text]
@@ -77,7 +94,7 @@ class Edits(Domain, options.Edits):
 
     @cached_property
     def _rows(self) -> list[EditRow]:
-        return load(Path(self.path))
+        return load(self._source)
 
     @cached_property
     def _tasks(self) -> dict[str, tuple[Task, ...]]:
@@ -101,7 +118,10 @@ class Edits(Domain, options.Edits):
         return [self._task(row, f"{row.id}/{style}", words) for style, words in found.items()]
 
     def _task(self, row: EditRow, name: str, instruction: str) -> Task:
-        problem = AstGrepProblem(row.language, row.before, row.after or "", row.tests, answer=self.target)
+        proved = self._source == EMBEDDED
+        problem = AstGrepProblem(
+            row.language, row.before, row.after or "", row.tests, answer=self.target, proved=proved
+        )
         golds = {"text": row.after, "action": row.action or None}
         wrong = tuple(one.text for one in row.wrong if one.is_action == (self.target == "action"))
         inputs = EditInputs(row, instruction)

@@ -34,6 +34,8 @@ class AstGrepProblem:
     limits: Limits = Limits()
     answer: str = "action"
     """What the candidate is: action or text."""
+    proved: bool = False
+    """`after` is known to pass the tests: a result equal to it passes without a run of them."""
 
 
 class AstGrep(Format):

@@ -147,6 +147,8 @@ class AstGrep(CachedVerifier, options.AstGrep):
         text, matches, digest = got
         if problem.answer == "action" and matches == 0 and problem.before != problem.after:
             return Judgement(_failed("wrong_answer", "the action matches nothing", result.cpu_s))
+        if problem.tests and problem.proved and equal_text(text, problem.after):
+            return Judgement(_compared(True, text, problem, result.cpu_s))
         if problem.tests:
             return then(self._by_tests(problem, text), lambda verdict: _from_tests(verdict, result.cpu_s))
         if not tree:

@@ -184,11 +184,9 @@ def test_a_completion_ends_with_its_block_or_its_last_tag():
 
 
 def test_options_of_actions_have_no_effect_on_texts():
-    (problem,) = Edits(path="rows", target="text", prompt=EditPrompt(form="yaml")).problems()
+    (problem,) = Edits(target="text", prompt=EditPrompt(form="yaml")).problems()
     assert problem.where == "prompt.form"
-    assert not Edits(path="rows", target="action", prompt=EditPrompt(form="yaml")).problems()
-    (problem,) = Edits().problems()
-    assert problem.where == "path"
+    assert not Edits(target="action", prompt=EditPrompt(form="yaml")).problems()
 
 
 def test_equal_texts_are_equal_contents(tmp_path):

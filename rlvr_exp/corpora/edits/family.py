@@ -1,0 +1,51 @@
+"""Families of edits: a function that drafts one edit, and the registry of all families."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rlvr_exp.corpora.edits.draw import Draw
+
+Rule = Mapping[str, Any]
+"""A form of an ast-grep action (rlvr_exp.tasks.edits.action)."""
+FAMILIES: dict[str, Callable[[Draw], "Draft"]] = {}
+
+
+@dataclass(frozen=True)
+class Draft:
+    """One edit of a part of a program. Nothing here is proved."""
+
+    before: str
+    """The part that changes, at the margin, without a last line end."""
+    after: str
+    descriptive: str
+    lazy: str
+    rules: tuple[Rule, ...]
+    """Steps that make the edit, one after the other."""
+    tests: str = ""
+    """Lines that hold after the edit and not before; empty where behaviour stays."""
+    head: str = ""
+    """Lines at the program's top, the same before and after."""
+
+
+def family(draft: Callable[[Draw], Draft]) -> Callable[[Draw], Draft]:
+    """Register a family; it is named as the function."""
+    if draft.__name__ in FAMILIES:
+        raise ValueError(f"family {draft.__name__!r} is registered twice; rename one")
+    FAMILIES[draft.__name__] = draft
+    return draft
+
+
+def swap(pattern: str, rewrite: str) -> Rule:
+    """A rule that replaces what a pattern matches."""
+    return {"pattern": pattern, "rewrite": rewrite}
+
+
+def inside(function: str, match: Rule, fix: str) -> Rule:
+    """A rule that holds inside one function."""
+    where = {"kind": "function_definition", "has": {"field": "name", "regex": f"^{function}$"}, "stopBy": "end"}
+    return {"rule": {**match, "inside": where}, "fix": fix}
+
+
+def indented(lines: str, by: int = 4) -> str:
+    return "\n".join(" " * by + line if line else line for line in lines.split("\n"))

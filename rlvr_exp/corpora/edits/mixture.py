@@ -1,0 +1,34 @@
+"""The shares and sizes of the corpus. Changing a number changes the frozen files."""
+
+SEED = 0
+SPLITS = {"test": 600, "test_unseen": 600, "dev": 400, "train": 12000, "practice": 4000}
+"""Rows of each split, in the order of drawing."""
+UNSEEN_FAMILIES = (
+    "rename_method",
+    "unequal_none",
+    "equals_false",
+    "sum_without_list",
+    "format_to_fstring",
+    "ends_with",
+    "return_type",
+    "drop_else",
+    "use_items",
+    "private_attribute",
+    "name_argument",
+    "import_name",
+    "change_index",
+    "limit_result",
+)
+"""Families that only `test_unseen` has. Each has a neighbour among the others."""
+NEIGHBOURS = (0, 1, 1, 2)
+"""Numbers of further functions in a program, equally likely."""
+BORROWED_SHARE = 0.5
+"""Share of the further functions that use names of the part that changes."""
+MOST_CHARACTERS = 360
+"""Of a program before its edit and after it."""
+MOST_OF_ACTION = 300
+"""Characters of a gold action."""
+COMPOSED = {"two_edits": 0.12, "three_edits": 0.03}
+"""Shares of rows that join several edits, of every split; those of `test_unseen` join families that only it has."""
+MOST_RULES = 3
+"""Of a gold action."""
