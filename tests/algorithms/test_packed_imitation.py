@@ -86,6 +86,15 @@ def test_a_step_is_the_mean_over_learned_tokens_in_any_number_of_passes(tmp_path
     assert row["tokens/seen"] == sum(len(one["input_ids"]) for one in BATCH)
 
 
+def test_accuracy_is_the_share_of_tokens_that_are_the_most_probable(tmp_path):
+    made = trainer(tmp_path)
+    prompt = [5, 6, 7]
+    best = int(made.model(input_ids=torch.tensor([prompt])).logits[0, -1].argmax())
+    other = 2 if best != 2 else 3
+    right, wrong = turn(prompt, [best]), turn(prompt, [other])
+    assert stepped(made, [right, right, right, wrong])[1]["token_accuracy"] == pytest.approx(0.75)
+
+
 @settings(max_examples=15, deadline=None)
 @given(batch=st.lists(examples(), min_size=4, max_size=4).filter(lambda batch: any(map(learns, batch))))
 def test_any_tokens_may_be_learned(tmp_path_factory, batch):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 pytest.importorskip("ast_grep_py")
 
 from rlvr_exp.config.verifier import Sandbox
-from rlvr_exp.corpora.edits import mixture
+from rlvr_exp.corpora.edits import build, mixture
 from rlvr_exp.corpora.edits.build import build_splits, draft_of, families, fault_of, holds
 from rlvr_exp.corpora.edits.catalogue import FAMILIES
 from rlvr_exp.corpora.edits.compose import COMPOSITIONS
@@ -85,6 +85,13 @@ def test_the_test_files_decide_in_the_verifier_too():
             ]
             found = [verifier.submit(request) for request in requests]
             assert [future.result(timeout=300).outcome for future in found] == [outcome] * len(edits)
+
+
+def test_an_edit_that_is_there_already_is_drawn_again(monkeypatch):
+    monkeypatch.setattr(build, "draft_of", lambda family, split, number, attempt: draft_of(family, "one", attempt))
+    rows = build_splits({"test": 200, "train": 200})
+    texts = [row["before"] for split in rows.values() for row in split]
+    assert len(set(texts)) == 400
 
 
 def test_equal_code_draws_equal_splits_that_share_nothing():

@@ -82,6 +82,7 @@ def test_the_domain_reads_them():
     domain = Edits()
     assert {name: len(tasks) for name, tasks in domain.splits().items()} == domain.sizes() == mixture.SPLITS
     task = domain.splits()["test"][0]
+    assert task.problem.proved
     assert domain.parse(domain.gold_completion(task), task).text == task.gold
     assert Edits(instruction="both", limit=0).sizes()["test"] == 2 * mixture.SPLITS["test"]
     assert Edits(target="text").fingerprint("test") != domain.fingerprint("test")

@@ -295,3 +295,16 @@ def test_an_edited_text_is_tested(exact):
     texts = ("def f(x):\n    return x + x\n", "def f(x):\n    return x\n")
     got = [exact.submit(Request(problem, Candidate(text))).result(timeout=120) for text in texts]
     assert [verdict.outcome for verdict in got] == ["passed", "failed"]
+
+
+def test_a_result_equal_to_a_proved_text_is_not_tested_again(exact):
+    """The tests below fail: only a run of them would tell."""
+    tests = "def test_it():\n    assert False\n"
+    given = {"before": "f(1)\n", "after": "g(1)\n", "tests": tests, "answer": "text"}
+
+    def outcome(text: str, proved: bool) -> str:
+        problem = AstGrepProblem("python", **given, proved=proved)
+        return exact.submit(Request(problem, Candidate(text))).result(timeout=120).outcome
+
+    assert outcome("g(1)\n", True) == "passed"
+    assert outcome("g( 1)\n", True) == "failed" and outcome("g(1)\n", False) == "failed"

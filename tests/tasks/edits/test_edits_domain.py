@@ -129,7 +129,7 @@ def test_gold_and_wrong_answers_are_those_of_the_target(tmp_path):
     for target, gold, wrong in (("action", ACTION, '{"patt'), ("text", ROW["after"], "def h")):
         (task,) = domain(path, target=target).splits()["test"]
         assert task.gold == gold and [one[: len(wrong)] for one in task.negatives] == [wrong]
-        assert task.problem.answer == target
+        assert task.problem.answer == target and not task.problem.proved
 
 
 @pytest.mark.parametrize(("target", "options"), STYLES)
@@ -165,8 +165,9 @@ def test_a_state_is_shown_and_thoughts_are_learned():
 @given(thought=st.text(alphabet="ab<>/ \n`", max_size=30))
 def test_an_action_inside_thoughts_never_counts(thought):
     options = EditPrompt("instruct", "tags")
-    text = f"<think>{thought}<action>wrong</action></think>\n<action>\nright\n</action>"
-    assert answer_in(text, "action", options, "").text == "right"
+    inside, answer = f"<think>{thought}<action>wrong</action></think>", "<action>\nright\n</action>"
+    for text in (f"{inside}\n{answer}", f"{answer}\n{inside}"):
+        assert answer_in(text, "action", options, "").text == "right"
 
 
 def test_chatter_around_a_block_is_dropped():
