@@ -298,7 +298,7 @@ def test_an_edited_text_is_tested(exact):
 
 
 def test_a_result_equal_to_a_proved_text_is_not_tested_again(exact):
-    """The tests below fail: only a run of them would tell."""
+    """The tests below hold of nothing: only a run of them would tell."""
     tests = "def test_it():\n    assert False\n"
     given = {"before": "f(1)\n", "after": "g(1)\n", "tests": tests, "answer": "text"}
 
@@ -307,4 +307,4 @@ def test_a_result_equal_to_a_proved_text_is_not_tested_again(exact):
         return exact.submit(Request(problem, Candidate(text))).result(timeout=120).outcome
 
     assert outcome("g(1)\n", True) == "passed"
-    assert outcome("g( 1)\n", True) == "failed" and outcome("g(1)\n", False) == "failed"
+    assert outcome("g( 1)\n", True) != "passed" and outcome("g(1)\n", False) != "passed"
