@@ -12,7 +12,7 @@ from rlvr_exp.episodes.types import Completion, TokenCount, TokenSample
 from rlvr_exp.tasks.base import Candidate, Task
 from rlvr_exp.verifiers.base import Verdict
 
-VERDICT = ("outcome", "bucket", "rule", "passed", "total", "log", "assertions", "own_assertions")
+VERDICT = ("outcome", "bucket", "rule", "passed", "total", "log", "assertions", "own_assertions", "measures")
 """Fields of a verdict, which are keys of a row."""
 STATE = ("sample", "completion", "sampled", "candidate", *VERDICT)
 """Keys from which a completion of a known task is restored in full, except for times."""

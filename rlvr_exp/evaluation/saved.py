@@ -12,6 +12,7 @@ from typing import Any
 
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.files import write_json
+from rlvr_exp.evaluation.measures import measure_rates
 from rlvr_exp.evaluation.metrics import (
     METRICS,
     Rate,
@@ -53,8 +54,10 @@ def saved_rates(run_dir: Path, when: When) -> dict[str, Rate] | None:
 
 
 def _numbers(results: Sequence[EvalSample], rates: Mapping[str, Rate], metrics: Sequence[str]) -> dict[str, Any]:
+    measured = measure_rates(results)
     return {
         "rates": _plain(rates),
+        **({"measures": _plain(measured)} if measured else {}),
         "families": {family: _plain(of_family) for family, of_family in family_rates(results, metrics).items()},
         "verdicts": {mode: verdict_counts(r for r in results if r.mode == mode) for mode in ("greedy", "sampled")},
         "latency": latency(results),

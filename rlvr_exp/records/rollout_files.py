@@ -81,8 +81,8 @@ class EvalSample(_Row):
     `solved_with`; 0: not solved."""
 
     KEYS: ClassVar = (
-        "task", "family", "mode", "sample", "outcome", "bucket", "completion", "tokens", "log", "seconds", "about",
-        "prompt",
+        "task", "family", "mode", "sample", "outcome", "bucket", "completion", "tokens", "log", "seconds", "measures",
+        "about", "prompt",
     )  # fmt: skip
 
 

@@ -1,4 +1,5 @@
-"""The section of roles: similarity of answers to the golds, and success by family and length, from the evaluation.
+"""The sections of roles and of measures: similarity of answers to the golds, success by family and length, and what a
+verifier measured besides its verdicts, from the evaluation.
 
 Every number is read from the evaluation's files; nothing is computed here.
 """
@@ -24,6 +25,15 @@ def roles_section(run: RunData) -> str:
     found = {when: run.numbers.get(when, {}).get("roles", {}) for when in WHENS}
     roles = sorted({role for of_when in found.values() for role in of_when})
     return "".join(_role(role, {when: of_when.get(role, {}) for when, of_when in found.items()}) for role in roles)
+
+
+def measures_section(run: RunData) -> str:
+    """A table of what the verifier measured; '' where it measured nothing."""
+    found: dict[str, Any] = {when: run.numbers.get(when, {}).get("measures", {}) for when in WHENS}
+    rows: dict[str, dict[str, Any]] = {
+        name: {when: of[name] for when, of in found.items() if name in of} for name in _names(found)
+    }
+    return _table("measure", rows) if rows else ""
 
 
 def _role(role: str, found: Mapping[str, Mapping[str, Any]]) -> str:

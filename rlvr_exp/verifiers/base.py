@@ -54,6 +54,8 @@ class Verdict:
     """Assertions that held, where the grader counts them."""
     own_assertions: int = 0
     """The assertions among them that only the candidate's own comparison decided."""
+    measures: Mapping[str, float] = field(default_factory=dict)
+    """What the verifier measured of the candidate besides, by name, in [0, 1]: it decides nothing."""
     outputs: tuple[Any, ...] | None = field(default=None, compare=False, repr=False)
     """What the candidate returned on each case, of a verifier that keeps it (rlvr_exp.verifiers.execution); never cached,
     never written."""

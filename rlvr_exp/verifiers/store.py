@@ -21,7 +21,7 @@ from pathlib import Path
 
 from rlvr_exp.verifiers.base import Verdict
 
-NAME = "verdicts-1.sqlite"
+NAME = "verdicts-2.sqlite"
 """The number is the schema's version: programs with another schema use another file."""
 _APPLICATION = 0x524C5652
 _EVERY_S, _BATCH, _MOST_WAITING = 1.0, 500, 20_000

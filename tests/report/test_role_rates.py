@@ -1,4 +1,6 @@
-"""The report's section on roles: the evaluation's rates of each, as numbers and by group."""
+"""The report's sections on roles and measures: the evaluation's rates of each, as numbers and by group."""
+
+from dataclasses import replace
 
 from report_pages import evaluation, report, whole_run
 
@@ -27,3 +29,19 @@ def test_the_rates_of_a_role_are_shown_by_their_names(tmp_path):
 
 def test_a_run_without_roles_has_no_such_part(tmp_path):
     assert not [text for _, text in report(whole_run(tmp_path)).texts if text == "Roles"]
+
+
+def test_what_a_verifier_measured_is_shown(tmp_path):
+    run = whole_run(tmp_path)
+    rows = evaluation(range(4), "after")
+    measured = [
+        replace(one, completion=replace(one.completion, verdict=replace(one.verdict, measures={"same_syntax": 0.25})))
+        for one in rows
+    ]
+    save(run, "after", measured)
+    shown = [text for _, text in report(run).texts]
+    assert {"Measures", "same syntax", "same syntax, greedy"} <= set(shown) and "25.0%" in shown
+
+
+def test_a_run_without_measures_has_no_such_part(tmp_path):
+    assert not [text for _, text in report(whole_run(tmp_path)).texts if text == "Measures"]

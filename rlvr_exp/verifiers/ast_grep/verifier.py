@@ -35,6 +35,7 @@ from rlvr_exp.tasks.edits.languages import ENDINGS, language_of
 from rlvr_exp.tasks.formats.ast_grep import AstGrepProblem
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.verifiers.ast_grep.likeness import equal_but_blanks, equal_text, first_difference
+from rlvr_exp.verifiers.ast_grep.measures import APPLIED, READ, TAKEN, UNREAD, measured
 from rlvr_exp.verifiers.ast_grep.tools import find_tools
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier
 from rlvr_exp.verifiers.engine import CachedVerifier, Judgement, VerificationJob
@@ -75,7 +76,7 @@ class AstGrep(CachedVerifier, options.AstGrep):
     """
 
     name = "ast_grep"
-    version = "2"
+    version = "3"
 
     def __init__(self, sandbox: options.Sandbox, cache: options.Cache | None = None, **given: Any):
         self._tools = find_tools()
@@ -94,20 +95,20 @@ class AstGrep(CachedVerifier, options.AstGrep):
         if broken := _fault_of(problem):
             return Verdict("no_verdict", log=broken)
         if candidate.text is None:
-            return _failed("parse", candidate.fault or f"no {problem.answer} in the answer")
+            return measured(_failed("parse", candidate.fault or f"no {problem.answer} in the answer"), problem, UNREAD)
         limits = self._limits.named_by(problem.limits)
         if problem.answer == "text":
             if len(candidate.text.encode(errors="replace")) > MAX_KB << 10:
-                return _failed("output_limit", f"a text of more than {MAX_KB} KiB")
+                return measured(_failed("output_limit", f"a text of more than {MAX_KB} KiB"), problem, UNREAD)
             return self._work(request, candidate.text, candidate.text, None, limits)
         try:
             action = parse_action(candidate.text, problem.language)
         except ActionFault as fault:
             if fault.kind == "rejected":
-                return Verdict("rejected", rule=fault.rule, total=1, log=str(fault))
-            return _failed(fault.kind, str(fault))
+                return measured(Verdict("rejected", rule=fault.rule, total=1, log=str(fault)), problem, UNREAD)
+            return measured(_failed(fault.kind, str(fault)), problem, READ if fault.kind == "resolve" else UNREAD)
         if not action.edits and problem.before != problem.after:
-            return _failed("wrong_answer", "no rule has a `fix`, so nothing changes")
+            return measured(_failed("wrong_answer", "no rule has a `fix`, so nothing changes"), problem, READ)
         return self._work(request, action.canonical, problem.before, action, limits)
 
     def start(self, work: VerificationJob) -> Future[Judgement]:
@@ -143,10 +144,23 @@ class AstGrep(CachedVerifier, options.AstGrep):
     def _judge(self, problem: AstGrepProblem, result: JobResult, tree: str) -> Judgement | Future[Judgement]:
         got = _edited(result)
         if isinstance(got, Verdict):
-            return Judgement(got, result.reproducible)
-        text, matches, digest = got
+            return Judgement(measured(got, problem, READ if got.bucket == "resolve" else TAKEN), result.reproducible)
+        text, matches, _ = got
         if problem.answer == "action" and matches == 0 and problem.before != problem.after:
-            return Judgement(_failed("wrong_answer", "the action matches nothing", result.cpu_s))
+            failed = _failed("wrong_answer", "the action matches nothing", result.cpu_s)
+            return Judgement(measured(failed, problem, TAKEN))
+
+        def with_measures(one: Judgement) -> Judgement:
+            return replace(one, verdict=measured(one.verdict, problem, APPLIED, text))
+
+        judged = self._judged(problem, result, tree, got)
+        return then(judged, with_measures) if isinstance(judged, Future) else with_measures(judged)
+
+    def _judged(
+        self, problem: AstGrepProblem, result: JobResult, tree: str, edited: tuple[str, int, str]
+    ) -> Judgement | Future[Judgement]:
+        """The verdict on an edited text: by the tests, as a text, or as a tree."""
+        text, _, digest = edited
         if problem.tests and problem.proved and equal_text(text, problem.after):
             return Judgement(_compared(True, text, problem, result.cpu_s))
         if problem.tests:

@@ -1,0 +1,62 @@
+"""How near an edited text is to the wanted one. It decides no verdict."""
+
+import ast
+from dataclasses import replace
+
+from rapidfuzz import fuzz
+
+from rlvr_exp.tasks.completion import tree
+from rlvr_exp.tasks.edits.languages import language_of
+from rlvr_exp.tasks.formats.ast_grep import AstGrepProblem
+from rlvr_exp.verifiers.base import Verdict
+
+UNREAD, READ, TAKEN, APPLIED = range(4)
+"""How far an answer comes: no action, an action, one that ast-grep takes, one that matches (or an edited text)."""
+_STEPS = ("parses", "valid", "applies")
+
+
+def measured(verdict: Verdict, problem: AstGrepProblem, reached: int, text: str = "") -> Verdict:
+    """The verdict with its measures: how far an action came, and how near the text is that an answer made. A text that was not
+    made is as far as can be; where the wanted one is not known it is not measured."""
+    if verdict.outcome == "no_verdict":
+        return verdict
+    steps = {name: float(reached > place) for place, name in enumerate(_STEPS)} if problem.answer == "action" else {}
+    if not problem.after and problem.tests:
+        return replace(verdict, measures=steps)
+    near = of_text(problem.before, problem.after, text, problem.language) if reached == APPLIED else FAILED
+    return replace(verdict, measures={**steps, **near})
+
+
+FAILED = {"exact": 0.0, "similarity": 0.0}
+"""Where there is no edited text."""
+
+
+def of_text(before: str, after: str, text: str, language: str) -> dict[str, float]:
+    """`exact`: every character is equal. `similarity`: 1 less the share of characters to insert and delete (RapidFuzz's ratio).
+    Of Python also `same_syntax`, equal syntax trees, and `untouched`: the share of the functions and classes of the top level that
+    the edit leaves as they are which the text has unchanged; 1 where there are none."""
+    found = {"exact": float(text == after), "similarity": fuzz.ratio(text, after) / 100}
+    wanted, got = (_tree(one) for one in (after, text)) if language_of(language) == "python" else (None, None)
+    if wanted is None:
+        return found
+    same = got is not None and ast.dump(got) == ast.dump(wanted)
+    return {**found, "same_syntax": float(same), "untouched": _untouched(_tree(before), wanted, got)}
+
+
+def _untouched(before: ast.Module | None, after: ast.Module, got: ast.Module | None) -> float:
+    stays = _definitions(before) & _definitions(after)
+    return len(stays & _definitions(got)) / len(stays) if stays else 1.0
+
+
+def _definitions(module: ast.Module | None) -> set[str]:
+    """Functions and classes of the top level, as trees without places."""
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    return {ast.dump(node) for node in module.body if isinstance(node, kinds)} if module else set()
+
+
+def _tree(text: str) -> ast.Module | None:
+    """None for a text that is no Python."""
+    try:
+        return tree(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None

@@ -1,0 +1,88 @@
+"""What is measured of an edit besides its verdict: how far its action came, and how near its text is."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("ast_grep_py")
+
+from rlvr_exp.config.verifier import Cache, Sandbox
+from rlvr_exp.tasks.base import Candidate
+from rlvr_exp.tasks.formats.ast_grep import AstGrepProblem
+from rlvr_exp.verifiers.ast_grep import AstGrep
+from rlvr_exp.verifiers.ast_grep.measures import of_text
+from rlvr_exp.verifiers.base import Request
+
+BEFORE = "def f(x):\n    return x\n\ndef g(x):\n    return x\n"
+AFTER = "def f(x):\n    return 1\n\ndef g(x):\n    return x\n"
+INSIDE = {"kind": "function_definition", "has": {"field": "name", "regex": "^f$"}, "stopBy": "end"}
+RIGHT = {"rule": {"pattern": "return x", "inside": INSIDE}, "fix": "return 1"}
+
+
+@pytest.fixture(scope="module")
+def verifier() -> Iterator[AstGrep]:
+    with AstGrep(Sandbox(workers=1)) as one:
+        yield one
+
+
+def measures(verifier: AstGrep, given: object, **more: str) -> dict[str, float]:
+    text = given if isinstance(given, str) else json.dumps(given)
+    problem = AstGrepProblem("python", BEFORE, more.pop("after", AFTER), **more)
+    return dict(verifier.submit(Request(problem, Candidate(text))).result(timeout=60).measures)
+
+
+@pytest.mark.parametrize(
+    ("answer", "steps"),
+    [
+        ("no action", (0, 0, 0)),
+        ({"rule": {"pattern": "return x"}}, (1, 0, 0)),
+        ({"rule": {"kind": "no_such_kind"}, "fix": "x"}, (1, 0, 0)),
+        ({"pattern": "return y", "rewrite": "return 1"}, (1, 1, 0)),
+        ({"pattern": "return x", "rewrite": "return 1"}, (1, 1, 1)),
+        (RIGHT, (1, 1, 1)),
+    ],
+)
+def test_how_far_an_action_comes(verifier, answer, steps):
+    found = measures(verifier, answer)
+    assert (found["parses"], found["valid"], found["applies"]) == steps
+    assert found["exact"] == (answer == RIGHT)
+    if steps != (1, 1, 1):
+        assert found["similarity"] == 0.0 and "untouched" not in found
+
+
+def test_a_definition_that_should_have_stayed_is_seen(verifier):
+    everywhere = measures(verifier, {"pattern": "return x", "rewrite": "return 1"})
+    assert everywhere["untouched"] == 0.0 and everywhere["same_syntax"] == 0.0 and 0.8 < everywhere["similarity"] < 1
+    right = measures(verifier, RIGHT)
+    assert right["untouched"] == right["same_syntax"] == right["similarity"] == right["exact"] == 1.0
+
+
+def test_of_a_text_there_are_no_steps(verifier):
+    found = measures(verifier, AFTER.replace("return 1", "return  1"), answer="text")
+    assert found["same_syntax"] == 1.0 and found["exact"] == 0.0 and "parses" not in found
+
+
+def test_where_the_wanted_text_is_unknown_only_steps_are_measured(verifier):
+    tests = "from solution import f\n\ndef test_f():\n    assert f(2) == 1\n"
+    assert measures(verifier, RIGHT, after="", tests=tests) == {"parses": 1.0, "valid": 1.0, "applies": 1.0}
+
+
+def test_measures_come_back_from_the_cache(tmp_path):
+    problem = AstGrepProblem("python", BEFORE, AFTER)
+    found = []
+    for _ in range(2):
+        with AstGrep(Sandbox(workers=1), Cache(enabled=True, path=str(tmp_path))) as one:
+            found.append(one.submit(Request(problem, Candidate(json.dumps(RIGHT)))).result(timeout=60))
+    assert found[0].measures == found[1].measures != {} and found[1].cached
+
+
+@settings(max_examples=60)
+@given(text=st.text(max_size=40), language=st.sampled_from(["python", "go"]))
+def test_measures_of_any_text_are_shares(text, language):
+    found = of_text(BEFORE, AFTER, text, language)
+    assert all(0 <= value <= 1 for value in found.values())
+    assert of_text(BEFORE, AFTER, AFTER, language)["exact"] == 1.0
+    assert ("untouched" in found) == (language == "python")
