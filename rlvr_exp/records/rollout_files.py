@@ -87,6 +87,8 @@ class EvalSample(_Row):
 
 
 Row = TypeVar("Row", bound=_Row)
+SAID_WHERE_THERE = {"about", "measures"}
+"""Keys that a row lacks where they say nothing."""
 
 
 def to_row(one: _Row) -> dict[str, Any]:
@@ -148,11 +150,12 @@ def evaluation_path(run_dir: Path, when: When) -> Path:
 
 
 def _once(rows: Iterable[dict[str, Any]], key: str) -> Iterator[dict[str, Any]]:
-    """Drop the prompt from all but the first row of each key, and the field `about` from rows that have none."""
+    """Drop the prompt from all but the first row of each key, and fields that say nothing."""
     known: dict[Any, str] = {}
     for row in rows:
-        if row.get("about", 0) is None:
-            del row["about"]
+        for name in SAID_WHERE_THERE:
+            if not row.get(name, True):
+                del row[name]
         if row[key] not in known:
             known[row[key]] = row["prompt"]
         elif known[row[key]] != row.pop("prompt"):
@@ -187,7 +190,7 @@ def _read(path: Path) -> list[dict[str, Any]]:
 
 
 def _typed(kind: type[Row], path: Path, row: Mapping[str, Any]) -> Row:
-    odd = sorted({*kind.KEYS} ^ {*row, "about"})
+    odd = sorted({*kind.KEYS} - SAID_WHERE_THERE ^ {*row} - SAID_WHERE_THERE)
     fault = f"keys that differ: {', '.join(odd)}"
     try:
         if not odd:
