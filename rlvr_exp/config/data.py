@@ -134,8 +134,6 @@ class Code(Data):
 
     set: str = option("auto", choices=("auto", *CODE_SETS))
     """Which set, where a folder holds several; auto: recognised by its rows or folders."""
-    instruction: str = option("descriptive", choices=("descriptive", "lazy", "both"))
-    """The style of the instruction, of a set that has two; both: two tasks each."""
     judge: str = "pytest"
     """Form of the problems: pytest or python_io, or the path of a verifier's class that names one of them."""
     draw_splits: bool = True

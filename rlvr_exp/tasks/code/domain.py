@@ -91,12 +91,7 @@ class Code(Domain, options.Code):
         fractions = {"test": self.test_fraction, "dev": self.dev_fraction} if drawn else None
         placed = place(self._records, fractions, self.seed)
         kept = {name: [one for one in found if not self._why_not(one)] for name, found in placed.items()}
-        if self.instruction != "descriptive" and all(record.lazy is None for record in self._records):
-            remedy = "data.set=canitedit, or drop it"
-            what = "the set has one style of instruction"
-            raise InputError(InputProblem("data.instruction", what, self.instruction, "descriptive", remedy=remedy))
-        made = {name: [task for record in found for task in self._tasks_of(record)] for name, found in kept.items()}
-        return {name: tuple(self._limited(name, tasks)) for name, tasks in made.items() if tasks}
+        return {name: tuple(map(self._task, self._limited(name, found))) for name, found in kept.items() if found}
 
     def _why_not(self, record: CodeRecord) -> str:
         """Why a record is no task here; empty where it is one."""
@@ -111,23 +106,10 @@ class Code(Domain, options.Code):
             return record.why_no_tests if record.tests is None else ""
         return record.why_no_cases if record.cases is None else ""
 
-    def _limited(self, split: str, tasks: list[Task]) -> list[Task]:
+    def _limited(self, split: str, records: list[CodeRecord]) -> list[CodeRecord]:
         if not self.limit:
-            return tasks
-        return sorted(tasks, key=lambda task: uniform(self.seed, "limit", split, task.id))[: self.limit]
-
-    def _tasks_of(self, record: CodeRecord) -> list[Task]:
-        """One, or one for each style of the instruction: of both, the family says which."""
-        if record.lazy is None or self.instruction == "descriptive":
-            return [self._task(record)]
-        lazy = replace(record, inputs=record.lazy)
-        if self.instruction == "lazy":
-            return [self._task(lazy)]
-        styles = {"descriptive": record, "lazy": lazy}
-        return [
-            self._task(replace(one, id=f"{one.id}/{style}", family=f"{one.family}/{style}"))
-            for style, one in styles.items()
-        ]
+            return records
+        return sorted(records, key=lambda record: uniform(self.seed, "limit", split, record.id))[: self.limit]
 
     def _task(self, record: CodeRecord) -> Task:
         problem: Any = record.cases

@@ -32,7 +32,5 @@ class CodeRecord:
     """The tests as cases, where the set has them as plain data."""
     why_no_cases: str = "its tests are a program, not arguments and values"
     why_no_tests: str = ""
-    lazy: CodeInputs | None = None
-    """The inputs with an instruction in a few words, where the set has one."""
     drawn: str = ""
     """The split where splits are drawn, if the ids of a set decide it: its own, or those of a set with the same tasks."""

@@ -196,28 +196,3 @@ def test_a_fingerprint_follows_content(tmp_path: Path) -> None:
 
 def test_the_sets_of_the_schema_are_those_that_are_read() -> None:
     assert set(schema.CODE_SETS) == set(SETS)
-
-
-@pytest.mark.parametrize(
-    ("style", "ids"),
-    [
-        ("descriptive", ["CanItEdit/{}"]),
-        ("lazy", ["CanItEdit/{}"]),
-        ("both", ["CanItEdit/{}/descriptive", "CanItEdit/{}/lazy"]),
-    ],
-)
-def test_a_set_with_two_styles_of_instruction_gives_either_or_both(tmp_path, style, ids):
-    tasks = Code(str(write_set(tmp_path, "canitedit")), instruction=style).splits()["test"]
-    assert [task.id for task in tasks] == [name.format(CANITEDIT["full_name"]) for name in ids]
-    words = {"descriptive": [CANITEDIT["instruction_descriptive"]], "lazy": [CANITEDIT["instruction_lazy"]]}
-    assert [task.inputs.instruction for task in tasks] == words.get(style, words["descriptive"] + words["lazy"])
-    assert len({task.family for task in tasks}) == len(tasks)
-
-
-def test_a_set_with_one_style_of_instruction_is_told(tmp_path):
-    with pytest.raises(InputError, match="one style of instruction"):
-        Code(str(write_set(tmp_path, "human_eval")), instruction="lazy").splits()
-
-
-def test_a_limit_counts_tasks_of_both_styles(tmp_path):
-    assert len(Code(str(write_set(tmp_path, "canitedit")), instruction="both", limit=1).splits()["test"]) == 1

@@ -25,5 +25,4 @@ def read(row: Row) -> CodeRecord:
     inputs = CodeInputs(row.text("instruction_descriptive"), before)
     tests = PytestProblem(test_file([row.text("tests").replace(OWN_MODULE, SOLUTION)], gold))
     family = f"{NAME}/{taxonomy.get('change_kind', 'other')}"
-    lazy = CodeInputs(row.text("instruction_lazy"), before)
-    return CodeRecord(f"CanItEdit/{row.text('full_name')}", family, "test", inputs, gold, (before,), tests, lazy=lazy)
+    return CodeRecord(f"CanItEdit/{row.text('full_name')}", family, "test", inputs, gold, (before,), tests)
