@@ -15,7 +15,7 @@ from typing import Any
 
 from rlvr_exp.records.rollout_files import EvalSample
 from rlvr_exp.rollouts.distributed import all_gather_object, interleave, rank, ranks
-from rlvr_exp.tasks.base import HasTestedEdits, TestedEdit
+from rlvr_exp.tasks.base import EditWithTests, HasEditTests
 from rlvr_exp.verifiers.line_coverage import LineCoverage, LineCoverageRunner
 
 
@@ -35,7 +35,7 @@ def diff(before: str, after: str) -> Diff:
     return Diff(len(shown), frozenset(n for n, line in enumerate(of_after, 1) if line[:2] == "+ "))
 
 
-def counts(edit: TestedEdit, lines: LineCoverage | None) -> dict[str, int] | None:
+def counts(edit: EditWithTests, lines: LineCoverage | None) -> dict[str, int] | None:
     """What the excess of one passing edit is computed from: `uncovered` of `diff` lines, `uncovered_added` of `added`
     statements; None where its lines could not be measured."""
     if lines is None:
@@ -53,7 +53,7 @@ def counts(edit: TestedEdit, lines: LineCoverage | None) -> dict[str, int] | Non
 class _Measured:
     """The passing completions of a task, whose programs are being run."""
 
-    runs: Mapping[str, tuple[TestedEdit, Future[LineCoverage | None]]]
+    runs: Mapping[str, tuple[EditWithTests, Future[LineCoverage | None]]]
     """By program."""
     programs: Mapping[int, str]
     """By sample."""
@@ -68,7 +68,7 @@ class EvaluationExcess:
     """The excess code of an evaluation's sampled completions that passed. All ranks hold it together; each runs the programs
     of its share of the tasks, each distinct one of a task once."""
 
-    def __init__(self, runner: LineCoverageRunner, domain: HasTestedEdits):
+    def __init__(self, runner: LineCoverageRunner, domain: HasEditTests):
         self._runner, self._domain = runner, domain
         self._begun: list[_Measured] = []
         self._tasks: list[str] = []
@@ -86,11 +86,11 @@ class EvaluationExcess:
         return [_marked(one, found[one.completion.task.id]) for one in results]
 
     def _begin(self, samples: Sequence[EvalSample]) -> _Measured:
-        runs: dict[str, tuple[TestedEdit, Future[LineCoverage | None]]] = {}
+        runs: dict[str, tuple[EditWithTests, Future[LineCoverage | None]]] = {}
         programs = {}
         for one in filter(counts_for_excess, samples):
             text = str(one.completion.candidate.text)
-            if text not in runs and (edit := self._domain.tested_edit(one.completion.task, text)) is not None:
+            if text not in runs and (edit := self._domain.edit_with_tests(one.completion.task, text)) is not None:
                 runs[text] = edit, self._runner.measure(edit.script)
             if text in runs:
                 programs[one.completion.sample] = text

@@ -14,7 +14,7 @@ from rlvr_exp.config.algorithm import SFT
 from rlvr_exp.config.options import SCHEMAS
 from rlvr_exp.config.stages import reads
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.tasks.base import Domain, HasTestedEdits, HoldsBackCases, Task
+from rlvr_exp.tasks.base import Domain, HasEditTests, HoldsBackCases, Task
 from rlvr_exp.tasks.formats.rows import FORMATS, format_of
 from rlvr_exp.verifiers.line_coverage import not_installed
 
@@ -104,7 +104,7 @@ def excess_problems(domain: Domain, split: str) -> Iterator[InputProblem]:
     option, tasks = "evaluation.excess_code", domain.splits()[split]
     if problem := not_installed(option):
         yield problem
-    if not isinstance(domain, HasTestedEdits) or all(domain.tested_edit(task, "") is None for task in tasks):
+    if not isinstance(domain, HasEditTests) or all(domain.edit_with_tests(task, "") is None for task in tasks):
         what, remedy = "these tasks are no edits with tests that can run under coverage", f"drop it, or {EDITS}"
         yield InputProblem(option, what, f"data={domain.name}", EDITS, "", remedy)
 

@@ -1,4 +1,5 @@
-"""The section of roles: similarity of answers to the golds, and success by family and length, from the evaluation.
+"""The section of roles: similarity of answers to the golds, and success by family and length, from the evaluation; and the
+table of strata, for tasks without roles.
 
 Every number is read from the evaluation's files; nothing is computed here.
 """
@@ -24,6 +25,13 @@ def roles_section(run: RunData) -> str:
     found = {when: run.numbers.get(when, {}).get("roles", {}) for when in WHENS}
     roles = sorted({role for of_when in found.values() for role in of_when})
     return "".join(_role(role, {when: of_when.get(role, {}) for when, of_when in found.items()}) for role in roles)
+
+
+def strata_section(run: RunData) -> str:
+    """A table for each kind of stratum, such as the style of the instruction; '' where tasks belong to none."""
+    every = [run.numbers.get(when, {}).get("strata", {}) for when in reversed(WHENS)]
+    found = next(filter(None, every), {})
+    return "".join(_table(kind, groups) for kind, groups in found.items())
 
 
 def _role(role: str, found: Mapping[str, Mapping[str, Any]]) -> str:

@@ -65,7 +65,7 @@ class ShownTask:
 
 
 @dataclass(frozen=True)
-class TestedEdit:
+class EditWithTests:
     """An edited program with its tests."""
 
     before: str
@@ -190,12 +190,12 @@ class HoldsBackCases(Domain):
         """The right answers to the held-back inputs, in their order; None: some are hidden."""
 
 
-class HasTestedEdits(Domain):
+class HasEditTests(Domain):
     """A domain of edits whose tests can follow the edited program in one script, so that the lines that they run can be
     counted."""
 
     @abstractmethod
-    def tested_edit(self, task: Task, program: str) -> TestedEdit | None:
+    def edit_with_tests(self, task: Task, program: str) -> EditWithTests | None:
         """An edited program with its tests; None where the task is no edit, or its tests are no script."""
 
 

@@ -15,7 +15,7 @@ from rlvr_exp.config import data as options
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.seeds import uniform
-from rlvr_exp.tasks.base import Candidate, HasTestedEdits, Task, TestedEdit
+from rlvr_exp.tasks.base import Candidate, EditWithTests, HasEditTests, Task
 from rlvr_exp.tasks.code.literals import written
 from rlvr_exp.tasks.code.load import evaluation_only, load
 from rlvr_exp.tasks.code.names import statements
@@ -32,7 +32,7 @@ HARDEST = 60
 
 
 @dataclass
-class Code(HasTestedEdits, options.Code):
+class Code(HasEditTests, options.Code):
     """Tasks of one set; without a `limit` in the order of the files."""
 
     name = "code"
@@ -83,12 +83,12 @@ class Code(HasTestedEdits, options.Code):
         """The style of the instruction, where the data hold two."""
         return {"instruction": self._record_of[task.id].style} if self.instruction == "both" else {}
 
-    def tested_edit(self, task: Task, program: str) -> TestedEdit | None:
+    def edit_with_tests(self, task: Task, program: str) -> EditWithTests | None:
         """With the line end between the two that CanItEdit's runner puts there, in place of the program's last."""
         record, after = self._record_of[task.id], program.removesuffix("\n")
         if not record.script or not isinstance(record.inputs, CodeInputs):
             return None
-        return TestedEdit(record.inputs.before, after, f"{after}\n{record.script}")
+        return EditWithTests(record.inputs.before, after, f"{after}\n{record.script}")
 
     @cached_property
     def _records(self) -> list[CodeRecord]:
