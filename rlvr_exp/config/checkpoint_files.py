@@ -79,9 +79,6 @@ def _tokenizer_problems(model: Model, folder: Path, weights: Path, where: str) -
         yield tokenizer_too_large(where, last, rows)
     if model.chat_template == "always" and not has_template(folder):
         yield no_template(folder)
-    if model.system and not has_template(folder):
-        what, remedy = "is given by a chat template", "drop it, or model.tokenizer=DIR with a tokenizer that has one"
-        yield InputProblem("model.system", what, f"{folder} has none", "", "", remedy)
 
 
 def tokenizer_too_large(where: str, last: int, rows: int) -> InputProblem:

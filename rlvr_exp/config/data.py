@@ -134,6 +134,8 @@ class Code(Data):
 
     set: str = option("auto", choices=("auto", *CODE_SETS))
     """Which set, where a folder holds several; auto: recognised by its rows or folders."""
+    instruction: str = option("descriptive", choices=("descriptive", "lazy", "both"))
+    """The style of CanItEdit's instructions; both: each problem gives two tasks."""
     judge: str = "pytest"
     """Form of the problems: pytest or python_io, or the path of a verifier's class that names one of them."""
     draw_splits: bool = True

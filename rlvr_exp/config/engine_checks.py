@@ -72,9 +72,6 @@ def _of_server(config: Config, engine: Server) -> Iterator[InputProblem]:
     if model.thinking:
         what, remedy = "the server's own template decides", "drop it; start the server so that it thinks"
         yield InputProblem("model.thinking", what, "true", "false with engine=server", "", remedy)
-    if model.system and engine.api == "completions":
-        what, remedy = "a system message is given by a chat template", "engine.api=chat, or drop it"
-        yield InputProblem("model.system", what, "engine.api=completions", "", "", remedy)
     if config.infer is not None and config.infer.decoding == "beam":
         what, remedy = "an endpoint has no beam search", "infer.decoding=greedy or sample, or engine=local"
         yield InputProblem("infer.decoding", what, "beam", "greedy, sample", "", remedy)

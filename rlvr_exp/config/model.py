@@ -55,7 +55,8 @@ class Model:
     """Folder of another tokenizer than the one that comes with the weights, such as one with a chat template; empty: the
     checkpoint's own."""
     system: str = ""
-    """System message that a chat template puts before every prompt; empty: none."""
+    """System message before every prompt: in the place that a chat template has for it, else as the first paragraph of the
+    text; empty: none."""
 
     @property
     def is_embedded(self) -> bool:
@@ -63,9 +64,6 @@ class Model:
 
     def problems(self) -> list[InputProblem]:
         found = list(_adapter_problems(self))
-        if self.system and self.chat_template == "never":
-            what, remedy = "is given by a chat template", "drop it, or model.chat_template=auto"
-            found.append(InputProblem("system", what, "model.chat_template=never", remedy=remedy))
         if self.random_weights and not self.architecture.known:
             remedy = "a preset with a shape, such as model=qwen_coder_1_5b, or the numbers of model.architecture"
             found.append(InputProblem("random_weights", "the model's shape is unknown", "true", remedy=remedy))

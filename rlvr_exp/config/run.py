@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from rlvr_exp.config.excess_code import EXCESS_CODE
 from rlvr_exp.config.guards import Guards
 from rlvr_exp.config.options import option
 from rlvr_exp.config.sampling import Drawing
@@ -93,13 +94,15 @@ class Evaluation(Drawing):
     vote: int = option(0, low=0)
     """Answers that a held-back input may have by a vote of the sampled programs, weighted by the shown pairs that they have
     right; ARC allows 2; 0: no vote."""
+    excess_code: bool = False
+    """Also measure what passing edits add that their tests do not run: each program runs a second time, under coverage."""
     batch_size: int = option(512, low=1)
     """Completions generated at once, all of a task's together."""
 
     @property
-    def voted(self) -> tuple[str, ...]:
-        """Names of the rates of the vote; none without one."""
-        return voted_metrics(self.samples, self.vote)
+    def further(self) -> tuple[str, ...]:
+        """Names of the rates besides those of every evaluation: of the vote, and of excess code."""
+        return voted_metrics(self.samples, self.vote) + (EXCESS_CODE if self.excess_code else ())
 
     def problems(self) -> list[InputProblem]:
         return self.drawing_problems()

@@ -11,6 +11,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from rlvr_exp.config.excess_code import EXCESS_CODE
 from rlvr_exp.core.statistics import mean_interval
 from rlvr_exp.evaluation.metrics import task_values
 from rlvr_exp.evaluation.paired import difference, pooled
@@ -112,5 +113,5 @@ def _differences(first: Mapping[str, _Values], second: Mapping[str, _Values], wh
             and (tasks := _judged([before, after]))
         ):
             sides = ({task: one.by_task[task] for task in tasks} for one in (before, after))
-            found[metric] = difference(*sides).to_dict()
+            found[metric] = difference(*sides, less_is_better=metric in EXCESS_CODE).to_dict()
     return found

@@ -8,9 +8,11 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from statistics import fmean
 
 import numpy as np
 
+from rlvr_exp.config.excess_code import EXCESS_CODE
 from rlvr_exp.config.voting import read_voted
 from rlvr_exp.core.statistics import mean_interval, pass_at_k
 from rlvr_exp.episodes.types import Completion
@@ -20,6 +22,9 @@ from rlvr_exp.verifiers.base import BUCKETS, PROMPT_TOO_LONG, Verdict
 PROVED, UNPROVED = Verdict("passed"), Verdict("failed", bucket="verify")
 METRICS = ("pass_at_1", "pass_at_1_greedy", "pass_at_8")
 """What every evaluation reports where it drew enough samples; `_greedy` is the argmax completion."""
+
+EXCESS_PARTS = dict(zip(EXCESS_CODE, (("uncovered", "diff"), ("uncovered_added", "added")), strict=True))
+"""Which count of a completion is divided by which."""
 
 
 @dataclass(frozen=True)
@@ -73,19 +78,23 @@ def _count(samples: Sequence[Completion]) -> TaskCount:
 def task_values(results: Sequence[EvalSample], metric: str) -> dict[str, float]:
     """The metric of each task, for `pass_at_K` (sampled) or `pass_at_1_greedy`; of one role of a cascade with `ROLE/`
     before it (see `of_role`); for `voted_at_N` and `voted_at_N_top_A` whether the vote of its N samples had the right answer
-    to every held-back input first, or among the first A.
+    to every held-back input first, or among the first A; for `excess_code` and `excess_code_strict` the mean over its measured
+    completions.
 
-    Tasks with fewer than K judged completions are absent: their estimate would be biased. So are tasks without a vote.
+    Tasks with fewer than K judged completions are absent: their estimate would be biased. So are tasks without a vote, and
+    tasks without a measured completion.
 
     Raises:
         ValueError: not a metric's name.
     """
     if (vote := read_voted(metric)) is not None:
         return _voted(results, *vote)
+    if metric in EXCESS_CODE:
+        return _excess(results, *EXCESS_PARTS[metric])
     match = re.fullmatch(r"(?:(writer|annotator)/)?pass_at_([1-9]\d*)(_greedy)?", metric)
     if match is None or (match[3] and match[2] != "1"):
         raise ValueError(
-            f"metric: got {metric!r}, allowed pass_at_K and pass_at_1_greedy, with writer/ or annotator/, voted_at_N and voted_at_N_top_A"
+            f"metric: got {metric!r}, allowed pass_at_K and pass_at_1_greedy, with writer/ or annotator/, voted_at_N and voted_at_N_top_A, {' and '.join(EXCESS_CODE)}"
         )
     k, mode = int(match[2]), "greedy" if match[3] else "sampled"
     counts = task_counts(of_role(results, match[1]) if match[1] else results, mode)
@@ -105,6 +114,16 @@ def _voted(results: Iterable[EvalSample], samples: int, answers: int) -> dict[st
         for task, found in votes.items()
         if drawn[task] == samples and found["answers"] >= answers
     }
+
+
+def _excess(results: Iterable[EvalSample], part: str, of: str) -> dict[str, float]:
+    """Completions of which nothing counts are absent: of an edit that adds no statement there is no strict share."""
+    shares: dict[str, list[float]] = defaultdict(list)
+    for one in results:
+        counted = (one.about or {}).get("excess_code", {})
+        if counted.get(of):
+            shares[one.completion.task.id].append(counted[part] / counted[of])
+    return {task: fmean(found) for task, found in shares.items()}
 
 
 def of_role(results: Iterable[EvalSample], role: str) -> Iterator[EvalSample]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean
 
+from rlvr_exp.config.excess_code import EXCESS_CODE
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.statistics import mean_interval
 from rlvr_exp.evaluation.metrics import task_values
@@ -22,7 +23,7 @@ class Difference:
     high: float
     n: int
     won: int
-    """Tasks on which the second is better."""
+    """Tasks on which the second is better; of excess code, on which it has less."""
     lost: int
     tied: int
 
@@ -36,7 +37,9 @@ def in_words(change: Mapping[str, float]) -> str:
     return f"{mean:+.1f} points [{low:+.1f}, {high:+.1f}], {change['won']} won, {change['lost']} lost"
 
 
-def difference(first: Mapping[str, float], second: Mapping[str, float], where: str = "evaluation") -> Difference:
+def difference(
+    first: Mapping[str, float], second: Mapping[str, float], where: str = "evaluation", less_is_better: bool = False
+) -> Difference:
     """Compare values in [0, 1], one for each task, from `task_values`; the metrics of the two sides may differ.
 
     Raises:
@@ -44,7 +47,8 @@ def difference(first: Mapping[str, float], second: Mapping[str, float], where: s
     """
     _refuse_other_tasks(first, second, where)
     changes = [second[task] - first[task] for task in first]
-    won, lost = sum(change > 0 for change in changes), sum(change < 0 for change in changes)
+    more, less = sum(change > 0 for change in changes), sum(change < 0 for change in changes)
+    won, lost = (less, more) if less_is_better else (more, less)
     interval = mean_interval(changes, -1.0, 1.0)
     return Difference(*interval, n=len(changes), won=won, lost=lost, tied=len(changes) - won - lost)
 
@@ -62,7 +66,8 @@ def paired(
     _refuse_other_tasks(*(dict.fromkeys(one.completion.task.id for one in side) for side in (first, second)), where)
     left, right = task_values(first, metric), task_values(second, metric)
     shared = [task for task in left if task in right]
-    return difference({task: left[task] for task in shared}, {task: right[task] for task in shared}, where)
+    sides = ({task: values[task] for task in shared} for values in (left, right))
+    return difference(*sides, where, less_is_better=metric in EXCESS_CODE)
 
 
 def pooled(seeds: Sequence[Mapping[str, float]]) -> dict[str, float]:

@@ -43,12 +43,16 @@ def save(
     return rates
 
 
+def read_numbers(run_dir: Path, when: When) -> dict[str, Any]:
+    """The numbers of a completed evaluation. Raises OSError or ValueError where there are none."""
+    return json.loads((run_dir / "evaluation" / f"{when}.json").read_text(encoding="utf-8"))
+
+
 def saved_rates(run_dir: Path, when: When) -> dict[str, Rate] | None:
     """The rates of a completed evaluation; None where there is none, or it is damaged."""
     try:
         read_evaluation(run_dir, when)
-        numbers = json.loads((run_dir / "evaluation" / f"{when}.json").read_text(encoding="utf-8"))
-        return {metric: Rate(**rate) for metric, rate in numbers["rates"].items()}
+        return {metric: Rate(**rate) for metric, rate in read_numbers(run_dir, when)["rates"].items()}
     except (InputError, OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 

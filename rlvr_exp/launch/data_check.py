@@ -14,11 +14,13 @@ from rlvr_exp.config.algorithm import SFT
 from rlvr_exp.config.options import SCHEMAS
 from rlvr_exp.config.stages import reads
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.tasks.base import Domain, HoldsBackCases, Task
+from rlvr_exp.tasks.base import Domain, HasEditTests, HoldsBackCases, Task
 from rlvr_exp.tasks.formats.rows import FORMATS, format_of
+from rlvr_exp.verifiers.line_coverage import not_installed
 
 SHOWN = 3
 """Reasons that are named."""
+EDITS = "data=code data.set=canitedit"
 
 
 def not_for_training(reason: str) -> InputProblem:
@@ -47,7 +49,7 @@ def data_problems(config: Config) -> Iterator[InputProblem]:
         if not splits.problems:
             yield from _of_verifier(config, domain)
             yield from _of_golds(config, domain)
-            yield from _of_vote(config, domain)
+            yield from _of_extras(config, domain)
     except InputError as fault:
         yield from fault.problems
 
@@ -87,12 +89,24 @@ def _of_golds(config: Config, domain: Domain) -> Iterator[InputProblem]:
         yield InputProblem("data", "no task of split 'train' has a gold to imitate", config.data.path, "", "", remedy)
 
 
-def _of_vote(config: Config, domain: Domain) -> Iterator[InputProblem]:
+def _of_extras(config: Config, domain: Domain) -> Iterator[InputProblem]:
     infer = config.infer
     if infer is not None and infer.vote and not infer.input and not isinstance(domain, HoldsBackCases):
         yield no_vote(domain, "infer.vote")
     if reads(config, "evaluation") and config.evaluation.vote:
         yield from vote_problems(domain, config.evaluation.split)
+    if reads(config, "evaluation") and config.evaluation.excess_code:
+        yield from excess_problems(domain, config.evaluation.split)
+
+
+def excess_problems(domain: Domain, split: str) -> Iterator[InputProblem]:
+    """Why excess code cannot be measured on the tasks of a split."""
+    option, tasks = "evaluation.excess_code", domain.splits()[split]
+    if problem := not_installed(option):
+        yield problem
+    if not isinstance(domain, HasEditTests) or all(domain.edit_with_tests(task, "") is None for task in tasks):
+        what, remedy = "these tasks are no edits with tests that can run under coverage", f"drop it, or {EDITS}"
+        yield InputProblem(option, what, f"data={domain.name}", EDITS, "", remedy)
 
 
 def vote_problems(domain: Domain, split: str) -> Iterator[InputProblem]:

@@ -63,8 +63,8 @@ def _wording(config: Config) -> str:
 
 
 def _template(model: Model) -> str:
-    there = facts_of(model).chat_template
+    there, system = facts_of(model).chat_template, ", with a system message" if model.system else ""
     if model.chat_template == "never" or not there:
         why = "not used" if there else "the tokenizer has none"
-        return f"none ({why})"
-    return f"the tokenizer's chat template{', with a system message' if model.system else ''}"
+        return f"none ({why}){system}"
+    return f"the tokenizer's chat template{system}"

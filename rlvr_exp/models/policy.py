@@ -49,7 +49,7 @@ class Policy:
     max_tokens: int
     """The longest prompt plus completion that the model takes."""
     system: str = ""
-    """Message that the chat template puts before every prompt; empty: none."""
+    """Message before every prompt: by the chat template, or as the first paragraph of a plain prompt; empty: none."""
 
     @property
     def pad_id(self) -> int:
@@ -65,7 +65,7 @@ class Policy:
                     messages, add_generation_prompt=True, return_dict=False, enable_thinking=self.thinking
                 )
             )
-        return self.tokenizer(text).input_ids
+        return self.tokenizer(plain_prompt(self.system, text)).input_ids
 
     @cached_property
     def _markup_tokens(self) -> int | None:
@@ -87,6 +87,11 @@ class Policy:
         """The text of a completion, without its end."""
         end = next((index for index, token in enumerate(ids) if token in self.eos_ids), len(ids))
         return self.tokenizer.decode(ids[:end], skip_special_tokens=True)
+
+
+def plain_prompt(system: str, text: str) -> str:
+    """A prompt without a chat template, after its system message."""
+    return f"{system}\n\n{text}" if system else text
 
 
 def source(model) -> str:
@@ -194,16 +199,22 @@ def _loading(origin: str) -> Iterator[None]:
 
 def _check_system(policy: Policy) -> None:
     """Raises InputError where a system message would reach no prompt."""
-    if not policy.system:
-        return
-    what, remedy = "is given by a chat template", "drop it, or a tokenizer with a template: model.tokenizer=DIR"
-    if not policy.chat:
-        raise InputError(InputProblem("model.system", what, "no chat template is used", "", "", remedy))
+    if policy.system and (fault := _system_fault(policy)):
+        other = "plain prompts: model.chat_template=never" if policy.chat else "another tokenizer: model.tokenizer=DIR"
+        raise InputError(InputProblem("model.system", "would reach no prompt", fault, "", "", f"drop it, or {other}"))
+
+
+def _system_fault(policy: Policy) -> str:
+    """What keeps the message out of prompts; empty where nothing does."""
     try:
-        policy.encode_prompt("")
+        ids = policy.encode_prompt("")
     except TemplateError as fault:
-        got = f"the template refuses it: {fault}"
-        raise InputError(InputProblem("model.system", what, got, "", "", "drop it")) from fault
+        return f"the chat template refuses it: {fault}"
+    if ids == dataclasses.replace(policy, system="").encode_prompt(""):
+        return "the chat template leaves it out"
+    unknown = policy.tokenizer.unk_token_id
+    own = policy.tokenizer(policy.system, add_special_tokens=False).input_ids
+    return "the tokenizer has no tokens for it" if unknown is not None and unknown in own else ""
 
 
 def _check_tokenizer(model, tokenizer: PreTrainedTokenizerBase, network: PreTrainedModel) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from rlvr_exp.config.excess_code import EXCESS_CODE
 from rlvr_exp.config.stages import STAGES, trains
 from rlvr_exp.config.voting import read_voted
 from rlvr_exp.report.curves import words
@@ -21,6 +22,10 @@ TITLES = {
     "annotator/pass_at_1": "annotator: of bodies that can be proved, sampled",
     "annotator/pass_at_1_greedy": "annotator: of bodies that can be proved, greedy",
 }
+EXCESS_TITLES = dict(
+    zip(EXCESS_CODE, ("excess code, of the diff's lines", "excess code, of added statements"), strict=True)
+)
+"""No success: less is better."""
 BASELINE = "difference/"
 """Prefix of the paired differences from a baseline in a summary's metrics."""
 FAMILY_METRICS = ("pass_at_1", "pass_at_1_greedy")
@@ -35,7 +40,7 @@ Rates = Mapping[str, Mapping[str, Any]]
 def title(metric: str) -> str:
     """A metric in words."""
     if (vote := read_voted(metric)) is None:
-        return TITLES.get(metric, words(metric))
+        return (TITLES | EXCESS_TITLES).get(metric, words(metric))
     samples, answers = vote
     return f"voted@{samples}" + (f", up to {answers} answers" if answers > 1 else ", one answer")
 
@@ -112,7 +117,7 @@ def baseline_table(run: RunData) -> str:
     if not changes:
         return ""
     rows = "".join(
-        f"<tr><th>{escape(title(name))}</th><td>{changed(change)}</td></tr>" for name, change in changes.items()
+        f"<tr><th>{escape(title(name))}</th><td>{changed(change, name)}</td></tr>" for name, change in changes.items()
     )
     against = escape(str((run.config.get("evaluate") or {}).get("baseline", "")))
     return f'<div class="wide"><table><tr><th></th><th>change against {against}</th></tr>{rows}</table></div>'
@@ -123,7 +128,7 @@ def _measured(run: RunData) -> Mapping[str, Any]:
 
 
 def _rate_row(name: str, before: Any, after: Any, change: Any, both: bool) -> str:
-    shown = (("before", rated(before)), ("after", rated(after)), ("change", changed(change)))
+    shown = (("before", rated(before)), ("after", rated(after)), ("change", changed(change, name)))
     cells = "".join(
         f'<td data-label="{label}">{cell}</td>' for label, cell in (shown if both else [("measured", rated(after))])
     )
@@ -137,11 +142,13 @@ def rated(rate: Any) -> str:
     return f"<b>{100 * rate['value']:.1f}%</b> <small>{100 * rate['low']:.1f} to {100 * rate['high']:.1f}</small>"
 
 
-def changed(change: Any) -> str:
+def changed(change: Any, metric: str = "") -> str:
+    """A paired difference; of excess code a fall is for the better."""
     if not change:
         return '<span class="none">&ndash;</span>'
     value, low, high = (100 * change[key] for key in ("value", "low", "high"))
-    kind = "up" if low > 0 else "down" if high < 0 else "level"
+    better, worse = (high < 0, low > 0) if metric in EXCESS_CODE else (low > 0, high < 0)
+    kind = "up" if better else "down" if worse else "level"
     return (
         f'<b class="{kind}">{value:+.1f} points</b> <small>{low:+.1f} to {high:+.1f}; '
         f"tasks won: {change['won']}, lost: {change['lost']}</small>"

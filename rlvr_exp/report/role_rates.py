@@ -1,5 +1,5 @@
-"""The sections of roles and of measures: similarity of answers to the golds, success by family and length, and what a
-verifier measured besides its verdicts, from the evaluation.
+"""The sections of roles, of strata and of measures: similarity of answers to the golds, success by family and length, success
+by kind of task, and what a verifier measured besides its verdicts, from the evaluation.
 
 Every number is read from the evaluation's files; nothing is computed here.
 """
@@ -34,6 +34,13 @@ def measures_section(run: RunData) -> str:
         name: {when: of[name] for when, of in found.items() if name in of} for name in _names(found)
     }
     return _table("measure", rows) if rows else ""
+
+
+def strata_section(run: RunData) -> str:
+    """A table for each kind of stratum, such as the style of the instruction; '' where tasks belong to none."""
+    every = [run.numbers.get(when, {}).get("strata", {}) for when in reversed(WHENS)]
+    found: dict[str, Any] = next(filter(None, every), {})
+    return "".join(_table(kind, groups) for kind, groups in found.items())
 
 
 def _role(role: str, found: Mapping[str, Mapping[str, Any]]) -> str:

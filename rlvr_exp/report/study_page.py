@@ -61,7 +61,7 @@ def _arm(metric: str, arm: Mapping[str, Any], heads: Sequence[str]) -> str:
     cells = (
         f"{len(arm['runs'])}{spread}",
         *(rated(rate) for rate in (before, after)),
-        *(changed(arm[key].get(metric)) for key in ("change", "against_first")),
+        *(changed(arm[key].get(metric), metric) for key in ("change", "against_first")),
     )
     labelled = zip(heads, cells, strict=True)
     shown = "".join(f'<td data-label="{escape(head)}">{cell}</td>' for head, cell in labelled)

@@ -8,7 +8,9 @@ from pathlib import Path
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.evaluation.metrics import METRICS, latency, task_values, verdict_counts
 from rlvr_exp.evaluation.paired import in_words, paired
-from rlvr_exp.evaluation.text_similarity import saved_role_rates
+from rlvr_exp.evaluation.saved import read_numbers
+from rlvr_exp.evaluation.strata import flat_rates
+from rlvr_exp.evaluation.text_similarity import role_rates
 from rlvr_exp.launch.baseline_check import baseline_problems
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.records.rollout_files import EvalSample, read_evaluation
@@ -27,13 +29,16 @@ def run(config, context: RunContext) -> StageResult:
             context.metrics = dict(components.engine.metrics())
         counted = all_reduce_counters({**system_metrics(components.verifier), **components.engine.metrics()})
     scored = read_evaluation(context.directory, "after")
-    metrics: dict[str, object] = {**counted, **saved_role_rates(context.directory)}
+    numbers = read_numbers(context.directory, "after")
+    metrics: dict[str, object] = {**counted, **role_rates(numbers.get("roles", {}))}
+    metrics |= flat_rates(numbers.get("strata", {}))
+    metrics |= {f"excess_code/{name}": value for name, value in numbers.get("excess_code", {}).items()}
     for mode in ("greedy", "sampled"):
         counts = verdict_counts(row for row in scored if row.mode == mode)
         metrics |= {f"verdict_{mode}/{name}": count for name, count in counts.items() if count}
     metrics |= {f"time/answer_{name}": seconds for name, seconds in latency(scored).items()}
     if baseline:
-        found = _differences(baseline, scored, (*METRICS, *config.evaluation.voted))
+        found = _differences(baseline, scored, (*METRICS, *config.evaluation.further))
         metrics |= {f"difference/{metric}": change for metric, change in found.items()}
         context.progress(kind="note", text=_told(found, config.evaluate.baseline))
     return StageResult(before={}, after=rates, metrics=metrics, steps=0)

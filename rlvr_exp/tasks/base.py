@@ -64,6 +64,18 @@ class ShownTask:
     """Number of shown cases."""
 
 
+@dataclass(frozen=True)
+class EditWithTests:
+    """An edited program with its tests."""
+
+    before: str
+    """The program before the edit."""
+    after: str
+    """The edited program."""
+    script: str
+    """The edited program, followed by its tests: run as a script, it ends with exit code 0 where they pass."""
+
+
 class Domain(options.Data, ABC):
     """A kind of task. Built from the `data` group; one file per domain."""
 
@@ -176,6 +188,15 @@ class HoldsBackCases(Domain):
     @abstractmethod
     def held_back(self, task: Task) -> tuple[Hashable, ...] | None:
         """The right answers to the held-back inputs, in their order; None: some are hidden."""
+
+
+class HasEditTests(Domain):
+    """A domain of edits whose tests can follow the edited program in one script, so that the lines that they run can be
+    counted."""
+
+    @abstractmethod
+    def edit_with_tests(self, task: Task, program: str) -> EditWithTests | None:
+        """An edited program with its tests; None where the task is no edit, or its tests are no script."""
 
 
 _HASHED_AS = {"inputs": "puzzle", "negatives": "wrong"}

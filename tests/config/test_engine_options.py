@@ -35,7 +35,6 @@ def test_a_stage_that_trains_samples_with_its_own_weights(stage):
         (["model.adapter.path=somewhere"], "model.adapter.path"),
         (["model.chat_template=never"], "model.chat_template"),
         (["model.thinking=true"], "model.thinking"),
-        (["model.system=Hi", "engine.api=completions"], "model.system"),
         (["infer.decoding=beam"], "infer.decoding"),
         (["infer.decoding=sample", "infer.top_k=5"], "infer.top_k"),
         (["infer.decoding=sample", "infer.min_p=0.1"], "infer.min_p"),
@@ -56,6 +55,7 @@ def test_what_an_endpoint_cannot_do_is_refused(words, where):
 def test_what_it_can_do_is_not():
     allowed = ["infer.decoding=sample", "infer.top_p=0.9", "infer.samples=4", "infer.max_attempts=2", "model.system=Hi"]
     assert problems("+stage=infer", "engine=server", *allowed) == {}
+    assert problems("+stage=infer", "engine=server", "model.system=Hi", "engine.api=completions") == {}
     assert problems("+stage=evaluate", "engine=server", "environment=retry", "parallel=ddp") == {}
     assert "evaluation.top_k" in problems("+stage=evaluate", "engine=server", "evaluation.top_k=3")
 

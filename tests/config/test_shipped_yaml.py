@@ -21,6 +21,7 @@ NEEDED = {
     "compare": ["compare.runs=[a,b]"],
     "data/code": ["data.path=x"],
     "data/edits": ["data.path=x"],
+    "experiment/canitedit": ["data.path=x"],
     "prepare": ["prepare=arc"],
 }
 NEEDED["curriculum/manual"] = ["curriculum.steps=[10]"]
@@ -29,7 +30,7 @@ NEEDED |= {f"prepare/{maker}": ["prepare.path=x"] for maker in FROM_PATH}
 NEEDED |= {f"benchmark/{name}": ["benchmark.path=x"] for name in ("ast_grep", "dafny_differential")}
 
 
-MADE_FOR = {"tiny_base": ("sft",), "tiny_dafny": ("sft",)}
+MADE_FOR = {"tiny_base": ("sft",), "tiny_dafny": ("sft",), "canitedit": ("evaluate",)}
 """Experiments that are made for some stages alone."""
 
 
@@ -42,7 +43,10 @@ def words_for(file: str) -> list[list[str]]:
         return [[f"+stage={option}", *NEEDED.get(option, [])]]
     if group == "experiment":
         stages = MADE_FOR.get(option, STAGES)
-        return [[f"+stage={stage}", f"+experiment={option}", *NEEDED.get(stage, [])] for stage in stages]
+        return [
+            [f"+stage={stage}", f"+experiment={option}", *NEEDED.get(stage, []), *NEEDED.get(file, [])]
+            for stage in stages
+        ]
     if group.startswith("experiment/") and group.endswith("/data"):  # What an experiment says about one choice of data.
         return [["+stage=grpo", f"data={option}", f"+experiment={group.split('/')[1]}"]]
     if group.count("/") == 2:  # What an experiment says about one choice of a stage's own group.

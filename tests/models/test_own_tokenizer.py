@@ -1,9 +1,13 @@
 """`model.tokenizer` and `model.system`: another tokenizer over the same weights, and a message before every prompt."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from own_models import TEMPLATE, own_model, own_tokenizer
+from tokenizers import Tokenizer
+from tokenizers.models import BPE
+from transformers import PreTrainedTokenizerFast
 
 from rlvr_exp.config import compose
 from rlvr_exp.config.model import Model
@@ -41,21 +45,35 @@ def test_a_system_message_stands_before_every_prompt(plain: Path, words: Path) -
     )
 
 
-def test_a_system_message_that_reaches_no_prompt_is_refused_before_the_start(plain: Path, words: Path) -> None:
-    (need,) = missing_artifacts(compose(["+stage=evaluate", f"model.path={plain}", "model.system=x"]).config)
-    assert need.problem.where == "model.system" and need.unusable
-    told = ["+stage=evaluate", f"model.path={plain}", f"model.tokenizer={words}", "model.system=x"]
-    assert missing_artifacts(compose(told).config) == []
-    with pytest.raises(InputError, match="model.system"):
-        compose([*told, "model.chat_template=never"])
-    with pytest.raises(InputError, match="model.system"):
-        load_policy(Model(path=str(plain), system="x"), 0)
+@pytest.mark.parametrize("more", [{}, {"tokenizer": "words", "chat_template": "never"}])
+def test_a_plain_prompt_begins_with_its_system_message(plain: Path, words: Path, more: dict) -> None:
+    more = more | ({"tokenizer": str(words)} if "tokenizer" in more else {})
+    policy = load_policy(Model(path=str(plain), system="Be brief.", **more), 0)
+    assert not policy.chat and policy.tokenizer.decode(policy.encode_prompt("x")) == "Be brief.\n\nx"
+    assert not policy.prompt_fits("x", len(policy.encode_prompt("x")) - 1)
+    assert missing_artifacts(compose(["+stage=evaluate", f"model.path={plain}", "model.system=x"]).config) == []
+
+
+def test_a_system_message_without_tokens_is_refused(plain: Path, tmp_path: Path) -> None:
+    few = Tokenizer(BPE(vocab={"?": 0, "a": 1}, merges=[], unk_token="?"))
+    PreTrainedTokenizerFast(tokenizer_object=few, unk_token="?", eos_token="a").save_pretrained(tmp_path)
+    model = Model(path=str(plain), tokenizer=str(tmp_path), system="aaa")
+    assert load_policy(model, 0).system == "aaa"
+    with pytest.raises(InputError, match="no tokens for it"):
+        load_policy(replace(model, system="abc"), 0)
 
 
 def test_a_template_that_refuses_system_messages_is_named(plain: Path, tmp_path: Path) -> None:
     refusing = "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no system here') }}{% endif %}" + TEMPLATE
     own_tokenizer(TEXTS, 300, refusing).save_pretrained(tmp_path)
     with pytest.raises(InputError, match="no system here"):
+        load_policy(Model(path=str(plain), tokenizer=str(tmp_path), system="x"), 0)
+
+
+def test_a_template_that_leaves_system_messages_out_is_named(plain: Path, tmp_path: Path) -> None:
+    silent = "{% for one in messages if one['role'] == 'user' %}<user>{{ one['content'] }}{% endfor %}"
+    own_tokenizer(TEXTS, 300, silent).save_pretrained(tmp_path)
+    with pytest.raises(InputError, match=r"leaves it out[\s\S]*chat_template=never"):
         load_policy(Model(path=str(plain), tokenizer=str(tmp_path), system="x"), 0)
 
 

@@ -291,6 +291,14 @@ def test_the_system_message_comes_before_each_prompt():
     assert all(body["messages"][0] == {"role": "system", "content": "Be brief."} for _, body, _ in endpoint.seen[1:])
 
 
+def test_without_messages_the_system_message_is_the_first_paragraph():
+    with serving(Endpoint()) as endpoint:
+        drawn(begun(endpoint, api="completions", system="Be brief."), requests(1))
+    assert all(body["prompt"].startswith("Be brief.\n\n") for _, body, _ in endpoint.seen[1:])
+    policy = served_policy(Model(tokenizer=str(EMBEDDED_MODEL), system="Be brief."), chat=False)
+    assert policy.tokenizer.decode(policy.encode_prompt("x")).endswith("Be brief.\n\nx")
+
+
 def test_lengths_come_from_the_tokenizer_where_one_is_named():
     known, unknown = served_policy(Model(tokenizer=str(EMBEDDED_MODEL)), chat=True), served_policy(Model(), chat=True)
     assert len(known.encode_prompt("def solve(g):")) > 1 and unknown.encode_prompt("def solve(g):") == []

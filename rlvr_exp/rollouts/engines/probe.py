@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.models.policy import plain_prompt
 from rlvr_exp.rollouts.engines.client import Client, PromptTooLong, Refused, Unanswered
 from rlvr_exp.rollouts.engines.replies import Reply
 
@@ -79,7 +80,9 @@ def request_body(
 ) -> dict[str, Any]:
     """The parameters of a request for completions of a prompt."""
     messages = [{"role": "system", "content": system}] if system else []
-    words = {"messages": [*messages, {"role": "user", "content": prompt}]} if found.chat else {"prompt": prompt}
+    words: dict[str, Any] = {"messages": [*messages, {"role": "user", "content": prompt}]}
+    if not found.chat:
+        words = {"prompt": plain_prompt(system, prompt)}
     return {"model": found.model, **words, found.limit: tokens, "temperature": temperature, **more}
 
 

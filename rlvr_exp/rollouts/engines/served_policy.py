@@ -25,4 +25,4 @@ def served_policy(model, chat: bool) -> ServedPolicy:
     """
     tokenizer = load_tokenizer(model) if model.tokenizer else None
     worded = chat and tokenizer is not None and tokenizer.chat_template is not None
-    return ServedPolicy(nn.Module(), tokenizer, (), worded, False, sys.maxsize, model.system if worded else "")
+    return ServedPolicy(nn.Module(), tokenizer, (), worded, False, sys.maxsize, model.system)

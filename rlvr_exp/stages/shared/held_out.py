@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -13,11 +13,13 @@ from rlvr_exp.core.phase import EVALUATE, phase
 from rlvr_exp.evaluation.ballots import EvaluationVote
 from rlvr_exp.evaluation.cascade import CASCADE_METRICS, cascade_sections
 from rlvr_exp.evaluation.evaluate_episodes import evaluate_episodes
+from rlvr_exp.evaluation.excess_code import EvaluationExcess, excess_section
 from rlvr_exp.evaluation.leakage import apart, check_leakage
 from rlvr_exp.evaluation.metrics import METRICS, Rate, rates_from
 from rlvr_exp.evaluation.saved import save, saved_rates
+from rlvr_exp.evaluation.strata import strata_rates
 from rlvr_exp.evaluation.text_similarity import metrics_by_role
-from rlvr_exp.launch.data_check import no_vote
+from rlvr_exp.launch.data_check import excess_problems, no_vote
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.records.rollout_files import EvalSample, When
@@ -30,6 +32,7 @@ from rlvr_exp.tasks.base import HoldsBackCases
 from rlvr_exp.training.loop import Measurement
 from rlvr_exp.verifiers.base import PROMPT_TOO_LONG
 from rlvr_exp.verifiers.execution import executor_of
+from rlvr_exp.verifiers.line_coverage import LineCoverageRunner
 
 SUCCESS = ("pass_at_1", "pass_at_1_greedy")
 
@@ -52,16 +55,33 @@ def evaluate_and_save(components: RunComponents, config, context: RunContext, wh
         context.progress(kind="phase", name=name, done=done, total=total, success=success)
 
     runner = evaluation_runner(components, config)
-    with phase(EVALUATE):
-        votes = _vote(components, config.evaluation.vote) if config.evaluation.vote else None
-        answered = votes.answered if votes else None
+    with phase(EVALUATE), ExitStack() as stack:
+        extras = _extras(components, config, stack)
+
+        def answered(samples: Sequence[EvalSample]) -> None:
+            for extra in extras.values():
+                extra.answered(samples)
+
         scored = evaluate_episodes(runner, components.held_out, config.evaluation, config.seed, progress, answered)
-        if votes:
-            context.progress(kind="wait", name=f"{name}: vote")
-            scored = votes.marked(scored)
+        for what, extra in extras.items():
+            context.progress(kind="wait", name=f"{name}: {what}")
+            scored = extra.marked(scored)
     if when == "before" or not context.before:  # Once a run: the tasks are the same.
         _note_too_long(scored, config, context)
-    return _save(components, context, when, scored, config.evaluation.voted)
+    return _save(components, context, when, scored, config.evaluation)
+
+
+def _extras(components: RunComponents, config, stack: ExitStack) -> dict[str, EvaluationVote | EvaluationExcess]:
+    """What else is found out about the same completions, while the next tasks are sampled."""
+    found: dict[str, EvaluationVote | EvaluationExcess] = {}
+    if config.evaluation.vote:
+        found["vote"] = _vote(components, config.evaluation.vote)
+    if config.evaluation.excess_code:
+        if problems := tuple(excess_problems(components.domain, config.evaluation.split)):
+            raise InputError(*problems)
+        runner = stack.enter_context(closing(LineCoverageRunner(config.sandbox)))
+        found["excess code"] = EvaluationExcess(runner, components.domain)
+    return found
 
 
 def _vote(components: RunComponents, answers: int) -> EvaluationVote:
@@ -82,14 +102,17 @@ def _note_too_long(scored: Sequence[EvalSample], config, context: RunContext) ->
 
 
 def _save(
-    components: RunComponents, context: RunContext, when: When, scored: Sequence[EvalSample], voted: Sequence[str]
+    components: RunComponents, context: RunContext, when: When, scored: Sequence[EvalSample], evaluation
 ) -> dict[str, Rate]:
-    tasks, stages = components.held_out, components.two_stage
-    metrics, roles = (*METRICS, *voted), metrics_by_role(components.domain, scored) if stages is None else {}
-    sections: Mapping[str, Any] = {"roles": roles} if roles else {}
+    tasks, stages, domain = components.held_out, components.two_stage, components.domain
+    metrics = (*METRICS, *evaluation.further)
+    roles, strata = ({}, {}) if stages else (metrics_by_role(domain, scored), strata_rates(domain, scored, metrics))
+    excess = excess_section(scored) if evaluation.excess_code else {}
+    parts: Mapping[str, Any] = {"roles": roles, "strata": strata, "excess_code": excess}
+    sections = {name: part for name, part in parts.items() if part}
     if stages is not None:
         tasks = [replace(task, gold=stages.example(task).annotated_body) for task in tasks]
-        metrics, sections = CASCADE_METRICS, cascade_sections(components.domain, scored)
+        metrics, sections = CASCADE_METRICS, cascade_sections(domain, scored)
     save_task_index(context.directory, tasks)
     rates = save(context.directory, when, scored, metrics, sections)
     save_task_table(context.directory)

@@ -15,13 +15,13 @@ from rlvr_exp.config import data as options
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.seeds import uniform
-from rlvr_exp.tasks.base import Candidate, Domain, Task
+from rlvr_exp.tasks.base import Candidate, EditWithTests, HasEditTests, Task
 from rlvr_exp.tasks.code.literals import written
 from rlvr_exp.tasks.code.load import evaluation_only, load
 from rlvr_exp.tasks.code.names import statements
 from rlvr_exp.tasks.code.placing import contents, place
-from rlvr_exp.tasks.code.prompt import write
-from rlvr_exp.tasks.code.record import JUDGES, CodeRecord
+from rlvr_exp.tasks.code.prompt import CodeInputs, write
+from rlvr_exp.tasks.code.record import JUDGES, STYLES, CodeRecord, in_style
 from rlvr_exp.tasks.code.weak import WEAK, fixed_answer
 from rlvr_exp.tasks.completion import block_closes, defines, fenced, whole_program
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
@@ -32,7 +32,7 @@ HARDEST = 60
 
 
 @dataclass
-class Code(Domain, options.Code):
+class Code(HasEditTests, options.Code):
     """Tasks of one set; without a `limit` in the order of the files."""
 
     name = "code"
@@ -79,9 +79,29 @@ class Code(Domain, options.Code):
             [[task.id, task.inputs, task.gold, task.negatives, _content(task.problem)] for task in tasks]
         )
 
+    def strata(self, task: Task) -> Mapping[str, str]:
+        """The style of the instruction, where the data hold two."""
+        return {"instruction": self._record_of[task.id].style} if self.instruction == "both" else {}
+
+    def edit_with_tests(self, task: Task, program: str) -> EditWithTests | None:
+        """With the line end between the two that CanItEdit's runner puts there, in place of the program's last."""
+        record, after = self._record_of[task.id], program.removesuffix("\n")
+        if not record.script or not isinstance(record.inputs, CodeInputs):
+            return None
+        return EditWithTests(record.inputs.before, after, f"{after}\n{record.script}")
+
     @cached_property
     def _records(self) -> list[CodeRecord]:
-        return load(Path(self.path), self.set)
+        found = load(Path(self.path), self.set)
+        if self.instruction != STYLES[0] and all(record.lazy is None for record in found):
+            what = "these tasks have their instruction in one style"
+            raise InputError(InputProblem("data.instruction", what, self.instruction, STYLES[0], "", "drop it"))
+        return [styled for record in found for styled in in_style(record, self.instruction)]
+
+    @cached_property
+    def _record_of(self) -> Mapping[str, CodeRecord]:
+        """By id."""
+        return {record.id: record for record in self._records}
 
     @cached_property
     def _tasks(self) -> dict[str, tuple[Task, ...]]:

@@ -6,7 +6,7 @@ from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.tasks.code.files import Row
 from rlvr_exp.tasks.code.harness import test_file
 from rlvr_exp.tasks.code.prompt import CodeInputs
-from rlvr_exp.tasks.code.record import CodeRecord
+from rlvr_exp.tasks.code.record import STYLES, CodeRecord
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 
 NAME = "canitedit"
@@ -22,7 +22,8 @@ def read(row: Row) -> CodeRecord:
     taxonomy = row.values.get("taxonomy")
     if not isinstance(taxonomy, Mapping):
         raise InputError(InputProblem(f"{row.where}, taxonomy", "not an object", got=type(taxonomy).__name__))
-    inputs = CodeInputs(row.text("instruction_descriptive"), before)
-    tests = PytestProblem(test_file([row.text("tests").replace(OWN_MODULE, SOLUTION)], gold))
-    family = f"{NAME}/{taxonomy.get('change_kind', 'other')}"
-    return CodeRecord(f"CanItEdit/{row.text('full_name')}", family, "test", inputs, gold, (before,), tests)
+    inputs, lazy = (CodeInputs(row.text(f"instruction_{style}"), before) for style in STYLES)
+    script = row.text("tests")
+    tests = PytestProblem(test_file([script.replace(OWN_MODULE, SOLUTION)], gold))
+    name, family = f"CanItEdit/{row.text('full_name')}", f"{NAME}/{taxonomy.get('change_kind', 'other')}"
+    return CodeRecord(name, family, "test", inputs, gold, (before,), tests, script=script, lazy=lazy)

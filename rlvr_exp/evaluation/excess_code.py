@@ -1,0 +1,114 @@
+"""Excess code: what a passing edit adds that no test runs, as CanItEdit counts it (arXiv 2312.12450) and strictly.
+
+CanItEdit divides the lines that coverage's report lists as missing, in the program with its tests, by all lines that
+`difflib.Differ` prints for before and after: unchanged lines and hints, too, so that its figure shrinks with the program's
+length. The strict figure is the share of the statements that begin on an added line which no test runs, whatever the program's
+own pragmas leave out.
+"""
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from importlib import metadata
+from typing import Any
+
+from rlvr_exp.records.rollout_files import EvalSample
+from rlvr_exp.rollouts.distributed import all_gather_object, interleave, rank, ranks
+from rlvr_exp.tasks.base import EditWithTests, HasEditTests
+from rlvr_exp.verifiers.line_coverage import LineCoverage, LineCoverageRunner
+
+
+@dataclass(frozen=True)
+class Diff:
+    """Two texts by `difflib.Differ`."""
+
+    lines: int
+    """All lines that it prints."""
+    added: frozenset[int]
+    """Line numbers of the second text, from 1, that are not in the first."""
+
+
+def diff(before: str, after: str) -> Diff:
+    shown = list(difflib.Differ().compare(before.splitlines(), after.splitlines()))
+    of_after = [line for line in shown if line[:2] in ("  ", "+ ")]
+    return Diff(len(shown), frozenset(n for n, line in enumerate(of_after, 1) if line[:2] == "+ "))
+
+
+def counts(edit: EditWithTests, lines: LineCoverage | None) -> dict[str, int] | None:
+    """What the excess of one passing edit is computed from: `uncovered` of `diff` lines, `uncovered_added` of `added`
+    statements; None where its lines could not be measured."""
+    if lines is None:
+        return None
+    found = diff(edit.before, edit.after)
+    return {
+        "uncovered": len(lines.listed),
+        "diff": found.lines,
+        "uncovered_added": len(lines.not_run & found.added),
+        "added": len(lines.statements & found.added),
+    }
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """The passing completions of a task, whose programs are being run."""
+
+    runs: Mapping[str, tuple[EditWithTests, Future[LineCoverage | None]]]
+    """By program."""
+    programs: Mapping[int, str]
+    """By sample."""
+
+    def counted(self) -> dict[int, dict[str, int] | None]:
+        """By sample, once all programs have ended."""
+        found = {program: counts(edit, run.result()) for program, (edit, run) in self.runs.items()}
+        return {sample: found[program] for sample, program in self.programs.items()}
+
+
+class EvaluationExcess:
+    """The excess code of an evaluation's sampled completions that passed. All ranks hold it together; each runs the programs
+    of its share of the tasks, each distinct one of a task once."""
+
+    def __init__(self, runner: LineCoverageRunner, domain: HasEditTests):
+        self._runner, self._domain = runner, domain
+        self._begun: list[_Measured] = []
+        self._tasks: list[str] = []
+
+    def answered(self, samples: Sequence[EvalSample]) -> None:
+        """All samples of a task: the programs of those that passed begin to run."""
+        if len(self._tasks) % ranks() == rank():
+            self._begun.append(self._begin(samples))
+        self._tasks.append(samples[0].completion.task.id)
+
+    def marked(self, results: Iterable[EvalSample]) -> list[EvalSample]:
+        """The samples; each that was measured has its counts under `excess_code`."""
+        shares = all_gather_object([task.counted() for task in self._begun])
+        found = dict(zip(self._tasks, interleave(shares), strict=True))
+        return [_marked(one, found[one.completion.task.id]) for one in results]
+
+    def _begin(self, samples: Sequence[EvalSample]) -> _Measured:
+        runs: dict[str, tuple[EditWithTests, Future[LineCoverage | None]]] = {}
+        programs = {}
+        for one in filter(counts_for_excess, samples):
+            text = str(one.completion.candidate.text)
+            if text not in runs and (edit := self._domain.edit_with_tests(one.completion.task, text)) is not None:
+                runs[text] = edit, self._runner.measure(edit.script)
+            if text in runs:
+                programs[one.completion.sample] = text
+        return _Measured(runs, programs)
+
+
+def counts_for_excess(one: EvalSample) -> bool:
+    """Whether a sample's excess code enters the figures, as far as it can be measured: sampled, and passed."""
+    return one.mode == "sampled" and one.completion.correct
+
+
+def _marked(one: EvalSample, found: Mapping[int, dict[str, int] | None]) -> EvalSample:
+    measured = found.get(one.completion.sample) if counts_for_excess(one) else None
+    return one if measured is None else replace(one, about={**(one.about or {}), "excess_code": measured})
+
+
+def excess_section(results: Sequence[EvalSample]) -> dict[str, Any]:
+    """How many completions passed, how many of them could be measured, and by which version of coverage."""
+    passed = [one for one in results if counts_for_excess(one)]
+    measured = sum("excess_code" in (one.about or {}) for one in passed)
+    return {"passed": len(passed), "measured": measured, "coverage": metadata.version("coverage")}

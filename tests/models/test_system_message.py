@@ -1,0 +1,50 @@
+"""`model.system` reaches every prompt of every domain, in each style of wording, plain and as chat."""
+
+from pathlib import Path
+
+import pytest
+from code_samples import write_set
+from own_models import own_model, own_tokenizer
+
+from rlvr_exp.config.data import DafnyPrompt, EditPrompt, Prompt
+from rlvr_exp.config.model import Model
+from rlvr_exp.models.policy import Policy, load_policy
+from rlvr_exp.tasks.arc.domain import Arc
+from rlvr_exp.tasks.base import Domain
+from rlvr_exp.tasks.code.domain import Code
+from rlvr_exp.tasks.dafny.domain import DafnyDomain
+from rlvr_exp.tasks.edits.domain import Edits
+
+SYSTEM = "You are careful. Answer with code alone."
+
+
+@pytest.fixture(scope="module")
+def policies(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Policy]:
+    """By the form of their prompts."""
+    folder = own_model(tmp_path_factory.mktemp("own"), "llama", own_tokenizer([SYSTEM] * 20, 300))
+    forms = {"chat": "auto", "plain": "never"}
+    return {
+        name: load_policy(Model(path=str(folder), system=SYSTEM, chat_template=form), 0) for name, form in forms.items()
+    }
+
+
+def domains(folder: Path) -> dict[str, Domain]:
+    found: dict[str, Domain] = {"code": Code(str(write_set(folder, "canitedit")))}
+    for style in ("bare", "instruct"):
+        found |= {
+            f"arc {style}": Arc(prompt=Prompt(style=style), limit=1),
+            f"dafny {style}": DafnyDomain(prompt=DafnyPrompt(style=style), limit=1),
+            f"edits {style}": Edits(prompt=EditPrompt(style=style), limit=1),
+        }
+    return found
+
+
+@pytest.mark.parametrize("form", ["chat", "plain"])
+def test_every_prompt_of_every_domain_carries_it(policies: dict[str, Policy], form: str, tmp_path: Path) -> None:
+    policy, found = policies[form], domains(tmp_path)
+    opening = f"<|im_start|>system\n{SYSTEM}<|im_end|>\n<|im_start|>user\n" if form == "chat" else f"{SYSTEM}\n\n"
+    assert policy.chat == (form == "chat") and len(found) == 7
+    for name, domain in found.items():
+        prompt = domain.task_prompt(domain.splits()["test"][0])
+        shown = policy.tokenizer.decode(policy.encode_prompt(prompt))
+        assert shown.startswith(opening + prompt.rstrip()), name
