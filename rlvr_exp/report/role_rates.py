@@ -30,7 +30,7 @@ def roles_section(run: RunData) -> str:
 def strata_section(run: RunData) -> str:
     """A table for each kind of stratum, such as the style of the instruction; '' where tasks belong to none."""
     every = [run.numbers.get(when, {}).get("strata", {}) for when in reversed(WHENS)]
-    found = next(filter(None, every), {})
+    found: dict[str, Any] = next(filter(None, every), {})
     return "".join(_table(kind, groups) for kind, groups in found.items())
 
 
