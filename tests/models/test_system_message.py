@@ -1,14 +1,17 @@
 """`model.system` reaches every prompt of every domain, in each style of wording, plain and as chat."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
 from code_samples import write_set
 from own_models import own_model, own_tokenizer
+from program import ENVIRONMENT, PROGRAM
 
 from rlvr_exp.config.data import DafnyPrompt, EditPrompt, Prompt
 from rlvr_exp.config.model import Model
 from rlvr_exp.models.policy import Policy, load_policy
+from rlvr_exp.records.rollout_files import read_evaluation
 from rlvr_exp.tasks.arc.domain import Arc
 from rlvr_exp.tasks.base import Domain
 from rlvr_exp.tasks.code.domain import Code
@@ -48,3 +51,18 @@ def test_every_prompt_of_every_domain_carries_it(policies: dict[str, Policy], fo
         prompt = domain.task_prompt(domain.splits()["test"][0])
         shown = policy.tokenizer.decode(policy.encode_prompt(prompt))
         assert shown.startswith(opening + prompt.rstrip()), name
+
+
+def test_the_embedded_policy_answers_otherwise_after_it(tmp_path: Path) -> None:
+    """Plain prompts, from the command line to the sampler; the rows keep the task's own prompt."""
+    words = [*PROGRAM, "+stage=evaluate", "+experiment=quick", "evaluation.tasks=4", "evaluation.samples=1"]
+    found = {}
+    for name, more in {"with": [f"model.system={SYSTEM}"], "without": []}.items():
+        done = subprocess.run(
+            [*words, *more, f"run.dir={name}"], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        found[name] = read_evaluation(tmp_path / name, "after")
+    assert [one.prompt for one in found["with"]] == [one.prompt for one in found["without"]]
+    greedy = {name: [one.completion.text for one in rows if one.mode == "greedy"] for name, rows in found.items()}
+    assert greedy["with"] != greedy["without"]

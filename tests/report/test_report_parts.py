@@ -15,6 +15,7 @@ from rlvr_exp.records.tracking import Files, Tracker
 from rlvr_exp.report import nbest, task_index, write_report
 from rlvr_exp.report.curves import curve_charts, other_charts
 from rlvr_exp.report.differences import differences
+from rlvr_exp.report.outcome import changed
 from rlvr_exp.tasks.arc.domain import Arc
 
 
@@ -176,3 +177,14 @@ def test_a_curriculum_is_drawn(tmp_path):
     ):
         assert [name for name in charts if name.startswith(title)], title
     assert other_charts(rows) == ("", 0), "none is drawn twice"
+
+
+def test_a_fall_is_for_the_better_where_less_is_better() -> None:
+    fall = {"value": -0.1, "low": -0.2, "high": -0.05, "won": 3, "lost": 1}
+    rise = fall | {"value": 0.1, "low": 0.05, "high": 0.2}
+    shown = {
+        (metric, change["value"]): changed(change, metric) for metric in ("", "excess_code") for change in (fall, rise)
+    }
+    assert {key: re.findall('class="(.*?)"', text) for key, text in shown.items()} == {
+        ("", -0.1): ["down"], ("", 0.1): ["up"], ("excess_code", -0.1): ["up"], ("excess_code", 0.1): ["down"],
+    }  # fmt: skip
