@@ -1,6 +1,6 @@
 """The choices of a draft: names, numbers, texts and expressions, all from one seeded generator and each name once."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import TypeVar
 
@@ -67,7 +67,7 @@ class Draw:
         """A condition on a number."""
         return f"{name} {self.pick(['<', '>', '<=', '>='])} {self.number()}"
 
-    def _fresh(self, made) -> str:
+    def _fresh(self, made: Callable[[], str]) -> str:
         while (name := made()) in self._used:
             continue
         self._used.add(name)
