@@ -126,8 +126,8 @@ class Rows(Prepare):
 class EmbeddedPolicy(Prepare):
     """The files of an embedded policy: tokenizer and architecture, or a checkpoint's weights."""
 
-    name: str = option("tiny", choices=("tiny", "tiny_dafny"))
-    """Which policy: of grid puzzles, or of Dafny methods."""
+    name: str = option("tiny", choices=("tiny", "tiny_dafny", "tiny_edits"))
+    """Which policy: of grid puzzles, of Dafny methods, or of edits by ast-grep."""
     path: str = ""
     """Checkpoint whose weights are written; empty: tokenizer and architecture are, from the embedded train split."""
     output: str = ""

@@ -4,7 +4,7 @@
     +stage=sft +experiment=...                               trains it (docs/tiny_model.md, docs/dafny_corpus.md)
     +stage=prepare prepare=policy prepare.name=NAME prepare.path=CHECKPOINT    its weights, beside them
 
-NAME is `tiny` (grid puzzles) or `tiny_dafny` (bodies of Dafny methods to write and to annotate).
+NAME is `tiny` (grid puzzles), `tiny_dafny` (bodies of Dafny methods to write and to annotate) or `tiny_edits` (edits by ast-grep).
 """
 
 from collections.abc import Callable, Mapping
@@ -19,11 +19,13 @@ from rlvr_exp.records.context import RunContext
 from rlvr_exp.tasks.arc.domain import Arc
 from rlvr_exp.tasks.base import Domain
 from rlvr_exp.tasks.dafny.domain import DafnyDomain
+from rlvr_exp.tasks.edits.domain import Edits
 
 SHARD = "1900KB"
 SOURCES: Mapping[str, Callable[[], tuple[Domain, str]]] = {
     "tiny": lambda: (Arc(), GRID),
     "tiny_dafny": lambda: (DafnyDomain(role="both"), CODE),
+    "tiny_edits": lambda: (Edits(instruction="both"), CODE),
 }
 """The sources of each model: its domain, and how its tokenizer splits text."""
 
